@@ -1,0 +1,86 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Both scripts set this; a package that depends on this one by path must not inherit it.
+let warningsAreErrors = Context.environment["DENDRO_WARNINGS_AS_ERRORS"] != nil
+/// Builds the benchmark's LevelDB peer (Debian: libleveldb-dev).
+let withLevelDB = Context.environment["DENDRO_BENCH_LEVELDB"] != nil
+
+let swiftSettings: [SwiftSetting] =
+  [
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+  ] + (warningsAreErrors ? [.treatAllWarnings(as: .error)] : [])
+
+var targets: [Target] = [
+  .systemLibrary(name: "CDendroLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"])]),
+  .systemLibrary(
+    name: "CDendroXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
+  .target(name: "DendroTree", swiftSettings: swiftSettings),
+  .target(
+    name: "DendroStorage", dependencies: ["CDendroLZ4", "CDendroXXHash"],
+    swiftSettings: swiftSettings),
+  .target(
+    name: "DendroEngine", dependencies: ["DendroTree", "DendroStorage"],
+    swiftSettings: swiftSettings),
+  .target(name: "Dendro", dependencies: ["DendroEngine"], swiftSettings: swiftSettings),
+  .target(
+    name: "DendroTesting", dependencies: ["DendroStorage", "DendroEngine", "Dendro"],
+    swiftSettings: swiftSettings),
+  .executableTarget(
+    name: "DendroCommand",
+    dependencies: ["Dendro", "DendroEngine", "DendroStorage", "DendroTree"],
+    path: "tools/dendro", swiftSettings: swiftSettings),
+  .executableTarget(
+    name: "DendroCrashLab",
+    dependencies: ["Dendro", "DendroEngine", "DendroTesting", "TestSupport"],
+    path: "tools/crashlab", swiftSettings: swiftSettings),
+  .target(
+    name: "TestSupport", dependencies: ["DendroTree", "DendroStorage", "DendroEngine", "DendroTesting"],
+    path: "Tests/TestSupport", swiftSettings: swiftSettings),
+  .testTarget(
+    name: "DendroTreeTests", dependencies: ["DendroTree", "TestSupport"],
+    swiftSettings: swiftSettings),
+  .testTarget(
+    name: "DendroStorageTests", dependencies: ["DendroStorage", "DendroTesting", "TestSupport"],
+    swiftSettings: swiftSettings),
+  .testTarget(
+    name: "DendroEngineTests", dependencies: ["DendroEngine", "DendroTesting", "TestSupport"],
+    swiftSettings: swiftSettings),
+  .testTarget(
+    name: "DendroTests", dependencies: ["Dendro", "DendroTesting", "TestSupport"],
+    swiftSettings: swiftSettings),
+  .testTarget(
+    name: "SimulationTests",
+    dependencies: ["Dendro", "DendroEngine", "DendroTesting", "TestSupport"],
+    swiftSettings: swiftSettings),
+  .testTarget(
+    name: "CrashTests", dependencies: ["Dendro", "DendroCrashLab", "DendroCommand", "TestSupport"],
+    swiftSettings: swiftSettings),
+]
+
+var benchDependencies: [Target.Dependency] = ["Dendro", "DendroEngine", "DendroStorage", "DendroTree"]
+if withLevelDB {
+  targets.append(
+    .systemLibrary(
+      name: "CDendroLevelDB", path: "tools/CDendroLevelDB", pkgConfig: "leveldb",
+      providers: [.apt(["libleveldb-dev"])]))
+  benchDependencies.append("CDendroLevelDB")
+}
+targets.append(
+  .executableTarget(
+    name: "DendroBench", dependencies: benchDependencies, path: "tools/bench",
+    swiftSettings: swiftSettings))
+
+let package = Package(
+  name: "dendro",
+  products: [
+    .library(name: "Dendro", targets: ["Dendro"]),
+    .library(name: "DendroTesting", targets: ["DendroTesting"]),
+    .executable(name: "dendro", targets: ["DendroCommand"]),
+    .executable(name: "crashlab", targets: ["DendroCrashLab"]),
+    .executable(name: "dendro-bench", targets: ["DendroBench"]),
+  ],
+  targets: targets,
+  swiftLanguageModes: [.v6]
+)

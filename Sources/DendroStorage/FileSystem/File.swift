@@ -1,0 +1,20 @@
+/// An open file. Closed when the last reference goes.
+package protocol File: AnyObject, Sendable {
+  /// `pread`: 0 at the end of the file, and possibly fewer bytes than asked for.
+  func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(SystemError)
+    -> Int
+  /// `pwrite`: possibly fewer bytes than asked for.
+  func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(SystemError) -> Int
+  /// `fallocate`: the range reads as zeros, and the file's size grows to its end.
+  /// Throws `.notSupported` where the file system cannot.
+  func preallocate(from offset: UInt64, count: UInt64) throws(SystemError)
+  func truncate(to size: UInt64) throws(SystemError)
+  /// `fdatasync`: content and size are durable once it returns. Never retried after a failure.
+  func synchronize() throws(SystemError)
+  func size() throws(SystemError) -> UInt64
+  func identity() throws(SystemError) -> FileIdentity
+  /// `flock` without waiting; false where another holder is in the way.
+  func lock(_ kind: LockKind) throws(SystemError) -> Bool
+}
+
+package enum LockKind: Hashable, Sendable { case shared, exclusive }

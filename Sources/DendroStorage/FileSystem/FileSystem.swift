@@ -1,0 +1,43 @@
+/// The one door to the disk.
+///
+/// Every requirement is one system call, may fail with any `errno`, may be interrupted and may do
+/// less than was asked; the loops that make whole operations of them stand once, in the extensions
+/// (`FileSystem+Whole.swift`, `File+Whole.swift`), so that a simulated disk can inject each of these.
+/// Paths are absolute. Any thread may call; two threads never write one file at once.
+package protocol FileSystem: AnyObject, Sendable {
+  /// `mkdir` with mode 0700. Throws `.exists` where something is there already.
+  func createDirectory(_ path: String) throws(SystemError)
+  /// Names of the entries of a directory without `.` and `..`, in no order.
+  func list(_ directory: String) throws(SystemError) -> [String]
+  /// `open` with `O_CLOEXEC`; a file that is created gets mode 0600.
+  func open(_ path: String, _ mode: OpenMode) throws(SystemError) -> any File
+  /// Replaces `to` where it exists.
+  func rename(_ from: String, to: String) throws(SystemError)
+  func remove(_ path: String) throws(SystemError)
+  /// Makes the creations, renames and removals in this directory durable.
+  func synchronizeDirectory(_ path: String) throws(SystemError)
+  /// Device and inode of what the path names now, following links.
+  func identity(_ path: String) throws(SystemError) -> FileIdentity
+}
+
+package enum OpenMode: Hashable, Sendable {
+  /// Existing, for reading.
+  case read
+  /// Existing, for reading and writing.
+  case readWrite
+  /// New: throws `.exists` where something is there already.
+  case create
+  /// Existing or new, for reading and writing.
+  case openOrCreate
+}
+
+/// Which file a path or a handle stands for.
+package struct FileIdentity: Hashable, Sendable {
+  package let device: UInt64
+  package let inode: UInt64
+
+  package init(device: UInt64, inode: UInt64) {
+    self.device = device
+    self.inode = inode
+  }
+}

@@ -1,0 +1,28 @@
+#if canImport(Glibc)
+  package import Glibc
+#elseif canImport(Musl)
+  package import Musl
+#elseif canImport(Darwin)
+  package import Darwin
+#endif
+
+/// An `errno` value.
+package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
+  package let code: Int32
+
+  package init(_ code: Int32) { self.code = code }
+
+  package static let interrupted = SystemError(EINTR)
+  package static let inputOutput = SystemError(EIO)
+  package static let noSpace = SystemError(ENOSPC)
+  package static let quotaExceeded = SystemError(EDQUOT)
+  package static let noSuchFile = SystemError(ENOENT)
+  package static let exists = SystemError(EEXIST)
+  package static let wouldBlock = SystemError(EWOULDBLOCK)
+  package static let notSupported = SystemError(EOPNOTSUPP)
+  package static let readOnly = SystemError(EROFS)
+  package static let permissionDenied = SystemError(EACCES)
+
+  package var isOutOfSpace: Bool { code == ENOSPC || code == EDQUOT }
+  package var description: String { "\(String(cString: strerror(code))) (errno \(code))" }
+}

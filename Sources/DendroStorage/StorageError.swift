@@ -1,0 +1,43 @@
+/// What went wrong below the tree, and where.
+package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// A call on the file system was refused.
+  case io(operation: String, path: String, offset: UInt64?, error: SystemError)
+  /// Bytes that were once durable read differently now. The file is left as it is.
+  case corrupt(path: String, offset: UInt64, expected: String, found: String)
+  /// A file of a format that this version cannot read.
+  case unsupportedVersion(path: String, found: UInt32, supported: UInt32)
+  /// Another opener holds the directory; `pid` is 0 where it could not be read.
+  case locked(path: String, pid: Int32)
+  /// The directory was replaced, or this process is a fork of the opener.
+  case ownershipLost(path: String, reason: String)
+  /// Something asked for is over a limit.
+  case limit(what: String, value: UInt64, limit: UInt64)
+  /// There is no database at this path.
+  case notFound(path: String)
+
+  package var description: String {
+    switch self {
+    case .io(let operation, let path, let offset, let error):
+      let place = offset.map { " at offset \($0)" } ?? ""
+      return "\(operation) of \(path)\(place) failed: \(error)"
+    case .corrupt(let path, let offset, let expected, let found):
+      return "\(path) is damaged at offset \(offset): expected \(expected), found \(found)"
+    case .unsupportedVersion(let path, let found, let supported):
+      return "\(path) has format version \(found); this version reads up to \(supported)"
+    case .locked(let path, let pid):
+      return "\(path) is open in another process" + (pid > 0 ? " (pid \(pid))" : "")
+    case .ownershipLost(let path, let reason):
+      return "\(path) is no longer ours: \(reason)"
+    case .limit(let what, let value, let limit):
+      return "\(what) is \(value), over the limit of \(limit)"
+    case .notFound(let path):
+      return "there is no database at \(path)"
+    }
+  }
+
+  /// Whether the disk had no room (ENOSPC, EDQUOT).
+  package var isOutOfSpace: Bool {
+    if case .io(_, _, _, let error) = self { return error.isOutOfSpace }
+    return false
+  }
+}
