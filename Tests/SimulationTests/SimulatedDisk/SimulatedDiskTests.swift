@@ -77,7 +77,7 @@ import Testing
     try file.put("a", at: 0)
     try file.put("b", at: 2)
     try file.put("c", at: 4)
-    let expected = Set(
+    let expected = Set<String?>(
       (0..<8).map { mask in
         String(
           [
