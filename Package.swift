@@ -52,7 +52,9 @@ var targets: [Target] = [
     swiftSettings: swiftSettings),
   .testTarget(
     name: "SimulationTests",
-    dependencies: ["Dendro", "DendroEngine", "DendroTesting", "TestSupport"],
+    dependencies: [
+      "Dendro", "DendroEngine", "DendroStorage", "DendroTree", "DendroTesting", "TestSupport",
+    ],
     swiftSettings: swiftSettings),
   .testTarget(
     name: "CrashTests", dependencies: ["Dendro", "DendroCrashLab", "DendroCommand", "TestSupport"],

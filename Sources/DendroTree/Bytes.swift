@@ -70,7 +70,8 @@ enum Varint {
   }
 
   /// Reads a varint of at most five bytes in its shortest form; nil where there is none.
-  static func read(_ bytes: UnsafeRawBufferPointer, at offset: Int) -> (value: Int, byteCount: Int)? {
+  static func read(_ bytes: UnsafeRawBufferPointer, at offset: Int) -> (value: Int, byteCount: Int)?
+  {
     var value = 0
     var count = 0
     while count < 5 {

@@ -55,7 +55,8 @@ extension Draft.Deferred {
     let scalar: Scalar =
       switch value {
       case .timestamp: .integer(time)
-      case .increment(let delta): delta.incrementing(isPriority ? existing.priority : existing.scalar)
+      case .increment(let delta):
+        delta.incrementing(isPriority ? existing.priority : existing.scalar)
       }
     switch write {
     case .set(let base, var node):

@@ -73,7 +73,11 @@ package struct Key: Sendable {
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R {
     if let overflow {
-      return try overflow.withUnsafeBytes { (bytes) throws(E) in try body(bytes) }
+      // Array's method does not throw typed errors.
+      let result: Result<R, E> = overflow.withUnsafeBytes { bytes in
+        Result { () throws(E) in try body(bytes) }
+      }
+      return try result.get()
     }
     return try withUnsafeBytes(of: words) { (words) throws(E) in
       try body(UnsafeRawBufferPointer(rebasing: words[..<Int(words[Key.inlineByteCountMax])]))

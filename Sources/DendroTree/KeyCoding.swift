@@ -38,7 +38,8 @@ enum KeyCoding {
     let shown = String(decoding: utf8.prefix(64), as: UTF8.self)
     var text = "\""
     for scalar in shown.unicodeScalars {
-      text += scalar.value < 0x20 || scalar.value == 0x7F ? scalar.escaped(asASCII: true) : String(scalar)
+      text +=
+        scalar.value < 0x20 || scalar.value == 0x7F ? scalar.escaped(asASCII: true) : String(scalar)
     }
     return text + (utf8.count > 64 ? "…\"" : "\"")
   }

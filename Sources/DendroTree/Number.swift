@@ -77,7 +77,11 @@ extension Number: Hashable {
     switch self {
     case .integer(let value): hasher.combine(value)
     case .double(let value):
-      if let integer = Int64(exactly: value) { hasher.combine(integer) } else { hasher.combine(value) }
+      if let integer = Int64(exactly: value) {
+        hasher.combine(integer)
+      } else {
+        hasher.combine(value)
+      }
     }
   }
 }

@@ -42,7 +42,8 @@ package struct Path: Sendable {
           if let reason = KeyCoding.problem(segment) {
             problem = ValidationError(
               .invalidPath,
-              "The key \(KeyCoding.quoted(segment)) of the path \(KeyCoding.quoted(utf8)) \(reason)")
+              "The key \(KeyCoding.quoted(segment)) of the path \(KeyCoding.quoted(utf8)) \(reason)"
+            )
             break
           }
           next = Path.write(segment, to: next)
@@ -128,7 +129,11 @@ package struct Path: Sendable {
   package func withStoredBytes<R, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R {
-    try bytes.withUnsafeBytes { (bytes) throws(E) in try body(bytes) }
+    // Array's method does not throw typed errors.
+    let result: Result<R, E> = bytes.withUnsafeBytes { bytes in
+      Result { () throws(E) in try body(bytes) }
+    }
+    return try result.get()
   }
 
   package var storedByteCount: Int { bytes.count }

@@ -73,7 +73,8 @@ extension Write {
     if depth > Limits.depth {
       throw ValidationError(
         .invalidData,
-        "The write at \(path.prefix(Limits.depth)) is \(depth) levels deep; the limit is \(Limits.depth).")
+        "The write at \(path.prefix(Limits.depth)) is \(depth) levels deep; the limit is \(Limits.depth)."
+      )
     }
     switch action {
     case .increment(let delta) where !delta.isFinite:
