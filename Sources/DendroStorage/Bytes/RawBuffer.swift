@@ -1,0 +1,38 @@
+/// Memory that grows and goes with its owner.
+///
+/// It alone frees what it allocated, it cannot be copied, and it hands out its base only to callers
+/// that hold it: none of them keeps a pointer across a call that may grow it.
+package struct RawBuffer: ~Copyable {
+  package private(set) var capacity = 0
+  private var memory: UnsafeMutableRawPointer?
+
+  package init() {}
+
+  deinit { memory?.deallocate() }
+
+  /// The first byte; `reserve` at least one byte before.
+  package var base: UnsafeMutableRawPointer {
+    guard let memory else { preconditionFailure("a buffer is reserved before it is used") }
+    return memory
+  }
+
+  /// Makes room for `count` bytes, keeping the first `kept` ones; may move.
+  package mutating func reserve(_ count: Int, keeping kept: Int = 0) {
+    if count <= capacity, memory != nil { return }
+    let grown = max(count, 64)
+    let new = UnsafeMutableRawPointer.allocate(byteCount: grown, alignment: 16)
+    if let memory {
+      new.copyMemory(from: memory, byteCount: min(kept, capacity))
+      memory.deallocate()
+    }
+    memory = new
+    capacity = grown
+  }
+
+  /// Gives the memory back.
+  package mutating func release() {
+    memory?.deallocate()
+    memory = nil
+    capacity = 0
+  }
+}

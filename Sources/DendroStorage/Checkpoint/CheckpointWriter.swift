@@ -1,0 +1,120 @@
+/// Writes a checkpoint beside the running log: aside, and whole or not at all.
+///
+/// The log must be durable up to the checkpoint's LSN before `finish`: a checkpoint says by its
+/// existence that those writes were. Single-owner.
+package final class CheckpointWriter {
+  private let directory: DatabaseDirectory
+  private let file: any File
+  private let path: String
+  package let header: CheckpointHeader
+  private var offset: UInt64
+  private var index = ByteWriter()
+  private var chunkCount: UInt32 = 0
+  package private(set) var rawByteCount: UInt64 = 0
+  private var bytes = ByteWriter()
+  private var block = RawBuffer()
+  private var isOpen = true
+
+  /// Bytes of the file so far.
+  package var storedByteCount: UInt64 { offset }
+
+  /// Begins a checkpoint; until `finish` it does not exist.
+  ///
+  /// - Parameter time: of the write `lsn`, milliseconds since 1970.
+  package static func begin(
+    _ directory: DatabaseDirectory, databaseID: DatabaseID, lsn: LogSequenceNumber, time: Int64
+  ) throws(StorageError) -> CheckpointWriter {
+    try directory.checkWritable()
+    return try CheckpointWriter(
+      directory,
+      CheckpointHeader(
+        databaseID: databaseID, salt: directory.environment.randomness.next(), lsn: lsn,
+        time: time))
+  }
+
+  private init(_ directory: DatabaseDirectory, _ header: CheckpointHeader) throws(StorageError) {
+    self.directory = directory
+    self.header = header
+    path = directory.path(ofCheckpoint: header.lsn) + FileName.temporarySuffix
+    try directory.fileSystem.removeWhole(path)
+    file = try directory.fileSystem.openWhole(path, .create)
+    header.encode(into: &bytes)
+    try file.writeWhole(bytes.bytes, at: 0, path: path)
+    offset = UInt64(bytes.count)
+  }
+
+  /// Appends one chunk.
+  ///
+  /// - Parameters:
+  ///   - raw: 64 MiB at most; 64–256 KiB are a good size: they are the unit of reading and of decoding side by side.
+  ///   - firstPath: where the chunk begins, for readers of one subtree; 64 KiB at most.
+  /// - Throws: `.io`, after which only `abort` is of use; `.limit`.
+  package func chunk(_ raw: UnsafeRawBufferPointer, firstPath: UnsafeRawBufferPointer)
+    throws(StorageError)
+  {
+    precondition(isOpen, "a checkpoint takes chunks until it is finished or aborted")
+    try limit("the size of a checkpoint chunk", raw.count, ChunkHeader.rawByteLimit)
+    try limit("the size of a checkpoint chunk's first path", firstPath.count, 64 * 1024)
+    try limit("the number of checkpoint chunks", Int(chunkCount), Int(Int32.max))
+    let byteCount = try append(raw, isIndex: false)
+    index.varint(UInt64(byteCount))
+    index.varint(UInt64(raw.count))
+    index.varint(UInt64(firstPath.count))
+    index.bytes(firstPath)
+    try limit("the size of a checkpoint's index", index.count, Compression.rawByteLimit)
+    chunkCount += 1
+    rawByteCount += UInt64(raw.count)
+  }
+
+  /// Completes the file and makes it exist: durable under its name when it returns.
+  package func finish(leafCount: UInt64, contentHash: UInt64) throws(StorageError) {
+    precondition(isOpen, "a checkpoint is finished once")
+    let indexOffset = offset
+    let indexByteCount = try append(index.bytes, isIndex: true)
+    bytes.removeAll()
+    CheckpointFooter(
+      indexOffset: indexOffset, indexByteCount: UInt32(indexByteCount), chunkCount: chunkCount,
+      leafCount: leafCount, rawByteCount: rawByteCount, contentHash: contentHash, lsn: header.lsn
+    ).encode(into: &bytes, salt: header.salt)
+    try file.writeWhole(bytes.bytes, at: offset, path: path)
+    offset += UInt64(bytes.count)
+    try file.synchronizeWhole(path: path)
+    // The last moment at which the directory may turn out to be somebody else's.
+    try directory.checkOwnership()
+    isOpen = false
+    try directory.fileSystem.renameWhole(path, to: directory.path(ofCheckpoint: header.lsn))
+    try directory.synchronize()
+  }
+
+  /// Gives the checkpoint up and removes what was written, as far as the disk lets it: the next
+  /// opener removes the rest. After `finish` it does nothing.
+  package func abort() {
+    if !isOpen { return }
+    isOpen = false
+    try? directory.fileSystem.removeWhole(path)
+  }
+
+  private func append(_ raw: UnsafeRawBufferPointer, isIndex: Bool) throws(StorageError) -> Int {
+    block.reserve(Compression.bound(raw.count))
+    let blockByteCount = Compression.compress(raw, into: block.base)
+    let isCompressed = blockByteCount > 0 && blockByteCount < raw.count
+    let stored =
+      isCompressed ? UnsafeRawBufferPointer(start: block.base, count: blockByteCount) : raw
+    bytes.removeAll()
+    ChunkHeader(
+      isIndex: isIndex, isCompressed: isCompressed, storedByteCount: stored.count,
+      rawByteCount: raw.count, number: chunkCount,
+      payloadChecksum: Checksum.xxh3(raw, seed: header.salt)
+    ).encode(into: &bytes, salt: header.salt, offset: offset)
+    bytes.bytes(stored)
+    try file.writeWhole(bytes.bytes, at: offset, path: path)
+    offset += UInt64(bytes.count)
+    return bytes.count
+  }
+
+  private func limit(_ what: String, _ value: Int, _ limit: Int) throws(StorageError) {
+    if value > limit {
+      throw .limit(what: what, value: UInt64(value), limit: UInt64(limit))
+    }
+  }
+}

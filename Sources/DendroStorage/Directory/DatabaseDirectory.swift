@@ -1,0 +1,294 @@
+import Synchronization
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// A directory that holds a database: who may use it, what is in it, what may go.
+///
+/// One opener writes, for the whole of its use: it holds an exclusive `flock` on `dendro.lock`,
+/// which belongs to the open file and not to the process, so that a second opener in the same
+/// process, also by a symlink, is refused like any other. Readers hold a shared one on
+/// `readers.lock`, which keeps the writer from removing files below them. Any thread may call.
+package final class DatabaseDirectory: Sendable {
+  package enum Mode: Hashable, Sendable {
+    /// The one opener that writes. `create`: makes the directory, and accepts an empty one.
+    case readWrite(create: Bool)
+    /// Beside a writer or alone; nothing in the directory is changed.
+    case readOnly
+
+    package var isReadOnly: Bool { self == .readOnly }
+  }
+
+  /// What the directory holds.
+  package struct Contents: Sendable {
+    /// Ascending.
+    package var segments: [SegmentName] = []
+    /// Ascending.
+    package var checkpoints: [LogSequenceNumber] = []
+    /// Files with bytes that a recovery cut.
+    package var tornFiles: [String] = []
+    /// Names that are not ours: reported, never touched.
+    package var foreign: [String] = []
+    /// Unfinished files of ours; a writer removes them when it opens the directory.
+    package var temporaries: [String] = []
+
+    package init() {}
+
+    /// Whether there is no database here.
+    package var isEmpty: Bool { segments.isEmpty && checkpoints.isEmpty }
+  }
+
+  package let path: String
+  package let environment: Environment
+  package let mode: Mode
+  private let processID: Int32
+  private let lockIdentity: FileIdentity?
+  private let lock: Mutex<(any File)?>
+
+  package var fileSystem: any FileSystem { environment.fileSystem }
+  private var lockPath: String { path + "/" + FileName.lockName }
+  private var readersLockPath: String { path + "/" + FileName.readersLockName }
+
+  /// Takes the directory into use.
+  ///
+  /// A writer creates what is missing, takes the lock, and removes the unfinished files that an
+  /// earlier opener left.
+  /// - Parameter path: absolute.
+  /// - Throws: `.locked` while another opener writes; `.notFound` where there is no database and
+  ///   none may be made; `.io`.
+  package static func open(
+    _ path: String, environment: Environment, mode: Mode
+  ) throws(StorageError) -> DatabaseDirectory {
+    var path = path
+    while path.utf8.count > 1 && path.utf8.last == UInt8(ascii: "/") { path.removeLast() }
+    return try DatabaseDirectory(path: path, environment: environment, mode: mode)
+  }
+
+  private init(path: String, environment: Environment, mode: Mode) throws(StorageError) {
+    self.path = path
+    self.environment = environment
+    self.mode = mode
+    processID = getpid()
+    let files = environment.fileSystem
+    switch mode {
+    case .readOnly:
+      _ = try Self.contents(of: path, files)
+      lock = Mutex(try Self.lockAsReader(path + "/" + FileName.readersLockName, files))
+      lockIdentity = nil
+    case .readWrite(let create):
+      if create {
+        _ = try files.createDirectoryWhole(path)
+      } else if try Self.contents(of: path, files).isEmpty {
+        throw .notFound(path: path)
+      }
+      let (file, identity) = try Self.lockAsWriter(path, processID, files)
+      lock = Mutex(file)
+      lockIdentity = identity
+      try makeReadersLock()
+      try removeTemporaries()
+    }
+  }
+
+  /// The names in the directory, sorted out.
+  ///
+  /// - Complexity: one listing; no file is opened.
+  package func contents() throws(StorageError) -> Contents {
+    try Self.contents(of: path, fileSystem)
+  }
+
+  package func path(of segment: SegmentName) -> String { path + "/" + segment.fileName }
+
+  package func path(ofCheckpoint lsn: LogSequenceNumber) -> String {
+    path + "/" + FileName.checkpointName(lsn)
+  }
+
+  package func byteCount(of segment: SegmentName) throws(StorageError) -> UInt64 {
+    let path = path(of: segment)
+    return try fileSystem.openWhole(path, .read).sizeWhole(path: path)
+  }
+
+  package func byteCount(ofCheckpoint lsn: LogSequenceNumber) throws(StorageError) -> UInt64 {
+    let path = path(ofCheckpoint: lsn)
+    return try fileSystem.openWhole(path, .read).sizeWhole(path: path)
+  }
+
+  /// Whether the directory at our path is still the one that we locked, and this process the one
+  /// that locked it. Called before every batch: one system call besides `getpid`.
+  ///
+  /// - Throws: `.ownershipLost` after a `fork`, after `close()`, and where the lock file or a
+  ///   directory above it was moved, removed or replaced.
+  package func checkOwnership() throws(StorageError) {
+    if getpid() != processID {
+      throw .ownershipLost(path: path, reason: "this process is a fork of the one that opened it")
+    }
+    guard let lockIdentity else { return }
+    if lock.withLock({ $0 == nil }) {
+      throw .ownershipLost(path: path, reason: "it was closed")
+    }
+    let found: FileIdentity
+    do {
+      found = try fileSystem.identityWhole(lockPath)
+    } catch {
+      if case .io(_, _, _, .noSuchFile) = error {
+        throw .ownershipLost(path: path, reason: "the lock file was moved or removed")
+      }
+      throw error
+    }
+    if found != lockIdentity {
+      throw .ownershipLost(path: path, reason: "another directory or lock file stands there now")
+    }
+  }
+
+  /// Whether no reader holds the directory at this moment.
+  package func mayDelete() throws(StorageError) -> Bool { try lockOutReaders() != nil }
+
+  /// Runs `body` while no reader can come, for removals.
+  ///
+  /// - Returns: false, and `body` did not run, where a reader holds the directory.
+  package func withoutReaders(_ body: () throws(StorageError) -> Void) throws(StorageError) -> Bool
+  {
+    guard let lock = try lockOutReaders() else { return false }
+    defer { withExtendedLifetime(lock) {} }
+    try body()
+    return true
+  }
+
+  /// Removes a segment that nothing needs any more; inside `withoutReaders`. Idempotent.
+  package func removeSegment(_ segment: SegmentName) throws(StorageError) {
+    try checkWritable()
+    try fileSystem.removeWhole(path(of: segment))
+  }
+
+  /// Removes a checkpoint that nothing needs any more; inside `withoutReaders`. Idempotent.
+  package func removeCheckpoint(_ lsn: LogSequenceNumber) throws(StorageError) {
+    try checkWritable()
+    try fileSystem.removeWhole(path(ofCheckpoint: lsn))
+  }
+
+  /// Makes the removals durable. Not needed for safety: what comes back is removed again.
+  package func synchronize() throws(StorageError) {
+    try fileSystem.synchronizeDirectoryWhole(path)
+  }
+
+  /// Gives the directory back. Later writes are refused. Idempotent.
+  package func close() {
+    lock.withLock { $0 = nil }
+  }
+
+  // MARK: - Opening
+
+  /// The pid in the lock file, with spaces before it.
+  private static let processIDByteCount = 11
+
+  private static func contents(of path: String, _ files: any FileSystem) throws(StorageError)
+    -> Contents
+  {
+    let names: [String]
+    do {
+      names = try files.listWhole(path)
+    } catch {
+      if case .io(_, _, _, .noSuchFile) = error { throw .notFound(path: path) }
+      throw error
+    }
+    var contents = Contents()
+    for name in names {
+      switch FileName(name) {
+      case .segment(let segment): contents.segments.append(segment)
+      case .checkpoint(let lsn): contents.checkpoints.append(lsn)
+      case .torn: contents.tornFiles.append(name)
+      case .temporary: contents.temporaries.append(name)
+      case .lock, .readersLock: break
+      case nil: contents.foreign.append(name)
+      }
+    }
+    contents.segments.sort()
+    contents.checkpoints.sort()
+    contents.tornFiles.sort()
+    contents.foreign.sort()
+    contents.temporaries.sort()
+    return contents
+  }
+
+  private static func lockAsWriter(
+    _ directory: String, _ processID: Int32, _ files: any FileSystem
+  ) throws(StorageError) -> (any File, FileIdentity) {
+    let path = directory + "/" + FileName.lockName
+    // Between opening and locking, an earlier holder's file may have been replaced: its lock would
+    // keep nobody out. Somebody who replaces it again and again is not waited for.
+    for _ in 0..<16 {
+      let file = try files.openWhole(path, .openOrCreate)
+      guard try file.lockWhole(.exclusive, path: path) else {
+        throw .locked(path: directory, pid: try readProcessID(file, path))
+      }
+      let identity = try file.identityWhole(path: path)
+      guard (try? files.identityWhole(path)) == identity else { continue }
+      // One write of constant length: no truncation, and nothing of an older pid is left.
+      let digits = String(processID)
+      var line = ByteWriter()
+      for _ in digits.utf8.count..<processIDByteCount { line.uint8(UInt8(ascii: " ")) }
+      for digit in digits.utf8 { line.uint8(digit) }
+      line.uint8(UInt8(ascii: "\n"))
+      try file.writeWhole(line.bytes, at: 0, path: path)
+      return (file, identity)
+    }
+    throw .locked(path: directory, pid: 0)
+  }
+
+  private static func readProcessID(_ file: any File, _ path: String) throws(StorageError) -> Int32
+  {
+    var buffer = RawBuffer()
+    buffer.reserve(processIDByteCount)
+    let line = UnsafeMutableRawBufferPointer(start: buffer.base, count: processIDByteCount)
+    let count = try file.readWhole(into: line, at: 0, path: path)
+    let digits = line[..<count].filter { $0 >= 0x30 && $0 <= 0x39 }
+    return Int32(String(decoding: digits, as: UTF8.self)) ?? 0
+  }
+
+  /// nil where there is no lock file, in a directory that no writer of ours has opened, or that
+  /// was copied without it: nothing is written, so the reader goes without.
+  private static func lockAsReader(_ path: String, _ files: any FileSystem) throws(StorageError)
+    -> (any File)?
+  {
+    let file: any File
+    do {
+      file = try files.openWhole(path, .read)
+    } catch {
+      if case .io(_, _, _, .noSuchFile) = error { return nil }
+      throw error
+    }
+    // A writer locks readers out only while it removes a few files.
+    for _ in 0..<500 {
+      if try file.lockWhole(.shared, path: path) { return file }
+      usleep(2000)
+    }
+    throw .locked(path: path, pid: 0)
+  }
+
+  private func makeReadersLock() throws(StorageError) {
+    _ = try fileSystem.openWhole(readersLockPath, .openOrCreate)
+  }
+
+  private func removeTemporaries() throws(StorageError) {
+    for name in try contents().temporaries {
+      try fileSystem.removeWhole(path + "/" + name)
+    }
+  }
+
+  private func lockOutReaders() throws(StorageError) -> (any File)? {
+    try checkWritable()
+    let file = try fileSystem.openWhole(readersLockPath, .openOrCreate)
+    return try file.lockWhole(.exclusive, path: readersLockPath) ? file : nil
+  }
+
+  func checkWritable() throws(StorageError) {
+    if mode.isReadOnly {
+      throw .io(operation: "write", path: path, offset: nil, error: .readOnly)
+    }
+    try checkOwnership()
+  }
+}

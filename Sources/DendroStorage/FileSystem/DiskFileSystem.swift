@@ -1,0 +1,171 @@
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// The system's disk, each requirement one call.
+package final class DiskFileSystem: FileSystem {
+  package init() {}
+
+  package func createDirectory(_ path: String) throws(SystemError) {
+    try check(mkdir(path, 0o700))
+  }
+
+  package func list(_ directory: String) throws(SystemError) -> [String] {
+    guard let stream = opendir(directory) else { throw SystemError(errno) }
+    defer { closedir(stream) }
+    var names: [String] = []
+    while true {
+      errno = 0
+      guard let entry = readdir(stream) else {
+        if errno != 0 { throw SystemError(errno) }
+        return names
+      }
+      // `d_name` is imported as a tuple; its bytes stand at a fixed offset in the entry.
+      let offset = MemoryLayout<dirent>.offset(of: \.d_name)!
+      let bytes = UnsafeRawPointer(entry).advanced(by: offset).assumingMemoryBound(to: CChar.self)
+      let name = String(cString: bytes)
+      if name != "." && name != ".." { names.append(name) }
+    }
+  }
+
+  package func open(_ path: String, _ mode: OpenMode) throws(SystemError) -> any File {
+    let flags: Int32 =
+      switch mode {
+      case .read: O_RDONLY
+      case .readWrite: O_RDWR
+      case .create: O_RDWR | O_CREAT | O_EXCL
+      case .openOrCreate: O_RDWR | O_CREAT
+      }
+    return DiskFile(try descriptor(path, flags))
+  }
+
+  package func rename(_ from: String, to: String) throws(SystemError) {
+    #if canImport(Glibc)
+      try check(Glibc.rename(from, to))
+    #elseif canImport(Musl)
+      try check(Musl.rename(from, to))
+    #else
+      try check(Darwin.rename(from, to))
+    #endif
+  }
+
+  package func remove(_ path: String) throws(SystemError) {
+    try check(unlink(path))
+  }
+
+  package func synchronizeDirectory(_ path: String) throws(SystemError) {
+    let descriptor = try descriptor(path, O_RDONLY | O_DIRECTORY)
+    defer { close(descriptor) }
+    try check(fsync(descriptor))
+  }
+
+  package func identity(_ path: String) throws(SystemError) -> FileIdentity {
+    var status = stat()
+    try check(stat(path, &status))
+    return FileIdentity(status)
+  }
+
+  private func descriptor(_ path: String, _ flags: Int32) throws(SystemError) -> Int32 {
+    // A NUL would end the path early in C and name another file.
+    if path.utf8.contains(0) { throw SystemError(EINVAL) }
+    #if canImport(Glibc)
+      let descriptor = Glibc.open(path, flags | O_CLOEXEC, 0o600)
+    #elseif canImport(Musl)
+      let descriptor = Musl.open(path, flags | O_CLOEXEC, 0o600)
+    #else
+      let descriptor = Darwin.open(path, flags | O_CLOEXEC, 0o600)
+    #endif
+    try check(descriptor)
+    return descriptor
+  }
+}
+
+/// A descriptor, closed with its last reference. The descriptor never changes, so any thread may use it.
+private final class DiskFile: File {
+  private let descriptor: Int32
+
+  init(_ descriptor: Int32) { self.descriptor = descriptor }
+  deinit { close(descriptor) }
+
+  func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(SystemError)
+    -> Int
+  {
+    let count = pread(descriptor, buffer.baseAddress, buffer.count, try position(offset))
+    if count < 0 { throw SystemError(errno) }
+    return count
+  }
+
+  func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(SystemError) -> Int {
+    let count = pwrite(descriptor, bytes.baseAddress, bytes.count, try position(offset))
+    if count < 0 { throw SystemError(errno) }
+    return count
+  }
+
+  func preallocate(from offset: UInt64, count: UInt64) throws(SystemError) {
+    guard let fallocate else { throw .notSupported }
+    try check(fallocate(descriptor, 0, try position(offset), try position(count)))
+  }
+
+  func truncate(to size: UInt64) throws(SystemError) {
+    try check(ftruncate(descriptor, try position(size)))
+  }
+
+  func synchronize() throws(SystemError) {
+    #if canImport(Darwin)
+      // fsync on Darwin does not empty the drive's cache (its fsync(2)).
+      try check(fcntl(descriptor, F_FULLFSYNC))
+    #else
+      try check(fdatasync(descriptor))
+    #endif
+  }
+
+  func size() throws(SystemError) -> UInt64 {
+    UInt64(clamping: try status().st_size)
+  }
+
+  func identity() throws(SystemError) -> FileIdentity { FileIdentity(try status()) }
+
+  func lock(_ kind: LockKind) throws(SystemError) -> Bool {
+    if flock(descriptor, (kind == .exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0 { return true }
+    if errno == EWOULDBLOCK { return false }
+    throw SystemError(errno)
+  }
+
+  private func status() throws(SystemError) -> stat {
+    var status = stat()
+    try check(fstat(descriptor, &status))
+    return status
+  }
+
+  private func position(_ offset: UInt64) throws(SystemError) -> off_t {
+    guard let position = off_t(exactly: offset) else { throw SystemError(EFBIG) }
+    return position
+  }
+}
+
+private func check(_ result: Int32) throws(SystemError) {
+  if result < 0 { throw SystemError(errno) }
+}
+
+extension FileIdentity {
+  fileprivate init(_ status: stat) {
+    self.init(
+      device: UInt64(truncatingIfNeeded: status.st_dev),
+      inode: UInt64(truncatingIfNeeded: status.st_ino))
+  }
+}
+
+/// Linux has `fallocate`; its declaration is hidden from Swift behind a macro, and `posix_fallocate`
+/// writes to every block where the file system cannot, which is what we do not want.
+private let fallocate: (@convention(c) (Int32, Int32, off_t, off_t) -> Int32)? = {
+  #if os(Linux)
+    guard let symbol = dlsym(nil, "fallocate") else { return nil }
+    return unsafeBitCast(symbol, to: (@convention(c) (Int32, Int32, off_t, off_t) -> Int32).self)
+  #else
+    return nil
+  #endif
+}()

@@ -1,0 +1,88 @@
+// The only loops over interrupted calls and short counts. Everything above works with whole
+// operations that either happened or threw, and every error names its file and offset.
+
+/// A call that is interrupted this often in a row is taken for a failed one, so that a broken file
+/// system cannot hang its caller.
+private let interruptionLimit = 1000
+
+/// Runs one call of the seam, again while it is interrupted.
+func whole<R>(
+  _ operation: String, _ path: String, at offset: UInt64? = nil,
+  _ call: () throws(SystemError) -> R
+) throws(StorageError) -> R {
+  var interruptions = 0
+  while true {
+    do {
+      return try call()
+    } catch {
+      interruptions += 1
+      if error != .interrupted || interruptions > interruptionLimit {
+        throw .io(operation: operation, path: path, offset: offset, error: error)
+      }
+    }
+  }
+}
+
+extension File {
+  /// Reads until the buffer is full or the file ends.
+  ///
+  /// - Returns: the bytes read, fewer than the buffer holds only at the end of the file.
+  func readWhole(
+    into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64, path: String
+  ) throws(StorageError) -> Int {
+    var done = 0
+    while done < buffer.count {
+      let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[done...])
+      let place = offset &+ UInt64(done)
+      let count = try whole("read", path, at: place) { () throws(SystemError) in
+        try self.read(into: rest, at: place)
+      }
+      if count <= 0 { break }
+      done += min(count, rest.count)
+    }
+    return done
+  }
+
+  /// Writes every byte, in as few calls as the system allows: one, as a rule.
+  func writeWhole(
+    _ bytes: UnsafeRawBufferPointer, at offset: UInt64, path: String
+  ) throws(StorageError) {
+    var done = 0
+    while done < bytes.count {
+      let rest = UnsafeRawBufferPointer(rebasing: bytes[done...])
+      let place = offset &+ UInt64(done)
+      let count = try whole("write", path, at: place) { () throws(SystemError) in
+        try self.write(rest, at: place)
+      }
+      // POSIX lets a write of more than nothing return 0 only where something is badly wrong;
+      // going on would be an endless loop.
+      guard count > 0 else {
+        throw .io(operation: "write", path: path, offset: place, error: .inputOutput)
+      }
+      done += min(count, rest.count)
+    }
+  }
+
+  func truncateWhole(to size: UInt64, path: String) throws(StorageError) {
+    try whole("truncate", path, at: size) { () throws(SystemError) in
+      try self.truncate(to: size)
+    }
+  }
+
+  /// Repeated after an interruption, which says that nothing was tried yet; never after a failure.
+  func synchronizeWhole(path: String) throws(StorageError) {
+    try whole("synchronize", path) { () throws(SystemError) in try self.synchronize() }
+  }
+
+  func sizeWhole(path: String) throws(StorageError) -> UInt64 {
+    try whole("size", path) { () throws(SystemError) in try self.size() }
+  }
+
+  func identityWhole(path: String) throws(StorageError) -> FileIdentity {
+    try whole("identity", path) { () throws(SystemError) in try self.identity() }
+  }
+
+  func lockWhole(_ kind: LockKind, path: String) throws(StorageError) -> Bool {
+    try whole("lock", path) { () throws(SystemError) in try self.lock(kind) }
+  }
+}

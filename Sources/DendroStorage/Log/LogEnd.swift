@@ -1,0 +1,56 @@
+/// Where a log ends: what reading it found, and what a writer needs to go on.
+package struct LogEnd: Sendable {
+  package var databaseID: DatabaseID
+  /// The segments that were read, with their sizes in bytes; those before them were not needed.
+  package var segments: [(name: SegmentName, byteCount: UInt64)]
+  /// The last segment.
+  package var segment: SegmentName
+  package var segmentHeader: SegmentHeader
+  /// Behind the last good record of the last segment.
+  package var offset: UInt64
+  /// Of the last good record, or of the segment's header.
+  package var checksum: UInt32
+  package var lastLSN: LogSequenceNumber
+  /// The base time of the last record with writes that was read; nil where there was none.
+  package var lastTime: Int64?
+  /// What is known to be durable, by the last record or by the caller; `repairTail` raises it to `lastLSN`.
+  package var durableUpTo: LogSequenceNumber
+  /// Whether the very last record carries `durableUpTo == lastLSN`: the sign of an orderly close.
+  package var isMarked: Bool
+  /// What stands behind `offset` and is not part of the log.
+  package var torn: TornTail?
+  /// The segment before the last one has no seal: the crash came in between.
+  package var unsealed: UnsealedSegment?
+  /// Whether a writer may go on from here.
+  package internal(set) var isRepaired = false
+}
+
+/// The remains of writes that a crash cut short. Nobody was told that they had happened.
+package struct TornTail: Hashable, Sendable {
+  package var segment: SegmentName
+  package var offset: UInt64
+  /// Up to the last byte that is not zero.
+  package var byteCount: UInt64
+  /// The first write that is lost with it.
+  package var firstLSN: LogSequenceNumber
+  /// Writes in whole records behind the first bad one, which are cut as well: the last of them.
+  package var lastSurvivor: LogSequenceNumber?
+  /// Whether the first bad record is all there in length, so that a power loss and damage of the
+  /// very last acknowledged batch cannot be told apart.
+  package var isUndecidable: Bool
+  /// What was expected and what was found at `offset`.
+  package var expected: String
+  package var found: String
+}
+
+/// A segment whose successor is there and confirms its end, but which has no seal yet.
+package struct UnsealedSegment: Hashable, Sendable {
+  package var segment: SegmentName
+  package var header: SegmentHeader
+  /// Behind its last record.
+  package var offset: UInt64
+  package var checksum: UInt32
+  package var lastLSN: LogSequenceNumber
+  package var baseTime: Int64
+  package var successorChecksum: UInt32
+}

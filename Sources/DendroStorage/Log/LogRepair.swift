@@ -1,0 +1,109 @@
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// Puts the end of a log in order, so that a writer may go on there.
+///
+/// Each step may be the last before another crash, and all of them may be done again:
+/// 1. bytes that a crash left are copied into a file of their own, durable, and then cut;
+/// 2. a segment whose successor is there gets the seal that a crash kept from it;
+/// 3. names and records that may not be durable yet are made so, before anything is told on their ground.
+package func repairTail(_ directory: DatabaseDirectory, _ end: LogEnd) throws(StorageError)
+  -> LogEnd
+{
+  try directory.checkWritable()
+  var end = end
+  let path = directory.path(of: end.segment)
+  if let torn = end.torn {
+    try setAside(directory, torn)
+  }
+  let file = try directory.fileSystem.openWhole(path, .readWrite)
+  if end.torn != nil {
+    try file.truncateWhole(to: end.offset, path: path)
+  }
+  if end.torn != nil || end.durableUpTo < end.lastLSN {
+    try file.synchronizeWhole(path: path)
+  }
+  // Before the seal says that everything up to it is durable.
+  try directory.synchronize()
+  if let unsealed = end.unsealed {
+    try seal(directory, unsealed)
+    end.unsealed = nil
+  }
+  end.durableUpTo = end.lastLSN
+  end.isRepaired = true
+  return end
+}
+
+private func setAside(_ directory: DatabaseDirectory, _ torn: TornTail) throws(StorageError) {
+  let files = directory.fileSystem
+  let segment = try SegmentReader(torn.segment, in: directory)
+  let stop = torn.offset + torn.byteCount
+  let taken = Set(try directory.contents().tornFiles)
+  var copy: UInt64 = 0
+  // The same bytes are there already where a crash came between this and the cut; other bytes
+  // that were cut at the same place before are kept as well.
+  while true {
+    let name = FileName.tornName(torn.segment, offset: torn.offset, copy: copy)
+    let path = directory.path + "/" + name
+    if !taken.contains(name) {
+      let aside = path + FileName.temporarySuffix
+      try files.removeWhole(aside)
+      let file = try files.openWhole(aside, .create)
+      try segment.copy(from: torn.offset, to: stop, into: file, path: aside)
+      try file.synchronizeWhole(path: aside)
+      try files.renameWhole(aside, to: path)
+      try directory.synchronize()
+      return
+    }
+    if try holdsSame(segment, torn.offset, stop, files.openWhole(path, .read), path) {
+      // It may have been renamed without its name being durable yet.
+      try directory.synchronize()
+      return
+    }
+    copy += 1
+  }
+}
+
+private func holdsSame(
+  _ segment: SegmentReader, _ start: UInt64, _ stop: UInt64, _ file: any File, _ path: String
+) throws(StorageError) -> Bool {
+  guard try file.sizeWhole(path: path) == stop - start else { return false }
+  var buffer = RawBuffer()
+  buffer.reserve(64 * 1024)
+  var place = start
+  while place < stop {
+    let wanted = Int(min(stop - place, 64 * 1024))
+    let count = try file.readWhole(
+      into: UnsafeMutableRawBufferPointer(start: buffer.base, count: wanted), at: place - start,
+      path: path)
+    let bytes = try segment.bytes(at: place, count: wanted)
+    guard count == wanted, bytes.count >= wanted, let other = bytes.baseAddress,
+      memcmp(other, buffer.base, wanted) == 0
+    else { return false }
+    place += UInt64(wanted)
+  }
+  return true
+}
+
+private func seal(_ directory: DatabaseDirectory, _ unsealed: UnsealedSegment) throws(StorageError)
+{
+  let path = directory.path(of: unsealed.segment)
+  let file = try directory.fileSystem.openWhole(path, .readWrite)
+  do {
+    try file.truncateWhole(to: unsealed.offset, path: path)
+    _ = try appendSeal(
+      file: file, path: path, segment: unsealed.header, offset: unsealed.offset,
+      checksum: unsealed.checksum, lastLSN: unsealed.lastLSN, time: unsealed.baseTime,
+      successorChecksum: unsealed.successorChecksum)
+  } catch {
+    // Without room for it the log is complete all the same; the next opening tries again.
+    if error.isOutOfSpace { return }
+    throw error
+  }
+  try file.synchronizeWhole(path: path)
+}

@@ -1,0 +1,133 @@
+/// Which database a file belongs to: drawn once, when the database is created.
+package struct DatabaseID: Hashable, Sendable, CustomStringConvertible {
+  package let high: UInt64
+  package let low: UInt64
+
+  package init(high: UInt64, low: UInt64) {
+    self.high = high
+    self.low = low
+  }
+
+  package init(_ randomness: any Randomness) {
+    self.init(high: randomness.next(), low: randomness.next())
+  }
+
+  package var description: String { hexadecimal(high) + hexadecimal(low) }
+}
+
+/// The highest format version that is read, and the one that is written.
+package let storageFormatVersion: UInt32 = 0
+
+/// The first 64 bytes of a segment; see <doc:LogFormat>.
+package struct SegmentHeader: Hashable, Sendable {
+  static let byteCount = 64
+  static let magic: UInt64 = 0x0A67_6F4C_646E_4489  // 89 "DndLog" 0A in the order of the file
+
+  package var databaseID: DatabaseID
+  package var salt: UInt64
+  package var firstLSN: LogSequenceNumber
+  /// Milliseconds since 1970; the records' times count from here.
+  package var baseTime: Int64
+  /// The header checksum of the last record before the seal of the segment before; 0 in the first.
+  package var previousChecksum: UInt32
+  /// Over all of the above.
+  package internal(set) var checksum: UInt32 = 0
+
+  package init(
+    databaseID: DatabaseID, salt: UInt64, firstLSN: LogSequenceNumber, baseTime: Int64,
+    previousChecksum: UInt32
+  ) {
+    self.databaseID = databaseID
+    self.salt = salt
+    self.firstLSN = firstLSN
+    self.baseTime = baseTime
+    self.previousChecksum = previousChecksum
+    var bytes = ByteWriter()
+    writeFields(&bytes)
+    checksum = Checksum.short(bytes.bytes, seed: 0)
+  }
+
+  func encode(into bytes: inout ByteWriter) {
+    writeFields(&bytes)
+    bytes.uint32(checksum)
+  }
+
+  private func writeFields(_ bytes: inout ByteWriter) {
+    bytes.uint64(Self.magic)
+    bytes.uint32(storageFormatVersion)
+    bytes.uint32(0)
+    bytes.uint64(databaseID.high)
+    bytes.uint64(databaseID.low)
+    bytes.uint64(salt)
+    bytes.uint64(firstLSN.rawValue)
+    bytes.uint64(UInt64(bitPattern: baseTime))
+    bytes.uint32(previousChecksum)
+  }
+
+  /// - Parameter bytes: the file's first 64, or fewer where it ends before.
+  init(decoding bytes: UnsafeRawBufferPointer, path: String) throws(StorageError) {
+    var reader = try checkFileHead(
+      bytes, magic: Self.magic, byteCount: Self.byteCount, path: path)
+    do {
+      databaseID = DatabaseID(high: try reader.uint64(), low: try reader.uint64())
+      salt = try reader.uint64()
+      firstLSN = LogSequenceNumber(try reader.uint64())
+      baseTime = Int64(bitPattern: try reader.uint64())
+      previousChecksum = try reader.uint32()
+      checksum = try reader.uint32()
+    } catch {
+      throw .corrupt(
+        path: path, offset: UInt64(error.offset), expected: "a file header", found: "\(error)")
+    }
+    guard firstLSN > .zero else {
+      throw .corrupt(path: path, offset: 40, expected: "a first LSN of 1 or more", found: "0")
+    }
+  }
+}
+
+/// Checks what both kinds of file begin with: magic, version, the zeros after it, and the checksum
+/// in the last four bytes of the header.
+///
+/// The version is looked at before the checksum: a later version may keep its checksum elsewhere,
+/// while magic and version stay where they are in all of them.
+/// - Returns: a reader behind the version.
+func checkFileHead(
+  _ bytes: UnsafeRawBufferPointer, magic: UInt64, byteCount: Int, path: String
+) throws(StorageError) -> ByteReader {
+  var reader = ByteReader(bytes)
+  guard let found = try? reader.uint64(), found == magic else {
+    throw .corrupt(
+      path: path, offset: 0, expected: "magic \(hexadecimal(magic.byteSwapped))",
+      found: hexadecimal(bytes.prefix(8)))
+  }
+  if let version = try? reader.uint32(), version > storageFormatVersion {
+    throw .unsupportedVersion(path: path, found: version, supported: storageFormatVersion)
+  }
+  guard bytes.count >= byteCount, let reserved = try? reader.uint32() else {
+    throw .corrupt(
+      path: path, offset: UInt64(bytes.count), expected: "a header of \(byteCount) bytes",
+      found: "the end of the file")
+  }
+  let end = byteCount - 4
+  let expected = Checksum.short(UnsafeRawBufferPointer(rebasing: bytes[..<end]), seed: 0)
+  let checksum = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: end, as: UInt32.self))
+  guard checksum == expected else {
+    throw .corrupt(
+      path: path, offset: UInt64(end), expected: "header checksum \(hexadecimal(expected))",
+      found: hexadecimal(checksum))
+  }
+  guard reserved == 0 else {
+    throw .corrupt(path: path, offset: 12, expected: "zero", found: hexadecimal(reserved))
+  }
+  return reader
+}
+
+func hexadecimal<I: FixedWidthInteger & UnsignedInteger>(_ value: I) -> String {
+  let digits = String(value, radix: 16)
+  return String(repeating: "0", count: max(0, I.bitWidth / 4 - digits.utf8.count)) + digits
+}
+
+func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
+  let digits = bytes.map { hexadecimal($0) }.joined(separator: " ")
+  return digits.isEmpty ? "nothing" : digits
+}

@@ -1,0 +1,247 @@
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// A window on one segment's bytes, and the records in them.
+final class SegmentReader {
+  let name: SegmentName
+  let path: String
+  let header: SegmentHeader
+  private(set) var byteCount: UInt64
+  private let file: any File
+
+  private var buffer = RawBuffer()
+  private var windowStart: UInt64 = 0
+  private var windowCount = 0
+  private static let windowByteCount = 512 * 1024
+
+  private var decompressor = HistoryDecompressor()
+
+  init(_ name: SegmentName, in directory: DatabaseDirectory) throws(StorageError) {
+    self.name = name
+    path = directory.path(of: name)
+    file = try directory.fileSystem.openWhole(path, .read)
+    byteCount = try file.sizeWhole(path: path)
+    // The whole of a small segment comes with the read of its header.
+    let first = Int(min(byteCount, UInt64(Self.windowByteCount)))
+    buffer.reserve(max(first, SegmentHeader.byteCount))
+    windowCount = try file.readWhole(
+      into: UnsafeMutableRawBufferPointer(start: buffer.base, count: first), at: 0, path: path)
+    header = try SegmentHeader(
+      decoding: UnsafeRawBufferPointer(
+        start: buffer.base, count: min(windowCount, SegmentHeader.byteCount)), path: path)
+    guard header.firstLSN == name.firstLSN else {
+      throw .corrupt(
+        path: path, offset: 40, expected: "first LSN \(name.firstLSN), as the name says",
+        found: "\(header.firstLSN)")
+    }
+  }
+
+  /// Takes in what a live writer did since.
+  func refresh() throws(StorageError) {
+    byteCount = try file.sizeWhole(path: path)
+    windowCount = 0
+  }
+
+  /// At least `count` bytes from `offset` on, or fewer where the file ends before; contiguous, and
+  /// valid until the next call.
+  func bytes(at offset: UInt64, count: Int) throws(StorageError) -> UnsafeRawBufferPointer {
+    guard offset < byteCount else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+    let available = UInt64(count) > byteCount - offset ? Int(byteCount - offset) : count
+    if offset < windowStart || offset + UInt64(available) > windowStart + UInt64(windowCount) {
+      try load(offset, available)
+    }
+    let start = Int(offset - windowStart)
+    return UnsafeRawBufferPointer(
+      start: buffer.base + start, count: max(0, windowCount - start))
+  }
+
+  private func load(_ offset: UInt64, _ count: Int) throws(StorageError) {
+    var kept = 0
+    if offset >= windowStart && offset < windowStart + UInt64(windowCount) {
+      let start = Int(offset - windowStart)
+      kept = windowCount - start
+      buffer.base.copyMemory(from: buffer.base + start, byteCount: kept)
+    }
+    windowStart = offset
+    windowCount = kept
+    let rest = byteCount - offset
+    let wanted = max(count, rest > UInt64(Self.windowByteCount) ? Self.windowByteCount : Int(rest))
+    buffer.reserve(wanted, keeping: kept)
+    windowCount += try file.readWhole(
+      into: UnsafeMutableRawBufferPointer(start: buffer.base + kept, count: wanted - kept),
+      at: offset + UInt64(kept), path: path)
+  }
+
+  // MARK: - Records
+
+  /// What stands at a place.
+  enum Found {
+    case record(RecordInfo)
+    case invalid(RecordHeader.Fault)
+  }
+
+  /// The header at `offset`; bounded work whatever stands there.
+  func record(at offset: UInt64) throws(StorageError) -> Found {
+    let bytes = try bytes(at: offset, count: RecordHeader.byteCountMax)
+    switch RecordHeader.decode(bytes, offset: offset, segment: header) {
+    case .valid(let record, let byteCount, let checksum):
+      return .record(
+        RecordInfo(
+          header: record, segment: name, offset: offset, headerByteCount: byteCount,
+          checksum: checksum))
+    case .invalid(let fault):
+      return .invalid(fault)
+    }
+  }
+
+  /// What is wrong with a payload.
+  struct PayloadFault: Error {
+    var expected: String
+    var found: String
+    /// Whether all of its bytes are in the file.
+    var isWhole: Bool
+  }
+
+  /// The raw payload of a record, checked; it is part of the history of later ones then. Payloads
+  /// are asked for in order. Valid until the next call.
+  func payload(of record: RecordInfo) throws(StorageError) -> Result<
+    UnsafeRawBufferPointer, PayloadFault
+  > {
+    let header = record.header
+    let start = record.offset + UInt64(record.headerByteCount)
+    let stored: UnsafeRawBufferPointer
+    if header.storedByteCount == 0 {
+      stored = UnsafeRawBufferPointer(start: nil, count: 0)
+    } else {
+      let rest = byteCount > start ? byteCount - start : 0
+      guard UInt64(header.storedByteCount) <= rest else {
+        return .failure(
+          PayloadFault(
+            expected: "a payload of \(header.storedByteCount) bytes",
+            found: "\(rest) bytes to the end of the file", isWhole: false))
+      }
+      let bytes = try bytes(at: start, count: header.storedByteCount)
+      guard bytes.count >= header.storedByteCount else {
+        return .failure(
+          PayloadFault(
+            expected: "a payload of \(header.storedByteCount) bytes",
+            found: "\(bytes.count) bytes", isWhole: false))
+      }
+      stored = UnsafeRawBufferPointer(rebasing: bytes[..<header.storedByteCount])
+    }
+    if header.isRestart { decompressor.restart() }
+    let raw: UnsafeRawBufferPointer
+    if header.isCompressed {
+      guard let decoded = decompressor.decompress(stored, rawByteCount: header.rawByteCount) else {
+        return .failure(
+          PayloadFault(
+            expected: "an LZ4 block of \(header.rawByteCount) bytes", found: "another",
+            isWhole: true))
+      }
+      raw = decoded
+    } else {
+      raw = stored
+    }
+    let checksum = Checksum.xxh3(raw, seed: self.header.salt)
+    guard checksum == header.payloadChecksum else {
+      return .failure(
+        PayloadFault(
+          expected: "payload checksum \(hexadecimal(header.payloadChecksum))",
+          found: hexadecimal(checksum), isWhole: true))
+    }
+    if !header.isCompressed && header.kind == .writes { decompressor.append(raw: raw) }
+    return .success(raw)
+  }
+
+  // MARK: - Searching
+
+  /// What a search of the rest of the file found.
+  struct Search {
+    /// Behind the last byte that is not zero; the search's start where all are.
+    var contentEnd: UInt64
+    /// The highest durable-up-to of any valid header.
+    var durableUpTo: LogSequenceNumber?
+    /// The last write of any valid record.
+    var lastSurvivor: LogSequenceNumber?
+    /// Where the first valid header stands.
+    var firstRecord: UInt64?
+  }
+
+  /// Looks at every byte from `offset` to the end of the file for valid headers.
+  ///
+  /// - Complexity: linear in the bytes, also where they were made to look like headers: each place
+  ///   costs at most one header's checksum, and no length is followed.
+  func search(from offset: UInt64) throws(StorageError) -> Search {
+    var found = Search(contentEnd: offset)
+    var place = offset
+    while place < byteCount {
+      let bytes = try bytes(at: place, count: Self.windowByteCount)
+      if bytes.isEmpty { break }
+      let isLast = place + UInt64(bytes.count) >= byteCount
+      // Headers may reach over the window's end: its last bytes are looked at in the next one.
+      let end = isLast ? bytes.count : max(1, bytes.count - RecordHeader.byteCountMax)
+      if let last = lastNonZero(bytes, end) { found.contentEnd = place + UInt64(last) + 1 }
+      var index = 0
+      while index < end,
+        let next = firstIndex(of: RecordHeader.magic.0, in: bytes, from: index, to: end)
+      {
+        index = next + 1
+        let candidate = UnsafeRawBufferPointer(rebasing: bytes[next...])
+        if case .valid(let record, _, _) = RecordHeader.decode(
+          candidate, offset: place + UInt64(next), segment: header)
+        {
+          if found.firstRecord == nil { found.firstRecord = place + UInt64(next) }
+          found.durableUpTo = max(found.durableUpTo ?? .zero, record.durableUpTo)
+          if record.count > 0 {
+            found.lastSurvivor = max(found.lastSurvivor ?? .zero, record.lastLSN)
+          }
+        }
+      }
+      place += UInt64(end)
+    }
+    return found
+  }
+
+  /// Copies bytes of the file elsewhere.
+  func copy(
+    from start: UInt64, to end: UInt64, into target: any File, path targetPath: String
+  ) throws(StorageError) {
+    var place = start
+    while place < end {
+      let wanted = Int(min(end - place, UInt64(Self.windowByteCount)))
+      let bytes = try bytes(at: place, count: wanted)
+      if bytes.isEmpty { return }
+      let part = UnsafeRawBufferPointer(rebasing: bytes.prefix(wanted))
+      try target.writeWhole(part, at: place - start, path: targetPath)
+      place += UInt64(part.count)
+    }
+  }
+}
+
+private func firstIndex(
+  of byte: UInt8, in bytes: UnsafeRawBufferPointer, from start: Int, to end: Int
+) -> Int? {
+  guard let base = bytes.baseAddress, start < end,
+    let found = memchr(base + start, Int32(byte), end - start)
+  else { return nil }
+  return UnsafeRawPointer(found) - base
+}
+
+private func lastNonZero(_ bytes: UnsafeRawBufferPointer, _ end: Int) -> Int? {
+  var index = end
+  while index >= 8,
+    bytes.loadUnaligned(fromByteOffset: index &- 8, as: UInt64.self) == 0
+  {
+    index &-= 8
+  }
+  while index > 0 {
+    index &-= 1
+    if bytes[index] != 0 { return index }
+  }
+  return nil
+}
