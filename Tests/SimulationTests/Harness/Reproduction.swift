@@ -32,6 +32,16 @@ struct Reproduction: CustomStringConvertible {
     return result
   }
 
+  /// Prints what led to the first crash, for whoever looks at it.
+  func explain(_ disk: SimulatedDisk, _ point: CrashPoint) {
+    for (index, operation) in disk.trace.prefix(point.operationCount).enumerated() {
+      print("\(index + 1). \(operation)")
+    }
+    for (text, fate) in zip(point.pendingDescriptions, crashes.first?.state.fates ?? []) {
+      print("  pending: \(text): \(CrashState([fate]))")
+    }
+  }
+
   /// Whether some other suite's state is asked for: then there is nothing to do here.
   static var isOnlyOne: Bool { ProcessInfo.processInfo.environment["DENDRO_REPLAY"] != nil }
 }

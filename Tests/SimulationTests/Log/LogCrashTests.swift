@@ -8,6 +8,9 @@ import Testing
   @Test func everyCrashStateOfRandomLogs() async throws {
     if let replay = Reproduction.requested(for: "log") {
       let recording = try Self.recording(replay.seed)
+      for point in recording.points where point.operationCount == replay.crashes[0].operation {
+        replay.explain(recording.disk, point)
+      }
       #expect(Self.problem(replay, recording) == nil)
       return
     }
@@ -18,6 +21,34 @@ import Testing
         return try Self.judgeAll(seed)
       } catch {
         return Sweep.Tally(failures: ["log \(seed): the workload itself failed: \(error)"])
+      }
+    }
+  }
+
+  /// A mark is not synchronized. The process is killed behind it, the next one finds it and begins a
+  /// segment that names it: a power loss must not take it any more.
+  @Test func aMarkOfAKilledProcessIsDurableBeforeASegmentNamesIt() throws {
+    try judgeAll([
+      .append(1), .synchronize, .mark, .kill(call: 1, bytes: 0), .roll, .roll, .append(1),
+      .synchronize,
+    ])
+  }
+
+  /// What was appended, but not synchronized, survives a kill; the next opener tells of it, and must
+  /// have made it durable first.
+  @Test func whatAKilledProcessAppendedIsDurableOnceItWasRead() throws {
+    try judgeAll([.append(3), .kill(call: 1, bytes: 0), .synchronize, .append(1), .synchronize])
+  }
+
+  /// Every crash point and every state of one workload.
+  private func judgeAll(_ steps: [LogRecording.Step]) throws {
+    let recording = try LogRecording(seed: 1, steps: steps)
+    for point in recording.points {
+      point.forEachState { state in
+        let problem = recording.problem(
+          of: point.disk(state), acknowledged: recording.acknowledged(at: point.operationCount),
+          attempted: recording.attempted(at: point.operationCount))
+        #expect(problem == nil, "operation \(point.operationCount), state \(state)")
       }
     }
   }
