@@ -231,6 +231,12 @@ package final class Engine: Sendable {
     try await suspend { self.requestSynchronize($0) }
   }
 
+  /// Begins a new segment of the log; everything admitted so far is durable once this returns.
+  package func roll() throws(EngineError) {
+    if isReadOnly { throw .readOnly }
+    try wait { completion in pipeline.request(completion) { $0.rolls.append(completion) } }
+  }
+
   /// Writes a checkpoint of the head beside the running writers and deletes what no opening needs any
   /// more.
   ///
