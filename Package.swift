@@ -45,14 +45,17 @@ var targets: [Target] = [
     name: "DendroStorageTests", dependencies: ["DendroStorage", "DendroTesting", "TestSupport"],
     swiftSettings: swiftSettings),
   .testTarget(
-    name: "DendroEngineTests", dependencies: ["DendroEngine", "DendroTesting", "TestSupport"],
+    name: "DendroEngineTests",
+    dependencies: ["DendroEngine", "DendroStorage", "DendroTree", "DendroTesting", "TestSupport"],
     swiftSettings: swiftSettings),
   .testTarget(
     name: "DendroTests", dependencies: ["Dendro", "DendroTesting", "TestSupport"],
     swiftSettings: swiftSettings),
   .testTarget(
     name: "SimulationTests",
-    dependencies: ["Dendro", "DendroEngine", "DendroTesting", "TestSupport"],
+    dependencies: [
+      "Dendro", "DendroEngine", "DendroStorage", "DendroTree", "DendroTesting", "TestSupport",
+    ],
     swiftSettings: swiftSettings),
   .testTarget(
     name: "CrashTests", dependencies: ["Dendro", "DendroCrashLab", "DendroCommand", "TestSupport"],
