@@ -114,7 +114,8 @@ private struct Walk {
           databaseID: segment.header.databaseID, segments: sizes, segment: segment.name,
           segmentHeader: segment.header, offset: offset, checksum: checksum, lastLSN: lastLSN,
           lastTime: lastTime, durableUpTo: min(durableUpTo, lastLSN), isMarked: isMarked,
-          torn: torn, unsealed: unsealed)
+          torn: directory.mode.isReadOnly ? nil : torn,
+          unfinished: directory.mode.isReadOnly ? torn : nil, unsealed: unsealed)
       }
     }
   }
@@ -193,7 +194,6 @@ private struct Walk {
       case .end:
         return .end(nil)
       case .torn:
-        if directory.mode.isReadOnly { return .end(nil) }
         return .end(
           TornTail(
             segment: segment.name, offset: offset,
