@@ -59,7 +59,7 @@ extension Command {
             ]).text)
         } else {
           try terminal.print(
-            "exported \(Format.count(leaves)) leaves, \(Format.bytes(bytes + 1)), as of write "
+            "exported \(Format.count(leaves, "leaf")), \(Format.bytes(bytes + 1)), as of write "
               + "\(head.lsn), in \(Format.seconds(seconds))")
         }
         try terminal.flush()

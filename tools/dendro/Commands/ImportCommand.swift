@@ -36,7 +36,7 @@ extension Command {
 
 /// One import: pieces from the reader become entries of updates, a few of which are on their way to
 /// the disk at any time.
-private final class Importer {
+final class Importer {
   private let arguments: Arguments
   private let target: Path
   private let file: InputFile
@@ -52,9 +52,15 @@ private final class Importer {
   private var textBytes: UInt64 = 0
   private var leaves = 0
   private let writes = Writes()
+  /// Says nothing but how far it is.
+  private let isQuiet: Bool
+  /// Of a finished import.
+  private(set) var leafCount = 0
+  private(set) var outcome = ""
 
-  init(_ arguments: Arguments) throws {
+  init(_ arguments: Arguments, isQuiet: Bool = false) throws {
     self.arguments = arguments
+    self.isQuiet = isQuiet
     let location = try Location(arguments.positional(1))
     guard !location.isPriority else {
       throw Failure(.badInput, "a file cannot go to a priority; 'set' does that")
@@ -72,7 +78,7 @@ private final class Importer {
     self.session = session
     let existing = session.engine.view(at: target)
     if !existing.isEmpty {
-      let what = "\(Format.count(existing.leafCount())) leaves"
+      let what = "\(Format.count(existing.leafCount(), "leaf"))"
       guard arguments.has("replace") else {
         try session.close()
         throw Failure(
@@ -86,13 +92,13 @@ private final class Importer {
     let isAtomic = arguments.has("atomic")
     do {
       if isAtomic {
-        Terminal.note("importing \(file.name) as one write")
+        note("importing \(file.name) as one write")
         let node = try parseWhole()
         try writes.submit(
           node.isEmpty ? .remove(target) : .set(target, node), leaves: node.leafCount(),
           to: session.engine)
       } else {
-        Terminal.note(
+        note(
           "importing \(file.name) in chunks of about \(Format.bytes(UInt64(chunkBytes))), "
             + "each of them one write (--atomic: all in one)")
         try parse { try self.take($0) }
@@ -110,7 +116,7 @@ private final class Importer {
       failure.message +=
         done.count == 0
         ? "\n  nothing was written"
-        : "\n  nothing of this chunk was written; \(Format.count(done.leaves)) leaves before it are "
+        : "\n  nothing of this chunk was written; \(Format.count(done.leaves, "leaf")) before it are "
           + "in the database (\(done.text))"
       if error is Interrupted {
         Terminal.note("dendro: \(failure.message)")
@@ -120,9 +126,18 @@ private final class Importer {
     }
     progress.clear()
     let done = writes.summary
+    let seconds = progress.seconds
     try session.close()
-    try report(done, seconds: progress.seconds)
+    leafCount = done.leaves
+    outcome =
+      "\(Format.count(done.leaves, "leaf")) from \(Format.bytes(textBytes)) (\(done.text)) in "
+      + Format.seconds(seconds)
+    if !isQuiet { try report(done, seconds: seconds) }
     return .success
+  }
+
+  private func note(_ line: String) {
+    if !isQuiet { Terminal.note(line) }
   }
 
   private struct Interrupted: Error, CustomStringConvertible {
@@ -177,7 +192,7 @@ private final class Importer {
     }
     if reports {
       let line =
-        "\(file.name) is good: \(Format.count(leaves.value)) leaves, "
+        "\(file.name) is good: \(Format.count(leaves.value, "leaf")), "
         + "\(Format.bytes(UInt64(bytes.value))); nothing was written"
       try OneWrite.report(
         nil, arguments, more: [("leaves", .count(leaves.value)), ("bytes", .count(bytes.value))],
@@ -256,9 +271,7 @@ private final class Importer {
           ("seconds", .number(seconds)),
         ]).text)
     } else {
-      try terminal.print(
-        "imported \(Format.count(done.leaves)) leaves to \(target) from \(Format.bytes(textBytes)) "
-          + "(\(done.text)) in \(Format.seconds(seconds))")
+      try terminal.print("imported to \(target): \(outcome)")
     }
     try terminal.flush()
   }
@@ -281,8 +294,8 @@ private final class Writes: Sendable {
     var last: LogSequenceNumber?
 
     var text: String {
-      let writes = count == 1 ? "1 write" : "\(Format.count(count)) writes"
-      guard let first, let last else { return writes }
+      let writes = Format.count(count, "write")
+      guard let first, let last else { return "nothing changed" }
       return first == last ? "\(writes), LSN \(first)" : "\(writes), LSN \(first) to \(last)"
     }
   }
@@ -308,9 +321,9 @@ private final class Writes: Sendable {
       state.withLock { state in
         switch result {
         case .success(let lsn):
+          state.done.leaves += leaves
           guard let lsn else { break }
           state.done.count += 1
-          state.done.leaves += leaves
           state.done.first = state.done.first ?? lsn
           state.done.last = lsn
         case .failure(let error): state.error = state.error ?? error

@@ -231,24 +231,24 @@ struct Survey {
     try row("database id", databaseID.map { "\($0)" } ?? "unknown")
     try row("last write", "\(lastLSN)" + (lastTime.map { ", \(Format.time($0))" } ?? ""))
     try row("known durable", "up to \(durableUpTo)")
-    if let leafCount { try row("tree", "\(Format.count(leafCount)) leaves") }
+    if let leafCount { try row("tree", "\(Format.count(leafCount, "leaf"))") }
     try row("on disk", Format.bytes(totalByteCount))
     try row(
       "log",
-      "\(Format.count(writeCount)) writes, \(Format.bytes(rawByteCount)) as "
+      "\(Format.count(writeCount, "write")), \(Format.bytes(rawByteCount)) as "
         + "\(Format.bytes(recordByteCount))"
         + (compressionRatio.map { " (\(Format.decimal($0, places: 2)) : 1)" } ?? ""))
     for segment in segments {
       try row(
         "  segment",
         "\(segment.name.fileName)  \(Format.bytes(segment.byteCount).leftPadded(to: 9))  "
-          + "\(Format.count(segment.recordCount)) records, \(Format.count(segment.writeCount)) writes, "
+          + "\(Format.count(segment.recordCount, "record")), \(Format.count(segment.writeCount, "write")), "
           + "to LSN \(segment.lastLSN)" + (segment.isSealed ? ", sealed" : ""))
     }
     for checkpoint in checkpoints {
       let rest =
         checkpoint.problem.map { terminal.colored("unreadable: \($0)", .red) }
-        ?? "\(Format.count(checkpoint.leafCount ?? 0)) leaves, \(checkpoint.chunkCount ?? 0) chunks, "
+        ?? "\(Format.count(checkpoint.leafCount ?? 0, "leaf")), \(checkpoint.chunkCount ?? 0) chunks, "
         + "hash \(Self.hash(checkpoint.contentHash ?? 0))"
         + (checkpoint.time.map { ", \(Format.time($0))" } ?? "")
       try row(

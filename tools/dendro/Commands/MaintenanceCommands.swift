@@ -67,7 +67,7 @@ extension Command {
           ]).text)
       } else {
         try terminal.print(
-          "\(Format.count(leaves)) leaves as of write \(head.lsn) in \(Format.seconds(seconds)); "
+          "\(Format.count(leaves, "leaf")) as of write \(head.lsn) in \(Format.seconds(seconds)); "
             + "read back and good")
       }
       try terminal.flush()

@@ -176,7 +176,7 @@ struct Verification {
       case .record(let record, let path, let payload):
         counts.records += 1
         progress.update(
-          record.endOffset, of: nil, "\(Format.count(counts.writes)) writes, \(path)")
+          record.endOffset, of: nil, "\(Format.count(counts.writes, "write")), \(path)")
         guard let payload else { break }
         let content = RecordWrites(record, payload)
         if let problem = content.problem {
@@ -260,14 +260,14 @@ struct Verification {
     }
     try row(
       "log",
-      "\(Format.count(segmentCount)) segments, \(Format.count(recordCount)) records, "
-        + "\(Format.count(writeCount)) writes, \(Format.count(replayedCount)) of them replayed")
+      "\(Format.count(segmentCount, "segment")), \(Format.count(recordCount, "record")), "
+        + "\(Format.count(writeCount, "write")), \(Format.count(replayedCount)) of them replayed")
     try row(
       "checkpoints",
       "\(checkpointCount)" + (comparedCount > 0 ? ", \(comparedCount) compared with the log" : ""))
     try row("read", Format.bytes(byteCount))
     if let leafCount, let contentHash {
-      try row("tree", "\(Format.count(leafCount)) leaves as of write \(lastLSN)")
+      try row("tree", "\(Format.count(leafCount, "leaf")) as of write \(lastLSN)")
       try row("hash", Survey.hash(contentHash))
     }
     if let tail { try row("end", "unfinished, as a crash or a running writer leaves it: \(tail)") }

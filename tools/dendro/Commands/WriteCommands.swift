@@ -193,13 +193,13 @@ extension Command {
         let leaves = location.isPriority ? (isThere ? 1 : 0) : node.leafCount()
         try OneWrite.report(
           nil, arguments, more: [("leaves", .count(leaves))],
-          line: "\(Format.count(leaves)) leaves at \(location.description) would be removed")
+          line: "\(Format.count(leaves, "leaf")) at \(location.description) would be removed")
         return isThere ? .success : .problem
       }
       if location.path.isRoot, isThere, !location.isPriority {
         do {
           try Terminal.confirm(
-            "This removes the whole tree, \(Format.count(node.leafCount())) leaves.",
+            "This removes the whole tree, \(Format.count(node.leafCount(), "leaf")).",
             force: arguments.has(.force))
         } catch {
           try session.close()

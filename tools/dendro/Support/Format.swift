@@ -12,6 +12,12 @@ enum Format {
     return sign + String(result.reversed())
   }
 
+  /// `1 write`, `2 writes`.
+  static func count(_ value: some BinaryInteger, _ noun: String) -> String {
+    value == 1
+      ? "1 \(noun)" : "\(count(value)) \(noun.hasSuffix("f") ? noun.dropLast() + "ve" : noun[...])s"
+  }
+
   /// In powers of 1024, three digits or so: `512 B`, `1.5 KiB`.
   static func bytes(_ value: UInt64) -> String {
     guard value >= 1024 else { return "\(value) B" }
