@@ -1,5 +1,5 @@
 import DendroStorage
-package import DendroTree
+import DendroTree
 
 /// Writes in a record's payload, one after the other.
 ///
