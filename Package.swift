@@ -45,7 +45,8 @@ var targets: [Target] = [
     name: "DendroStorageTests", dependencies: ["DendroStorage", "DendroTesting", "TestSupport"],
     swiftSettings: swiftSettings),
   .testTarget(
-    name: "DendroEngineTests", dependencies: ["DendroEngine", "DendroTesting", "TestSupport"],
+    name: "DendroEngineTests",
+    dependencies: ["DendroEngine", "DendroStorage", "DendroTree", "DendroTesting", "TestSupport"],
     swiftSettings: swiftSettings),
   .testTarget(
     name: "DendroTests", dependencies: ["Dendro", "DendroTesting", "TestSupport"],

@@ -54,3 +54,12 @@ package struct UnsealedSegment: Hashable, Sendable {
   package var baseTime: Int64
   package var successorChecksum: UInt32
 }
+
+extension TornTail {
+  /// What was cut, and why, for people.
+  package var sentence: String {
+    let survivors = lastSurvivor.map { ", and whole records behind it up to write \($0)" } ?? ""
+    return "\(segment) was torn at offset \(offset): \(byteCount) bytes from write \(firstLSN) on\(survivors); "
+      + "expected \(expected), found \(found)"
+  }
+}

@@ -1,0 +1,122 @@
+/// One component of a path, and the one order of keys.
+///
+/// A key is held as *ordered bytes*: a form whose byte-by-byte order is the order of keys (integer
+/// keys first, by value; then all others by UTF-16 code units), see <doc:DataModel>. The same
+/// bytes stand in pages, logs and checkpoints. Keys are equal if they are spelled the same: nothing
+/// is normalised.
+///
+/// Up to 23 bytes are held in place; longer keys cost one allocation. A value; any thread.
+package struct Key: Sendable {
+  /// The first 23 bytes, padded with zeros, then the count (or `Key.overflowMark`), as they lie in
+  /// memory. Read as big-endian integers they compare as the bytes do, shorter first.
+  private var words: (UInt64, UInt64, UInt64)
+  /// All the bytes, if there are more than 23.
+  private var overflow: [UInt8]?
+
+  static let inlineByteCountMax = 23
+  private static let overflowMark: UInt8 = 0xFF
+
+  /// - Throws: `ValidationError` of kind `.invalidKey` if the string is empty, longer than 768
+  ///   bytes of UTF-8, or has a control character or one of `[ ] . # $ /`.
+  package init(_ string: String) throws(ValidationError) {
+    var string = string
+    let result: Result<Key, ValidationError> = string.withUTF8 { utf8 in
+      Result { () throws(ValidationError) in try Key(trusted: UnsafeRawBufferPointer(utf8)) }
+    }
+    self = try result.get()
+  }
+
+  /// A key from its UTF-8, which need not be valid.
+  ///
+  /// - Throws: `ValidationError` of kind `.invalidKey`, as `init(_:)`, or if the bytes are no UTF-8.
+  package init(utf8: UnsafeRawBufferPointer) throws(ValidationError) {
+    guard isValidUTF8(utf8) else {
+      throw ValidationError(.invalidKey, "A key is not valid UTF-8.")
+    }
+    try self.init(trusted: utf8)
+  }
+
+  /// From valid UTF-8.
+  private init(trusted utf8: UnsafeRawBufferPointer) throws(ValidationError) {
+    if let problem = KeyCoding.problem(utf8) {
+      throw ValidationError(.invalidKey, "The key \(KeyCoding.quoted(utf8)) \(problem)")
+    }
+    self = KeyCoding.withOrderedBytes(utf8) { Key(trustedOrderedBytes: $0) }
+  }
+
+  /// A key from its ordered bytes; nil unless they are the form of a legal key.
+  package init?(orderedBytes: UnsafeRawBufferPointer) {
+    guard KeyCoding.isValid(orderedBytes: orderedBytes) else { return nil }
+    self.init(trustedOrderedBytes: orderedBytes)
+  }
+
+  /// From bytes that are known to be the ordered bytes of a legal key.
+  @inline(__always)
+  init(trustedOrderedBytes bytes: UnsafeRawBufferPointer) {
+    words = (0, 0, 0)
+    overflow = nil
+    let count = bytes.count
+    guard let start = bytes.baseAddress else { return }
+    withUnsafeMutableBytes(of: &words) { words in
+      let target = words.baseAddress.unsafelyUnwrapped
+      target.copyMemory(from: start, byteCount: min(count, Key.inlineByteCountMax))
+      target.storeBytes(
+        of: count <= Key.inlineByteCountMax ? UInt8(count) : Key.overflowMark,
+        toByteOffset: Key.inlineByteCountMax, as: UInt8.self)
+    }
+    if count > Key.inlineByteCountMax { overflow = Array(bytes) }
+  }
+
+  /// Calls `body` with the ordered bytes, which are valid during the call only.
+  @inline(__always)
+  package func withOrderedBytes<R, E: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(E) -> R
+  ) throws(E) -> R {
+    if let overflow {
+      // Array's method does not throw typed errors.
+      let result: Result<R, E> = overflow.withUnsafeBytes { bytes in
+        Result { () throws(E) in try body(bytes) }
+      }
+      return try result.get()
+    }
+    return try withUnsafeBytes(of: words) { (words) throws(E) in
+      try body(UnsafeRawBufferPointer(rebasing: words[..<Int(words[Key.inlineByteCountMax])]))
+    }
+  }
+
+  /// The number of ordered bytes, at least 1.
+  package var orderedByteCount: Int {
+    overflow?.count ?? Int(UInt8(truncatingIfNeeded: words.2.bigEndian))
+  }
+
+  /// The key as it was spelled.
+  package var string: String { withOrderedBytes { KeyCoding.string(orderedBytes: $0) } }
+}
+
+extension Key: CustomStringConvertible {
+  package var description: String { string }
+}
+
+extension Key: Comparable {
+  package static func == (a: Key, b: Key) -> Bool {
+    a.words.0 == b.words.0 && a.words.1 == b.words.1 && a.words.2 == b.words.2
+      && a.overflow == b.overflow
+  }
+
+  package static func < (a: Key, b: Key) -> Bool {
+    if a.words.0 != b.words.0 { return a.words.0.bigEndian < b.words.0.bigEndian }
+    if a.words.1 != b.words.1 { return a.words.1.bigEndian < b.words.1.bigEndian }
+    if a.words.2 != b.words.2 { return a.words.2.bigEndian < b.words.2.bigEndian }
+    guard let x = a.overflow, let y = b.overflow else { return false }
+    return x.lexicographicallyPrecedes(y)
+  }
+}
+
+extension Key: Hashable {
+  package func hash(into hasher: inout Hasher) {
+    hasher.combine(words.0)
+    hasher.combine(words.1)
+    hasher.combine(words.2)
+    if let overflow { hasher.combine(overflow) }
+  }
+}

@@ -1,0 +1,32 @@
+extension Node: Equatable {
+  /// Whether both hold the same data: numbers by value, priorities included.
+  ///
+  /// - Complexity: O(nodes that the two do not share).
+  package static func == (a: Node, b: Node) -> Bool {
+    if a.priority != b.priority { return false }
+    if a.isBranch || b.isBranch {
+      guard a.isBranch, b.isBranch, a.childCount == b.childCount else { return false }
+      return !Node.differs(a, b)
+    }
+    return a.scalar == b.scalar
+  }
+}
+
+extension Node {
+  /// 0 for a leaf or nothing, else one more than the highest child: the levels of keys below.
+  package func height() -> Int {
+    var height = 0
+    forEachChild { _, child in height = max(height, 1 + child.height()) }
+    return height
+  }
+
+  /// The number of leaves.
+  ///
+  /// - Complexity: O(nodes).
+  package func leafCount() -> Int {
+    if !isBranch { return isEmpty ? 0 : 1 }
+    var count = 0
+    forEachChild { _, child in count += child.leafCount() }
+    return count
+  }
+}

@@ -1,0 +1,87 @@
+/// An integer or a double: what a leaf can be incremented by.
+package enum Number: Sendable {
+  case integer(Int64)
+  /// Finite.
+  case double(Double)
+
+  /// The sum: an integer if both are and it fits, else a double.
+  ///
+  /// A sum of doubles beyond the greatest finite double becomes that double, since a leaf is always
+  /// finite.
+  package func adding(_ other: Number) -> Number {
+    if case .integer(let a) = self, case .integer(let b) = other {
+      let (sum, overflows) = a.addingReportingOverflow(b)
+      if !overflows { return .integer(sum) }
+    }
+    let sum = doubleValue + other.doubleValue
+    let greatest = Double.greatestFiniteMagnitude
+    return .double(min(max(sum, -greatest), greatest))
+  }
+
+  /// The nearest double.
+  package var doubleValue: Double {
+    switch self {
+    case .integer(let value): Double(value)
+    case .double(let value): value
+    }
+  }
+
+  package var isFinite: Bool { doubleValue.isFinite }
+
+  package var scalar: Scalar {
+    switch self {
+    case .integer(let value): .integer(value)
+    case .double(let value): .double(value)
+    }
+  }
+
+  /// What incrementing `existing` (the leaf before the write, if there is one) by this gives: the
+  /// sum if it is a number, else the increment itself.
+  package func incrementing(_ existing: Scalar?) -> Scalar {
+    switch existing {
+    case .integer(let value): Number.integer(value).adding(self).scalar
+    case .double(let value): Number.double(value).adding(self).scalar
+    case .bool, .string, nil: scalar
+    }
+  }
+}
+
+extension Number: Comparable {
+  package static func == (a: Number, b: Number) -> Bool { compare(a, b) == 0 }
+  package static func < (a: Number, b: Number) -> Bool { compare(a, b) < 0 }
+
+  /// By value and exactly: an integer is never rounded to be compared.
+  ///
+  /// - Returns: negative, zero or positive.
+  static func compare(_ a: Number, _ b: Number) -> Int {
+    switch (a, b) {
+    case (.integer(let x), .integer(let y)): x == y ? 0 : x < y ? -1 : 1
+    case (.double(let x), .double(let y)): x == y ? 0 : x < y ? -1 : 1
+    case (.integer(let x), .double(let y)): compare(x, y)
+    case (.double(let x), .integer(let y)): -compare(y, x)
+    }
+  }
+
+  private static func compare(_ integer: Int64, _ double: Double) -> Int {
+    if double >= 0x1p63 { return -1 }
+    if double < -0x1p63 { return 1 }
+    let whole = double.rounded(.towardZero)
+    let wholeInteger = Int64(whole)  // In range, as just checked.
+    if integer != wholeInteger { return integer < wholeInteger ? -1 : 1 }
+    return whole == double ? 0 : whole < double ? -1 : 1
+  }
+}
+
+extension Number: Hashable {
+  package func hash(into hasher: inout Hasher) {
+    switch self {
+    case .integer(let value): hasher.combine(value)
+    case .double(let value):
+      if let integer = Int64(exactly: value) {
+        hasher.combine(integer)
+      } else {
+        hasher.combine(value)
+      }
+    }
+  }
+}

@@ -1,0 +1,246 @@
+/// The bytes of a scalar, and of a leaf: the same in pages, logs and checkpoints.
+///
+/// | first byte | then | scalar |
+/// | --- | --- | --- |
+/// | 00, 01 | | `false`, `true` |
+/// | 10 + n, n = 0…8 | n bytes, little-endian, two's complement | integer; n is the least that holds it, 0 for zero |
+/// | 20 + n, n = 0…8 | n bytes: the first n of the 8 big-endian bytes of the IEEE 754 double | double; the other bytes are zero, the nth is not; finite |
+/// | 30 | packed scalar (priority), packed scalar | *a leaf with a priority* (number or string) |
+/// | 80 + n, n = 0…126 | n bytes | string of n bytes of UTF-8 |
+/// | FF | length as LEB128 (≥ 127), that many bytes | string, at most 10 MiB |
+///
+/// Every scalar has exactly one packed form; all other bytes are refused.
+package enum PackedScalar {
+  static let integerTag: UInt8 = 0x10
+  static let doubleTag: UInt8 = 0x20
+  static let priorityTag: UInt8 = 0x30
+  static let stringTag: UInt8 = 0x80
+  static let longStringTag: UInt8 = 0xFF
+
+  /// The number of bytes that `write` writes.
+  package static func byteCount(_ scalar: Scalar) -> Int {
+    switch scalar {
+    case .bool: return 1
+    case .integer(let value): return 1 + integerByteCount(value)
+    case .double(let value): return 1 + doubleByteCount(value.bitPattern)
+    case .string(let value):
+      let count = value.utf8.count
+      return count < 127 ? 1 + count : 1 + Varint.byteCount(count) + count
+    }
+  }
+
+  @inline(__always)
+  private static func integerByteCount(_ value: Int64) -> Int {
+    if value == 0 { return 0 }
+    // One bit more than the magnitude needs, for the sign.
+    let bits = 65 - (value < 0 ? ~value : value).leadingZeroBitCount
+    return (bits + 7) / 8
+  }
+
+  @inline(__always)
+  private static func doubleByteCount(_ bits: UInt64) -> Int {
+    bits == 0 ? 0 : 8 - bits.trailingZeroBitCount / 8
+  }
+
+  /// Writes the packed form and returns the address after it.
+  @inline(__always)
+  package static func write(
+    _ scalar: Scalar, to target: UnsafeMutableRawPointer
+  ) -> UnsafeMutableRawPointer {
+    switch scalar {
+    case .bool(let value):
+      target.storeBytes(of: value ? 1 : 0, as: UInt8.self)
+      return target + 1
+    case .integer(let value):
+      let count = integerByteCount(value)
+      target.storeBytes(of: integerTag + UInt8(count), as: UInt8.self)
+      withUnsafeBytes(of: value.littleEndian) {
+        (target + 1).copyMemory(from: $0.baseAddress.unsafelyUnwrapped, byteCount: count)
+      }
+      return target + 1 + count
+    case .double(let value):
+      precondition(value.isFinite, "a leaf's double is finite")
+      let count = doubleByteCount(value.bitPattern)
+      target.storeBytes(of: doubleTag + UInt8(count), as: UInt8.self)
+      withUnsafeBytes(of: value.bitPattern.bigEndian) {
+        (target + 1).copyMemory(from: $0.baseAddress.unsafelyUnwrapped, byteCount: count)
+      }
+      return target + 1 + count
+    case .string(var value):
+      return value.withUTF8 { utf8 in
+        var next = target
+        if utf8.count < 127 {
+          next.storeBytes(of: stringTag + UInt8(utf8.count), as: UInt8.self)
+          next += 1
+        } else {
+          next.storeBytes(of: longStringTag, as: UInt8.self)
+          next = Varint.write(utf8.count, to: next + 1)
+        }
+        if let source = utf8.baseAddress { next.copyMemory(from: source, byteCount: utf8.count) }
+        return next + utf8.count
+      }
+    }
+  }
+
+  /// Appends the packed form.
+  package static func append(_ scalar: Scalar, to bytes: inout [UInt8]) {
+    let count = byteCount(scalar)
+    withUnsafeTemporaryAllocation(byteCount: count, alignment: 1) { scratch in
+      _ = write(scalar, to: scratch.baseAddress.unsafelyUnwrapped)
+      bytes.append(contentsOf: UnsafeRawBufferPointer(scratch))
+    }
+  }
+
+  /// Where the packed scalar at `offset` ends; nil unless it is whole, valid and in its one form.
+  ///
+  /// - Complexity: O(bytes of a string, which are checked to be UTF-8); allocates nothing.
+  package static func end(validating bytes: UnsafeRawBufferPointer, at offset: Int) -> Int? {
+    guard offset >= 0, offset < bytes.count else { return nil }
+    let tag = bytes[offset]
+    let start = offset + 1
+    switch tag {
+    case 0, 1: return start
+    case integerTag...integerTag + 8:
+      let count = Int(tag - integerTag)
+      guard count <= bytes.count - start else { return nil }
+      let value = integer(bytes.baseAddress.unsafelyUnwrapped + start, count)
+      return integerByteCount(value) == count ? start + count : nil
+    case doubleTag...doubleTag + 8:
+      let count = Int(tag - doubleTag)
+      guard count <= bytes.count - start else { return nil }
+      let bits = doubleBits(bytes.baseAddress.unsafelyUnwrapped + start, count)
+      guard Double(bitPattern: bits).isFinite, doubleByteCount(bits) == count else { return nil }
+      return start + count
+    case stringTag...longStringTag:
+      var count = Int(tag - stringTag)
+      var first = start
+      if tag == longStringTag {
+        guard let (length, prefix) = Varint.read(bytes, at: start), length >= 127,
+          length <= Limits.stringBytes
+        else { return nil }
+        count = length
+        first = start + prefix
+      }
+      guard count <= bytes.count - first,
+        isValidUTF8(UnsafeRawBufferPointer(rebasing: bytes[first..<first + count]))
+      else { return nil }
+      return first + count
+    default: return nil
+    }
+  }
+
+  /// The packed scalar at `offset`, which moves behind it; nil, and nothing moves, unless it is
+  /// whole, valid and in its one form.
+  package static func read(_ bytes: UnsafeRawBufferPointer, at offset: inout Int) -> Scalar? {
+    guard let end = end(validating: bytes, at: offset) else { return nil }
+    let (scalar, _) = readTrusted(bytes.baseAddress.unsafelyUnwrapped + offset)
+    offset = end
+    return scalar
+  }
+
+  @inline(__always)
+  private static func integer(_ address: UnsafeRawPointer, _ count: Int) -> Int64 {
+    if count == 0 { return 0 }
+    var value: UInt64 = 0
+    for index in 0..<count {
+      value |= UInt64((address + index).load(as: UInt8.self)) << UInt64(8 &* index)
+    }
+    let shift = Int64(64 &- 8 &* count)
+    return (Int64(bitPattern: value) << shift) >> shift
+  }
+
+  @inline(__always)
+  private static func doubleBits(_ address: UnsafeRawPointer, _ count: Int) -> UInt64 {
+    var bits: UInt64 = 0
+    for index in 0..<count {
+      bits |= UInt64((address + index).load(as: UInt8.self)) << UInt64(56 &- 8 &* index)
+    }
+    return bits
+  }
+
+  /// The scalar at an address that holds a valid packed one, and its bytes.
+  @inline(__always)
+  static func readTrusted(_ address: UnsafeRawPointer) -> (scalar: Scalar, byteCount: Int) {
+    let tag = address.load(as: UInt8.self)
+    if tag >= stringTag {
+      let (count, first) = stringExtent(address, tag)
+      let utf8 = UnsafeRawBufferPointer(start: address + first, count: count)
+      return (.string(String(decoding: utf8, as: UTF8.self)), first + count)
+    }
+    if tag >= doubleTag {
+      let count = Int(tag - doubleTag)
+      return (.double(Double(bitPattern: doubleBits(address + 1, count))), 1 + count)
+    }
+    if tag >= integerTag {
+      let count = Int(tag - integerTag)
+      return (.integer(integer(address + 1, count)), 1 + count)
+    }
+    return (.bool(tag == 1), 1)
+  }
+
+  /// The bytes of the valid packed scalar at an address.
+  @inline(__always)
+  static func byteCountTrusted(_ address: UnsafeRawPointer) -> Int {
+    let tag = address.load(as: UInt8.self)
+    if tag >= stringTag {
+      let (count, first) = stringExtent(address, tag)
+      return first + count
+    }
+    return 1 + (tag < integerTag ? 0 : Int(tag & 0x0F))
+  }
+
+  @inline(__always)
+  private static func stringExtent(
+    _ address: UnsafeRawPointer, _ tag: UInt8
+  ) -> (byteCount: Int, first: Int) {
+    if tag != longStringTag { return (Int(tag - stringTag), 1) }
+    let (count, prefix) = Varint.readTrusted(address + 1)
+    return (count, 1 + prefix)
+  }
+}
+
+extension PackedScalar {
+  /// The number of bytes that `writeLeaf` writes.
+  package static func leafByteCount(_ scalar: Scalar, priority: Scalar?) -> Int {
+    byteCount(scalar) + (priority.map { 1 + byteCount($0) } ?? 0)
+  }
+
+  /// Writes the packed form of a leaf and returns the address after it.
+  package static func writeLeaf(
+    _ scalar: Scalar, priority: Scalar?, to target: UnsafeMutableRawPointer
+  ) -> UnsafeMutableRawPointer {
+    var next = target
+    if let priority {
+      next.storeBytes(of: priorityTag, as: UInt8.self)
+      next = write(priority, to: next + 1)
+    }
+    return write(scalar, to: next)
+  }
+
+  /// Where the packed leaf at `offset` ends; nil unless it is whole, valid and in its one form.
+  package static func leafEnd(validating bytes: UnsafeRawBufferPointer, at offset: Int) -> Int? {
+    guard offset >= 0, offset < bytes.count else { return nil }
+    guard bytes[offset] == priorityTag else { return end(validating: bytes, at: offset) }
+    guard offset + 1 < bytes.count, bytes[offset + 1] >= integerTag,
+      let scalar = end(validating: bytes, at: offset + 1)
+    else { return nil }
+    return end(validating: bytes, at: scalar)
+  }
+
+  /// The packed leaf at `offset`, which moves behind it; nil, and nothing moves, unless it is
+  /// whole, valid and in its one form.
+  package static func readLeaf(
+    _ bytes: UnsafeRawBufferPointer, at offset: inout Int
+  ) -> (scalar: Scalar, priority: Scalar?)? {
+    guard let end = leafEnd(validating: bytes, at: offset) else { return nil }
+    var address = bytes.baseAddress.unsafelyUnwrapped + offset
+    var priority: Scalar?
+    if bytes[offset] == priorityTag {
+      let (value, byteCount) = readTrusted(address + 1)
+      priority = value
+      address += 1 + byteCount
+    }
+    offset = end
+    return (readTrusted(address).scalar, priority)
+  }
+}

@@ -1,0 +1,280 @@
+/// A location: the keys that lead from the root to it.
+///
+/// Held in one run of bytes: for each key the count of its ordered bytes as a LEB128 varint, then
+/// these bytes. The same bytes stand in logs and checkpoints. A value; any thread.
+package struct Path: Sendable {
+  private let bytes: [UInt8]
+  /// The number of keys.
+  package let count: Int
+
+  private init(bytes: [UInt8], count: Int) {
+    self.bytes = bytes
+    self.count = count
+  }
+
+  /// The location of the whole tree.
+  package static let root = Path(bytes: [], count: 0)
+
+  /// The keys of `text` between slashes; empty ones are dropped, so that "" is the root.
+  ///
+  /// - Throws: `ValidationError` of kind `.invalidPath`, naming the key that `Key` would refuse.
+  package init(parsing text: String) throws(ValidationError) {
+    var text = text
+    let result: Result<Path, ValidationError> = text.withUTF8 { utf8 in
+      Result { () throws(ValidationError) in try Path(validUTF8: UnsafeRawBufferPointer(utf8)) }
+    }
+    self = try result.get()
+  }
+
+  private init(validUTF8 utf8: UnsafeRawBufferPointer) throws(ValidationError) {
+    var problem: ValidationError?
+    var keyCount = 0
+    // A segment of n bytes takes n + 1 in the text and at most n + 2 here.
+    bytes = [UInt8](unsafeUninitializedCapacity: 2 * utf8.count + 2) { target, written in
+      var next = UnsafeMutableRawPointer(target.baseAddress.unsafelyUnwrapped)
+      let start = next
+      var segmentStart = 0
+      while segmentStart < utf8.count {
+        var segmentEnd = segmentStart
+        while segmentEnd < utf8.count && utf8[segmentEnd] != 0x2F { segmentEnd &+= 1 }
+        if segmentEnd > segmentStart {
+          let segment = UnsafeRawBufferPointer(rebasing: utf8[segmentStart..<segmentEnd])
+          if let reason = KeyCoding.problem(segment) {
+            problem = ValidationError(
+              .invalidPath,
+              "The key \(KeyCoding.quoted(segment)) of the path \(KeyCoding.quoted(utf8)) \(reason)"
+            )
+            break
+          }
+          next = Path.write(segment, to: next)
+          keyCount += 1
+        }
+        segmentStart = segmentEnd + 1
+      }
+      written = next - start
+    }
+    count = keyCount
+    if let problem { throw problem }
+  }
+
+  /// Writes one key's count and ordered bytes; returns the address after them.
+  @inline(__always)
+  private static func write(
+    _ segment: UnsafeRawBufferPointer, to next: UnsafeMutableRawPointer
+  ) -> UnsafeMutableRawPointer {
+    // The count is known only afterwards; below 127 bytes it takes one byte in any case.
+    if segment.count < 127 {
+      let byteCount = KeyCoding.encode(segment, to: next + 1)
+      next.storeBytes(of: UInt8(byteCount), as: UInt8.self)
+      return next + 1 + byteCount
+    }
+    let byteCount = segment.count  // Too long for an integer key, so nothing grows or shrinks.
+    let target = Varint.write(byteCount, to: next)
+    _ = KeyCoding.encode(segment, to: target)
+    return target + byteCount
+  }
+
+  package init(keys: some Sequence<Key>) {
+    var bytes: [UInt8] = []
+    var count = 0
+    for key in keys {
+      Path.append(key, to: &bytes)
+      count += 1
+    }
+    self.init(bytes: bytes, count: count)
+  }
+
+  private static func append(_ key: Key, to bytes: inout [UInt8]) {
+    var rest = key.orderedByteCount
+    while rest >= 0x80 {
+      bytes.append(UInt8(rest & 0x7F | 0x80))
+      rest >>= 7
+    }
+    bytes.append(UInt8(rest))
+    key.withOrderedBytes { bytes.append(contentsOf: $0) }
+  }
+
+  /// A path from its stored bytes; nil unless they are the stored form of legal keys.
+  package init?(storedBytes: UnsafeRawBufferPointer) {
+    guard let count = Path.keyCount(validating: storedBytes) else { return nil }
+    self.init(bytes: Array(storedBytes), count: count)
+  }
+
+  /// The number of keys in stored bytes; nil unless they are the stored form of legal keys.
+  ///
+  /// - Complexity: O(bytes); allocates nothing.
+  package static func keyCount(validating storedBytes: UnsafeRawBufferPointer) -> Int? {
+    var offset = 0
+    var count = 0
+    while offset < storedBytes.count {
+      guard let (byteCount, prefix) = Varint.read(storedBytes, at: offset),
+        byteCount <= storedBytes.count - offset - prefix
+      else { return nil }
+      let start = offset + prefix
+      let key = UnsafeRawBufferPointer(rebasing: storedBytes[start..<start + byteCount])
+      guard KeyCoding.isValid(orderedBytes: key) else { return nil }
+      offset = start + byteCount
+      count += 1
+    }
+    return count
+  }
+
+  /// From bytes that are known to be the stored form of `count` legal keys.
+  init(trustedStoredBytes bytes: UnsafeRawBufferPointer, count: Int) {
+    self.init(bytes: Array(bytes), count: count)
+  }
+
+  /// Calls `body` with the stored bytes, which are valid during the call only.
+  @inline(__always)
+  package func withStoredBytes<R, E: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(E) -> R
+  ) throws(E) -> R {
+    // Array's method does not throw typed errors.
+    let result: Result<R, E> = bytes.withUnsafeBytes { bytes in
+      Result { () throws(E) in try body(bytes) }
+    }
+    return try result.get()
+  }
+
+  package var storedByteCount: Int { bytes.count }
+
+  package var isRoot: Bool { count == 0 }
+
+  package var first: Key? {
+    var iterator = keys.makeIterator()
+    return iterator.next()
+  }
+
+  package var last: Key? {
+    var last: Key?
+    for key in keys { last = key }
+    return last
+  }
+
+  /// The path without its last key; nil for the root.
+  package var parent: Path? { isRoot ? nil : prefix(count - 1) }
+
+  /// The first `count` keys (all of them if there are fewer).
+  package func prefix(_ count: Int) -> Path {
+    guard count < self.count else { return self }
+    return Path(bytes: Array(bytes[..<offset(ofKey: count)]), count: count)
+  }
+
+  /// The path without its first `count` keys (the root if there are fewer).
+  package func dropFirst(_ count: Int) -> Path {
+    guard count > 0 else { return self }
+    guard count < self.count else { return .root }
+    return Path(bytes: Array(bytes[offset(ofKey: count)...]), count: self.count - count)
+  }
+
+  private func offset(ofKey index: Int) -> Int {
+    bytes.withUnsafeBytes { bytes in
+      var offset = 0
+      for _ in 0..<index {
+        let (byteCount, prefix) = Varint.readTrusted(bytes.baseAddress.unsafelyUnwrapped + offset)
+        offset += prefix + byteCount
+      }
+      return offset
+    }
+  }
+
+  package func appending(_ key: Key) -> Path {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(self.bytes.count + 2 + key.orderedByteCount)
+    bytes.append(contentsOf: self.bytes)
+    Path.append(key, to: &bytes)
+    return Path(bytes: bytes, count: count + 1)
+  }
+
+  package func appending(_ path: Path) -> Path {
+    if path.isRoot { return self }
+    if isRoot { return path }
+    return Path(bytes: bytes + path.bytes, count: count + path.count)
+  }
+
+  /// Whether `other` is this location or below it.
+  package func isPrefix(of other: Path) -> Bool {
+    // Every key carries its length, so a prefix in bytes is a prefix in keys.
+    count <= other.count && bytes.count <= other.bytes.count
+      && bytes.withUnsafeBytes { a in
+        other.bytes.withUnsafeBytes { b in
+          guard let x = a.baseAddress, let y = b.baseAddress else { return true }
+          return compareBytes(x, a.count, y, a.count) == 0
+        }
+      }
+  }
+
+  /// This location as seen from `ancestor`; nil if it is not there or below.
+  package func relative(to ancestor: Path) -> Path? {
+    guard ancestor.isPrefix(of: self) else { return nil }
+    if ancestor.isRoot { return self }
+    return Path(bytes: Array(bytes[ancestor.bytes.count...]), count: count - ancestor.count)
+  }
+}
+
+extension Path {
+  package var keys: Keys { Keys(path: self) }
+
+  /// The keys of a path, from the root downwards.
+  package struct Keys: Sequence, Sendable {
+    let path: Path
+
+    package func makeIterator() -> Iterator { Iterator(bytes: path.bytes) }
+
+    package struct Iterator: IteratorProtocol, Sendable {
+      let bytes: [UInt8]
+      private var offset = 0
+
+      init(bytes: [UInt8]) { self.bytes = bytes }
+
+      package mutating func next() -> Key? {
+        guard offset < bytes.count else { return nil }
+        return bytes.withUnsafeBytes { bytes in
+          let (count, prefix) = Varint.readTrusted(bytes.baseAddress.unsafelyUnwrapped + offset)
+          let start = offset + prefix
+          offset = start + count
+          return Key(trustedOrderedBytes: UnsafeRawBufferPointer(rebasing: bytes[start..<offset]))
+        }
+      }
+    }
+  }
+}
+
+extension Path: Hashable {
+  package static func == (a: Path, b: Path) -> Bool { a.bytes == b.bytes }
+  package func hash(into hasher: inout Hasher) { withStoredBytes { hasher.combine(bytes: $0) } }
+}
+
+extension Path: Comparable {
+  /// Key by key in the order of keys; a prefix comes first.
+  package static func < (a: Path, b: Path) -> Bool {
+    a.withStoredBytes { a in
+      b.withStoredBytes { b in
+        var offset = 0
+        while offset < a.count && offset < b.count {
+          let x = a.baseAddress.unsafelyUnwrapped + offset
+          let y = b.baseAddress.unsafelyUnwrapped + offset
+          let (xCount, xPrefix) = Varint.readTrusted(x)
+          let (yCount, yPrefix) = Varint.readTrusted(y)
+          let order = compareBytes(x + xPrefix, xCount, y + yPrefix, yCount)
+          if order != 0 { return order < 0 }
+          offset += xPrefix + xCount  // Equal keys take equal room.
+        }
+        return a.count < b.count
+      }
+    }
+  }
+}
+
+extension Path: CustomStringConvertible {
+  /// The keys, each after a slash; "/" is the root.
+  package var description: String {
+    if isRoot { return "/" }
+    var text = ""
+    for key in keys {
+      text += "/"
+      text += key.string
+    }
+    return text
+  }
+}

@@ -1,0 +1,90 @@
+/// What a leaf or a priority holds.
+///
+/// Equality is that of the data model: 1 equals 1.0, -0.0 equals 0, true does not equal 1, and
+/// strings are equal only if they are spelled with the same code points. The order is
+/// `false` < `true` < numbers < strings by UTF-16 code units. A value; any thread.
+package enum Scalar: Sendable {
+  case bool(Bool)
+  case integer(Int64)
+  /// Finite: whoever takes numbers from outside refuses the others.
+  case double(Double)
+  /// At most `Limits.stringBytes` of UTF-8.
+  case string(String)
+
+  /// The number, if it is one.
+  package var number: Number? {
+    switch self {
+    case .integer(let value): .integer(value)
+    case .double(let value): .double(value)
+    case .bool, .string: nil
+    }
+  }
+
+  /// Whether it can be a priority: a number or a string.
+  package var isValidPriority: Bool {
+    if case .bool = self { false } else { true }
+  }
+
+  private var rank: Int {
+    switch self {
+    case .bool(false): 0
+    case .bool(true): 1
+    case .integer, .double: 2
+    case .string: 3
+    }
+  }
+
+  /// - Returns: negative, zero or positive.
+  static func compare(_ a: Scalar, _ b: Scalar) -> Int {
+    if a.rank != b.rank { return a.rank - b.rank }
+    if let x = a.number, let y = b.number { return Number.compare(x, y) }
+    if case .string(let x) = a, case .string(let y) = b { return compareStrings(x, y) }
+    return 0
+  }
+
+  /// By UTF-16 code units, literally.
+  private static func compareStrings(_ a: String, _ b: String) -> Int {
+    var a = a
+    var b = b
+    return a.withUTF8 { a in
+      b.withUTF8 { b in compareUTF8(UnsafeRawBufferPointer(a), UnsafeRawBufferPointer(b)) }
+    }
+  }
+
+  /// Valid UTF-8 in the order of UTF-16 code units.
+  static func compareUTF8(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Int {
+    guard let x = a.baseAddress, let y = b.baseAddress else { return a.count - b.count }
+    let common = min(a.count, b.count)
+    var offset = 0
+    while offset &+ 8 <= common,
+      (x + offset).loadUnaligned(as: UInt64.self) == (y + offset).loadUnaligned(as: UInt64.self)
+    {
+      offset &+= 8
+    }
+    while offset < common && a[offset] == b[offset] { offset &+= 1 }
+    if offset == common { return a.count - b.count }
+    // Bytes first differ in a lead byte or in the same place of equally led characters; only leads
+    // EE and EF (U+E000…U+FFFF) stand otherwise than in UTF-8: above F0…F4 (the surrogates).
+    let p = a[offset]
+    let q = b[offset]
+    if p >= 0xEE && q >= 0xEE && (p < 0xF0) != (q < 0xF0) { return p < 0xF0 ? 1 : -1 }
+    return p < q ? -1 : 1
+  }
+}
+
+extension Scalar: Comparable {
+  package static func == (a: Scalar, b: Scalar) -> Bool { compare(a, b) == 0 }
+  package static func < (a: Scalar, b: Scalar) -> Bool { compare(a, b) < 0 }
+}
+
+extension Scalar: Hashable {
+  package func hash(into hasher: inout Hasher) {
+    hasher.combine(rank)
+    switch self {
+    case .bool: break
+    case .integer(let value): hasher.combine(Number.integer(value))
+    case .double(let value): hasher.combine(Number.double(value))
+    case .string(var value): value.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+    }
+  }
+}

@@ -1,0 +1,122 @@
+/// One atomic change of the tree: what a log sequence number counts.
+///
+/// Everything in it is resolved: applying it to the same tree gives the same tree, anywhere and for
+/// ever. Paths are of nodes; a priority is named by the case, not by a key.
+package enum Write: Sendable {
+  /// Replaces what is at the path, priorities included. The empty node removes it.
+  case set(Path, Node)
+  /// Several changes below the path at once; all the rest stays.
+  case update(Path, [Entry])
+  case remove(Path)
+  /// Sets the leaf at the path to the sum of its number, if it has one, and this.
+  case increment(Path, Number)
+  /// Replaces the priority of the node at the path, if there is one.
+  case setPriority(Path, Scalar?)
+
+  /// One of the changes of an update.
+  package struct Entry: Sendable {
+    /// Seen from the update's path.
+    package var path: Path
+    package var action: Action
+
+    package init(path: Path, action: Action) {
+      self.path = path
+      self.action = action
+    }
+
+    package enum Action: Sendable {
+      case set(Node)
+      case remove
+      case increment(Number)
+      case setPriority(Scalar?)
+
+      var isPriority: Bool { if case .setPriority = self { true } else { false } }
+    }
+  }
+
+  /// Where it takes place; an update's own path.
+  package var path: Path {
+    switch self {
+    case .set(let path, _), .update(let path, _), .remove(let path), .increment(let path, _),
+      .setPriority(let path, _):
+      path
+    }
+  }
+}
+
+extension Write {
+  /// Checks what the types cannot say: the depth, the paths of an update against each other, and
+  /// that priorities and increments are valid.
+  ///
+  /// - Throws: `ValidationError` of kind `.invalidData`.
+  /// - Complexity: O(nodes in it + entries · log entries).
+  package func validate() throws(ValidationError) {
+    switch self {
+    case .set(let path, let node): try Write.check(path, .set(node), node.height())
+    case .remove(let path): try Write.check(path, .remove, 0)
+    case .increment(let path, let delta): try Write.check(path, .increment(delta), 0)
+    case .setPriority(let path, let priority): try Write.check(path, .setPriority(priority), 0)
+    case .update(let base, let entries):
+      for entry in entries {
+        var height = 0
+        if case .set(let node) = entry.action { height = node.height() }
+        try Write.check(base.appending(entry.path), entry.action, height)
+      }
+      try Write.checkConflicts(entries)
+    }
+  }
+
+  private static func check(
+    _ path: Path, _ action: Entry.Action, _ height: Int
+  ) throws(ValidationError) {
+    let depth = path.count + height
+    if depth > Limits.depth {
+      throw ValidationError(
+        .invalidData,
+        "The write at \(path.prefix(Limits.depth)) is \(depth) levels deep; the limit is \(Limits.depth)."
+      )
+    }
+    switch action {
+    case .increment(let delta) where !delta.isFinite:
+      throw ValidationError(.invalidData, "The increment at \(path) is not a finite number.")
+    case .setPriority(let priority?):
+      if !priority.isValidPriority {
+        throw ValidationError(.invalidData, "The priority at \(path) is neither number nor string.")
+      }
+      if case .double(let value) = priority, !value.isFinite {
+        throw ValidationError(.invalidData, "The priority at \(path) is not a finite number.")
+      }
+    default: break
+    }
+  }
+
+  /// No entry may be at or above another; a priority is below the node that it belongs to.
+  private static func checkConflicts(_ entries: [Entry]) throws(ValidationError) {
+    let sorted = entries.sorted {
+      $0.path == $1.path ? !$0.action.isPriority && $1.action.isPriority : $0.path < $1.path
+    }
+    // Whatever lies below a path follows it without a gap, so that the last path seen which is not
+    // below another one is the only one that can be above the next.
+    var above: Path?
+    var lastPriority: Path?
+    for entry in sorted {
+      if let above, above.isPrefix(of: entry.path) {
+        let name = entry.path.description + (entry.action.isPriority ? "/.priority" : "")
+        throw ValidationError(
+          .invalidData,
+          above == entry.path && !entry.action.isPriority
+            ? "The update has the path \(name) twice."
+            : "The update's path \(above) is an ancestor of \(name).")
+      }
+      if entry.action.isPriority {
+        if entry.path == lastPriority {
+          throw ValidationError(
+            .invalidData, "The update has the path \(entry.path)/.priority twice.")
+        }
+        lastPriority = entry.path
+      } else {
+        above = entry.path
+      }
+    }
+  }
+}
