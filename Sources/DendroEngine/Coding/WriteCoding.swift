@@ -1,5 +1,5 @@
 import DendroStorage
-package import DendroTree
+import DendroTree
 
 /// Writes in a record's payload, one after the other.
 ///
@@ -90,16 +90,5 @@ package enum WriteCoding {
     guard let priority else { return buffer.append(0) }
     buffer.append(1)
     ScalarCoding.encode(priority, into: buffer)
-  }
-}
-
-extension Write {
-  /// The place that the write names.
-  package var path: Path {
-    switch self {
-    case .set(let path, _), .update(let path, _), .remove(let path), .increment(let path, _),
-      .setPriority(let path, _):
-      return path
-    }
   }
 }
