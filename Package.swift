@@ -76,6 +76,7 @@ if withLevelDB {
 targets.append(
   .executableTarget(
     name: "DendroBench", dependencies: benchDependencies, path: "tools/bench",
+    exclude: ["peer"],
     swiftSettings: swiftSettings))
 
 let package = Package(

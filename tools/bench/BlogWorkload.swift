@@ -20,14 +20,13 @@ extension Workload {
 
     for _ in 0..<session.rounds {
       try await session.withDirectory { url in
-        let database = try Database.open(at: url, options: .withoutCheckpoints(.none))
+        let database = try await Database.open(at: url, options: .withoutCheckpoints(.none))
         let root = database.reference()
-        root.child(commits.firstPost.path).setValue(commits.firstPost.value)
+        try await root.child(commits.firstPost.path).setValue(commits.firstPost.value)
         buffered.append(
           Double(count)
             / (try await seconds {
-              for index in 0..<count { root.updateChildValues(commits.update(index)) }
-              try database.synchronize()
+              try commits.write(to: database)
             }))
         let statistics = database.statistics
         try expect(statistics.lastDurableWrite == UInt64(count) + 1, "every commit is durable")
@@ -36,16 +35,16 @@ extension Workload {
         onDisk.append(Double(try byteCount(ofFilesIn: url)) / Double(count))
 
         let start = ContinuousClock.now
-        let reopened = try Database.open(at: url, options: .withoutCheckpoints(.none))
+        let reopened = try await Database.open(at: url, options: .withoutCheckpoints(.none))
         replay.append((ContinuousClock.now - start) / .seconds(1))
         let posts = try await reopened.reference(withPath: "posts").getData()
         try expect(posts.childrenCount == count + 1, "every post is back")
         try await reopened.close()
       }
       try await session.withDirectory { url in
-        let database = try Database.open(at: url, options: .withoutCheckpoints(.everyCommit))
+        let database = try await Database.open(at: url, options: .withoutCheckpoints(.everyCommit))
         let root = database.reference()
-        root.child(commits.firstPost.path).setValue(commits.firstPost.value)
+        try await root.child(commits.firstPost.path).setValue(commits.firstPost.value)
         durable.append(
           Double(durableCount)
             / (try await seconds {
@@ -88,6 +87,7 @@ private struct BlogCommits: Sendable {
   }
 
   private let posts: [Post]
+  private var count: Int { posts.count - 1 }
 
   init(count: Int) {
     var generator = SeededGenerator(seed: 3)
@@ -102,6 +102,13 @@ private struct BlogCommits: Sendable {
         author: user.name, title: generator.text(32), body: generator.text(120),
         starred: Int.random(in: max(0, index - 1000)...max(0, index - 1), using: &generator))
     }
+  }
+
+  /// All commits, and one synchronize.
+  func write(to database: Database) throws {
+    let root = database.reference()
+    for index in 0..<count { root.updateChildValues(update(index)) }
+    try database.synchronize()
   }
 
   /// What the first commit stars: written before.

@@ -14,7 +14,8 @@ extension Workload {
     var contestants = [
       Contestant(name: "dendro, 64 tasks") {
         try await session.withDirectory { url in
-          let database = try Database.open(at: url, options: .withoutCheckpoints(.everyCommit))
+          let database = try await Database.open(
+            at: url, options: .withoutCheckpoints(.everyCommit))
           let root = database.reference()
           let elapsed = try await seconds {
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -65,7 +66,7 @@ extension Workload {
     var logBytes: [Double] = []
     for _ in 0..<session.rounds {
       try await session.withDirectory { url in
-        let database = try Database.open(at: url, options: .withoutCheckpoints(.everyCommit))
+        let database = try await Database.open(at: url, options: .withoutCheckpoints(.everyCommit))
         let root = database.reference()
         alone.append(
           Double(aloneCount)

@@ -12,7 +12,7 @@ extension Workload {
     var generator = SeededGenerator(seed: 4)
     let values = (0..<setCount).map { _ in generator.text(20) }
     let paths = (0..<postCount).map { "posts/post-\($0)" }
-    let targets = (0..<setCount).map { _ in Int.random(in: 0..<postCount, using: &generator) }
+    let targets = (0..<setCount).map { _ in paths.randomElement(using: &generator)! }
 
     var without: [Double] = []
     var with: [Double] = []
@@ -21,7 +21,7 @@ extension Workload {
       for isObserved in [false, true] {
         let database = Database.inMemory()
         let root = database.reference()
-        for path in paths { root.child(path).child("title").setValue("the first") }
+        setTitles(of: root, at: paths, to: ["the first"])
         let counter = EventCounter()
         if isObserved {
           for path in paths {
@@ -32,9 +32,7 @@ extension Workload {
           try await root.child("barrier").setValue(1)
         }
         let start = ContinuousClock.now
-        for index in 0..<setCount {
-          root.child(paths[targets[index]]).child("title").setValue(values[index])
-        }
+        setTitles(of: root, at: targets, to: values)
         let written = (ContinuousClock.now - start) / .seconds(1)
         // Completions come on the listeners' queue, after all events of earlier writes.
         await withCheckedContinuation { continuation in
@@ -54,6 +52,13 @@ extension Workload {
     session.record(Figure("listeners", "sets without listeners", "sets a second", without))
     session.record(Figure("listeners", "sets, each heard by one", "sets a second", with))
     session.record(Figure("listeners", "events delivered", "events a second", events))
+  }
+}
+
+/// Without waiting for any of them, hence in a function that is not `async`.
+private func setTitles(of root: DatabaseReference, at paths: [String], to values: [String]) {
+  for (index, path) in paths.enumerated() {
+    root.child(path).child("title").setValue(values[index % values.count])
   }
 }
 

@@ -36,17 +36,21 @@ struct Machine: Encodable, CustomStringConvertible {
     load = getloadavg(&loads, 1) == 1 ? loads[0] : 0
   }
 
+  /// The type of the mount that `path` lies in.
   private static func fileSystem(at path: String) -> String {
-    var status = statfs()
-    guard statfs(path, &status) == 0 else { return "unknown file system" }
-    switch UInt64(bitPattern: Int64(status.f_type)) & 0xFFFF_FFFF {
-    case 0xEF53: return "ext4"
-    case 0x0102_1994: return "tmpfs"
-    case 0x5846_5342: return "xfs"
-    case 0x9123_683E: return "btrfs"
-    case 0x794C_7630: return "overlayfs"
-    case let other: return "file system 0x" + String(other, radix: 16)
+    let path = URL(fileURLWithPath: path).resolvingSymlinksInPath().path + "/"
+    let mounts = (try? String(contentsOfFile: "/proc/self/mounts", encoding: .utf8)) ?? ""
+    var best = (point: "", type: "unknown file system")
+    for line in mounts.split(separator: "\n") {
+      let fields = line.split(separator: " ")
+      guard fields.count > 2 else { continue }
+      let point = fields[1] == "/" ? "/" : fields[1] + "/"
+      // The later of two mounts on one point covers the other.
+      if path.hasPrefix(point), point.count >= best.point.count {
+        best = (String(point), String(fields[2]))
+      }
     }
+    return best.type
   }
 
   var description: String {

@@ -18,10 +18,10 @@ extension Workload {
     var overwriting: [Double] = []
     var viewing: [Double] = []
     var reading: [Double] = []
-    var heapBytes: [Double] = []
+    var memory: [Double] = []
     var countedBytes: [Double] = []
     for _ in 0..<session.rounds {
-      let heapBefore = heapByteCount()
+      let before = residentByteCount()
       var root = Node.empty
       inOrder.append(
         count
@@ -30,7 +30,7 @@ extension Workload {
               Sink.take(root.apply(.set(paths[index], nodes[index])).count)
             }
           }))
-      heapBytes.append(Double(heapByteCount() - heapBefore) / count)
+      memory.append(Double(residentByteCount() - before) / count)
       countedBytes.append(root.memory().bytesPerLeaf)
       reading.append(
         count
@@ -67,7 +67,7 @@ extension Workload {
     session.record(Figure("tree", "overwriting shuffled", "a second", overwriting))
     session.record(Figure("tree", "overwriting, a view before each", "a second", viewing))
     session.record(Figure("tree", "reads shuffled", "a second", reading))
-    session.record(Figure("tree", "heap", "bytes a leaf", heapBytes))
-    session.record(Figure("tree", "heap, as the tree counts it", "bytes a leaf", countedBytes))
+    session.record(Figure("tree", "memory", "bytes a leaf", memory))
+    session.record(Figure("tree", "memory, as the tree counts it", "bytes a leaf", countedBytes))
   }
 }
