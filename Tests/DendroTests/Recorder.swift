@@ -77,3 +77,17 @@ final class TemporaryDirectory: Sendable {
 
   deinit { try? FileManager.default.removeItem(atPath: path) }
 }
+
+/// A place that is not `async`, where a write without `await` is the one that nobody waits for.
+func plainly(_ body: () throws -> Void) rethrows { try body() }
+
+/// A value that several closures share.
+final class Shared<Value: Sendable>: Sendable {
+  private let value: Mutex<Value>
+
+  init(_ value: Value) { self.value = Mutex(value) }
+
+  func withLock<R: Sendable>(_ body: @Sendable (inout Value) -> R) -> R {
+    value.withLock { body(&$0) }
+  }
+}
