@@ -63,6 +63,8 @@ package final class LogWriter {
     if case .poisoned(let error) = state { return error }
     return nil
   }
+  /// The write that is to be staged next.
+  package var nextLSN: LogSequenceNumber { stagedLSN.next }
   /// Bytes of records that wait for `write`.
   package var stagedByteCount: Int { stagedCount }
   /// The size of the present segment without preallocated space.
@@ -102,11 +104,15 @@ package final class LogWriter {
     precondition(end.isRepaired, "a log is repaired before it is written")
     let path = directory.path(of: end.segment)
     let file = try directory.fileSystem.openWhole(path, .readWrite)
-    return try LogWriter(
+    let writer = try LogWriter(
       directory: directory, options: options, file: file, segment: end.segmentHeader,
       offset: end.offset, checksum: end.checksum, lastLSN: end.lastLSN,
       durableUpTo: end.durableUpTo, lastTime: end.lastTime ?? end.segmentHeader.baseTime,
       allocatedEnd: max(end.offset, try file.sizeWhole(path: path)), isMarked: end.isMarked)
+    // A mark need not be durable to say that all before it is. But what follows names its checksum,
+    // and a new segment's header would be durable before it: then nothing would confirm it any more.
+    writer.hasUnsynchronized = true
+    return writer
   }
 
   private init(
