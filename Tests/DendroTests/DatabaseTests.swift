@@ -89,7 +89,8 @@ struct DatabaseTests {
     #expect(await failure { _ = try await Database.open(at: file) } != nil)
     #expect(await failure { _ = try await Database.open(at: file + "/below") } != nil)
     #expect(await failure { _ = try await Database.open(at: "") } != nil)
-    #expect(await failure { _ = try await Database.open(at: "/proc/none") } != nil)
+    #expect(await failure { _ = try await Database.open(at: "/proc/none/below") } != nil)
+    #expect(await failure { _ = try await Database.open(at: "a\u{0}b") } != nil)
   }
 
   @Test("opened for reading beside a writer")
