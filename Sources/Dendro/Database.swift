@@ -114,10 +114,11 @@ public final class Database: Sendable {
 
   /// Writes a copy, as of one moment, into a new directory, which opens like any other database.
   ///
-  /// - Parameter path: must not exist; its parent must.
+  /// - Parameter path: absolute or relative to the working directory; must not exist.
   /// - Throws: ``DatabaseError`` where the disk refuses, or there are no files to copy.
   public func backup(to path: String) throws {
     let engine = try usable()
+    let path = try Self.absolute(path)
     try Self.translating { () throws(EngineError) in try engine.backup(to: path) }
   }
 
@@ -202,7 +203,8 @@ extension Database {
   /// What the newest checkpoint does not hold is replayed from the log, on the calling thread. The tail
   /// that a crash cut short is cut off and set aside, and ``recoveryReport`` tells.
   ///
-  /// - Parameter path: absolute or relative to the working directory; its parent must exist.
+  /// - Parameter path: absolute or relative to the working directory; made with what is missing above
+  ///   it.
   /// - Throws: ``DatabaseError``, having changed nothing: ``DatabaseError/Code/locked`` with the holder's
   ///   process id, ``DatabaseError/Code/corrupt`` with file and offset, …
   /// - Complexity: O(size of the data + log since the newest checkpoint).
@@ -276,6 +278,7 @@ extension Database {
     at path: String, options: DatabaseOptions, environment: DendroStorage.Environment = .system,
     mode: Engine.Mode
   ) throws(DatabaseError) -> Database {
+    let path = try absolute(path)
     let hub = EventHub(errorHandler: options.errorHandler)
     do throws(EngineError) {
       let engine = try Engine.open(
@@ -285,6 +288,16 @@ extension Database {
     } catch {
       throw DatabaseError(error)
     }
+  }
+
+  private static func absolute(_ path: String) throws(DatabaseError) -> String {
+    guard !path.isEmpty, !path.utf8.contains(0) else {
+      throw DatabaseError(
+        .invalidArgument, "InvalidArgumentError",
+        "the path of a directory must not be empty and has no NUL character")
+    }
+    if path.utf8.first == UInt8(ascii: "/") { return path }
+    return FileManager.default.currentDirectoryPath + "/" + path
   }
 
   /// One that could not be opened: every operation on it gets the error.
