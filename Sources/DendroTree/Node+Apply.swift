@@ -23,6 +23,12 @@ extension Node {
   /// - Complexity: O(depth · log children), and comparing what is replaced with what replaces it.
   package mutating func apply(_ write: Write) -> [Change] {
     var changes: [Change] = []
+    apply(write, recording: &changes)
+    return changes
+  }
+
+  /// `apply(_:)` that appends the changes to what is there already, for callers that keep many.
+  package mutating func apply(_ write: Write, recording changes: inout [Change]) {
     switch write {
     case .set(let path, let node): set(node, at: path, &changes)
     case .remove(let path): set(.empty, at: path, &changes)
@@ -45,7 +51,6 @@ extension Node {
         }
       }
     }
-    return changes
   }
 
   /// Takes back one change: makes `node` what is at `path`.
