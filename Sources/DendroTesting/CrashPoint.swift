@@ -32,6 +32,9 @@ public struct CrashPoint: Sendable {
   /// How many changes a crash may take; a ``CrashState`` has a fate for each.
   public var pendingCount: Int { pending.count }
 
+  /// The pending changes, one line each, in the order of a state's fates.
+  public var pendingDescriptions: [String] { pending.map(\.effect.description) }
+
   /// Everything pending is lost.
   public var allDropped: CrashState {
     CrashState(Array(repeating: .dropped, count: pending.count))

@@ -66,7 +66,7 @@ public struct DiskOperation: Sendable, CustomStringConvertible {
 }
 
 /// What one call did to the disk, in terms of nodes, so that no path has to be resolved twice.
-enum DiskEffect: Sendable, Hashable {
+enum DiskEffect: Sendable, Hashable, CustomStringConvertible {
   case write(node: Int, offset: Int, bytes: [UInt8])
   case extend(node: Int, size: Int)
   case truncate(node: Int, size: Int)
@@ -85,6 +85,26 @@ enum DiskEffect: Sendable, Hashable {
     switch self {
     case .synchronize, .failSynchronize, .synchronizeDirectory: false
     default: true
+    }
+  }
+
+  /// In terms of inodes, as the pending changes of a crash point are listed.
+  var description: String {
+    switch self {
+    case .write(let node, let offset, let bytes):
+      "write \(bytes.count) bytes at \(offset) of inode \(node)"
+    case .extend(let node, let size): "extend inode \(node) to \(size)"
+    case .truncate(let node, let size): "truncate inode \(node) to \(size)"
+    case .link(let directory, let name, let node, _):
+      "name inode \(node) \(name) in inode \(directory)"
+    case .makeDirectory(let directory, let name, let node):
+      "make directory \(name), inode \(node), in inode \(directory)"
+    case .unlink(let directory, let name): "remove \(name) from inode \(directory)"
+    case .rename(let directory, let name, let newDirectory, let newName, let node):
+      "rename inode \(node) from \(name) in inode \(directory) to \(newName) in inode \(newDirectory)"
+    case .synchronize(let node): "synchronize inode \(node)"
+    case .failSynchronize(let node): "fail to synchronize inode \(node)"
+    case .synchronizeDirectory(let node): "synchronize the entries of inode \(node)"
     }
   }
 }

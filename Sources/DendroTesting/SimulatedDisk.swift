@@ -106,6 +106,9 @@ public final class SimulatedDisk: Sendable {
     withState { $0.faults = [] }
   }
 
+  /// Whether a fault was injected that has not been removed, whether it has struck or not.
+  public var hasFaults: Bool { withState { !$0.faults.isEmpty } }
+
   /// How many bytes the files may still grow by, before `ENOSPC`; nil, the default, is no limit.
   /// A write gets in what fits and is short; with 0 left no file can be created either. Removing
   /// and truncating give space back, and so does setting it.

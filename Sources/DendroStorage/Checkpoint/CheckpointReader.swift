@@ -94,6 +94,9 @@ package final class CheckpointReader: Sendable {
   /// The raw size of a chunk, known without reading it.
   package func rawByteCount(ofChunk chunk: Int) -> Int { entries[chunk].rawByteCount }
 
+  /// Where a chunk begins in the file.
+  package func offset(ofChunk chunk: Int) -> UInt64 { entries[chunk].offset }
+
   /// Reads and checks one chunk; its raw bytes are valid during the call only.
   ///
   /// - Parameter chunk: 0 ..< `chunkCount`.

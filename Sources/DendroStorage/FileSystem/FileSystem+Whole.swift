@@ -31,30 +31,51 @@ extension FileSystem {
     try whole("identity", path) { () throws(SystemError) in try self.identity(path) }
   }
 
-  /// Creates a directory and what is missing above it, each durable in its parent.
-  ///
-  /// - Returns: whether the directory itself was created.
-  func createDirectoryWhole(_ path: String) throws(StorageError) -> Bool {
+  /// Creates a directory, and what is missing above it, where it does not exist. Not durable yet.
+  func createDirectoryWhole(_ path: String) throws(StorageError) {
+    if try createOneDirectory(path) { return }
+    let parent = parentDirectory(path)
+    if parent != path { try createDirectoryWhole(parent) }
+    // Once only: where names cannot be created (/proc) the parent exists and this still fails.
+    if try !createOneDirectory(path) {
+      throw .io(operation: "create directory", path: path, offset: nil, error: .noSuchFile)
+    }
+  }
+
+  /// - Returns: false where what is above it is missing; true where it exists now.
+  private func createOneDirectory(_ path: String) throws(StorageError) -> Bool {
     do {
       try whole("create directory", path) { () throws(SystemError) in
         try self.createDirectory(path)
       }
+      return true
     } catch {
       guard case .io(_, _, _, let system) = error else { throw error }
-      if system == .exists { return false }
-      let parent = parentDirectory(path)
-      guard system == .noSuchFile, parent != path else { throw error }
-      _ = try createDirectoryWhole(parent)
-      return try createDirectoryWhole(path)
-    }
-    do {
-      try synchronizeDirectoryWhole(parentDirectory(path))
-    } catch {
-      // A parent that may be searched but not read cannot be opened, hence not synchronized.
-      if case .io(_, _, _, .permissionDenied) = error { return true }
+      if system == .exists { return true }
+      if system == .noSuchFile { return false }
       throw error
     }
-    return true
+  }
+
+  /// Makes the names on the way to a directory durable, whoever created them: an earlier attempt may
+  /// have failed after some of them.
+  func synchronizeWay(to path: String) throws(StorageError) {
+    var path = path
+    while path != "/" {
+      path = parentDirectory(path)
+      do {
+        try synchronizeDirectoryWhole(path)
+      } catch {
+        // What may be searched but not read cannot be opened, and some file systems synchronize
+        // no directories. Neither is a place where we created something just now.
+        switch error {
+        case .io(_, _, _, .permissionDenied), .io(_, _, _, .notSupported),
+          .io(_, _, _, .invalidArgument):
+          return
+        default: throw error
+        }
+      }
+    }
   }
 }
 

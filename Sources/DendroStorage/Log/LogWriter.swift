@@ -41,6 +41,8 @@ package final class LogWriter {
   private var allocatedEnd: UInt64
   private var preallocationStep: UInt64
   private var hasUnsynchronized = false
+  /// Behind the last record that is known to be durable.
+  private var synchronizedOffset: UInt64
   private var isMarked = false
 
   private var compressor = HistoryCompressor()
@@ -61,6 +63,8 @@ package final class LogWriter {
     if case .poisoned(let error) = state { return error }
     return nil
   }
+  /// The write that is to be staged next.
+  package var nextLSN: LogSequenceNumber { stagedLSN.next }
   /// Bytes of records that wait for `write`.
   package var stagedByteCount: Int { stagedCount }
   /// The size of the present segment without preallocated space.
@@ -75,19 +79,21 @@ package final class LogWriter {
 
   /// Begins the log of a new database; durable when it returns.
   ///
-  /// - Parameter time: milliseconds since 1970.
+  /// - Parameters:
+  ///   - lsn: the last write that a checkpoint beside it holds; zero without one.
+  ///   - time: milliseconds since 1970.
   package static func create(
-    _ directory: DatabaseDirectory, databaseID: DatabaseID, time: Int64,
-    options: LogOptions = LogOptions()
+    _ directory: DatabaseDirectory, databaseID: DatabaseID, after lsn: LogSequenceNumber = .zero,
+    time: Int64, options: LogOptions = LogOptions()
   ) throws(StorageError) -> LogWriter {
     let header = SegmentHeader(
       databaseID: databaseID, salt: directory.environment.randomness.next(),
-      firstLSN: LogSequenceNumber(1), baseTime: time, previousChecksum: 0)
+      firstLSN: lsn.next, baseTime: time, previousChecksum: 0)
     let file = try createSegment(header, in: directory)
     return try LogWriter(
       directory: directory, options: options, file: file, segment: header,
-      offset: UInt64(SegmentHeader.byteCount), checksum: header.checksum, lastLSN: .zero,
-      durableUpTo: .zero, lastTime: time, allocatedEnd: UInt64(SegmentHeader.byteCount),
+      offset: UInt64(SegmentHeader.byteCount), checksum: header.checksum, lastLSN: lsn,
+      durableUpTo: lsn, lastTime: time, allocatedEnd: UInt64(SegmentHeader.byteCount),
       isMarked: false)
   }
 
@@ -98,11 +104,15 @@ package final class LogWriter {
     precondition(end.isRepaired, "a log is repaired before it is written")
     let path = directory.path(of: end.segment)
     let file = try directory.fileSystem.openWhole(path, .readWrite)
-    return try LogWriter(
+    let writer = try LogWriter(
       directory: directory, options: options, file: file, segment: end.segmentHeader,
       offset: end.offset, checksum: end.checksum, lastLSN: end.lastLSN,
       durableUpTo: end.durableUpTo, lastTime: end.lastTime ?? end.segmentHeader.baseTime,
       allocatedEnd: max(end.offset, try file.sizeWhole(path: path)), isMarked: end.isMarked)
+    // A mark need not be durable to say that all before it is. But what follows names its checksum,
+    // and a new segment's header would be durable before it: then nothing would confirm it any more.
+    writer.hasUnsynchronized = true
+    return writer
   }
 
   private init(
@@ -115,6 +125,7 @@ package final class LogWriter {
     self.file = file
     self.segment = segment
     self.offset = offset
+    synchronizedOffset = offset
     self.checksum = checksum
     self.lastLSN = lastLSN
     self.durableUpTo = durableUpTo
@@ -216,6 +227,7 @@ package final class LogWriter {
     }
     synchronizeCount += 1
     hasUnsynchronized = false
+    synchronizedOffset = offset
     durableUpTo = lastLSN
   }
 
@@ -238,8 +250,19 @@ package final class LogWriter {
     synchronizeCount += 1
     allocatedEnd = offset
     hasUnsynchronized = false
+    synchronizedOffset = offset
     durableUpTo = lastLSN
     state = .good
+  }
+
+  /// Gives up for good after a failure: poisons where nothing has yet, and where nobody was told of what
+  /// is not synchronized, takes it out of the file as far as the disk still lets it, so that reopening
+  /// finds what was acknowledged and no more. Not synchronized: what a crash then leaves is a write that
+  /// did not return, whole or not at all.
+  package func abandon(_ cause: StorageError, dropsUnsynchronized: Bool) {
+    _ = poison(cause)
+    guard dropsUnsynchronized, offset > synchronizedOffset else { return }
+    try? file.truncateWhole(to: synchronizedOffset, path: path)
   }
 
   /// After a full disk: whether there is room for another `byteCount` bytes now. They stay
@@ -347,6 +370,7 @@ package final class LogWriter {
     }
     segment = header
     offset = UInt64(SegmentHeader.byteCount)
+    synchronizedOffset = offset
     allocatedEnd = offset
     preallocationStep = options.preallocationMin
     checksum = header.checksum
@@ -408,6 +432,9 @@ package final class LogWriter {
   private func abandon(_ header: SegmentHeader, _ cause: StorageError) throws(StorageError) -> Never
   {
     guard cause.isOutOfSpace else { throw poison(cause) }
+    // The seal first: a successor without it is what a crash in a roll leaves, while a seal without
+    // its successor says that one is missing.
+    try cutBack()
     let path = directory.path(of: SegmentName(firstLSN: header.firstLSN))
     do {
       try directory.fileSystem.removeWhole(path + FileName.temporarySuffix)
@@ -416,7 +443,6 @@ package final class LogWriter {
     } catch {
       throw poison(error)
     }
-    try cutBack()
     throw cause
   }
 

@@ -1,0 +1,121 @@
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// A thread that may wait for the disk, which the concurrency pool's threads may not.
+///
+/// It runs `body` again and again: `body` returns how long to wait for the next `wake()` at most, or
+/// nil to end. A wake that comes while `body` runs is not lost.
+final class BlockingExecutor: @unchecked Sendable {
+  // Unchecked: `mutex` guards `wanted` and `ended`; `thread` is written once before anybody else
+  // can hold the reference, and joined once by `join()`.
+  private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+  private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+  private var wanted = false
+  private var ended = false
+
+  enum Pause {
+    /// There may be more to do at once.
+    case none
+    case untilWoken
+    case atMost(Duration)
+  }
+
+  init() {
+    pthread_mutex_init(mutex, nil)
+    var attributes = pthread_condattr_t()
+    pthread_condattr_init(&attributes)
+    #if !canImport(Darwin)
+      pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+    #endif
+    pthread_cond_init(condition, &attributes)
+    pthread_condattr_destroy(&attributes)
+  }
+
+  deinit {
+    pthread_cond_destroy(condition)
+    pthread_mutex_destroy(mutex)
+    condition.deallocate()
+    mutex.deallocate()
+  }
+
+  /// Starts the thread. Call once.
+  func start(_ body: @escaping @Sendable () -> Pause?) {
+    let context = Unmanaged.passRetained(ThreadContext { [self] in run(body) })
+    #if canImport(Darwin)
+      var thread: pthread_t?
+    #else
+      var thread = pthread_t()
+    #endif
+    let code = pthread_create(&thread, nil, threadMain, context.toOpaque())
+    precondition(code == 0, "no thread could be made for the disk: errno \(code)")
+    #if canImport(Darwin)
+      pthread_detach(thread!)
+    #else
+      pthread_detach(thread)
+    #endif
+  }
+
+  private func run(_ body: () -> Pause?) {
+    while let pause = body() {
+      pthread_mutex_lock(mutex)
+      switch pause {
+      case .none: break
+      case .untilWoken:
+        while !wanted { pthread_cond_wait(condition, mutex) }
+      case .atMost(let duration):
+        var deadline = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &deadline)
+        let (seconds, attoseconds) = duration.components
+        let nanoseconds = Int64(deadline.tv_nsec) + attoseconds / 1_000_000_000
+        deadline.tv_sec += Int(seconds + nanoseconds / 1_000_000_000)
+        deadline.tv_nsec = Int(nanoseconds % 1_000_000_000)
+        while !wanted {
+          if pthread_cond_timedwait(condition, mutex, &deadline) != 0 { break }
+        }
+      }
+      wanted = false
+      pthread_mutex_unlock(mutex)
+    }
+    pthread_mutex_lock(mutex)
+    ended = true
+    pthread_cond_broadcast(condition)
+    pthread_mutex_unlock(mutex)
+  }
+
+  /// Makes `body` run once more, soon. Any thread.
+  func wake() {
+    pthread_mutex_lock(mutex)
+    wanted = true
+    pthread_cond_broadcast(condition)
+    pthread_mutex_unlock(mutex)
+  }
+
+  /// Waits until `body` has returned nil. Not from the thread itself.
+  func join() {
+    pthread_mutex_lock(mutex)
+    while !ended { pthread_cond_wait(condition, mutex) }
+    pthread_mutex_unlock(mutex)
+  }
+}
+
+private final class ThreadContext {
+  let body: () -> Void
+  init(_ body: @escaping () -> Void) { self.body = body }
+}
+
+#if canImport(Darwin)
+  private func threadMain(_ raw: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? {
+    Unmanaged<ThreadContext>.fromOpaque(raw).takeRetainedValue().body()
+    return nil
+  }
+#else
+  private func threadMain(_ raw: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    Unmanaged<ThreadContext>.fromOpaque(raw!).takeRetainedValue().body()
+    return nil
+  }
+#endif

@@ -1,0 +1,184 @@
+import DendroStorage
+import DendroTree
+import Synchronization
+
+/// When a checkpoint is taken, and how: from a frozen root beside the running writers, on a thread of its
+/// own, one at a time.
+final class Checkpointing: Sendable {
+  private let pipeline: CommitPipeline
+  private let directory: DatabaseDirectory
+  private let databaseID: DatabaseID
+  private let options: EngineOptions
+  private let state: Mutex<State>
+  private let executor: BlockingExecutor?
+
+  private struct State {
+    var newest: Recovery.CheckpointPlace?
+    var unreadable: Set<LogSequenceNumber>
+    var checkpointCount: UInt64 = 0
+    var isWanted = false
+    var isStopped = false
+    var isStarted = false
+    var waiting: [Completion] = []
+    /// What to call once the thread does nothing any more.
+    var stopped: (@Sendable () -> Void)?
+  }
+
+  init(
+    pipeline: CommitPipeline, directory: DatabaseDirectory, databaseID: DatabaseID,
+    options: EngineOptions, newest: Recovery.CheckpointPlace?,
+    unreadable: Set<LogSequenceNumber>
+  ) {
+    self.pipeline = pipeline
+    self.directory = directory
+    self.databaseID = databaseID
+    self.options = options
+    state = Mutex(State(newest: newest, unreadable: unreadable))
+    executor = options.execution == .thread ? BlockingExecutor() : nil
+  }
+
+  /// Listens for the log's growth.
+  func attach() {
+    pipeline.checkpointer.withLock { $0 = { bytes in self.consider(bytes) } }
+  }
+
+  func describe(_ statistics: inout EngineStatistics) {
+    state.withLock { state in
+      statistics.checkpointCount = state.checkpointCount
+      statistics.checkpointLSN = state.newest?.lsn ?? .zero
+      statistics.checkpointByteCount = state.newest?.byteCount ?? 0
+    }
+  }
+
+  // MARK: When
+
+  private func consider(_ logBytes: UInt64) {
+    guard options.checkpointFactor > 0 else { return }
+    let isDue = state.withLock { state -> Bool in
+      let size = Double(state.newest?.byteCount ?? 0)
+      guard !state.isWanted, !state.isStopped, logBytes >= options.checkpointByteMin,
+        Double(logBytes) >= options.checkpointFactor * size
+      else { return false }
+      state.isWanted = true
+      return true
+    }
+    if isDue { wake() }
+  }
+
+  /// A checkpoint on the executor's thread, or under inline execution here; `completion` is told.
+  func request(_ completion: @escaping Completion) {
+    let isStopped = state.withLock { state -> Bool in
+      if state.isStopped { return true }
+      state.waiting.append(completion)
+      return false
+    }
+    if isStopped { return completion(.failure(.closed)) }
+    wake()
+  }
+
+  /// Under inline execution: the automatic checkpoint that a cycle asked for.
+  func runIfDue() {
+    if executor == nil { work() }
+  }
+
+  /// Begins nothing any more, ends what runs at its next chunk, and calls `then` once nothing runs: the
+  /// directory may not be let go before. Not waited for; once.
+  func stop(then: @escaping @Sendable () -> Void) {
+    pipeline.checkpointer.withLock { $0 = nil }
+    let isStarted = state.withLock { state -> Bool in
+      state.isStopped = true
+      if state.isStarted { state.stopped = then }
+      return state.isStarted
+    }
+    guard isStarted else { return then() }
+    executor?.wake()
+  }
+
+  private func wake() {
+    guard let executor else { return work() }
+    let starts = state.withLock { state -> Bool in
+      let starts = !state.isStarted
+      state.isStarted = true
+      return starts
+    }
+    // The thread keeps this object until it is stopped.
+    if starts { executor.start { self.turn() } } else { executor.wake() }
+  }
+
+  private func turn() -> BlockingExecutor.Pause? {
+    work()
+    let stopped = state.withLock { state -> (@Sendable () -> Void)? in
+      defer { state.stopped = nil }
+      return state.stopped
+    }
+    guard let stopped else { return .untilWoken }
+    stopped()
+    return nil
+  }
+
+  private func work() {
+    let (isWanted, isStopped, waiting) = state.withLock { state in
+      let taken = (state.isWanted, state.isStopped, state.waiting)
+      state.waiting = []
+      return taken
+    }
+    guard isWanted || !waiting.isEmpty else { return }
+    var result: Result<LogSequenceNumber?, EngineError> = .failure(.closed)
+    if !isStopped {
+      do throws(EngineError) {
+        try take()
+        result = .success(nil)
+      } catch {
+        result = .failure(error)
+        options.log?(
+          LogEvent(.warning, "no checkpoint could be taken", ["error": error.description]))
+      }
+    }
+    state.withLock { $0.isWanted = false }
+    for completion in waiting { completion(result) }
+  }
+
+  // MARK: How
+
+  private func take() throws(EngineError) {
+    let (root, lsn, time) = pipeline.withAdmission { ($0.root, $0.lastLSN, $0.lastTime) }
+    guard lsn > .zero, lsn != state.withLock({ $0.newest?.lsn }) else { return }
+    // The log must hold all of it first, or the checkpoint could tell of writes that a failing disk
+    // takes back; and a segment that begins here lets the ones before it go one day.
+    let barrier = Awaited()
+    pipeline.request(barrier.set) { $0.rolls.append(barrier.set) }
+    if pipeline.executor == nil { pipeline.pump() }
+    _ = try barrier.get()
+    let started = ContinuousClock.now
+    do throws(StorageError) {
+      let byteCount = try CheckpointCoding.write(
+        root, lsn: lsn, time: time, databaseID: databaseID, to: directory,
+        isCancelled: { self.state.withLock { $0.isStopped } })
+      guard let byteCount else { throw .ownershipLost(path: directory.path, reason: "closed") }
+      state.withLock { state in
+        state.newest = Recovery.CheckpointPlace(lsn: lsn, byteCount: byteCount)
+        state.checkpointCount += 1
+      }
+      pipeline.turn.withLock { $0.store?.checkpointed() }
+      options.log?(
+        LogEvent(
+          .info, "checkpoint taken",
+          ["lsn": lsn.description, "bytes": String(byteCount)]))
+      options.metrics?(
+        Metric("dendro.checkpoint.seconds", .timer, (ContinuousClock.now - started).inSeconds))
+      try Retention.apply(
+        directory, unreadable: state.withLock { $0.unreadable },
+        keepsHistory: options.keepsHistory)
+    } catch {
+      if state.withLock({ $0.isStopped }) { throw .closed }
+      throw .storage(error)
+    }
+  }
+}
+
+extension Duration {
+  /// Seconds, rounded.
+  package var inSeconds: Double {
+    Double(components.seconds) + Double(components.attoseconds) * 1e-18
+  }
+}

@@ -1,0 +1,13 @@
+import DendroStorage
+
+/// Bytes under a right checksum that are no encoding of ours: written by something else, or by a bug.
+package struct CodingError: Error, Hashable {
+  package var expected: String
+  package var found: String
+
+  func located(in record: RecordInfo) -> StorageError {
+    .corrupt(
+      path: record.segment.fileName, offset: record.offset,
+      expected: "\(expected) in the record of writes \(record.firstLSN) and on", found: found)
+  }
+}

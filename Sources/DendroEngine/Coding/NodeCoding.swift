@@ -1,0 +1,82 @@
+import DendroStorage
+import DendroTree
+
+/// Nodes inside a write.
+///
+/// | first byte | then |
+/// | --- | --- |
+/// | 40 empty | nothing |
+/// | 41 branch | the count of children as a varint, then each: length of the key as a varint, its ordered bytes, its node; in ascending order of keys |
+/// | 42 branch with priority | the priority, packed; then as 41 |
+/// | any other | a packed leaf, with or without priority |
+enum NodeCoding {
+  enum Tag {
+    static let empty: UInt8 = 0x40
+    static let branch: UInt8 = 0x41
+    static let branchWithPriority: UInt8 = 0x42
+  }
+
+  static func encode(_ node: Node, into buffer: PayloadBuffer) {
+    if let scalar = node.scalar {
+      ScalarCoding.encodeLeaf(scalar, priority: node.priority, into: buffer)
+    } else if node.isEmpty {
+      buffer.append(Tag.empty)
+    } else {
+      if let priority = node.priority {
+        buffer.append(Tag.branchWithPriority)
+        ScalarCoding.encode(priority, into: buffer)
+      } else {
+        buffer.append(Tag.branch)
+      }
+      buffer.appendVarint(node.childCount)
+      node.forEachChild { key, child in
+        key.withOrderedBytes { bytes in
+          buffer.appendVarint(bytes.count)
+          buffer.append(bytes)
+        }
+        encode(child, into: buffer)
+      }
+    }
+  }
+
+  /// - Parameter depth: levels that may still follow below.
+  static func decode(_ reader: inout ByteReader, depth: Int = Limits.depth) throws(CodingError)
+    -> Node
+  {
+    switch reader.isAtEnd ? nil : reader.bytes[reader.offset] {
+    case Tag.empty:
+      _ = try reader.tag("a node")
+      return .empty
+    case Tag.branch:
+      _ = try reader.tag("a node")
+      return try decodeChildren(&reader, priority: nil, depth: depth)
+    case Tag.branchWithPriority:
+      _ = try reader.tag("a node")
+      let priority = try ScalarCoding.decodePriority(&reader)
+      return try decodeChildren(&reader, priority: priority, depth: depth)
+    default: return try ScalarCoding.decodeLeaf(&reader)
+    }
+  }
+
+  private static func decodeChildren(
+    _ reader: inout ByteReader, priority: Scalar?, depth: Int
+  ) throws(CodingError) -> Node {
+    guard depth > 0 else {
+      throw CodingError(expected: "at most \(Limits.depth) levels", found: "more")
+    }
+    // A child takes at least three bytes (a key's length, a key, a leaf), so hostile counts cost no memory.
+    let count = try reader.count("a count of children", limit: reader.remaining / 3)
+    guard count > 0 else { throw CodingError(expected: "a child", found: "none") }
+    var builder = NodeBuilder()
+    for _ in 0..<count {
+      let length = try reader.count("a key's length", limit: Limits.keyBytes + 1)
+      guard let key = Key(orderedBytes: try reader.take(length, "a key")) else {
+        throw CodingError(expected: "a key", found: "bytes that are no key's")
+      }
+      let child = try decode(&reader, depth: depth - 1)
+      guard !child.isEmpty else { throw CodingError(expected: "a child", found: "an empty node") }
+      builder.append(key, child)
+    }
+    return builder.finish(priority: priority)
+  }
+}

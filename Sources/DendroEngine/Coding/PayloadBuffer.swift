@@ -1,0 +1,101 @@
+/// Bytes that grow at the end: where writes are encoded.
+///
+/// Unchecked `Sendable`: it has no synchronization of its own and exactly one owner at a time; the
+/// open batch hands it to the cycle that writes the batch under the admission lock, and never touches
+/// it again until the cycle hands it back the same way.
+///
+/// Unsafe inside: `base` has room for `capacity` bytes, the first `count` of which are initialised;
+/// `reserve` is the only place that moves them, and every append reserves before it stores.
+package final class PayloadBuffer: @unchecked Sendable {
+  private var base: UnsafeMutableRawPointer
+  private var capacity: Int
+  package private(set) var count = 0
+
+  /// - Parameter capacity: bytes reserved at once; grows by doubling.
+  package init(capacity: Int = 256) {
+    self.capacity = max(capacity, 16)
+    base = .allocate(byteCount: self.capacity, alignment: 8)
+  }
+
+  deinit { base.deallocate() }
+
+  @inline(__always)
+  private func reserve(_ more: Int) {
+    if count &+ more > capacity { grow(more) }
+  }
+
+  @inline(never)
+  private func grow(_ more: Int) {
+    let size = max(capacity * 2, count + more)
+    let moved = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: 8)
+    moved.copyMemory(from: base, byteCount: count)
+    base.deallocate()
+    base = moved
+    capacity = size
+  }
+
+  package func append(_ byte: UInt8) {
+    reserve(1)
+    base.storeBytes(of: byte, toByteOffset: count, as: UInt8.self)
+    count &+= 1
+  }
+
+  package func append(_ raw: UnsafeRawBufferPointer) {
+    guard let source = raw.baseAddress else { return }
+    reserve(raw.count)
+    (base + count).copyMemory(from: source, byteCount: raw.count)
+    count &+= raw.count
+  }
+
+  /// Appends `count` bytes, all of which `fill` must store at the address that it is given.
+  package func append(room count: Int, _ fill: (UnsafeMutableRawPointer) -> Void) {
+    reserve(count)
+    fill(base + self.count)
+    self.count &+= count
+  }
+
+  package func append(_ other: PayloadBuffer) { other.withBytes { append($0) } }
+
+  /// Unsigned LEB128: seven bits a byte, least significant first, the top bit says that more follow.
+  package func appendVarint(_ value: UInt64) {
+    reserve(10)
+    var rest = value
+    while rest >= 0x80 {
+      base.storeBytes(of: UInt8(truncatingIfNeeded: rest) | 0x80, toByteOffset: count, as: UInt8.self)
+      count &+= 1
+      rest >>= 7
+    }
+    base.storeBytes(of: UInt8(truncatingIfNeeded: rest), toByteOffset: count, as: UInt8.self)
+    count &+= 1
+  }
+
+  package func appendVarint(_ value: Int) { appendVarint(UInt64(value)) }
+
+  /// Zigzag: 0, −1, 1, −2, … become 0, 1, 2, 3, …
+  package func appendSignedVarint(_ value: Int64) {
+    appendVarint(UInt64(bitPattern: (value << 1) ^ (value >> 63)))
+  }
+
+  /// Takes back what was appended after the first `count` bytes.
+  package func removeAfter(_ count: Int) {
+    precondition(count <= self.count, "bytes that were never appended cannot be kept")
+    self.count = count
+  }
+
+  /// Empties; a buffer that one large write has blown up gives its memory back.
+  package func removeAll() {
+    count = 0
+    if capacity > 8 << 20 {
+      base.deallocate()
+      capacity = 256
+      base = .allocate(byteCount: capacity, alignment: 8)
+    }
+  }
+
+  /// The bytes so far. They may not be kept beyond `body`, nor appended to within.
+  package func withBytes<R, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E)
+    -> R
+  {
+    try body(UnsafeRawBufferPointer(start: base, count: count))
+  }
+}

@@ -1,0 +1,38 @@
+package import DendroStorage
+package import DendroTree
+
+/// Told of every change of the head, in commit order, before any disk was touched.
+package protocol CommitObserver: AnyObject, Sendable {
+  /// Called under the admission lock, by the thread that writes: be quick, call no user code, do not
+  /// call the engine.
+  ///
+  /// - Parameters:
+  ///   - commit: what changed.
+  ///   - root: the head after the change. Keeping it (or a node of it) is O(1) and costs later
+  ///     writes a copy of the pages on their way.
+  func committed(_ commit: borrowing Commit, root: borrowing Node)
+}
+
+/// One admitted write, or the undoing of one.
+package struct Commit: Sendable {
+  /// The number of the write that was admitted or undone.
+  package let lsn: LogSequenceNumber
+  /// Milliseconds since 1970 at admission.
+  package let time: Int64
+  /// The places that changed, in the order in which they did.
+  package private(set) var changes: [Change]
+  /// Whether the write was taken back because the disk refused it.
+  package let isUndo: Bool
+
+  init(lsn: LogSequenceNumber, time: Int64, changes: [Change], isUndo: Bool) {
+    self.lsn = lsn
+    self.time = time
+    self.changes = changes
+    self.isUndo = isUndo
+  }
+
+  /// Keeps only what undoing needs: a new subtree that is held makes the next write into it copy.
+  mutating func forgetNewNodes() {
+    for i in changes.indices where !changes[i].new.isLeaf { changes[i].new = .empty }
+  }
+}

@@ -1,0 +1,294 @@
+import DendroStorage
+import DendroTree
+import Synchronization
+
+/// The only place where callers meet: admission on their threads, group commit on one of ours.
+///
+/// A write is admitted under one short lock: encoded into the open batch, applied to the head,
+/// numbered and shown to the observer. A cycle (`CommitPipeline+Cycle.swift`) then takes the whole
+/// batch, hands it to the disk, and tells everybody in it. While the disk is busy with one batch the
+/// next one gathers.
+final class CommitPipeline: Sendable {
+  let options: EngineOptions
+  let clock: any Clock
+  let admission: Mutex<Admission>
+  /// Whoever holds it may touch the disk. Its store is nil for a database in memory.
+  let turn: Mutex<Turn>
+  let isPersistent: Bool
+  let executor: BlockingExecutor?
+  /// Callers that wait for the backlog to shrink.
+  let backlog = Gate()
+  /// Told after each cycle how many bytes of log there are since the newest checkpoint.
+  let checkpointer = Mutex<(@Sendable (UInt64) -> Void)?>(nil)
+  private let spareBuffers = Mutex<[PayloadBuffer]>([])
+
+  /// Where the engine stands between two writes.
+  enum Phase {
+    case running
+    /// The disk had no room; a probe append decides when there is some.
+    case full(StorageError)
+    /// The disk refused in a way after which its state is unknown.
+    case poisoned(EngineError)
+    /// Nothing is admitted any more; the last cycle is still to come.
+    case closing
+    case closed
+
+    var refusal: EngineError? {
+      switch self {
+      case .running: return nil
+      case .full(let error): return .diskFull(error)
+      case .poisoned(let error): return error
+      case .closing, .closed: return .closed
+      }
+    }
+  }
+
+  /// What the admission lock guards.
+  struct Admission {
+    /// The tree with every admitted write.
+    var root: Node
+    var lastLSN: LogSequenceNumber
+    /// Of the last write; times never decrease.
+    var lastTime: Int64
+    var acknowledged: LogSequenceNumber
+    var durable: LogSequenceNumber
+    /// What gathers while the disk is busy.
+    var batch = Batch()
+    /// What the disk is busy with: needed to take it back.
+    var inFlight: [Batch.UndoEntry] = []
+    var phase = Phase.running
+    var observer: (any CommitObserver)?
+    /// Whether the thread waits and must be woken for work.
+    var isIdle = false
+    var wantsProbe = false
+    /// Of the write encoded last: the next one says what it shares with it.
+    var previousPath = Path.root
+    var memory: MemoryGauge
+    var statistics = EngineStatistics()
+  }
+
+  init(
+    root: Node, lastLSN: LogSequenceNumber, lastTime: Int64, store: consuming sending Store?,
+    clock: any Clock, options: EngineOptions
+  ) {
+    self.options = options
+    self.clock = clock
+    isPersistent = store != nil
+    admission = Mutex(
+      Admission(
+        root: root, lastLSN: lastLSN, lastTime: lastTime, acknowledged: lastLSN, durable: lastLSN,
+        memory: MemoryGauge(limit: options.memoryByteLimit)))
+    turn = Mutex(Turn(store: store))
+    executor = options.execution == .thread ? BlockingExecutor() : nil
+  }
+
+  // MARK: Admission
+
+  /// Admits one write: once this returns the head shows it, or `completion` will say why not.
+  ///
+  /// Any thread, but not from within a completion where the backlog could be over its limit.
+  func submit(_ draft: Draft, completion: Completion?) {
+    let now = clock.now()
+    let ahead = encodeAhead(draft)
+    let refused = withAdmission { state -> EngineError? in
+      let refusal: EngineError?
+      if let ahead, ahead.count > options.writeByteLimit {
+        refusal = .writeTooLarge(bytes: ahead.count, limit: options.writeByteLimit)
+      } else {
+        refusal = admit(draft, body: ahead, now: now, completion: completion, into: &state)
+      }
+      guard let refusal else { return nil }
+      if case .closed = state.phase { return refusal }
+      // Told in its turn, after the writes before it.
+      if let completion {
+        state.batch.waiting.append(.init(result: .failure(refusal), completion: completion))
+        return nil
+      }
+      return refusal
+    }
+    if let ahead { giveBack(ahead) }
+    if let refused {
+      if let completion {
+        completion(.failure(refused))
+      } else {
+        options.unreportedFailure?(refused, .zero)
+      }
+    }
+    if executor != nil { backlog.wait() }
+  }
+
+  /// Runs `body` under the admission lock and wakes the thread where there is work for it after.
+  func withAdmission<R: Sendable>(_ body: (inout Admission) -> R) -> R {
+    let (result, wakes) = admission.withLock { state -> (R, Bool) in
+      let result = body(&state)
+      let wakes = state.isIdle && (!state.batch.isEmpty || state.wantsProbe)
+      if wakes { state.isIdle = false }
+      return (result, wakes)
+    }
+    if wakes { executor?.wake() }
+    return result
+  }
+
+  // MARK: Barriers
+
+  /// Adds to the open batch whatever `add` asks for; where nothing is taken to the disk any more,
+  /// `completion` is told so instead.
+  func request(_ completion: Completion, _ add: (inout Batch) -> Void) {
+    let refusal = withAdmission { state -> EngineError? in
+      switch state.phase {
+      case .running: break
+      case .full(let error):
+        state.wantsProbe = true
+        return .diskFull(error)
+      case .poisoned(let error): return error
+      case .closing, .closed: return .closed
+      }
+      add(&state.batch)
+      return nil
+    }
+    if let refusal { completion(.failure(refusal)) }
+  }
+
+  /// Admits nothing any more; `completion` is told once everything before is on disk and the directory
+  /// is let go. At most once.
+  func requestClose(_ completion: @escaping Completion) {
+    withAdmission { state in
+      state.phase = .closing
+      state.batch.closes.append(completion)
+    }
+    backlog.open()
+  }
+
+  /// For a follower of another process's writer.
+  func replaceHead(root: Node, lsn: LogSequenceNumber, time: Int64) {
+    withAdmission { state in
+      state.root = root
+      state.lastLSN = lsn
+      state.acknowledged = lsn
+      state.durable = lsn
+      state.lastTime = time
+    }
+  }
+
+  // MARK: Encoding
+
+  /// Encodes what may be large outside the lock.
+  private func encodeAhead(_ draft: Draft) -> PayloadBuffer? {
+    guard draft.deferred.isEmpty, WriteCoding.mayBeLarge(draft.write) else { return nil }
+    let buffer = spareBuffers.withLock { $0.popLast() } ?? PayloadBuffer()
+    WriteCoding.encodeBody(of: draft.write, into: buffer)
+    return buffer
+  }
+
+  private func giveBack(_ buffer: PayloadBuffer) {
+    buffer.removeAll()
+    spareBuffers.withLock { if $0.count < 16 { $0.append(buffer) } }
+  }
+
+  private func admit(
+    _ draft: Draft, body: PayloadBuffer?, now: Int64, completion: Completion?,
+    into state: inout Admission
+  ) -> EngineError? {
+    if let refusal = state.phase.refusal {
+      if case .full = state.phase { state.wantsProbe = true }
+      return refusal
+    }
+    let time = max(state.lastTime, now)
+    let write =
+      draft.deferred.isEmpty ? draft.write : draft.resolved(time: time, against: state.root)
+    if let refusal = state.memory.refusal(for: write, root: state.root) { return refusal }
+    if case .setPriority(let path, _) = write, state.root.node(at: path).isEmpty {
+      return .noData(path)
+    }
+    let lsn = state.lastLSN.next
+    let mark = isPersistent ? encode(write, body: body, lsn: lsn, time: time, into: &state) : nil
+    if let mark, state.batch.payload.count - mark.start > options.writeByteLimit {
+      let size = state.batch.payload.count - mark.start
+      takeBack(mark, &state)
+      return .writeTooLarge(bytes: size, limit: options.writeByteLimit)
+    }
+    let changes = state.root.apply(write)
+    guard !changes.isEmpty else {
+      if let mark { takeBack(mark, &state) }
+      if let completion {
+        state.batch.waiting.append(.init(result: .success(nil), completion: completion))
+      }
+      return nil
+    }
+    if let mark {
+      let size = state.batch.payload.count - mark.start
+      state.statistics.rawByteCount += UInt64(size)
+      state.memory.admitted(write, encodedByteCount: size)
+      state.previousPath = write.path
+      if state.batch.payload.count > options.backlogByteLimit { backlog.close() }
+    } else {
+      state.memory.admitted(write, encodedByteCount: body?.count ?? 64)
+    }
+    state.lastLSN = lsn
+    state.lastTime = time
+    state.statistics.writeCount += 1
+    var commit = Commit(lsn: lsn, time: time, changes: changes, isUndo: false)
+    state.observer?.committed(commit, root: state.root)
+    if isPersistent {
+      commit.forgetNewNodes()
+      state.batch.undo.append(
+        .init(lsn: lsn, changes: commit.changes, isReported: completion != nil))
+    }
+    if let completion {
+      state.batch.waiting.append(.init(result: .success(lsn), completion: completion))
+    }
+    return nil
+  }
+
+  /// Where the encoding of one write begins, and what it changed beside the bytes.
+  private struct EncodingMark {
+    var start: Int
+    var beganRecord: Bool
+    var previousLastTime: Int64
+  }
+
+  private func encode(
+    _ write: Write, body: PayloadBuffer?, lsn: LogSequenceNumber, time: Int64,
+    into state: inout Admission
+  ) -> EncodingMark {
+    let payload = state.batch.payload
+    let begins =
+      state.batch.records.last.map { $0.end - $0.start >= Batch.recordByteLimit } ?? true
+    if begins {
+      state.batch.records.append(
+        .init(
+          start: payload.count, end: payload.count, firstLSN: lsn, count: 0, baseTime: time,
+          lastTime: time))
+      state.previousPath = .root
+    }
+    let last = state.batch.records.count - 1
+    let mark = EncodingMark(
+      start: payload.count, beganRecord: begins,
+      previousLastTime: state.batch.records[last].lastTime)
+    WriteCoding.encodeHead(
+      of: write, timeDelta: UInt64(time - mark.previousLastTime),
+      previousPath: state.previousPath, into: payload)
+    if let body {
+      payload.append(body)
+    } else {
+      WriteCoding.encodeBody(of: write, into: payload)
+    }
+    state.batch.records[last].end = payload.count
+    state.batch.records[last].count += 1
+    state.batch.records[last].lastTime = time
+    return mark
+  }
+
+  /// Takes back the encoding of the write that was encoded last.
+  private func takeBack(_ mark: EncodingMark, _ state: inout Admission) {
+    state.batch.payload.removeAfter(mark.start)
+    let last = state.batch.records.count - 1
+    if mark.beganRecord {
+      state.batch.records.removeLast()
+    } else {
+      state.batch.records[last].end = mark.start
+      state.batch.records[last].count -= 1
+      state.batch.records[last].lastTime = mark.previousLastTime
+    }
+  }
+}

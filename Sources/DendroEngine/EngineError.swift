@@ -1,0 +1,50 @@
+package import DendroStorage
+package import DendroTree
+
+/// Why the engine did not do what was asked.
+package enum EngineError: Error, Sendable, Hashable, CustomStringConvertible {
+  /// The files could not be used; nothing was changed.
+  case storage(StorageError)
+  /// The engine was closed.
+  case closed
+  /// The disk refused once in a way after which its state is unknown: writes are refused until the
+  /// database is reopened, reads go on. `notKnownDurable` are acknowledged writes that a power loss
+  /// may take (only under a durability weaker than `everyCommit`).
+  case poisoned(cause: StorageError, notKnownDurable: ClosedRange<LogSequenceNumber>?)
+  /// The disk has no room. Try again: every refused write makes the engine look for room.
+  case diskFull(StorageError)
+  /// The tree is over the memory limit of the options.
+  case memoryLimit(bytes: Int, limit: Int)
+  /// One write is too large.
+  case writeTooLarge(bytes: Int, limit: Int)
+  /// The input breaks a rule of the data model.
+  case validation(ValidationError)
+  /// The database was opened for reading only.
+  case readOnly
+  /// This process is a fork of the one that opened the database.
+  case forked
+  /// The location has no data, which a priority needs.
+  case noData(Path)
+
+  package var description: String {
+    switch self {
+    case .storage(let error): return error.description
+    case .closed: return "the database is closed"
+    case .poisoned(let cause, let range):
+      let doubt =
+        range.map {
+          "; writes \($0.lowerBound) to \($0.upperBound) are acknowledged but not known to be durable"
+        } ?? ""
+      return "writes are refused until the database is reopened: \(cause)\(doubt)"
+    case .diskFull(let error): return "the disk is full: \(error)"
+    case .memoryLimit(let bytes, let limit):
+      return "the tree takes \(bytes) bytes of memory, the limit is \(limit)"
+    case .writeTooLarge(let bytes, let limit):
+      return "the write has \(bytes) bytes, the limit is \(limit)"
+    case .validation(let error): return error.description
+    case .readOnly: return "the database is open for reading only"
+    case .forked: return "this process is a fork of the one that opened the database"
+    case .noData(let path): return "there is no data at \(path) to give a priority to"
+    }
+  }
+}

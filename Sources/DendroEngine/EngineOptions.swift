@@ -1,0 +1,79 @@
+package import DendroStorage
+
+/// How an engine behaves. Every field has a default that loses nothing.
+package struct EngineOptions: Sendable {
+  /// What an acknowledgement promises. Default: `everyCommit`.
+  package var durability: Durability = .everyCommit
+
+  /// A checkpoint is taken once the log since the last one has more bytes than `checkpointFactor`
+  /// times that checkpoint's file, and at least `checkpointByteMin`. A larger factor writes less and
+  /// takes longer to open. 0 turns automatic checkpoints off. Default: 4.
+  package var checkpointFactor: Double = 4
+  /// Bytes of log below which no automatic checkpoint is taken. Default: 16 MiB.
+  package var checkpointByteMin: UInt64 = 16 << 20
+
+  /// Bytes after which a new segment begins. Default: 64 MiB.
+  package var segmentByteLimit: UInt64 = 64 << 20
+
+  /// Whether segments and checkpoints that opening no longer needs are kept. Default: false.
+  package var keepsHistory = false
+
+  /// Bytes of one write as it stands in the log, uncompressed. Default and most: 256 MiB.
+  package var writeByteLimit = 256 << 20
+
+  /// Bytes of memory that the tree may take before writes that add to it are refused; nil: no limit.
+  /// The measure is an estimate from page sizes. Default: nil.
+  package var memoryByteLimit: Int?
+
+  /// Bytes of admitted, not yet written log above which a caller waits for the disk. Default: 64 MiB.
+  package var backlogByteLimit = 64 << 20
+
+  /// Who does the disk's work. Default: a thread of the engine's own.
+  package var execution: Execution = .thread
+
+  /// Told what the engine does; called from any thread, never under a lock. Default: nobody.
+  package var log: (@Sendable (LogEvent) -> Void)?
+  /// Told figures; called from any thread, never under a lock. Default: nobody.
+  package var metrics: (@Sendable (Metric) -> Void)?
+  /// Told of a write without a completion that failed after it was admitted. Default: nobody.
+  package var unreportedFailure: (@Sendable (EngineError, LogSequenceNumber) -> Void)?
+
+  package init() {}
+
+  package enum Execution: Hashable, Sendable {
+    /// A thread of the engine's own waits for the disk.
+    case thread
+    /// The caller does the disk's work by `Engine.pump()`: for simulations, which must be repeatable.
+    case inline
+  }
+}
+
+/// One line of what the engine did.
+package struct LogEvent: Sendable {
+  package enum Level: String, Sendable { case debug, info, warning, error }
+  package var level: Level
+  package var message: String
+  package var metadata: [String: String]
+
+  package init(_ level: Level, _ message: String, _ metadata: [String: String] = [:]) {
+    self.level = level
+    self.message = message
+    self.metadata = metadata
+  }
+}
+
+/// One figure.
+package struct Metric: Sendable {
+  package enum Kind: String, Sendable { case counter, gauge, timer }
+  /// Dotted lower-case name, such as `dendro.commit.writes`.
+  package var name: String
+  package var kind: Kind
+  /// A count for counters, a level for gauges, seconds for timers.
+  package var value: Double
+
+  package init(_ name: String, _ kind: Kind, _ value: Double) {
+    self.name = name
+    self.kind = kind
+    self.value = value
+  }
+}

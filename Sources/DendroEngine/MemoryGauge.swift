@@ -1,0 +1,59 @@
+import DendroTree
+
+/// Watches the memory of the tree against the limit of the options.
+///
+/// Measuring walks every page, so it is done only when what was added since the last measure may have
+/// reached the limit. Over the limit by up to a 64th is possible.
+struct MemoryGauge {
+  private let limit: Int?
+  private var measured = 0
+  private var addedSince = 0
+  private var removedSince = false
+
+  init(limit: Int?) { self.limit = limit }
+
+  /// Bytes of memory for one byte of encoded write at most: a page is at least half full, and all the
+  /// keys of a path may be new.
+  private static let growth = 4
+
+  mutating func admitted(_ write: Write, encodedByteCount: Int) {
+    guard limit != nil else { return }
+    if write.onlyRemoves {
+      removedSince = true
+    } else {
+      addedSince += (encodedByteCount + 16) * Self.growth
+    }
+  }
+
+  /// Why `write` may not be admitted, or nil. Removals always may.
+  mutating func refusal(for write: Write, root: Node) -> EngineError? {
+    guard let limit, !write.onlyRemoves else { return nil }
+    let isDue =
+      measured > limit ? removedSince : addedSince > max(limit - measured, limit / 64)
+    if isDue {
+      measured = root.memory().byteCount
+      addedSince = 0
+      removedSince = false
+    }
+    return measured > limit ? .memoryLimit(bytes: measured, limit: limit) : nil
+  }
+}
+
+extension Write {
+  /// Whether the write can only make the tree smaller.
+  fileprivate var onlyRemoves: Bool {
+    switch self {
+    case .remove: return true
+    case .set(_, let node): return node.isEmpty
+    case .update(_, let entries):
+      return entries.allSatisfy {
+        switch $0.action {
+        case .remove: return true
+        case .set(let node): return node.isEmpty
+        default: return false
+        }
+      }
+    case .increment, .setPriority: return false
+    }
+  }
+}

@@ -1,0 +1,153 @@
+import DendroStorage
+import DendroTree
+
+/// Directory → tree: the newest readable checkpoint, and the log after it.
+///
+/// Pure reading; what has to be mended (a torn tail) is mended by `Result.openLog`, which a read-only
+/// opening does not call.
+struct Recovery {
+  let directory: DatabaseDirectory
+  let progress: (@Sendable (RecoveryProgress) -> Void)?
+
+  struct Result {
+    var root = Node.empty
+    var lastLSN = LogSequenceNumber.zero
+    var lastTime: Int64 = 0
+    var databaseID: DatabaseID?
+    var checkpoint: CheckpointPlace?
+    /// Checkpoints that could not be read.
+    var unreadable: Set<LogSequenceNumber> = []
+    /// Bytes of log after the checkpoint.
+    var replayedLogByteCount: UInt64 = 0
+    /// Nil where there is no log yet: a new database.
+    var end: LogEnd?
+    var report = RecoveryReport()
+  }
+
+  /// Which checkpoint, and how large its file is.
+  struct CheckpointPlace {
+    var lsn: LogSequenceNumber
+    var byteCount: UInt64
+  }
+
+  mutating func run() throws(StorageError) -> Result {
+    var result = Result()
+    let contents = try directory.contents()
+    result.report.foreignFiles = contents.foreign
+    guard !contents.segments.isEmpty || !contents.checkpoints.isEmpty else {
+      guard !directory.mode.isReadOnly else { throw .notFound(path: directory.path) }
+      result.report.created = true
+      return result
+    }
+    try loadCheckpoint(contents, into: &result)
+    try replay(contents, into: &result)
+    result.report.lastLSN = result.lastLSN
+    result.report.checkpointLSN = result.checkpoint?.lsn
+    result.report.segmentCount = contents.segments.count
+    return result
+  }
+
+  /// The newest checkpoint that can be read; the log is kept back to the older one of two.
+  private func loadCheckpoint(_ contents: DatabaseDirectory.Contents, into result: inout Result)
+    throws(StorageError)
+  {
+    var firstError: StorageError?
+    for lsn in contents.checkpoints.sorted(by: >) {
+      do throws(StorageError) {
+        let reader = try CheckpointReader.open(directory, lsn: lsn)
+        let root = try CheckpointCoding.decode(reader, progress: progress)
+        result.root = root
+        result.lastLSN = reader.lsn
+        result.lastTime = reader.time
+        result.databaseID = reader.databaseID
+        result.checkpoint = CheckpointPlace(
+          lsn: lsn, byteCount: try directory.byteCount(ofCheckpoint: lsn))
+        return
+      } catch {
+        if case .unsupportedVersion = error { throw error }
+        firstError = firstError ?? error
+        result.unreadable.insert(lsn)
+        result.report.unreadableCheckpoints.append(error.description)
+      }
+    }
+    // None: right only where the log goes back to the first write.
+    if let firstError, contents.segments.map(\.firstLSN).min() != LogSequenceNumber(1) {
+      throw firstError
+    }
+  }
+
+  private func logByteCount(
+    _ contents: DatabaseDirectory.Contents, after checkpoint: LogSequenceNumber
+  ) throws(StorageError) -> UInt64 {
+    let start = contents.segments.lastIndex { $0.firstLSN <= checkpoint.next } ?? 0
+    var total: UInt64 = 0
+    for segment in contents.segments.dropFirst(start) {
+      total += try directory.byteCount(of: segment)
+    }
+    return total
+  }
+
+  private func replay(_ contents: DatabaseDirectory.Contents, into result: inout Result) throws(StorageError)
+  {
+    let checkpointLSN = result.lastLSN
+    var replayer = Replayer(root: result.root, lastLSN: result.lastLSN, lastTime: result.lastTime)
+    result.root = .empty  // the replayer's tree is to be held once, so that it changes in place
+    var reported: UInt64 = 0
+    let progress = self.progress
+    let total = progress == nil ? 0 : try logByteCount(contents, after: checkpointLSN)
+    // That a checkpoint exists says that its writes were durable, whether or not it can be read.
+    let end = try LogReader.read(
+      directory, contents: contents, after: checkpointLSN,
+      provenDurable: contents.checkpoints.max() ?? .zero, databaseID: result.databaseID
+    ) { (record, payload) throws(StorageError) in
+      try replayer.replay(record, payload)
+      if let progress, replayer.storedByteCount - reported >= 1 << 20 {
+        reported = replayer.storedByteCount
+        progress(
+          RecoveryProgress(
+            phase: .log, completedByteCount: min(reported, total), totalByteCount: total))
+      }
+    }
+    guard let end else { return }
+    if end.lastLSN < checkpointLSN {
+      throw .corrupt(
+        path: directory.path, offset: 0,
+        expected: "a log that reaches the checkpoint at write \(checkpointLSN)",
+        found: "a log that ends at write \(end.lastLSN)")
+    }
+    result.root = replayer.root
+    result.lastLSN = end.lastLSN
+    result.lastTime = replayer.lastTime
+    result.databaseID = end.databaseID
+    result.end = end
+    result.report.replayedWriteCount = replayer.writeCount
+    result.report.replayedByteCount = replayer.byteCount
+    result.replayedLogByteCount = replayer.storedByteCount
+    if let torn = end.torn {
+      result.report.lastBatchUndecidable = torn.isUndecidable
+      result.report.tornTail = torn.sentence
+      result.report.tornByteCount = torn.byteCount
+    }
+  }
+}
+
+extension Recovery.Result {
+  /// Mends the tail where it is torn, and opens the log for appending; creates it in a new database.
+  mutating func openLog(_ directory: DatabaseDirectory, _ options: EngineOptions)
+    throws(StorageError) -> sending LogWriter
+  {
+    var logOptions = LogOptions()
+    logOptions.segmentByteLimit = options.segmentByteLimit
+    guard var end else {
+      return try LogWriter.create(
+        directory, databaseID: DatabaseID(directory.environment.randomness),
+        time: directory.environment.clock.now(), options: logOptions)
+    }
+    end = try repairTail(directory, end)
+    if let torn = end.torn {
+      let prefix = "\(torn.segment).torn"
+      report.tornFile = try directory.contents().tornFiles.filter { $0.hasPrefix(prefix) }.max()
+    }
+    return try LogWriter.resume(directory, end: end, options: logOptions)
+  }
+}

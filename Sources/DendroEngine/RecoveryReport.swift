@@ -1,0 +1,41 @@
+package import DendroStorage
+
+/// What opening found and did.
+package struct RecoveryReport: Sendable, Hashable {
+  /// The last write in the tree.
+  package var lastLSN = LogSequenceNumber.zero
+  /// The checkpoint that was loaded; nil where the log alone was replayed.
+  package var checkpointLSN: LogSequenceNumber?
+  /// Newer checkpoints that could not be read, with the reason. `verify` takes these as damage.
+  package var unreadableCheckpoints: [String] = []
+  /// Writes replayed from the log.
+  package var replayedWriteCount: UInt64 = 0
+  package var replayedByteCount: UInt64 = 0
+  package var segmentCount = 0
+  /// What was cut from the end of the log, in one sentence; nil where the log ended cleanly.
+  package var tornTail: String?
+  /// Bytes cut and set aside.
+  package var tornByteCount: UInt64 = 0
+  /// The file that holds what was cut.
+  package var tornFile: String?
+  /// Whether the very last acknowledged batch may have been in what was cut: after a kill in the
+  /// middle of an append, damage to the last batch cannot be told from its never having been written.
+  package var lastBatchUndecidable = false
+  /// Files in the directory that are not ours; they were left alone.
+  package var foreignFiles: [String] = []
+  /// Whether the database was created by this opening.
+  package var created = false
+  /// Time spent.
+  package var elapsed: Duration = .zero
+
+  package init() {}
+}
+
+/// How far opening has come.
+package struct RecoveryProgress: Sendable, Hashable {
+  package enum Phase: String, Sendable { case checkpoint, log }
+  package var phase: Phase
+  /// Bytes of this phase's files that were read.
+  package var completedByteCount: UInt64
+  package var totalByteCount: UInt64
+}

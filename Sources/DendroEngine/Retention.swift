@@ -1,0 +1,38 @@
+package import DendroStorage
+
+/// Which segments and checkpoints nothing needs any more.
+package enum Retention {
+  /// Two readable checkpoints are kept, and the log back to the older of them, so that one more opening
+  /// is possible should the newest turn out to be damaged.
+  ///
+  /// Oldest first, so that what a crash leaves has no gap.
+  static func apply(
+    _ directory: DatabaseDirectory, unreadable: Set<LogSequenceNumber>, keepsHistory: Bool
+  ) throws(StorageError) {
+    guard !keepsHistory else { return }
+    let contents = try directory.contents()
+    let doomed = doomed(
+      segments: contents.segments, checkpoints: contents.checkpoints, unreadable: unreadable)
+    guard !doomed.segments.isEmpty || !doomed.checkpoints.isEmpty else { return }
+    // A reader that opened meanwhile may be about to read them: they wait for the next time.
+    _ = try directory.withoutReaders { () throws(StorageError) in
+      for lsn in doomed.checkpoints { try directory.removeCheckpoint(lsn) }
+      for segment in doomed.segments { try directory.removeSegment(segment) }
+      try directory.synchronize()
+    }
+  }
+
+  /// The decision, apart from the disk.
+  package static func doomed(
+    segments: [SegmentName], checkpoints: [LogSequenceNumber],
+    unreadable: Set<LogSequenceNumber>
+  ) -> (segments: [SegmentName], checkpoints: [LogSequenceNumber]) {
+    let readable = checkpoints.filter { !unreadable.contains($0) }.sorted()
+    guard readable.count >= 2 else { return ([], []) }
+    let older = readable[readable.count - 2]
+    let sorted = segments.sorted()
+    // A segment's writes end where the next one's begin; the last one is never given up.
+    let doomed = zip(sorted, sorted.dropFirst()).filter { $1.firstLSN <= older.next }.map(\.0)
+    return (doomed, checkpoints.filter { $0 < older }.sorted())
+  }
+}

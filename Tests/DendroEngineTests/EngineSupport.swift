@@ -1,0 +1,54 @@
+import DendroEngine
+import DendroStorage
+import DendroTesting
+import DendroTree
+import Synchronization
+
+func path(_ string: String) throws -> Path { try Path(parsing: string) }
+
+func set(_ place: String, _ scalar: Scalar) throws -> Draft {
+  Draft(.set(try path(place), Node(scalar)))
+}
+
+/// Where completions and commits leave what they were told, from any thread.
+final class Told<Value: Sendable>: Sendable {
+  private let values = Mutex<[Value]>([])
+  var all: [Value] { values.withLock { $0 } }
+  func add(_ value: Value) { values.withLock { $0.append(value) } }
+}
+
+/// Follows the commits with a tree of its own.
+final class Mirror: CommitObserver {
+  private let state = Mutex<(root: Node, undone: Int)>((.empty, 0))
+  var root: Node { state.withLock { $0.root } }
+  var undoneCount: Int { state.withLock { $0.undone } }
+
+  func committed(_ commit: borrowing Commit, root: borrowing Node) {
+    let changes = commit.changes
+    let isUndo = commit.isUndo
+    state.withLock { state in
+      for change in changes { state.root.graft(change.new, at: change.path) }
+      if isUndo { state.undone += 1 }
+    }
+  }
+}
+
+extension EngineOptions {
+  /// For simulations: the test does the disk's work by `pump()`, and takes checkpoints itself.
+  static var inline: EngineOptions {
+    var options = EngineOptions()
+    options.execution = .inline
+    options.checkpointFactor = 0
+    return options
+  }
+}
+
+/// Letters without a pattern, so that no compression makes them fit where they should not.
+func incompressible(_ count: Int) -> String {
+  var state: UInt64 = 0x9E37_79B9_7F4A_7C15
+  return String(
+    decoding: (0..<count).map { _ -> UInt8 in
+      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      return UInt8(ascii: "0") + UInt8(truncatingIfNeeded: state >> 58)
+    }, as: UTF8.self)
+}

@@ -1,0 +1,85 @@
+import DendroEngine
+import DendroStorage
+import DendroTesting
+import DendroTree
+
+/// Opens what a crash left and holds it against the recording.
+struct CrashJudge {
+  let recording: EngineRecording
+  let point: CrashPoint
+  /// The last write that must be there, and the last that may.
+  let bounds: ClosedRange<Int>
+
+  init(_ recording: EngineRecording, _ point: CrashPoint) {
+    self.recording = recording
+    self.point = point
+    let acknowledged = recording.acknowledged(at: point.operationCount)
+    bounds = acknowledged...max(acknowledged, recording.attempted(at: point.operationCount))
+  }
+
+  /// What is wrong with the state, or nil.
+  ///
+  /// - Parameter isThorough: whether the recovered database also goes on being written, is
+  ///   crashed again, and closed in order.
+  func problem(of state: CrashState, isThorough: Bool) -> String? {
+    let crashed = point.disk(state, seed: UInt64(point.operationCount))
+    do throws(EngineError) {
+      let engine = try EngineRecording.open(crashed)
+      if let problem = Self.problem(of: engine, recording, bounds) { return problem }
+      return isThorough ? try continued(engine, crashed) : nil
+    } catch {
+      return "refused: \(error)"
+    }
+  }
+
+  /// What is wrong with an opened engine, or nil.
+  static func problem(
+    of engine: Engine, _ recording: EngineRecording, _ bounds: ClosedRange<Int>
+  ) -> String? {
+    let (root, lsn) = engine.head
+    let last = Int(lsn.rawValue)
+    if last < bounds.lowerBound {
+      return "write \(bounds.lowerBound) was acknowledged, \(last) is the last"
+    }
+    if last > bounds.upperBound {
+      return "write \(last) is there, only \(bounds.upperBound) were begun"
+    }
+    if root != recording.trees[last] { return "not the tree of write \(last)" }
+    if let checkpoint = engine.report.unreadableCheckpoints.first {
+      return "a crash left a checkpoint that cannot be read: \(checkpoint)"
+    }
+    if let file = engine.report.foreignFiles.first { return "a file of no known name: \(file)" }
+    if engine.report.lastLSN != lsn { return "the report names write \(engine.report.lastLSN)" }
+    return nil
+  }
+
+  /// Writes on, crashes so that all that is not durable is lost, opens, closes, opens.
+  private func continued(_ engine: Engine, _ disk: SimulatedDisk) throws(EngineError) -> String? {
+    let session = Session(engine, disk)
+    var expected = engine.head.root
+    for write in [
+      Write.set(Path("after"), Node(.string("the crash"))), .increment(Path("n"), .integer(1)),
+    ] {
+      _ = expected.apply(write)
+      session.submit(write, expecting: nil)
+    }
+    engine.pump()
+    for answer in session.takeAnswers() {
+      if case .failure(let error) = answer.result { return "no write after recovery: \(error)" }
+    }
+    let lost = disk.crashPoint()
+    let second = lost.disk(lost.allDropped)
+    let reopened = try EngineRecording.open(second)
+    if reopened.head.root != expected || reopened.head.lsn != engine.head.lsn {
+      return
+        "written on after recovery to write \(engine.head.lsn), crashed, and there is write \(reopened.head.lsn)"
+    }
+    try reopened.checkpoint()
+    try reopened.close()
+    let third = try EngineRecording.open(second)
+    if third.head.root != expected || third.report.tornTail != nil {
+      return "closed in order after recovery, and found otherwise"
+    }
+    return nil
+  }
+}

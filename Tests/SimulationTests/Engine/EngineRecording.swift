@@ -1,0 +1,209 @@
+import DendroEngine
+import DendroStorage
+import DendroTesting
+import DendroTree
+import Synchronization
+
+/// An engine that was driven through a workload once on a simulated disk, with all that is needed to
+/// judge what a crash at any of its calls leaves.
+///
+/// While it runs, completions and events are judged: each write is answered once and in order, and
+/// the changes that the observer is told, replayed into a second tree, give the head.
+struct EngineRecording: Sendable {
+  static let directory = "/database"
+
+  let disk: SimulatedDisk
+  private(set) var points: [CrashPoint] = []
+  /// The tree after each write; the first is the empty one.
+  private(set) var trees: [Node] = [.empty]
+  /// From which operation on which write was acknowledged.
+  private var acknowledged: [(operation: Int, lsn: Int)] = [(0, 0)]
+  /// From which operation on which write could be on the disk.
+  private var attempted: [(operation: Int, lsn: Int)] = [(-1, 0)]
+  /// What did not hold while it ran.
+  private(set) var problems: [String] = []
+
+  static func options() -> EngineOptions {
+    var options = EngineOptions()
+    options.execution = .inline
+    options.checkpointFactor = 0
+    return options
+  }
+
+  static func open(_ disk: SimulatedDisk, _ options: EngineOptions = options())
+    throws(EngineError) -> Engine
+  {
+    try Engine.open(at: directory, options: options, environment: disk.environment)
+  }
+
+  init(seed: UInt64, steps: [Step]) throws(EngineError) {
+    disk = SimulatedDisk(seed: seed)
+    var session: Session?
+    for step in steps + [.close] {
+      if case .kill(let call, let bytes) = step {
+        disk.inject(DiskFault(.partial(bytes, 5), at: call, isPermanent: true))
+        continue
+      }
+      do throws(EngineError) {
+        if session == nil { session = try reopen() }
+        try run(step, &session)
+      } catch {
+        // Killed, if a kill was due; the next opener goes on with what the system still has.
+        guard disk.operationCount > 0, disk.hasFaults else { throw error }
+        session = nil
+        disk.removeFaults()
+      }
+    }
+    session = nil
+    disk.removeFaults()
+    points = disk.crashPoints()
+  }
+
+  func acknowledged(at operation: Int) -> Int {
+    acknowledged.last { $0.operation <= operation }?.lsn ?? 0
+  }
+
+  func attempted(at operation: Int) -> Int {
+    attempted.last { $0.operation < operation }?.lsn ?? 0
+  }
+
+  // MARK: Running
+
+  private mutating func reopen() throws(EngineError) -> Session {
+    let engine = try Self.open(disk)
+    let (root, lsn) = engine.head
+    let last = Int(lsn.rawValue)
+    if last < acknowledged.last!.lsn || last >= trees.count || root != trees[last] {
+      problems.append("a kill without a crash left another tree at write \(last)")
+    }
+    trees.removeSubrange((last + 1)...)
+    attempted.append((disk.operationCount, last))
+    acknowledged.append((disk.operationCount, last))
+    return Session(engine, disk)
+  }
+
+  private mutating func run(_ step: Step, _ session: inout Session?) throws(EngineError) {
+    guard let current = session else { return }
+    switch step {
+    case .write(let writes): try write(writes, current)
+    case .synchronize: try current.engine.synchronize()
+    case .checkpoint: try current.engine.checkpoint()
+    case .roll: try current.engine.roll()
+    case .close:
+      try current.engine.close()
+      session = nil
+    case .kill: break
+    }
+  }
+
+  private mutating func write(_ writes: [Write], _ session: Session) throws(EngineError) {
+    var told: [Session.Answer] = []
+    for write in writes {
+      var tree = trees.last!
+      // A write that changes nothing has no number.
+      var expected: Int?
+      if case .setPriority(let path, _) = write, tree.node(at: path).isEmpty {
+        session.submit(write, expecting: nil)
+        continue
+      }
+      if !tree.apply(write).isEmpty {
+        trees.append(tree)
+        expected = trees.count - 1
+      }
+      session.submit(write, expecting: expected)
+    }
+    attempted.append((disk.operationCount, trees.count - 1))
+    session.engine.pump()
+    told = session.takeAnswers()
+    for answer in told {
+      switch answer.result {
+      case .success(let lsn):
+        if lsn.map({ Int($0.rawValue) }) != answer.expected {
+          problems.append("write \(answer.expected ?? 0) was answered as \(lsn ?? .zero)")
+        }
+        if let lsn { acknowledged.append((answer.operation, Int(lsn.rawValue))) }
+      case .failure(let error):
+        if case .noData = error { continue }
+        throw error
+      }
+    }
+    if told.count != writes.count {
+      problems.append("\(told.count) of \(writes.count) writes were answered")
+    }
+    let (root, lsn) = session.engine.head
+    if root != trees.last! || Int(lsn.rawValue) != trees.count - 1 {
+      problems.append("the head is not the tree after write \(trees.count - 1)")
+    }
+    if session.replica.tree != root {
+      problems.append("the events to write \(lsn) do not give the head")
+    }
+    if let problem = session.replica.problem { problems.append(problem) }
+  }
+}
+
+/// One opening of the engine with a replica that listens.
+final class Session {
+  struct Answer: Sendable {
+    var expected: Int?
+    var result: Result<LogSequenceNumber?, EngineError>
+    /// How many calls the disk had seen.
+    var operation: Int
+  }
+
+  let engine: Engine
+  let replica: Replica
+  private let disk: SimulatedDisk
+  private let answers = Answers()
+
+  final class Answers: Sendable {
+    let list = Mutex<[Answer]>([])
+  }
+
+  init(_ engine: Engine, _ disk: SimulatedDisk) {
+    self.engine = engine
+    self.disk = disk
+    let (root, lsn) = engine.head
+    replica = Replica(root, lsn: lsn)
+    engine.setObserver(replica)
+  }
+
+  func submit(_ write: Write, expecting expected: Int?) {
+    let (answers, disk) = (answers, disk)
+    engine.submit(Draft(write)) { result in
+      let answer = Answer(expected: expected, result: result, operation: disk.operationCount)
+      answers.list.withLock { $0.append(answer) }
+    }
+  }
+
+  func takeAnswers() -> [Answer] {
+    answers.list.withLock { list in
+      defer { list = [] }
+      return list
+    }
+  }
+}
+
+/// A second tree that is made from what the observer is told alone.
+final class Replica: CommitObserver {
+  private let state: Mutex<(tree: Node, lsn: LogSequenceNumber, problem: String?)>
+
+  init(_ tree: Node, lsn: LogSequenceNumber) { state = Mutex((tree, lsn, nil)) }
+
+  var tree: Node { state.withLock { $0.tree } }
+  var problem: String? { state.withLock { $0.problem } }
+
+  func committed(_ commit: borrowing Commit, root: borrowing Node) {
+    let (lsn, isUndo, changes) = (commit.lsn, commit.isUndo, commit.changes)
+    state.withLock { state in
+      let expected = isUndo ? state.lsn : state.lsn.next
+      if lsn != expected { state.problem = "told of write \(lsn), not \(expected)" }
+      state.lsn = isUndo ? LogSequenceNumber(lsn.rawValue - 1) : lsn
+      for change in changes {
+        if state.tree.node(at: change.path) != change.replaced {
+          state.problem = "write \(lsn) tells of another node replaced at \(change.path)"
+        }
+        state.tree.graft(change.new, at: change.path)
+      }
+    }
+  }
+}
