@@ -43,7 +43,7 @@ final class Page: ManagedBuffer<PageHeader, UInt64> {
   /// A page of plain bytes grows up to this and is then split: it takes 2 KiB of heap.
   static let plainByteCountMax = 2_048 - Page.overhead
   /// The same for a page with references, where a copy costs one retain an entry.
-  static let referencingByteCountMax = 768 - Page.overhead
+  static let referencingByteCountMax = 512 - Page.overhead
   /// Longer values go into boxes, so that at least two entries with the longest keys fit in a plain
   /// page.
   static let inlineValueByteCountMax = 216
