@@ -1,5 +1,5 @@
 import DendroStorage
-import DendroTree
+package import DendroTree
 
 /// Writes in a record's payload, one after the other.
 ///
