@@ -19,12 +19,12 @@ public final class ServerValue: Sendable {
     [".sv": ["increment": delta] as [AnyHashable: Any]]
   }
 
-  /// ``increment(_:)-(NSNumber)`` by an integer.
+  /// `increment(_:)` by an integer.
   public class func increment(_ delta: Int) -> [AnyHashable: Any] {
     [".sv": ["increment": delta] as [AnyHashable: Any]]
   }
 
-  /// ``increment(_:)-(NSNumber)`` by a double, which must be finite.
+  /// `increment(_:)` by a double, which must be finite.
   public class func increment(_ delta: Double) -> [AnyHashable: Any] {
     [".sv": ["increment": delta] as [AnyHashable: Any]]
   }
