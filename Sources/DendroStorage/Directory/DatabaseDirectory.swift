@@ -82,7 +82,8 @@ package final class DatabaseDirectory: Sendable {
       lockIdentity = nil
     case .readWrite(let create):
       if create {
-        _ = try files.createDirectoryWhole(path)
+        try files.createDirectoryWhole(path)
+        if try Self.contents(of: path, files).isEmpty { try files.synchronizeWay(to: path) }
       } else if try Self.contents(of: path, files).isEmpty {
         throw .notFound(path: path)
       }
@@ -233,7 +234,12 @@ package final class DatabaseDirectory: Sendable {
       for _ in digits.utf8.count..<processIDByteCount { line.uint8(UInt8(ascii: " ")) }
       for digit in digits.utf8 { line.uint8(digit) }
       line.uint8(UInt8(ascii: "\n"))
-      try file.writeWhole(line.bytes, at: 0, path: path)
+      do {
+        try file.writeWhole(line.bytes, at: 0, path: path)
+      } catch {
+        // The lock holds without it: a full disk must not keep a database from being opened.
+        if !error.isOutOfSpace { throw error }
+      }
       return (file, identity)
     }
     throw .locked(path: directory, pid: 0)

@@ -31,30 +31,41 @@ extension FileSystem {
     try whole("identity", path) { () throws(SystemError) in try self.identity(path) }
   }
 
-  /// Creates a directory and what is missing above it, each durable in its parent.
-  ///
-  /// - Returns: whether the directory itself was created.
-  func createDirectoryWhole(_ path: String) throws(StorageError) -> Bool {
+  /// Creates a directory, and what is missing above it, where it does not exist. Not durable yet.
+  func createDirectoryWhole(_ path: String) throws(StorageError) {
     do {
       try whole("create directory", path) { () throws(SystemError) in
         try self.createDirectory(path)
       }
     } catch {
       guard case .io(_, _, _, let system) = error else { throw error }
-      if system == .exists { return false }
+      if system == .exists { return }
       let parent = parentDirectory(path)
       guard system == .noSuchFile, parent != path else { throw error }
-      _ = try createDirectoryWhole(parent)
-      return try createDirectoryWhole(path)
+      try createDirectoryWhole(parent)
+      try createDirectoryWhole(path)
     }
-    do {
-      try synchronizeDirectoryWhole(parentDirectory(path))
-    } catch {
-      // A parent that may be searched but not read cannot be opened, hence not synchronized.
-      if case .io(_, _, _, .permissionDenied) = error { return true }
-      throw error
+  }
+
+  /// Makes the names on the way to a directory durable, whoever created them: an earlier attempt may
+  /// have failed after some of them.
+  func synchronizeWay(to path: String) throws(StorageError) {
+    var path = path
+    while path != "/" {
+      path = parentDirectory(path)
+      do {
+        try synchronizeDirectoryWhole(path)
+      } catch {
+        // What may be searched but not read cannot be opened, and some file systems synchronize
+        // no directories. Neither is a place where we created something just now.
+        switch error {
+        case .io(_, _, _, .permissionDenied), .io(_, _, _, .notSupported),
+          .io(_, _, _, .invalidArgument):
+          return
+        default: throw error
+        }
+      }
     }
-    return true
   }
 }
 

@@ -21,6 +21,7 @@ package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
   package static let wouldBlock = SystemError(EWOULDBLOCK)
   package static let notSupported = SystemError(EOPNOTSUPP)
   package static let readOnly = SystemError(EROFS)
+  package static let invalidArgument = SystemError(EINVAL)
   package static let permissionDenied = SystemError(EACCES)
 
   package var isOutOfSpace: Bool { code == ENOSPC || code == EDQUOT }

@@ -82,6 +82,8 @@ private struct Walk {
         try check(reader, isOf: segment.header.databaseID)
         next = reader
       }
+      // What stands before a segment was synchronized before the segment was made.
+      durableUpTo = max(durableUpTo, lastLSN)
       checksum = segment.header.checksum
       offset = UInt64(SegmentHeader.byteCount)
       isMarked = false

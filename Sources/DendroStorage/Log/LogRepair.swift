@@ -9,26 +9,24 @@
 /// Puts the end of a log in order, so that a writer may go on there.
 ///
 /// Each step may be the last before another crash, and all of them may be done again:
-/// 1. bytes that a crash left are copied into a file of their own, durable, and then cut;
-/// 2. a segment whose successor is there gets the seal that a crash kept from it;
-/// 3. names and records that may not be durable yet are made so, before anything is told on their ground.
+/// 1. bytes that a crash left are copied into a file of their own, durable;
+/// 2. a segment whose last records are not known to be durable is written anew, up to its last good
+///    record, and renamed into its place. Synchronizing it as it is would not do: after a failed
+///    synchronize the system may hold pages that it takes for clean and the disk never got
+///    (Rebello et al., USENIX ATC 2020), and a later synchronize does not write those;
+/// 3. a segment whose successor is there gets the seal that a crash kept from it.
+/// - Returns: the end with all of its writes durable.
+/// - Complexity: O(bytes of the last segment) where its end was not known to be durable, else O(1).
 package func repairTail(_ directory: DatabaseDirectory, _ end: LogEnd) throws(StorageError)
   -> LogEnd
 {
   try directory.checkWritable()
   var end = end
-  let path = directory.path(of: end.segment)
-  if let torn = end.torn {
-    try setAside(directory, torn)
-  }
-  let file = try directory.fileSystem.openWhole(path, .readWrite)
-  if end.torn != nil {
-    try file.truncateWhole(to: end.offset, path: path)
-  }
+  if let torn = end.torn { try setAside(directory, torn) }
   if end.torn != nil || end.durableUpTo < end.lastLSN {
-    try file.synchronizeWhole(path: path)
+    try writeAnew(directory, end)
   }
-  // Before the seal says that everything up to it is durable.
+  // Also where nothing was repaired: the last rename before the crash may not be durable yet.
   try directory.synchronize()
   if let unsealed = end.unsealed {
     try seal(directory, unsealed)
@@ -37,6 +35,27 @@ package func repairTail(_ directory: DatabaseDirectory, _ end: LogEnd) throws(St
   end.durableUpTo = end.lastLSN
   end.isRepaired = true
   return end
+}
+
+private func writeAnew(_ directory: DatabaseDirectory, _ end: LogEnd) throws(StorageError) {
+  let files = directory.fileSystem
+  let path = directory.path(of: end.segment)
+  let aside = path + FileName.temporarySuffix
+  do {
+    try files.removeWhole(aside)
+    let file = try files.openWhole(aside, .create)
+    try SegmentReader(end.segment, in: directory).copy(
+      from: 0, to: end.offset, into: file, path: aside)
+    try file.synchronizeWhole(path: aside)
+    try files.renameWhole(aside, to: path)
+  } catch {
+    guard error.isOutOfSpace else { throw error }
+    // A full disk must not keep a database from being opened; then the file as it is has to do.
+    try files.removeWhole(aside)
+    let file = try files.openWhole(path, .readWrite)
+    try file.truncateWhole(to: end.offset, path: path)
+    try file.synchronizeWhole(path: path)
+  }
 }
 
 private func setAside(_ directory: DatabaseDirectory, _ torn: TornTail) throws(StorageError) {

@@ -63,6 +63,8 @@ package final class LogWriter {
     if case .poisoned(let error) = state { return error }
     return nil
   }
+  /// The write that is to be staged next.
+  package var nextLSN: LogSequenceNumber { stagedLSN.next }
   /// Bytes of records that wait for `write`.
   package var stagedByteCount: Int { stagedCount }
   /// The size of the present segment without preallocated space.

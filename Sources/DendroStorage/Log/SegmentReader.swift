@@ -215,7 +215,11 @@ final class SegmentReader {
     while place < end {
       let wanted = Int(min(end - place, UInt64(Self.windowByteCount)))
       let bytes = try bytes(at: place, count: wanted)
-      if bytes.isEmpty { return }
+      if bytes.isEmpty {
+        throw .corrupt(
+          path: path, offset: place, expected: "bytes up to \(end), as before",
+          found: "the end of the file")
+      }
       let part = UnsafeRawBufferPointer(rebasing: bytes.prefix(wanted))
       try target.writeWhole(part, at: place - start, path: targetPath)
       place += UInt64(part.count)

@@ -1,0 +1,253 @@
+import DendroTesting
+import Testing
+
+@testable import DendroStorage
+
+/// Calls of the disk that fail, each of them in turn.
+@Suite struct LogFaultTests {
+  /// Ten writes over two segments with a mark and a close; returns how many were acknowledged. Stops
+  /// at the first error, except that a full disk is cut back and tried again once.
+  private func work(_ disk: SimulatedDisk, acknowledged: inout Int) throws(StorageError) {
+    let directory = try open(disk)
+    defer { directory.close() }
+    let writer: LogWriter
+    if let log = try read(directory) {
+      writer = try LogWriter.resume(
+        directory, end: try repairTail(directory, log.end), options: LogOptions())
+    } else {
+      writer = try newLog(directory, options: LogOptions())
+    }
+    for number in Int(writer.lastLSN.rawValue)..<10 {
+      do {
+        try append(writer, number)
+      } catch {
+        guard error.isOutOfSpace, writer.poison == nil else { throw error }
+        try writer.cutBack()
+        guard try writer.probe() else { throw error }
+        try append(writer, number)
+      }
+      acknowledged = number + 1
+      if number == 5 { try writer.roll(time: 1_704_067_200_000) }
+      if number == 7 { try writer.mark() }
+    }
+    try writer.close()
+  }
+
+  private func append(_ writer: LogWriter, _ number: Int) throws(StorageError) {
+    try writer.append(number == 3 ? noise(5000, seed: 3) : payload(number))
+  }
+
+  private func expected(_ count: Int) -> [[UInt8]] {
+    (0..<count).map { $0 == 3 ? noise(5000, seed: 3) : payload($0) }
+  }
+
+  /// Whatever failed: what was acknowledged is there, also after a crash; and work goes on once the
+  /// disk does.
+  private func check(_ disk: SimulatedDisk, acknowledged: Int, _ place: String) {
+    disk.removeFaults()
+    let point = disk.crashPoint()
+    for state in [point.allKept, point.allDropped] {
+      for again in [point.disk(state)] {
+        verify(again, acknowledged, "\(place), after a crash \(state)")
+      }
+    }
+    verify(disk, acknowledged, place)
+  }
+
+  private func verify(_ disk: SimulatedDisk, _ acknowledged: Int, _ place: String) {
+    do throws(StorageError) {
+      let found = try read(disk)?.entries.map(\.payload) ?? []
+      #expect(found.count >= acknowledged, "\(place): \(found.count) of \(acknowledged)")
+      #expect(found == expected(found.count), "\(place)")
+      var count = 0
+      try work(disk, acknowledged: &count)
+      #expect(try read(disk)?.entries.map(\.payload) == expected(10), "\(place)")
+      // And nothing that was told since rests on what the failed calls left.
+      let point = disk.crashPoint()
+      #expect(
+        try read(point.disk(point.allDropped))?.entries.map(\.payload) == expected(10), "\(place)")
+    } catch {
+      Issue.record("\(place): \(error)")
+    }
+  }
+
+  static let effects: [DiskFault.Effect] = [
+    .error(SystemError.inputOutput.code), .error(SystemError.noSpace.code),
+    .error(SystemError.quotaExceeded.code), .error(SystemError.interrupted.code), .short(1),
+    .partial(3, SystemError.noSpace.code), .partial(5, SystemError.inputOutput.code),
+    .failedSynchronize(.kept), .failedSynchronize(.reverted),
+  ]
+
+  @Test("the n-th call fails, for every n, in every way, once and for good", arguments: effects)
+  func everyCall(effect: DiskFault.Effect) throws {
+    for isPermanent in [false, true] {
+      var number = 1
+      while true {
+        let disk = SimulatedDisk(seed: 9)
+        let place = "\(effect) at \(number)\(isPermanent ? " and on" : "")"
+        var kinds: Set<DiskOperation.Kind>?
+        switch effect {
+        case .short: kinds = [.read, .write]
+        case .partial: kinds = [.write]
+        case .failedSynchronize: kinds = [.synchronize]
+        case .error: kinds = nil
+        }
+        disk.inject(DiskFault(effect, of: kinds, at: number, isPermanent: isPermanent))
+        var acknowledged = 0
+        do throws(StorageError) {
+          try work(disk, acknowledged: &acknowledged)
+        } catch {
+          #expect(!error.isCorrupt, "\(place): \(error)")
+        }
+        let calls = disk.trace.filter { kinds?.contains($0.kind) ?? true }.count
+        check(disk, acknowledged: acknowledged, place)
+        if number > calls { break }
+        number += 1
+      }
+    }
+  }
+
+  @Test("a failed synchronize poisons: nothing more is taken, nothing is tried again")
+  func failedSynchronize() throws {
+    let disk = SimulatedDisk()
+    let directory = try open(disk)
+    let writer = try newLog(directory)
+    try writer.append(payload(0))
+    disk.inject(.failedSynchronize(at: 1, pages: .kept))
+    #expect(throws: StorageError.self) { try writer.append(payload(1)) }
+    #expect(writer.poison != nil && writer.durableUpTo == LogSequenceNumber(1))
+    let calls = disk.operationCount
+    #expect(throws: StorageError.self) { try writer.append(payload(2)) }
+    #expect(throws: StorageError.self) { try writer.synchronize() }
+    #expect(throws: StorageError.self) { try writer.cutBack() }
+    #expect(throws: StorageError.self) { try writer.mark() }
+    #expect(throws: StorageError.self) { try writer.roll(time: 0) }
+    #expect(throws: StorageError.self) { _ = try writer.probe() }
+    try writer.close()
+    #expect(disk.operationCount == calls)
+  }
+
+  @Test(
+    "after a failed synchronize and a reopening, nothing rests on pages that the disk never got")
+  func doubtfulPages() throws {
+    for pages in DiskFault.Pages.allCases {
+      let disk = SimulatedDisk()
+      let directory = try open(disk)
+      let writer = try newLog(directory)
+      try writer.append(payload(0))
+      disk.inject(.failedSynchronize(at: 1, pages: pages))
+      #expect(throws: StorageError.self) { try writer.append(payload(1)) }
+      directory.close()
+      let (_, resumed, log) = try resume(disk)
+      try resumed.append(bytes("later"))
+      let point = disk.crashPoint()
+      let left = try #require(try read(point.disk(point.allDropped)))
+      #expect(left.entries.map(\.payload) == log.entries.map(\.payload) + [bytes("later")])
+    }
+  }
+
+  @Test("a full disk: cut back, refused until there is room, then on")
+  func fullDisk() throws {
+    for space in stride(from: 0, to: 6000, by: 97) {
+      let disk = SimulatedDisk()
+      let directory = try open(disk)
+      let writer = try newLog(directory, options: LogOptions())
+      try writer.append(payload(0))
+      try writer.cutBack()
+      disk.freeSpace = space
+      var written = 1
+      do throws(StorageError) {
+        while written < 100 {
+          try writer.append(noise(200, seed: UInt64(written)))
+          written += 1
+        }
+      } catch {
+        #expect(error.isOutOfSpace && writer.poison == nil)
+      }
+      #expect(throws: StorageError.self) { try writer.append(payload(1)) }
+      try writer.cutBack()
+      #expect(try writer.probe() == false)
+      #expect(try read(directory)?.entries.count == written)
+      disk.freeSpace = nil
+      #expect(try writer.probe())
+      try writer.append(bytes("on"))
+      try writer.close()
+      let log = try #require(try read(directory))
+      #expect(log.entries.count == written + 1 && log.entries.last?.payload == bytes("on"))
+    }
+  }
+
+  @Test("a cut that fails poisons")
+  func failedCut() throws {
+    for kind in [DiskOperation.Kind.truncate, .synchronize] {
+      let disk = SimulatedDisk()
+      let directory = try open(disk)
+      let writer = try newLog(directory)
+      try writer.append(payload(0))
+      disk.inject(DiskFault(.partial(9, SystemError.noSpace.code), of: [.write], at: 1))
+      #expect(throws: StorageError.self) { try writer.append(payload(1)) }
+      disk.inject(.failure(of: kind, at: 1, with: SystemError.noSpace.code))
+      #expect(throws: StorageError.self) { try writer.cutBack() }
+      #expect(writer.poison != nil)
+      #expect(throws: StorageError.self) { try writer.append(payload(1)) }
+      directory.close()
+      #expect(try read(disk)?.entries.count == 1)
+    }
+  }
+
+  @Test("a roll without room leaves the writer where it was")
+  func rollWithoutRoom() throws {
+    for space in [0, 10, 64, 80, 120, 200] {
+      let disk = SimulatedDisk()
+      let directory = try open(disk)
+      let writer = try newLog(directory)
+      try writer.append(payload(0))
+      disk.freeSpace = space
+      do throws(StorageError) {
+        try writer.roll(time: 0)
+      } catch {
+        #expect(error.isOutOfSpace && writer.poison == nil, "\(space): \(error)")
+        #expect(writer.segmentName.firstLSN == LogSequenceNumber(1))
+      }
+      disk.freeSpace = nil
+      try writer.append(payload(1))
+      try writer.roll(time: 0)
+      try writer.append(payload(2))
+      directory.close()
+      #expect(try read(disk)?.entries.map(\.payload) == (0..<3).map { payload($0) })
+    }
+  }
+
+  @Test("where space cannot be taken ahead, the log does without")
+  func noPreallocation() throws {
+    let disk = SimulatedDisk()
+    let directory = try open(disk)
+    disk.inject(
+      .failure(of: .preallocate, at: 1, with: SystemError.notSupported.code, isPermanent: true))
+    let writer = try newLog(directory, options: LogOptions())
+    for number in 0..<5 { try writer.append(payload(number)) }
+    #expect(try writer.probe())
+    try writer.append(payload(5))
+    try writer.roll(time: 0)
+    try writer.append(payload(6))
+    #expect(disk.trace.filter { $0.kind == .preallocate && $0.errno == 0 }.isEmpty)
+    #expect(try read(directory)?.entries.count == 7)
+  }
+
+  @Test("a segment that was removed or replaced while open is noticed before the next batch")
+  func replacedSegment() throws {
+    for replace in [false, true] {
+      let disk = SimulatedDisk()
+      let directory = try open(disk)
+      let writer = try newLog(directory)
+      try writer.append(payload(0))
+      try disk.rename(segmentPath(1), to: root + "/elsewhere")
+      if replace { _ = try disk.open(segmentPath(1), .create) }
+      #expect(throws: StorageError.self) { try writer.append(payload(1)) }
+      guard case .ownershipLost = writer.poison else {
+        Issue.record("\(String(describing: writer.poison))")
+        continue
+      }
+    }
+  }
+}
