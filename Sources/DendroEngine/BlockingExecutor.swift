@@ -19,6 +19,8 @@ final class BlockingExecutor: @unchecked Sendable {
   private var ended = false
 
   enum Pause {
+    /// There may be more to do at once.
+    case none
     case untilWoken
     case atMost(Duration)
   }
@@ -62,6 +64,7 @@ final class BlockingExecutor: @unchecked Sendable {
     while let pause = body() {
       pthread_mutex_lock(mutex)
       switch pause {
+      case .none: break
       case .untilWoken:
         while !wanted { pthread_cond_wait(condition, mutex) }
       case .atMost(let duration):

@@ -2,15 +2,14 @@ import DendroStorage
 import DendroTree
 import Synchronization
 
-/// When a checkpoint is taken, and how: from a frozen root beside the running writers.
+/// When a checkpoint is taken, and how: from a frozen root beside the running writers, on a thread of its
+/// own, one at a time.
 final class Checkpointing: Sendable {
   private let pipeline: CommitPipeline
   private let directory: DatabaseDirectory
   private let databaseID: DatabaseID
   private let options: EngineOptions
   private let state: Mutex<State>
-  /// One checkpoint at a time.
-  private let running = Mutex(())
   private let executor: BlockingExecutor?
 
   private struct State {
@@ -21,6 +20,8 @@ final class Checkpointing: Sendable {
     var isStopped = false
     var isStarted = false
     var waiting: [Completion] = []
+    /// What to call once the thread does nothing any more.
+    var stopped: (@Sendable () -> Void)?
   }
 
   init(
@@ -38,7 +39,7 @@ final class Checkpointing: Sendable {
 
   /// Listens for the log's growth.
   func attach() {
-    pipeline.checkpointer.withLock { $0 = { [weak self] bytes in self?.consider(bytes) } }
+    pipeline.checkpointer.withLock { $0 = { bytes in self.consider(bytes) } }
   }
 
   func describe(_ statistics: inout EngineStatistics) {
@@ -64,7 +65,7 @@ final class Checkpointing: Sendable {
     if isDue { wake() }
   }
 
-  /// A checkpoint on the executor's thread; `completion` is told.
+  /// A checkpoint on the executor's thread, or under inline execution here; `completion` is told.
   func request(_ completion: @escaping Completion) {
     let isStopped = state.withLock { state -> Bool in
       if state.isStopped { return true }
@@ -72,83 +73,74 @@ final class Checkpointing: Sendable {
       return false
     }
     if isStopped { return completion(.failure(.closed)) }
-    if executor == nil { return work() }
     wake()
   }
 
   /// Under inline execution: the automatic checkpoint that a cycle asked for.
   func runIfDue() {
-    guard executor == nil, state.withLock({ $0.isWanted }) else { return }
-    work()
+    if executor == nil { work() }
+  }
+
+  /// Begins nothing any more, ends what runs at its next chunk, and calls `then` once nothing runs: the
+  /// directory may not be let go before. Not waited for; once.
+  func stop(then: @escaping @Sendable () -> Void) {
+    pipeline.checkpointer.withLock { $0 = nil }
+    let isStarted = state.withLock { state -> Bool in
+      state.isStopped = true
+      if state.isStarted { state.stopped = then }
+      return state.isStarted
+    }
+    guard isStarted else { return then() }
+    executor?.wake()
   }
 
   private func wake() {
-    guard let executor else { return }
+    guard let executor else { return work() }
     let starts = state.withLock { state -> Bool in
       let starts = !state.isStarted
       state.isStarted = true
       return starts
     }
-    if starts {
-      executor.start { [weak self] in
-        guard let self else { return nil }
-        self.work()
-        return self.state.withLock { $0.isStopped } ? nil : .untilWoken
-      }
-    } else {
-      executor.wake()
+    // The thread keeps this object until it is stopped.
+    if starts { executor.start { self.turn() } } else { executor.wake() }
+  }
+
+  private func turn() -> BlockingExecutor.Pause? {
+    work()
+    let stopped = state.withLock { state -> (@Sendable () -> Void)? in
+      defer { state.stopped = nil }
+      return state.stopped
     }
+    guard let stopped else { return .untilWoken }
+    stopped()
+    return nil
   }
 
   private func work() {
-    let (isWanted, waiting) = state.withLock { state in
-      let taken = (state.isWanted, state.waiting)
+    let (isWanted, isStopped, waiting) = state.withLock { state in
+      let taken = (state.isWanted, state.isStopped, state.waiting)
       state.waiting = []
       return taken
     }
     guard isWanted || !waiting.isEmpty else { return }
-    var result: Result<LogSequenceNumber?, EngineError> = .success(nil)
-    do throws(EngineError) {
-      try run()
-    } catch {
-      result = .failure(error)
-      options.log?(
-        LogEvent(.warning, "no checkpoint could be taken", ["error": error.description]))
+    var result: Result<LogSequenceNumber?, EngineError> = .failure(.closed)
+    if !isStopped {
+      do throws(EngineError) {
+        try take()
+        result = .success(nil)
+      } catch {
+        result = .failure(error)
+        options.log?(
+          LogEvent(.warning, "no checkpoint could be taken", ["error": error.description]))
+      }
     }
     state.withLock { $0.isWanted = false }
     for completion in waiting { completion(result) }
   }
 
-  /// Ends what runs at its next chunk; nothing is begun any more. Returns once nothing runs, which is
-  /// after at most one chunk's write.
-  func stop() {
-    let isStarted = state.withLock { state in
-      state.isStopped = true
-      return state.isStarted
-    }
-    if isStarted { executor?.wake() }
-    running.withLock { _ in }
-    pipeline.checkpointer.withLock { $0 = nil }
-    let waiting = state.withLock { state in
-      let waiting = state.waiting
-      state.waiting = []
-      return waiting
-    }
-    for completion in waiting { completion(.failure(.closed)) }
-  }
-
   // MARK: How
 
-  /// Takes a checkpoint of the head on the calling thread.
-  func run() throws(EngineError) {
-    let result = running.withLock { _ -> Result<Void, EngineError> in
-      Result { () throws(EngineError) in try self.take() }
-    }
-    try result.get()
-  }
-
   private func take() throws(EngineError) {
-    if state.withLock({ $0.isStopped }) { throw .closed }
     let (root, lsn, time) = pipeline.withAdmission { ($0.root, $0.lastLSN, $0.lastTime) }
     guard lsn > .zero, lsn != state.withLock({ $0.newest?.lsn }) else { return }
     // The log must hold all of it first, or the checkpoint could tell of writes that a failing disk

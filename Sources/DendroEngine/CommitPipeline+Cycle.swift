@@ -33,7 +33,7 @@ extension CommitPipeline {
     var events: [LogEvent] = []
     var metrics: [Metric] = []
     var logBytesSinceCheckpoint: UInt64?
-    var pause: BlockingExecutor.Pause? = .atMost(.zero)
+    var pause: BlockingExecutor.Pause? = BlockingExecutor.Pause.none
   }
 
   private func cycle(_ turn: inout Turn) -> Outcome {

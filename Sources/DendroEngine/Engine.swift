@@ -20,6 +20,8 @@ package final class Engine: Sendable {
   private let follower: Mutex<Follower?>
   private let environment: Environment
   private let closing = Mutex(false)
+  /// A child process has no thread that would ever answer it.
+  private let forkCount = ForkCount.current
 
   // MARK: Opening
 
@@ -39,6 +41,7 @@ package final class Engine: Sendable {
   ) throws(EngineError) -> Engine {
     do throws(StorageError) {
       let started = ContinuousClock.now
+      let path = try WorkingDirectory.absolute(path)
       let directory = try DatabaseDirectory.open(
         path, environment: environment,
         mode: mode == .readOnly ? .readOnly : .readWrite(create: mode == .readWrite))
@@ -144,7 +147,7 @@ package final class Engine: Sendable {
 
   deinit {
     // Not waited for: the last reference may go on the very thread that would have to be waited for.
-    if closing.withLock({ let was = $0; $0 = true; return !was }) { requestClose { _ in } }
+    if beginClosing() { requestClose { _ in } }
   }
 
   // MARK: Writing
@@ -160,6 +163,7 @@ package final class Engine: Sendable {
   /// - Complexity: O(log n) for a scalar, O(size) for a tree.
   package func submit(_ draft: Draft, completion: Completion?) {
     if isReadOnly { return refuse(.readOnly, completion) }
+    if forkCount != ForkCount.current { return refuse(.forked, completion) }
     do throws(ValidationError) {
       try draft.write.validate()
     } catch {
@@ -240,7 +244,7 @@ package final class Engine: Sendable {
   package func checkpoint() throws(EngineError) {
     if isReadOnly { throw .readOnly }
     guard let checkpointing else { return }
-    try checkpointing.run()
+    try wait { checkpointing.request($0) }
   }
 
   /// `checkpoint()` without holding a thread.
@@ -255,7 +259,14 @@ package final class Engine: Sendable {
   /// - Throws: `.storage` where `path` exists or cannot be written.
   package func backup(to path: String) throws(EngineError) {
     guard let databaseID else { throw .storage(.notFound(path: "memory")) }
-    try Backup.write(head: pipeline, databaseID: databaseID, to: path, environment: environment)
+    let absolute: String
+    do throws(StorageError) {
+      absolute = try WorkingDirectory.absolute(path)
+    } catch {
+      throw .storage(error)
+    }
+    try Backup.write(
+      head: pipeline, databaseID: databaseID, to: absolute, environment: environment)
   }
 
   /// Does what is waiting for the disk, under inline execution. Returns once nothing waits.
@@ -271,15 +282,13 @@ package final class Engine: Sendable {
   /// - Throws: where the disk refuses; the engine is closed nevertheless. Later writes get `.closed`;
   ///   views stay valid. Closing twice does nothing.
   package func close() throws(EngineError) {
-    guard closing.withLock({ let was = $0; $0 = true; return !was }) else { return }
-    checkpointing?.stop()
+    guard beginClosing() else { return }
     try wait { self.requestClose($0) }
   }
 
   /// `close()` without holding a thread.
   package func close() async throws(EngineError) {
-    guard closing.withLock({ let was = $0; $0 = true; return !was }) else { return }
-    checkpointing?.stop()
+    guard beginClosing() else { return }
     try await suspend { self.requestClose($0) }
   }
 
@@ -295,7 +304,20 @@ package final class Engine: Sendable {
       follower?.close()
       follower = nil
     }
-    pipeline.requestClose(completion)
+    let pipeline = pipeline
+    if let checkpointing {
+      checkpointing.stop { pipeline.requestClose(completion) }
+    } else {
+      pipeline.requestClose(completion)
+    }
+  }
+
+  /// - Returns: whether this is the first time.
+  private func beginClosing() -> Bool {
+    closing.withLock { isClosing in
+      defer { isClosing = true }
+      return !isClosing
+    }
   }
 
   private func wait(_ request: (@escaping Completion) -> Void) throws(EngineError) {

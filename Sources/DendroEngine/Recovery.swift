@@ -144,7 +144,10 @@ extension Recovery.Result {
         time: directory.environment.clock.now(), options: logOptions)
     }
     end = try repairTail(directory, end)
-    if end.torn != nil { report.tornFile = directory.path }
+    if let torn = end.torn {
+      let prefix = "\(torn.segment).torn"
+      report.tornFile = try directory.contents().tornFiles.filter { $0.hasPrefix(prefix) }.max()
+    }
     return try LogWriter.resume(directory, end: end, options: logOptions)
   }
 }

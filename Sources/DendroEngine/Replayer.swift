@@ -19,9 +19,11 @@ struct Replayer {
     self.lastTime = lastTime
   }
 
-  mutating func replay(_ record: RecordInfo, _ payload: UnsafeRawBufferPointer)
-    throws(StorageError)
-  {
+  /// - Parameter visit: told of the tree after each write.
+  mutating func replay(
+    _ record: RecordInfo, _ payload: UnsafeRawBufferPointer,
+    visit: ((LogSequenceNumber, Node) -> Void)? = nil
+  ) throws(StorageError) {
     guard record.kind == .writes else { return }
     var reader = WriteReader(payload, firstLSN: record.firstLSN, baseTime: record.baseTime)
     for _ in 0..<record.count {
@@ -37,6 +39,7 @@ struct Replayer {
       lastLSN = logged.lsn
       lastTime = max(lastTime, logged.time)
       writeCount += 1
+      visit?(lastLSN, root)
     }
     guard reader.isAtEnd else {
       throw CodingError(expected: "the end of the record's writes", found: "more bytes").located(

@@ -52,7 +52,7 @@ extension Node {
 extension Scalar {
   /// The one of several equal scalars that is hashed.
   fileprivate var hashed: Scalar {
-    if case .double(let value) = self, let integer = Int64(exactly: value) {
+    if case .double(let value) = self, let integer = Number.integer(equalTo: value) {
       return .integer(integer)
     }
     return self

@@ -65,10 +65,19 @@ extension Number: Comparable {
   private static func compare(_ integer: Int64, _ double: Double) -> Int {
     if double >= 0x1p63 { return -1 }
     if double < -0x1p63 { return 1 }
-    let whole = double.rounded(.towardZero)
-    let wholeInteger = Int64(whole)  // In range, as just checked.
+    let wholeInteger = Int64(double)  // Towards zero; in range, as just checked.
     if integer != wholeInteger { return integer < wholeInteger ? -1 : 1 }
+    let whole = Double(wholeInteger)  // Exact: from 2^53 on every double is whole.
     return whole == double ? 0 : whole < double ? -1 : 1
+  }
+}
+
+extension Number {
+  /// The integer that a double is, if it is one of 64 bits.
+  package static func integer(equalTo double: Double) -> Int64? {
+    guard double >= -0x1p63, double < 0x1p63 else { return nil }
+    let integer = Int64(double)
+    return Double(integer) == double ? integer : nil
   }
 }
 

@@ -1,0 +1,150 @@
+import DendroTree
+public import Foundation
+
+/// What stood at one location at one moment. It never changes, and stays readable after the database
+/// was closed.
+///
+/// Any thread may use it. Taking one costs nothing; what is asked of it is made when asked.
+/// It is also a sequence of its children.
+public final class DataSnapshot: Sendable {
+  let node: Node
+  private let location: DatabaseReference
+
+  init(_ node: Node, at location: DatabaseReference) {
+    self.node = node
+    self.location = location
+  }
+
+  // MARK: Place
+
+  /// The last segment of the location; "" at the root.
+  public var key: String { location.key ?? "" }
+
+  /// The location, for reading what is there now and for writing.
+  public var ref: DatabaseReference { location }
+
+  // MARK: Content
+
+  /// Whether there is anything here.
+  public func exists() -> Bool { !node.isEmpty }
+
+  /// The data: `NSNull` where there is none, `NSNumber` for numbers and booleans, `String`, and
+  /// dictionaries and arrays of these. Priorities do not show.
+  ///
+  /// Children make an array where their keys are 0, 1, 2, … and at least half of the places up to the
+  /// last one are taken; what is missing is `NSNull` then. ``valueInExportFormat()`` never guesses
+  /// arrays, and the children of the snapshot are always there by key. Keys that differ only in Unicode
+  /// normalization meet in a Swift dictionary; as children they are apart.
+  ///
+  /// - Complexity: O(size of the data), at each call.
+  public var value: Any? { node.foundationValue }
+
+  /// The data with its priorities: never arrays, a leaf with a priority as `.value` and `.priority`.
+  /// Handed to ``DatabaseReference/setValue(_:)-(_)`` it makes the same data again.
+  public func valueInExportFormat() -> Any? { node.exportValue }
+
+  /// A number or a string; `NSNull` where there is none.
+  public var priority: Any? { node.priority?.foundationValue ?? NSNull() }
+
+  /// The integer here, also where it is stored as a double of the same value; else nil.
+  public var int: Int? {
+    switch node.scalar {
+    case .integer(let value): Int(exactly: value)
+    case .double(let value): Int(exactly: value)
+    default: nil
+    }
+  }
+
+  /// The number here; else nil. Integers beyond 2^53 are rounded to the nearest double.
+  public var double: Double? {
+    switch node.scalar {
+    case .integer(let value): Double(value)
+    case .double(let value): value
+    default: nil
+    }
+  }
+
+  /// The string here; else nil.
+  public var string: String? {
+    if case .string(let value) = node.scalar { value } else { nil }
+  }
+
+  /// The boolean here; else nil. Numbers are no booleans.
+  public var bool: Bool? {
+    if case .bool(let value) = node.scalar { value } else { nil }
+  }
+
+  // MARK: Children
+
+  /// How many children there are; 0 for a scalar.
+  public var childrenCount: UInt { UInt(node.childCount) }
+
+  /// Whether there are children.
+  public func hasChildren() -> Bool { node.childCount > 0 }
+
+  /// Whether there is anything at `pathString` below. False for a path that cannot be.
+  public func hasChild(_ pathString: String) -> Bool {
+    guard let path = try? Path(child: pathString) else { return false }
+    return !node.node(at: path).isEmpty
+  }
+
+  /// What is at `pathString` below: a snapshot of nothing where there is nothing. For a path that
+  /// cannot be, ``ref`` carries the error.
+  ///
+  /// - Complexity: O(segments · log children).
+  public func childSnapshot(forPath pathString: String) -> DataSnapshot {
+    do throws(ValidationError) {
+      let path = try Path(child: pathString)
+      return DataSnapshot(node.node(at: path), at: location.appending(path))
+    } catch {
+      return DataSnapshot(.empty, at: location.failing(DatabaseError(error)))
+    }
+  }
+
+  /// ``childSnapshot(forPath:)``.
+  public subscript(pathString: String) -> DataSnapshot { childSnapshot(forPath: pathString) }
+
+  /// The children as `DataSnapshot`s, by priority and then by key.
+  public var children: NSEnumerator { ChildEnumerator(makeIterator()) }
+}
+
+extension DataSnapshot: Sequence {
+  /// Goes over the children by priority and then by key.
+  public struct Iterator: IteratorProtocol {
+    private var children: AnyIterator<Child>
+    private let location: DatabaseReference
+
+    fileprivate init(_ node: Node, _ location: DatabaseReference) {
+      children = ChildOrder.children(of: node).makeIterator()
+      self.location = location
+    }
+
+    /// The next child; nil after the last.
+    public mutating func next() -> DataSnapshot? {
+      guard let child = children.next() else { return nil }
+      return DataSnapshot(child.node, at: location.appending(child.key))
+    }
+  }
+
+  /// Goes over the children by priority and then by key.
+  ///
+  /// - Complexity: O(1) a child, but O(n log n) first where children have priorities.
+  public func makeIterator() -> Iterator { Iterator(node, location) }
+
+  /// ``childrenCount``.
+  public var underestimatedCount: Int { node.childCount }
+}
+
+extension DataSnapshot: CustomStringConvertible {
+  /// Key and value, for people.
+  public var description: String { "Snap (\(key)) \(node.exportValue)" }
+}
+
+/// `NSEnumerator` over snapshots.
+private final class ChildEnumerator: NSEnumerator {
+  private var children: DataSnapshot.Iterator
+
+  init(_ children: DataSnapshot.Iterator) { self.children = children }
+
+  override func nextObject() -> Any? { children.next() }
+}

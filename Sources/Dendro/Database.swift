@@ -1,0 +1,306 @@
+package import DendroEngine
+package import DendroStorage
+import DendroTree
+public import Dispatch
+public import Foundation
+import Synchronization
+
+/// A tree of data in a directory, durable and observable.
+///
+/// ```swift
+/// let database = try Database.open(at: "/var/lib/app/data")
+/// let ref = database.reference()
+/// ref.child("users/ada").setValue(["name": "Ada", "born": 1815])
+/// ```
+///
+/// Any thread may use it. It stays open while it, a reference, a snapshot or a listener of it is held,
+/// or until ``close()-()``; going without ``close()-()`` loses nothing that was acknowledged.
+public final class Database: Sendable {
+  /// Nil where it could not be opened.
+  package let engine: Engine?
+  private let openingError: DatabaseError?
+  let hub: EventHub
+  private let environment: DendroStorage.Environment
+  private let closed = Atomic<Bool>(false)
+
+  private init(
+    _ engine: Engine?, _ openingError: DatabaseError?, _ hub: EventHub,
+    _ environment: DendroStorage.Environment
+  ) {
+    self.engine = engine
+    self.openingError = openingError
+    self.hub = hub
+    self.environment = environment
+    engine?.setObserver(hub)
+  }
+
+  deinit {
+    // Not waited for: the last reference may go anywhere, also on the engine's own thread.
+    hub.close()
+  }
+
+  /// The engine, unless opening failed or the database was closed.
+  func usable() throws(DatabaseError) -> Engine {
+    if closed.load(ordering: .relaxed) { throw .closed }
+    guard let engine else { throw openingError ?? .closed }
+    return engine
+  }
+
+  // MARK: Locations
+
+  /// The root.
+  public func reference() -> DatabaseReference { DatabaseReference(self, .root) }
+
+  /// The location at `path`; "/" is the root. See ``DatabaseReference/child(_:)`` for what a path may
+  /// be.
+  public func reference(withPath path: String) -> DatabaseReference { reference().child(path) }
+
+  /// The address of the root, which a reference's ``DatabaseReference/url`` begins with.
+  var url: String { "dendro://localhost" }
+
+  // MARK: Callbacks
+
+  /// Where event blocks, completion blocks and the error handler are called, one at a time and in order
+  /// even if the queue is concurrent.
+  ///
+  /// The main queue on Apple's systems, a serial queue of the database's own elsewhere, since there the
+  /// main queue often never runs. May be changed at any time; work that was dispatched before still
+  /// runs on the queue before.
+  public var callbackQueue: DispatchQueue {
+    get { hub.callbackQueue }
+    set { hub.callbackQueue = newValue }
+  }
+
+  // MARK: Barriers
+
+  /// Waits until every write admitted before the call is durable, whatever the durability.
+  ///
+  /// - Throws: ``DatabaseError`` where the disk refuses, or the database is closed.
+  public func synchronize() throws {
+    let engine = try usable()
+    try Self.translating { () throws(EngineError) in try engine.synchronize() }
+  }
+
+  /// ``synchronize()-()`` without holding a thread.
+  public nonisolated(nonsending) func synchronize() async throws {
+    let engine = try usable()
+    do throws(EngineError) {
+      try await engine.synchronize()
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+
+  /// Writes the whole tree to a file, so that the next opening need not replay the log up to here, and
+  /// removes what no opening needs any more. Writers and readers go on meanwhile.
+  ///
+  /// It also happens by itself: see ``DatabaseOptions/checkpointFactor``.
+  ///
+  /// - Throws: ``DatabaseError`` where the disk refuses, or the database is closed or read-only.
+  public func checkpoint() throws {
+    let engine = try usable()
+    try Self.translating { () throws(EngineError) in try engine.checkpoint() }
+  }
+
+  /// ``checkpoint()-()`` without holding a thread.
+  public nonisolated(nonsending) func checkpoint() async throws {
+    let engine = try usable()
+    do throws(EngineError) {
+      try await engine.checkpoint()
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+
+  /// Writes a copy, as of one moment, into a new directory, which opens like any other database.
+  ///
+  /// - Parameter path: must not exist; its parent must.
+  /// - Throws: ``DatabaseError`` where the disk refuses, or there are no files to copy.
+  public func backup(to path: String) throws {
+    let engine = try usable()
+    try Self.translating { () throws(EngineError) in try engine.backup(to: path) }
+  }
+
+  /// ``backup(to:)-(String)`` to a file URL.
+  public func backup(to url: URL) throws { try backup(to: url.path) }
+
+  // MARK: Closing
+
+  /// Takes every admitted write to the disk and lets the directory go.
+  ///
+  /// Events and completions that wait are still delivered; then listeners' cancel blocks are told
+  /// ``DatabaseError/closed``, and the listeners are gone. Later operations get that error too;
+  /// snapshots stay readable. Closing twice does nothing.
+  ///
+  /// Waits for the disk, but for no callback: it may be called on ``callbackQueue``.
+  ///
+  /// - Throws: ``DatabaseError`` where the disk refused; the database is closed nevertheless.
+  public func close() throws {
+    guard !closed.exchange(true, ordering: .acquiringAndReleasing) else { return }
+    defer { hub.close() }
+    guard let engine else { return }
+    try Self.translating { () throws(EngineError) in try engine.close() }
+  }
+
+  /// ``close()-()`` without holding a thread.
+  public nonisolated(nonsending) func close() async throws {
+    guard !closed.exchange(true, ordering: .acquiringAndReleasing) else { return }
+    defer { hub.close() }
+    guard let engine else { return }
+    do throws(EngineError) {
+      try await engine.close()
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+
+  var isClosed: Bool { closed.load(ordering: .acquiring) }
+
+  private static func translating(
+    _ body: () throws(EngineError) -> Void
+  ) throws(DatabaseError) {
+    do throws(EngineError) {
+      try body()
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+}
+
+// MARK: - Figures
+
+extension Database {
+  /// What was done since opening, and how things stand. Zeros where opening failed.
+  public var statistics: DatabaseStatistics {
+    DatabaseStatistics(engine?.statistics() ?? EngineStatistics())
+  }
+
+  /// What opening found. Empty for a database in memory.
+  public var recoveryReport: DatabaseRecoveryReport {
+    DatabaseRecoveryReport(engine?.report ?? RecoveryReport())
+  }
+}
+
+// MARK: - Push ids
+
+extension Database {
+  /// One for the process, as with Firebase: ids ascend across databases too.
+  private static let pushIDs = Mutex(PushIDGenerator())
+
+  func nextPushID() -> String {
+    Self.pushIDs.withLock {
+      $0.next(now: environment.clock.now(), random: { environment.randomness.next() })
+    }
+  }
+}
+
+// MARK: - Opening
+
+extension Database {
+  /// Opens the database in the directory at `path`, and makes one where there is none.
+  ///
+  /// What the newest checkpoint does not hold is replayed from the log, on the calling thread. The tail
+  /// that a crash cut short is cut off and set aside, and ``recoveryReport`` tells.
+  ///
+  /// - Parameter path: absolute or relative to the working directory; its parent must exist.
+  /// - Throws: ``DatabaseError``, having changed nothing: ``DatabaseError/Code/locked`` with the holder's
+  ///   process id, ``DatabaseError/Code/corrupt`` with file and offset, …
+  /// - Complexity: O(size of the data + log since the newest checkpoint).
+  public static func open(
+    at path: String, options: DatabaseOptions = DatabaseOptions()
+  ) throws -> Database {
+    try open(
+      at: path, options: options,
+      mode: options.createsMissing ? .readWrite : .readWriteExisting)
+  }
+
+  /// ``open(at:options:)-(String,_)`` with a file URL.
+  public static func open(
+    at url: URL, options: DatabaseOptions = DatabaseOptions()
+  ) throws -> Database {
+    try open(at: url.path, options: options)
+  }
+
+  /// ``open(at:options:)-(String,_)`` on a thread of its own.
+  public nonisolated(nonsending) static func open(
+    at path: String, options: DatabaseOptions = DatabaseOptions()
+  ) async throws -> Database {
+    try await inBackground { () throws(DatabaseError) in
+      try open(
+        at: path, options: options,
+        mode: options.createsMissing ? .readWrite : .readWriteExisting)
+    }
+  }
+
+  /// ``open(at:options:)-(String,_)`` with a file URL, on a thread of its own.
+  public nonisolated(nonsending) static func open(
+    at url: URL, options: DatabaseOptions = DatabaseOptions()
+  ) async throws -> Database {
+    try await open(at: url.path, options: options)
+  }
+
+  /// Opens what is there for reading: changes nothing on the disk, not even a torn tail, and works
+  /// beside a process that writes. Shows the state of the moment of opening; writes are refused.
+  ///
+  /// - Throws: ``DatabaseError``: ``DatabaseError/Code/notFound``, ``DatabaseError/Code/corrupt``, …
+  public static func open(
+    readOnly path: String, options: DatabaseOptions = DatabaseOptions()
+  ) throws -> Database {
+    try open(at: path, options: options, mode: .readOnly)
+  }
+
+  /// ``open(readOnly:options:)-(String,_)`` on a thread of its own.
+  public nonisolated(nonsending) static func open(
+    readOnly path: String, options: DatabaseOptions = DatabaseOptions()
+  ) async throws -> Database {
+    try await inBackground { () throws(DatabaseError) in
+      try open(at: path, options: options, mode: .readOnly)
+    }
+  }
+
+  /// A database without files, for tests and for state that need not survive.
+  public static func inMemory(options: DatabaseOptions = DatabaseOptions()) -> Database {
+    inMemory(options: options, environment: .system)
+  }
+
+  package static func inMemory(
+    options: DatabaseOptions, environment: DendroStorage.Environment
+  ) -> Database {
+    let hub = EventHub(errorHandler: options.errorHandler)
+    let engine = Engine.inMemory(
+      options: options.engineOptions(reportingTo: hub), environment: environment)
+    return Database(engine, nil, hub, environment)
+  }
+
+  package static func open(
+    at path: String, options: DatabaseOptions, environment: DendroStorage.Environment = .system,
+    mode: Engine.Mode
+  ) throws(DatabaseError) -> Database {
+    let hub = EventHub(errorHandler: options.errorHandler)
+    do throws(EngineError) {
+      let engine = try Engine.open(
+        at: path, options: options.engineOptions(reportingTo: hub), environment: environment,
+        mode: mode, progress: options.engineProgress)
+      return Database(engine, nil, hub, environment)
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+
+  /// One that could not be opened: every operation on it gets the error.
+  static func failed(_ error: DatabaseError) -> Database {
+    Database(nil, error, EventHub(errorHandler: nil), .system)
+  }
+
+  /// Opening waits for the disk, which the threads of Swift's concurrency must not.
+  private nonisolated(nonsending) static func inBackground(
+    _ open: @escaping @Sendable () throws(DatabaseError) -> Database
+  ) async throws(DatabaseError) -> Database {
+    let result = await withCheckedContinuation { continuation in
+      DispatchQueue.global().async {
+        continuation.resume(returning: Result(catching: open))
+      }
+    }
+    return try result.get()
+  }
+}

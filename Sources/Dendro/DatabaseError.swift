@@ -1,0 +1,214 @@
+import DendroEngine
+import DendroStorage
+import DendroTree
+public import Foundation
+
+/// Why the database did not do what it was asked, in one type for every operation.
+///
+/// The `async` forms throw it, completion blocks get it, a reference made from a bad path hands it to
+/// every operation on it, and a write that nobody waits for sends it to
+/// ``DatabaseOptions/errorHandler``. Compare ``code``; ``name`` carries the exception names that
+/// Firebase uses for refused input.
+public struct DatabaseError: Error, Sendable {
+  /// What kind of refusal it was.
+  public struct Code: RawRepresentable, Hashable, Sendable {
+    /// The number that `NSError` shows.
+    public let rawValue: Int
+
+    /// Makes a code; the database uses only those named here.
+    public init(rawValue: Int) { self.rawValue = rawValue }
+
+    /// The operation is not available in this state of the database.
+    public static let unavailable = Code(rawValue: 2)
+    /// A value that the data model cannot hold, or update paths that contradict each other.
+    public static let invalidData = Code(rawValue: 101)
+    /// `.value` held a container.
+    public static let invalidLeafValueType = Code(rawValue: 102)
+    /// A path string was empty or had a forbidden character.
+    public static let invalidPath = Code(rawValue: 103)
+    /// A key was empty, too long or had a forbidden character.
+    public static let invalidKey = Code(rawValue: 104)
+    /// The location cannot be written.
+    public static let notWritable = Code(rawValue: 105)
+    /// Query parameters that do not go together.
+    public static let invalidQuery = Code(rawValue: 106)
+    /// Another argument that cannot be used.
+    public static let invalidArgument = Code(rawValue: 107)
+    /// The database was closed.
+    public static let closed = Code(rawValue: 201)
+    /// Another opener holds the directory; see ``DatabaseError/processIdentifier``.
+    public static let locked = Code(rawValue: 202)
+    /// The database was opened for reading only.
+    public static let readOnly = Code(rawValue: 203)
+    /// There is no database at the path.
+    public static let notFound = Code(rawValue: 204)
+    /// Stored bytes differ from what was once durable; see ``DatabaseError/file`` and
+    /// ``DatabaseError/offset``. Nothing was changed.
+    public static let corrupt = Code(rawValue: 205)
+    /// The files are of a format that this version does not read.
+    public static let unsupportedFormat = Code(rawValue: 206)
+    /// The operating system refused a call on the files.
+    public static let inputOutput = Code(rawValue: 207)
+    /// The disk has no room. The write was taken back; writes work again once there is room.
+    public static let diskFull = Code(rawValue: 208)
+    /// The disk refused in a way after which its state is unknown. Reads go on; reopen to write.
+    public static let poisoned = Code(rawValue: 209)
+    /// The tree is over ``DatabaseOptions/memoryByteLimit``.
+    public static let memoryLimit = Code(rawValue: 210)
+    /// One write is over ``DatabaseOptions/writeByteLimit``, or a file over a limit of its format.
+    public static let tooLarge = Code(rawValue: 211)
+    /// The directory was replaced, or this process is a fork of the one that opened it.
+    public static let ownershipLost = Code(rawValue: 212)
+    /// A priority was set where there is no data.
+    public static let noData = Code(rawValue: 9999)
+  }
+
+  /// Behind one reference: errors travel in every reference and result, and are rarely there.
+  private let storage: Storage
+
+  private final class Storage: Sendable {
+    let code: Code
+    let name: String
+    let message: String
+    let file: String?
+    let offset: UInt64?
+    let processIdentifier: Int32?
+    let uncertainWrites: ClosedRange<UInt64>?
+    let cause: (any Error)?
+
+    init(
+      _ code: Code, _ name: String, _ message: String, file: String?, offset: UInt64?,
+      processIdentifier: Int32?, uncertainWrites: ClosedRange<UInt64>?, cause: (any Error)?
+    ) {
+      self.code = code
+      self.name = name
+      self.message = message
+      self.file = file
+      self.offset = offset
+      self.processIdentifier = processIdentifier
+      self.uncertainWrites = uncertainWrites
+      self.cause = cause
+    }
+  }
+
+  init(
+    _ code: Code, _ name: String, _ message: String, file: String? = nil, offset: UInt64? = nil,
+    processIdentifier: Int32? = nil, uncertainWrites: ClosedRange<UInt64>? = nil,
+    cause: (any Error)? = nil
+  ) {
+    storage = Storage(
+      code, name, message, file: file, offset: offset, processIdentifier: processIdentifier,
+      uncertainWrites: uncertainWrites, cause: cause)
+  }
+
+  /// What kind of refusal it was.
+  public var code: Code { storage.code }
+  /// The exception's name where Firebase raises one (`InvalidFirebaseData`, `InvalidPathValidation`, …),
+  /// a name in the same manner otherwise.
+  public var name: String { storage.name }
+  /// What was refused, where, and the limit that it broke, in one sentence.
+  public var message: String { storage.message }
+  /// The file or directory concerned.
+  public var file: String? { storage.file }
+  /// Bytes from the beginning of ``file``.
+  public var offset: UInt64? { storage.offset }
+  /// Who holds the directory, for ``Code/locked``; nil where that could not be found out.
+  public var processIdentifier: Int32? { storage.processIdentifier }
+  /// Writes that were acknowledged and that a power loss may take now, for ``Code/poisoned`` under a
+  /// durability weaker than ``Durability/everyCommit``.
+  public var uncertainWrites: ClosedRange<UInt64>? { storage.uncertainWrites }
+  /// The error below this one.
+  public var cause: (any Error)? { storage.cause }
+}
+
+extension DatabaseError: CustomStringConvertible {
+  /// Name and message.
+  public var description: String { "\(name): \(message)" }
+}
+
+extension DatabaseError: LocalizedError {
+  /// The message.
+  public var errorDescription: String? { message }
+}
+
+extension DatabaseError: CustomNSError {
+  /// `com.firebase`, which programs written for Firebase compare with.
+  public static var errorDomain: String { "com.firebase" }
+  /// ``code`` as a number.
+  public var errorCode: Int { code.rawValue }
+  /// The message, and the cause under `NSUnderlyingErrorKey`.
+  public var errorUserInfo: [String: Any] {
+    var info: [String: Any] = [NSLocalizedDescriptionKey: message]
+    if let cause { info[NSUnderlyingErrorKey] = cause }
+    return info
+  }
+}
+
+extension DatabaseError: Equatable {
+  /// Whether code, message and place are the same.
+  public static func == (a: DatabaseError, b: DatabaseError) -> Bool {
+    a.storage === b.storage
+      || (a.code == b.code && a.message == b.message && a.file == b.file && a.offset == b.offset)
+  }
+}
+
+extension DatabaseError {
+  static let closed = DatabaseError(.closed, "DatabaseClosed", "the database is closed")
+
+  init(_ error: ValidationError) {
+    let code: Code =
+      switch error.kind {
+      case .invalidData: .invalidData
+      case .invalidLeafValueType: .invalidLeafValueType
+      case .invalidPath: .invalidPath
+      case .invalidKey: .invalidKey
+      case .notWritable: .notWritable
+      case .invalidQuery: .invalidQuery
+      case .invalidArgument: .invalidArgument
+      }
+    self.init(code, error.kind.rawValue, error.message)
+  }
+
+  init(_ error: EngineError) {
+    switch error {
+    case .storage(let error): self.init(error)
+    case .closed: self = .closed
+    case .poisoned(_, let range):
+      self.init(
+        .poisoned, "DatabasePoisoned", error.description,
+        uncertainWrites: range.map { $0.lowerBound.rawValue...$0.upperBound.rawValue },
+        cause: error)
+    case .diskFull: self.init(.diskFull, "DiskFull", error.description, cause: error)
+    case .memoryLimit: self.init(.memoryLimit, "MemoryLimit", error.description)
+    case .writeTooLarge: self.init(.tooLarge, "WriteTooLarge", error.description)
+    case .validation(let error): self.init(error)
+    case .readOnly: self.init(.readOnly, "DatabaseReadOnly", error.description)
+    case .forked: self.init(.ownershipLost, "DatabaseOwnershipLost", error.description)
+    case .noData: self.init(.noData, "NoData", error.description)
+    }
+  }
+
+  init(_ error: StorageError) {
+    let text = error.description
+    switch error {
+    case .io(_, let path, let offset, _):
+      self.init(
+        error.isOutOfSpace ? .diskFull : .inputOutput,
+        error.isOutOfSpace ? "DiskFull" : "InputOutput", text, file: path, offset: offset,
+        cause: error)
+    case .corrupt(let path, let offset, _, _):
+      self.init(.corrupt, "DatabaseCorrupt", text, file: path, offset: offset, cause: error)
+    case .unsupportedVersion(let path, _, _):
+      self.init(.unsupportedFormat, "UnsupportedFormat", text, file: path, cause: error)
+    case .locked(let path, let pid):
+      self.init(
+        .locked, "DatabaseLocked", text, file: path, processIdentifier: pid > 0 ? pid : nil,
+        cause: error)
+    case .ownershipLost(let path, _):
+      self.init(.ownershipLost, "DatabaseOwnershipLost", text, file: path, cause: error)
+    case .limit: self.init(.tooLarge, "LimitExceeded", text, cause: error)
+    case .notFound(let path):
+      self.init(.notFound, "DatabaseNotFound", text, file: path, cause: error)
+    }
+  }
+}

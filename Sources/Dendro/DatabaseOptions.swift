@@ -1,0 +1,165 @@
+import DendroEngine
+
+/// How a database behaves. Every field has a default, and the defaults lose nothing.
+public struct DatabaseOptions: Sendable {
+  /// What an acknowledgement promises. Default: ``Durability/everyCommit``.
+  public var durability: Durability = .everyCommit
+
+  /// Whether opening makes a database where there is none. Default: true. Where false,
+  /// ``DatabaseError/Code/notFound`` is thrown.
+  public var createsMissing = true
+
+  /// A checkpoint is taken once the log since the last one has this many times its bytes. More means
+  /// less writing and a slower opening; 0 turns automatic checkpoints off. Default: 4.
+  public var checkpointFactor: Double = 4
+
+  /// Bytes of log below which no automatic checkpoint is taken. Default: 16 MiB.
+  public var checkpointByteMin: UInt64 = 16 << 20
+
+  /// Which parts of the log stay once no opening needs them. Default: ``Retention/needed``.
+  public var retention: Retention = .needed
+
+  /// Bytes of memory that the tree may take before writes that add to it are refused with
+  /// ``DatabaseError/Code/memoryLimit``; an estimate. Nil: no limit. Default: nil.
+  public var memoryByteLimit: Int?
+
+  /// Bytes that one write may take in the log before compression; more is refused with
+  /// ``DatabaseError/Code/tooLarge``. Default and most: 256 MiB.
+  public var writeByteLimit = 256 << 20
+
+  /// Told what the database does, on any thread, never under a lock. Default: nobody.
+  public var logging: (@Sendable (LogMessage) -> Void)?
+
+  /// Told figures, on any thread, never under a lock. Default: nobody.
+  public var metrics: (@Sendable (Metric) -> Void)?
+
+  /// Told of errors that have nobody else to go to: a write without completion that failed, a listener
+  /// without cancel block that could not be registered. Called on ``Database/callbackQueue``.
+  /// Default: nil, which writes one line on standard error.
+  public var errorHandler: (@Sendable (DatabaseError) -> Void)?
+
+  /// Told how far opening has come, on the thread that opens, at most once a mebibyte. Default: nobody.
+  public var progress: (@Sendable (OpeningProgress) -> Void)?
+
+  /// The defaults.
+  public init() {}
+
+  /// The defaults but for the durability.
+  public init(durability: Durability) { self.durability = durability }
+
+  /// Which parts of the log stay.
+  public enum Retention: Hashable, Sendable {
+    /// What opening needs: two checkpoints and the log since the older one.
+    case needed
+    /// Everything ever written. What was removed from the tree stays readable in the files.
+    case everything
+  }
+}
+
+/// One line of what the database did.
+public struct LogMessage: Sendable {
+  /// How much it matters.
+  public enum Level: String, Sendable {
+    /// For whoever looks for a fault.
+    case debug
+    /// The ordinary course of things.
+    case info
+    /// Something was amiss and was dealt with.
+    case warning
+    /// Something was refused.
+    case error
+  }
+
+  /// How much it matters.
+  public let level: Level
+  /// One sentence.
+  public let message: String
+  /// Details by name.
+  public let metadata: [String: String]
+}
+
+/// One figure of what the database did.
+public struct Metric: Sendable {
+  /// How the values of one name go together.
+  public enum Kind: String, Sendable {
+    /// To be added up.
+    case counter
+    /// A level; the last one holds.
+    case gauge
+    /// Seconds that something took.
+    case timer
+  }
+
+  /// Dotted, lower case.
+  public let name: String
+  /// How the values of one name go together.
+  public let kind: Kind
+  /// A count, a level, or seconds.
+  public let value: Double
+}
+
+/// How far opening has come.
+public struct OpeningProgress: Hashable, Sendable {
+  /// What is being read.
+  public enum Phase: String, Sendable {
+    /// The newest checkpoint.
+    case checkpoint
+    /// The log since.
+    case log
+  }
+
+  /// What is being read.
+  public let phase: Phase
+  /// Bytes of this phase that were read.
+  public let completedByteCount: UInt64
+  /// Bytes of this phase in all.
+  public let totalByteCount: UInt64
+}
+
+extension DatabaseOptions {
+  /// What the engine is told. `hub` gets the failures of writes that nobody waits for.
+  func engineOptions(reportingTo hub: EventHub) -> EngineOptions {
+    var engine = EngineOptions()
+    engine.durability = durability.engineValue
+    engine.checkpointFactor = checkpointFactor.isFinite ? max(0, checkpointFactor) : 0
+    engine.checkpointByteMin = checkpointByteMin
+    engine.keepsHistory = retention == .everything
+    engine.memoryByteLimit = memoryByteLimit.map { max(0, $0) }
+    engine.writeByteLimit = min(max(0, writeByteLimit), engine.writeByteLimit)
+    if let logging {
+      engine.log = { event in
+        let level: LogMessage.Level =
+          switch event.level {
+          case .debug: .debug
+          case .info: .info
+          case .warning: .warning
+          case .error: .error
+          }
+        logging(LogMessage(level: level, message: event.message, metadata: event.metadata))
+      }
+    }
+    if let metrics {
+      engine.metrics = { metric in
+        let kind: Metric.Kind =
+          switch metric.kind {
+          case .counter: .counter
+          case .gauge: .gauge
+          case .timer: .timer
+          }
+        metrics(Metric(name: metric.name, kind: kind, value: metric.value))
+      }
+    }
+    engine.unreportedFailure = { error, _ in hub.report(DatabaseError(error)) }
+    return engine
+  }
+
+  var engineProgress: (@Sendable (RecoveryProgress) -> Void)? {
+    guard let progress else { return nil }
+    return { step in
+      progress(
+        OpeningProgress(
+          phase: step.phase == .checkpoint ? .checkpoint : .log,
+          completedByteCount: step.completedByteCount, totalByteCount: step.totalByteCount))
+    }
+  }
+}

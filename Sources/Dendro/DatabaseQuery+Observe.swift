@@ -1,0 +1,124 @@
+import DendroTree
+
+// Listeners hear of a write as soon as it is admitted, before any disk was touched, in the order of the
+// writes, on the callback queue. If the disk then refuses the write, they get the events that lead back.
+
+extension DatabaseQuery {
+  /// Listens: `block` is called on ``Database/callbackQueue`` with each event of this kind.
+  ///
+  /// `.value` comes once at the beginning, with a snapshot of nothing where there is nothing, and
+  /// `.childAdded` once for every child; then each write that changed something here raises its events.
+  /// A listener that falls more than 64 writes behind is given the difference from what it saw last
+  /// instead of every state in between.
+  ///
+  /// While somebody listens the database stays open. After ``removeObserver(withHandle:)`` returned on
+  /// the callback queue the block is not called again.
+  ///
+  /// - Returns: what to remove the listener by.
+  @discardableResult
+  public func observe(
+    _ eventType: DataEventType, with block: @escaping (DataSnapshot) -> Void
+  ) -> DatabaseHandle {
+    listen(eventType, { snapshot, _ in block(snapshot) }, nil)
+  }
+
+  /// ``observe(_:with:)``; `block` also gets the key of the sibling before the child, nil for the first.
+  @discardableResult
+  public func observe(
+    _ eventType: DataEventType,
+    andPreviousSiblingKeyWith block: @escaping (DataSnapshot, String?) -> Void
+  ) -> DatabaseHandle {
+    listen(eventType, block, nil)
+  }
+
+  /// ``observe(_:with:)``; `cancelBlock` is told why there will be no more events: the reference is bad,
+  /// or the database was closed.
+  @discardableResult
+  public func observe(
+    _ eventType: DataEventType, with block: @escaping (DataSnapshot) -> Void,
+    withCancel cancelBlock: ((Error) -> Void)?
+  ) -> DatabaseHandle {
+    listen(eventType, { snapshot, _ in block(snapshot) }, cancelBlock)
+  }
+
+  /// ``observe(_:andPreviousSiblingKeyWith:)`` with a cancel block.
+  @discardableResult
+  public func observe(
+    _ eventType: DataEventType,
+    andPreviousSiblingKeyWith block: @escaping (DataSnapshot, String?) -> Void,
+    withCancel cancelBlock: ((Error) -> Void)?
+  ) -> DatabaseHandle {
+    listen(eventType, block, cancelBlock)
+  }
+
+  /// Listens for one event. The listener is removed before `block` is called, so what the block writes
+  /// does not call it again.
+  public func observeSingleEvent(
+    of eventType: DataEventType, with block: @escaping (DataSnapshot) -> Void
+  ) {
+    listen(eventType, { snapshot, _ in block(snapshot) }, nil, isSingle: true)
+  }
+
+  /// ``observeSingleEvent(of:with:)``; `block` also gets the key of the sibling before the child.
+  public func observeSingleEvent(
+    of eventType: DataEventType,
+    andPreviousSiblingKeyWith block: @escaping (DataSnapshot, String?) -> Void
+  ) {
+    listen(eventType, block, nil, isSingle: true)
+  }
+
+  /// ``observeSingleEvent(of:with:)``; `cancelBlock` is told why there will be no event.
+  public func observeSingleEvent(
+    of eventType: DataEventType, with block: @escaping (DataSnapshot) -> Void,
+    withCancel cancelBlock: ((Error) -> Void)?
+  ) {
+    listen(eventType, { snapshot, _ in block(snapshot) }, cancelBlock, isSingle: true)
+  }
+
+  /// ``observeSingleEvent(of:andPreviousSiblingKeyWith:)`` with a cancel block.
+  public func observeSingleEvent(
+    of eventType: DataEventType,
+    andPreviousSiblingKeyWith block: @escaping (DataSnapshot, String?) -> Void,
+    withCancel cancelBlock: ((Error) -> Void)?
+  ) {
+    listen(eventType, block, cancelBlock, isSingle: true)
+  }
+
+  /// Waits for one event, and returns its snapshot with the key of the sibling before the child.
+  ///
+  /// A snapshot of nothing where no event can come: the reference is bad, or the database was closed.
+  public nonisolated(nonsending) func observeSingleEventAndPreviousSiblingKey(
+    of eventType: DataEventType
+  ) async -> (DataSnapshot, String?) {
+    let ref = ref
+    return await withCheckedContinuation { continuation in
+      listen(
+        eventType, { continuation.resume(returning: ($0, $1)) },
+        { _ in continuation.resume(returning: (DataSnapshot(.empty, at: ref), nil)) },
+        isSingle: true)
+    }
+  }
+
+  /// Removes the listener with this handle, if it listens exactly here. Unknown handles are ignored.
+  public func removeObserver(withHandle handle: DatabaseHandle) {
+    store.hub.remove(handle, of: self)
+  }
+
+  /// Removes all listeners of exactly this location; those above and below stay.
+  public func removeAllObservers() { store.hub.removeAll(of: self) }
+
+  @discardableResult
+  private func listen(
+    _ type: DataEventType, _ block: @escaping (DataSnapshot, String?) -> Void,
+    _ cancel: ((any Error) -> Void)?, isSingle: Bool = false
+  ) -> DatabaseHandle {
+    let registration = Registration(
+      self, type, isSingle: isSingle, block: PlainClosure(block), cancel: PlainClosure(cancel))
+    do throws(DatabaseError) {
+      store.hub.register(registration, engine: try usable())
+    } catch {
+      store.hub.refuse(registration, error)
+    }
+    return registration.handle
+  }
+}

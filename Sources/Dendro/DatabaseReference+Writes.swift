@@ -1,0 +1,208 @@
+import DendroEngine
+import DendroTree
+
+// Each write has three forms. All of them check the input on the caller's thread, and the tree shows
+// the write as soon as the call returns; they differ in who is told once it is durable.
+//
+// - Fire and forget: errors go to the error handler.
+// - With a block: called once on the callback queue, after the events of the write, in the order of the
+//   writes; also where nothing changed.
+// - `async`: returns once the write is as durable as the options ask; throws `DatabaseError`. The write
+//   stays where the task is cancelled.
+
+// MARK: - Setting
+
+extension DatabaseReference {
+  /// Replaces everything here and below, priorities included; nil removes it.
+  ///
+  /// - Parameter value: a string, number, boolean, `nil` or `NSNull`, a dictionary with string keys or
+  ///   an array of these, or a ``ServerValue``. Anything else is refused.
+  /// - Complexity: O(size of the value · log children).
+  public func setValue(_ value: Any?) {
+    write { path throws(ValidationError) in try Draft(setting: value, at: path) }
+  }
+
+  /// ``setValue(_:)-(_)``, and calls `block` once the write is durable or has failed.
+  public func setValue(
+    _ value: Any?, withCompletionBlock block: @escaping (Error?, DatabaseReference) -> Void
+  ) {
+    write(block) { path throws(ValidationError) in try Draft(setting: value, at: path) }
+  }
+
+  /// ``setValue(_:)-(_)``, and waits until the write is durable.
+  @discardableResult
+  public nonisolated(nonsending) func setValue(_ value: Any?) async throws -> DatabaseReference {
+    try await commit(draft { path throws(ValidationError) in try Draft(setting: value, at: path) })
+  }
+
+  /// Replaces everything here and below, and gives the location a priority.
+  ///
+  /// - Parameters:
+  ///   - value: as for ``setValue(_:)-(_)``. A `.priority` in it wins over `priority`.
+  ///   - priority: a number, a string, a ``ServerValue`` or nil. Not looked at where nothing is set.
+  public func setValue(_ value: Any?, andPriority priority: Any?) {
+    write { path throws(ValidationError) in
+      try Draft(setting: value, priority: priority, at: path)
+    }
+  }
+
+  /// ``setValue(_:andPriority:)-(_,_)``, and calls `block` once the write is durable or has failed.
+  public func setValue(
+    _ value: Any?, andPriority priority: Any?,
+    withCompletionBlock block: @escaping (Error?, DatabaseReference) -> Void
+  ) {
+    write(block) { path throws(ValidationError) in
+      try Draft(setting: value, priority: priority, at: path)
+    }
+  }
+
+  /// ``setValue(_:andPriority:)-(_,_)``, and waits until the write is durable.
+  @discardableResult
+  public nonisolated(nonsending) func setValue(
+    _ value: Any?, andPriority priority: Any?
+  ) async throws -> DatabaseReference {
+    try await commit(
+      draft { path throws(ValidationError) in
+        try Draft(setting: value, priority: priority, at: path)
+      })
+  }
+}
+
+// MARK: - Removing
+
+extension DatabaseReference {
+  /// Removes everything here and below. Removing nothing succeeds.
+  public func removeValue() { write { Draft(.remove($0)) } }
+
+  /// ``removeValue()-()``, and calls `block` once the write is durable or has failed.
+  public func removeValue(completionBlock block: @escaping (Error?, DatabaseReference) -> Void) {
+    write(block) { Draft(.remove($0)) }
+  }
+
+  /// ``removeValue()-()``, and waits until the write is durable.
+  @discardableResult
+  public nonisolated(nonsending) func removeValue() async throws -> DatabaseReference {
+    try await commit(draft { Draft(.remove($0)) })
+  }
+}
+
+// MARK: - Priorities
+
+extension DatabaseReference {
+  /// Changes the priority of the data here, and nothing else; nil removes it.
+  ///
+  /// - Parameter priority: a number, a string, a ``ServerValue`` or nil. Where there is no data it is
+  ///   refused with ``DatabaseError/Code/noData``.
+  public func setPriority(_ priority: Any?) {
+    write { path throws(ValidationError) in try Draft(settingPriority: priority, at: path) }
+  }
+
+  /// ``setPriority(_:)-(_)``, and calls `block` once the write is durable or has failed.
+  public func setPriority(
+    _ priority: Any?, withCompletionBlock block: @escaping (Error?, DatabaseReference) -> Void
+  ) {
+    write(block) { path throws(ValidationError) in
+      try Draft(settingPriority: priority, at: path)
+    }
+  }
+
+  /// ``setPriority(_:)-(_)``, and waits until the write is durable.
+  @discardableResult
+  public nonisolated(nonsending) func setPriority(_ priority: Any?) async throws
+    -> DatabaseReference
+  {
+    try await commit(
+      draft { path throws(ValidationError) in try Draft(settingPriority: priority, at: path) })
+  }
+}
+
+// MARK: - Updating
+
+extension DatabaseReference {
+  /// Writes several paths at once: all or nothing, in memory and on disk.
+  ///
+  /// - Parameter values: by path relative to this location, such as `"posts/7/title"`; what is at each
+  ///   path is replaced, and what is beside it stays. `NSNull` removes. A path may end in `.priority`.
+  ///   No path may be above another one.
+  public func updateChildValues(_ values: [AnyHashable: Any]) {
+    write { path throws(ValidationError) in try Draft(updating: values, at: path) }
+  }
+
+  /// ``updateChildValues(_:)-(_)``, and calls `block` once the write is durable or has failed.
+  public func updateChildValues(
+    _ values: [AnyHashable: Any],
+    withCompletionBlock block: @escaping (Error?, DatabaseReference) -> Void
+  ) {
+    write(block) { path throws(ValidationError) in try Draft(updating: values, at: path) }
+  }
+
+  /// ``updateChildValues(_:)-(_)``, and waits until the write is durable.
+  @discardableResult
+  public nonisolated(nonsending) func updateChildValues(
+    _ values: [AnyHashable: Any]
+  ) async throws -> DatabaseReference {
+    try await commit(
+      draft { path throws(ValidationError) in try Draft(updating: values, at: path) })
+  }
+}
+
+// MARK: - The way of a write
+
+extension DatabaseReference {
+  private typealias Drafting = (Path) throws(ValidationError) -> Draft
+
+  private func draft(_ drafting: Drafting) throws(DatabaseError) -> Draft {
+    if let failure { throw failure }
+    do throws(ValidationError) {
+      return try drafting(path)
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+
+  private func write(_ drafting: Drafting) {
+    do throws(DatabaseError) {
+      let engine = try usable()
+      engine.submit(try draft(drafting), completion: nil)
+    } catch {
+      store.hub.report(error)
+    }
+  }
+
+  private func write(
+    _ block: @escaping (Error?, DatabaseReference) -> Void, _ drafting: Drafting
+  ) {
+    let block = PlainClosure(block)
+    let hub = store.hub
+    do throws(DatabaseError) {
+      let engine = try usable()
+      engine.submit(try draft(drafting)) { [self] result in
+        switch result {
+        case .success: hub.enqueue { block.call(nil, self) }
+        case .failure(let error): hub.enqueue { block.call(DatabaseError(error), self) }
+        }
+      }
+    } catch {
+      // In its turn: after the completions of the writes before it.
+      guard let engine = try? usable() else {
+        hub.enqueue { block.call(error, self) }
+        return
+      }
+      engine.submit(Draft(.update(.root, []))) { [self] _ in
+        hub.enqueue { block.call(error, self) }
+      }
+    }
+  }
+
+  private nonisolated(nonsending) func commit(_ draft: Draft) async throws(DatabaseError)
+    -> DatabaseReference
+  {
+    let engine = try usable()
+    do throws(EngineError) {
+      try await engine.write(draft)
+      return self
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+}

@@ -1,0 +1,32 @@
+/// First in, first out; O(1) amortized.
+struct Queue<Element> {
+  private var elements: [Element?] = []
+  private var head = 0
+
+  var count: Int { elements.count - head }
+  var isEmpty: Bool { count == 0 }
+
+  mutating func append(_ element: Element) { elements.append(element) }
+
+  mutating func popFirst() -> Element? {
+    guard head < elements.count else { return nil }
+    defer {
+      elements[head] = nil
+      head += 1
+      // Moved down once as much is empty as is left, so that each element is moved at most once.
+      if head == elements.count {
+        elements.removeAll(keepingCapacity: head <= 1024)
+        head = 0
+      } else if head >= 64, head * 2 >= elements.count {
+        elements.removeFirst(head)
+        head = 0
+      }
+    }
+    return elements[head]
+  }
+
+  mutating func removeAll() {
+    elements.removeAll(keepingCapacity: true)
+    head = 0
+  }
+}

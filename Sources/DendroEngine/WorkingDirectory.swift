@@ -1,0 +1,25 @@
+import DendroStorage
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// Paths relative to where the process stands now, made to hold wherever it goes.
+enum WorkingDirectory {
+  /// - Throws: `.io` for an empty path, one with a zero byte, or where the working directory is gone.
+  static func absolute(_ path: String) throws(StorageError) -> String {
+    guard !path.isEmpty, !path.utf8.contains(0) else {
+      throw .io(operation: "open", path: path, offset: nil, error: .noSuchFile)
+    }
+    if path.utf8.first == UInt8(ascii: "/") { return path }
+    guard let buffer = getcwd(nil, 0) else {
+      throw .io(operation: "getcwd", path: path, offset: nil, error: SystemError(errno))
+    }
+    defer { free(buffer) }
+    return String(cString: buffer) + "/" + path
+  }
+}
