@@ -1,5 +1,5 @@
 import DendroStorage
-package import DendroTree
+import DendroTree
 
 /// Writes in a record's payload, one after the other.
 ///
@@ -39,7 +39,7 @@ package enum WriteCoding {
   }
 
   /// The part that depends on the write before.
-  static func encodeHead(
+  package static func encodeHead(
     of write: Write, timeDelta: UInt64, previousPath: Path, into buffer: PayloadBuffer
   ) {
     buffer.appendVarint(timeDelta)
@@ -48,7 +48,7 @@ package enum WriteCoding {
   }
 
   /// The part that depends on the write alone.
-  static func encodeBody(of write: Write, into buffer: PayloadBuffer) {
+  package static func encodeBody(of write: Write, into buffer: PayloadBuffer) {
     switch write {
     case .remove: break
     case .set(_, let node): NodeCoding.encode(node, into: buffer)
@@ -90,16 +90,5 @@ package enum WriteCoding {
     guard let priority else { return buffer.append(0) }
     buffer.append(1)
     ScalarCoding.encode(priority, into: buffer)
-  }
-}
-
-extension Write {
-  /// The place that the write names.
-  package var path: Path {
-    switch self {
-    case .set(let path, _), .update(let path, _), .remove(let path), .increment(let path, _),
-      .setPriority(let path, _):
-      return path
-    }
   }
 }

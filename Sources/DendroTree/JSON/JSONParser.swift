@@ -128,6 +128,28 @@ struct JSONReader: ~Copyable {
     var builder = NodeBuilder()
     /// Set once children are handed on one by one.
     var path: Path?
+    /// Of what was handed on.
+    var handedOn = HandedOnKeys()
+  }
+
+  /// Whether a key was handed on before, in memory that does not grow with the number of keys: the
+  /// first ones are known, and of those that came in order the last is enough.
+  private struct HandedOnKeys {
+    private static let limit = 1024
+    private var first = Set<Key>()
+    private var largest: Key?
+
+    mutating func insert(_ key: Key) {
+      if first.count < Self.limit { first.insert(key) }
+      if let largest, key < largest { return }
+      largest = key
+    }
+
+    /// False only if it surely does not.
+    func mayContain(_ key: Key) -> Bool {
+      guard let largest, key <= largest else { return false }
+      return first.count == Self.limit || first.contains(key)
+    }
   }
 
   private var scanner: JSONScanner
@@ -429,6 +451,7 @@ struct JSONReader: ~Copyable {
     // In an object nothing may stand for the removal of what an equal key brought before.
     if node.isEmpty, levels[level].isArray { return }
     if let path = levels[level].path {
+      levels[level].handedOn.insert(key)
       try handOn(node, at: path.appending(key), byteCount: scanner.offset - start)
     } else {
       levels[level].builder.append(key, node)
@@ -442,21 +465,22 @@ struct JSONReader: ~Copyable {
     /// Whether an equal key may have brought something to the level before; it must not show through.
     var isCovered = false
     for level in levels.indices {
-      guard levels[level].path == nil else {
-        isCovered = !levels[level].isArray
-        continue
+      if levels[level].path == nil {
+        let path = Path(keys: keys[..<level])
+        if isCovered { try handOn(.empty, at: path, byteCount: 0) }
+        levels[level].path = path
+        var builder = NodeBuilder()
+        swap(&builder, &levels[level].builder)
+        let gathered = builder.finish(priority: nil)
+        let share = (scanner.offset - levels[level].start) / max(1, gathered.childCount)
+        for (key, node) in gathered.children {
+          levels[level].handedOn.insert(key)
+          try handOn(node, at: path.appending(key), byteCount: share)
+        }
       }
-      let path = Path(keys: keys[..<level])
-      if isCovered { try handOn(.empty, at: path, byteCount: 0) }
-      levels[level].path = path
-      var builder = NodeBuilder()
-      swap(&builder, &levels[level].builder)
-      let gathered = builder.finish(priority: nil)
-      let share = (scanner.offset - levels[level].start) / max(1, gathered.childCount)
-      for (key, node) in gathered.children {
-        try handOn(node, at: path.appending(key), byteCount: share)
-      }
-      isCovered = level < keys.count && !gathered.child(keys[level]).isEmpty
+      guard level < keys.count else { continue }
+      isCovered = !levels[level].isArray && levels[level].handedOn.mayContain(keys[level])
+      levels[level].handedOn.insert(keys[level])
     }
   }
 

@@ -1,0 +1,21 @@
+package import DendroStorage
+import DendroTree
+
+/// The writes of one record, for tools.
+package struct RecordWrites: Sendable {
+  package var writes: [LoggedWrite] = []
+  /// What stands where the next write should, if that is not one; the writes before it are good.
+  package var problem: String?
+
+  /// - Parameter payload: raw, as `LogReader` and `LogCursor` hand it out.
+  package init(_ record: RecordInfo, _ payload: UnsafeRawBufferPointer) {
+    guard record.kind == .writes else { return }
+    var reader = WriteReader(payload, firstLSN: record.firstLSN, baseTime: record.baseTime)
+    do throws(CodingError) {
+      for _ in 0..<record.count { writes.append(try reader.next()) }
+      if !reader.isAtEnd { problem = "bytes behind the last of \(record.count) writes" }
+    } catch {
+      problem = "expected \(error.expected), found \(error.found)"
+    }
+  }
+}

@@ -1,0 +1,227 @@
+/// Walks the log record by record for tools: past damage, and on as a live writer appends.
+///
+/// Where `LogReader` stops at the first thing that is wrong and decides what it means, a cursor reports
+/// it, looks for the next valid record and goes on. It changes nothing. Single-owner; not for two threads at
+/// once.
+package final class LogCursor {
+  package enum Item {
+    /// A segment begins.
+    case segment(SegmentHeader, path: String, byteCount: UInt64)
+    /// The payload is raw and checked, valid during the call only; nil where it cannot be read, which
+    /// a problem before this tells.
+    case record(RecordInfo, path: String, payload: UnsafeRawBufferPointer?)
+    /// Damage, or the remains of a crash.
+    case problem(Problem)
+  }
+
+  /// Something that is not as the format says.
+  package struct Problem: Hashable, Sendable, CustomStringConvertible {
+    package var path: String
+    package var offset: UInt64
+    package var expected: String
+    package var found: String
+    /// Bytes that were passed over to the next valid record, or to the end.
+    package var skippedByteCount: UInt64 = 0
+    /// At the end of the last segment: what a crash leaves, unless something says that it was durable.
+    package var isTail = false
+
+    package init(path: String, offset: UInt64, expected: String, found: String) {
+      self.path = path
+      self.offset = offset
+      self.expected = expected
+      self.found = found
+    }
+
+    package var description: String {
+      let skipped = skippedByteCount > 0 ? "; \(skippedByteCount) bytes passed over" : ""
+      return "\(path), offset \(offset): expected \(expected), found \(found)\(skipped)"
+    }
+  }
+
+  private let directory: DatabaseDirectory
+  /// Whether what is not whole is taken as not yet there.
+  private let isLive: Bool
+  private var segment: SegmentReader?
+  private var offset: UInt64 = 0
+  /// The segment that was opened last, also where its header was bad.
+  private var lastName: SegmentName?
+  /// What the next record has to follow; nil behind damage.
+  private var lastLSN: LogSequenceNumber?
+  private var checksum: UInt32?
+  /// Records up to here are walked over in silence.
+  private var silentUpTo: LogSequenceNumber
+  private var isSealed = false
+  /// Nothing can follow any more.
+  private var isEnded = false
+
+  /// - Parameters:
+  ///   - after: records with nothing but writes up to here are not reported.
+  ///   - isLive: follow a writer: bytes that are not whole yet are no problem.
+  package init(
+    _ directory: DatabaseDirectory, after: LogSequenceNumber = .zero, isLive: Bool = false
+  ) {
+    self.directory = directory
+    self.isLive = isLive
+    silentUpTo = after
+  }
+
+  /// Takes one step, which may report several things or none.
+  ///
+  /// - Returns: false at the present end of the log; after more was written, it goes on.
+  /// - Throws: `.io`; `.unsupportedVersion`; what `body` throws.
+  package func step(_ body: (Item) throws(StorageError) -> Void) throws(StorageError) -> Bool {
+    if isEnded { return false }
+    guard let segment else { return try openNext(body) }
+    if isLive { try segment.refresh() }
+    guard !isSealed, offset < segment.byteCount else { return try leave(segment, body) }
+    switch try segment.record(at: offset) {
+    case .invalid(let fault):
+      return try pass(segment, fault.expected, fault.description, body)
+    case .record(let record):
+      return try take(record, of: segment, body)
+    }
+  }
+
+  private func take(
+    _ record: RecordInfo, of segment: SegmentReader,
+    _ body: (Item) throws(StorageError) -> Void
+  ) throws(StorageError) -> Bool {
+    let isSilent = record.lastLSN <= silentUpTo
+    if let wrong = linkFault(record) {
+      try body(.problem(problem(segment, wrong.expected, wrong.found)))
+    }
+    switch try segment.payload(of: record) {
+    case .success(let payload):
+      if !isSilent { try body(.record(record, path: segment.path, payload: payload)) }
+    case .failure(let fault):
+      if isLive {
+        // The bytes may be on their way. What was decoded of them is in the history now, so the
+        // segment is read anew, up to here in silence.
+        silentUpTo = max(silentUpTo, lastLSN ?? .zero)
+        self.segment = nil
+        lastName = segment.name.firstLSN == LogSequenceNumber(1) ? nil : predecessor(of: segment)
+        return false
+      }
+      let rest = segment.byteCount > record.offset ? segment.byteCount - record.offset : 0
+      var problem = problem(segment, fault.expected, fault.found)
+      problem.isTail = try isLast(segment) && record.endOffset >= segment.byteCount
+      problem.skippedByteCount = min(record.endOffset - record.offset, rest)
+      try body(.problem(problem))
+      if !isSilent { try body(.record(record, path: segment.path, payload: nil)) }
+    }
+    lastLSN = record.lastLSN
+    offset = record.endOffset
+    isSealed = record.kind == .seal
+    // The successor repeats the checksum of the last record before the seal.
+    if !isSealed { checksum = record.checksum }
+    return true
+  }
+
+  /// Goes from the end of a segment to its successor.
+  private func leave(
+    _ segment: SegmentReader, _ body: (Item) throws(StorageError) -> Void
+  ) throws(StorageError) -> Bool {
+    if try isLast(segment) {
+      guard isSealed, !isLive else { return false }
+      isEnded = true
+      let successor = lastLSN.map { "\(SegmentName(firstLSN: $0.next))" } ?? "a successor"
+      try body(.problem(problem(segment, "\(successor), which the seal names", "no such segment")))
+      return false
+    }
+    return try openNext(body)
+  }
+
+  /// Passes over bytes that are no record.
+  private func pass(
+    _ segment: SegmentReader, _ expected: String, _ found: String,
+    _ body: (Item) throws(StorageError) -> Void
+  ) throws(StorageError) -> Bool {
+    let isLast = try isLast(segment)
+    if isLive, isLast { return false }
+    let search = try segment.search(from: offset)
+    guard search.contentEnd > offset else {
+      // Zeros: space taken ahead, or a seal that a crash took.
+      return isLast ? false : try openNext(body)
+    }
+    var problem = problem(segment, expected, found)
+    let next = search.firstRecord ?? search.contentEnd
+    problem.skippedByteCount = next - offset
+    problem.isTail = isLast && search.firstRecord == nil
+    try body(.problem(problem))
+    lastLSN = nil
+    checksum = nil
+    offset = next
+    guard search.firstRecord == nil else { return true }
+    if isLast { isEnded = true }
+    return isLast ? false : try openNext(body)
+  }
+
+  private func openNext(_ body: (Item) throws(StorageError) -> Void) throws(StorageError) -> Bool {
+    let segments = try directory.contents().segments
+    let next: SegmentName?
+    if let lastName {
+      next = segments.first { $0 > lastName }
+    } else {
+      next = segments.last { $0.firstLSN <= silentUpTo.next } ?? segments.first
+    }
+    guard let next else { return false }
+    lastName = next
+    offset = UInt64(SegmentHeader.byteCount)
+    isSealed = false
+    do {
+      let opened = try SegmentReader(next, in: directory)
+      let path = directory.path(of: next)
+      if let lastLSN, opened.header.firstLSN != lastLSN.next {
+        try body(
+          .problem(
+            Problem(
+              path: path, offset: 40, expected: "first LSN \(lastLSN.next)",
+              found: "\(opened.header.firstLSN)")))
+      } else if let checksum, opened.header.previousChecksum != checksum {
+        try body(
+          .problem(
+            Problem(
+              path: path, offset: 56, expected: "previous checksum \(hexadecimal(checksum))",
+              found: hexadecimal(opened.header.previousChecksum))))
+      }
+      segment = opened
+      lastLSN = LogSequenceNumber(opened.header.firstLSN.rawValue - 1)
+      checksum = opened.header.checksum
+      try body(.segment(opened.header, path: path, byteCount: opened.byteCount))
+    } catch {
+      guard case .corrupt(let path, let offset, let expected, let found) = error else {
+        throw error
+      }
+      segment = nil
+      lastLSN = nil
+      checksum = nil
+      try body(
+        .problem(Problem(path: path, offset: offset, expected: expected, found: found)))
+    }
+    return true
+  }
+
+  private func linkFault(_ record: RecordInfo) -> (expected: String, found: String)? {
+    if let lastLSN, record.firstLSN != lastLSN.next {
+      return ("first LSN \(lastLSN.next)", "\(record.firstLSN)")
+    }
+    if let checksum, record.header.previousChecksum != checksum {
+      return (
+        "previous checksum \(hexadecimal(checksum))", hexadecimal(record.header.previousChecksum)
+      )
+    }
+    return nil
+  }
+
+  private func isLast(_ segment: SegmentReader) throws(StorageError) -> Bool {
+    try directory.contents().segments.last.map { $0 <= segment.name } ?? true
+  }
+
+  private func predecessor(of segment: SegmentReader) -> SegmentName {
+    SegmentName(firstLSN: LogSequenceNumber(segment.name.firstLSN.rawValue - 1))
+  }
+
+  private func problem(_ segment: SegmentReader, _ expected: String, _ found: String) -> Problem {
+    Problem(path: segment.path, offset: offset, expected: expected, found: found)
+  }
+}

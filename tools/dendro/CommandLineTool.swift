@@ -1,0 +1,84 @@
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// From the words of the command line to the exit status.
+enum CommandLineTool {
+  static let version = "0.1.0"
+
+  static let commands: [Command] = [
+    .import, .export, .get, .set, .update, .push, .remove, .increment, .watch, .log, .info, .verify,
+    .checkpoint, .backup, .demo, .demoWriter,
+  ]
+
+  static func run(_ words: [String]) -> Int32 {
+    // Whoever closes the other end of a pipe has seen enough.
+    signal(SIGPIPE, SIG_DFL)
+    do {
+      return try dispatch(words)
+    } catch let failure as Failure {
+      report(failure)
+      return failure.code.rawValue
+    } catch {
+      let failure = Failure(describing: error)
+      report(failure)
+      return failure.code.rawValue
+    }
+  }
+
+  private static func dispatch(_ words: [String]) throws -> Int32 {
+    guard let first = words.first else {
+      Terminal.note(Help.overview(of: commands, version: version))
+      return ExitCode.usage.rawValue
+    }
+    switch first {
+    case "-h", "--help", "help":
+      guard words.count > 1, first == "help" else {
+        try show(Help.overview(of: commands, version: version))
+        return ExitCode.success.rawValue
+      }
+      try show(Help.page(for: command(named: words[1])))
+      return ExitCode.success.rawValue
+    case "--version":
+      try show("dendro \(version)\n")
+      return ExitCode.success.rawValue
+    case _ where first.hasPrefix("-"):
+      throw Failure.usage("the verb comes first: dendro VERB DIRECTORY [PATH] …")
+    default: break
+    }
+    let command = try command(named: first)
+    let arguments = try Arguments(words.dropFirst(), for: command)
+    if arguments.wantsHelp {
+      try show(Help.page(for: command))
+      return ExitCode.success.rawValue
+    }
+    let code = try command.run(arguments)
+    // Interrupted but in order: the caller still has to see that it was not the whole job.
+    return code == .interrupted ? Interruption.exitStatus : code.rawValue
+  }
+
+  private static func command(named name: String) throws -> Command {
+    if let command = commands.first(where: { $0.name == name }) { return command }
+    let visible = commands.filter { !$0.isHidden }.map(\.name)
+    let near = suggestion(for: name, among: visible)
+    throw Failure.usage(
+      "there is no verb '\(name)'",
+      hint: near.map { "did you mean '\($0)'?" } ?? "dendro --help lists them")
+  }
+
+  private static func show(_ text: String) throws {
+    var text = text
+    try text.withUTF8 {
+      try Platform.writeAll(1, UnsafeRawBufferPointer($0), to: "standard output")
+    }
+  }
+
+  private static func report(_ failure: Failure) {
+    Terminal.note("dendro: \(failure.message)")
+    if let hint = failure.hint { Terminal.note("  \(hint)") }
+  }
+}

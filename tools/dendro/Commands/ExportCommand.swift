@@ -1,0 +1,69 @@
+import DendroEngine
+import DendroStorage
+import DendroTree
+
+extension Command {
+  static let export = Command(
+    name: "export", summary: "write what is at a location as JSON",
+    discussion: """
+      Writes the export form, with priorities; 'import' gives back the same tree. The text is written as
+      the tree is walked, at one moment of it. null, with exit code 1, where nothing is. Works beside a
+      running writer.
+      """,
+    parameters: [.directory, .optionalPath],
+    options: [
+      Option(name: "output", short: "o", value: "FILE", summary: "instead of standard output"),
+      Option(name: "pretty", short: "p", summary: "one entry a line"),
+      Option(name: "value", summary: "without priorities"),
+      .json,
+    ],
+    examples: [
+      Example(line: "dendro export db / -o backup.json", summary: "everything into a file"),
+      Example(line: "dendro export db /users --pretty | less", summary: "to read"),
+    ],
+    run: { arguments in
+      let session = try Session.reading(arguments, path: arguments.positional(1))
+      let head = session.engine.head
+      var node = head.root.node(at: session.location.path)
+      if session.location.isPriority { node = node.priority.map { Node($0) } ?? .empty }
+      let path = arguments.value("output")
+      let writesFile = path != nil && path != "-"
+      if arguments.wantsJSON, !writesFile {
+        throw Failure.usage(
+          "--json is about the file of --output; the export itself is JSON anyway")
+      }
+      let output = try OutputFile(path)
+      let progress = Progress("exporting")
+      var bytes: UInt64 = 0
+      let style = JSONStyle(
+        arguments.has("value") ? .value : .export, isPretty: arguments.has("pretty"))
+      try JSONWriter.write(node, style: style) { part in
+        try output.write(part)
+        bytes += UInt64(part.count)
+        if writesFile { progress.update(bytes, of: nil, Format.bytes(bytes)) }
+      }
+      try [UInt8(ascii: "\n")].withUnsafeBytes(output.write)
+      try output.finish()
+      progress.clear()
+      if writesFile {
+        let seconds = progress.seconds
+        let leaves = node.leafCount()
+        let terminal = try Terminal(color: arguments.value("color"))
+        if arguments.wantsJSON {
+          try terminal.print(
+            JSONValue.object([
+              ("lsn", .unsigned(head.lsn.rawValue)),
+              ("path", .string(session.location.description)), ("file", .string(path ?? "")),
+              ("leaves", .count(leaves)), ("bytes", .unsigned(bytes + 1)),
+              ("seconds", .number(seconds)),
+            ]).text)
+        } else {
+          try terminal.print(
+            "exported \(Format.count(leaves, "leaf")), \(Format.bytes(bytes + 1)), as of write "
+              + "\(head.lsn), in \(Format.seconds(seconds))")
+        }
+        try terminal.flush()
+      }
+      return node.isEmpty ? .problem : .success
+    })
+}

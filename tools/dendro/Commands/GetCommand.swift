@@ -1,0 +1,57 @@
+import DendroEngine
+import DendroStorage
+import DendroTree
+
+extension Command {
+  static let get = Command(
+    name: "get", summary: "print what is at a location",
+    discussion: """
+      Prints JSON; null, with exit code 1, where nothing is. Works beside a running writer. PATH may
+      end in .priority.
+      """,
+    parameters: [.directory, .optionalPath],
+    options: [
+      Option(name: "export", short: "e", summary: "with priorities, as 'export' writes them"),
+      Option(name: "shallow", short: "s", summary: "only the keys of the children; true for each"),
+      Option(name: "compact", short: "c", summary: "without white space"),
+      Option(name: "raw", short: "r", summary: "a string without quotes and escapes"),
+      .json,
+    ],
+    examples: [
+      Example(line: "dendro get db /users/ada", summary: "one subtree"),
+      Example(line: "dendro get db / --shallow", summary: "the keys at the root"),
+      Example(line: "dendro get db /users/ada/name --raw", summary: "just the text"),
+    ],
+    run: { arguments in
+      let session = try Session.reading(arguments, path: arguments.positional(1))
+      let head = session.engine.head
+      var node = head.root.node(at: session.location.path)
+      if session.location.isPriority { node = node.priority.map { Node($0) } ?? .empty }
+      let found = !node.isEmpty
+      if arguments.has("shallow"), node.isBranch {
+        var keys = NodeBuilder()
+        for (key, _) in node.children { keys.append(key, Node(.bool(true))) }
+        node = keys.finish(priority: nil)
+      }
+      let terminal = try Terminal(color: arguments.value("color"))
+      let form: JSONStyle.Form = arguments.has("export") ? .export : .value
+      if arguments.wantsJSON {
+        try terminal.print(
+          JSONValue.object([
+            ("lsn", .unsigned(head.lsn.rawValue)), ("path", .string(session.location.description)),
+            ("exists", .bool(found)), ("value", .node(node, JSONStyle(form))),
+          ]).text)
+        try terminal.flush()
+      } else if arguments.has("raw"), case .string(let text)? = node.scalar {
+        try terminal.print(text)
+        try terminal.flush()
+      } else {
+        let output = try OutputFile(nil)
+        try JSONWriter.write(
+          node, style: JSONStyle(form, isPretty: !arguments.has("compact")), to: output.write)
+        try terminal.print()
+        try terminal.flush()
+      }
+      return found ? .success : .problem
+    })
+}

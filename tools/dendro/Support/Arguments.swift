@@ -1,0 +1,98 @@
+/// The words of a command line, sorted by the table of the verb that they are for.
+struct Arguments: Sendable {
+  let command: Command
+  private(set) var positional: [String] = []
+  private var values: [String: String] = [:]
+  private(set) var wantsHelp = false
+
+  /// Options take their value as `--name value` or `--name=value`; `--` ends them. A lone `-` and
+  /// negative numbers are no options.
+  init(_ words: some Sequence<String>, for command: Command) throws {
+    self.command = command
+    let options = command.options + [.color, .help]
+    var rest = Array(words)[...]
+    var optionsEnded = false
+    while let word = rest.popFirst() {
+      if optionsEnded || !word.hasPrefix("-") || word == "-" || Self.isNegativeNumber(word) {
+        positional.append(word)
+        continue
+      }
+      if word == "--" {
+        optionsEnded = true
+        continue
+      }
+      let (option, attached) = try Self.find(word, in: options, of: command)
+      if option.name == "help" {
+        wantsHelp = true
+      } else if option.value == nil {
+        guard attached == nil else { throw Failure.usage("--\(option.name) takes no value") }
+        values[option.name] = ""
+      } else if let value = attached ?? rest.popFirst() {
+        values[option.name] = value
+      } else {
+        throw Failure.usage("--\(option.name) needs a value: \(option.value ?? "")")
+      }
+    }
+    guard !wantsHelp else { return }
+    let required = command.parameters.prefix { !$0.isOptional }.count
+    if positional.count < required {
+      throw Failure.usage("\(command.parameters[positional.count].name) is missing")
+    }
+    if positional.count > command.parameters.count {
+      throw Failure.usage("there is one word too many: '\(positional[command.parameters.count])'")
+    }
+  }
+
+  private static func isNegativeNumber(_ word: String) -> Bool {
+    guard let second = word.utf8.dropFirst().first else { return false }
+    return second >= UInt8(ascii: "0") && second <= UInt8(ascii: "9")
+  }
+
+  private static func find(_ word: String, in options: [Command.Option], of command: Command) throws
+    -> (Command.Option, attached: String?)
+  {
+    if word.hasPrefix("--") {
+      let parts = word.dropFirst(2).split(
+        separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      let name = String(parts[0])
+      if let option = options.first(where: { $0.name == name }) {
+        return (option, parts.count > 1 ? String(parts[1]) : nil)
+      }
+      let near = suggestion(for: name, among: options.lazy.map(\.name))
+      throw Failure.usage(
+        "'\(command.name)' has no option --\(name)", hint: near.map { "did you mean --\($0)?" })
+    }
+    let letter = word.dropFirst().first
+    guard let option = options.first(where: { $0.short == letter && letter != nil }) else {
+      throw Failure.usage("'\(command.name)' has no option \(word)")
+    }
+    let attached = word.dropFirst(2)
+    return (option, attached.isEmpty ? nil : String(attached))
+  }
+
+  // MARK: Reading
+
+  func has(_ option: Command.Option) -> Bool { values[option.name] != nil }
+  func has(_ option: String) -> Bool { values[option] != nil }
+  func value(_ option: String) -> String? { values[option] }
+
+  /// The value of an option as a whole number in `range`.
+  func integer<Integer: FixedWidthInteger>(_ option: String, in range: ClosedRange<Integer>) throws
+    -> Integer?
+  {
+    guard let text = values[option] else { return nil }
+    guard let value = Integer(text), range.contains(value) else {
+      throw Failure.usage(
+        "--\(option) takes a whole number from \(range.lowerBound) to \(range.upperBound), not '\(text)'"
+      )
+    }
+    return value
+  }
+
+  var wantsJSON: Bool { has(.json) }
+  var directory: String { positional[0] }
+
+  func positional(_ index: Int) -> String? {
+    index < positional.count ? positional[index] : nil
+  }
+}

@@ -1,0 +1,17 @@
+/// What the process tells its caller; the values above 2 are those of `sysexits.h`.
+enum ExitCode: Int32 {
+  case success = 0
+  /// Nothing was found, or something that was checked does not hold.
+  case problem = 1
+  /// The database's files are damaged.
+  case damaged = 2
+  case usage = 64
+  /// Data that was handed in and that the database does not take.
+  case badInput = 65
+  case unavailable = 69
+  case inputOutput = 74
+  /// Somebody else holds the database.
+  case locked = 75
+  /// Ended by Ctrl-C, as shells report it.
+  case interrupted = 130
+}

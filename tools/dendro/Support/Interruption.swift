@@ -1,0 +1,42 @@
+import Synchronization
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// Ctrl-C and SIGTERM, for the verbs that end in order: they look here between two steps.
+enum Interruption {
+  private static let signalNumber = Atomic<Int32>(0)
+
+  /// From now on both signals only leave a note; a second one ends the process at once.
+  static func listen() {
+    // The variable is made before a handler may need it.
+    _ = signalNumber.load(ordering: .relaxed)
+    for number in [SIGINT, SIGTERM] {
+      signal(number) { number in
+        if Interruption.signalNumber.exchange(number, ordering: .relaxed) != 0 {
+          _exit(128 + number)
+        }
+      }
+    }
+  }
+
+  static var isRequested: Bool { signalNumber.load(ordering: .relaxed) != 0 }
+
+  /// 130 for Ctrl-C, 143 for SIGTERM, as a shell reports processes that those ended.
+  static var exitStatus: Int32 { 128 + signalNumber.load(ordering: .relaxed) }
+
+  static var wasTermination: Bool { signalNumber.load(ordering: .relaxed) == SIGTERM }
+
+  /// Waits, but not on after a signal.
+  static func sleep(milliseconds: Int) {
+    var time = timespec(
+      tv_sec: milliseconds / 1000, tv_nsec: milliseconds % 1000 * 1_000_000)
+    guard !isRequested else { return }
+    nanosleep(&time, nil)
+  }
+}
