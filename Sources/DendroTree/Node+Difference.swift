@@ -42,21 +42,26 @@ extension Node {
     if a.isIdentical(to: b) { return }
     var left = a.children.makeIterator()
     var right = b.children.makeIterator()
-    var x = left.next()
-    var y = right.next()
+    var x: (key: Key, node: Node)?
+    var y: (key: Key, node: Node)?
     while true {
-      if let p = x, let q = y, p.key == q.key {
+      if x == nil && y == nil {
+        while left.settle(), right.settle(), Node.Children.Iterator.skipShared(&left, &right) {}
+      }
+      if x == nil { x = left.next() }
+      if y == nil { y = right.next() }
+      switch (x, y) {
+      case (let p?, let q?) where p.key == q.key:
         if !p.node.isIdentical(to: q.node), try !body(p.key, p.node, q.node) { return }
-        x = left.next()
-        y = right.next()
-      } else if let p = x, y.map({ p.key < $0.key }) ?? true {
+        x = nil
+        y = nil
+      case (let p?, let q) where q.map({ p.key < $0.key }) ?? true:
         if try !body(p.key, p.node, .empty) { return }
-        x = left.next()
-      } else if let q = y {
+        x = nil
+      case (_, let q?):
         if try !body(q.key, .empty, q.node) { return }
-        y = right.next()
-      } else {
-        return
+        y = nil
+      default: return
       }
     }
   }

@@ -1,13 +1,19 @@
 /// A tree: nothing, a leaf, or a branch with ordered children, and its priority.
 ///
-/// A persistent value: a copy is O(1) and shares everything; a change copies only what another
-/// value shares. A branch has at least one child, and no child is empty. Any thread; one value must
-/// not be changed by two at once.
+/// A persistent value: a copy is O(1) and shares everything; a change copies only the pages on the
+/// way to it that another value shares, once each (<doc:Tree>). A branch has at least one child, and
+/// no child is empty. Values may be read and copied on any thread; one variable must not be changed
+/// by two at once.
+///
+/// Trees are as deep as the paths that made them: `Write.validate()` keeps them within
+/// `Limits.depth`, and what walks a tree recurses as deep.
 package struct Node: Sendable {
-  enum Content: Sendable {
+  /// Unchecked: see `Page`.
+  enum Content: @unchecked Sendable {
     case empty
     case scalar(Scalar)
-    case branch(SortedChildren)
+    /// A branch's root page, or the box of a leaf that is too long for a page.
+    case page(Page)
   }
 
   var content: Content
@@ -26,149 +32,147 @@ package struct Node: Sendable {
   }
 
   package var isEmpty: Bool { if case .empty = content { true } else { false } }
-  package var isLeaf: Bool { if case .scalar = content { true } else { false } }
-  package var isBranch: Bool { if case .branch = content { true } else { false } }
+
+  package var isLeaf: Bool { !isEmpty && branch == nil }
+
+  package var isBranch: Bool { branch != nil }
+
+  /// The root page of a branch.
+  @inline(__always)
+  var branch: Page? {
+    if case .page(let page) = content, page.access.kind != .box { page } else { nil }
+  }
 
   /// What a leaf holds; nil for other nodes.
-  package var scalar: Scalar? { if case .scalar(let scalar) = content { scalar } else { nil } }
+  package var scalar: Scalar? {
+    switch content {
+    case .empty: nil
+    case .scalar(let scalar): scalar
+    case .page(let page): page.access.kind == .box ? page.boxedScalar : nil
+    }
+  }
 
   /// A number or a string, if the node has a priority.
   package var priority: Scalar? { ownPriority }
 
   /// The number of direct children.
-  package var childCount: Int {
-    if case .branch(let children) = content { children.entries.count } else { 0 }
-  }
+  package var childCount: Int { branch?.access.total ?? 0 }
 
+  /// The child at a key; the empty node if there is none.
+  ///
+  /// - Complexity: O(log children).
   package func child(_ key: Key) -> Node {
-    guard case .branch(let children) = content else { return .empty }
-    let (index, found) = children.find(key)
-    return found ? children.entries[index].node : .empty
-  }
-
-  package func node(at path: Path) -> Node {
-    var node = self
-    for key in path.keys {
-      node = node.child(key)
-      if node.isEmpty { break }
-    }
-    return node
-  }
-
-  /// The same node with another priority; the empty node never has one.
-  package func settingPriority(_ priority: Scalar?) -> Node {
-    isEmpty ? self : Node(content: content, priority: priority)
-  }
-
-  /// Whether both are the same storage, which implies that they are equal. Leaves that are held
-  /// outside of any tree have none: then it is whether they are equal and spelled alike.
-  package func isIdentical(to other: Node) -> Bool {
-    switch (content, other.content) {
-    case (.branch(let a), .branch(let b)): a === b && ownPriority == other.ownPriority
-    case (.empty, .empty): true
-    case (.scalar(let a), .scalar(let b)): a == b && ownPriority == other.ownPriority
-    default: false
-    }
-  }
-
-  /// Calls `body` with each child in the order of keys.
-  package func forEachChild<E: Error>(_ body: (Key, Node) throws(E) -> Void) throws(E) {
-    guard case .branch(let children) = content else { return }
-    for entry in children.entries { try body(entry.key, entry.node) }
-  }
-}
-
-/// Ordered children in one array.
-final class SortedChildren: Sendable {
-  let entries: [(key: Key, node: Node)]
-  init(_ entries: [(key: Key, node: Node)]) { self.entries = entries }
-
-  func find(_ key: Key) -> (index: Int, found: Bool) {
-    var low = 0
-    var high = entries.count
-    while low < high {
-      let middle = (low + high) / 2
-      if entries[middle].key < key { low = middle + 1 } else { high = middle }
-    }
-    return (low, low < entries.count && entries[low].key == key)
-  }
-}
-
-extension Node {
-  /// Makes `new` the node at `path`, as the table of assignments in <doc:DataModel> tells.
-  mutating func assign(_ new: Node, at path: Path) {
-    assign(new, at: Array(path.keys)[...])
-  }
-
-  private mutating func assign(_ new: Node, at keys: ArraySlice<Key>) {
-    guard let key = keys.first else {
-      self = new
-      return
-    }
-    var child = child(key)
-    child.assign(new, at: keys.dropFirst())
-    if child.isEmpty && !isBranch { return }
-    var entries: [(key: Key, node: Node)] = []
-    if case .branch(let children) = content { entries = children.entries }
-    let (index, found) = SortedChildren(entries).find(key)
-    if found { entries.remove(at: index) }
-    if !child.isEmpty { entries.insert((key, child), at: index) }
-    self =
-      entries.isEmpty
-      ? .empty : Node(content: .branch(SortedChildren(entries)), priority: ownPriority)
-  }
-}
-
-extension Node {
-  /// Children in order.
-  package struct Children: Sequence, Sendable {
-    let entries: [(key: Key, node: Node)]
-
-    package func makeIterator() -> Iterator { Iterator(entries: entries) }
-
-    package struct Iterator: IteratorProtocol, Sendable {
-      let entries: [(key: Key, node: Node)]
-      var next_ = 0
-      init(entries: [(key: Key, node: Node)]) { self.entries = entries }
-      package mutating func next() -> (key: Key, node: Node)? {
-        guard next_ < entries.count else { return nil }
-        defer { next_ += 1 }
-        return entries[next_]
+    guard let page = branch else { return .empty }
+    return withExtendedLifetime(page) {
+      key.withOrderedBytes { key in
+        Pages.find(page.access, key.baseAddress.unsafelyUnwrapped, key.count)
+          .map { $0.page.node($0.index) } ?? .empty
       }
     }
   }
 
-  private var entries: [(key: Key, node: Node)] {
-    if case .branch(let children) = content { children.entries } else { [] }
+  /// The node at a path; the empty node if there is none.
+  ///
+  /// - Complexity: O(depth · log children).
+  package func node(at path: Path) -> Node {
+    if path.isRoot { return self }
+    guard let page = branch else { return .empty }
+    return withExtendedLifetime(page) {
+      path.withStoredBytes { bytes in
+        let start = bytes.baseAddress.unsafelyUnwrapped
+        return Pages.node(page.access, PathStep(start, end: start + bytes.count))
+      }
+    }
   }
-  /// All children in the order of keys.
-  package var children: Children { Children(entries: entries) }
-  /// The children at `key` and above, in the order of keys.
-  package func children(from key: Key) -> Children {
-    Children(entries: entries.filter { $0.key >= key })
-  }
-  /// All children, the last key first.
-  package var reversedChildren: Children { Children(entries: entries.reversed()) }
-  /// The children at `key` and below, the last key first.
-  package func reversedChildren(from key: Key) -> Children {
-    Children(entries: entries.reversed().filter { $0.key <= key })
-  }
-}
 
-/// Builds the children of one branch.
-///
-/// Any order will do; ascending is fast. Of several nodes at one key the last holds, be it empty.
-package struct NodeBuilder {
-  private var node = Node.empty
-  package init() {}
-  package mutating func append(_ key: Key, _ child: Node) {
-    node.assign(child, at: Path(keys: [key]))
+  /// The same node with another priority; the empty node never has one.
+  package func settingPriority(_ priority: Scalar?) -> Node {
+    switch content {
+    case .empty: self
+    case .page(let page) where page.access.kind == .box:
+      Node(content: .scalar(page.boxedScalar), priority: priority)  // The box has the old one.
+    case .scalar, .page: Node(content: content, priority: priority)
+    }
   }
-  /// The branch, or the empty node if no child is left.
-  package consuming func finish(priority: Scalar? = nil) -> Node { node.settingPriority(priority) }
+
+  /// Whether both are the same storage, which implies that they are equal. Leaves that are held
+  /// outside of any page have none: then it is whether they are equal and of the same type.
+  package func isIdentical(to other: Node) -> Bool {
+    switch (content, other.content) {
+    case (.page(let a), .page(let b)): a === b && ownPriority == other.ownPriority
+    case (.empty, .empty): true
+    case (.scalar(.integer(let a)), .scalar(.integer(let b))):
+      a == b && ownPriority == other.ownPriority
+    case (.scalar(.double(let a)), .scalar(.double(let b))):
+      a.bitPattern == b.bitPattern && ownPriority == other.ownPriority
+    case (.scalar(.integer), .scalar(.double)), (.scalar(.double), .scalar(.integer)): false
+    case (.scalar(let a), .scalar(let b)): a == b && ownPriority == other.ownPriority
+    default: false
+    }
+  }
 }
 
 extension Node {
-  package func checkInvariants() throws {}
-  package func memory() -> TreeMemory { TreeMemory() }
+  /// Makes `new` the node at a path, by the table of assignments in <doc:DataModel>.
+  mutating func assign(_ new: Node, at path: Path) {
+    path.withStoredBytes { assign(.node(new), at: $0) }
+  }
+
+  mutating func assign(_ new: borrowing Assigned, at storedPath: UnsafeRawBufferPointer) {
+    guard let start = storedPath.baseAddress, !storedPath.isEmpty else {
+      self = new.node
+      return
+    }
+    let step = PathStep(start, end: start + storedPath.count)
+    let priority = ownPriority
+    if branch != nil, case .page(let page) = content {
+      content = .empty  // So that the page has one reference, if no other value shares it.
+      var root: Page? = consume page
+      Pages.assign(&root, step, new)
+      self = root.map { Node(content: .page($0), priority: priority) } ?? .empty
+    } else if !new.isEmpty {
+      self = Node(content: .page(Pages.chain(step, new)), priority: priority)
+    }
+  }
+}
+
+extension Pages {
+  /// A branch with the one path that leads to a non-empty node.
+  static func chain(_ step: PathStep, _ new: borrowing Assigned) -> Page {
+    var slot: Page? = Page.make(.leaf, hasReferences: false, capacity: 8)
+    assign(&slot, step, new)
+    guard let page = slot else { preconditionFailure("a non-empty node makes a branch") }
+    return page
+  }
+
+  /// The entry of a key in the branch with that root page.
+  @inline(__always)
+  static func find(
+    _ root: PageAccess, _ key: UnsafeRawPointer, _ keyCount: Int
+  ) -> (page: PageAccess, index: Int)? {
+    var page = root
+    while page.kind == .inner {
+      page = PageAccess(page.reference(page.childIndex(key, keyCount)))
+    }
+    let (index, found) = page.find(key, keyCount)
+    return found ? (page, index) : nil
+  }
+
+  /// The node at a path below the branch with that root page.
+  static func node(_ root: PageAccess, _ path: PathStep) -> Node {
+    var page = root
+    var step = path
+    while true {
+      guard let entry = find(page, step.key, step.keyCount) else { return .empty }
+      if !step.hasRest { return entry.page.node(entry.index) }
+      if let branch = entry.page.branchReference(entry.index) {
+        page = PageAccess(branch)
+        step = step.next
+        continue
+      }
+      let boxed = entry.page.node(entry.index)
+      guard let branch = boxed.branch else { return .empty }
+      return withExtendedLifetime(branch) { node(branch.access, step.next) }
+    }
+  }
 }

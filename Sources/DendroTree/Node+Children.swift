@@ -1,0 +1,155 @@
+extension Node {
+  /// Children in order, upwards or downwards, from a key or from the end.
+  ///
+  /// Holds the node as it was; later changes are not seen. Each step is O(1) on average.
+  package struct Children: Sequence, @unchecked Sendable {  // See `Page`.
+    let root: Page?
+    let start: Key?
+    let isReversed: Bool
+
+    package func makeIterator() -> Iterator {
+      Iterator(root: root, start: start, isReversed: isReversed)
+    }
+  }
+
+  /// All children in the order of keys.
+  package var children: Children { Children(root: branch, start: nil, isReversed: false) }
+
+  /// The children at `key` and above, in the order of keys.
+  package func children(from key: Key) -> Children {
+    Children(root: branch, start: key, isReversed: false)
+  }
+
+  /// All children, the last key first.
+  package var reversedChildren: Children { Children(root: branch, start: nil, isReversed: true) }
+
+  /// The children at `key` and below, the last key first.
+  package func reversedChildren(from key: Key) -> Children {
+    Children(root: branch, start: key, isReversed: true)
+  }
+
+  /// Calls `body` with each child in the order of keys; faster than `children`.
+  package func forEachChild<E: Error>(_ body: (Key, Node) throws(E) -> Void) throws(E) {
+    guard let page = branch else { return }
+    // Each page is held through its turn by the one above it.
+    try Node.forEachChild(of: page.access, body)
+    withExtendedLifetime(page) {}
+  }
+
+  private static func forEachChild<E: Error>(
+    of page: PageAccess, _ body: (Key, Node) throws(E) -> Void
+  ) throws(E) {
+    for index in 0..<page.count {
+      if page.kind == .inner {
+        try forEachChild(of: PageAccess(page.reference(index)), body)
+      } else {
+        try body(page.keyValue(index), page.node(index))
+      }
+    }
+  }
+}
+
+extension PageAccess {
+  @inline(__always)
+  func keyValue(_ index: Int) -> Key {
+    let key = key(index)
+    return Key(trustedOrderedBytes: UnsafeRawBufferPointer(start: key.start, count: key.count))
+  }
+}
+
+extension Node.Children {
+  package struct Iterator: IteratorProtocol, @unchecked Sendable {  // See `Page`.
+    /// The leaf page at hand and the entry that comes next.
+    private(set) var leaf: Page?
+    private(set) var index = 0
+    /// The inner pages above it, from the root, and which of their pages was entered.
+    private var above: [(page: Page, index: Int)] = []
+    private let isReversed: Bool
+
+    init(root: Page?, start: Key?, isReversed: Bool) {
+      self.isReversed = isReversed
+      guard var page = root else { return }
+      while page.access.kind == .inner {
+        let access = page.access
+        let index =
+          start.map {
+            $0.withOrderedBytes { access.childIndex($0.baseAddress.unsafelyUnwrapped, $0.count) }
+          }
+          ?? (isReversed ? access.count - 1 : 0)
+        above.append((page, index))
+        page = access.page(index)
+      }
+      leaf = page
+      guard let start else {
+        index = isReversed ? page.access.count - 1 : 0
+        return
+      }
+      let (index, found) = start.withOrderedBytes {
+        page.access.find($0.baseAddress.unsafelyUnwrapped, $0.count)
+      }
+      self.index = isReversed && !found ? index - 1 : index
+    }
+
+    package mutating func next() -> (key: Key, node: Node)? {
+      guard settle(), let leaf else { return nil }
+      let access = leaf.access
+      defer { index += isReversed ? -1 : 1 }
+      return (access.keyValue(index), access.node(index))
+    }
+
+    /// Goes on to the next leaf page if this one is at its end; false at the end of all.
+    mutating func settle() -> Bool {
+      while let leaf {
+        if index >= 0 && index < leaf.access.count { return true }
+        leavePage()
+      }
+      return false
+    }
+
+    /// Goes on to the first entry of the next leaf page.
+    private mutating func leavePage() {
+      leaf = nil
+      while let (page, index) = above.popLast() {
+        let next = index + (isReversed ? -1 : 1)
+        guard next >= 0 && next < page.access.count else { continue }
+        enter(page, next)
+        return
+      }
+    }
+
+    private mutating func enter(_ page: Page, _ index: Int) {
+      above.append((page, index))
+      var page = page.access.page(index)
+      while page.access.kind == .inner {
+        let index = isReversed ? page.access.count - 1 : 0
+        above.append((page, index))
+        page = page.access.page(index)
+      }
+      leaf = page
+      self.index = isReversed ? page.access.count - 1 : 0
+    }
+
+    /// Two ascending iterators at the same place of the same page: moves both behind all that they
+    /// share from there on. False if they are not.
+    static func skipShared(_ a: inout Self, _ b: inout Self) -> Bool {
+      guard let page = a.leaf, page === b.leaf, a.index == b.index else { return false }
+      // The same leaf page in the same inner page is followed by the same pages.
+      while let x = a.above.last, let y = b.above.last, x.page === y.page {
+        a.above.removeLast()
+        b.above.removeLast()
+      }
+      a.leavePage()
+      b.leavePage()
+      return true
+    }
+  }
+}
+
+extension PageAccess {
+  func page(_ index: Int) -> Page {
+    guard let page = reference(index).pointee else {
+      preconditionFailure("an inner page has a reference in each entry")
+    }
+    return page
+  }
+}

@@ -1,0 +1,176 @@
+/// A tree that is not as the code of this module leaves it.
+package struct InvariantViolation: Error, CustomStringConvertible, Sendable {
+  package var path: Path
+  package var problem: String
+  package var description: String { "\(path): \(problem)" }
+}
+
+extension Node {
+  /// Walks the whole tree: order of keys, counts, fill and height of pages, every packed byte,
+  /// validity of keys and priorities, and that no node below the root is empty.
+  ///
+  /// - Throws: `InvariantViolation` for the first thing that is wrong.
+  /// - Complexity: O(nodes).
+  package func checkInvariants() throws {
+    try check(at: .root)
+  }
+
+  private func check(at path: Path) throws {
+    func fail(_ problem: String) -> InvariantViolation {
+      InvariantViolation(path: path, problem: problem)
+    }
+    if let priority = ownPriority {
+      if isEmpty { throw fail("an empty node has a priority") }
+      if !priority.isValidPriority { throw fail("a priority is neither number nor string") }
+    }
+    guard case .page(let page) = content else { return }
+    if page.access.kind == .box { return try PageChecker(path: path).checkBox(page.access) }
+    var checker = PageChecker(path: path)
+    try checker.check(page.access, low: nil, high: nil, isRoot: true)
+    try forEachChild { key, child in
+      if child.isEmpty { throw fail("the child \(key) is empty") }
+      try child.check(at: path.appending(key))
+    }
+  }
+}
+
+private struct PageChecker {
+  let path: Path
+  var leafHeight: Int?
+  var lastKey: Key?
+
+  init(path: Path) { self.path = path }
+
+  func fail(_ problem: String) -> InvariantViolation {
+    InvariantViolation(path: path, problem: problem)
+  }
+
+  func checkExtent(_ page: PageAccess) throws {
+    let header = page.header.pointee
+    if page.byteCount > Int(header.capacity) { throw fail("entries and slots overlap") }
+    if header.capacity % 8 != 0 { throw fail("slots are not aligned") }
+    if page.count == 0 { throw fail("a page is empty") }
+    if page.offset(0) != 0 { throw fail("the first entry is not at the start") }
+    for index in 0..<page.count {
+      let key = page.key(index)
+      let end = page.offset(index + 1)
+      let value = page.valueStart(index) - UnsafeRawPointer(page.tail)
+      if page.offset(index) >= end || value > end || key.count > Limits.keyBytes {
+        throw fail("entry \(index) is not between its neighbours")
+      }
+    }
+  }
+
+  func checkBox(_ page: PageAccess) throws {
+    try checkExtent(page)
+    if page.count != 1 || page.total != 0 { throw fail("a box has not one entry") }
+    if page.value(0).count <= Page.inlineValueByteCountMax { throw fail("a box holds little") }
+    try checkValue(page, 0)
+  }
+
+  /// A packed leaf, or a reference with or without a priority.
+  func checkValue(_ page: PageAccess, _ index: Int) throws {
+    let bytes = UnsafeRawBufferPointer(page.value(index))
+    var offset = 0
+    if bytes.first == PackedScalar.priorityTag {
+      offset = 1
+      guard let priority = PackedScalar.read(bytes, at: &offset), priority.isValidPriority else {
+        throw fail("entry \(index) has no valid priority")
+      }
+    }
+    if offset < bytes.count && bytes[offset] == Pages.referenceTag {
+      if offset + 1 != bytes.count || !page.hasReferences || page.reference(index).pointee == nil {
+        throw fail("entry \(index) is no whole reference")
+      }
+      let target = PageAccess(page.reference(index))
+      if target.kind == .box && (page.kind == .box || offset > 0) {
+        throw fail("a box is in a box or beside a priority")
+      }
+      if target.kind == .box { try checkBox(target) }
+    } else {
+      if PackedScalar.end(validating: bytes, at: offset) != bytes.count {
+        throw fail("entry \(index) is no packed leaf")
+      }
+      if page.hasReferences && page.reference(index).pointee != nil {
+        throw fail("a leaf has a reference")
+      }
+    }
+  }
+
+  mutating func check(
+    _ page: PageAccess, low: Key?, high: Key?, isRoot: Bool, height: Int = 0
+  ) throws {
+    try checkExtent(page)
+    if page.byteCount > Page.byteCountMax { throw fail("a page is too full") }
+    switch page.kind {
+    case .box: throw fail("a box is among the children")
+    case .leaf:
+      if page.total != page.count { throw fail("a leaf page counts wrongly") }
+      if leafHeight ?? height != height { throw fail("leaf pages are not on one level") }
+      leafHeight = height
+      for index in 0..<page.count {
+        let raw = page.key(index)
+        let bytes = UnsafeRawBufferPointer(start: raw.start, count: raw.count)
+        guard let key = Key(orderedBytes: bytes) else {
+          throw fail("entry \(index) has no legal key")
+        }
+        if let lastKey, !(lastKey < key) { throw fail("\(key) does not come after \(lastKey)") }
+        if let low, key < low { throw fail("\(key) is before its page") }
+        if let high, !(key < high) { throw fail("\(key) is behind its page") }
+        lastKey = key
+        try checkValue(page, index)
+      }
+    case .inner:
+      if isRoot && page.count < 2 { throw fail("the root page has one page") }
+      var total = 0
+      var lastSize = Int.max
+      for index in 0..<page.count {
+        guard page.hasReferences, page.reference(index).pointee != nil else {
+          throw fail("an inner page lacks a reference")
+        }
+        let child = PageAccess(page.reference(index))
+        try check(
+          child, low: index == 0 ? low : page.keyValue(index),
+          high: index + 1 < page.count ? page.keyValue(index + 1) : high, isRoot: false,
+          height: height + 1)
+        total += child.total
+        if lastSize < Page.byteCountMin && child.byteCount < Page.byteCountMin {
+          throw fail("two neighbouring pages are nearly empty")
+        }
+        lastSize = child.byteCount
+      }
+      if page.total != total { throw fail("an inner page counts wrongly") }
+    }
+  }
+}
+
+extension Node {
+  /// The memory of all pages, each counted as often as it is referred to.
+  ///
+  /// - Complexity: O(nodes).
+  package func memory() -> TreeMemory {
+    var memory = TreeMemory()
+    if let page = branch {
+      memory.add(page.access)
+      withExtendedLifetime(page) {}
+    } else {
+      memory.leafCount = isEmpty ? 0 : 1
+    }
+    return memory
+  }
+}
+
+extension TreeMemory {
+  fileprivate mutating func add(_ page: PageAccess) {
+    pageCount += 1
+    byteCount += Page.overhead + Int(page.header.pointee.capacity)
+    for index in 0..<page.count {
+      if page.hasReferences, page.reference(index).pointee != nil {
+        add(PageAccess(page.reference(index)))
+      } else {
+        leafCount += 1
+      }
+    }
+    // A box without a reference is itself the one leaf, which its entry just counted.
+  }
+}

@@ -1,0 +1,74 @@
+/// What every page begins with.
+struct PageHeader {
+  enum Kind: UInt8 {
+    /// Entries are children: a key and a packed leaf, or a mark and a reference.
+    case leaf
+    /// Entries are pages: the least key that may be in them, and a reference. The first one's key
+    /// counts as less than all others.
+    case inner
+    /// One entry without a key, for what is too long for a page: a packed leaf, or a long priority
+    /// and the reference to its branch.
+    case box
+  }
+
+  var kind: Kind
+  /// Bytes of one slot: 2 without references, 16 with.
+  var slotStride: UInt8
+  var count: UInt16
+  /// Bytes of entries, from the start of the tail.
+  var used: UInt32
+  /// Bytes of the tail, a multiple of 8.
+  var capacity: UInt32
+  /// Children in a leaf page, or in all leaf pages below an inner page; 0 in a box.
+  var total: UInt32
+}
+
+/// One allocation of a tree: the header, then the tail.
+///
+/// The tail holds entries from its start, in the order of keys and without gaps, and slots from its
+/// end downwards, so that both grow into what is free between them:
+///
+///     | entry 0 | entry 1 | … | free | … | slot 1 | slot 0 |
+///
+/// An entry is the count of its key (LEB128), the key's ordered bytes, and the value up to the next
+/// entry. A slot is the entry's offset (2 bytes), or a reference (8), the offset (2) and 6 unused
+/// bytes where the page has references. Pages without references are plain bytes: copying one is
+/// one `memcpy`.
+///
+/// The values that hold pages are `@unchecked Sendable` (`ManagedBuffer` cannot be). It is sound since
+/// a page is changed only while exactly one reference to it exists (`PageAccess.writable` asks
+/// `isKnownUniquelyReferenced`), and then by whoever owns that one; a page that two values share is
+/// never written.
+final class Page: ManagedBuffer<PageHeader, UInt64> {
+  /// A page grows up to this and is then split: with its header it takes 2 KiB of heap.
+  static let byteCountMax = 2_048 - Page.overhead
+  /// A page below this is merged with a neighbour where both then fit into three quarters of one.
+  static let byteCountMin = byteCountMax / 4
+  static let mergedByteCountMax = byteCountMax / 4 * 3
+  /// Longer values go into boxes, so that at least two entries with the longest keys fit in a page.
+  static let inlineValueByteCountMax = 216
+  /// What an allocation takes beside its tail: the allocator's word, the object's two, the header.
+  static let overhead = 8 + 16 + MemoryLayout<PageHeader>.size
+
+  static func make(_ kind: PageHeader.Kind, hasReferences: Bool, capacity: Int) -> Page {
+    // The allocator hands out multiples of 16; what it would waste is ours.
+    let rounded = (capacity + overhead + 15) & ~15 - overhead
+    let header = PageHeader(
+      kind: kind, slotStride: hasReferences ? 16 : 2, count: 0, used: 0, capacity: UInt32(rounded),
+      total: 0)
+    let buffer = Page.create(minimumCapacity: rounded / 8) { _ in header }
+    return unsafeDowncast(buffer, to: Page.self)  // `create` makes an instance of the receiver.
+  }
+
+  var access: PageAccess {
+    PageAccess(header: withUnsafeMutablePointerToHeader { $0 })
+  }
+
+  deinit {
+    let access = access
+    guard access.hasReferences else { return }
+    for index in 0..<access.count {
+      access.reference(index).deinitialize(count: 1)
+    }
+  }
+}

@@ -1,0 +1,155 @@
+/// The value of an entry, ready to be written into a page: short bytes, and a reference or none.
+struct PageValue {
+  private enum Bytes {
+    case scalar(Scalar, priority: Scalar?)
+    case packed(UnsafeRawBufferPointer)
+    case reference(priority: Scalar?)
+  }
+
+  private let bytes: Bytes
+  let byteCount: Int
+  let reference: Page?
+
+  /// Puts what is too long into a box.
+  init(_ new: borrowing Assigned) {
+    switch new {
+    case .packed(let packed):
+      self.init(.packed(packed), packed.count, nil)
+    case .node(let node):
+      switch node.content {
+      case .scalar(let scalar):
+        self.init(
+          .scalar(scalar, priority: node.ownPriority),
+          PackedScalar.leafByteCount(scalar, priority: node.ownPriority), nil)
+      case .page(let page):
+        // A boxed leaf has its priority in the box.
+        let priority = page.access.kind == .box ? nil : node.ownPriority
+        self.init(
+          .reference(priority: priority),
+          1 + (priority.map { 1 + PackedScalar.byteCount($0) } ?? 0), page)
+      case .empty:
+        preconditionFailure("an empty node is never stored")
+      }
+    }
+  }
+
+  private init(_ bytes: Bytes, _ byteCount: Int, _ reference: Page?) {
+    if byteCount <= Page.inlineValueByteCountMax {
+      self.bytes = bytes
+      self.byteCount = byteCount
+      self.reference = reference
+      return
+    }
+    let box = Page.make(.box, hasReferences: reference != nil, capacity: byteCount + 1 + 16)
+    let target = withUnsafeBytes(of: UInt8(0)) { none in
+      box.access.insert(
+        at: 0, none.baseAddress.unsafelyUnwrapped, 0, valueCount: byteCount, reference)
+    }
+    PageValue.write(bytes, to: target)
+    self.bytes = .reference(priority: nil)
+    self.byteCount = 1
+    self.reference = box
+  }
+
+  @inline(__always)
+  func write(to target: UnsafeMutableRawPointer) { PageValue.write(bytes, to: target) }
+
+  private static func write(_ bytes: Bytes, to target: UnsafeMutableRawPointer) {
+    switch bytes {
+    case .scalar(let scalar, let priority):
+      _ = PackedScalar.writeLeaf(scalar, priority: priority, to: target)
+    case .packed(let packed):
+      if let source = packed.baseAddress {
+        target.copyMemory(from: source, byteCount: packed.count)
+      }
+    case .reference(let priority):
+      var next = target
+      if let priority {
+        next.storeBytes(of: PackedScalar.priorityTag, as: UInt8.self)
+        next = PackedScalar.write(priority, to: next + 1)
+      }
+      next.storeBytes(of: Pages.referenceTag, as: UInt8.self)
+    }
+  }
+}
+
+extension Pages {
+  /// The node of a valid packed leaf.
+  static func leaf(_ address: UnsafeRawPointer) -> Node {
+    var next = address
+    let priority = readPriority(&next)
+    return Node(content: .scalar(PackedScalar.readTrusted(next).scalar), priority: priority)
+  }
+
+  @inline(__always)
+  static func readPriority(_ address: inout UnsafeRawPointer) -> Scalar? {
+    guard address.load(as: UInt8.self) == PackedScalar.priorityTag else { return nil }
+    let (priority, byteCount) = PackedScalar.readTrusted(address + 1)
+    address += 1 + byteCount
+    return priority
+  }
+
+  /// The tag of a value after its priority.
+  @inline(__always)
+  static func tag(_ address: UnsafeRawPointer) -> UInt8 {
+    let tag = address.load(as: UInt8.self)
+    if tag != PackedScalar.priorityTag { return tag }
+    return (address + 1 + PackedScalar.byteCountTrusted(address + 1)).load(as: UInt8.self)
+  }
+}
+
+extension PageAccess {
+  /// The address of an entry's value.
+  @inline(__always)
+  func valueStart(_ index: Int) -> UnsafeRawPointer {
+    let key = key(index)
+    return key.start + key.count
+  }
+
+  /// The root page of the branch that an entry of a leaf page has in place; nil for leaves and for
+  /// what is in a box.
+  @inline(__always)
+  func branchReference(_ index: Int) -> UnsafeMutablePointer<Page?>? {
+    guard hasReferences, Pages.tag(valueStart(index)) == Pages.referenceTag else { return nil }
+    let reference = reference(index)
+    return PageAccess(reference).kind == .box ? nil : reference
+  }
+
+  /// The node that an entry of a leaf page holds.
+  func node(_ index: Int) -> Node {
+    var address = valueStart(index)
+    let priority = Pages.readPriority(&address)
+    guard address.load(as: UInt8.self) == Pages.referenceTag else {
+      return Node(
+        content: .scalar(PackedScalar.readTrusted(address).scalar), priority: priority)
+    }
+    guard let page = reference(index).pointee else {
+      preconditionFailure("an entry is marked as a reference and has none")
+    }
+    return page.access.kind == .box
+      ? page.unboxed : Node(content: .page(page), priority: priority)
+  }
+}
+
+extension Page {
+  /// The node that a box holds.
+  var unboxed: Node {
+    let access = access
+    var address = access.valueStart(0)
+    let priority = Pages.readPriority(&address)
+    guard address.load(as: UInt8.self) == Pages.referenceTag else {
+      return Node(content: .page(self), priority: priority)  // Read when asked for: it is long.
+    }
+    guard let page = access.reference(0).pointee else {
+      preconditionFailure("a box is marked as a reference and has none")
+    }
+    return Node(content: .page(page), priority: priority)
+  }
+
+  /// The scalar in the box of a leaf.
+  var boxedScalar: Scalar {
+    var address = access.valueStart(0)
+    _ = Pages.readPriority(&address)
+    return PackedScalar.readTrusted(address).scalar
+  }
+}
