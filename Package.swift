@@ -36,7 +36,8 @@ var targets: [Target] = [
     dependencies: ["Dendro", "DendroEngine", "DendroTesting", "TestSupport"],
     path: "tools/crashlab", swiftSettings: swiftSettings),
   .target(
-    name: "TestSupport", dependencies: ["DendroTree", "DendroStorage", "DendroEngine", "DendroTesting"],
+    name: "TestSupport",
+    dependencies: ["DendroTree", "DendroStorage", "DendroEngine", "DendroTesting"],
     path: "Tests/TestSupport", swiftSettings: swiftSettings),
   .testTarget(
     name: "DendroTreeTests", dependencies: ["DendroTree", "TestSupport"],
@@ -62,17 +63,20 @@ var targets: [Target] = [
     swiftSettings: swiftSettings),
 ]
 
-var benchDependencies: [Target.Dependency] = ["Dendro", "DendroEngine", "DendroStorage", "DendroTree"]
+var benchDependencies: [Target.Dependency] = [
+  "Dendro", "DendroEngine", "DendroStorage", "DendroTree",
+]
 if withLevelDB {
   targets.append(
     .systemLibrary(
-      name: "CDendroLevelDB", path: "tools/CDendroLevelDB", pkgConfig: "leveldb",
+      name: "CDendroLevelDB", path: "tools/CDendroLevelDB",
       providers: [.apt(["libleveldb-dev"])]))
   benchDependencies.append("CDendroLevelDB")
 }
 targets.append(
   .executableTarget(
     name: "DendroBench", dependencies: benchDependencies, path: "tools/bench",
+    exclude: ["peer"],
     swiftSettings: swiftSettings))
 
 let package = Package(

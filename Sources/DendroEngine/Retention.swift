@@ -1,7 +1,7 @@
-import DendroStorage
+package import DendroStorage
 
 /// Which segments and checkpoints nothing needs any more.
-enum Retention {
+package enum Retention {
   /// Two readable checkpoints are kept, and the log back to the older of them, so that one more opening
   /// is possible should the newest turn out to be damaged.
   ///
@@ -20,7 +20,7 @@ enum Retention {
   }
 
   /// The decision, apart from the disk.
-  static func doomed(
+  package static func doomed(
     segments: [SegmentName], checkpoints: [LogSequenceNumber],
     unreadable: Set<LogSequenceNumber>
   ) -> (segments: [SegmentName], checkpoints: [LogSequenceNumber]) {

@@ -177,6 +177,32 @@ import Testing
     }
   }
 
+  @Test("a full disk keeps nobody from opening what a crash left, unless bytes are to be set aside")
+  func openingFullDisk() throws {
+    for isTorn in [false, true] {
+      let disk = SimulatedDisk()
+      let directory = try open(disk)
+      let writer = try newLog(directory)
+      try writer.append(payload(0))
+      try writer.append(payload(1), durably: false)
+      directory.close()
+      if isTorn {
+        disk.overwrite(segmentPath(1), at: Int(writer.segmentByteCount), with: noise(9, seed: 1))
+      }
+      disk.freeSpace = 0
+      if isTorn {
+        #expect(throws: StorageError.self) { try resume(disk) }
+        disk.freeSpace = nil
+      }
+      let (again, resumed, log) = try resume(disk)
+      #expect(log.entries.count == 2 && log.end.durableUpTo == LogSequenceNumber(2))
+      #expect(try again.contents().temporaries == [])
+      disk.freeSpace = nil
+      try resumed.append(payload(2))
+      #expect(try read(again)?.entries.count == 3)
+    }
+  }
+
   @Test("a cut that fails poisons")
   func failedCut() throws {
     for kind in [DiskOperation.Kind.truncate, .synchronize] {

@@ -1,9 +1,9 @@
 import DendroStorage
 
 /// Bytes under a right checksum that are no encoding of ours: written by something else, or by a bug.
-struct CodingError: Error, Hashable {
-  var expected: String
-  var found: String
+package struct CodingError: Error, Hashable {
+  package var expected: String
+  package var found: String
 
   func located(in record: RecordInfo) -> StorageError {
     .corrupt(

@@ -13,21 +13,21 @@ package struct LoggedWrite: Sendable {
 
 /// Reads the writes of one record's payload, which may be hostile: every count is bounded by the bytes
 /// that are left.
-struct WriteReader {
+package struct WriteReader {
   private var reader: ByteReader
   private var paths = PathReader()
   private var lsn: LogSequenceNumber
   private var time: Int64
 
-  init(_ payload: UnsafeRawBufferPointer, firstLSN: LogSequenceNumber, baseTime: Int64) {
+  package init(_ payload: UnsafeRawBufferPointer, firstLSN: LogSequenceNumber, baseTime: Int64) {
     reader = ByteReader(payload)
     lsn = firstLSN
     time = baseTime
   }
 
-  var isAtEnd: Bool { reader.isAtEnd }
+  package var isAtEnd: Bool { reader.isAtEnd }
 
-  mutating func next() throws(CodingError) -> LoggedWrite {
+  package mutating func next() throws(CodingError) -> LoggedWrite {
     let start = reader.offset
     let delta = try reader.count("a write's time", limit: 1 << 53)
     time = time.addingReportingOverflow(Int64(delta)).partialValue

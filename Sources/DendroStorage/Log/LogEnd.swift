@@ -13,12 +13,15 @@ package struct LogEnd: Sendable {
   package var lastLSN: LogSequenceNumber
   /// The base time of the last record with writes that was read; nil where there was none.
   package var lastTime: Int64?
-  /// What is known to be durable, by the last record or by the caller; `repairTail` raises it to `lastLSN`.
+  /// What is known to be durable, by the last record or by the caller; `repairTail` raises it to
+  /// `lastLSN`.
   package var durableUpTo: LogSequenceNumber
   /// Whether the very last record carries `durableUpTo == lastLSN`: the sign of an orderly close.
   package var isMarked: Bool
   /// What stands behind `offset` and is not part of the log.
   package var torn: TornTail?
+  /// The same for a reader that changes nothing: the remains of a crash, or a write under way.
+  package var unfinished: TornTail?
   /// The segment before the last one has no seal: the crash came in between.
   package var unsealed: UnsealedSegment?
   /// Whether a writer may go on from here.
@@ -59,7 +62,8 @@ extension TornTail {
   /// What was cut, and why, for people.
   package var sentence: String {
     let survivors = lastSurvivor.map { ", and whole records behind it up to write \($0)" } ?? ""
-    return "\(segment) was torn at offset \(offset): \(byteCount) bytes from write \(firstLSN) on\(survivors); "
+    return
+      "\(segment) was torn at offset \(offset): \(byteCount) bytes from write \(firstLSN) on\(survivors); "
       + "expected \(expected), found \(found)"
   }
 }

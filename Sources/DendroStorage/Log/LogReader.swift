@@ -114,7 +114,8 @@ private struct Walk {
           databaseID: segment.header.databaseID, segments: sizes, segment: segment.name,
           segmentHeader: segment.header, offset: offset, checksum: checksum, lastLSN: lastLSN,
           lastTime: lastTime, durableUpTo: min(durableUpTo, lastLSN), isMarked: isMarked,
-          torn: torn, unsealed: unsealed)
+          torn: directory.mode.isReadOnly ? nil : torn,
+          unfinished: directory.mode.isReadOnly ? torn : nil, unsealed: unsealed)
       }
     }
   }
@@ -128,7 +129,7 @@ private struct Walk {
   private mutating func read(
     _ segment: SegmentReader, _ next: SegmentReader?, _ visit: LogReader.Visitor
   ) throws(StorageError) -> SegmentEnd {
-    var retriedAt: UInt64?
+    var look: (offset: UInt64, wasProven: Bool)?
     while true {
       var fault = Fault(expected: "", found: "")
       var remainder = LogTail.Remainder.damaged
@@ -178,10 +179,12 @@ private struct Walk {
         isNextProvenDurable: isProven)
       if directory.mode.isReadOnly, next == nil {
         if remainder == .seal { return .next }
-        // What a live writer is in the middle of may be read half old, half new. A second look,
-        // taken after whatever it was judged by, sees what stands there now.
-        if remainder != .nothing, retriedAt != offset {
-          retriedAt = offset
+        // What a live writer is in the middle of may be read half old, half new. A second look sees
+        // what stands there now; and what is bad is corrupt only if it was looked at after that which
+        // proves it durable.
+        let isNew = look.map { $0.offset != offset || (isProven && !$0.wasProven) } ?? true
+        if remainder != .nothing && isNew {
+          look = (offset, isProven)
           try segment.refresh()
           continue
         }
@@ -193,7 +196,6 @@ private struct Walk {
       case .end:
         return .end(nil)
       case .torn:
-        if directory.mode.isReadOnly { return .end(nil) }
         return .end(
           TornTail(
             segment: segment.name, offset: offset,

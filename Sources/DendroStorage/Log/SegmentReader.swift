@@ -176,7 +176,8 @@ final class SegmentReader {
   ///
   /// - Complexity: linear in the bytes, also where they were made to look like headers: each place
   ///   costs at most one header's checksum, and no length is followed.
-  func search(from offset: UInt64) throws(StorageError) -> Search {
+  ///   With `stopsAtFirst` it ends at the first valid header.
+  func search(from offset: UInt64, stopsAtFirst: Bool = false) throws(StorageError) -> Search {
     var found = Search(contentEnd: offset)
     var place = offset
     while place < byteCount {
@@ -196,6 +197,7 @@ final class SegmentReader {
           candidate, offset: place + UInt64(next), segment: header)
         {
           if found.firstRecord == nil { found.firstRecord = place + UInt64(next) }
+          if stopsAtFirst { return found }
           found.durableUpTo = max(found.durableUpTo ?? .zero, record.durableUpTo)
           if record.count > 0 {
             found.lastSurvivor = max(found.lastSurvivor ?? .zero, record.lastLSN)

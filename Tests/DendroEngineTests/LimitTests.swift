@@ -1,0 +1,151 @@
+import DendroEngine
+import DendroStorage
+import DendroTesting
+import DendroTree
+import Testing
+
+@Suite("Limits and refusals")
+struct LimitTests {
+  let disk = SimulatedDisk(seed: 1)
+
+  private func open(_ options: EngineOptions = .inline) throws -> Engine {
+    try Engine.open(at: "/db", options: options, environment: disk.environment)
+  }
+
+  @Test("a write over the limit is refused, and leaves no trace", arguments: [false, true])
+  func writeTooLarge(isTree: Bool) throws {
+    var options = EngineOptions.inline
+    options.writeByteLimit = 1000
+    let engine = try open(options)
+    let told = Told<Result<LogSequenceNumber?, EngineError>>()
+    let large = Node(.string(String(repeating: "x", count: 1001)))
+    var builder = NodeBuilder()
+    builder.append(try Key("k"), large)
+    engine.submit(try set("before", .integer(1))) { told.add($0) }
+    engine.submit(
+      Draft(.set(try path("a"), isTree ? builder.finish(priority: nil) : large))
+    ) { told.add($0) }
+    engine.submit(try set("behind", .integer(1))) { told.add($0) }
+    engine.pump()
+    #expect(told.all.count == 3)
+    guard case .failure(.writeTooLarge(_, limit: 1000)) = told.all[1] else {
+      Issue.record("expected a refusal, found \(told.all[1])")
+      return
+    }
+    #expect(engine.head.lsn == LogSequenceNumber(2))
+    let root = engine.head.root
+    try engine.close()
+    let again = try open()
+    #expect(again.head.root == root)
+    try again.close()
+  }
+
+  @Test("over the memory limit only removals are admitted")
+  func memory() throws {
+    var options = EngineOptions.inline
+    options.memoryByteLimit = 200_000
+    let engine = try open(options)
+    var refused: Int?
+    for i in 0..<5_000 where refused == nil {
+      let told = Told<EngineError>()
+      engine.submit(try set("k\(i)", .string(incompressible(100)))) {
+        if case .failure(let error) = $0 { told.add(error) }
+      }
+      engine.pump()
+      if case .memoryLimit = told.all.first { refused = i }
+    }
+    let count = try #require(refused)
+    #expect(count > 100)
+    #expect(engine.head.root.memory().byteCount < 2 * 200_000)
+    for i in 0..<count { engine.submit(Draft(.remove(try path("k\(i)"))), completion: nil) }
+    engine.pump()
+    let told = Told<LogSequenceNumber?>()
+    engine.submit(try set("again", .integer(1))) { if case .success(let l) = $0 { told.add(l) } }
+    engine.pump()
+    #expect(told.all.count == 1)
+    try engine.close()
+  }
+
+  @Test("a priority needs data, conflicting update paths are refused")
+  func validation() throws {
+    let engine = try open()
+    let told = Told<EngineError>()
+    let tell: Completion = { if case .failure(let error) = $0 { told.add(error) } }
+    engine.submit(Draft(.setPriority(try path("nothing"), .integer(1))), completion: tell)
+    engine.submit(
+      Draft(
+        .update(
+          .root,
+          [
+            .init(path: try path("a"), action: .set(Node(.integer(1)))),
+            .init(path: try path("a/b"), action: .remove),
+          ])), completion: tell)
+    engine.pump()
+    #expect(told.all.count == 2)
+    #expect(told.all.contains(.noData(try path("nothing"))))
+    #expect(engine.head.lsn == .zero)
+    try engine.close()
+  }
+
+  @Test("after close everything is refused, and views stay")
+  func closed() throws {
+    let engine = try open()
+    engine.submit(try set("a", .integer(1)), completion: nil)
+    try engine.close()
+    try engine.close()
+    let told = Told<EngineError>()
+    engine.submit(try set("a", .integer(2))) { if case .failure(let e) = $0 { told.add(e) } }
+    #expect(told.all == [.closed])
+    #expect(throws: EngineError.closed) { try engine.synchronize() }
+    #expect(throws: EngineError.closed) { try engine.checkpoint() }
+    #expect(engine.view(at: try path("a")).scalar == .integer(1))
+  }
+
+  @Test("a weaker durability acknowledges without a synchronize; the barrier makes it durable")
+  func weak() throws {
+    var options = EngineOptions.inline
+    options.durability = .none
+    let engine = try open(options)
+    let told = Told<LogSequenceNumber?>()
+    engine.submit(try set("a", .integer(1))) { if case .success(let l) = $0 { told.add(l) } }
+    engine.pump()
+    #expect(told.all.count == 1)
+    #expect(engine.statistics().durableLSN == .zero)
+    try engine.synchronize()
+    #expect(engine.statistics().durableLSN == LogSequenceNumber(1))
+    try engine.close()
+  }
+
+  @Test("under a weaker durability a failed synchronize names the writes in doubt")
+  func doubt() throws {
+    var options = EngineOptions.inline
+    options.durability = .none
+    let engine = try open(options)
+    engine.submit(try set("a", .integer(1)), completion: nil)
+    engine.submit(try set("b", .integer(1)), completion: nil)
+    engine.pump()
+    disk.inject(.failedSynchronize(at: 1, pages: .reverted))
+    do {
+      try engine.synchronize()
+      Issue.record("the synchronize did not fail")
+    } catch {
+      guard case .poisoned(_, let range) = error else {
+        Issue.record("expected a poisoned engine, found \(error)")
+        return
+      }
+      #expect(range == LogSequenceNumber(1)...LogSequenceNumber(2))
+    }
+    #expect(engine.view(at: try path("b")).scalar == .integer(1))
+    try? engine.close()
+  }
+
+  @Test("the interval is kept without anybody asking")
+  func interval() async throws {
+    var options = EngineOptions()
+    options.durability = .interval(.milliseconds(5))
+    let engine = try Engine.open(at: "/db", options: options, environment: disk.environment)
+    let lsn = try await engine.write(try set("a", .integer(1)))
+    while engine.statistics().durableLSN < lsn! { await Task.yield() }
+    try await engine.close()
+  }
+}

@@ -1,0 +1,276 @@
+import DendroTesting
+import Testing
+
+@testable import DendroStorage
+
+@Suite struct CheckpointTests {
+  static let id = DatabaseID(high: 1, low: 2)
+  static let path = root + "/00000000000000000007.checkpoint"
+
+  static let chunks: [(raw: [UInt8], path: [UInt8])] = [
+    (payload(1, 3000), []), (noise(500, seed: 1), bytes("a/b")), (payload(2, 100_000), bytes("c")),
+    ([], bytes("d")), (noise(70_000, seed: 2), bytes("posts/-N17")), ([7], bytes("z")),
+  ]
+
+  static func write(_ directory: DatabaseDirectory, lsn: UInt64 = 7) throws(StorageError) {
+    let writer = try CheckpointWriter.begin(
+      directory, databaseID: id, lsn: LogSequenceNumber(lsn), time: 1234)
+    do {
+      for chunk in chunks { try add(chunk, to: writer) }
+      try writer.finish(leafCount: 99, contentHash: 0xABCD)
+    } catch {
+      writer.abort()
+      throw error
+    }
+  }
+
+  fileprivate static func add(_ chunk: (raw: [UInt8], path: [UInt8]), to writer: CheckpointWriter)
+    throws(StorageError)
+  {
+    let error: StorageError? = chunk.raw.withUnsafeBytes { raw in
+      chunk.path.withUnsafeBytes { path in
+        do throws(StorageError) {
+          try writer.chunk(raw, firstPath: path)
+          return nil
+        } catch {
+          return error
+        }
+      }
+    }
+    if let error { throw error }
+  }
+
+  /// Everything that a reader can tell.
+  static func contents(_ directory: DatabaseDirectory, lsn: UInt64 = 7) throws(StorageError)
+    -> [[UInt8]]
+  {
+    let reader = try CheckpointReader.open(directory, lsn: LogSequenceNumber(lsn))
+    var all: [[UInt8]] = [
+      bytes("\(reader.databaseID) \(reader.lsn) \(reader.time)"),
+      bytes("\(reader.leafCount) \(reader.contentHash) \(reader.rawByteCount)"),
+    ]
+    for chunk in 0..<reader.chunkCount {
+      all.append(Array(reader.firstPath(ofChunk: chunk)))
+      all.append(try reader.readChunk(chunk) { (bytes) throws(StorageError) in Array(bytes) })
+    }
+    return all
+  }
+
+  @Test("what was written is read, chunk by chunk and in any order")
+  func roundTrip() throws {
+    let disk = SimulatedDisk()
+    let directory = try open(disk)
+    try Self.write(directory)
+    #expect(try directory.contents().checkpoints == [LogSequenceNumber(7)])
+    #expect(try directory.contents().temporaries == [])
+    let reader = try CheckpointReader.open(directory, lsn: LogSequenceNumber(7))
+    #expect(reader.databaseID == Self.id && reader.time == 1234 && reader.leafCount == 99)
+    #expect(reader.contentHash == 0xABCD && reader.chunkCount == Self.chunks.count)
+    for index in Self.chunks.indices.reversed() {
+      #expect(Array(reader.firstPath(ofChunk: index)) == Self.chunks[index].path)
+      #expect(reader.rawByteCount(ofChunk: index) == Self.chunks[index].raw.count)
+      let raw = try reader.readChunk(index) { (bytes) throws(StorageError) in Array(bytes) }
+      #expect(raw == Self.chunks[index].raw)
+    }
+  }
+
+  @Test("a checkpoint of no chunks")
+  func empty() throws {
+    let disk = SimulatedDisk()
+    let directory = try open(disk)
+    let writer = try CheckpointWriter.begin(
+      directory, databaseID: Self.id, lsn: LogSequenceNumber(1), time: 0)
+    try writer.finish(leafCount: 0, contentHash: 1)
+    #expect(try Self.contents(directory, lsn: 1).count == 2)
+  }
+
+  @Test("threads read chunks side by side")
+  func concurrent() async throws {
+    let disk = SimulatedDisk()
+    let directory = try open(disk)
+    try Self.write(directory)
+    let reader = try CheckpointReader.open(directory, lsn: LogSequenceNumber(7))
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for task in 0..<8 {
+        group.addTask {
+          for round in 0..<20 {
+            let index = (task + round) % Self.chunks.count
+            let raw = try reader.readChunk(index) { (bytes) throws(StorageError) in Array(bytes) }
+            #expect(raw == Self.chunks[index].raw)
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+  }
+
+  @Test("every flipped bit is refused with its place, or changes nothing that is read")
+  func everyBit() throws {
+    let disk = SimulatedDisk()
+    let directory = try open(disk)
+    let writer = try CheckpointWriter.begin(
+      directory, databaseID: Self.id, lsn: LogSequenceNumber(7), time: 1)
+    for chunk in [(payload(1, 300), bytes("")), (noise(100, seed: 1), bytes("a"))] {
+      try Self.add((raw: chunk.0, path: chunk.1), to: writer)
+    }
+    try writer.finish(leafCount: 2, contentHash: 3)
+    let whole = try Self.contents(directory)
+    let size = try #require(disk.contents(of: Self.path)).count
+    var harmless = 0
+    for bit in 0..<(size * 8) {
+      disk.flipBit(bit, of: Self.path)
+      do throws(StorageError) {
+        // Two LZ4 blocks can stand for the same bytes: another offset into a repetition.
+        #expect(try Self.contents(directory) == whole, "bit \(bit)")
+        harmless += 1
+      } catch {
+        switch error {
+        case .corrupt(_, let offset, _, _): #expect(offset <= UInt64(size))
+        case .unsupportedVersion: break
+        default: Issue.record("\(error)")
+        }
+      }
+      disk.flipBit(bit, of: Self.path)
+    }
+    #expect(harmless < size / 10)
+  }
+
+  @Test("a file that was cut or lengthened anywhere is refused")
+  func everySize() throws {
+    let disk = SimulatedDisk()
+    let directory = try open(disk)
+    let writer = try CheckpointWriter.begin(
+      directory, databaseID: Self.id, lsn: LogSequenceNumber(7), time: 1)
+    try Self.add((raw: payload(1, 300), path: bytes("")), to: writer)
+    try writer.finish(leafCount: 2, contentHash: 3)
+    let size = try #require(disk.contents(of: Self.path)).count
+    for length in Array(0..<size) + [size + 1, size + 64, size + 4096] {
+      let hurt = disk.copy()
+      hurt.resize(Self.path, to: length)
+      let directory = try open(hurt)
+      #expect(throws: StorageError.self, "\(length)") { try Self.contents(directory) }
+    }
+  }
+
+  @Test("a checkpoint under another's name is refused")
+  func otherName() throws {
+    let disk = SimulatedDisk()
+    let directory = try open(disk)
+    try Self.write(directory)
+    try disk.rename(Self.path, to: root + "/00000000000000000008.checkpoint")
+    #expect(throws: StorageError.self) { try Self.contents(directory, lsn: 8) }
+  }
+
+  @Test("a crash at every call leaves the checkpoint whole or none, and the older one untouched")
+  func crashes() throws {
+    let disk = SimulatedDisk()
+    let directory = try open(disk)
+    try Self.write(directory, lsn: 3)
+    let older = try Self.contents(directory, lsn: 3)
+    let before = disk.operationCount
+    try Self.write(directory, lsn: 7)
+    let newer = try Self.contents(directory, lsn: 7)
+    var enumeration = CrashEnumeration()
+    enumeration.onlyNew = true
+    enumeration.tornByteStride = 997
+    enumeration.sampleCount = 10
+    for point in disk.crashPoints() where point.operationCount >= before {
+      point.forEachState(enumeration) { state in
+        do throws(StorageError) {
+          let directory = try open(point.disk(state))
+          let contents = try directory.contents()
+          #expect(contents.foreign.isEmpty && contents.temporaries.isEmpty)
+          #expect(try Self.contents(directory, lsn: 3) == older)
+          if contents.checkpoints.count == 2 {
+            #expect(try Self.contents(directory, lsn: 7) == newer)
+          } else {
+            #expect(point.operationCount < disk.operationCount, "a finished checkpoint is gone")
+          }
+        } catch {
+          Issue.record("at \(point.operationCount), \(state): \(error)")
+        }
+      }
+    }
+    let last = disk.crashPoint()
+    #expect(try open(last.disk(last.allDropped)).contents().checkpoints.count == 2)
+  }
+
+  @Test(
+    "the n-th call fails: no checkpoint, or a whole one; nothing unfinished after the next opening")
+  func faults() throws {
+    for code in [SystemError.noSpace.code, SystemError.inputOutput.code] {
+      var number = 1
+      while true {
+        let disk = SimulatedDisk()
+        let directory = try open(disk)
+        let before = disk.operationCount
+        disk.inject(.failure(at: number, with: code))
+        var isDone = false
+        do throws(StorageError) {
+          try Self.write(directory)
+          isDone = true
+        } catch {
+          #expect(!error.isCorrupt)
+        }
+        let calls = disk.operationCount - before
+        disk.removeFaults()
+        directory.close()
+        let again = try open(disk)
+        let contents = try again.contents()
+        #expect(contents.temporaries.isEmpty)
+        if isDone || !contents.checkpoints.isEmpty {
+          #expect(try Self.contents(again).count == 2 + 2 * Self.chunks.count)
+        }
+        if number > calls { break }
+        number += 1
+      }
+    }
+  }
+
+  @Test("random bytes behind a right header are refused, whatever they claim")
+  func hostile() throws {
+    var random = SeededRandomness(seed: 21)
+    let disk = SimulatedDisk()
+    let directory = try open(disk)
+    for round in 0..<3000 {
+      var file = ByteWriter()
+      let header = CheckpointHeader(
+        databaseID: Self.id, salt: 5, lsn: LogSequenceNumber(7), time: 0)
+      header.encode(into: &file)
+      // Right checksums over hostile fields: lengths, counts and offsets of any size.
+      func hostileNumber() -> UInt64 {
+        let bits = Int.random(in: 0...64, using: &random)
+        return bits == 64 ? .max : random.next() & ((1 << UInt64(bits)) - 1)
+      }
+      let body = noise(Int.random(in: 0...200, using: &random), seed: UInt64(round))
+      ChunkHeader(
+        isIndex: true, isCompressed: Bool.random(using: &random),
+        storedByteCount: round % 2 == 0
+          ? body.count : Int(UInt32(truncatingIfNeeded: hostileNumber())),
+        rawByteCount: round % 2 == 0
+          ? body.count : Int(UInt32(truncatingIfNeeded: hostileNumber())),
+        number: UInt32(truncatingIfNeeded: hostileNumber()),
+        payloadChecksum: body.withUnsafeBytes { Checksum.xxh3($0, seed: 5) }
+      ).encode(into: &file, salt: 5, offset: UInt64(file.count))
+      body.withUnsafeBytes { file.bytes($0) }
+      let indexOffset = Bool.random(using: &random) ? 64 : hostileNumber()
+      let indexByteCount =
+        Bool.random(using: &random)
+        ? UInt32(32 + body.count) : UInt32(truncatingIfNeeded: hostileNumber())
+      CheckpointFooter(
+        indexOffset: indexOffset, indexByteCount: indexByteCount,
+        chunkCount: UInt32(truncatingIfNeeded: hostileNumber()), leafCount: hostileNumber(),
+        rawByteCount: hostileNumber(), contentHash: 0, lsn: LogSequenceNumber(7)
+      ).encode(into: &file, salt: 5)
+      if round == 0 { _ = try disk.open(Self.path, .create) }
+      disk.resize(Self.path, to: 0)
+      disk.overwrite(Self.path, at: 0, with: Array(file.bytes))
+      do throws(StorageError) {
+        // What happens to be right by chance has no chunk.
+        #expect(try CheckpointReader.open(directory, lsn: LogSequenceNumber(7)).chunkCount == 0)
+      } catch {
+        #expect(error.isCorrupt, "\(error)")
+      }
+    }
+  }
+}

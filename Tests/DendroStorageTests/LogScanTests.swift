@@ -1,0 +1,170 @@
+import DendroTesting
+import Testing
+
+@testable import DendroStorage
+
+@Suite struct LogScanTests {
+  struct Scanned {
+    var entries: [Entry] = []
+    var undecodable: [UInt64] = []
+    var problems: [StorageError] = []
+    var torn: [TornTail] = []
+    var segments = 0
+  }
+
+  static func scan(_ disk: SimulatedDisk, provenDurable: UInt64 = 0) throws(StorageError) -> Scanned
+  {
+    let directory = try openReadOnly(disk)
+    defer { directory.close() }
+    var scanned = Scanned()
+    try LogReader.scan(
+      directory, after: .zero, provenDurable: LogSequenceNumber(provenDurable)
+    ) {
+      (item) throws(StorageError) in
+      switch item {
+      case .segment: scanned.segments += 1
+      case .record(let record, let payload):
+        guard record.kind == .writes else { return }
+        if let payload {
+          scanned.entries.append(
+            Entry(
+              firstLSN: record.firstLSN.rawValue, count: record.count, time: record.baseTime,
+              payload: Array(payload)))
+        } else {
+          scanned.undecodable.append(record.firstLSN.rawValue)
+        }
+      case .problem(let error): scanned.problems.append(error)
+      case .torn(let tail): scanned.torn.append(tail)
+      }
+    }
+    return scanned
+  }
+
+  /// Three segments, an opening in the midst of the second, closed in order.
+  static func sample() throws -> (SimulatedDisk, [Entry]) {
+    let disk = SimulatedDisk(seed: 8)
+    let directory = try open(disk)
+    let writer = try newLog(directory)
+    for number in 0..<8 {
+      try writer.append(payload(number, 100))
+      if number == 3 { try writer.roll(time: 1_704_067_200_000) }
+    }
+    directory.close()
+    let (again, resumed, _) = try resume(disk)
+    for number in 8..<16 {
+      try resumed.append(number == 10 ? noise(50, seed: 1) : payload(number, 100))
+      if number == 11 { try resumed.roll(time: 1_704_067_200_000) }
+    }
+    try resumed.close()
+    again.close()
+    return (disk, try #require(try read(disk)).entries)
+  }
+
+  @Test("of a log in order a scan tells what reading tells")
+  func clean() throws {
+    let (disk, entries) = try Self.sample()
+    let scanned = try Self.scan(disk)
+    #expect(scanned.entries == entries && scanned.segments == 3)
+    #expect(scanned.problems == [] && scanned.torn == [] && scanned.undecodable == [])
+  }
+
+  @Test("behind damage it goes on at the next restart point, and names what is lost")
+  func damage() throws {
+    let (disk, entries) = try Self.sample()
+    // The payload of write 6, in the second segment: 7 and 8 need it, 9 begins anew.
+    var offset = 0
+    _ = try LogReader.read(openReadOnly(disk)) { (record, _) throws(StorageError) in
+      if record.firstLSN.rawValue == 6 { offset = Int(record.offset) + record.headerByteCount }
+    }
+    let hurt = disk.copy()
+    hurt.flipBit(offset * 8 + 3, of: segmentPath(5))
+    let scanned = try Self.scan(hurt)
+    #expect(scanned.problems.count == 1 && scanned.torn == [])
+    #expect(scanned.undecodable == [6, 7, 8])
+    #expect(scanned.entries == entries.filter { !(6...8).contains($0.firstLSN) })
+
+    // Its header: the record itself is not found, either.
+    let headless = disk.copy()
+    headless.flipBit((offset - 10) * 8, of: segmentPath(5))
+    let found = try Self.scan(headless)
+    #expect(found.problems.count == 2, "the damage, and the gap")
+    #expect(found.undecodable == [7, 8] && found.entries == scanned.entries)
+
+    // A whole segment.
+    let gone = disk.copy()
+    gone.erase(segmentPath(5))
+    let rest = try Self.scan(gone)
+    #expect(rest.entries == entries.filter { !(5...12).contains($0.firstLSN) })
+    #expect(rest.problems.count == 1)
+  }
+
+  @Test("what a crash left at the end is no problem")
+  func torn() throws {
+    let (disk, entries) = try Self.sample()
+    let path = segmentPath(13)
+    let size = try #require(disk.contents(of: path)).count
+    disk.resize(path, to: size - 50)
+    let scanned = try Self.scan(disk)
+    #expect(scanned.problems == [] && scanned.torn.count == 1)
+    #expect(scanned.entries == Array(entries.dropLast()))
+    let end = try #require(try read(openReadOnly(disk))).end
+    #expect(end.unfinished == scanned.torn.first && end.torn == nil)
+    // Unless somebody knows better.
+    #expect(try Self.scan(disk, provenDurable: 16).problems.count == 2)
+  }
+
+  @Test(
+    "random damage: never a trap, never another payload, nothing missing without a word",
+    arguments: 0..<8)
+  func random(seed: Int) throws {
+    let (disk, entries) = try Self.sample()
+    var random = SeededRandomness(seed: UInt64(seed))
+    for _ in 0..<400 {
+      let hurt = disk.copy()
+      let names = hurt.names(in: root).filter { $0.hasSuffix(".log") }
+      for _ in 0..<Int.random(in: 1...4, using: &random) {
+        let path = root + "/" + names.randomElement(using: &random)!
+        let size = hurt.contents(of: path)?.count ?? 0
+        if size == 0 { continue }
+        let place = Int.random(in: 0..<size, using: &random)
+        switch Int.random(in: 0..<6, using: &random) {
+        case 0: hurt.resize(path, to: place)
+        case 1:
+          hurt.overwrite(
+            path, at: place,
+            with: noise(Int.random(in: 1...60, using: &random), seed: random.next()))
+        case 2:
+          let other = hurt.contents(of: root + "/" + names.randomElement(using: &random)!) ?? []
+          let from = Int.random(in: 0...other.count, using: &random)
+          hurt.overwrite(path, at: place, with: Array(other[from...].prefix(200)))
+        case 3:
+          hurt.overwrite(
+            path, at: place,
+            with: Array(repeating: 0, count: Int.random(in: 1...512, using: &random)))
+        case 4 where Int.random(in: 0..<8, using: &random) == 0: hurt.erase(path)
+        default: hurt.flipBit(place * 8 + Int.random(in: 0..<8, using: &random), of: path)
+        }
+      }
+      let scanned = try Self.scan(hurt)
+      #expect(scanned.entries.allSatisfy { entries.contains($0) })
+      var readEntries: [Entry]?
+      do throws(StorageError) {
+        if let log = try read(hurt) {
+          readEntries = log.entries
+          #expect(Array(entries.prefix(log.entries.count)) == log.entries)
+        }
+      } catch {
+        if case .corrupt = error {
+        } else if case .unsupportedVersion = error {
+        } else {
+          Issue.record("\(error)")
+        }
+        #expect(!scanned.problems.isEmpty, "reading: \(error)")
+      }
+      if let readEntries {
+        #expect(scanned.entries.starts(with: readEntries))
+        #expect(scanned.entries.count == readEntries.count || !scanned.problems.isEmpty)
+      }
+    }
+  }
+}

@@ -1,0 +1,117 @@
+import Dendro
+import Foundation
+
+extension Workload {
+  private static let writerCount = 64
+
+  static let durable = Workload(
+    name: "durable",
+    sentence:
+      "64 writers at once, each awaiting every small set until it is durable; then one alone."
+  ) { session in
+    let sets = PostSets(count: session.scaled(64_000))
+    var writesPerSynchronize: [Double] = []
+    var contestants = [
+      Contestant(name: "dendro, 64 tasks") {
+        try await session.withDirectory { url in
+          let database = try await Database.open(
+            at: url, options: .withoutCheckpoints(.everyCommit))
+          let root = database.reference()
+          let elapsed = try await seconds {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+              for writer in 0..<writerCount {
+                group.addTask {
+                  for index in stride(from: writer, to: sets.count, by: writerCount) {
+                    try await root.child(sets.paths[index]).setValue(sets.values[index])
+                  }
+                }
+              }
+              try await group.waitForAll()
+            }
+          }
+          let statistics = database.statistics
+          try expect(statistics.lastDurableWrite == UInt64(sets.count), "every set is durable")
+          writesPerSynchronize.append(
+            Double(sets.count) / Double(max(1, statistics.synchronizeCount)))
+          try await database.close()
+          return Double(sets.count) / elapsed
+        }
+      }
+    ]
+    #if canImport(CDendroLevelDB)
+      let entries = LevelDBEntries(sets)
+      contestants.append(
+        Contestant(name: "leveldb, 64 threads") {
+          try await session.withDirectory { url in
+            let peer = try LevelDB(at: url)
+            defer { peer.close() }
+            return Double(sets.count)
+              / (try await seconds {
+                try inThreads(writerCount) { writer in
+                  for index in stride(from: writer, to: entries.count, by: writerCount) {
+                    try peer.put(entries, index, synchronizing: true)
+                  }
+                }
+              })
+          }
+        })
+    #endif
+    try await session.compare("durable", unit: "sets a second", contestants)
+    session.record(
+      Figure("durable", "dendro, sets a synchronize", "sets", writesPerSynchronize))
+
+    // One after the other, each in a record of its own.
+    let aloneCount = session.scaled(4_000)
+    var alone: [Double] = []
+    var logBytes: [Double] = []
+    for _ in 0..<session.rounds {
+      try await session.withDirectory { url in
+        let database = try await Database.open(at: url, options: .withoutCheckpoints(.everyCommit))
+        let root = database.reference()
+        alone.append(
+          Double(aloneCount)
+            / (try await seconds {
+              for index in 0..<aloneCount {
+                try await root.child(sets.paths[index]).setValue(sets.values[index])
+              }
+            }))
+        logBytes.append(Double(database.statistics.logByteCount) / Double(aloneCount))
+        try await database.close()
+      }
+    }
+    session.record(Figure("durable", "dendro, one task", "sets a second", alone))
+    session.record(Figure("durable", "log, one set a record", "bytes a set", logBytes))
+  }
+}
+
+/// Runs `body` on that many threads at once, with the number of each; throws the first error.
+func inThreads(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) throws {
+  let outcome = ThreadOutcome()
+  let group = DispatchGroup()
+  for number in 0..<count {
+    group.enter()
+    Thread.detachNewThread {
+      do {
+        try body(number)
+      } catch {
+        outcome.note(error)
+      }
+      group.leave()
+    }
+  }
+  group.wait()
+  try outcome.check()
+}
+
+private final class ThreadOutcome: @unchecked Sendable {
+  private let lock = NSLock()
+  private var error: (any Error)?
+
+  func note(_ error: any Error) {
+    lock.withLock { self.error = self.error ?? error }
+  }
+
+  func check() throws {
+    if let error = lock.withLock({ error }) { throw error }
+  }
+}

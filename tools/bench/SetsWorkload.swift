@@ -1,0 +1,133 @@
+import Dendro
+import Foundation
+
+extension DatabaseOptions {
+  /// The log alone: no checkpoint comes in between.
+  static func withoutCheckpoints(_ durability: Durability) -> DatabaseOptions {
+    var options = DatabaseOptions(durability: durability)
+    options.checkpointFactor = 0
+    return options
+  }
+}
+
+extension Workload {
+  static let sets = Workload(
+    name: "sets",
+    sentence: "500,000 small sets at posts/<push id>/<field>, buffered, one synchronize at the end."
+  ) { session in
+    let sets = PostSets(count: session.scaled(500_000))
+    var memory: [Double] = []
+    var logBytes: [Double] = []
+    var contestants = [
+      Contestant(name: "dendro") {
+        try await session.withDirectory { url in
+          let before = residentByteCount()
+          let database = try await Database.open(at: url, options: .withoutCheckpoints(.none))
+          let elapsed = try await seconds {
+            try sets.write(to: database)
+          }
+          memory.append(Double(residentByteCount() - before) / Double(sets.count))
+          let statistics = database.statistics
+          try expect(statistics.lastDurableWrite == UInt64(sets.count), "every set is durable")
+          logBytes.append(Double(statistics.logByteCount) / Double(sets.count))
+          try await database.close()
+          return Double(sets.count) / elapsed
+        }
+      }
+    ]
+    #if canImport(CDendroLevelDB)
+      let entries = LevelDBEntries(sets)
+      contestants.append(
+        Contestant(name: "leveldb") {
+          try await session.withDirectory { url in
+            let peer = try LevelDB(at: url)
+            defer { peer.close() }
+            return Double(sets.count)
+              / (try await seconds {
+                for index in 0..<entries.count {
+                  try peer.put(entries, index, synchronizing: false)
+                }
+                try peer.synchronize()
+              })
+          }
+        })
+    #endif
+    try await session.compare("sets", unit: "sets a second", contestants)
+    session.record(Figure("sets", "log", "bytes a set", logBytes))
+    session.record(Figure("sets", "memory, log writer included", "bytes a leaf", memory))
+  }
+
+  static let reopen = Workload(
+    name: "reopen",
+    sentence: "Opening what sets has written, from the log alone."
+  ) { session in
+    let sets = PostSets(count: session.scaled(500_000))
+    let written = session.newDirectory()
+    let database = try await Database.open(at: written, options: .withoutCheckpoints(.none))
+    try sets.write(to: database)
+    try await database.close()
+    var contestants = [
+      Contestant(name: "dendro") {
+        // Opening may change the files, so each round opens a fresh copy.
+        try await session.withCopy(of: written) { url in
+          let start = ContinuousClock.now
+          let database = try await Database.open(at: url, options: .withoutCheckpoints(.none))
+          let elapsed = (ContinuousClock.now - start) / .seconds(1)
+          let posts = try await database.reference(withPath: "posts").getData()
+          try expect(posts.childrenCount == sets.postCount, "every post is back")
+          try await database.close()
+          return Double(sets.count) / elapsed
+        }
+      }
+    ]
+    #if canImport(CDendroLevelDB)
+      let peerWritten = session.newDirectory()
+      let entries = LevelDBEntries(sets)
+      let peer = try LevelDB(at: peerWritten)
+      for index in 0..<entries.count { try peer.put(entries, index, synchronizing: false) }
+      try peer.synchronize()
+      peer.close()
+      contestants.append(
+        Contestant(name: "leveldb") {
+          try await session.withCopy(of: peerWritten) { url in
+            let start = ContinuousClock.now
+            let peer = try LevelDB(at: url)
+            let elapsed = (ContinuousClock.now - start) / .seconds(1)
+            defer { peer.close() }
+            try expect(try peer.contains(entries, entries.count - 1), "the last set is back")
+            return Double(sets.count) / elapsed
+          }
+        })
+    #endif
+    try await session.compare("reopen", unit: "sets a second", contestants)
+  }
+}
+
+extension PostSets {
+  /// All sets through the public API, and one synchronize.
+  func write(to database: Database) throws {
+    let root = database.reference()
+    for index in 0..<count { root.child(paths[index]).setValue(values[index]) }
+    try database.synchronize()
+  }
+}
+
+extension Session {
+  /// Runs `body` with a copy of a directory, which is removed afterwards.
+  func withCopy<R>(of url: URL, _ body: (URL) async throws -> R) async throws -> R {
+    try await withDirectory { copy in
+      try FileManager.default.copyItem(at: url, to: copy)
+      return try await body(copy)
+    }
+  }
+}
+
+/// A figure of wrong results would be worth nothing.
+func expect(_ condition: Bool, _ claim: String) throws {
+  if !condition { throw WrongResult(claim: claim) }
+}
+
+struct WrongResult: Error, CustomStringConvertible {
+  let claim: String
+  var description: String { "does not hold: \(claim)" }
+}
