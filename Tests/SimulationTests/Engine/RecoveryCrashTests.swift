@@ -13,7 +13,7 @@ import Testing
       return
     }
     if Reproduction.isOnlyOne { return }
-    let seeds = (0..<UInt64(Sweep.scaled(400))).map { $0 + 1_000_000 }
+    let seeds = (0..<UInt64(Sweep.scaled(180))).map { $0 + 1_000_000 }
     await Sweep.run("G3", seeds, goal: Sweep.scaled(200_000)) { seed in
       do {
         return Self.judgeAll(try CrashStateTests.recording(seed), seed)
