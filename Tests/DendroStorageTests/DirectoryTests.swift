@@ -223,6 +223,22 @@ final class TemporaryDirectory {
     #expect(throws: StorageError.self) { try files.openWhole("/dev/null\0/x", .read) }
   }
 
+  @Test("a pipe, a directory and a device under our names are refused, not waited for")
+  func notFiles() throws {
+    for kind in 0..<3 {
+      let temporary = try TemporaryDirectory()
+      let path = temporary.path + "/" + SegmentName(firstLSN: LogSequenceNumber(1)).fileName
+      switch kind {
+      case 0: #expect(mkfifo(path, 0o600) == 0)
+      case 1: #expect(mkdir(path, 0o700) == 0)
+      default: #expect(symlink("/dev/zero", path) == 0)
+      }
+      let directory = try DatabaseDirectory.open(
+        temporary.path, environment: .system, mode: .readOnly)
+      #expect(throws: StorageError.self) { try read(directory) }
+    }
+  }
+
   @Test("an endlessly interrupted call is an error, not a hang")
   func interrupted() throws {
     let disk = SimulatedDisk()

@@ -260,6 +260,38 @@ import Testing
     #expect(log.end.torn?.lastSurvivor == nil)
   }
 
+  @Test("a record behind an exchanged predecessor is refused by the chain, though each is valid")
+  func exchangedPredecessor() throws {
+    func log(_ first: UInt64) throws -> (SimulatedDisk, LogWriter) {
+      // The same salt: as in two copies of one directory that went their own ways.
+      let disk = SimulatedDisk(seed: 1)
+      let directory = try open(disk)
+      let writer = try newLog(directory)
+      try writer.append(noise(50, seed: first))
+      return (disk, writer)
+    }
+    let (disk, writer) = try log(1)
+    let (other, _) = try log(2)
+    let end = Int(writer.segmentByteCount)
+    for seed in 3...4 as ClosedRange<UInt64> { try writer.append(noise(50, seed: seed)) }
+    let own = try #require(disk.contents(of: segmentPath(1)))
+    let exchanged = try #require(other.contents(of: segmentPath(1)))
+    #expect(exchanged.count == end && exchanged[..<64] == own[..<64])
+    let directory = try openReadOnly(disk)
+    #expect(try read(directory)?.entries.count == 3)
+    disk.overwrite(segmentPath(1), at: 0, with: exchanged)
+    do throws(StorageError) {
+      _ = try read(directory)
+      Issue.record("the chain was not looked at")
+    } catch {
+      guard case .corrupt(_, let offset, let expected, _) = error, offset == UInt64(end) else {
+        Issue.record("\(error)")
+        return
+      }
+      #expect(expected.hasPrefix("previous checksum"))
+    }
+  }
+
   @Test("a version from the future is refused, both versions named")
   func futureVersion() throws {
     let sample = try Sample(segments: 1)

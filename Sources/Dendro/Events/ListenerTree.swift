@@ -13,6 +13,8 @@ struct ListenerTree {
 
   private let root = Location()
 
+  var isEmpty: Bool { root.children.isEmpty && root.views.isEmpty }
+
   /// The views of exactly this location.
   func views(at path: Path) -> [View] { location(path)?.views ?? [] }
 
@@ -63,17 +65,19 @@ struct ListenerTree {
   /// - Complexity: O(length of the paths + views concerned), whoever listens elsewhere.
   func forEachConcerned(by paths: [Path], root node: Node, _ body: (View, Node) -> Void) {
     if paths.count == 1 {
-      visit(root, Array(paths[0].keys)[...], node, body)
+      var keys = paths[0].keys.makeIterator()
+      visit(root, &keys, node, body)
     } else {
       visit(root, paths.map { Array($0.keys)[...] }, node, body)
     }
   }
 
   private func visit(
-    _ location: Location, _ path: ArraySlice<Key>, _ node: Node, _ body: (View, Node) -> Void
+    _ location: Location, _ keys: inout Path.Keys.Iterator, _ node: Node,
+    _ body: (View, Node) -> Void
   ) {
-    guard let key = path.first else { return visitAll(location, node, body) }
-    if let next = location.children[key] { visit(next, path.dropFirst(), node.child(key), body) }
+    guard let key = keys.next() else { return visitAll(location, node, body) }
+    if let next = location.children[key] { visit(next, &keys, node.child(key), body) }
     for view in location.views { body(view, node) }
   }
 

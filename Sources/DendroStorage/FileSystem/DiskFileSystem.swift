@@ -72,12 +72,14 @@ package final class DiskFileSystem: FileSystem {
   private func descriptor(_ path: String, _ flags: Int32) throws(SystemError) -> Int32 {
     // A NUL would end the path early in C and name another file.
     if path.utf8.contains(0) { throw SystemError(EINVAL) }
+    // Without waiting: a pipe under one of our names must not hold us up. Files do not mind.
+    let flags = flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
     #if canImport(Glibc)
-      let descriptor = Glibc.open(path, flags | O_CLOEXEC, 0o600)
+      let descriptor = Glibc.open(path, flags, 0o600)
     #elseif canImport(Musl)
-      let descriptor = Musl.open(path, flags | O_CLOEXEC, 0o600)
+      let descriptor = Musl.open(path, flags, 0o600)
     #else
-      let descriptor = Darwin.open(path, flags | O_CLOEXEC, 0o600)
+      let descriptor = Darwin.open(path, flags, 0o600)
     #endif
     try check(descriptor)
     return descriptor

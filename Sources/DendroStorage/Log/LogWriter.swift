@@ -432,6 +432,9 @@ package final class LogWriter {
   private func abandon(_ header: SegmentHeader, _ cause: StorageError) throws(StorageError) -> Never
   {
     guard cause.isOutOfSpace else { throw poison(cause) }
+    // The seal first: a successor without it is what a crash in a roll leaves, while a seal without
+    // its successor says that one is missing.
+    try cutBack()
     let path = directory.path(of: SegmentName(firstLSN: header.firstLSN))
     do {
       try directory.fileSystem.removeWhole(path + FileName.temporarySuffix)
@@ -440,7 +443,6 @@ package final class LogWriter {
     } catch {
       throw poison(error)
     }
-    try cutBack()
     throw cause
   }
 
