@@ -122,7 +122,8 @@ private struct KillLab {
       {
         usleep(500)
       }
-      usleep(UInt32(random.next() % 50_000))
+      // Now and then long enough for several checkpoints.
+      usleep(UInt32(random.next() % (random.next() % 5 == 0 ? 400_000 : 50_000)))
     }
     child.kill()
     let (end, said) = child.wait()

@@ -13,7 +13,7 @@ import Testing
       return
     }
     if Reproduction.isOnlyOne { return }
-    let seeds = (0..<UInt64(Sweep.scaled(400))).map { $0 + 1_000_000 }
+    let seeds = (0..<UInt64(Sweep.scaled(180))).map { $0 + 1_000_000 }
     await Sweep.run("G3", seeds, goal: Sweep.scaled(200_000)) { seed in
       do {
         return Self.judgeAll(try CrashStateTests.recording(seed), seed)
@@ -26,13 +26,13 @@ import Testing
   static func judgeAll(_ recording: EngineRecording, _ seed: UInt64) -> Sweep.Tally {
     var tally = Sweep.Tally()
     var random = SeededRandomness(seed: seed)
-    for point in recording.points where point.pendingCount > 0 {
+    let points = recording.points.filter { $0.pendingCount > 0 }
+    guard !points.isEmpty else { return tally }
+    while tally.count < 500, !tally.isHopeless {
+      let point = points[Int(random.next() % UInt64(points.count))]
       let judge = CrashJudge(recording, point)
-      for _ in 0..<2 where !tally.isHopeless {
-        let first = (point.operationCount, point.randomState(using: &random))
-        descend(
-          judge, point.disk(first.1, seed: seed), judge.bounds, [first], seed, &random, &tally)
-      }
+      let first = (point.operationCount, point.randomState(using: &random))
+      descend(judge, point.disk(first.1, seed: seed), judge.bounds, [first], seed, &random, &tally)
     }
     return tally
   }
@@ -73,7 +73,7 @@ import Testing
         tally.count += 1
         let crashes = crashes + [(point.operationCount, state)]
         let second = point.disk(state, seed: seed)
-        if crashes.count == 2, random.next() % 16 == 0 {
+        if crashes.count == 2, random.next() % 64 == 0 {
           tally.details["with a third crash", default: 0] += 1
           descend(judge, second, next, crashes, seed, &random, &tally)
           return
