@@ -33,6 +33,7 @@ enum Platform {
       let count = read(descriptor, buffer.baseAddress, buffer.count)
       if count >= 0 { return count }
       if errno != EINTR { throw Failure(.inputOutput, "reading \(name) failed: \(lastError)") }
+      if Interruption.isRequested { throw Interruption.Ended() }
     }
   }
 
