@@ -39,7 +39,7 @@ package enum WriteCoding {
   }
 
   /// The part that depends on the write before.
-  static func encodeHead(
+  package static func encodeHead(
     of write: Write, timeDelta: UInt64, previousPath: Path, into buffer: PayloadBuffer
   ) {
     buffer.appendVarint(timeDelta)
@@ -48,7 +48,7 @@ package enum WriteCoding {
   }
 
   /// The part that depends on the write alone.
-  static func encodeBody(of write: Write, into buffer: PayloadBuffer) {
+  package static func encodeBody(of write: Write, into buffer: PayloadBuffer) {
     switch write {
     case .remove: break
     case .set(_, let node): NodeCoding.encode(node, into: buffer)
