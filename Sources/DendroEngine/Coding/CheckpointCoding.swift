@@ -166,7 +166,10 @@ package enum CheckpointCoding {
     if range.count == 1 { return [try reader.readChunk(range.lowerBound) { Array($0) }] }
     let results = ChunkResults(count: range.count)
     DispatchQueue.concurrentPerform(iterations: range.count) { i in
-      results.set(i, Result { () throws(StorageError) in try reader.readChunk(range.lowerBound + i) { Array($0) } })
+      results.set(
+        i,
+        Result { () throws(StorageError) in try reader.readChunk(range.lowerBound + i) { Array($0) }
+        })
     }
     return try results.get()
   }

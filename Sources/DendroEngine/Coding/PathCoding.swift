@@ -25,7 +25,9 @@ enum PathCoding {
     while i &+ 8 <= count {
       let x = a.loadUnaligned(fromByteOffset: i, as: UInt64.self)
       let y = b.loadUnaligned(fromByteOffset: i, as: UInt64.self)
-      if x != y { return i &+ (UInt64(littleEndian: x) ^ UInt64(littleEndian: y)).trailingZeroBitCount / 8 }
+      if x != y {
+        return i &+ (UInt64(littleEndian: x) ^ UInt64(littleEndian: y)).trailingZeroBitCount / 8
+      }
       i &+= 8
     }
     while i < count, a[i] == b[i] { i &+= 1 }
