@@ -113,14 +113,14 @@ struct DatabaseTests {
     let copy = TemporaryDirectory()
     let database = try await Database.open(at: directory.path)
     try await database.reference().setValue(["a": 1])
-    try database.backup(to: copy.path)
+    try await database.backup(to: copy.path)
     try await database.reference().setValue(["a": 2])
-    #expect(await failure { try database.backup(to: copy.path) } != nil)
+    #expect(await failure { try await database.backup(to: copy.path) } != nil)
     let opened = try await Database.open(at: copy.path)
     #expect(shown(try await opened.reference().getData().value) == "{a:1}")
     try await opened.close()
     try await database.close()
-    #expect(await failure { try Database.inMemory().backup(to: copy.path + "2") } != nil)
+    #expect(await failure { try await Database.inMemory().backup(to: copy.path + "2") } != nil)
   }
 
   @Test(

@@ -10,7 +10,7 @@ extension ContentHash64: ContentHasher {}
 ///
 /// | field | size |
 /// | --- | --- |
-/// | path, shared with the entry before in this chunk | see ``PathCoding`` |
+/// | path, shared with the entry before in this chunk | see the article <doc:WriteFormat> |
 /// | a packed leaf; or 42 and a packed priority: of a branch, before the branch's first leaf | as packed |
 package enum CheckpointCoding {
   /// Raw bytes after which a chunk is closed: large enough to compress well and to keep the index
