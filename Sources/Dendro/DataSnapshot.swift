@@ -40,7 +40,7 @@ public final class DataSnapshot: Sendable {
   public var value: Any? { node.foundationValue }
 
   /// The data with its priorities: never arrays, a leaf with a priority as `.value` and `.priority`.
-  /// Handed to ``DatabaseReference/setValue(_:)-(_)`` it makes the same data again.
+  /// Handed to `setValue(_:)` it makes the same data again.
   public func valueInExportFormat() -> Any? { node.exportValue }
 
   /// A number or a string; `NSNull` where there is none.

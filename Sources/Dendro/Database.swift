@@ -14,7 +14,7 @@ import Synchronization
 /// ```
 ///
 /// Any thread may use it. It stays open while it, a reference, a snapshot or a listener of it is held,
-/// or until ``close()-()``; going without ``close()-()`` loses nothing that was acknowledged.
+/// or until `close()`; going without `close()` loses nothing that was acknowledged.
 public final class Database: Sendable {
   /// Nil where it could not be opened.
   package let engine: Engine?
@@ -81,7 +81,7 @@ public final class Database: Sendable {
     try Self.translating { () throws(EngineError) in try engine.synchronize() }
   }
 
-  /// ``synchronize()-()`` without holding a thread.
+  /// `synchronize()` without holding a thread.
   public nonisolated(nonsending) func synchronize() async throws {
     let engine = try usable()
     do throws(EngineError) {
@@ -102,7 +102,7 @@ public final class Database: Sendable {
     try Self.translating { () throws(EngineError) in try engine.checkpoint() }
   }
 
-  /// ``checkpoint()-()`` without holding a thread.
+  /// `checkpoint()` without holding a thread.
   public nonisolated(nonsending) func checkpoint() async throws {
     let engine = try usable()
     do throws(EngineError) {
@@ -114,14 +114,15 @@ public final class Database: Sendable {
 
   /// Writes a copy, as of one moment, into a new directory, which opens like any other database.
   ///
-  /// - Parameter path: must not exist; its parent must.
+  /// - Parameter path: absolute or relative to the working directory; must not exist.
   /// - Throws: ``DatabaseError`` where the disk refuses, or there are no files to copy.
   public func backup(to path: String) throws {
     let engine = try usable()
+    let path = try Self.absolute(path)
     try Self.translating { () throws(EngineError) in try engine.backup(to: path) }
   }
 
-  /// ``backup(to:)-(String)`` to a file URL.
+  /// `backup(to:)` to a file URL.
   public func backup(to url: URL) throws { try backup(to: url.path) }
 
   // MARK: Closing
@@ -129,7 +130,7 @@ public final class Database: Sendable {
   /// Takes every admitted write to the disk and lets the directory go.
   ///
   /// Events and completions that wait are still delivered; then listeners' cancel blocks are told
-  /// ``DatabaseError/closed``, and the listeners are gone. Later operations get that error too;
+  /// ``DatabaseError/Code/closed``, and the listeners are gone. Later operations get that error too;
   /// snapshots stay readable. Closing twice does nothing.
   ///
   /// Waits for the disk, but for no callback: it may be called on ``callbackQueue``.
@@ -142,7 +143,7 @@ public final class Database: Sendable {
     try Self.translating { () throws(EngineError) in try engine.close() }
   }
 
-  /// ``close()-()`` without holding a thread.
+  /// `close()` without holding a thread.
   public nonisolated(nonsending) func close() async throws {
     guard !closed.exchange(true, ordering: .acquiringAndReleasing) else { return }
     defer { hub.close() }
@@ -202,7 +203,9 @@ extension Database {
   /// What the newest checkpoint does not hold is replayed from the log, on the calling thread. The tail
   /// that a crash cut short is cut off and set aside, and ``recoveryReport`` tells.
   ///
-  /// - Parameter path: absolute or relative to the working directory; its parent must exist.
+  /// - Parameters:
+  ///   - path: absolute or relative to the working directory; made with what is missing above it.
+  ///   - options: how the database behaves.
   /// - Throws: ``DatabaseError``, having changed nothing: ``DatabaseError/Code/locked`` with the holder's
   ///   process id, ``DatabaseError/Code/corrupt`` with file and offset, …
   /// - Complexity: O(size of the data + log since the newest checkpoint).
@@ -214,14 +217,14 @@ extension Database {
       mode: options.createsMissing ? .readWrite : .readWriteExisting)
   }
 
-  /// ``open(at:options:)-(String,_)`` with a file URL.
+  /// `open(at:options:)` with a file URL.
   public static func open(
     at url: URL, options: DatabaseOptions = DatabaseOptions()
   ) throws -> Database {
     try open(at: url.path, options: options)
   }
 
-  /// ``open(at:options:)-(String,_)`` on a thread of its own.
+  /// `open(at:options:)` on a thread of its own.
   public nonisolated(nonsending) static func open(
     at path: String, options: DatabaseOptions = DatabaseOptions()
   ) async throws -> Database {
@@ -232,7 +235,7 @@ extension Database {
     }
   }
 
-  /// ``open(at:options:)-(String,_)`` with a file URL, on a thread of its own.
+  /// `open(at:options:)` with a file URL, on a thread of its own.
   public nonisolated(nonsending) static func open(
     at url: URL, options: DatabaseOptions = DatabaseOptions()
   ) async throws -> Database {
@@ -249,7 +252,7 @@ extension Database {
     try open(at: path, options: options, mode: .readOnly)
   }
 
-  /// ``open(readOnly:options:)-(String,_)`` on a thread of its own.
+  /// `open(readOnly:options:)` on a thread of its own.
   public nonisolated(nonsending) static func open(
     readOnly path: String, options: DatabaseOptions = DatabaseOptions()
   ) async throws -> Database {
@@ -276,6 +279,7 @@ extension Database {
     at path: String, options: DatabaseOptions, environment: DendroStorage.Environment = .system,
     mode: Engine.Mode
   ) throws(DatabaseError) -> Database {
+    let path = try absolute(path)
     let hub = EventHub(errorHandler: options.errorHandler)
     do throws(EngineError) {
       let engine = try Engine.open(
@@ -285,6 +289,16 @@ extension Database {
     } catch {
       throw DatabaseError(error)
     }
+  }
+
+  private static func absolute(_ path: String) throws(DatabaseError) -> String {
+    guard !path.isEmpty, !path.utf8.contains(0) else {
+      throw DatabaseError(
+        .invalidArgument, "InvalidArgumentError",
+        "the path of a directory must not be empty and has no NUL character")
+    }
+    if path.utf8.first == UInt8(ascii: "/") { return path }
+    return FileManager.default.currentDirectoryPath + "/" + path
   }
 
   /// One that could not be opened: every operation on it gets the error.

@@ -22,14 +22,14 @@ extension DatabaseReference {
     write { path throws(ValidationError) in try Draft(setting: value, at: path) }
   }
 
-  /// ``setValue(_:)-(_)``, and calls `block` once the write is durable or has failed.
+  /// `setValue(_:)`, and calls `block` once the write is durable or has failed.
   public func setValue(
     _ value: Any?, withCompletionBlock block: @escaping (Error?, DatabaseReference) -> Void
   ) {
     write(block) { path throws(ValidationError) in try Draft(setting: value, at: path) }
   }
 
-  /// ``setValue(_:)-(_)``, and waits until the write is durable.
+  /// `setValue(_:)`, and waits until the write is durable.
   @discardableResult
   public nonisolated(nonsending) func setValue(_ value: Any?) async throws -> DatabaseReference {
     try await commit(draft { path throws(ValidationError) in try Draft(setting: value, at: path) })
@@ -38,7 +38,7 @@ extension DatabaseReference {
   /// Replaces everything here and below, and gives the location a priority.
   ///
   /// - Parameters:
-  ///   - value: as for ``setValue(_:)-(_)``. A `.priority` in it wins over `priority`.
+  ///   - value: as for `setValue(_:)`. A `.priority` in it wins over `priority`.
   ///   - priority: a number, a string, a ``ServerValue`` or nil. Not looked at where nothing is set.
   public func setValue(_ value: Any?, andPriority priority: Any?) {
     write { path throws(ValidationError) in
@@ -46,7 +46,7 @@ extension DatabaseReference {
     }
   }
 
-  /// ``setValue(_:andPriority:)-(_,_)``, and calls `block` once the write is durable or has failed.
+  /// `setValue(_:andPriority:)`, and calls `block` once the write is durable or has failed.
   public func setValue(
     _ value: Any?, andPriority priority: Any?,
     withCompletionBlock block: @escaping (Error?, DatabaseReference) -> Void
@@ -56,7 +56,7 @@ extension DatabaseReference {
     }
   }
 
-  /// ``setValue(_:andPriority:)-(_,_)``, and waits until the write is durable.
+  /// `setValue(_:andPriority:)`, and waits until the write is durable.
   @discardableResult
   public nonisolated(nonsending) func setValue(
     _ value: Any?, andPriority priority: Any?
@@ -74,12 +74,12 @@ extension DatabaseReference {
   /// Removes everything here and below. Removing nothing succeeds.
   public func removeValue() { write { Draft(.remove($0)) } }
 
-  /// ``removeValue()-()``, and calls `block` once the write is durable or has failed.
+  /// `removeValue()`, and calls `block` once the write is durable or has failed.
   public func removeValue(completionBlock block: @escaping (Error?, DatabaseReference) -> Void) {
     write(block) { Draft(.remove($0)) }
   }
 
-  /// ``removeValue()-()``, and waits until the write is durable.
+  /// `removeValue()`, and waits until the write is durable.
   @discardableResult
   public nonisolated(nonsending) func removeValue() async throws -> DatabaseReference {
     try await commit(draft { Draft(.remove($0)) })
@@ -97,7 +97,7 @@ extension DatabaseReference {
     write { path throws(ValidationError) in try Draft(settingPriority: priority, at: path) }
   }
 
-  /// ``setPriority(_:)-(_)``, and calls `block` once the write is durable or has failed.
+  /// `setPriority(_:)`, and calls `block` once the write is durable or has failed.
   public func setPriority(
     _ priority: Any?, withCompletionBlock block: @escaping (Error?, DatabaseReference) -> Void
   ) {
@@ -106,7 +106,7 @@ extension DatabaseReference {
     }
   }
 
-  /// ``setPriority(_:)-(_)``, and waits until the write is durable.
+  /// `setPriority(_:)`, and waits until the write is durable.
   @discardableResult
   public nonisolated(nonsending) func setPriority(_ priority: Any?) async throws
     -> DatabaseReference
@@ -128,7 +128,7 @@ extension DatabaseReference {
     write { path throws(ValidationError) in try Draft(updating: values, at: path) }
   }
 
-  /// ``updateChildValues(_:)-(_)``, and calls `block` once the write is durable or has failed.
+  /// `updateChildValues(_:)`, and calls `block` once the write is durable or has failed.
   public func updateChildValues(
     _ values: [AnyHashable: Any],
     withCompletionBlock block: @escaping (Error?, DatabaseReference) -> Void
@@ -136,7 +136,7 @@ extension DatabaseReference {
     write(block) { path throws(ValidationError) in try Draft(updating: values, at: path) }
   }
 
-  /// ``updateChildValues(_:)-(_)``, and waits until the write is durable.
+  /// `updateChildValues(_:)`, and waits until the write is durable.
   @discardableResult
   public nonisolated(nonsending) func updateChildValues(
     _ values: [AnyHashable: Any]

@@ -8,7 +8,7 @@ import DendroEngine
 /// | ``interval(_:)`` | the operating system has it | nothing acknowledged | at most the writes of the last interval |
 /// | ``none`` | the operating system has it | nothing acknowledged | whatever the system had not written yet |
 ///
-/// Under the weaker two, ``Database/synchronize()-(_)`` is the barrier. See <doc:Durability>.
+/// Under the weaker two, `synchronize()` is the barrier.
 public enum Durability: Hashable, Sendable {
   /// Every write is synchronized before it is acknowledged; writers at the same time share one
   /// synchronize. The default.

@@ -16,16 +16,16 @@ public final class ServerValue: Sendable {
   ///
   /// Integers add as 64-bit integers, and as doubles where that overflows or one of them is a double.
   public class func increment(_ delta: NSNumber) -> [AnyHashable: Any] {
-    [".sv": ["increment": delta]]
+    [".sv": ["increment": delta] as [AnyHashable: Any]]
   }
 
-  /// ``increment(_:)-(NSNumber)`` by an integer.
+  /// `increment(_:)` by an integer.
   public class func increment(_ delta: Int) -> [AnyHashable: Any] {
-    [".sv": ["increment": delta]]
+    [".sv": ["increment": delta] as [AnyHashable: Any]]
   }
 
-  /// ``increment(_:)-(NSNumber)`` by a double, which must be finite.
+  /// `increment(_:)` by a double, which must be finite.
   public class func increment(_ delta: Double) -> [AnyHashable: Any] {
-    [".sv": ["increment": delta]]
+    [".sv": ["increment": delta] as [AnyHashable: Any]]
   }
 }

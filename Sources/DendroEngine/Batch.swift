@@ -12,8 +12,10 @@ struct Batch {
   var payload = PayloadBuffer()
   /// Where the records lie in `payload`.
   var records: [RecordSpan] = []
-  /// What each write replaced, oldest first: what is needed to take them back.
-  var undo: [UndoEntry] = []
+  /// The writes, oldest first.
+  var writes: [Admitted] = []
+  /// What the writes replaced, write after write: what is needed to take them back.
+  var changes: [Change] = []
   /// Who waits, in the order in which they are to be told.
   var waiting: [Waiting] = []
   /// Whether somebody asked for a synchronize whatever the durability.
@@ -34,9 +36,11 @@ struct Batch {
     var lastTime: Int64
   }
 
-  struct UndoEntry {
+  struct Admitted {
     var lsn: LogSequenceNumber
-    var changes: [Change]
+    /// How many of the batch's changes are this write's.
+    var changeCount: Int32
+    /// Whether a completion tells of a failure.
     var isReported: Bool
   }
 
@@ -59,13 +63,15 @@ struct Batch {
 
   /// Whether there is nothing to do and nobody to tell.
   var isEmpty: Bool { records.isEmpty && waiting.isEmpty && rolls.isEmpty && closes.isEmpty }
-  var lastLSN: LogSequenceNumber? { undo.last?.lsn }
+  var lastLSN: LogSequenceNumber? { writes.last?.lsn }
 
   /// Forgets everything but keeps the memory for the next batch.
   mutating func removeAll() {
     payload.removeAll()
     records.removeAll(keepingCapacity: true)
-    undo.removeAll(keepingCapacity: true)
+    // What a burst has blown up is not kept.
+    writes.removeAll(keepingCapacity: writes.capacity <= 1 << 14)
+    changes.removeAll(keepingCapacity: changes.capacity <= 1 << 14)
     waiting.removeAll(keepingCapacity: true)
     wantsSynchronize = false
     rolls.removeAll()
@@ -76,6 +82,7 @@ struct Batch {
   mutating func forgetWrites() {
     payload.removeAll()
     records.removeAll()
-    undo.removeAll()
+    writes.removeAll()
+    changes.removeAll()
   }
 }

@@ -20,19 +20,14 @@ package struct Commit: Sendable {
   /// Milliseconds since 1970 at admission.
   package let time: Int64
   /// The places that changed, in the order in which they did.
-  package private(set) var changes: [Change]
+  package let changes: ArraySlice<Change>
   /// Whether the write was taken back because the disk refused it.
   package let isUndo: Bool
 
-  init(lsn: LogSequenceNumber, time: Int64, changes: [Change], isUndo: Bool) {
+  init(lsn: LogSequenceNumber, time: Int64, changes: ArraySlice<Change>, isUndo: Bool) {
     self.lsn = lsn
     self.time = time
     self.changes = changes
     self.isUndo = isUndo
-  }
-
-  /// Keeps only what undoing needs: a new subtree that is held makes the next write into it copy.
-  mutating func forgetNewNodes() {
-    for i in changes.indices where !changes[i].new.isLeaf { changes[i].new = .empty }
   }
 }

@@ -48,7 +48,7 @@ extension CommitPipeline {
         return (false, false)
       }
       swap(&batch, &state.batch)
-      state.inFlight = batch.undo
+      state.inFlight = InFlight(writes: batch.writes, changes: batch.changes)
       return (true, wantsProbe)
     }
     backlog.open()
@@ -91,12 +91,12 @@ extension CommitPipeline {
     let lastLSN = batch.lastLSN
     let recordCount = batch.records.count
     let durable = turn.store?.log.durableUpTo
-    let writeCount = batch.undo.count
+    let writeCount = batch.writes.count
     let logBytes = turn.store?.logBytesSinceCheckpoint
     let logByteCount = turn.store?.log.storedByteCount ?? 0
     let synchronizeCount = turn.synchronizeCount
     admission.withLock { state in
-      state.inFlight = []
+      state.inFlight = InFlight()
       if let lastLSN { state.acknowledged = lastLSN }
       state.durable = durable ?? state.acknowledged
       state.statistics.batchCount += 1
@@ -233,13 +233,15 @@ extension CommitPipeline {
       undo(&state, refusal, &outcome)
       return refusal
     }
-    for waiting in batch.waiting { outcome.told.append((waiting.completion, waiting.failure(refusal))) }
+    for waiting in batch.waiting {
+      outcome.told.append((waiting.completion, waiting.failure(refusal)))
+    }
     for completion in batch.rolls { outcome.told.append((completion, .failure(refusal))) }
     tellOpenBatch(refusal, &outcome)
     outcome.events.append(
       LogEvent(
         isFull ? .warning : .error, "the disk refused a batch",
-        ["error": error.description, "writes": String(batch.undo.count)]))
+        ["error": error.description, "writes": String(batch.writes.count)]))
   }
 
   /// A synchronize or a roll failed outside a batch: only what has gathered since is taken back.
@@ -262,19 +264,22 @@ extension CommitPipeline {
 
   /// Takes back every write that was not acknowledged, newest first.
   private func undo(_ state: inout Admission, _ refusal: EngineError, _ outcome: inout Outcome) {
-    let entries = state.inFlight + state.batch.undo
-    for entry in entries.reversed() {
+    let writes = state.inFlight.writes + state.batch.writes
+    var replaced = state.inFlight.changes + state.batch.changes
+    for write in writes.reversed() {
       var changes: [Change] = []
-      for change in entry.changes.reversed() {
+      for change in replaced.suffix(Int(write.changeCount)).reversed() {
         let current = state.root.node(at: change.path)
         state.root.graft(change.replaced, at: change.path)
         changes.append(Change(path: change.path, replaced: current, new: change.replaced))
       }
-      let commit = Commit(lsn: entry.lsn, time: state.lastTime, changes: changes, isUndo: true)
+      replaced.removeLast(Int(write.changeCount))
+      let commit = Commit(
+        lsn: write.lsn, time: state.lastTime, changes: changes[...], isUndo: true)
       state.observer?.committed(commit, root: state.root)
     }
-    for entry in entries where !entry.isReported { outcome.unreported.append((refusal, entry.lsn)) }
-    state.inFlight = []
+    for write in writes where !write.isReported { outcome.unreported.append((refusal, write.lsn)) }
+    state.inFlight = InFlight()
     state.batch.forgetWrites()
     state.lastLSN = state.acknowledged
   }

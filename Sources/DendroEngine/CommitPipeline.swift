@@ -43,6 +43,12 @@ final class CommitPipeline: Sendable {
     }
   }
 
+  /// What the disk is busy with, as far as it is needed to take it back.
+  struct InFlight {
+    var writes: [Batch.Admitted] = []
+    var changes: [Change] = []
+  }
+
   /// What the admission lock guards.
   struct Admission {
     /// The tree with every admitted write.
@@ -54,8 +60,7 @@ final class CommitPipeline: Sendable {
     var durable: LogSequenceNumber
     /// What gathers while the disk is busy.
     var batch = Batch()
-    /// What the disk is busy with: needed to take it back.
-    var inFlight: [Batch.UndoEntry] = []
+    var inFlight = InFlight()
     var phase = Phase.running
     var observer: (any CommitObserver)?
     /// Whether the thread waits and must be woken for work.
@@ -207,8 +212,10 @@ final class CommitPipeline: Sendable {
       takeBack(mark, &state)
       return .writeTooLarge(bytes: size, limit: options.writeByteLimit)
     }
-    let changes = state.root.apply(write)
-    guard !changes.isEmpty else {
+    let firstChange = state.batch.changes.count
+    state.root.apply(write, recording: &state.batch.changes)
+    let changeCount = state.batch.changes.count - firstChange
+    guard changeCount > 0 else {
       if let mark { takeBack(mark, &state) }
       if let completion {
         state.batch.waiting.append(.init(result: .success(nil), completion: completion))
@@ -227,12 +234,20 @@ final class CommitPipeline: Sendable {
     state.lastLSN = lsn
     state.lastTime = time
     state.statistics.writeCount += 1
-    var commit = Commit(lsn: lsn, time: time, changes: changes, isUndo: false)
-    state.observer?.committed(commit, root: state.root)
+    if let observer = state.observer {
+      observer.committed(
+        Commit(lsn: lsn, time: time, changes: state.batch.changes[firstChange...], isUndo: false),
+        root: state.root)
+    }
     if isPersistent {
-      commit.forgetNewNodes()
-      state.batch.undo.append(
-        .init(lsn: lsn, changes: commit.changes, isReported: completion != nil))
+      // A new subtree that is held would make the next write into it copy.
+      for i in firstChange..<state.batch.changes.count where state.batch.changes[i].new.isBranch {
+        state.batch.changes[i].new = .empty
+      }
+      state.batch.writes.append(
+        .init(lsn: lsn, changeCount: Int32(changeCount), isReported: completion != nil))
+    } else {
+      state.batch.changes.removeAll(keepingCapacity: true)
     }
     if let completion {
       state.batch.waiting.append(.init(result: .success(lsn), completion: completion))

@@ -9,14 +9,17 @@ package enum Retention {
   static func apply(
     _ directory: DatabaseDirectory, unreadable: Set<LogSequenceNumber>, keepsHistory: Bool
   ) throws(StorageError) {
-    guard !keepsHistory, try directory.mayDelete() else { return }
+    guard !keepsHistory else { return }
     let contents = try directory.contents()
     let doomed = doomed(
       segments: contents.segments, checkpoints: contents.checkpoints, unreadable: unreadable)
     guard !doomed.segments.isEmpty || !doomed.checkpoints.isEmpty else { return }
-    for lsn in doomed.checkpoints { try directory.removeCheckpoint(lsn) }
-    for segment in doomed.segments { try directory.removeSegment(segment) }
-    try directory.synchronize()
+    // A reader that opened meanwhile may be about to read them: they wait for the next time.
+    _ = try directory.withoutReaders { () throws(StorageError) in
+      for lsn in doomed.checkpoints { try directory.removeCheckpoint(lsn) }
+      for segment in doomed.segments { try directory.removeSegment(segment) }
+      try directory.synchronize()
+    }
   }
 
   /// The decision, apart from the disk.

@@ -23,6 +23,12 @@ extension Node {
   /// - Complexity: O(depth · log children), and comparing what is replaced with what replaces it.
   package mutating func apply(_ write: Write) -> [Change] {
     var changes: [Change] = []
+    apply(write, recording: &changes)
+    return changes
+  }
+
+  /// `apply(_:)` that appends the changes to what is there already, for callers that keep many.
+  package mutating func apply(_ write: Write, recording changes: inout [Change]) {
     switch write {
     case .set(let path, let node): set(node, at: path, &changes)
     case .remove(let path): set(.empty, at: path, &changes)
@@ -45,7 +51,6 @@ extension Node {
         }
       }
     }
-    return changes
   }
 
   /// Takes back one change: makes `node` what is at `path`.
@@ -91,7 +96,7 @@ extension Node {
     changes.append(Change(path: path, replaced: existing, new: new))
   }
 
-  private struct Place {
+  fileprivate struct Place {
     var existing = Node.empty
     /// The depth of the leaf above the path, if there is one.
     var leafDepth: Int?
@@ -101,19 +106,47 @@ extension Node {
 
   private func locate(_ path: Path) -> Place {
     var place = Place()
-    var node = self
-    var depth = 0
-    for key in path.keys {
-      if node.isLeaf {
-        place.leafDepth = depth
-        return place
+    if path.isRoot {
+      place.existing = self
+    } else if let page = branch {
+      path.withStoredBytes { bytes in
+        let start = bytes.baseAddress.unsafelyUnwrapped
+        place.locate(page.access, PathStep(start, end: start + bytes.count), depth: 0)
       }
-      if node.childCount > 1 { place.prunedDepth = depth + 1 }
-      node = node.child(key)
-      if node.isEmpty { return place }
-      depth += 1
+      withExtendedLifetime(page) {}
+    } else if isLeaf {
+      place.leafDepth = 0
     }
-    place.existing = node
     return place
+  }
+}
+
+extension Node.Place {
+  /// Goes down from the branch at `depth` with that root page; retains nothing on its way.
+  fileprivate mutating func locate(_ root: PageAccess, _ path: PathStep, depth: Int) {
+    var root = root
+    var step = path
+    var depth = depth
+    while true {
+      if root.total > 1 { prunedDepth = depth + 1 }
+      guard let (page, index) = Pages.find(root, step.key, step.keyCount) else { return }
+      depth += 1
+      if !step.hasRest {
+        existing = page.node(index)
+        return
+      }
+      guard let branch = page.branchReference(index) else {
+        let node = page.node(index)
+        if let boxed = node.branch {
+          locate(boxed.access, step.next, depth: depth)
+          withExtendedLifetime(boxed) {}
+        } else {
+          leafDepth = depth
+        }
+        return
+      }
+      root = PageAccess(branch)
+      step = step.next
+    }
   }
 }

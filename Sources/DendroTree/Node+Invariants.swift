@@ -101,7 +101,7 @@ private struct PageChecker {
     _ page: PageAccess, low: Key?, high: Key?, isRoot: Bool, height: Int = 0
   ) throws {
     try checkExtent(page)
-    if page.byteCount > Page.byteCountMax { throw fail("a page is too full") }
+    if page.byteCount > 2 * Page.plainByteCountMax { throw fail("a page is too full") }
     switch page.kind {
     case .box: throw fail("a box is among the children")
     case .leaf:
@@ -123,7 +123,7 @@ private struct PageChecker {
     case .inner:
       if isRoot && page.count < 2 { throw fail("the root page has one page") }
       var total = 0
-      var lastSize = Int.max
+      var last: PageAccess?
       for index in 0..<page.count {
         guard page.hasReferences, page.reference(index).pointee != nil else {
           throw fail("an inner page lacks a reference")
@@ -134,10 +134,13 @@ private struct PageChecker {
           high: index + 1 < page.count ? page.keyValue(index + 1) : high, isRoot: false,
           height: height + 1)
         total += child.total
-        if lastSize < Page.byteCountMin && child.byteCount < Page.byteCountMin {
+        // Two of a kind that are nearly empty would have been merged.
+        if let last, last.isNearlyEmpty, child.isNearlyEmpty,
+          last.hasReferences == child.hasReferences
+        {
           throw fail("two neighbouring pages are nearly empty")
         }
-        lastSize = child.byteCount
+        last = child
       }
       if page.total != total { throw fail("an inner page counts wrongly") }
     }

@@ -175,7 +175,11 @@ struct ValueReader {
   private mutating func dictionary(
     _ dictionary: [AnyHashable: Any]
   ) throws(ValidationError) -> Node {
-    try pairs(count: dictionary.count, dictionary.lazy.map { ($0.key.base, $0.value) })
+    // Most of these are server values.
+    if dictionary.count == 1, let (key, content) = dictionary.first, key.base as? String == ".sv" {
+      return try deferredLeaf(content)
+    }
+    return try pairs(count: dictionary.count, dictionary.lazy.map { ($0.key.base, $0.value) })
   }
 
   /// Enumerated as it is: made a Swift dictionary, keys that differ only in normalization would meet.
@@ -265,10 +269,7 @@ struct ValueReader {
   ) throws(ValidationError) -> Node {
     if let serverValue {
       guard count == 1 else { throw invalid("a server value has no other keys beside .sv") }
-      deferred.append(
-        Draft.Deferred(
-          path: place, isPriority: false, value: try Self.serverValue(serverValue, self)))
-      return Node(Self.standIn)
+      return try deferredLeaf(serverValue)
     }
     let isOutermost = keys.isEmpty
     let deferredBefore = deferred.count
@@ -289,6 +290,13 @@ struct ValueReader {
     }
     node = node.settingPriority(given)
     return node
+  }
+
+  /// A server value where a leaf may be; `content` is what stands under `.sv`.
+  private mutating func deferredLeaf(_ content: Any) throws(ValidationError) -> Node {
+    let value = try Self.serverValue(content, self)
+    deferred.append(Draft.Deferred(path: place, isPriority: false, value: value))
+    return Node(Self.standIn)
   }
 
   /// What stands under `.value`.
@@ -343,7 +351,7 @@ struct ValueReader {
   ) throws(ValidationError) -> Draft.Deferred.Value {
     if let name = content as? String, name == "timestamp" { return .timestamp }
     if let operation = content as? [AnyHashable: Any], operation.count == 1,
-      let operand = operation["increment"]
+      let (name, operand) = operation.first, name.base as? String == "increment"
     {
       switch try reader.scalar(operand) {
       case .integer(let value): return .increment(.integer(value))

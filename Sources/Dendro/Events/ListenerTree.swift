@@ -1,9 +1,9 @@
-import DendroTree
+package import DendroTree
 
 /// Who listens where: a tree of locations, so that a write reaches only those that it concerns.
 ///
 /// The hub's lock guards it.
-struct ListenerTree {
+package struct ListenerTree {
   private final class Location {
     var children: [Key: Location] = [:]
     /// In the order in which their first registration came. A location has one view for each set of
@@ -13,10 +13,16 @@ struct ListenerTree {
 
   private let root = Location()
 
+  package init() {}
+
+  /// Whether nobody listens anywhere.
+  package var isEmpty: Bool { root.children.isEmpty && root.views.isEmpty }
+
   /// The views of exactly this location.
   func views(at path: Path) -> [View] { location(path)?.views ?? [] }
 
-  func insert(_ view: View) {
+  /// Adds a view, after those that its location has.
+  package func insert(_ view: View) {
     var location = root
     for key in view.path.keys {
       if let next = location.children[key] {
@@ -31,7 +37,7 @@ struct ListenerTree {
   }
 
   /// Removes a view, and the locations that then lead nowhere.
-  func remove(_ view: View) {
+  package func remove(_ view: View) {
     var trail = [root]
     let keys = Array(view.path.keys)
     for key in keys {
@@ -61,19 +67,21 @@ struct ListenerTree {
   /// order.
   ///
   /// - Complexity: O(length of the paths + views concerned), whoever listens elsewhere.
-  func forEachConcerned(by paths: [Path], root node: Node, _ body: (View, Node) -> Void) {
+  package func forEachConcerned(by paths: [Path], root node: Node, _ body: (View, Node) -> Void) {
     if paths.count == 1 {
-      visit(root, Array(paths[0].keys)[...], node, body)
+      var keys = paths[0].keys.makeIterator()
+      visit(root, &keys, node, body)
     } else {
       visit(root, paths.map { Array($0.keys)[...] }, node, body)
     }
   }
 
   private func visit(
-    _ location: Location, _ path: ArraySlice<Key>, _ node: Node, _ body: (View, Node) -> Void
+    _ location: Location, _ keys: inout Path.Keys.Iterator, _ node: Node,
+    _ body: (View, Node) -> Void
   ) {
-    guard let key = path.first else { return visitAll(location, node, body) }
-    if let next = location.children[key] { visit(next, path.dropFirst(), node.child(key), body) }
+    guard let key = keys.next() else { return visitAll(location, node, body) }
+    if let next = location.children[key] { visit(next, &keys, node.child(key), body) }
     for view in location.views { body(view, node) }
   }
 

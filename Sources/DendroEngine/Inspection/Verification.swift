@@ -148,7 +148,7 @@ package enum Verification {
               phase: .log, completedByteCount: min(replayer.storedByteCount, total),
               totalByteCount: total))
         }
-        report.torn = end?.torn
+        report.torn = end?.torn ?? end?.unfinished
         if let end, end.lastLSN < contents.checkpoints.max() ?? .zero {
           damages.append(
             .corrupt(

@@ -33,17 +33,27 @@ extension FileSystem {
 
   /// Creates a directory, and what is missing above it, where it does not exist. Not durable yet.
   func createDirectoryWhole(_ path: String) throws(StorageError) {
+    if try createOneDirectory(path) { return }
+    let parent = parentDirectory(path)
+    if parent != path { try createDirectoryWhole(parent) }
+    // Once only: where names cannot be created (/proc) the parent exists and this still fails.
+    if try !createOneDirectory(path) {
+      throw .io(operation: "create directory", path: path, offset: nil, error: .noSuchFile)
+    }
+  }
+
+  /// - Returns: false where what is above it is missing; true where it exists now.
+  private func createOneDirectory(_ path: String) throws(StorageError) -> Bool {
     do {
       try whole("create directory", path) { () throws(SystemError) in
         try self.createDirectory(path)
       }
+      return true
     } catch {
       guard case .io(_, _, _, let system) = error else { throw error }
-      if system == .exists { return }
-      let parent = parentDirectory(path)
-      guard system == .noSuchFile, parent != path else { throw error }
-      try createDirectoryWhole(parent)
-      try createDirectoryWhole(path)
+      if system == .exists { return true }
+      if system == .noSuchFile { return false }
+      throw error
     }
   }
 

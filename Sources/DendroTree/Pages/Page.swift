@@ -40,12 +40,12 @@ struct PageHeader {
 /// `isKnownUniquelyReferenced`), and then by whoever owns that one; a page that two values share is
 /// never written.
 final class Page: ManagedBuffer<PageHeader, UInt64> {
-  /// A page grows up to this and is then split: with its header it takes 2 KiB of heap.
-  static let byteCountMax = 2_048 - Page.overhead
-  /// A page below this is merged with a neighbour where both then fit into three quarters of one.
-  static let byteCountMin = byteCountMax / 4
-  static let mergedByteCountMax = byteCountMax / 4 * 3
-  /// Longer values go into boxes, so that at least two entries with the longest keys fit in a page.
+  /// A page of plain bytes grows up to this and is then split: it takes 2 KiB of heap.
+  static let plainByteCountMax = 2_048 - Page.overhead
+  /// The same for a page with references, where a copy costs one retain an entry.
+  static let referencingByteCountMax = 512 - Page.overhead
+  /// Longer values go into boxes, so that at least two entries with the longest keys fit in a plain
+  /// page.
   static let inlineValueByteCountMax = 216
   /// What an allocation takes beside its tail: the allocator's word, the object's two, the header.
   static let overhead = 8 + 16 + MemoryLayout<PageHeader>.size

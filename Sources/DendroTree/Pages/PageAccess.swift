@@ -35,6 +35,13 @@ struct PageAccess {
   /// Bytes in use, free ones not counted.
   @inline(__always) var byteCount: Int { Int(header.pointee.used) &+ stride &* count }
 
+  /// Beyond this a page is split, unless it has only entries that are very long.
+  @inline(__always) var byteCountMax: Int {
+    hasReferences ? Page.referencingByteCountMax : Page.plainByteCountMax
+  }
+  /// Below this a page is merged with a neighbour, where both fit into three quarters of one.
+  @inline(__always) var isNearlyEmpty: Bool { byteCount < byteCountMax / 4 }
+
   @inline(__always)
   private func slot(_ index: Int) -> UnsafeMutableRawPointer {
     tail + (Int(header.pointee.capacity) &- stride &* (index &+ 1))
@@ -126,7 +133,8 @@ extension PageAccess {
     let needed = Int(old.header.pointee.used) + extra + stride * (old.count + (extra > 0 ? 1 : 0))
     if isUnique && stride == old.stride && needed <= old.header.pointee.capacity { return old }
     // An eighth more than asked for, as long as the page is not about to be split.
-    let roomy = min(needed + needed / 8, max(Page.byteCountMax, needed))
+    let limit = stride == 16 ? Page.referencingByteCountMax : Page.plainByteCountMax
+    let roomy = min(needed + needed / 8, max(limit, needed))
     let page = Page.make(
       old.kind, hasReferences: stride == 16, capacity: extra > 0 ? roomy : needed)
     let new = page.access

@@ -47,7 +47,7 @@ enum Assigned {
 
 /// The B-tree of one branch's children: a leaf page while small, inner pages above it when wide.
 ///
-/// Pages split when they outgrow `Page.byteCountMax`: in the middle, or, when the new entry is the
+/// Pages split when they outgrow `byteCountMax`: in the middle, or, when the new entry is the
 /// last, before it, so that keys that come in order leave full pages behind. Pages merge with a
 /// neighbour when they are left less than a quarter full.
 enum Pages {
@@ -105,7 +105,7 @@ enum Pages {
       page.header.pointee.total = UInt32(truncatingIfNeeded: page.total &+ outcome.delta)
       if let split = outcome.split {
         outcome.split = insertChild(slot, at: index + 1, split.key, split.page)
-      } else if PageAccess(page.reference(index)).byteCount < Page.byteCountMin {
+      } else if PageAccess(page.reference(index)).isNearlyEmpty {
         mergeChild(slot, at: index)
       }
       return outcome
@@ -163,7 +163,7 @@ enum Pages {
       page.header.pointee.total &+= 1
       outcome.delta = 1
     }
-    if page.byteCount > Page.byteCountMax && page.count > 1 {
+    if page.byteCount > page.byteCountMax && page.count > 1 {
       outcome.split = split(page, isAppend: !found && index == page.count - 1)
     }
     return outcome
@@ -178,7 +178,10 @@ enum Pages {
     key.withOrderedBytes { key in
       _ = page.insert(at: index, key.baseAddress.unsafelyUnwrapped, key.count, valueCount: 0, child)
     }
-    guard page.byteCount > Page.byteCountMax, page.count > 2 else { return nil }
+    // Either half may be small beside a small neighbour.
+    mergeChild(slot, at: index)
+    mergeChild(slot, at: index - 1)
+    guard page.byteCount > page.byteCountMax, page.count > 2 else { return nil }
     return split(page, isAppend: index == page.count - 1)
   }
 
@@ -213,24 +216,31 @@ enum Pages {
     return (key, page.moveEntries(from: index))
   }
 
-  /// Removes an empty page from the inner page in `slot`, or merges a nearly empty one with a
-  /// neighbour if both fit into one.
+  /// Removes an empty page from the inner page in `slot`, or merges a nearly empty one with its
+  /// neighbours as long as both fit into one.
   private static func mergeChild(_ slot: UnsafeMutablePointer<Page?>, at index: Int) {
     let page = PageAccess(slot)
-    let child = PageAccess(page.reference(index))
-    if child.count == 0 {
+    var index = index
+    if PageAccess(page.reference(index)).count == 0 {
       page.remove(at: index)
-      return
+      // Its neighbours are neighbours now.
+      index = min(index, page.count - 1)
     }
-    for left in [index - 1, index] where left >= 0 && left + 1 < page.count {
-      let sum =
-        PageAccess(page.reference(left)).byteCount + PageAccess(page.reference(left + 1)).byteCount
-      if sum > Page.mergedByteCountMax { continue }
-      let separator = page.key(left + 1)
-      append(page.reference(left + 1), separator, to: page.reference(left))
+    while index >= 0, PageAccess(page.reference(index)).isNearlyEmpty {
+      let left = mayMerge(page, at: index - 1) ? index - 1 : index
+      if left == index, !mayMerge(page, at: index) { return }
+      append(page.reference(left + 1), page.key(left + 1), to: page.reference(left))
       page.remove(at: left + 1)
-      return
+      index = left
     }
+  }
+
+  /// Whether the page at `left` and the next one fit into three quarters of one.
+  private static func mayMerge(_ page: PageAccess, at left: Int) -> Bool {
+    guard left >= 0, left + 1 < page.count else { return false }
+    let a = PageAccess(page.reference(left))
+    let b = PageAccess(page.reference(left + 1))
+    return a.byteCount + b.byteCount <= min(a.byteCountMax, b.byteCountMax) / 4 * 3
   }
 
   /// Appends the entries of the page in `source`, whose least possible key is `separator`.

@@ -2,6 +2,7 @@ import DendroEngine
 import DendroStorage
 import DendroTesting
 import DendroTree
+import TestSupport
 
 /// Opens what a crash left and holds it against the recording.
 struct CrashJudge {
@@ -26,7 +27,17 @@ struct CrashJudge {
     do throws(EngineError) {
       let engine = try EngineRecording.open(crashed)
       if let problem = Self.problem(of: engine, recording, bounds) { return problem }
-      return isThorough ? try continued(engine, crashed) : nil
+      guard isThorough else { return nil }
+      let (root, lsn) = engine.head
+      if ModelTree(root) != recording.models[Int(lsn.rawValue)] {
+        return "not the oracle's tree of write \(lsn)"
+      }
+      do {
+        try root.checkInvariants()
+      } catch {
+        return "the tree's invariants: \(error)"
+      }
+      return try continued(engine, crashed)
     } catch {
       return "refused: \(error)"
     }

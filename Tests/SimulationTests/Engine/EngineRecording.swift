@@ -3,6 +3,7 @@ import DendroStorage
 import DendroTesting
 import DendroTree
 import Synchronization
+import TestSupport
 
 /// An engine that was driven through a workload once on a simulated disk, with all that is needed to
 /// judge what a crash at any of its calls leaves.
@@ -14,8 +15,10 @@ struct EngineRecording: Sendable {
 
   let disk: SimulatedDisk
   private(set) var points: [CrashPoint] = []
-  /// The tree after each write; the first is the empty one.
+  /// The tree after each write; the first is the empty one. Each was held against the oracle.
   private(set) var trees: [Node] = [.empty]
+  /// The oracle's, for those who want to compare with it directly.
+  private(set) var models: [ModelTree] = [.empty]
   /// From which operation on which write was acknowledged.
   private var acknowledged: [(operation: Int, lsn: Int)] = [(0, 0)]
   /// From which operation on which write could be on the disk.
@@ -36,8 +39,16 @@ struct EngineRecording: Sendable {
     try Engine.open(at: directory, options: options, environment: disk.environment)
   }
 
-  init(seed: UInt64, steps: [Step]) throws(EngineError) {
-    disk = SimulatedDisk(seed: seed)
+  /// - Parameter prepared: a disk with a database that was closed in order, and the recording that
+  ///   made it.
+  init(seed: UInt64, steps: [Step], after prepared: EngineRecording? = nil) throws(EngineError) {
+    disk = prepared?.disk.copy(seed: seed) ?? SimulatedDisk(seed: seed)
+    if let prepared {
+      trees = prepared.trees
+      models = prepared.models
+      acknowledged = [(0, trees.count - 1)]
+      attempted = [(-1, trees.count - 1)]
+    }
     var session: Session?
     for step in steps + [.close] {
       if case .kill(let call, let bytes) = step {
@@ -77,6 +88,7 @@ struct EngineRecording: Sendable {
       problems.append("a kill without a crash left another tree at write \(last)")
     }
     trees.removeSubrange((last + 1)...)
+    models.removeSubrange((last + 1)...)
     attempted.append((disk.operationCount, last))
     acknowledged.append((disk.operationCount, last))
     return Session(engine, disk)
@@ -107,7 +119,13 @@ struct EngineRecording: Sendable {
         continue
       }
       if !tree.apply(write).isEmpty {
+        var model = models.last!
+        model.apply(write)
+        if ModelTree(tree) != model {
+          problems.append("\(write) gives another tree than the oracle")
+        }
         trees.append(tree)
+        models.append(model)
         expected = trees.count - 1
       }
       session.submit(write, expecting: expected)

@@ -1,5 +1,6 @@
 import DendroTesting
 import DendroTree
+import TestSupport
 
 /// One step of a workload on an engine.
 enum Step: Sendable {
@@ -44,8 +45,16 @@ extension Key {
 /// Draws workloads: few keys, so that writes meet; every kind of write and of value.
 struct StepGenerator {
   private var random: SeededRandomness
+  /// Every fourth seed draws from the richer writes that the tree is tested with.
+  private var rich: WriteGenerator?
 
-  init(seed: UInt64) { random = SeededRandomness(seed: seed) }
+  init(seed: UInt64) {
+    random = SeededRandomness(seed: seed)
+    guard seed % 4 == 3 else { return }
+    var generator = WriteGenerator(seed: seed)
+    generator.wideOneIn = 20
+    rich = generator
+  }
 
   /// A workload of that many steps or a few more, mostly writes.
   mutating func steps(_ count: Int, kills: Bool = true) -> [Step] {
@@ -63,7 +72,8 @@ struct StepGenerator {
   }
 
   mutating func write() -> Write {
-    switch draw(10) {
+    if let write = rich?.write() { return write }
+    return switch draw(10) {
     case 0..<4: .set(path(), node(2))
     case 4..<7: .update(draw(3) == 0 ? path() : .root, entries())
     case 7: .remove(path())

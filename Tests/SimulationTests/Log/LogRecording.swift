@@ -147,7 +147,7 @@ struct LogRecording: Sendable {
     of crashed: SimulatedDisk, acknowledged: UInt64, attempted: UInt64
   ) -> String? {
     do throws(StorageError) {
-      var log = try OpenLog(on: crashed)
+      let log = try OpenLog(on: crashed)
       if let problem = compare(log.found, acknowledged: acknowledged, attempted: attempted) {
         return problem
       }

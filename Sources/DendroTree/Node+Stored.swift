@@ -1,0 +1,94 @@
+extension Node {
+  /// Sets a leaf from the bytes of a log or checkpoint, without making values of them: what
+  /// `apply(.set(path, leaf))` does, but for noting the change.
+  ///
+  /// - Returns: false, and nothing is done, unless the bytes are a stored path of at most
+  ///   `Limits.depth` keys and one packed leaf.
+  /// - Complexity: O(depth · log children).
+  package mutating func set(
+    storedPath path: UnsafeRawBufferPointer, packedLeaf leaf: UnsafeRawBufferPointer
+  ) -> Bool {
+    guard let count = Path.keyCount(validating: path), count <= Limits.depth,
+      PackedScalar.leafEnd(validating: leaf, at: 0) == leaf.count
+    else { return false }
+    assign(.packed(leaf), at: path)
+    return true
+  }
+
+  /// Calls `body` with each leaf's stored path and packed form, and with each branch's that has a
+  /// priority (the packed priority after `30`, and no scalar), in the order of paths, branches first.
+  ///
+  /// The bytes are valid during the call only. What checkpoints are written from.
+  ///
+  /// - Complexity: O(nodes).
+  package func forEachStored<E: Error>(
+    _ body: (_ storedPath: UnsafeRawBufferPointer, _ packed: UnsafeRawBufferPointer) throws(E) ->
+      Void
+  ) throws(E) {
+    var path: [UInt8] = []
+    try forEachStored(&path, body)
+  }
+
+  private func forEachStored<E: Error>(
+    _ path: inout [UInt8],
+    _ body: (_ storedPath: UnsafeRawBufferPointer, _ packed: UnsafeRawBufferPointer) throws(E) ->
+      Void
+  ) throws(E) {
+    guard let page = branch else {
+      guard let scalar else { return }
+      var packed: [UInt8] = []
+      if let priority {
+        packed.append(PackedScalar.priorityTag)
+        PackedScalar.append(priority, to: &packed)
+      }
+      PackedScalar.append(scalar, to: &packed)
+      return try Node.call(body, path, packed)
+    }
+    if let priority {
+      var packed = [PackedScalar.priorityTag]
+      PackedScalar.append(priority, to: &packed)
+      try Node.call(body, path, packed)
+    }
+    try Node.forEachStored(page.access, &path, body)
+    withExtendedLifetime(page) {}
+  }
+
+  private static func call<E: Error>(
+    _ body: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws(E) -> Void, _ path: [UInt8],
+    _ packed: [UInt8]
+  ) throws(E) {
+    let result: Result<Void, E> = path.withUnsafeBytes { path in
+      packed.withUnsafeBytes { packed in Result { () throws(E) in try body(path, packed) } }
+    }
+    try result.get()
+  }
+
+  private static func forEachStored<E: Error>(
+    _ page: PageAccess, _ path: inout [UInt8],
+    _ body: (_ storedPath: UnsafeRawBufferPointer, _ packed: UnsafeRawBufferPointer) throws(E) ->
+      Void
+  ) throws(E) {
+    for index in 0..<page.count {
+      if page.kind == .inner {
+        try forEachStored(PageAccess(page.reference(index)), &path, body)
+        continue
+      }
+      let before = path.count
+      // An entry begins as a stored path goes on: the count of the key, then the key.
+      path.append(
+        contentsOf: UnsafeRawBufferPointer(
+          start: page.tail + page.offset(index),
+          count: page.valueStart(index) - UnsafeRawPointer(page.tail + page.offset(index))))
+      if page.hasReferences, page.reference(index).pointee != nil {
+        try page.node(index).forEachStored(&path, body)
+      } else {
+        let packed = UnsafeRawBufferPointer(page.value(index))
+        let result: Result<Void, E> = path.withUnsafeBytes { path in
+          Result { () throws(E) in try body(path, packed) }
+        }
+        try result.get()
+      }
+      path.removeLast(path.count - before)
+    }
+  }
+}

@@ -1,0 +1,351 @@
+import Dendro
+import Foundation
+import Testing
+
+@Suite("Opening, closing, durability")
+struct DatabaseTests {
+  let directory = TemporaryDirectory()
+
+  @Test(
+    "what was acknowledged is there after reopening",
+    arguments: [
+      Durability.everyCommit, .interval(.milliseconds(5)), .none,
+    ])
+  func reopening(durability: Durability) async throws {
+    let options = DatabaseOptions(durability: durability)
+    do {
+      let database = try await Database.open(at: directory.path, options: options)
+      #expect(database.recoveryReport.created)
+      let ref = database.reference()
+      try await ref.setValue(["a": 1, "b": ["c": true], ".priority": "p"] as [String: Any])
+      try await ref.child("n").setValue(ServerValue.increment(5))
+      try await ref.updateChildValues(["x/y": 1.5, "a": NSNull()])
+      try await database.synchronize()
+      #expect(database.statistics.lastWrite == 3)
+      #expect(database.statistics.lastDurableWrite == 3)
+      try await database.close()
+    }
+    for round in 1...2 {
+      let database = try await Database.open(at: directory.path, options: options)
+      #expect(database.recoveryReport.lastWrite == 3)
+      #expect(database.recoveryReport.tornTail == nil)
+      #expect(database.recoveryReport.checkpointedWrite == (round == 2 ? 3 : nil))
+      #expect(
+        shown(try await database.reference().getData().valueInExportFormat())
+          == #"{.priority:"p",b:{c:true},n:5,x:{y:1.5}}"#)
+      try await database.checkpoint()
+      try await database.close()
+    }
+  }
+
+  @Test("going without close loses nothing that was acknowledged")
+  func deinitialized() async throws {
+    for number in 1...5 {
+      let value = try await {
+        let database = try await openOnceFree()
+        let before = try await database.reference().getData().int
+        try await database.reference().setValue(number)
+        return before
+      }()
+      #expect(value == (number == 1 ? nil : number - 1))
+    }
+  }
+
+  /// The directory is let go soon after the last reference, on a thread of the engine's.
+  private func openOnceFree() async throws -> Database {
+    while true {
+      do {
+        return try await Database.open(at: directory.path)
+      } catch let error as DatabaseError where error.code == .locked {
+        await Task.yield()
+      }
+    }
+  }
+
+  @Test("the same directory twice is refused, with the holder's process id")
+  func locked() async throws {
+    let database = try await Database.open(at: directory.path)
+    let error = await failure { _ = try await Database.open(at: directory.path) }
+    #expect(error?.code == .locked)
+    #expect(error?.name == "DatabaseLocked")
+    #expect(error?.processIdentifier == ProcessInfo.processInfo.processIdentifier)
+    #expect(error?.file != nil)
+    try await database.close()
+    try await Database.open(at: directory.path).close()
+  }
+
+  @Test("what is not there is not made where that is not wanted")
+  func missing() async throws {
+    var options = DatabaseOptions()
+    options.createsMissing = false
+    #expect(
+      await failure { _ = try await Database.open(at: directory.path, options: options) }?.code
+        == .notFound)
+    #expect(
+      await failure { _ = try await Database.open(readOnly: directory.path) }?.code == .notFound)
+    #expect(!FileManager.default.fileExists(atPath: directory.path))
+    let file = directory.path
+    #expect(FileManager.default.createFile(atPath: file, contents: Data("x".utf8)))
+    #expect(await failure { _ = try await Database.open(at: file) } != nil)
+    #expect(await failure { _ = try await Database.open(at: file + "/below") } != nil)
+    #expect(await failure { _ = try await Database.open(at: "") } != nil)
+    #expect(await failure { _ = try await Database.open(at: "/proc/none/below") } != nil)
+    #expect(await failure { _ = try await Database.open(at: "a\u{0}b") } != nil)
+  }
+
+  @Test("opened for reading beside a writer")
+  func readOnly() async throws {
+    let writer = try await Database.open(at: directory.path)
+    try await writer.reference().setValue(["a": 1])
+    let reader = try await Database.open(readOnly: directory.path)
+    #expect(shown(try await reader.reference().getData().value) == "{a:1}")
+    let recorder = Recorder(reader)
+    recorder.listen("", reader.reference(), [.value])
+    #expect(await recorder.take() == ["value {a:1}"])
+    #expect(await failure { try await reader.reference().setValue(2) }?.code == .readOnly)
+    #expect(await failure { try await reader.checkpoint() }?.code == .readOnly)
+    try await reader.close()
+    try await writer.close()
+  }
+
+  @Test("a backup of a live database opens like any other")
+  func backup() async throws {
+    let copy = TemporaryDirectory()
+    let database = try await Database.open(at: directory.path)
+    try await database.reference().setValue(["a": 1])
+    try database.backup(to: copy.path)
+    try await database.reference().setValue(["a": 2])
+    #expect(await failure { try database.backup(to: copy.path) } != nil)
+    let opened = try await Database.open(at: copy.path)
+    #expect(shown(try await opened.reference().getData().value) == "{a:1}")
+    try await opened.close()
+    try await database.close()
+    #expect(await failure { try Database.inMemory().backup(to: copy.path + "2") } != nil)
+  }
+
+  @Test(
+    "after close: the error everywhere, what was queued delivered, listeners told and gone",
+    arguments: [true, false])
+  func closed(inMemory: Bool) async throws {
+    let database = inMemory ? Database.inMemory() : try await Database.open(at: directory.path)
+    let recorder = Recorder(database)
+    let ref = database.reference()
+    recorder.listen("", ref, [.value])
+    ref.observe(
+      .childAdded, with: { _ in },
+      withCancel: { error in
+        recorder.note("cancelled \((error as? DatabaseError)?.name ?? "")")
+      })
+    ref.setValue(1) { error, _ in recorder.note("done \(error == nil)") }
+    try await database.close()
+    try await database.close()
+    try plainly { try database.close() }
+    let lines = await recorder.take()
+    #expect(lines == ["value null", "value 1", "done true", "cancelled DatabaseClosed"])
+
+    #expect(await failure { try await ref.setValue(1) }?.code == .closed)
+    #expect(await failure { _ = try await ref.getData() }?.code == .closed)
+    #expect(await failure { try await database.synchronize() }?.code == .closed)
+    #expect(await failure { try await database.checkpoint() }?.code == .closed)
+    ref.setValue(2) { error, _ in recorder.note("\((error as? DatabaseError)?.name ?? "")") }
+    ref.observe(
+      .value, with: { _ in recorder.note("event") },
+      withCancel: { error in
+        recorder.note("refused \((error as? DatabaseError)?.name ?? "")")
+      })
+    #expect(await recorder.take() == ["DatabaseClosed", "refused DatabaseClosed"])
+    let (nothing, _) = await ref.observeSingleEventAndPreviousSiblingKey(of: .value)
+    #expect(!nothing.exists())
+    ref.removeAllObservers()
+  }
+
+  @Test("a waiting single event ends with the database")
+  func waitingEnds() async throws {
+    let database = Database.inMemory()
+    async let waited = database.reference().observeSingleEventAndPreviousSiblingKey(of: .childAdded)
+    await settle(database)
+    try await database.close()
+    #expect(await !waited.0.exists())
+  }
+
+  @Test("a listener keeps its database, and lets it go when it is removed")
+  func listenersHold() async throws {
+    weak var weakly: Database?
+    var handle: DatabaseHandle = 0
+    let seen = Shared<[Int]>([])
+    do {
+      let database = Database.inMemory()
+      weakly = database
+      handle = database.reference().observe(.value) { snapshot in
+        seen.withLock { $0.append(snapshot.int ?? 0) }
+      }
+    }
+    do {
+      let database = try #require(weakly)
+      try await database.reference().setValue(7)
+      await settle(database)
+      #expect(seen.withLock { $0.last } == 7)
+      database.reference().removeObserver(withHandle: handle)
+      await settle(database)
+    }
+    // What the callback queue still holds goes with its last block.
+    while weakly != nil { await Task.yield() }
+  }
+
+  @Test("fire-and-forget errors go to the handler, on the callback queue")
+  func errorHandler() async throws {
+    let errors = Shared<[String]>([])
+    var options = DatabaseOptions()
+    options.errorHandler = { error in errors.withLock { $0.append(error.name) } }
+    let database = Database.inMemory(options: options)
+    let ref = database.reference()
+    plainly {
+      ref.setValue(Date())
+      ref.child("").setValue(1)
+      ref.updateChildValues(["a": 1, "a/b": 2])
+      ref.child("none").setPriority(1)
+      ref.child("#").observe(.value) { _ in }
+      ref.child("#").observeSingleEvent(of: .value) { _ in }
+      ref.setValue("fine")
+    }
+    await settle(database)
+    #expect(
+      errors.withLock { $0 } == [
+        "InvalidFirebaseData", "InvalidPathValidation", "InvalidFirebaseData", "NoData",
+        "InvalidPathValidation", "InvalidPathValidation",
+      ])
+    try await database.close()
+    plainly { ref.setValue(1) }
+    await settle(database)
+    #expect(errors.withLock { $0.last } == "DatabaseClosed")
+  }
+
+  @Test("a priority needs data")
+  func priorityOfNothing() async throws {
+    let database = Database.inMemory()
+    let ref = database.reference().child("p")
+    let error = await failure { try await ref.setPriority(1) }
+    #expect(error?.code == .noData && error?.errorCode == 9999)
+    let completion = await withCheckedContinuation { continuation in
+      ref.setPriority(2) { error, _ in continuation.resume(returning: error) }
+    }
+    #expect((completion as? DatabaseError)?.code == .noData)
+    #expect((completion! as NSError).code == 9999)
+    #expect((completion! as NSError).domain == "com.firebase")
+    #expect(completion!.localizedDescription.contains("/p"))
+    try await ref.setValue(1)
+    try await ref.setPriority(1)
+    try await ref.setPriority(1)
+    #expect(await failure { try await ref.setPriority(true) }?.code == .invalidData)
+    try await ref.setPriority(nil)
+    #expect(try await ref.getData().priority is NSNull)
+  }
+
+  @Test("limits of memory and of one write refuse with their own errors")
+  func limits() async throws {
+    var options = DatabaseOptions()
+    options.writeByteLimit = 1000
+    let small = try await Database.open(at: directory.path, options: options)
+    try await small.reference().child("a").setValue("x")
+    let error = await failure {
+      try await small.reference().child("b").setValue(String(repeating: "y", count: 2000))
+    }
+    #expect(error?.code == .tooLarge)
+    #expect(try await small.reference().child("b").getData().exists() == false)
+    try await small.close()
+
+    options = DatabaseOptions()
+    options.memoryByteLimit = 100_000
+    let tight = Database.inMemory(options: options)
+    var refused: DatabaseError?
+    for number in 0..<5_000 where refused == nil {
+      refused = await failure {
+        try await tight.reference().child("k\(number)").setValue(String(repeating: "z", count: 100))
+      }
+    }
+    #expect(refused?.code == .memoryLimit)
+    try await tight.reference().removeValue()
+  }
+
+  @Test("options that make no sense do no harm")
+  func nonsense() async throws {
+    var options = DatabaseOptions(durability: .interval(.zero))
+    options.checkpointFactor = -.infinity
+    options.writeByteLimit = .max
+    options.memoryByteLimit = -1
+    let database = try await Database.open(at: directory.path, options: options)
+    var refused: DatabaseError?
+    for number in 0..<5_000 where refused == nil {
+      refused = await failure { try await database.reference().child("k\(number)").setValue(1) }
+    }
+    #expect(refused?.code == .memoryLimit)
+    try await database.close()
+  }
+
+  @Test("opening tells how far it is, and logs")
+  func progress() async throws {
+    let lines = Shared<[String]>([])
+    do {
+      let database = try await Database.open(at: directory.path)
+      plainly {
+        for number in 0..<50 { database.reference().child("\(number)").setValue(number) }
+      }
+      try await database.close()
+    }
+    var options = DatabaseOptions()
+    options.progress = { step in
+      lines.withLock { $0.append("\(step.completedByteCount <= step.totalByteCount)") }
+    }
+    options.logging = { _ in }
+    options.metrics = { _ in }
+    let database = try await Database.open(at: directory.path, options: options)
+    #expect(database.recoveryReport.replayedWriteCount == 50)
+    #expect(lines.withLock { Set($0) }.isSubset(of: ["true"]))
+    try await database.close()
+  }
+
+  @Test(
+    "the default instance: one object, in the user's data directory; what cannot be opened says so")
+  func defaultInstance() async throws {
+    let name = ProcessInfo.processInfo.processName
+    setenv("XDG_DATA_HOME", directory.path + "/made/data", 1)
+    defer { unsetenv("XDG_DATA_HOME") }
+    let database = Database.database()
+    #expect(Database.database() === database)
+    try await database.reference().child("a").setValue(1)
+    try await database.close()
+    #expect(FileManager.default.fileExists(atPath: directory.path + "/made/data/" + name))
+    // After it was closed the next call opens again.
+    let again = Database.database()
+    #expect(again !== database)
+    #expect(try await again.reference().child("a").getData().int == 1)
+    try await again.close()
+
+    let file = directory.path + "/file"
+    #expect(FileManager.default.createFile(atPath: file, contents: Data()))
+    setenv("XDG_DATA_HOME", file, 1)
+    let failed = Database.database()
+    let ref = failed.reference().child("a")
+    let error = await failure { try await ref.setValue(1) }
+    #expect(error?.code == .inputOutput)
+    #expect(await failure { _ = try await ref.getData() } == error)
+    #expect(await failure { try await failed.synchronize() } == error)
+    let recorder = Recorder(failed)
+    ref.observe(
+      .value, with: { _ in recorder.note("event") },
+      withCancel: { error in
+        recorder.note("\(((error as? DatabaseError)?.code)!.rawValue)")
+      })
+    #expect(await recorder.take() == ["207"])
+    #expect(failed.statistics.writeCount == 0 && failed.recoveryReport.lastWrite == 0)
+  }
+
+  @Test("errors describe themselves")
+  func errors() async {
+    let error = await failure { try await Database.inMemory().reference().setValue(["a$": 1]) }
+    let described = String(describing: error!)
+    #expect(described.hasPrefix("InvalidFirebaseData: "))
+    #expect(error?.localizedDescription == error?.message)
+    #expect(error == error)
+  }
+}

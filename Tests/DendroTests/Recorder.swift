@@ -1,0 +1,93 @@
+import Dendro
+import Foundation
+import Synchronization
+
+/// Writes down what listeners are told, in order.
+final class Recorder: Sendable {
+  private let recorded = Mutex<[String]>([])
+  private let database: Database
+
+  init(_ database: Database) { self.database = database }
+
+  func note(_ line: String) { recorded.withLock { $0.append(line) } }
+
+  /// Listens to every kind of event, or to some, under a name.
+  @discardableResult
+  func listen(
+    _ name: String, _ query: DatabaseQuery, _ types: [DataEventType] = DataEventType.allCases
+  ) -> [DatabaseHandle] {
+    types.map { type in
+      query.observe(
+        type,
+        andPreviousSiblingKeyWith: { snapshot, previous in
+          self.note(Self.line(name, type, snapshot, previous))
+        })
+    }
+  }
+
+  static func line(
+    _ name: String, _ type: DataEventType, _ snapshot: DataSnapshot, _ previous: String?
+  ) -> String {
+    let value = shown(snapshot.valueInExportFormat())
+    let prefix = name.isEmpty ? "" : name + ":"
+    switch type {
+    case .value: return "\(prefix)value \(value)"
+    case .childRemoved: return "\(prefix)removed \(snapshot.key)=\(value)"
+    case .childAdded: return "\(prefix)added \(snapshot.key)=\(value) after \(previous ?? "nil")"
+    case .childChanged:
+      return "\(prefix)changed \(snapshot.key)=\(value) after \(previous ?? "nil")"
+    case .childMoved: return "\(prefix)moved \(snapshot.key)=\(value) after \(previous ?? "nil")"
+    }
+  }
+
+  /// What was written down since the last call, once everything queued until now was delivered.
+  func take() async -> [String] {
+    await settle(database)
+    return recorded.withLock { lines in
+      defer { lines = [] }
+      return lines
+    }
+  }
+}
+
+/// Returns once everything that was queued for the callback queue was delivered.
+func settle(_ database: Database) async {
+  await withCheckedContinuation { continuation in
+    database.reference().getData { _, _ in continuation.resume() }
+  }
+}
+
+/// The error that `body` throws.
+func failure(_ body: () async throws -> Void) async -> DatabaseError? {
+  do {
+    try await body()
+    return nil
+  } catch {
+    return error as? DatabaseError
+  }
+}
+
+/// A new directory's path in the temporary directory, removed with the object.
+final class TemporaryDirectory: Sendable {
+  let path: String
+
+  init() {
+    path = NSTemporaryDirectory() + "/dendro-\(UUID().uuidString)"
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+}
+
+/// A place that is not `async`, where a write without `await` is the one that nobody waits for.
+func plainly(_ body: () throws -> Void) rethrows { try body() }
+
+/// A value that several closures share.
+final class Shared<Value: Sendable>: Sendable {
+  private let value: Mutex<Value>
+
+  init(_ value: Value) { self.value = Mutex(value) }
+
+  func withLock<R: Sendable>(_ body: @Sendable (inout Value) -> R) -> R {
+    value.withLock { body(&$0) }
+  }
+}

@@ -1,0 +1,108 @@
+import Dendro
+import Foundation
+import Testing
+
+/// The calls of Firebase's guides, as an app writes them: completion blocks and plain closures.
+@Suite("As an app writes it")
+struct SampleTests {
+  @Test("the example of the README")
+  func readme() async throws {
+    let directory = TemporaryDirectory()
+    let database = try await Database.open(at: directory.path)
+    let posts = database.reference().child("posts")
+    posts.observe(.childAdded) { post in
+      print("new post:", post.childSnapshot(forPath: "title").string ?? "untitled")
+    }
+    let post = posts.childByAutoId()
+    try await post.setValue(["title": "Tree rings", "stars": 0])
+    try await post.child("stars").setValue(ServerValue.increment(1))
+    #expect(try await post.child("stars").getData().int == 1)
+    posts.removeAllObservers()
+    try await database.close()
+  }
+
+  /// Not `Sendable`: closures that touch it must compile.
+  final class App {
+    let ref: DatabaseReference
+    var refHandle: DatabaseHandle = 0
+    var title = ""
+    var lines: [String] = []
+
+    init(_ database: Database) { ref = database.reference() }
+
+    func write(_ done: @escaping () -> Void) {
+      ref.child("users").child("u1").setValue(["username": "ada"])
+      ref.child("users/u1/email").setValue("ada@example.org")
+      guard let key = ref.child("posts").childByAutoId().key else { return }
+      let post = ["uid": "u1", "author": "ada", "title": "Rings", "body": "…"]
+      let childUpdates = ["/posts/\(key)": post, "/user-posts/u1/\(key)/": post]
+      ref.updateChildValues(childUpdates)
+      let updates =
+        [
+          "posts/\(key)/stars/u2": true,
+          "posts/\(key)/starCount": ServerValue.increment(1),
+        ] as [String: Any]
+      ref.updateChildValues(updates)
+      ref.child("users").child("u1").setValue(["username": "grace"]) {
+        (error: Error?, ref: DatabaseReference) in
+        if let error = error {
+          self.lines.append("failed: \(error).")
+        } else {
+          self.lines.append("saved \(ref.key!)")
+        }
+        done()
+      }
+    }
+
+    func read(_ done: @escaping () -> Void) {
+      ref.child("users/u1/username").getData(completion: { error, snapshot in
+        guard error == nil else { return }
+        self.lines.append(snapshot.value as? String ?? "Unknown")
+      })
+      ref.child("users").child("u1").observeSingleEvent(
+        of: .value,
+        with: { snapshot in
+          let value = snapshot.value as? NSDictionary
+          self.lines.append(value?["username"] as? String ?? "")
+          done()
+        }
+      ) { error in
+        self.lines.append(error.localizedDescription)
+      }
+    }
+
+    func watch() {
+      refHandle = ref.child("posts").observe(
+        DataEventType.value,
+        with: { snapshot in
+          for case let post as DataSnapshot in snapshot.children {
+            let content = post.value as? [String: AnyObject]
+            self.title = content?["title"] as? String ?? ""
+            self.lines.append("\(self.title) \(content?["starCount"] as? Int ?? 0)")
+          }
+        })
+    }
+  }
+
+  @Test("write, read, watch")
+  func guide() async throws {
+    let database = Database.inMemory()
+    nonisolated(unsafe) let app = App(database)
+    app.watch()
+    await withCheckedContinuation { continuation in app.write { continuation.resume() } }
+    await withCheckedContinuation { continuation in app.read { continuation.resume() } }
+    #expect(app.lines == ["Rings 0", "Rings 1", "saved u1", "grace", "grace"])
+    app.ref.child("posts").removeObserver(withHandle: app.refHandle)
+  }
+
+  @Test("values go from one actor to another without a copy being asked for")
+  @MainActor
+  func fromAnActor() async throws {
+    let ref = Database.inMemory().reference()
+    let post: [String: Any] = ["title": "Rings", "stars": 3]
+    try await ref.setValue(post)
+    let snapshot = try await ref.getData()
+    #expect(snapshot["stars"].int == 3)
+    _ = post
+  }
+}

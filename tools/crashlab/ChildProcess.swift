@@ -1,0 +1,97 @@
+import Foundation
+import Synchronization
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// A process of ours whose standard output we read to its end, and which we may kill.
+final class ChildProcess: Sendable {
+  struct StartError: Error, CustomStringConvertible {
+    let executable: String
+    let code: Int32
+    var description: String {
+      "\(executable) could not be started: \(String(cString: strerror(code)))"
+    }
+  }
+
+  enum End: Equatable, CustomStringConvertible {
+    case exit(Int32)
+    case signal(Int32)
+
+    var description: String {
+      switch self {
+      case .exit(let code): "exit \(code)"
+      case .signal(let number): "signal \(number)"
+      }
+    }
+  }
+
+  let pid: pid_t
+  private let output: Int32
+  private let received = Mutex<(bytes: [UInt8], isComplete: Bool)>(([], false))
+
+  /// The file of the running program.
+  static var ownExecutable: String {
+    Bundle.main.executablePath ?? CommandLine.arguments[0]
+  }
+
+  init(_ executable: String, _ arguments: [String]) throws(StartError) {
+    var ends: [Int32] = [0, 0]
+    guard pipe(&ends) == 0 else { throw StartError(executable: executable, code: errno) }
+    // Ours alone: a child that held the reading end, or another child's writing end, would keep us
+    // from ever seeing the end of the stream.
+    _ = fcntl(ends[0], F_SETFD, FD_CLOEXEC)
+    _ = fcntl(ends[1], F_SETFD, FD_CLOEXEC)
+    #if canImport(Darwin)
+      var actions: posix_spawn_file_actions_t?
+    #else
+      var actions = posix_spawn_file_actions_t()
+    #endif
+    posix_spawn_file_actions_init(&actions)
+    posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    let words = ([executable] + arguments).map { strdup($0) }
+    defer { for word in words { free(word) } }
+    var pid: pid_t = 0
+    let code = posix_spawn(&pid, executable, &actions, nil, words + [nil], environ)
+    close(ends[1])
+    guard code == 0 else {
+      close(ends[0])
+      throw StartError(executable: executable, code: code)
+    }
+    self.pid = pid
+    output = ends[0]
+    Thread.detachNewThread { [self] in drain() }
+  }
+
+  private func drain() {
+    var chunk = [UInt8](repeating: 0, count: 65536)
+    while true {
+      let count = read(output, &chunk, chunk.count)
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { break }
+      received.withLock { $0.bytes += chunk[..<count] }
+    }
+    close(output)
+    received.withLock { $0.isComplete = true }
+  }
+
+  /// What it has said so far.
+  var said: [UInt8] { received.withLock { $0.bytes } }
+
+  func kill() { _ = Foundation.kill(pid, SIGKILL) }
+
+  /// Waits for its end and for all that it said; once.
+  func wait() -> (end: End, said: [UInt8]) {
+    var status: Int32 = 0
+    while waitpid(pid, &status, 0) < 0, errno == EINTR {}
+    while !received.withLock({ $0.isComplete }) { usleep(200) }
+    let signal = status & 0x7f
+    return (signal == 0 ? .exit(status >> 8 & 0xff) : .signal(signal), said)
+  }
+}

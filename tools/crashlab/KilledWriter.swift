@@ -1,0 +1,109 @@
+import DendroEngine
+import DendroStorage
+import DendroTree
+import Foundation
+import Synchronization
+
+/// The process that is made to be killed: several concurrent writers with checkpoints in between,
+/// each acknowledged write told on standard output at once.
+enum KilledWriter {
+  static let subcommand = "killed-writer"
+
+  /// The lines that it says: `open` once the database is, then `<writer> <number>` for each
+  /// acknowledged write, `failed …` where one was refused.
+  static func run(_ arguments: [String]) async -> Int32 {
+    var options = Options(
+      arguments, named: ["--directory", "--seed", "--writers", "--durability", "--draws"])
+    let seed = options.number("--seed", in: 0...UInt64.max, default: 0)
+    let draws = options.number("--draws", in: 0...UInt64.max, default: 0)
+    let writerCount = options.number("--writers", in: 1...1024, default: 16)
+    guard options.problem == nil, let directory = options["--directory"] else { return 64 }
+    let engine: Engine
+    do throws(EngineError) {
+      engine = try Engine.open(
+        at: directory, options: engineOptions(options["--durability"], draws))
+    } catch {
+      say("failed to open: \(error)")
+      return 2
+    }
+    say("open")
+    let workload = KillWorkload(seed: seed)
+    let root = engine.view(at: .root)
+    await withTaskGroup { group in
+      for writer in 0..<writerCount {
+        let done = doneCount(of: writer, in: root)
+        group.addTask {
+          await write(on: engine, workload, writer: writer, from: done + 1)
+        }
+      }
+      group.addTask { await takeCheckpoints(of: engine, draws: draws) }
+    }
+    return 3
+  }
+
+  /// Small limits, so that a few milliseconds see rolls, checkpoints and removals of old files.
+  private static func engineOptions(_ durability: String?, _ draws: UInt64) -> EngineOptions {
+    var options = EngineOptions()
+    switch durability {
+    case "none": options.durability = .none
+    case "interval": options.durability = .interval(.milliseconds(5))
+    default: options.durability = .everyCommit
+    }
+    options.segmentByteLimit = [16 << 10, 64 << 10, 1 << 20][Int(draws % 3)]
+    options.checkpointByteMin = [8 << 10, 32 << 10, 256 << 10][Int(draws / 3 % 3)]
+    options.checkpointFactor = 0.5
+    return options
+  }
+
+  private static func doneCount(of writer: Int, in root: Node) -> Int {
+    ["counters/updates/\(writer)", "plain/\(writer)"].reduce(0) { sum, place in
+      guard case .integer(let count)? = root.node(at: try! Path(parsing: place)).scalar else {
+        return sum
+      }
+      return sum + Int(count)
+    }
+  }
+
+  private static func write(
+    on engine: Engine, _ workload: KillWorkload, writer: Int, from first: Int
+  ) async {
+    var number = first
+    while true {
+      let acknowledged = number
+      let draft = Draft(workload.write(of: writer, number: number))
+      let isDone = await withUnsafeContinuation { (continuation: UnsafeContinuation<Bool, Never>) in
+        engine.submit(draft) { result in
+          switch result {
+          case .success:
+            say("\(writer) \(acknowledged)")
+            continuation.resume(returning: true)
+          case .failure(let error):
+            say("failed \(writer) \(acknowledged): \(error)")
+            continuation.resume(returning: false)
+          }
+        }
+      }
+      guard isDone else { return }
+      number += 1
+    }
+  }
+
+  private static func takeCheckpoints(of engine: Engine, draws: UInt64) async {
+    guard draws % 2 == 0 else { return }
+    while true {
+      try? await Task.sleep(for: .milliseconds(Int(draws % 7) + 1))
+      do throws(EngineError) {
+        try await engine.checkpoint()
+      } catch {
+        say("failed checkpoint: \(error)")
+        return
+      }
+    }
+  }
+
+  /// One line, in one call: shorter than `PIPE_BUF`, so no other thread's line gets into it.
+  private static func say(_ line: String) {
+    var bytes = Array((line + "\n").utf8)
+    _ = Foundation.write(1, &bytes, bytes.count)
+  }
+}
