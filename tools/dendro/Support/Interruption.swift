@@ -12,6 +12,14 @@ import Synchronization
 enum Interruption {
   private static let signalNumber = Atomic<Int32>(0)
 
+  /// Takes off the block that a process may inherit, as from one of Dispatch's threads.
+  static func unblock() {
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    for number in [SIGINT, SIGTERM, SIGPIPE] { sigaddset(&signals, number) }
+    pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+  }
+
   /// From now on both signals only leave a note; a second one ends the process at once.
   static func listen() {
     // The variable is made before a handler may need it.
