@@ -48,7 +48,7 @@ public struct CrashPoint: Sendable {
   /// The disk that the crash leaves, with an empty trace of its own, unlocked, without faults and
   /// without a limit of space.
   ///
-  /// - Parameter seed: what its randomness starts from; its clock starts where clocks start.
+  /// - `seed`: what its randomness starts from; its clock starts where clocks start.
   /// - Complexity: O(files + pending changes); content is shared until written.
   public func disk(_ state: CrashState, seed: UInt64 = 0) -> SimulatedDisk {
     SimulatedDisk(nodes: nodes(state), seed: seed)

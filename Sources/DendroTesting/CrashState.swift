@@ -1,6 +1,6 @@
 /// One way in which a crash can leave a disk: what became of each change that was pending.
 ///
-/// Its ``description`` is short, and ``init(_:)`` reads it back, so that a failing state fits into
+/// Its ``description`` is short, and `init(_:)` reads it back, so that a failing state fits into
 /// the one line that reproduces it.
 public struct CrashState: Sendable, Hashable, CustomStringConvertible {
   /// What a torn write has in place of what did not reach the disk.

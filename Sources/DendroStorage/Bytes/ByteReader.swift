@@ -24,7 +24,7 @@ package struct ByteReader {
   package let bytes: UnsafeRawBufferPointer
   package private(set) var offset: Int
 
-  /// - Parameter bytes: must outlive the reader and what it returns.
+  /// - `bytes`: must outlive the reader and what it returns.
   package init(_ bytes: UnsafeRawBufferPointer, at offset: Int = 0) {
     self.bytes = bytes
     self.offset = min(max(offset, 0), bytes.count)

@@ -99,7 +99,7 @@ package final class CheckpointReader: Sendable {
 
   /// Reads and checks one chunk; its raw bytes are valid during the call only.
   ///
-  /// - Parameter chunk: 0 ..< `chunkCount`.
+  /// - `chunk`: 0 ..< `chunkCount`.
   package func readChunk<R>(
     _ chunk: Int, _ body: (UnsafeRawBufferPointer) throws(StorageError) -> R
   ) throws(StorageError) -> R {

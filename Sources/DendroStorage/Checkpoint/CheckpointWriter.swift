@@ -20,7 +20,7 @@ package final class CheckpointWriter {
 
   /// Begins a checkpoint; until `finish` it does not exist.
   ///
-  /// - Parameter time: of the write `lsn`, milliseconds since 1970.
+  /// - `time`: of the write `lsn`, milliseconds since 1970.
   package static func begin(
     _ directory: DatabaseDirectory, databaseID: DatabaseID, lsn: LogSequenceNumber, time: Int64
   ) throws(StorageError) -> CheckpointWriter {

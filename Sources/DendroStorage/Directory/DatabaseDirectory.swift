@@ -58,7 +58,7 @@ package final class DatabaseDirectory: Sendable {
   ///
   /// A writer creates what is missing, takes the lock, and removes the unfinished files that an
   /// earlier opener left.
-  /// - Parameter path: absolute.
+  /// - `path`: absolute.
   /// - Throws: `.locked` while another opener writes; `.notFound` where there is no database and
   ///   none may be made; `.io`.
   package static func open(

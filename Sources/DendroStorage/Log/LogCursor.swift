@@ -54,9 +54,8 @@ package final class LogCursor {
   /// Nothing can follow any more.
   private var isEnded = false
 
-  /// - Parameters:
-  ///   - after: records with nothing but writes up to here are not reported.
-  ///   - isLive: follow a writer: bytes that are not whole yet are no problem.
+  /// - `after`: records with nothing but writes up to here are not reported.
+  /// - `isLive`: follow a writer: bytes that are not whole yet are no problem.
   package init(
     _ directory: DatabaseDirectory, after: LogSequenceNumber = .zero, isLive: Bool = false
   ) {

@@ -8,11 +8,10 @@ package enum LogReader {
   ///
   /// Every record that is read follows the one before it, in number and in chain, and every segment
   /// its predecessor. What stands behind the last good record is judged by `LogTail`.
-  /// - Parameters:
-  ///   - contents: of the directory, where they are at hand.
-  ///   - checkpoint: its number; zero without one.
-  ///   - provenDurable: a write that is known to have been durable, by a newer checkpoint, say.
-  ///   - databaseID: what all files must carry, where it is known.
+  /// - `contents`: of the directory, where they are at hand.
+  /// - `checkpoint`: its number; zero without one.
+  /// - `provenDurable`: a write that is known to have been durable, by a newer checkpoint, say.
+  /// - `databaseID`: what all files must carry, where it is known.
   /// - Returns: nil where there is no log at all, and nothing says that there should be one.
   /// - Throws: `.corrupt` with file, offset, expected and found; `.unsupportedVersion`; `.io`; and
   ///   whatever `visit` throws.

@@ -16,9 +16,8 @@ extension LogReader {
   ///
   /// Behind damage the next valid header is searched byte by byte, and records are undecodable up to
   /// the next restart point. Records of a torn end are not told: nobody was told of them before.
-  /// - Parameters:
-  ///   - checkpoint: where the log must begin at the latest; nil: wherever it does.
-  ///   - provenDurable: as for `read`.
+  /// - `checkpoint`: where the log must begin at the latest; nil: wherever it does.
+  /// - `provenDurable`: as for `read`.
   /// - Throws: where the directory cannot be listed, and whatever `visit` throws.
   /// - Complexity: linear in the bytes of the log.
   package static func scan(

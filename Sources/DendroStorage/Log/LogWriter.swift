@@ -79,9 +79,8 @@ package final class LogWriter {
 
   /// Begins the log of a new database; durable when it returns.
   ///
-  /// - Parameters:
-  ///   - lsn: the last write that a checkpoint beside it holds; zero without one.
-  ///   - time: milliseconds since 1970.
+  /// - `lsn`: the last write that a checkpoint beside it holds; zero without one.
+  /// - `time`: milliseconds since 1970.
   package static func create(
     _ directory: DatabaseDirectory, databaseID: DatabaseID, after lsn: LogSequenceNumber = .zero,
     time: Int64, options: LogOptions = LogOptions()
@@ -143,10 +142,9 @@ package final class LogWriter {
 
   /// Compresses a batch of writes into a record that waits for `write`.
   ///
-  /// - Parameters:
-  ///   - firstLSN: one more than the last write staged.
-  ///   - count: writes in the payload, 1 or more.
-  ///   - baseTime: milliseconds since 1970.
+  /// - `firstLSN`: one more than the last write staged.
+  /// - `count`: writes in the payload, 1 or more.
+  /// - `baseTime`: milliseconds since 1970.
   /// - Throws: `.limit` for a payload over 257 MiB; the poison; nothing is staged then.
   /// - Complexity: O(bytes); no system call.
   package func stage(

@@ -15,7 +15,7 @@
 package enum JSONParser {
   /// Reads a whole text from memory.
   ///
-  /// - Parameter depth: how many keys lead to where the node will stand; 0 for the root.
+  /// - `depth`: how many keys lead to where the node will stand; 0 for the root.
   /// - Throws: ``JSONError``.
   /// - Complexity: O(n); memory: the node and the longest string.
   package static func parse(_ bytes: UnsafeRawBufferPointer, depth: Int = 0) throws(JSONError)
@@ -49,7 +49,7 @@ package enum JSONParser {
   /// Reads the object of an update: its keys are paths, each with what is to stand there, null for
   /// nothing. A path may end in `.priority`; its value is a priority then.
   ///
-  /// - Parameter depth: how many keys lead to where the update goes.
+  /// - `depth`: how many keys lead to where the update goes.
   /// - Returns: the entries in the order of the text; of equal keys the last one.
   /// - Throws: ``JSONError``. Whether the paths conflict is for ``Write/validate()``.
   package static func parseEntries(_ bytes: UnsafeRawBufferPointer, depth: Int = 0)

@@ -27,7 +27,7 @@ package struct JSONStyle: Hashable, Sendable {
 package enum JSONWriter {
   /// Writes a node piece by piece; the text never stands in memory as a whole.
   ///
-  /// - Parameter sink: gets the text in order, at most 64 KiB at once; the bytes are valid only
+  /// - `sink`: gets the text in order, at most 64 KiB at once; the bytes are valid only
   ///   during the call.
   /// - Throws: what `sink` throws.
   package static func write(
