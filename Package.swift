@@ -59,6 +59,8 @@ var targets: [Target] = [
     ],
     swiftSettings: swiftSettings),
   .testTarget(
+    name: "CommandTests", dependencies: ["DendroCommand"], swiftSettings: swiftSettings),
+  .testTarget(
     name: "CrashTests", dependencies: ["Dendro", "DendroCrashLab", "DendroCommand", "TestSupport"],
     swiftSettings: swiftSettings),
 ]

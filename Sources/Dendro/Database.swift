@@ -122,6 +122,22 @@ public final class Database: Sendable {
     try Self.translating { () throws(EngineError) in try engine.backup(to: path) }
   }
 
+  /// `backup(to:)` on a thread of its own.
+  public nonisolated(nonsending) func backup(to path: String) async throws {
+    let engine = try usable()
+    let result = await withCheckedContinuation { continuation in
+      DispatchQueue.global().async {
+        continuation.resume(
+          returning: Result { () throws(EngineError) in try engine.backup(to: path) })
+      }
+    }
+    do throws(EngineError) {
+      try result.get()
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+
   /// `backup(to:)` to a file URL.
   public func backup(to url: URL) throws { try backup(to: url.path) }
 

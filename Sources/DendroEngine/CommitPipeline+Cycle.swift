@@ -233,7 +233,9 @@ extension CommitPipeline {
       undo(&state, refusal, &outcome)
       return refusal
     }
-    for waiting in batch.waiting { outcome.told.append((waiting.completion, waiting.failure(refusal))) }
+    for waiting in batch.waiting {
+      outcome.told.append((waiting.completion, waiting.failure(refusal)))
+    }
     for completion in batch.rolls { outcome.told.append((completion, .failure(refusal))) }
     tellOpenBatch(refusal, &outcome)
     outcome.events.append(

@@ -87,7 +87,8 @@ struct Recovery {
     return total
   }
 
-  private func replay(_ contents: DatabaseDirectory.Contents, into result: inout Result) throws(StorageError)
+  private func replay(_ contents: DatabaseDirectory.Contents, into result: inout Result)
+    throws(StorageError)
   {
     let checkpointLSN = result.lastLSN
     var replayer = Replayer(root: result.root, lastLSN: result.lastLSN, lastTime: result.lastTime)

@@ -26,18 +26,18 @@ struct Replayer {
   ) throws(StorageError) {
     guard record.kind == .writes else { return }
     var reader = WriteReader(payload, firstLSN: record.firstLSN, baseTime: record.baseTime)
+    var changes: [Change] = []
     for _ in 0..<record.count {
-      let logged: LoggedWrite
+      let applied: (lsn: LogSequenceNumber, time: Int64)
       do throws(CodingError) {
-        logged = try reader.next()
+        applied = try reader.applyNext(to: &root, after: lastLSN, &changes)
       } catch {
         throw error.located(in: record)
       }
       // The first record may begin before the checkpoint's write.
-      guard logged.lsn > lastLSN else { continue }
-      _ = root.apply(logged.write)
-      lastLSN = logged.lsn
-      lastTime = max(lastTime, logged.time)
+      guard applied.lsn > lastLSN else { continue }
+      lastLSN = applied.lsn
+      lastTime = max(lastTime, applied.time)
       writeCount += 1
       visit?(lastLSN, root)
     }

@@ -37,7 +37,7 @@ package struct Key: Sendable {
   }
 
   /// From valid UTF-8.
-  private init(trusted utf8: UnsafeRawBufferPointer) throws(ValidationError) {
+  init(trusted utf8: UnsafeRawBufferPointer) throws(ValidationError) {
     if let problem = KeyCoding.problem(utf8) {
       throw ValidationError(.invalidKey, "The key \(KeyCoding.quoted(utf8)) \(problem)")
     }

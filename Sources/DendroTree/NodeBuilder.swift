@@ -26,7 +26,8 @@ package struct NodeBuilder: @unchecked Sendable {  // See `Page`.
     return true
   }
 
-  private mutating func append(orderedBytes key: UnsafeRawBufferPointer, _ new: Assigned) {
+  /// Appends at the ordered bytes of a legal key, which are not looked at again.
+  mutating func append(orderedBytes key: UnsafeRawBufferPointer, _ new: Assigned) {
     if root == nil {
       if new.isEmpty { return }
       root = Page.make(.leaf, hasReferences: false, capacity: 8)

@@ -16,6 +16,8 @@ package enum PackedScalar {
   static let priorityTag: UInt8 = 0x30
   static let stringTag: UInt8 = 0x80
   static let longStringTag: UInt8 = 0xFF
+  /// Bytes of the longest string whose length stands in its tag.
+  static let shortStringByteCountMax = 126
 
   /// The number of bytes that `write` writes.
   package static func byteCount(_ scalar: Scalar) -> Int {

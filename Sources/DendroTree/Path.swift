@@ -136,6 +136,10 @@ package struct Path: Sendable {
     return try result.get()
   }
 
+  /// The stored bytes, for other modules' hot paths: they see through an array's own accessors, but
+  /// not through a generic method of ours.
+  package var storedBytes: [UInt8] { bytes }
+
   package var storedByteCount: Int { bytes.count }
 
   package var isRoot: Bool { count == 0 }

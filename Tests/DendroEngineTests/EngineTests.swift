@@ -106,7 +106,8 @@ struct EngineTests {
     try again.close()
   }
 
-  @Test("a failed synchronize: errors, corrective events, reads go on, writes refused, nothing extra")
+  @Test(
+    "a failed synchronize: errors, corrective events, reads go on, writes refused, nothing extra")
   func failedSynchronize() throws {
     let engine = try open()
     let mirror = Mirror()

@@ -113,14 +113,14 @@ struct DatabaseTests {
     let copy = TemporaryDirectory()
     let database = try await Database.open(at: directory.path)
     try await database.reference().setValue(["a": 1])
-    try database.backup(to: copy.path)
+    try await database.backup(to: copy.path)
     try await database.reference().setValue(["a": 2])
-    #expect(await failure { try database.backup(to: copy.path) } != nil)
+    #expect(await failure { try await database.backup(to: copy.path) } != nil)
     let opened = try await Database.open(at: copy.path)
     #expect(shown(try await opened.reference().getData().value) == "{a:1}")
     try await opened.close()
     try await database.close()
-    #expect(await failure { try Database.inMemory().backup(to: copy.path + "2") } != nil)
+    #expect(await failure { try await Database.inMemory().backup(to: copy.path + "2") } != nil)
   }
 
   @Test(
@@ -302,6 +302,42 @@ struct DatabaseTests {
     #expect(database.recoveryReport.replayedWriteCount == 50)
     #expect(lines.withLock { Set($0) }.isSubset(of: ["true"]))
     try await database.close()
+  }
+
+  @Test(
+    "the default instance: one object, in the user's data directory; what cannot be opened says so")
+  func defaultInstance() async throws {
+    let name = ProcessInfo.processInfo.processName
+    setenv("XDG_DATA_HOME", directory.path + "/made/data", 1)
+    defer { unsetenv("XDG_DATA_HOME") }
+    let database = Database.database()
+    #expect(Database.database() === database)
+    try await database.reference().child("a").setValue(1)
+    try await database.close()
+    #expect(FileManager.default.fileExists(atPath: directory.path + "/made/data/" + name))
+    // After it was closed the next call opens again.
+    let again = Database.database()
+    #expect(again !== database)
+    #expect(try await again.reference().child("a").getData().int == 1)
+    try await again.close()
+
+    let file = directory.path + "/file"
+    #expect(FileManager.default.createFile(atPath: file, contents: Data()))
+    setenv("XDG_DATA_HOME", file, 1)
+    let failed = Database.database()
+    let ref = failed.reference().child("a")
+    let error = await failure { try await ref.setValue(1) }
+    #expect(error?.code == .inputOutput)
+    #expect(await failure { _ = try await ref.getData() } == error)
+    #expect(await failure { try await failed.synchronize() } == error)
+    let recorder = Recorder(failed)
+    ref.observe(
+      .value, with: { _ in recorder.note("event") },
+      withCancel: { error in
+        recorder.note("\(((error as? DatabaseError)?.code)!.rawValue)")
+      })
+    #expect(await recorder.take() == ["207"])
+    #expect(failed.statistics.writeCount == 0 && failed.recoveryReport.lastWrite == 0)
   }
 
   @Test("errors describe themselves")

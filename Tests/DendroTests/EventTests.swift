@@ -342,6 +342,49 @@ struct EventTests {
     #expect(await recorder.take() == [])
   }
 
+  /// Uses the database while it goes.
+  private final class LastWords: Sendable {
+    let ref: DatabaseReference
+
+    init(_ ref: DatabaseReference) { self.ref = ref }
+
+    deinit {
+      ref.setValue(ServerValue.increment(1))
+      ref.removeAllObservers()
+    }
+  }
+
+  @Test(
+    "what a block holds may use the database when it goes, however the block goes",
+    .timeLimit(.minutes(1)))
+  func lastWords() async throws {
+    let count = root.child("count")
+    func listen(single: Bool) -> DatabaseHandle {
+      let words = LastWords(count)
+      if single {
+        root.child("x").observeSingleEvent(of: .value) { _ in withExtendedLifetime(words) {} }
+        return 0
+      }
+      return root.child("x").observe(.value) { _ in withExtendedLifetime(words) {} }
+    }
+    // Before its first event, after it, with all others, by its own event, with the database.
+    root.child("x").removeObserver(withHandle: listen(single: false))
+    await settle(database)
+    let handle = listen(single: false)
+    await settle(database)
+    root.child("x").removeObserver(withHandle: handle)
+    _ = listen(single: false)
+    _ = listen(single: false)
+    root.child("x").removeAllObservers()
+    _ = listen(single: true)
+    await settle(database)
+    await settle(database)
+    #expect(try await count.getData().int == 5)
+    _ = listen(single: false)
+    try await database.close()
+    await settle(database)
+  }
+
   // MARK: Order and load
 
   @Test("completions come after the events of their write, in the order of the writes")

@@ -1,7 +1,6 @@
+import Dendro
 import DendroTree
 import Testing
-
-@testable import Dendro
 
 /// Whom a write concerns, and at what cost.
 @Suite("Who listens where")

@@ -116,6 +116,36 @@ struct ReferenceTests {
     #expect(try await root.child(deep).child("x").getData().exists() == false)
   }
 
+  @Test(
+    "whatever the string, it is a location or an error, and nothing in between", arguments: 0..<20)
+  func hostile(seed: UInt64) async throws {
+    var state = seed &* 0x9E37_79B9_7F4A_7C15 &+ 1
+    func random(_ bound: Int) -> Int {
+      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      return Int(state >> 33) % bound
+    }
+    let pieces = [
+      "a", "/", "//", ".", "#", "$", "[", "]", "\u{0}", "\u{1f}", "\u{7f}", "é", "e\u{301}", "😀",
+      "\u{fffd}", "\u{10ffff}", "-", "0", "00", "2147483647", "-2147483648", ".priority", ".value",
+      ".sv", ".info", " ", "%2F", "+", "\u{202e}", String(repeating: "k", count: 300),
+    ]
+    for _ in 0..<300 {
+      let path = (0..<random(6)).map { _ in pieces[random(pieces.count)] }.joined()
+      let ref = root.child(path)
+      let error = await failure { try await ref.setValue(["v": path]) }
+      if error == nil {
+        #expect(try await ref.getData()["v"].string.map { Array($0.utf8) } == Array(path.utf8))
+        #expect(try await root.getData().hasChild(path), "seed \(seed): \(path.debugDescription)")
+      } else {
+        #expect(try await root.getData().hasChild(path) == false || path.hasSuffix("/"))
+      }
+      _ = await failure { try await root.updateChildValues([path: 1]) }
+      _ = await failure { try await root.setValue([path: [".priority": path, ".value": path]]) }
+      try await root.setValue(nil)
+      _ = (ref.key, ref.url, ref.parent, ref == root)
+    }
+  }
+
   @Test("push ids ascend, and write nothing")
   func pushIDs() async throws {
     let keys = (0..<10_000).map { _ in root.childByAutoId().key! }

@@ -18,6 +18,7 @@ enum CommandLineTool {
   static func run(_ words: [String]) -> Int32 {
     // Whoever closes the other end of a pipe has seen enough.
     signal(SIGPIPE, SIG_DFL)
+    Interruption.unblock()
     do {
       return try dispatch(words)
     } catch let failure as Failure {

@@ -1,9 +1,14 @@
-import DendroTree
+package import DendroTree
 
 /// A child with its key.
-struct Child {
-  let key: Key
-  let node: Node
+package struct Child {
+  package let key: Key
+  package let node: Node
+
+  package init(key: Key, node: Node) {
+    self.key = key
+    self.node = node
+  }
 }
 
 /// The default order of children: those without priority, then by priority; ties by key.

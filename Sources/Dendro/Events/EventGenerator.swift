@@ -1,16 +1,16 @@
-import DendroTree
+package import DendroTree
 
 /// Events as a function of two states of a view.
 ///
 /// Removed children first, then added, moved and changed ones, the value last; within each group in the
 /// view's order, removed ones by their old place, the others by their new one. A child that moved both
 /// moves and changes.
-enum EventGenerator {
+package enum EventGenerator {
   /// What changed between two states.
   ///
   /// - Complexity: O(changed children · log n) where no changed child has a priority; parts that both
   ///   states share are skipped.
-  static func events(from old: Node, to new: Node, for wanted: EventTypes) -> [Event] {
+  package static func events(from old: Node, to new: Node, for wanted: EventTypes) -> [Event] {
     if old.isIdentical(to: new) { return [] }
     var events: [Event] = []
     if wanted != .value {

@@ -46,6 +46,9 @@ final class EventHub: CommitObserver {
     case initial(Registration, Node)
     case call(@Sendable () -> Void)
     case cancel([Registration])
+    /// Was removed before its first event. Its closures are the application's: they go when no lock is
+    /// held.
+    case drop(Registration)
   }
 
   /// Pieces of work after which a drain makes room for others on its queue.
@@ -220,6 +223,7 @@ final class EventHub: CommitObserver {
           let first = view.join(registration, from: node, at: time)
           if !registration.isRemoved { return .initial(registration, first) }
           dropIfUnused(view, in: &state)
+          return .drop(registration)
         case .call(let body):
           return .call(body)
         case .end:
@@ -245,6 +249,8 @@ final class EventHub: CommitObserver {
       for event in EventGenerator.events(from: old, to: new, for: wanted) {
         tell(registrations, event)
       }
+    case .drop:
+      break
     case .cancel(let registrations):
       for registration in registrations { _ = registration.cancel(.closed) }
     }

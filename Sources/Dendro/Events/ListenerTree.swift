@@ -1,9 +1,9 @@
-import DendroTree
+package import DendroTree
 
 /// Who listens where: a tree of locations, so that a write reaches only those that it concerns.
 ///
 /// The hub's lock guards it.
-struct ListenerTree {
+package struct ListenerTree {
   private final class Location {
     var children: [Key: Location] = [:]
     /// In the order in which their first registration came. A location has one view for each set of
@@ -13,12 +13,16 @@ struct ListenerTree {
 
   private let root = Location()
 
-  var isEmpty: Bool { root.children.isEmpty && root.views.isEmpty }
+  package init() {}
+
+  /// Whether nobody listens anywhere.
+  package var isEmpty: Bool { root.children.isEmpty && root.views.isEmpty }
 
   /// The views of exactly this location.
   func views(at path: Path) -> [View] { location(path)?.views ?? [] }
 
-  func insert(_ view: View) {
+  /// Adds a view, after those that its location has.
+  package func insert(_ view: View) {
     var location = root
     for key in view.path.keys {
       if let next = location.children[key] {
@@ -33,7 +37,7 @@ struct ListenerTree {
   }
 
   /// Removes a view, and the locations that then lead nowhere.
-  func remove(_ view: View) {
+  package func remove(_ view: View) {
     var trail = [root]
     let keys = Array(view.path.keys)
     for key in keys {
@@ -63,7 +67,7 @@ struct ListenerTree {
   /// order.
   ///
   /// - Complexity: O(length of the paths + views concerned), whoever listens elsewhere.
-  func forEachConcerned(by paths: [Path], root node: Node, _ body: (View, Node) -> Void) {
+  package func forEachConcerned(by paths: [Path], root node: Node, _ body: (View, Node) -> Void) {
     if paths.count == 1 {
       var keys = paths[0].keys.makeIterator()
       visit(root, &keys, node, body)

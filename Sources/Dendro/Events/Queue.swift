@@ -1,14 +1,16 @@
 /// First in, first out; O(1) amortized.
-struct Queue<Element> {
+package struct Queue<Element> {
   private var elements: [Element?] = []
   private var head = 0
 
-  var count: Int { elements.count - head }
-  var isEmpty: Bool { count == 0 }
+  package init() {}
 
-  mutating func append(_ element: Element) { elements.append(element) }
+  package var count: Int { elements.count - head }
+  package var isEmpty: Bool { count == 0 }
 
-  mutating func popFirst() -> Element? {
+  package mutating func append(_ element: Element) { elements.append(element) }
+
+  package mutating func popFirst() -> Element? {
     guard head < elements.count else { return nil }
     defer {
       elements[head] = nil
@@ -25,7 +27,7 @@ struct Queue<Element> {
     return elements[head]
   }
 
-  mutating func removeAll() {
+  package mutating func removeAll() {
     elements.removeAll(keepingCapacity: true)
     head = 0
   }

@@ -1,9 +1,9 @@
-import DendroTree
+package import DendroTree
 
 /// One location that somebody listens to: its registrations, what they were last told, and what they
 /// are still to be told. The hub's lock guards it.
-final class View {
-  let path: Path
+package final class View {
+  package let path: Path
   /// In the order of registration; only those that got their first events.
   private(set) var registrations: [Registration] = []
   /// Registrations whose first events wait in the queue.
@@ -19,7 +19,8 @@ final class View {
   /// States that wait for a slow listener at most.
   static let backlogLimit = 64
 
-  init(path: Path, node: Node, at time: UInt64) {
+  /// - Parameter time: when `node` was there, as a number of the hub.
+  package init(path: Path, node: Node, at time: UInt64) {
     self.path = path
     seen = node
     seenAt = time

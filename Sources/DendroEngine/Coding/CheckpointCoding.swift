@@ -10,7 +10,7 @@ extension ContentHash64: ContentHasher {}
 ///
 /// | field | size |
 /// | --- | --- |
-/// | path, shared with the entry before in this chunk | see ``PathCoding`` |
+/// | path, shared with the entry before in this chunk | see the article <doc:WriteFormat> |
 /// | a packed leaf; or 42 and a packed priority: of a branch, before the branch's first leaf | as packed |
 package enum CheckpointCoding {
   /// Raw bytes after which a chunk is closed: large enough to compress well and to keep the index
@@ -166,7 +166,10 @@ package enum CheckpointCoding {
     if range.count == 1 { return [try reader.readChunk(range.lowerBound) { Array($0) }] }
     let results = ChunkResults(count: range.count)
     DispatchQueue.concurrentPerform(iterations: range.count) { i in
-      results.set(i, Result { () throws(StorageError) in try reader.readChunk(range.lowerBound + i) { Array($0) } })
+      results.set(
+        i,
+        Result { () throws(StorageError) in try reader.readChunk(range.lowerBound + i) { Array($0) }
+        })
     }
     return try results.get()
   }
@@ -206,11 +209,20 @@ package enum CheckpointCoding {
           open[open.count - 1].priority = try ScalarCoding.decodePriority(&reader)
           continue
         }
-        let leaf = try ScalarCoding.decodeLeaf(&reader)
         if let last {
-          open[open.count - 1].builder.append(last, leaf)
+          guard let end = PackedScalar.leafEnd(validating: chunk, at: reader.offset) else {
+            throw CodingError(expected: "a packed leaf", found: reader.nextBytes)
+          }
+          let leaf = try reader.take(end - reader.offset, "a packed leaf")
+          let isAppended = paths.bytes.withUnsafeBytes { bytes in
+            open[open.count - 1].builder.append(
+              storedKey: UnsafeRawBufferPointer(rebasing: bytes[last]), packedLeaf: leaf)
+          }
+          guard isAppended else {
+            throw CodingError(expected: "a key", found: "bytes that are no key's")
+          }
         } else {
-          rootLeaf = leaf
+          rootLeaf = try ScalarCoding.decodeLeaf(&reader)
         }
         leafCount += 1
       }
@@ -220,11 +232,12 @@ package enum CheckpointCoding {
 
     /// Closes and opens branches until the one that the entry belongs to is open.
     ///
-    /// - Returns: the key of the leaf; nil for a branch's own entry and for a leaf at the root.
+    /// - Returns: where the key of the leaf stands in `bytes`; nil for a branch's own entry and for a
+    ///   leaf at the root.
     private mutating func descend(to bytes: [UInt8], shared: Int, isBranch: Bool)
-      throws(CodingError) -> Key?
+      throws(CodingError) -> Range<Int>?
     {
-      try bytes.withUnsafeBufferPointer { (buffer) throws(CodingError) -> Key? in
+      try bytes.withUnsafeBufferPointer { (buffer) throws(CodingError) -> Range<Int>? in
         var reader = ByteReader(UnsafeRawBufferPointer(buffer))
         var level = 0
         while !reader.isAtEnd {
@@ -236,10 +249,10 @@ package enum CheckpointCoding {
             continue
           }
           close(downTo: level)
+          if isLeafKey { return reader.offset - length..<reader.offset }
           guard let key = Key(orderedBytes: keyBytes) else {
             throw CodingError(expected: "a key", found: "bytes that are no key's")
           }
-          if isLeafKey { return key }
           guard open.count <= Limits.depth else {
             throw CodingError(expected: "at most \(Limits.depth) levels", found: "more")
           }

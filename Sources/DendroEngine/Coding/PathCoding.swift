@@ -11,8 +11,8 @@ import DendroTree
 /// | those bytes | as counted |
 enum PathCoding {
   static func encode(_ path: Path, after previous: Path, into buffer: PayloadBuffer) {
-    path.withStoredBytes { bytes in
-      let shared = previous.withStoredBytes { sharedPrefixCount(bytes, $0) }
+    path.storedBytes.withUnsafeBytes { bytes in
+      let shared = previous.storedBytes.withUnsafeBytes { sharedPrefixCount(bytes, $0) }
       buffer.appendVarint(shared)
       buffer.appendVarint(bytes.count - shared)
       buffer.append(UnsafeRawBufferPointer(rebasing: bytes[shared...]))
@@ -25,7 +25,9 @@ enum PathCoding {
     while i &+ 8 <= count {
       let x = a.loadUnaligned(fromByteOffset: i, as: UInt64.self)
       let y = b.loadUnaligned(fromByteOffset: i, as: UInt64.self)
-      if x != y { return i &+ (UInt64(littleEndian: x) ^ UInt64(littleEndian: y)).trailingZeroBitCount / 8 }
+      if x != y {
+        return i &+ (UInt64(littleEndian: x) ^ UInt64(littleEndian: y)).trailingZeroBitCount / 8
+      }
       i &+= 8
     }
     while i < count, a[i] == b[i] { i &+= 1 }
@@ -56,6 +58,11 @@ struct PathReader {
 
   mutating func read(_ reader: inout ByteReader) throws(CodingError) -> Path {
     _ = try readBytes(&reader)
+    return try path()
+  }
+
+  /// The path read last.
+  func path() throws(CodingError) -> Path {
     guard let path = bytes.withUnsafeBytes({ Path(storedBytes: $0) }) else {
       throw CodingError(expected: "a path", found: "bytes that are no path's")
     }

@@ -61,7 +61,8 @@ package final class PayloadBuffer: @unchecked Sendable {
     reserve(10)
     var rest = value
     while rest >= 0x80 {
-      base.storeBytes(of: UInt8(truncatingIfNeeded: rest) | 0x80, toByteOffset: count, as: UInt8.self)
+      base.storeBytes(
+        of: UInt8(truncatingIfNeeded: rest) | 0x80, toByteOffset: count, as: UInt8.self)
       count &+= 1
       rest >>= 7
     }

@@ -7,7 +7,7 @@ package import DendroTree
 /// | --- | --- |
 /// | milliseconds since the write before; for the first, since the record's base time | varint |
 /// | kind | 1 |
-/// | path, shared with the write before | see ``PathCoding`` |
+/// | path, shared with the write before | see the article <doc:WriteFormat> |
 /// | body | by kind |
 ///
 /// | kind | body |

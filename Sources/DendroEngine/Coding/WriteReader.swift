@@ -29,22 +29,58 @@ package struct WriteReader {
 
   package mutating func next() throws(CodingError) -> LoggedWrite {
     let start = reader.offset
-    let delta = try reader.count("a write's time", limit: 1 << 53)
-    time = time.addingReportingOverflow(Int64(delta)).partialValue
+    try readTime()
     let kind = try reader.tag("a write's kind")
-    let path = try paths.read(&reader)
-    let write: Write
-    switch kind {
-    case WriteCoding.Kind.remove: write = .remove(path)
-    case WriteCoding.Kind.set: write = .set(path, try NodeCoding.decode(&reader))
-    case WriteCoding.Kind.increment:
-      write = .increment(path, try ScalarCoding.decodeNumber(&reader))
-    case WriteCoding.Kind.setPriority: write = .setPriority(path, try priority())
-    case WriteCoding.Kind.update: write = .update(path, try entries())
-    default: throw CodingError(expected: "a write's kind, 0 to 4", found: String(kind))
-    }
+    let write = try body(kind, try paths.read(&reader))
     defer { lsn = lsn.next }
     return LoggedWrite(lsn: lsn, time: time, write: write, byteCount: reader.offset - start)
+  }
+
+  /// Applies the next write to `root` if its number is higher than `last`. The set of a leaf, which most
+  /// writes are, goes into the tree straight from its bytes.
+  ///
+  /// - Parameter changes: room for what the tree notes, which nobody wants.
+  mutating func applyNext(
+    to root: inout Node, after last: LogSequenceNumber, _ changes: inout [Change]
+  ) throws(CodingError) -> (lsn: LogSequenceNumber, time: Int64) {
+    try readTime()
+    let kind = try reader.tag("a write's kind")
+    _ = try paths.readBytes(&reader)
+    if kind == WriteCoding.Kind.set,
+      let end = PackedScalar.leafEnd(validating: reader.bytes, at: reader.offset)
+    {
+      let leaf = try reader.take(end - reader.offset, "a packed leaf")
+      let isGood =
+        lsn <= last
+        || paths.bytes.withUnsafeBytes { root.set(storedPath: $0, packedLeaf: leaf) }
+      guard isGood else {
+        throw CodingError(expected: "a path", found: "bytes that are no path's")
+      }
+    } else {
+      let write = try body(kind, try paths.path())
+      if lsn > last {
+        changes.removeAll(keepingCapacity: true)
+        root.apply(write, recording: &changes)
+      }
+    }
+    defer { lsn = lsn.next }
+    return (lsn, time)
+  }
+
+  private mutating func readTime() throws(CodingError) {
+    let delta = try reader.count("a write's time", limit: 1 << 53)
+    time = time.addingReportingOverflow(Int64(delta)).partialValue
+  }
+
+  private mutating func body(_ kind: UInt8, _ path: Path) throws(CodingError) -> Write {
+    switch kind {
+    case WriteCoding.Kind.remove: return .remove(path)
+    case WriteCoding.Kind.set: return .set(path, try NodeCoding.decode(&reader))
+    case WriteCoding.Kind.increment: return .increment(path, try ScalarCoding.decodeNumber(&reader))
+    case WriteCoding.Kind.setPriority: return .setPriority(path, try priority())
+    case WriteCoding.Kind.update: return .update(path, try entries())
+    default: throw CodingError(expected: "a write's kind, 0 to 4", found: String(kind))
+    }
   }
 
   private mutating func priority() throws(CodingError) -> Scalar? {

@@ -337,9 +337,8 @@ struct JSONReader: ~Copyable {
         case .key(let key):
           guard leaf == nil else { throw mixed(place) }
           hasChildren = true
-          try push(key, at: place)
           try colon()
-          try child(value(), from: place.offset)
+          try member(key, at: place)
         case .value:
           guard !hasChildren else { throw mixed(place) }
           try colon()
@@ -414,7 +413,7 @@ struct JSONReader: ~Copyable {
         }
       }
       return Result { () throws(ValidationError) in
-        .key(try Key(utf8: UnsafeRawBufferPointer(bytes)))
+        .key(try Key(trusted: UnsafeRawBufferPointer(bytes)))
       }
     }
     switch result {
@@ -438,6 +437,22 @@ struct JSONReader: ~Copyable {
         kind: .data(.invalidData), at: place)
     }
     keys.append(key)
+  }
+
+  /// Reads the value of a key.
+  @inline(__always)
+  private mutating func member(_ key: Key, at place: JSONPosition) throws(JSONFailure) {
+    let level = levels.count - 1
+    // Most values are short strings: from the text into the page, without a value in between.
+    if try scanner.peek() == UInt8(ascii: "\""), levels[level].path == nil,
+      depth + keys.count < Limits.depth, let packed = scanner.shortString()
+    {
+      key.withOrderedBytes { levels[level].builder.append(orderedBytes: $0, .packed(packed)) }
+      if scanner.offset - levels[level].start > pieceBytes { try split() }
+      return
+    }
+    try push(key, at: place)
+    try child(value(), from: place.offset)
   }
 
   // MARK: Pieces

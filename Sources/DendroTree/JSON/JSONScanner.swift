@@ -27,6 +27,9 @@ struct JSONScanner: ~Copyable {
   private let source: Source?
   private var sourceEnded: Bool
   private var scratch = [UInt8]()
+  /// The packed form of a short string: its tag, then its bytes.
+  private let packed = UnsafeMutablePointer<UInt8>.allocate(
+    capacity: 8 + PackedScalar.shortStringByteCountMax)
 
   /// Reads from memory, which must stay as it is while the scanner lives.
   init(bytes: UnsafeRawBufferPointer) {
@@ -55,7 +58,10 @@ struct JSONScanner: ~Copyable {
     sourceEnded = false
   }
 
-  deinit { buffer?.deallocate() }
+  deinit {
+    buffer?.deallocate()
+    packed.deallocate()
+  }
 
   // MARK: Place
 
@@ -203,6 +209,25 @@ struct JSONScanner: ~Copyable {
       return result
     }
     return try stringSlowly(limit: limit, what, opening, body)
+  }
+
+  /// Steps over a short string without escapes that lies in the buffer, of which the opening quote was
+  /// seen.
+  ///
+  /// - Returns: its packed form, valid until the next call; nil, and nothing is stepped over, if it is
+  ///   no such string.
+  @inline(__always)
+  mutating func shortString() -> UnsafeRawBufferPointer? {
+    let first = next + 1
+    let place = Self.plainRun(first, end)
+    let count = place - first
+    guard place < end, place.pointee == UInt8(ascii: "\""),
+      count <= PackedScalar.shortStringByteCountMax
+    else { return nil }
+    packed.pointee = PackedScalar.stringTag + UInt8(truncatingIfNeeded: count)
+    (packed + 1).update(from: first, count: count)
+    next = place + 1
+    return UnsafeRawBufferPointer(start: packed, count: 1 + count)
   }
 
   @inline(never)

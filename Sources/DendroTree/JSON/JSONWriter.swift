@@ -80,38 +80,38 @@ private struct JSONOutput: ~Copyable {
   // MARK: Nodes
 
   mutating func node(_ node: Node) throws {
-    if let scalar = node.scalar {
-      if style.form == .export, let priority = node.priority {
-        try open("{")
-        try name(".value")
-        try self.scalar(scalar)
-        try put(",")
-        try line()
-        try name(".priority")
-        try self.scalar(priority)
-        try close("}")
-      } else {
-        try self.scalar(scalar)
-      }
-      return
+    guard let page = node.branch else {
+      guard let scalar = node.scalar else { return try put("null") }
+      return try leaf(scalar, priority: node.priority)
     }
-    guard !node.isEmpty else { return try put("null") }
-    let priority = style.form == .export ? node.priority : nil
-    if priority == nil, let count = node.arrayCount {
-      try array(node, count: count)
-    } else {
-      try object(node, priority: priority)
-    }
+    try branch(page.access, priority: node.priority)
+    withExtendedLifetime(page) {}
   }
 
-  private mutating func object(_ node: Node, priority: Scalar?) throws {
+  private mutating func leaf(_ scalar: Scalar, priority: Scalar?) throws {
+    guard style.form == .export, let priority else { return try self.scalar(scalar) }
+    try open("{")
+    try name(".value")
+    try self.scalar(scalar)
+    try separate()
+    try name(".priority")
+    try self.scalar(priority)
+    try close("}")
+  }
+
+  /// The branch of a root page.
+  private mutating func branch(_ page: PageAccess, priority: Scalar?) throws {
+    let priority = style.form == .export ? priority : nil
+    if priority == nil, page.arrayCount != nil {
+      try open("[")
+      var index = 0
+      try elements(of: page, &index)
+      try close("]")
+      return
+    }
     try open("{")
     var isFirst = true
-    for (key, child) in node.children {
-      if isFirst { isFirst = false } else { try separate() }
-      try self.key(key)
-      try self.node(child)
-    }
+    try members(of: page, &isFirst)
     if let priority {
       try separate()
       try name(".priority")
@@ -120,21 +120,54 @@ private struct JSONOutput: ~Copyable {
     try close("}")
   }
 
-  private mutating func array(_ node: Node, count: Int) throws {
-    try open("[")
-    var index = 0
-    for (key, child) in node.children {
-      let place = key.arrayIndex ?? index
-      while index < place {
-        if index > 0 { try separate() }
-        try put("null")
-        index += 1
+  private mutating func members(of page: PageAccess, _ isFirst: inout Bool) throws {
+    for index in 0..<page.count {
+      if page.kind == .inner {
+        try members(of: PageAccess(page.reference(index)), &isFirst)
+        continue
       }
-      if index > 0 { try separate() }
-      try self.node(child)
-      index += 1
+      if isFirst { isFirst = false } else { try separate() }
+      let key = page.key(index)
+      try self.key(UnsafeRawBufferPointer(start: key.start, count: key.count))
+      try entry(index, of: page)
     }
-    try close("]")
+  }
+
+  private mutating func elements(of page: PageAccess, _ next: inout Int) throws {
+    for index in 0..<page.count {
+      if page.kind == .inner {
+        try elements(of: PageAccess(page.reference(index)), &next)
+        continue
+      }
+      let key = page.key(index)
+      let place = KeyCoding.arrayIndex(UnsafeRawBufferPointer(start: key.start, count: key.count))
+      while next < place ?? next {
+        if next > 0 { try separate() }
+        try put("null")
+        next += 1
+      }
+      if next > 0 { try separate() }
+      try entry(index, of: page)
+      next += 1
+    }
+  }
+
+  /// The value of an entry of a leaf page.
+  private mutating func entry(_ index: Int, of page: PageAccess) throws {
+    let address = page.valueStart(index)
+    let tag = address.load(as: UInt8.self)
+    // Most values are short strings: from the page into the text, without a value in between.
+    if tag >= PackedScalar.stringTag, tag < PackedScalar.longStringTag {
+      let count = Int(tag - PackedScalar.stringTag)
+      let utf8 = (address + 1).assumingMemoryBound(to: UInt8.self)
+      try put("\"")
+      try escaped(UnsafeBufferPointer(start: utf8, count: count))
+      return try put("\"")
+    }
+    if let child = page.branchReference(index), tag != PackedScalar.priorityTag {
+      return try branch(PageAccess(child), priority: nil)
+    }
+    try node(page.node(index))
   }
 
   // MARK: Punctuation
@@ -201,16 +234,22 @@ private struct JSONOutput: ~Copyable {
     }
   }
 
-  private mutating func key(_ key: Key) throws {
+  /// A key from its ordered bytes.
+  private mutating func key(_ ordered: UnsafeRawBufferPointer) throws {
     try put("\"")
-    var string = key.string
-    let failure = string.withUTF8 { bytes -> (any Error)? in
-      do {
-        try escaped(bytes)
-        return nil
-      } catch { return error }
+    if let start = ordered.baseAddress, KeyCoding.isPlainASCII(ordered) {
+      try escaped(
+        UnsafeBufferPointer(start: start.assumingMemoryBound(to: UInt8.self), count: ordered.count))
+    } else {
+      var string = KeyCoding.string(orderedBytes: ordered)
+      let failure = string.withUTF8 { bytes -> (any Error)? in
+        do {
+          try escaped(bytes)
+          return nil
+        } catch { return error }
+      }
+      if let failure { throw failure }
     }
-    if let failure { throw failure }
     try put("\"")
     try colon()
   }
@@ -277,31 +316,79 @@ private struct JSONOutput: ~Copyable {
   }
 }
 
+extension PageAccess {
+  /// The length of the array that the branch of this root page is in JSON, nil where it is an object:
+  /// all keys are whole numbers without leading zeros, and the largest is less than twice their number.
+  fileprivate var arrayCount: Int? {
+    // Integer keys come first and in order, so the last one settles nearly every branch.
+    var page = self
+    while page.kind == .inner { page = PageAccess(page.reference(page.count - 1)) }
+    guard let last = page.arrayIndex(page.count - 1), last < 2 * total, hasOnlyArrayIndices else {
+      return nil
+    }
+    return last + 1
+  }
+
+  private var hasOnlyArrayIndices: Bool {
+    for index in 0..<count {
+      if kind == .inner {
+        guard PageAccess(reference(index)).hasOnlyArrayIndices else { return false }
+      } else if arrayIndex(index) == nil {
+        return false
+      }
+    }
+    return true
+  }
+
+  private func arrayIndex(_ index: Int) -> Int? {
+    let key = key(index)
+    return KeyCoding.arrayIndex(UnsafeRawBufferPointer(start: key.start, count: key.count))
+  }
+}
+
 extension Node {
   /// The length of the array that this branch is in JSON, nil where it is an object: all keys are
   /// whole numbers without leading zeros, and the largest is less than twice their number.
   package var arrayCount: Int? {
-    guard isBranch else { return nil }
-    // Integer keys come first and in order, so the two ends settle nearly every branch.
-    var backwards = reversedChildren.makeIterator()
-    guard let last = backwards.next()?.key.arrayIndex, last < 2 * childCount else { return nil }
-    for (key, _) in children where key.arrayIndex == nil { return nil }
-    return last + 1
+    guard let page = branch else { return nil }
+    defer { withExtendedLifetime(page) {} }
+    return page.access.arrayCount
   }
 }
 
 extension Key {
   /// The place in an array that this key names: a whole number of 0 or more within Int32, without
   /// sign and leading zeros.
-  package var arrayIndex: Int? {
-    withOrderedBytes { bytes in
-      // The tag says how many bytes of a magnitude follow; a spelling that is not canonical has
-      // one byte more.
-      guard let tag = bytes.first, tag >= 0x10, tag <= 0x14, bytes.count == 1 + Int(tag - 0x10)
-      else { return nil }
-      var value = 0
-      for byte in bytes.dropFirst() { value = value << 8 | Int(byte) }
-      return value
+  package var arrayIndex: Int? { withOrderedBytes { KeyCoding.arrayIndex($0) } }
+}
+
+extension KeyCoding {
+  /// What ``Key/arrayIndex`` is, from ordered bytes.
+  @inline(__always)
+  static func arrayIndex(_ bytes: UnsafeRawBufferPointer) -> Int? {
+    // The tag says how many bytes of a magnitude follow; a spelling that is not canonical has one
+    // byte more.
+    guard let tag = bytes.first, tag >= 0x10, tag <= 0x14, bytes.count == 1 + Int(tag - 0x10)
+    else { return nil }
+    var value = 0
+    for byte in bytes.dropFirst() { value = value << 8 | Int(byte) }
+    return value
+  }
+
+  /// Whether ordered bytes are the key's own text: no integer, and ASCII.
+  @inline(__always)
+  fileprivate static func isPlainASCII(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    guard let first = bytes.first, first >= 0x20 else { return false }
+    var index = 0
+    while index &+ 8 <= bytes.count {
+      let word = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+      if word & 0x8080_8080_8080_8080 != 0 { return false }
+      index &+= 8
     }
+    while index < bytes.count {
+      if bytes[index] >= 0x80 { return false }
+      index &+= 1
+    }
+    return true
   }
 }

@@ -23,7 +23,7 @@ struct PageValue {
           PackedScalar.leafByteCount(scalar, priority: node.ownPriority), nil)
       case .page(let page):
         // A boxed leaf has its priority in the box.
-        let priority = page.access.kind == .box ? nil : node.ownPriority
+        let priority = page.header.kind == .box ? nil : node.ownPriority
         self.init(
           .reference(priority: priority),
           1 + (priority.map { 1 + PackedScalar.byteCount($0) } ?? 0), page)
@@ -126,7 +126,7 @@ extension PageAccess {
     guard let page = reference(index).pointee else {
       preconditionFailure("an entry is marked as a reference and has none")
     }
-    return page.access.kind == .box
+    return page.header.kind == .box
       ? page.unboxed : Node(content: .page(page), priority: priority)
   }
 }
@@ -134,22 +134,26 @@ extension PageAccess {
 extension Page {
   /// The node that a box holds.
   var unboxed: Node {
-    let access = access
-    var address = access.valueStart(0)
-    let priority = Pages.readPriority(&address)
-    guard address.load(as: UInt8.self) == Pages.referenceTag else {
-      return Node(content: .page(self), priority: priority)  // Read when asked for: it is long.
+    withExtendedLifetime(self) {
+      let access = access
+      var address = access.valueStart(0)
+      let priority = Pages.readPriority(&address)
+      guard address.load(as: UInt8.self) == Pages.referenceTag else {
+        return Node(content: .page(self), priority: priority)  // Read when asked for: it is long.
+      }
+      guard let page = access.reference(0).pointee else {
+        preconditionFailure("a box is marked as a reference and has none")
+      }
+      return Node(content: .page(page), priority: priority)
     }
-    guard let page = access.reference(0).pointee else {
-      preconditionFailure("a box is marked as a reference and has none")
-    }
-    return Node(content: .page(page), priority: priority)
   }
 
   /// The scalar in the box of a leaf.
   var boxedScalar: Scalar {
-    var address = access.valueStart(0)
-    _ = Pages.readPriority(&address)
-    return PackedScalar.readTrusted(address).scalar
+    withExtendedLifetime(self) {
+      var address = access.valueStart(0)
+      _ = Pages.readPriority(&address)
+      return PackedScalar.readTrusted(address).scalar
+    }
   }
 }

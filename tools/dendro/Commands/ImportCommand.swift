@@ -118,7 +118,7 @@ final class Importer {
         ? "\n  nothing was written"
         : "\n  nothing of this chunk was written; \(Format.count(done.leaves, "leaf")) before it are "
           + "in the database (\(done.text))"
-      if error is Interrupted {
+      if error is Interruption.Ended {
         Terminal.note("dendro: \(failure.message)")
         return .interrupted
       }
@@ -140,10 +140,6 @@ final class Importer {
     if !isQuiet { Terminal.note(line) }
   }
 
-  private struct Interrupted: Error, CustomStringConvertible {
-    var description: String { "interrupted" }
-  }
-
   // MARK: Reading
 
   private func parse(_ yield: @escaping (JSONPiece) throws -> Void) throws {
@@ -163,7 +159,7 @@ final class Importer {
   private final class Whole { var node = Node.empty }
 
   private func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
-    if Interruption.isRequested { throw Interrupted() }
+    if Interruption.isRequested { throw Interruption.Ended() }
     let count = try file.read(into: buffer)
     textBytes += UInt64(count)
     progress.update(

@@ -12,17 +12,34 @@ import Synchronization
 enum Interruption {
   private static let signalNumber = Atomic<Int32>(0)
 
+  /// Takes off the block that a process may inherit, as from one of Dispatch's threads.
+  static func unblock() {
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    for number in [SIGINT, SIGTERM, SIGPIPE] { sigaddset(&signals, number) }
+    pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+  }
+
   /// From now on both signals only leave a note; a second one ends the process at once.
   static func listen() {
     // The variable is made before a handler may need it.
     _ = signalNumber.load(ordering: .relaxed)
-    for number in [SIGINT, SIGTERM] {
-      signal(number) { number in
-        if Interruption.signalNumber.exchange(number, ordering: .relaxed) != 0 {
-          _exit(128 + number)
-        }
+    // Without SA_RESTART, so that whoever waits for input looks up.
+    var action = sigaction()
+    let handler: @convention(c) (Int32) -> Void = { number in
+      if Interruption.signalNumber.exchange(number, ordering: .relaxed) != 0 {
+        _exit(128 + number)
       }
     }
+    #if canImport(Darwin)
+      action.__sigaction_u.__sa_handler = handler
+    #elseif canImport(Musl)
+      action.__sa_handler.sa_handler = handler
+    #else
+      action.__sigaction_handler.sa_handler = handler
+    #endif
+    sigaction(SIGINT, &action, nil)
+    sigaction(SIGTERM, &action, nil)
   }
 
   static var isRequested: Bool { signalNumber.load(ordering: .relaxed) != 0 }
@@ -31,6 +48,11 @@ enum Interruption {
   static var exitStatus: Int32 { 128 + signalNumber.load(ordering: .relaxed) }
 
   static var wasTermination: Bool { signalNumber.load(ordering: .relaxed) == SIGTERM }
+
+  /// What a verb throws that cannot go on.
+  struct Ended: Error, CustomStringConvertible {
+    var description: String { "interrupted" }
+  }
 
   /// Waits, but not on after a signal.
   static func sleep(milliseconds: Int) {

@@ -30,6 +30,11 @@ enum Platform {
     _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, from name: String
   ) throws -> Int {
     while true {
+      // A signal may come just before the wait begins: so no wait is long.
+      var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+      let isReady = poll(&request, 1, 100) != 0
+      if Interruption.isRequested { throw Interruption.Ended() }
+      guard isReady else { continue }
       let count = read(descriptor, buffer.baseAddress, buffer.count)
       if count >= 0 { return count }
       if errno != EINTR { throw Failure(.inputOutput, "reading \(name) failed: \(lastError)") }

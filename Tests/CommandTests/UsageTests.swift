@@ -1,0 +1,125 @@
+import Foundation
+import Testing
+
+@Suite("dendro: the command line")
+struct UsageTests {
+  private let dendro: Tool
+  init() throws { dendro = Tool(folder: try Folder()) }
+
+  @Test("without words, what there is goes to standard error")
+  func noWords() throws {
+    let outcome = try dendro()
+    #expect(outcome.status == 64)
+    #expect(outcome.output.isEmpty)
+    #expect(outcome.errors.contains("Usage: dendro VERB DIRECTORY [PATH]"))
+  }
+
+  @Test("help at each level")
+  func help() throws {
+    let overview = try dendro("--help")
+    #expect(overview.status == 0)
+    #expect(overview.errors.isEmpty)
+    for verb in Self.verbs {
+      #expect(overview.output.contains("\n  \(verb) "), "\(verb)")
+      for words in [[verb, "--help"], [verb, "-h"], ["help", verb]] {
+        let page = try dendro.run(words)
+        #expect(page.status == 0)
+        #expect(page.output.contains("Usage: dendro \(verb)"))
+        #expect(page.output.contains("Examples:"))
+        #expect(page.errors.isEmpty)
+      }
+    }
+    #expect(!overview.output.contains("demo-writer"))
+    #expect(try dendro("--version").output.hasPrefix("dendro "))
+  }
+
+  static let verbs = [
+    "import", "export", "get", "set", "update", "push", "remove", "increment", "watch", "log",
+    "info", "verify", "checkpoint", "backup", "demo",
+  ]
+
+  static let misuses: [([String], String)] = [
+    (["imprt", "db"], "did you mean 'import'?"),
+    (["chekpoint", "db"], "did you mean 'checkpoint'?"),
+    (["xyzzy"], "dendro --help lists them"),
+    (["--json"], "the verb comes first"),
+    (["get"], "DIRECTORY is missing"),
+    (["set", "db", "/a"], "VALUE is missing"),
+    (["get", "db", "/", "more"], "one word too many: 'more'"),
+    (["get", "db", "--shalow"], "did you mean --shallow?"),
+    (["get", "db", "-z"], "no option -z"),
+    (["get", "db", "--json=1"], "--json takes no value"),
+    (["log", "db", "--last"], "--last needs a value"),
+    (["log", "db", "--last", "many"], "--last takes a whole number from 1"),
+    (["log", "db", "--last", "0"], "--last takes a whole number from 1"),
+    (["log", "db", "--since", "yesterday"], "takes an LSN or a time"),
+    (["log", "db", "--since", "5", "--until", "3"], "--since lies behind --until"),
+    (["set", "db", "/a", "1", "--durability", "perhaps"], "every-commit, none or interval:MS"),
+    (["set", "db", "/a", "1", "--durability", "interval:0"], "every-commit, none or interval:MS"),
+    (["get", "db", "--color", "green"], "auto, always or never"),
+  ]
+
+  @Test("misuse is told, with exit code 64", arguments: misuses)
+  func misuse(words: [String], message: String) throws {
+    try dendro("set", "db", "/x", "1")
+    let outcome = try dendro.run(words)
+    #expect(outcome.status == 64)
+    #expect(outcome.output.isEmpty)
+    #expect(outcome.errors.contains(message), "\(outcome.errors)")
+  }
+
+  static let badInputs: [([String], String)] = [
+    (["set", "db", "/a", "hello"], "--string"),
+    (["set", "db", "/a", "{\"x\":{\"y#\":1}}"], "byte 6"),
+    (["set", "db", "/a.b", "1"], "the path '/a.b'"),
+    (["set", "db", "/a/.priority", "true"], "a priority is"),
+    (["set", "db", "/a/.priority", "{\"b\":1}"], "a priority is"),
+    (["set", "db", String(repeating: "/a", count: 33), "1"], "32 levels"),
+    (["set", "db", String(repeating: "/a", count: 31), "[[1]]"], "32 levels"),
+    (["update", "db", "/", "[1]"], "an update is an object"),
+    (["update", "db", "/", "{\"a\":1,\"a/b\":2}"], "a/b"),
+    (["push", "db", "/list", "null"], "null makes no child"),
+    (["increment", "db", "/n", "much"], "DELTA is a number"),
+    (["increment", "db", "/n/.priority", "1"], "not incremented"),
+  ]
+
+  @Test("bad data is told, with exit code 65, and nothing is written", arguments: badInputs)
+  func badInput(words: [String], message: String) throws {
+    let outcome = try dendro.run(words)
+    #expect(outcome.status == 65)
+    #expect(outcome.output.isEmpty)
+    #expect(outcome.errors.contains(message), "\(outcome.errors)")
+    #expect(try dendro("get", "db").status == 1)
+  }
+
+  @Test(
+    "a database that is not there",
+    arguments: [
+      "get", "export", "log", "info", "verify", "watch", "checkpoint",
+    ])
+  func missing(verb: String) throws {
+    let outcome = try dendro.run([verb, "nowhere"])
+    #expect(outcome.status == 1)
+    #expect(outcome.errors.contains("nowhere"))
+    #expect(try dendro.folder.names(in: ".").allSatisfy { $0 != "nowhere" })
+  }
+
+  @Test("colour only where it is asked for or can be seen")
+  func color() throws {
+    try dendro("set", "db", "/x", "1")
+    let escape = "\u{1B}["
+    #expect(try !dendro("log", "db").output.contains(escape))
+    #expect(try dendro("log", "db", "--color", "always").output.contains(escape))
+    #expect(try !dendro("log", "db", "--color=never").output.contains(escape))
+    #expect(
+      try dendro("log", "db", "--color=always", environment: ["NO_COLOR": "1"]).output
+        .contains(escape))
+  }
+
+  @Test("words that look like options")
+  func dashes() throws {
+    #expect(try dendro("increment", "db", "/n", "-5").output == "-5\n")
+    #expect(try dendro("set", "db", "/s", "--string", "--", "--json").status == 0)
+    #expect(try dendro("get", "db", "/s", "--raw").output == "--json\n")
+  }
+}

@@ -1,0 +1,148 @@
+import Foundation
+import Testing
+
+@Suite("dendro: reading and writing")
+struct VerbTests {
+  private let dendro: Tool
+  init() throws { dendro = Tool(folder: try Folder()) }
+
+  private func export(_ path: String = "/") throws -> String {
+    try dendro("export", "db", path).output.trimmingCharacters(in: .newlines)
+  }
+
+  @Test("set and get")
+  func setAndGet() throws {
+    let first = try dendro("set", "db", "/users/ada", #"{"name":"Ada","age":36}"#)
+    #expect(first.status == 0)
+    #expect(first.output.isEmpty)
+    #expect(first.errors == "write 1\n")
+    #expect(
+      try dendro("get", "db", "/users").output == """
+        {
+          "ada": {
+            "age": 36,
+            "name": "Ada"
+          }
+        }
+
+        """)
+    #expect(try dendro("get", "db", "/users/ada/name").output == "\"Ada\"\n")
+    #expect(try dendro("get", "db", "/users/ada/name", "--raw").output == "Ada\n")
+    #expect(try dendro("get", "db", "users", "--shallow", "-c").output == "{\"ada\":true}\n")
+
+    let missing = try dendro("get", "db", "/nobody")
+    #expect(missing.status == 1)
+    #expect(missing.output == "null\n")
+    #expect(missing.errors.isEmpty)
+
+    let object = try dendro("get", "db", "/users/ada/age", "--json").object
+    #expect(object["lsn"] as? Int == 1)
+    #expect(object["path"] as? String == "/users/ada/age")
+    #expect(object["exists"] as? Bool == true)
+    #expect(object["value"] as? Int == 36)
+
+    let same = try dendro("set", "db", "/users/ada/age", "36.0", "--json")
+    #expect(same.output == #"{"lsn":null,"changed":false}"# + "\n")
+    #expect(try dendro("set", "db", "/users", "null").status == 0)
+    #expect(try dendro("get", "db").status == 1)
+  }
+
+  @Test("priorities")
+  func priorities() throws {
+    try dendro("set", "db", "/a", #"{"b":{".value":1,".priority":"p"}}"#)
+    #expect(try dendro("get", "db", "/a/b/.priority").output == "\"p\"\n")
+    #expect(try dendro("get", "db", "/a", "-c").output == "{\"b\":1}\n")
+    #expect(
+      try dendro("get", "db", "/a", "-c", "-e").output == #"{"b":{".value":1,".priority":"p"}}"#
+        + "\n")
+    #expect(try dendro("set", "db", "/a/.priority", "7").status == 0)
+    #expect(try export() == #"{"a":{"b":{".value":1,".priority":"p"},".priority":7}}"#)
+    #expect(try dendro("remove", "db", "/a/b/.priority").status == 0)
+    #expect(try export() == #"{"a":{"b":1,".priority":7}}"#)
+    #expect(try dendro("set", "db", "/none/.priority", "7").status == 1)
+  }
+
+  @Test("a value from standard input")
+  func standardInput() throws {
+    #expect(try dendro("set", "db", "/a", "-", input: "[1, 2,\n 3]\n").status == 0)
+    #expect(try export() == #"{"a":[1,2,3]}"#)
+    let bad = try dendro("set", "db", "/a", "-", input: "[1,\n x]")
+    #expect(bad.status == 65)
+    #expect(bad.errors.contains("line 2, column 2 (byte 5)"))
+  }
+
+  @Test("update changes several places or none")
+  func update() throws {
+    try dendro("set", "db", "/", #"{"a":{"x":1,"y":2},"b":3}"#)
+    #expect(
+      try dendro("update", "db", "/a", #"{"x":null,"z/w":[1],"y/.priority":5,"z/.priority":1}"#)
+        .status == 0)
+    #expect(
+      try export() == #"{"a":{"y":{".value":2,".priority":5},"z":{"w":[1],".priority":1}},"b":3}"#)
+    #expect(try dendro("update", "db", "/", #"{"b":4,"c":{"d.e":1}}"#).status == 65)
+    #expect(try export("/b") == "3")
+    #expect(try dendro("update", "db", "/", "{}").errors == "nothing changed\n")
+  }
+
+  @Test("push prints keys that ascend")
+  func push() throws {
+    var keys: [String] = []
+    for index in 0..<3 {
+      let outcome = try dendro("push", "db", "/list", "\(index)")
+      #expect(outcome.status == 0)
+      keys.append(String(outcome.lines[0]))
+    }
+    #expect(keys.allSatisfy { $0.utf8.count == 20 })
+    #expect(keys == keys.sorted { Array($0.utf8).lexicographicallyPrecedes(Array($1.utf8)) })
+    #expect(try dendro("get", "db", "/list/\(keys[1])").output == "1\n")
+    let object = try dendro("push", "db", "/list", "text", "--string", "--json").object
+    #expect((object["key"] as? String)?.count == 20)
+  }
+
+  @Test("increment prints the sum")
+  func increment() throws {
+    #expect(try dendro("increment", "db", "/n").output == "1\n")
+    #expect(try dendro("increment", "db", "/n", "41").output == "42\n")
+    #expect(try dendro("increment", "db", "/n", "-0.5").output == "41.5\n")
+    try dendro("set", "db", "/n", "9223372036854775807")
+    #expect(try dendro("increment", "db", "/n").output == "9223372036854775808\n")
+    #expect(try dendro("increment", "db", "/m", "1", "--json").object["lsn"] as? Int == 6)
+  }
+
+  @Test("remove asks before everything goes")
+  func remove() throws {
+    try dendro("set", "db", "/", #"{"a":1,"b":2}"#)
+    #expect(try dendro("remove", "db", "/a", "--dry-run").output.contains("1 leaf at /a"))
+    #expect(try export() == #"{"a":1,"b":2}"#)
+    #expect(try dendro("remove", "db", "/a").status == 0)
+    #expect(try dendro("remove", "db", "/a").status == 1)
+    let refused = try dendro("remove", "db", "/")
+    #expect(refused.status == 64)
+    #expect(refused.errors.contains("--force"))
+    #expect(try export() == #"{"b":2}"#)
+    #expect(try dendro("remove", "db", "/", "--force").status == 0)
+    #expect(try dendro("get", "db").status == 1)
+    #expect(try dendro("remove", "nowhere", "/a").status == 1)
+  }
+
+  @Test("durability levels are taken", arguments: ["every-commit", "none", "interval:50"])
+  func durability(level: String) throws {
+    #expect(try dendro("set", "db", "/a", "1", "--durability", level).status == 0)
+    #expect(try export() == #"{"a":1}"#)
+  }
+
+  @Test("backup is a database of its own, and of one moment")
+  func backup() throws {
+    try dendro("set", "db", "/a", "[1,2,3]")
+    #expect(try dendro("checkpoint", "db").status == 0)
+    try dendro("set", "db", "/b", "2")
+    let outcome = try dendro("backup", "db", "copy", "--json")
+    #expect(outcome.status == 0)
+    #expect(outcome.object["leaves"] as? Int == 4)
+    #expect(try dendro("export", "copy").output == dendro("export", "db").output)
+    #expect(try dendro("verify", "copy").status == 0)
+    try dendro("set", "copy", "/c", "3")
+    #expect(try dendro("get", "db", "/c").status == 1)
+    #expect(try dendro("backup", "db", "copy").status == 1)
+  }
+}

@@ -1,0 +1,39 @@
+import DendroEngine
+import DendroStorage
+import DendroTesting
+import DendroTree
+import Synchronization
+import Testing
+
+#if canImport(Glibc)
+  import Glibc
+
+  @Suite("A fork")
+  struct ForkTests {
+    @Test("is refused, while its parent goes on")
+    func child() throws {
+      // Swift hides fork, since little is safe in the child; what is done there takes no lock.
+      let symbol = try #require(dlsym(UnsafeMutableRawPointer(bitPattern: 0), "fork"))
+      let fork = unsafeBitCast(symbol, to: (@convention(c) () -> Int32).self)
+      let disk = SimulatedDisk(seed: 1)
+      let engine = try Engine.open(at: "/db", options: .inline, environment: disk.environment)
+      let draft = try set("a", .integer(1))
+      let isRefused = Atomic<Bool>(false)
+      let pid = fork()
+      if pid == 0 {
+        engine.submit(draft) {
+          if case .failure(.forked) = $0 { isRefused.store(true, ordering: .relaxed) }
+        }
+        _exit(isRefused.load(ordering: .relaxed) ? 0 : 1)
+      }
+      #expect(pid > 0)
+      var status: Int32 = -1
+      while waitpid(pid, &status, 0) < 0, errno == EINTR {}
+      #expect(status == 0)
+      engine.submit(draft, completion: nil)
+      engine.pump()
+      #expect(engine.head.lsn == LogSequenceNumber(1))
+      try engine.close()
+    }
+  }
+#endif
