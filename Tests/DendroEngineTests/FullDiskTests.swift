@@ -44,7 +44,7 @@ private final class Tmpfs {
 struct FullDiskTests {
   /// Fills the disk but for `free` bytes.
   private func fill(_ path: String, leaving free: Int) throws {
-    FileManager.default.createFile(atPath: path, contents: nil)
+    _ = FileManager.default.createFile(atPath: path, contents: nil)
     let handle = try #require(FileHandle(forWritingAtPath: path))
     let page = Data(repeating: 0x5A, count: 4096)
     while (try? handle.write(contentsOf: page)) != nil {}
@@ -105,7 +105,7 @@ struct FullDiskTests {
     let tmpfs = try #require(Tmpfs())
     let database = tmpfs.path + "/db"
     let engine = try Engine.open(at: database)
-    try await engine.write(set("kept", .string(incompressible(100_000))))
+    try await engine.write(set("kept", .string(incompressible(400_000))))
     try fill(tmpfs.path + "/ballast", leaving: 20_480)
     var failure: EngineError?
     do throws(EngineError) {
