@@ -27,6 +27,10 @@ struct CrashJudge {
     do throws(EngineError) {
       let engine = try EngineRecording.open(crashed)
       if let problem = Self.problem(of: engine, recording, bounds) { return problem }
+      let checkpoint = Int(engine.report.checkpointLSN?.rawValue ?? 0)
+      if checkpoint < recording.checkpointed(at: point.operationCount) {
+        return "the checkpoint that was said to be durable is not there, only that of \(checkpoint)"
+      }
       guard isThorough else { return nil }
       let (root, lsn) = engine.head
       if ModelTree(root) != recording.models[Int(lsn.rawValue)] {

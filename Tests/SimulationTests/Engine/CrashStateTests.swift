@@ -17,7 +17,7 @@ import Testing
       return
     }
     if Reproduction.isOnlyOne { return }
-    await Sweep.run("G1", Array(0..<UInt64(Sweep.scaled(1000))), goal: Sweep.scaled(Self.goal)) {
+    await Sweep.run("G1", Array(0..<UInt64(Sweep.scaled(960))), goal: Sweep.scaled(Self.goal)) {
       seed in
       do {
         return Self.judgeAll(try Self.recording(seed), seed)

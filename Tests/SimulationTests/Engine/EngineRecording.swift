@@ -23,6 +23,8 @@ struct EngineRecording: Sendable {
   private var acknowledged: [(operation: Int, lsn: Int)] = [(0, 0)]
   /// From which operation on which write could be on the disk.
   private var attempted: [(operation: Int, lsn: Int)] = [(-1, 0)]
+  /// From which operation on a checkpoint of which write was said to be durable.
+  private var checkpointed: [(operation: Int, lsn: Int)] = [(0, 0)]
   /// What did not hold while it ran.
   private(set) var problems: [String] = []
 
@@ -78,6 +80,10 @@ struct EngineRecording: Sendable {
     attempted.last { $0.operation < operation }?.lsn ?? 0
   }
 
+  func checkpointed(at operation: Int) -> Int {
+    checkpointed.last { $0.operation <= operation }?.lsn ?? 0
+  }
+
   // MARK: Running
 
   private mutating func reopen() throws(EngineError) -> Session {
@@ -99,7 +105,9 @@ struct EngineRecording: Sendable {
     switch step {
     case .write(let writes): try write(writes, current)
     case .synchronize: try current.engine.synchronize()
-    case .checkpoint: try current.engine.checkpoint()
+    case .checkpoint:
+      try current.engine.checkpoint()
+      checkpointed.append((disk.operationCount, trees.count - 1))
     case .roll: try current.engine.roll()
     case .close:
       try current.engine.close()

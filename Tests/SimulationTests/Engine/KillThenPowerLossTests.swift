@@ -22,7 +22,7 @@ import Testing
     if Reproduction.isOnlyOne { return }
     let calls = try Self.recording(call: .max, bytes: 0).disk.operationCount
     var kills: [(call: Int, bytes: Int)] = []
-    for call in 1...calls { for bytes in [0, 1, 20, 63] { kills.append((call, bytes)) } }
+    for call in 1...calls { for bytes in [0, 25] { kills.append((call, bytes)) } }
     await Sweep.run("kill, then power loss", kills, goal: 30 * calls) { kill in
       let recording: EngineRecording
       do {
