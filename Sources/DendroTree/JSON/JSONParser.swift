@@ -69,7 +69,7 @@ package enum JSONParser {
 
   /// Reads a text of any length and hands it on in pieces, in memory that does not grow with it.
   ///
-  /// Put one after the other on an empty place, the pieces make the same node as ``parse(_:depth:)``
+  /// Put one after the other on an empty place, the pieces make the same node as `parse(_:depth:)`
   /// gives. An object or array is handed on whole while it is small; a larger one child by child, its
   /// priority after them. Where a key comes twice, the later piece replaces the earlier one: an
   /// empty node says that the place is to be emptied first.

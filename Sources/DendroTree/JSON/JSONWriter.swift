@@ -22,7 +22,7 @@ package struct JSONStyle: Hashable, Sendable {
 /// A branch whose keys are whole numbers from 0, dense enough, becomes an array, with null where a
 /// number is missing (the rule of Firebase's `value`); in the export form a branch that has a
 /// priority does not. Nothing is `null`. Integers are written in full, doubles as JavaScript writes
-/// them (``JSONNumber``). Reading an export gives an equal node; reading the value form, the same
+/// them (`JSONNumber`). Reading an export gives an equal node; reading the value form, the same
 /// without priorities.
 package enum JSONWriter {
   /// Writes a node piece by piece; the text never stands in memory as a whole.
