@@ -6,15 +6,18 @@ enum Backup {
   static func write(
     head: CommitPipeline, databaseID: DatabaseID, to path: String, environment: Environment
   ) throws(EngineError) {
-    let (root, lsn, time) = head.withAdmission { ($0.root, $0.lastLSN, $0.lastTime) }
-    // Only what will not be taken back may leave.
+    // Only what will not be taken back may leave: taken in the same moment in which the barrier is put
+    // behind it.
+    var taken: (root: Node, lsn: LogSequenceNumber, time: Int64)?
     let barrier = Awaited()
-    head.request(barrier.set) { batch in
-      batch.wantsSynchronize = true
-      batch.waiting.append(.init(result: .success(nil), completion: barrier.set))
+    head.request(barrier.set) { state in
+      taken = (state.root, state.lastLSN, state.lastTime)
+      state.batch.wantsSynchronize = true
+      state.batch.waiting.append(.init(result: .success(nil), completion: barrier.set))
     }
     if head.executor == nil { head.pump() }
     _ = try barrier.get()
+    guard let (root, lsn, time) = taken else { return }
     do throws(StorageError) {
       let directory = try DatabaseDirectory.open(
         path, environment: environment, mode: .readWrite(create: true))

@@ -68,15 +68,22 @@ final class BlockingExecutor: @unchecked Sendable {
       case .untilWoken:
         while !wanted { pthread_cond_wait(condition, mutex) }
       case .atMost(let duration):
-        var deadline = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &deadline)
-        let (seconds, attoseconds) = duration.components
-        let nanoseconds = Int64(deadline.tv_nsec) + attoseconds / 1_000_000_000
-        deadline.tv_sec += Int(seconds + nanoseconds / 1_000_000_000)
-        deadline.tv_nsec = Int(nanoseconds % 1_000_000_000)
-        while !wanted {
-          if pthread_cond_timedwait(condition, mutex, &deadline) != 0 { break }
-        }
+        // A day is as good as for ever, and no sum of it overflows.
+        let (seconds, attoseconds) = min(max(duration, .zero), .seconds(86_400)).components
+        let nanoseconds = attoseconds / 1_000_000_000
+        #if canImport(Darwin)
+          var pause = timespec(tv_sec: Int(seconds), tv_nsec: Int(nanoseconds))
+          if !wanted { pthread_cond_timedwait_relative_np(condition, mutex, &pause) }
+        #else
+          var deadline = timespec()
+          clock_gettime(CLOCK_MONOTONIC, &deadline)
+          let sum = Int64(deadline.tv_nsec) + nanoseconds
+          deadline.tv_sec += Int(seconds + sum / 1_000_000_000)
+          deadline.tv_nsec = Int(sum % 1_000_000_000)
+          while !wanted {
+            if pthread_cond_timedwait(condition, mutex, &deadline) != 0 { break }
+          }
+        #endif
       }
       wanted = false
       pthread_mutex_unlock(mutex)

@@ -22,6 +22,15 @@ final class Checkpointing: Sendable {
     var waiting: [Completion] = []
     /// What to call once the thread does nothing any more.
     var stopped: (@Sendable () -> Void)?
+    /// After a failure: the bytes of log that an automatic checkpoint waits for before it tries again,
+    /// so that a full disk is not filled with attempts.
+    var logBytesMin: UInt64 = 0
+    var logBytes: UInt64 = 0
+
+    mutating func takeWaiting() -> [Completion] {
+      defer { waiting = [] }
+      return waiting
+    }
   }
 
   init(
@@ -56,8 +65,9 @@ final class Checkpointing: Sendable {
     guard options.checkpointFactor > 0 else { return }
     let isDue = state.withLock { state -> Bool in
       let size = Double(state.newest?.byteCount ?? 0)
+      state.logBytes = logBytes
       guard !state.isWanted, !state.isStopped, logBytes >= options.checkpointByteMin,
-        Double(logBytes) >= options.checkpointFactor * size
+        Double(logBytes) >= options.checkpointFactor * size, logBytes >= state.logBytesMin
       else { return false }
       state.isWanted = true
       return true
@@ -96,22 +106,27 @@ final class Checkpointing: Sendable {
 
   private func wake() {
     guard let executor else { return work() }
-    let starts = state.withLock { state -> Bool in
+    let (starts, late) = state.withLock { state -> (Bool, [Completion]) in
+      if !state.isStarted, state.isStopped { return (false, state.takeWaiting()) }
       let starts = !state.isStarted
       state.isStarted = true
-      return starts
+      return (starts, [])
     }
     // The thread keeps this object until it is stopped.
     if starts { executor.start { self.turn() } } else { executor.wake() }
+    for completion in late { completion(.failure(.closed)) }
   }
 
   private func turn() -> BlockingExecutor.Pause? {
     work()
-    let stopped = state.withLock { state -> (@Sendable () -> Void)? in
-      defer { state.stopped = nil }
-      return state.stopped
+    let (stopped, late) = state.withLock { state -> ((@Sendable () -> Void)?, [Completion]) in
+      guard let stopped = state.stopped else { return (nil, []) }
+      state.stopped = nil
+      return (stopped, state.takeWaiting())
     }
     guard let stopped else { return .untilWoken }
+    // Who asked while the last checkpoint ran.
+    for completion in late { completion(.failure(.closed)) }
     stopped()
     return nil
   }
@@ -128,8 +143,10 @@ final class Checkpointing: Sendable {
       do throws(EngineError) {
         try take()
         result = .success(nil)
+        state.withLock { $0.logBytesMin = 0 }
       } catch {
         result = .failure(error)
+        state.withLock { $0.logBytesMin = $0.logBytes + max(options.checkpointByteMin, 1 << 20) }
         options.log?(
           LogEvent(.warning, "no checkpoint could be taken", ["error": error.description]))
       }
@@ -141,14 +158,23 @@ final class Checkpointing: Sendable {
   // MARK: How
 
   private func take() throws(EngineError) {
-    let (root, lsn, time) = pipeline.withAdmission { ($0.root, $0.lastLSN, $0.lastTime) }
-    guard lsn > .zero, lsn != state.withLock({ $0.newest?.lsn }) else { return }
     // The log must hold all of it first, or the checkpoint could tell of writes that a failing disk
-    // takes back; and a segment that begins here lets the ones before it go one day.
+    // takes back: the root is taken in the same moment in which the barrier is put behind it. And a segment
+    // that begins here lets the ones before it go one day.
+    let newest = state.withLock { $0.newest?.lsn }
+    var taken: (root: Node, lsn: LogSequenceNumber, time: Int64)?
     let barrier = Awaited()
-    pipeline.request(barrier.set) { $0.rolls.append(barrier.set) }
+    pipeline.request(barrier.set) { state in
+      guard state.lastLSN > .zero, state.lastLSN != newest else {
+        return state.batch.waiting.append(
+          .init(result: .success(nil), completion: barrier.set))
+      }
+      taken = (state.root, state.lastLSN, state.lastTime)
+      state.batch.rolls.append(barrier.set)
+    }
     if pipeline.executor == nil { pipeline.pump() }
     _ = try barrier.get()
+    guard let (root, lsn, time) = taken else { return }
     let started = ContinuousClock.now
     do throws(StorageError) {
       let byteCount = try CheckpointCoding.write(

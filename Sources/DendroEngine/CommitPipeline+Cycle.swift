@@ -72,18 +72,18 @@ extension CommitPipeline {
         turn.didAppend()
       }
     } catch {
-      refuse(batch, error, isAppend: true, &turn, &outcome)
-      return close(batch, &turn, &outcome)
+      let refusal = refuse(batch, error, isAppend: true, &turn, &outcome)
+      return close(batch, refusal, &turn, &outcome)
     }
     do throws(StorageError) {
       if batch.wantsSynchronize || turn.isSynchronizeDue(options) { try turn.synchronize() }
     } catch {
-      refuse(batch, error, isAppend: false, &turn, &outcome)
-      return close(batch, &turn, &outcome)
+      let refusal = refuse(batch, error, isAppend: false, &turn, &outcome)
+      return close(batch, refusal, &turn, &outcome)
     }
     acknowledge(batch, &turn, &outcome)
     roll(batch, &turn, &outcome)
-    close(batch, &turn, &outcome)
+    close(batch, nil, &turn, &outcome)
   }
 
   private func acknowledge(_ batch: borrowing Batch, _ turn: inout Turn, _ outcome: inout Outcome) {
@@ -134,11 +134,19 @@ extension CommitPipeline {
     for completion in batch.rolls { outcome.told.append((completion, result)) }
   }
 
-  private func close(_ batch: borrowing Batch, _ turn: inout Turn, _ outcome: inout Outcome) {
+  /// - Parameter refusal: why the batch itself was refused.
+  private func close(
+    _ batch: borrowing Batch, _ refusal: EngineError?, _ turn: inout Turn,
+    _ outcome: inout Outcome
+  ) {
     guard !batch.closes.isEmpty else { return }
     var result: Result<LogSequenceNumber?, EngineError> = .success(nil)
+    // Whoever closes is told of what the disk refused, even if it was long ago.
+    if let refusal = refusal ?? admission.withLock({ $0.poison }) { result = .failure(refusal) }
     if let store = turn.store {
-      if store.log.poison == nil {
+      if let poison = store.log.poison {
+        if case .success = result { result = .failure(.storage(poison)) }
+      } else {
         do throws(StorageError) {
           try store.log.close()
           let durable = store.log.durableUpTo
@@ -197,10 +205,11 @@ extension CommitPipeline {
 
   // MARK: When the disk refuses
 
+  /// - Returns: what everybody is told.
   private func refuse(
     _ batch: borrowing Batch, _ error: StorageError, isAppend: Bool, _ turn: inout Turn,
     _ outcome: inout Outcome
-  ) {
+  ) -> EngineError {
     let log = turn.store!.log
     var isFull = false
     if isAppend {
@@ -242,6 +251,7 @@ extension CommitPipeline {
       LogEvent(
         isFull ? .warning : .error, "the disk refused a batch",
         ["error": error.description, "writes": String(batch.writes.count)]))
+    return refusal
   }
 
   /// A synchronize or a roll failed outside a batch: only what has gathered since is taken back.

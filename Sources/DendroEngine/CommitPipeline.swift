@@ -62,6 +62,8 @@ final class CommitPipeline: Sendable {
     var batch = Batch()
     var inFlight = InFlight()
     var phase = Phase.running
+    /// Why the engine was poisoned when it was closed: closing tells it again.
+    var poison: EngineError?
     var observer: (any CommitObserver)?
     /// Whether the thread waits and must be woken for work.
     var isIdle = false
@@ -136,9 +138,9 @@ final class CommitPipeline: Sendable {
 
   // MARK: Barriers
 
-  /// Adds to the open batch whatever `add` asks for; where nothing is taken to the disk any more,
-  /// `completion` is told so instead.
-  func request(_ completion: Completion, _ add: (inout Batch) -> Void) {
+  /// Adds to the open batch whatever `add` asks for, which may look at the head in the same moment; where
+  /// nothing is taken to the disk any more, `completion` is told so instead.
+  func request(_ completion: Completion, _ add: (inout Admission) -> Void) {
     let refusal = withAdmission { state -> EngineError? in
       switch state.phase {
       case .running: break
@@ -148,7 +150,7 @@ final class CommitPipeline: Sendable {
       case .poisoned(let error): return error
       case .closing, .closed: return .closed
       }
-      add(&state.batch)
+      add(&state)
       return nil
     }
     if let refusal { completion(.failure(refusal)) }
@@ -158,6 +160,7 @@ final class CommitPipeline: Sendable {
   /// is let go. At most once.
   func requestClose(_ completion: @escaping Completion) {
     withAdmission { state in
+      if case .poisoned(let error) = state.phase { state.poison = error }
       state.phase = .closing
       state.batch.closes.append(completion)
     }

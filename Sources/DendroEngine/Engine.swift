@@ -147,7 +147,7 @@ package final class Engine: Sendable {
 
   deinit {
     // Not waited for: the last reference may go on the very thread that would have to be waited for.
-    if beginClosing() { requestClose { _ in } }
+    if forkCount == ForkCount.current, beginClosing() { requestClose { _ in } }
   }
 
   // MARK: Writing
@@ -234,7 +234,7 @@ package final class Engine: Sendable {
   /// Begins a new segment of the log; everything admitted so far is durable once this returns.
   package func roll() throws(EngineError) {
     if isReadOnly { throw .readOnly }
-    try wait { completion in pipeline.request(completion) { $0.rolls.append(completion) } }
+    try wait { completion in pipeline.request(completion) { $0.batch.rolls.append(completion) } }
   }
 
   /// Writes a checkpoint of the head beside the running writers and deletes what no opening needs any
@@ -258,6 +258,7 @@ package final class Engine: Sendable {
   ///
   /// - Throws: `.storage` where `path` exists or cannot be written.
   package func backup(to path: String) throws(EngineError) {
+    if forkCount != ForkCount.current { throw .forked }
     guard let databaseID else { throw .storage(.notFound(path: "memory")) }
     let absolute: String
     do throws(StorageError) {
@@ -293,9 +294,9 @@ package final class Engine: Sendable {
   }
 
   private func requestSynchronize(_ completion: @escaping Completion) {
-    pipeline.request(completion) { batch in
-      batch.wantsSynchronize = true
-      batch.waiting.append(.init(result: .success(nil), completion: completion))
+    pipeline.request(completion) { state in
+      state.batch.wantsSynchronize = true
+      state.batch.waiting.append(.init(result: .success(nil), completion: completion))
     }
   }
 
@@ -321,6 +322,7 @@ package final class Engine: Sendable {
   }
 
   private func wait(_ request: (@escaping Completion) -> Void) throws(EngineError) {
+    if forkCount != ForkCount.current { throw .forked }
     let outcome = Awaited()
     request { outcome.set($0) }
     if pipeline.executor == nil { pipeline.pump() }
@@ -328,6 +330,7 @@ package final class Engine: Sendable {
   }
 
   private func suspend(_ request: (@escaping Completion) -> Void) async throws(EngineError) {
+    if forkCount != ForkCount.current { throw .forked }
     let result = await withUnsafeContinuation { continuation in
       request { continuation.resume(returning: $0) }
       if pipeline.executor == nil { pipeline.pump() }

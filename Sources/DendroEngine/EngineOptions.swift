@@ -31,9 +31,10 @@ package struct EngineOptions: Sendable {
   /// Who does the disk's work. Default: a thread of the engine's own.
   package var execution: Execution = .thread
 
-  /// Told what the engine does; called from any thread, never under a lock. Default: nobody.
+  /// Told what the engine does; called from any thread, never under a lock, but on threads of the engine:
+  /// it may not wait for the engine. Default: nobody.
   package var log: (@Sendable (LogEvent) -> Void)?
-  /// Told figures; called from any thread, never under a lock. Default: nobody.
+  /// Told figures; called as `log` is. Default: nobody.
   package var metrics: (@Sendable (Metric) -> Void)?
   /// Told of a write without a completion that failed after it was admitted. Default: nobody.
   package var unreportedFailure: (@Sendable (EngineError, LogSequenceNumber) -> Void)?

@@ -158,6 +158,9 @@ struct HistoryDecompressor: ~Copyable {
     return UnsafeRawBufferPointer(start: place, count: rawByteCount)
   }
 
+  /// Takes the block that was decoded last out of the history.
+  mutating func forget(_ rawByteCount: Int) { filled = max(0, filled - rawByteCount) }
+
   /// Makes room behind the history, moving its last 64 KiB to the front where there is none.
   private mutating func reserve(_ count: Int) {
     if filled + count <= arena.capacity { return }

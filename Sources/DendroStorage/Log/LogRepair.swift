@@ -9,7 +9,7 @@
 /// Puts the end of a log in order, so that a writer may go on there.
 ///
 /// Each step may be the last before another crash, and all of them may be done again:
-/// 1. bytes that a crash left are copied into a file of their own, durable;
+/// 1. bytes that a crash left are copied into a file of their own, durable, if there is room for it;
 /// 2. a segment whose last records are not known to be durable is written anew, up to its last good
 ///    record, and renamed into its place. Synchronizing it as it is would not do: after a failed
 ///    synchronize the system may hold pages that it takes for clean and the disk never got
@@ -22,7 +22,7 @@ package func repairTail(_ directory: DatabaseDirectory, _ end: LogEnd) throws(St
 {
   try directory.checkWritable()
   var end = end
-  if let torn = end.torn { try setAside(directory, torn) }
+  if let torn = end.torn { try setAsideIfRoom(directory, torn) }
   if end.torn != nil || end.durableUpTo < end.lastLSN {
     try writeAnew(directory, end)
   }
@@ -35,6 +35,28 @@ package func repairTail(_ directory: DatabaseDirectory, _ end: LogEnd) throws(St
   end.durableUpTo = end.lastLSN
   end.isRepaired = true
   return end
+}
+
+/// A full disk must not keep a database from being opened: preallocated space behind the torn bytes is
+/// given back for their copy, and where even that is too little they are cut without one. Nobody was
+/// told that they had happened.
+private func setAsideIfRoom(_ directory: DatabaseDirectory, _ torn: TornTail) throws(StorageError) {
+  do {
+    return try setAside(directory, torn)
+  } catch {
+    guard error.isOutOfSpace else { throw error }
+  }
+  let path = directory.path(of: torn.segment)
+  let file = try directory.fileSystem.openWhole(path, .readWrite)
+  try file.truncateWhole(to: torn.offset + torn.byteCount, path: path)
+  do {
+    try setAside(directory, torn)
+  } catch {
+    guard error.isOutOfSpace else { throw error }
+    for name in try directory.contents().temporaries {
+      try directory.fileSystem.removeWhole(directory.path + "/" + name)
+    }
+  }
 }
 
 private func writeAnew(_ directory: DatabaseDirectory, _ end: LogEnd) throws(StorageError) {

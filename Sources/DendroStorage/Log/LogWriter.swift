@@ -240,6 +240,7 @@ package final class LogWriter {
     }
     dropStaged()
     do {
+      try checkIdentity()
       try file.truncateWhole(to: offset, path: path)
       try file.synchronizeWhole(path: path)
     } catch {
@@ -260,7 +261,13 @@ package final class LogWriter {
   package func abandon(_ cause: StorageError, dropsUnsynchronized: Bool) {
     _ = poison(cause)
     guard dropsUnsynchronized, offset > synchronizedOffset else { return }
-    try? file.truncateWhole(to: synchronizedOffset, path: path)
+    do {
+      // Another opener may have appended behind what we know, if the lock was taken from us.
+      try checkIdentity()
+      try file.truncateWhole(to: synchronizedOffset, path: path)
+    } catch {
+      // Recovery judges it.
+    }
   }
 
   /// After a full disk: whether there is room for another `byteCount` bytes now. They stay
@@ -313,7 +320,13 @@ package final class LogWriter {
           UnsafeRawBufferPointer(start: nil, count: 0), seed: segment.salt)),
       UnsafeRawBufferPointer(start: nil, count: 0))
     let isComplete = durableUpTo == lastLSN
-    try write()
+    do {
+      try write()
+    } catch {
+      // A mark is a courtesy: that there is no room for it fails nothing.
+      guard error.isOutOfSpace else { throw error }
+      return try cutBack()
+    }
     isMarked = isComplete
   }
 
@@ -393,6 +406,7 @@ package final class LogWriter {
     try mark()
     if allocatedEnd > offset {
       do {
+        try checkIdentity()
         try file.truncateWhole(to: offset, path: path)
       } catch {
         throw poison(error)

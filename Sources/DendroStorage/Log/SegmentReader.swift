@@ -149,6 +149,8 @@ final class SegmentReader {
     }
     let checksum = Checksum.xxh3(raw, seed: self.header.salt)
     guard checksum == header.payloadChecksum else {
+      // Whoever looks again must not decode against what was wrong.
+      if header.isCompressed { decompressor.forget(raw.count) }
       return .failure(
         PayloadFault(
           expected: "payload checksum \(hexadecimal(header.payloadChecksum))",
