@@ -354,9 +354,7 @@ struct EventTests {
     }
   }
 
-  @Test(
-    "what a block holds may use the database when it goes, however the block goes",
-    .timeLimit(.minutes(1)))
+  @Test("what a block holds may use the database when it goes, however the block goes")
   func lastWords() async throws {
     let count = root.child("count")
     func listen(single: Bool) -> DatabaseHandle {
