@@ -295,7 +295,18 @@ import Testing
   @Test("a version from the future is refused, both versions named")
   func futureVersion() throws {
     let sample = try Sample(segments: 1)
-    sample.disk.overwrite(segmentPath(1), at: 8, with: [9, 0, 0, 0])
+    var header = Array(
+      try #require(sample.disk.contents(of: segmentPath(1))).prefix(SegmentHeader.byteCount))
+    header[8] = 9
+    // Under its own checksum; otherwise it is damage.
+    sample.disk.overwrite(segmentPath(1), at: 0, with: header)
+    #expect(throws: StorageError.self) { try read(sample.disk) }
+    let end = header.count - 4
+    let checksum = header.withUnsafeBytes {
+      Checksum.short(UnsafeRawBufferPointer(rebasing: $0[..<end]), seed: 0)
+    }
+    withUnsafeBytes(of: checksum.littleEndian) { header.replaceSubrange(end..., with: $0) }
+    sample.disk.overwrite(segmentPath(1), at: 0, with: header)
     #expect(
       throws: StorageError.unsupportedVersion(
         path: segmentPath(1), found: 9, supported: storageFormatVersion)

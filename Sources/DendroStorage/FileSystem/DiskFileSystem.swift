@@ -82,7 +82,14 @@ package final class DiskFileSystem: FileSystem {
       let descriptor = Darwin.open(path, flags, 0o600)
     #endif
     try check(descriptor)
-    return descriptor
+    // A process that was started with its standard streams closed would get their numbers for our files,
+    // and whatever is printed to them would land in the log.
+    guard descriptor <= STDERR_FILENO else { return descriptor }
+    let higher = fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
+    let error = SystemError(errno)
+    _ = close(descriptor)
+    guard higher >= 0 else { throw error }
+    return higher
   }
 }
 

@@ -89,7 +89,13 @@ package final class LogCursor {
     if let wrong = linkFault(record) {
       try body(.problem(problem(segment, wrong.expected, wrong.found)))
     }
-    switch try segment.payload(of: record) {
+    var decoded = try segment.payload(of: record)
+    if case .failure = decoded, !isLive, try isLast(segment) {
+      // As in `pass`: what was half written when it was read may be whole now.
+      try segment.refresh()
+      decoded = try segment.payload(of: record)
+    }
+    switch decoded {
     case .success(let payload):
       if !isSilent { try body(.record(record, path: segment.path, payload: payload)) }
     case .failure(let fault):
@@ -141,6 +147,13 @@ package final class LogCursor {
     guard search.contentEnd > offset else {
       // Zeros: space taken ahead, or a seal that a crash took.
       return isLast ? false : try openNext(body)
+    }
+    if isLast {
+      // A writer may have finished just now what was not whole a moment ago.
+      try segment.refresh()
+      if case .record(let record) = try segment.record(at: offset) {
+        return try take(record, of: segment, body)
+      }
     }
     var problem = problem(segment, expected, found)
     let next = search.firstRecord ?? search.contentEnd

@@ -88,8 +88,8 @@ package struct SegmentHeader: Hashable, Sendable {
 /// Checks what both kinds of file begin with: magic, version, the zeros after it, and the checksum
 /// in the last four bytes of the header.
 ///
-/// The version is looked at before the checksum: a later version may keep its checksum elsewhere,
-/// while magic and version stay where they are in all of them.
+/// The version is believed only under a right checksum, or a damaged byte would pass for a format of the
+/// future: in all versions magic, version and checksum stay where they are.
 /// - Returns: a reader behind the version.
 func checkFileHead(
   _ bytes: UnsafeRawBufferPointer, magic: UInt64, byteCount: Int, path: String
@@ -100,10 +100,9 @@ func checkFileHead(
       path: path, offset: 0, expected: "magic \(hexadecimal(magic.byteSwapped))",
       found: hexadecimal(bytes.prefix(8)))
   }
-  if let version = try? reader.uint32(), version > storageFormatVersion {
-    throw .unsupportedVersion(path: path, found: version, supported: storageFormatVersion)
-  }
-  guard bytes.count >= byteCount, let reserved = try? reader.uint32() else {
+  guard bytes.count >= byteCount, let version = try? reader.uint32(),
+    let reserved = try? reader.uint32()
+  else {
     throw .corrupt(
       path: path, offset: UInt64(bytes.count), expected: "a header of \(byteCount) bytes",
       found: "the end of the file")
@@ -115,6 +114,9 @@ func checkFileHead(
     throw .corrupt(
       path: path, offset: UInt64(end), expected: "header checksum \(hexadecimal(expected))",
       found: hexadecimal(checksum))
+  }
+  guard version <= storageFormatVersion else {
+    throw .unsupportedVersion(path: path, found: version, supported: storageFormatVersion)
   }
   guard reserved == 0 else {
     throw .corrupt(path: path, offset: 12, expected: "zero", found: hexadecimal(reserved))

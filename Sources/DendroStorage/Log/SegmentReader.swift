@@ -18,6 +18,9 @@ final class SegmentReader {
   private var windowStart: UInt64 = 0
   private var windowCount = 0
   private static let windowByteCount = 512 * 1024
+  /// A crash leaves at most a batch and the space taken ahead of it; what is longer is searched by nobody,
+  /// so that a hostile length makes no hang.
+  private static let tailByteLimit: UInt64 = 1 << 30
 
   private var decompressor = HistoryDecompressor()
 
@@ -180,6 +183,13 @@ final class SegmentReader {
   ///   costs at most one header's checksum, and no length is followed.
   ///   With `stopsAtFirst` it ends at the first valid header.
   func search(from offset: UInt64, stopsAtFirst: Bool = false) throws(StorageError) -> Search {
+    guard byteCount - min(offset, byteCount) <= Self.tailByteLimit else {
+      throw .corrupt(
+        path: path, offset: offset,
+        expected:
+          "at most \(Self.tailByteLimit) bytes behind the last record, more than a crash leaves",
+        found: "\(byteCount - offset)")
+    }
     var found = Search(contentEnd: offset)
     var place = offset
     while place < byteCount {

@@ -15,7 +15,7 @@ import Testing
       return
     }
     if Reproduction.isOnlyOne { return }
-    let count = Sweep.scaled(40)
+    let count = Sweep.scaled(80)
     await Sweep.run("log", Array(0..<UInt64(count)), goal: Sweep.scaled(100_000)) { seed in
       do {
         return try Self.judgeAll(seed)

@@ -41,6 +41,12 @@ struct Arguments: Sendable {
     if positional.count > command.parameters.count {
       throw Failure.usage("there is one word too many: '\(positional[command.parameters.count])'")
     }
+    if command.parameters.first?.name == Command.Parameter.directory.name,
+      positional.first?.isEmpty == true
+    {
+      // An unset variable in a script: it must not mean the working directory.
+      throw Failure.usage("DIRECTORY is empty")
+    }
   }
 
   private static func isNegativeNumber(_ word: String) -> Bool {
