@@ -48,7 +48,7 @@ final class Checkpointing: Sendable {
 
   /// Listens for the log's growth.
   func attach() {
-    pipeline.checkpointer.withLock { $0 = { bytes in self.consider(bytes) } }
+    pipeline.checkpointer.withLock { $0 = .init { bytes in self.consider(bytes) } }
   }
 
   func describe(_ statistics: inout EngineStatistics) {

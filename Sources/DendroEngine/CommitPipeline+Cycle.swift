@@ -16,7 +16,7 @@ extension CommitPipeline {
     for event in outcome.events { options.log?(event) }
     for metric in outcome.metrics { options.metrics?(metric) }
     if let bytes = outcome.logBytesSinceCheckpoint {
-      checkpointer.withLock { $0 }?(bytes)
+      checkpointer.withLock { $0 }?.call(bytes)
     }
     return outcome.pause
   }

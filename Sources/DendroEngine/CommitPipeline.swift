@@ -19,8 +19,15 @@ final class CommitPipeline: Sendable {
   /// Callers that wait for the backlog to shrink.
   let backlog = Gate()
   /// Told after each cycle how many bytes of log there are since the newest checkpoint.
-  let checkpointer = Mutex<(@Sendable (UInt64) -> Void)?>(nil)
+  let checkpointer = Mutex<Hook?>(nil)
   private let spareBuffers = Mutex<[PayloadBuffer]>([])
+
+  /// A closure in a box of its own. One that stood in the mutex itself, a generic type, would be
+  /// wrapped in two more thunks by every access, without end: calls would become slower and slower,
+  /// and at last overflow the stack.
+  struct Hook: Sendable {
+    let call: @Sendable (UInt64) -> Void
+  }
 
   /// Where the engine stands between two writes.
   enum Phase {
