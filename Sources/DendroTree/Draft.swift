@@ -1,6 +1,6 @@
 /// A write with values that only admission can know: the time, and sums with what is there.
 package struct Draft: Sendable {
-  /// Has a placeholder leaf (any scalar, with its priority if it has one) where a value is deferred.
+  /// Has a stand-in leaf (any scalar, with its priority if it has one) where a value is deferred.
   package var write: Write
   package var deferred: [Deferred]
 
@@ -33,7 +33,7 @@ package struct Draft: Sendable {
 
   /// The write as it is logged.
   ///
-  /// A deferred value keeps the priority of its placeholder; a deferred priority of a node that the
+  /// A deferred value keeps the priority of its stand-in; a deferred priority of a node that the
   /// write leaves empty is dropped. An increment of a whole leaf is better given as
   /// `Write.increment`, which is logged as its delta; here it becomes the set of the sum.
   ///
@@ -82,10 +82,10 @@ extension Draft.Deferred {
   }
 
   private func fill(_ node: inout Node, at path: Path, _ scalar: Scalar) {
-    let placeholder = node.node(at: path)
+    let standIn = node.node(at: path)
     node.graft(
       isPriority
-        ? placeholder.settingPriority(scalar) : Node(scalar, priority: placeholder.priority),
+        ? standIn.settingPriority(scalar) : Node(scalar, priority: standIn.priority),
       at: path)
   }
 }
