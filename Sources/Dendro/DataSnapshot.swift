@@ -9,10 +9,13 @@ public import Foundation
 public final class DataSnapshot: Sendable {
   let node: Node
   private let location: DatabaseReference
+  /// That of the query that made the snapshot; snapshots of children have the default order.
+  let order: DendroTree.SortOrder  // Foundation has one too.
 
-  init(_ node: Node, at location: DatabaseReference) {
+  init(_ node: Node, at location: DatabaseReference, order: DendroTree.SortOrder = .priority) {
     self.node = node
     self.location = location
+    self.order = order
   }
 
   // MARK: Place

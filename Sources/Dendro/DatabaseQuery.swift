@@ -10,12 +10,18 @@ public class DatabaseQuery: @unchecked Sendable {
   // and no class outside this module can inherit from them.
   let store: Database
   let path: Path
+  /// Which children are shown, and in which order. A reference shows all in the default order.
+  let parameters: QueryParameters
   /// Why nothing can be done here.
   let failure: DatabaseError?
 
-  init(_ database: Database, _ path: Path, failure: DatabaseError? = nil) {
+  init(
+    _ database: Database, _ path: Path, parameters: QueryParameters = QueryParameters(),
+    failure: DatabaseError? = nil
+  ) {
     store = database
     self.path = path
+    self.parameters = parameters
     self.failure = failure
   }
 
@@ -32,13 +38,16 @@ public class DatabaseQuery: @unchecked Sendable {
 extension DatabaseQuery: Hashable {
   /// Whether both name the same location of the same open database with the same parameters.
   public static func == (a: DatabaseQuery, b: DatabaseQuery) -> Bool {
-    a === b || (a.store === b.store && a.path == b.path && a.failure == b.failure)
+    a === b
+      || (a.store === b.store && a.path == b.path && a.parameters == b.parameters
+        && a.failure == b.failure)
   }
 
-  /// Hashes database and path.
+  /// Hashes database, path and parameters.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(ObjectIdentifier(store))
     hasher.combine(path)
+    hasher.combine(parameters)
   }
 }
 
