@@ -333,6 +333,27 @@ struct ValueReader {
     return Self.standIn
   }
 
+  /// What a query begins or ends at; nil where that is nothing.
+  ///
+  /// - Throws: `ValidationError` of kind `.invalidQuery` for what no leaf can hold.
+  static func bound(_ value: Any?) throws(ValidationError) -> Scalar? {
+    guard let value, !(value is NSNull) else { return nil }
+    if let optional = value as? any OptionalValue { return try bound(optional.wrapped) }
+    let scalar: Scalar?
+    do throws(ValidationError) {
+      scalar = try ValueReader(outerDepth: 0).scalar(value)
+    } catch {
+      throw ValidationError(.invalidQuery, error.message)
+    }
+    guard let scalar else {
+      throw ValidationError(
+        .invalidQuery,
+        "a value of type \(shown(type(of: value))) is no bound: nil, booleans, numbers and strings are"
+      )
+    }
+    return scalar
+  }
+
   /// The server value that a dictionary is; nil where it is none.
   private func serverValue(_ value: Any) throws(ValidationError) -> Draft.Deferred.Value? {
     var content: Any?
