@@ -117,7 +117,8 @@ import Testing
     let orders = [.priority, .key, .value, SortOrderTests.child("s")] as [SortOrder]
     let limits = [nil, .first(1), .first(2), .last(1), .last(2)] as [QueryParameters.Limit?]
     for order in orders {
-      for start in bounds where order != .key || (start?.value ?? SortValue.none) == SortValue.none {
+      for start in bounds where order != .key || (start?.value ?? SortValue.none) == SortValue.none
+      {
         for end in bounds where order != .key || (end?.value ?? SortValue.none) == SortValue.none {
           for limit in limits {
             var parameters = QueryParameters()
