@@ -152,6 +152,24 @@ import Testing
     }
   }
 
+  @Test("a version from the future is refused, both versions named")
+  func futureVersion() throws {
+    let disk = SimulatedDisk()
+    let directory = try open(disk)
+    try Self.write(directory)
+    var header = Array(try #require(disk.contents(of: Self.path)).prefix(64))
+    header[8] = 9
+    let checksum = header.withUnsafeBytes {
+      Checksum.short(UnsafeRawBufferPointer(rebasing: $0[..<60]), seed: 0)
+    }
+    withUnsafeBytes(of: checksum.littleEndian) { header.replaceSubrange(60..., with: $0) }
+    disk.overwrite(Self.path, at: 0, with: header)
+    #expect(
+      throws: StorageError.unsupportedVersion(
+        path: Self.path, found: 9, supported: storageFormatVersion)
+    ) { try Self.contents(directory) }
+  }
+
   @Test("a checkpoint under another's name is refused")
   func otherName() throws {
     let disk = SimulatedDisk()

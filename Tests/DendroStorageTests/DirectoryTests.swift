@@ -97,6 +97,8 @@ final class TemporaryDirectory {
       path, environment: .system, mode: .readWrite(create: true))
     let writer = try newLog(directory)
     try writer.append(payload(1))
+    // A POSIX lock would go with any handle of the process that is closed.
+    fclose(fopen(path + "/dendro.lock", "r+"))
     #expect(symlink(path, temporary.path + "/link") == 0)
     for spelling in [path, path + "//", temporary.path + "/a/../a/b", temporary.path + "/link"] {
       do throws(StorageError) {

@@ -107,6 +107,70 @@ import Testing
     }
   }
 
+  @Test("short reads, short writes and interruptions are gone on from, and nobody notices")
+  func shortAndInterruptedCalls() throws {
+    let plain = SimulatedDisk(seed: 9)
+    var acknowledged = 0
+    try work(plain, acknowledged: &acknowledged)
+    var faults = [1, 7, 100].map {
+      DiskFault(.short($0), of: [.read, .write], at: 1, isPermanent: true)
+    }
+    for number in 1...plain.operationCount {
+      faults.append(.failure(at: number, with: SystemError.interrupted.code))
+    }
+    for fault in faults {
+      let disk = SimulatedDisk(seed: 9)
+      disk.inject(fault)
+      var acknowledged = 0
+      try work(disk, acknowledged: &acknowledged)
+      #expect(acknowledged == 10, "\(fault)")
+      #expect(try read(disk)?.entries.map(\.payload) == expected(10), "\(fault)")
+      disk.removeFaults()
+      for name in plain.names(in: root) where name.hasSuffix(".log") {
+        let path = root + "/" + name
+        #expect(disk.contents(of: path) == plain.contents(of: path), "\(fault): \(name)")
+      }
+    }
+  }
+
+  @Test("an I/O error: of an append it poisons, of a read it refuses to open; nothing is changed")
+  func inputOutputErrors() throws {
+    let disk = SimulatedDisk()
+    let directory = try open(disk)
+    let writer = try newLog(directory)
+    try writer.append(payload(0))
+    disk.inject(.failure(of: .write, at: 1, with: SystemError.inputOutput.code))
+    #expect(throws: StorageError.self) { try writer.append(payload(1)) }
+    guard case .io(_, segmentPath(1), _, .inputOutput) = writer.poison else {
+      Issue.record("\(String(describing: writer.poison))")
+      return
+    }
+    #expect(throws: StorageError.self) { try writer.append(payload(1)) }
+    directory.close()
+
+    let before = disk.contents(of: segmentPath(1))
+    let again = try open(disk)
+    var number = 1
+    while true {
+      let calls = disk.operationCount
+      disk.inject(.failure(of: .read, at: number, with: SystemError.inputOutput.code))
+      do throws(StorageError) {
+        #expect(try read(again)?.entries.map(\.payload) == [payload(0)])
+        #expect(disk.trace[calls...].filter { $0.kind == .read }.count < number)
+        break
+      } catch {
+        guard case .io(_, segmentPath(1), .some, .inputOutput) = error else {
+          Issue.record("read \(number): \(error)")
+          break
+        }
+      }
+      disk.removeFaults()
+      number += 1
+    }
+    #expect(number > 1)
+    #expect(disk.contents(of: segmentPath(1)) == before)
+  }
+
   @Test("a failed synchronize poisons: nothing more is taken, nothing is tried again")
   func failedSynchronize() throws {
     let disk = SimulatedDisk()
