@@ -180,7 +180,7 @@ import Testing
   }
 
   @Test("a crash at every call leaves the checkpoint whole or none, and the older one untouched")
-  func crashes() throws {
+  func crashAtEveryCall() throws {
     let disk = SimulatedDisk()
     let directory = try open(disk)
     try Self.write(directory, lsn: 3)
@@ -215,7 +215,7 @@ import Testing
 
   @Test(
     "the n-th call fails: no checkpoint, or a whole one; nothing unfinished after the next opening")
-  func faults() throws {
+  func failureOfEveryCall() throws {
     for code in [SystemError.noSpace.code, SystemError.inputOutput.code] {
       var number = 1
       while true {
@@ -246,7 +246,7 @@ import Testing
   }
 
   @Test("random bytes behind a right header are refused, whatever they claim")
-  func hostile() throws {
+  func hostileLengthsAndCounts() throws {
     var random = SeededRandomness(seed: 21)
     let disk = SimulatedDisk()
     let directory = try open(disk)

@@ -90,7 +90,7 @@ final class TemporaryDirectory {
   }
 
   @Test("on the real disk: also by another spelling and by a symbolic link; 0700 and 0600")
-  func realLock() throws {
+  func secondOpenerOnTheRealDisk() throws {
     let temporary = try TemporaryDirectory()
     let path = temporary.path + "/a/b"
     let directory = try DatabaseDirectory.open(
@@ -126,7 +126,7 @@ final class TemporaryDirectory {
   }
 
   @Test("a lock file or directory that was moved or replaced is noticed")
-  func ownership() throws {
+  func movedOrReplacedDirectory() throws {
     let temporary = try TemporaryDirectory()
     let path = temporary.path + "/db"
     let directory = try DatabaseDirectory.open(
@@ -242,7 +242,7 @@ final class TemporaryDirectory {
   }
 
   @Test("an endlessly interrupted call is an error, not a hang")
-  func interrupted() throws {
+  func endlesslyInterruptedCall() throws {
     let disk = SimulatedDisk()
     disk.inject(.failure(at: 1, with: SystemError.interrupted.code, isPermanent: true))
     #expect(throws: StorageError.self) { try open(disk) }

@@ -239,7 +239,7 @@ import Testing
   }
 
   @Test("with preallocated space, whose size may be durable or not")
-  func preallocated() throws {
+  func preallocatedSpaceOfDoubtfulSize() throws {
     var enumeration = CrashEnumeration()
     enumeration.onlyNew = true
     enumeration.tornByteStride = 13

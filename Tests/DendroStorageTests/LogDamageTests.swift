@@ -74,7 +74,7 @@ import Testing
   }
 
   @Test("every bit flipped in a closed log: no acknowledged write is ever cut")
-  func everyBitOfClosed() throws {
+  func everyBitOfAClosedLog() throws {
     let sample = try Sample(segments: 1, marked: true)
     let path = segmentPath(1)
     let size = try #require(sample.disk.contents(of: path)).count
@@ -124,7 +124,7 @@ import Testing
   }
 
   @Test("a zeroed sector in the middle is corrupt, not the end")
-  func zeroedMiddle() throws {
+  func zeroedSectorInTheMiddle() throws {
     let disk = SimulatedDisk()
     let directory = try open(disk)
     let writer = try newLog(directory)
@@ -144,12 +144,14 @@ import Testing
     let path = segmentPath(1)
     let size = try #require(sample.disk.contents(of: path)).count
     // The seal has 28 bytes; that it is missing is what a crash in a roll leaves.
-    for (count, outcome) in [(28, "whole"), (29, "corrupt"), (100, "corrupt"), (size - 64, "corrupt")]
-    {
+    for (count, outcome) in [
+      (28, "whole"), (29, "corrupt"), (100, "corrupt"), (size - 64, "corrupt"),
+    ] {
       let disk = sample.disk.copy()
       disk.overwrite(path, at: size - count, with: Array(repeating: 0, count: count))
       #expect(
-        try judge(disk, sample.entries, lastFrom: sample.entries.count, "\(count) zeros") == outcome,
+        try judge(disk, sample.entries, lastFrom: sample.entries.count, "\(count) zeros")
+          == outcome,
         "\(count) zeros")
     }
   }
@@ -178,7 +180,7 @@ import Testing
   }
 
   @Test("zeros behind the last record are the end, other bytes a torn tail that is set aside")
-  func tails() throws {
+  func zerosAndOtherBytesBehindTheEnd() throws {
     let sample = try Sample(segments: 1)
     let path = segmentPath(1)
     let size = try #require(sample.disk.contents(of: path)).count
@@ -305,20 +307,10 @@ import Testing
     let end = try #require(try read(sample.disk)).end
     for (lsn, isNext) in [(4, false), (3, false), (6, false), (5, true)] as [(UInt64, Bool)] {
       let payload = bytes("forged")
-      let first = LogSequenceNumber(lsn)
-      let header = RecordHeader(
-        kind: .writes, isCompressed: false, isRestart: true, storedByteCount: payload.count,
-        rawByteCount: payload.count, firstLSN: first, count: 1, baseTime: 0,
-        durableUpTo: LogSequenceNumber(lsn - 1), previousChecksum: end.checksum,
-        payloadChecksum: payload.withUnsafeBytes {
-          Checksum.xxh3($0, seed: end.segmentHeader.salt)
-        })
-      var record = [UInt8](repeating: 0, count: RecordHeader.byteCountMax)
-      let byteCount = record.withUnsafeMutableBytes {
-        header.encode(at: $0.baseAddress!, offset: end.offset, segment: end.segmentHeader).byteCount
-      }
       let disk = sample.disk.copy()
-      disk.overwrite(segmentPath(1), at: Int(end.offset), with: record[..<byteCount] + payload)
+      disk.overwrite(
+        segmentPath(1), at: Int(end.offset),
+        with: forgedRecord(behind: end, firstLSN: lsn, payload: payload))
       if isNext {
         #expect(try read(disk)?.entries.map(\.payload) == sample.entries.map(\.payload) + [payload])
         continue

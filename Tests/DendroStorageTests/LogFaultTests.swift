@@ -172,7 +172,7 @@ import Testing
   }
 
   @Test("a failed synchronize poisons: nothing more is taken, nothing is tried again")
-  func failedSynchronize() throws {
+  func failedSynchronizePoisons() throws {
     let disk = SimulatedDisk()
     let directory = try open(disk)
     let writer = try newLog(directory)
@@ -193,7 +193,7 @@ import Testing
 
   @Test(
     "after a failed synchronize and a reopening, nothing rests on pages that the disk never got")
-  func doubtfulPages() throws {
+  func doubtfulPagesAfterAFailedSynchronize() throws {
     for pages in DiskFault.Pages.allCases {
       let disk = SimulatedDisk()
       let directory = try open(disk)
@@ -241,6 +241,22 @@ import Testing
     }
   }
 
+  @Test("a quota is a full disk: cut back to the last good record, then on")
+  func exceededQuota() throws {
+    let disk = SimulatedDisk()
+    let directory = try open(disk)
+    let writer = try newLog(directory)
+    try writer.append(payload(0))
+    let size = Int(writer.segmentByteCount)
+    disk.inject(DiskFault(.partial(9, SystemError.quotaExceeded.code), of: [.write], at: 1))
+    #expect(throws: StorageError.self) { try writer.append(payload(1)) }
+    #expect(writer.poison == nil)
+    try writer.cutBack()
+    #expect(disk.contents(of: segmentPath(1))?.count == size)
+    try writer.append(payload(2))
+    #expect(try read(directory)?.entries.map(\.payload) == [payload(0), payload(2)])
+  }
+
   @Test("a full disk keeps nobody from opening what a crash left")
   func openingFullDisk() throws {
     for isTorn in [false, true] {
@@ -264,7 +280,7 @@ import Testing
   }
 
   @Test("a cut that fails poisons")
-  func failedCut() throws {
+  func failedCutPoisons() throws {
     for kind in [DiskOperation.Kind.truncate, .synchronize] {
       let disk = SimulatedDisk()
       let directory = try open(disk)

@@ -23,7 +23,7 @@ import Testing
     directory.close()
   }
 
-  @Test("the names of a new database and of a new segment are durable before a write in them is told")
+  @Test("the names of a new database and of a new segment are durable before any write in them")
   func nameIsDurableBeforeTheFirstWrite() throws {
     // Directories on the way, too, whoever made them.
     let path = "/some/where/db"
