@@ -95,15 +95,17 @@ extension CommitPipeline {
   func standing(
     of draft: Draft, _ completion: Completion?, mayWait: Bool, _ state: inout Admission
   ) -> Standing {
-    guard case .running = state.phase, let transaction = state.transaction else { return .free }
-    if transaction.isHere {
-      guard transaction.heldWrites.count < Self.heldWriteLimit else {
+    guard case .running = state.phase else { return .free }
+    // Not bound to a name: a second reference would make each append copy what is held.
+    if state.transaction?.isHere == true {
+      guard state.transaction?.heldWrites.count ?? 0 < Self.heldWriteLimit else {
         return .refused(.tooManyWaiting(limit: Self.heldWriteLimit))
       }
       state.transaction?.heldWrites.append((draft, completion))
       return .held
     }
-    guard mayWait, let reservation = transaction.reservation, reservation.concerns(draft.write)
+    guard mayWait, let reservation = state.transaction?.reservation,
+      reservation.concerns(draft.write)
     else { return .free }
     return .waits(reservation)
   }
@@ -170,7 +172,8 @@ extension CommitPipeline {
       let write = draft.resolved(time: time, against: state.root)
       let output: Node = if case .set(_, let node) = write { node } else { .empty }
       let decided = decision.completion
-      let completion: Completion = { decided($0.map { _ in output }) }
+      // No number: equal data stay as they are.
+      let completion: Completion = { decided($0.map { $0 == nil ? input : output }) }
       let refusal = admit(
         Draft(write), body: ahead, now: now, completion: completion, into: &state)
       return (true, refusal.flatMap { tell(completion, .failure($0), &state) })
