@@ -20,6 +20,7 @@ public final class Database: Sendable {
   package let engine: Engine?
   private let openingError: DatabaseError?
   let hub: EventHub
+  let transactions = TransactionQueue()
   private let environment: DendroStorage.Environment
   private let closed = Atomic<Bool>(false)
 
@@ -147,7 +148,8 @@ public final class Database: Sendable {
   ///
   /// Events and completions that wait are still delivered; then listeners' cancel blocks are told
   /// ``DatabaseError/Code/closed``, and the listeners are gone. Later operations get that error too;
-  /// snapshots stay readable. Closing twice does nothing.
+  /// snapshots stay readable. Transactions that were not admitted yet fail with it as well. Closing
+  /// twice does nothing.
   ///
   /// Waits for the disk, but for no callback: it may be called on ``callbackQueue``.
   ///

@@ -83,7 +83,7 @@ struct UpdateTests {
   }
 
   @Test("an update is one transition: one batch of events")
-  func atomic() async throws {
+  func oneTransition() async throws {
     let database = Database.inMemory()
     let root = database.reference()
     let recorder = Recorder(database)
