@@ -10,9 +10,9 @@ enum CrashLab {
       crashlab kill [--cycles N] [--writers N] [--seed N] [--directory DIR] [--verbose]
 
     COMMANDS
-      kill   a process with concurrent writers and checkpoints is killed (SIGKILL) at a random
-             moment, again and again; each time the database is reopened, and every acknowledged
-             write and the wholeness of all others are checked
+      kill   a process with concurrent writers, transactions and checkpoints is killed (SIGKILL) at a
+             random moment, again and again; each time the database is reopened, and every
+             acknowledged write and the wholeness of all others are checked
 
     OPTIONS
       --cycles N       how many times to kill (default 200)
