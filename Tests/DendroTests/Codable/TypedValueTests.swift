@@ -105,6 +105,21 @@ struct TypedValueTests {
     #expect(error?.message.contains("/a") == true)
   }
 
+  @Test("a value that is too deep is refused")
+  func tooDeep() async throws {
+    var value: Database.Value = 1
+    for _ in 0..<32 { value = ["a": value] }
+    try await ref.setValue(value)
+    #expect(try await ref.getData().typedValue == value)
+    for _ in 0..<2_000 { value = ["a": value] }
+    #expect(await failure { try await ref.setValue(value) }?.code == .invalidData)
+    #expect(
+      place(thrown { _ = try Database.Encoder().encode(["v": value]) }) == "invalidValue v")
+    #expect(
+      place(thrown { _ = try Database.Decoder().decode(Database.Value.self, from: value) })?
+        .hasPrefix("dataCorrupted a.a") == true)
+  }
+
   @Test("changes")
   func changes() {
     var value: Database.Value = 5
