@@ -55,7 +55,8 @@ extension Database.Value: Codable {
 // MARK: - With this module's coders
 
 extension EncodedValue {
-  init(_ value: Database.Value) {
+  /// Nil where the value goes deeper than `levels`.
+  init?(_ value: Database.Value, levels: Int = CodingDepth.max) {
     switch value {
     case .null: self = .null
     case .bool(let value): self = .scalar(.bool(value))
@@ -64,8 +65,12 @@ extension EncodedValue {
     case .double(let value): self = value.isFinite ? .scalar(.double(value)) : .foreign(value)
     case .string(let value): self = .scalar(.string(value))
     case .children(let children):
+      guard levels > 0 else { return nil }
       let values = KeyedValues()
-      for (key, value) in children { values.append(key, EncodedValue(value)) }
+      for (key, value) in children {
+        guard let value = EncodedValue(value, levels: levels - 1) else { return nil }
+        values.append(key, value)
+      }
       self = .keyed(values)
     }
   }

@@ -42,7 +42,11 @@ final class KeyedValues {
   /// literally.
   private var places: [Scalar: Int]?
 
+  /// Whether there is a name that begins with a dot.
+  private(set) var hasMetadata = false
+
   func append(_ name: String, _ value: EncodedValue) {
+    if name.utf8.first == UInt8(ascii: ".") { hasMetadata = true }
     places?[.string(name)] = entries.count
     entries.append((name, value))
   }

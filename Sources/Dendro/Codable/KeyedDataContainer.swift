@@ -35,7 +35,8 @@ struct KeyedDataContainer<K: CodingKey>: KeyedDecodingContainerProtocol {
     case .custom(let strategy):
       convert = { strategy(decoder.path(AnyCodingKey.name($0))).stringValue }
     }
-    return Dictionary(values.names.map { (convert($0), $0) }, uniquingKeysWith: { first, _ in first })
+    return Dictionary(
+      values.names.map { (convert($0), $0) }, uniquingKeysWith: { first, _ in first })
   }
 
   var codingPath: [any CodingKey] { decoder.codingPath }

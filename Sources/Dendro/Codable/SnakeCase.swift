@@ -1,3 +1,5 @@
+import Foundation
+
 /// `oneURLAndMore` as `one_url_and_more`, and back.
 ///
 /// A word begins at a capital after anything else, and at the last of several capitals where a small
@@ -30,9 +32,8 @@ enum SnakeCase {
     else { return name }
     let words = name[first...last].split(separator: "_")
     guard words.count > 1 else { return name }
-    let joined = words.dropFirst().reduce(words[0].lowercased()) {
-      $0 + $1.prefix(1).uppercased() + $1.dropFirst().lowercased()
-    }
+    // Foundation's capitals, which also follow digits: JSON's coders make the same names.
+    let joined = words.dropFirst().reduce(words[0].lowercased()) { $0 + $1.capitalized }
     return name[..<first] + joined + name[name.index(after: last)...]
   }
 }

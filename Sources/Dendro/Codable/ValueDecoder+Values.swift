@@ -13,7 +13,8 @@ extension ValueDecoder {
       if T.self == String.self, case .string(let text) = scalar { return text as! T }
       if T.self == Bool.self, case .bool(let flag) = scalar { return flag as! T }
       if T.self == Double.self, case .double(let number) = scalar { return number as! T }
-      if T.self == Int.self, case .integer(let integer) = scalar, let integer = Int(exactly: integer)
+      if T.self == Int.self, case .integer(let integer) = scalar,
+        let integer = Int(exactly: integer)
       {
         return integer as! T
       }
@@ -99,7 +100,8 @@ extension ValueDecoder {
     case .decimal(let number): return number
     case .scalar(.double(let number)):
       // By its shortest digits, so that 0.1 is 0.1.
-      guard number.isFinite, let decimal = Decimal(string: number.description), !decimal.isNaN else {
+      guard number.isFinite, let decimal = Decimal(string: number.description), !decimal.isNaN
+      else {
         throw corrupt("\(number) is out of the range of Decimal", key)
       }
       return decimal
@@ -159,7 +161,8 @@ extension ValueDecoder {
     case .millisecondsSince1970:
       return Date(timeIntervalSince1970: try double(Date.self, value, key) / 1000)
     case .iso8601:
-      guard let date = try? Date(try string(Date.self, value, key), strategy: .iso8601) else {
+      let text = try string(Date.self, value, key)
+      guard let date = try? Date(text, strategy: .iso8601) else {
         throw corrupt("a string that is no date of ISO 8601", key)
       }
       return date

@@ -25,7 +25,7 @@ extension ValueEncoder {
     if let scalar = try scalar(value, key) ?? integer(value, key) { return scalar }
     if T.self == Date.self { return try encoded(date: value as! Date, key) }
     if T.self == Data.self { return try encoded(data: value as! Data, key) }
-    if T.self == Database.Value.self { return EncodedValue(value as! Database.Value) }
+    if T.self == Database.Value.self { return try encoded(value as! Database.Value, key) }
     let keysAreData = options.convertsKeys && T.self is any StringKeyedDictionary.Type
     return try encodeBelow(key, value, keysAreData: keysAreData) { try value.encode(to: $0) }
   }
@@ -82,6 +82,17 @@ extension ValueEncoder {
       return .scalar(
         .string(value.isNaN ? nan : value == .infinity ? positiveInfinity : negativeInfinity))
     }
+  }
+
+  private func encoded(
+    _ value: Database.Value, _ key: (any CodingKey)?
+  ) throws -> EncodedValue {
+    if let encoded = EncodedValue(value) { return encoded }
+    throw EncodingError.invalidValue(
+      value,
+      .init(
+        codingPath: path(key),
+        debugDescription: "the value goes deeper than \(CodingDepth.max) levels"))
   }
 
   private func encoded(date: Date, _ key: (any CodingKey)?) throws -> EncodedValue? {

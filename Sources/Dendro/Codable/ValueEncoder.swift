@@ -10,9 +10,11 @@ final class EncodingRun {
   init(_ options: EncodingOptions) { self.options = options }
 
   /// Notes a failure; the first one stays.
-  func fail(_ value: Any, _ path: [any CodingKey], _ message: String) {
+  func fail(
+    _ value: @autoclosure () -> Any, _ path: @autoclosure () -> [any CodingKey], _ message: String
+  ) {
     guard failure == nil else { return }
-    failure = .invalidValue(value, .init(codingPath: path, debugDescription: message))
+    failure = .invalidValue(value(), .init(codingPath: path(), debugDescription: message))
   }
 }
 

@@ -24,7 +24,7 @@ extension ValueReader {
   }
 
   private mutating func branch(_ values: KeyedValues) throws(ValidationError) -> Node {
-    for entry in values.entries where entry.name.utf8.first == UInt8(ascii: ".") {
+    if values.hasMetadata {
       // Rare, so these few go the way of any value from outside.
       return try special(
         values.value(".value")?.foundationValue, values.value(".priority")?.foundationValue,

@@ -63,7 +63,10 @@ struct ValueReader {
     }
     if type(of: value) is AnyClass { return try object(value as AnyObject) }
     if let scalar = try number(value) { return Node(scalar) }
-    if let value = value as? Database.Value { return try node(EncodedValue(value)) }
+    if let value = value as? Database.Value {
+      guard let encoded = EncodedValue(value) else { throw tooDeep() }
+      return try node(encoded)
+    }
     if let text = value as? Substring { return try string(String(text)) }
     if let strings = value as? [String: Any] { return try dictionary(strings) }
     if let anything = value as? [AnyHashable: Any] { return try dictionary(anything) }
@@ -229,7 +232,7 @@ struct ValueReader {
     keys.append(key)
     // Before going down: containers that hold themselves end here.
     guard outerDepth + keys.count <= Limits.depth else {
-      throw invalid("the data goes deeper than \(Limits.depth) levels")
+      throw tooDeep()
     }
     let node = try read(&self)
     keys.removeLast()
@@ -371,6 +374,10 @@ struct ValueReader {
 
   private func refused(_ value: Any) -> ValidationError {
     invalid("a value of type \(Self.shown(type(of: value))) cannot be stored")
+  }
+
+  private func tooDeep() -> ValidationError {
+    invalid("the data goes deeper than \(Limits.depth) levels")
   }
 
   func invalid(_ message: String) -> ValidationError {
