@@ -116,7 +116,8 @@ public final class Database: Sendable {
   /// Writes a copy, as of one moment, into a new directory, which opens like any other database.
   ///
   /// - Parameter path: absolute or relative to the working directory; must not exist.
-  /// - Throws: ``DatabaseError`` where the disk refuses, or there are no files to copy.
+  /// - Throws: ``DatabaseError`` where the disk refuses, or there are no files to copy; what was made by
+  ///   then is removed again.
   public func backup(to path: String) throws {
     let engine = try usable()
     let path = try Self.absolute(path)

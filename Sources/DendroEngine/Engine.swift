@@ -261,7 +261,8 @@ package final class Engine: Sendable {
 
   /// Writes a database of its own into the new directory at `path`: the tree as of one moment.
   ///
-  /// - Throws: `.storage` where `path` exists or cannot be written.
+  /// - Throws: `.storage` where a database is at `path` already or it cannot be written; what was made
+  ///   there is removed again then.
   package func backup(to path: String) throws(EngineError) {
     if forkCount != ForkCount.current { throw .forked }
     guard let databaseID else { throw .storage(.notFound(path: "memory")) }

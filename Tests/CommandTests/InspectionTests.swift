@@ -209,7 +209,7 @@ struct InspectionTests {
     let name = try #require(try folder.names(in: "db").last { $0.hasSuffix(".checkpoint") })
     let old = folder.bytes("db/\(name)")
     for index in 0..<3 {
-      try dendro("set", "db", "/more", "\(index)")
+      try dendro("set", "db", "/more\(index)", "1")
       try dendro("checkpoint", "db")
     }
     #expect(try !folder.names(in: "db").contains(name))

@@ -69,7 +69,14 @@ struct BesideWritersTests {
     var random = SeededRandomness(seed: seed)
     let copy = SimulatedDisk(seed: seed)
     try copy.createDirectory("/db")
-    for name in disk.names(in: "/db").shuffled(using: &random) {
+    var names = disk.names(in: "/db").shuffled(using: &random)
+    var copied: Set<String> = []
+    while let name = names.popLast() {
+      copied.insert(name)
+      // A name that came meanwhile may be met or not.
+      if Bool.random(using: &random) {
+        names = disk.names(in: "/db").filter { !copied.contains($0) }.shuffled(using: &random)
+      }
       let path = "/db/" + name
       // Who has a file open reads on in it, also when its name is gone.
       guard let file = try? disk.open(path, .read) else { continue }

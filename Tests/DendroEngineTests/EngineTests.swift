@@ -279,6 +279,54 @@ struct EngineTests {
     try again.close()
   }
 
+  @Test("a backup that fails takes away what it made, and nothing else")
+  func failedBackup() throws {
+    let engine = try open()
+    engine.submit(try set("a/b", .string(incompressible(400))), completion: nil)
+    engine.pump()
+    let changes: Set<DiskOperation.Kind> = [
+      .createDirectory, .create, .write, .truncate, .synchronize, .rename, .synchronizeDirectory,
+    ]
+    for isThere in [false, true] {
+      var number = 1
+      while true {
+        let target = isThere ? "/there" : "/new/er/copy"
+        if isThere {
+          try disk.createDirectory(target)
+          _ = try disk.open(target + "/notes", .create)
+          _ = try disk.open(target + "/00000000000000000007.log.torn-1", .create)
+        }
+        let before = disk.names(in: target)
+        disk.inject(
+          DiskFault(
+            .error(SystemError.noSpace.code), of: changes, at: number, isPermanent: true,
+            pathPart: target))
+        var isDone = false
+        do throws(EngineError) {
+          try engine.backup(to: target)
+          isDone = true
+        } catch {}
+        disk.removeFaults()
+        if isDone { break }
+        #expect(disk.names(in: target) == before, "call \(number)")
+        #expect(isThere || !disk.exists("/new"), "call \(number)")
+        for name in before { try disk.remove(target + "/" + name) }
+        if isThere { try disk.remove(target) }
+        number += 1
+      }
+      #expect(number > 10)
+    }
+    // One that is refused because something is there leaves it alone.
+    let names = disk.names(in: "/new/er/copy")
+    #expect(throws: EngineError.self) { try engine.backup(to: "/new/er/copy") }
+    #expect(disk.names(in: "/new/er/copy") == names)
+    let copy = try Engine.open(at: "/new/er/copy", options: .inline, environment: disk.environment)
+    #expect(throws: EngineError.self) { try engine.backup(to: "/new/er/copy") }
+    #expect(disk.names(in: "/new/er/copy") == names)
+    try copy.close()
+    try engine.close()
+  }
+
   @Test("many threads: every write is numbered once, all are there again")
   func threads() async throws {
     var options = EngineOptions()

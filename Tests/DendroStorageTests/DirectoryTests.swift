@@ -222,6 +222,12 @@ final class TemporaryDirectory {
     #expect(try files.identityWhole(path + "2") == file.identity())
     try files.removeWhole(path + "2")
     try files.removeWhole(path + "2")
+    let directory = temporary.path + "/directory"
+    try files.createDirectoryWhole(directory + "/below")
+    #expect(throws: StorageError.self) { try files.removeWhole(directory) }
+    try files.removeWhole(directory + "/below")
+    try files.removeWhole(directory)
+    #expect(try files.listWhole(temporary.path) == [])
     #expect(throws: StorageError.self) { try files.openWhole("/dev/null\0/x", .read) }
   }
 
