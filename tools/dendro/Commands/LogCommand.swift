@@ -67,7 +67,7 @@ private final class LogPrinter {
     if let lsn = UInt64(text) { return (lsn, nil) }
     guard let time = Format.parseTime(text), text.contains("-") else {
       throw Failure.usage(
-        "--\(option) takes an LSN or a time such as 2026-11-21T04:00, not '\(text)'")
+        "--\(option) takes an LSN or a time such as 2026-11-21T04:00, not \(Failure.quoted(text))")
     }
     return (nil, time)
   }

@@ -41,7 +41,8 @@ struct Session {
         (1...86_400_000).contains(milliseconds)
       else {
         throw Failure.usage(
-          "--durability takes every-commit, none or interval:MS (1 to 86400000), not '\(text)'")
+          "--durability takes every-commit, none or interval:MS (1 to 86400000), not \(Failure.quoted(text))"
+        )
       }
       return .interval(.milliseconds(milliseconds))
     }
@@ -83,10 +84,11 @@ struct Location {
     do {
       path = try Path(parsing: String(isPriority ? text.dropLast(suffix.count) : text[...]))
     } catch {
-      throw Failure(.badInput, "the path '\(text)': \(error.message)")
+      throw Failure(.badInput, "the path \(Failure.quoted(text)): \(error.message)")
     }
     guard path.count <= Limits.depth else {
-      throw Failure(.badInput, "the path '\(text)' has more than \(Limits.depth) levels")
+      throw Failure(
+        .badInput, "the path \(Failure.quoted(text)) has more than \(Limits.depth) levels")
     }
   }
 
