@@ -166,6 +166,9 @@ final class EventHub: CommitObserver {
     }
   }
 
+  /// Notes what `.info` says from now on.
+  func infoChanged(_ root: Node) {}
+
   /// Calls `body` on the callback queue, after all that was queued before.
   func enqueue(_ body: @escaping @Sendable () -> Void) {
     add { $0.work.append(.call(body)) }
