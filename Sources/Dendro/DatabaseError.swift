@@ -34,6 +34,10 @@ public struct DatabaseError: Error, Sendable {
     public static let invalidQuery = Code(rawValue: 106)
     /// Another argument that cannot be used.
     public static let invalidArgument = Code(rawValue: 107)
+    /// A setting came after the database was first used.
+    public static let alreadyInUse = Code(rawValue: 108)
+    /// A URL that names no database, or another one.
+    public static let invalidURL = Code(rawValue: 109)
     /// The database was closed.
     public static let closed = Code(rawValue: 201)
     /// Another opener holds the directory; see ``DatabaseError/processIdentifier``.
@@ -157,6 +161,11 @@ extension DatabaseError: Equatable {
 
 extension DatabaseError {
   static let closed = DatabaseError(.closed, "DatabaseClosed", "the database is closed")
+
+  static func notWritable(_ path: Path) -> DatabaseError {
+    DatabaseError(
+      ValidationError(.notWritable, "\(path) cannot be written: .info is what the database says"))
+  }
 
   init(_ error: ValidationError) {
     let code: Code =

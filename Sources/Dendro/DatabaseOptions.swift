@@ -130,8 +130,8 @@ extension DatabaseOptions {
     engine.reservationPatience = reservationPatience
     engine.memoryByteLimit = memoryByteLimit.map { max(0, $0) }
     engine.writeByteLimit = min(max(0, writeByteLimit), engine.writeByteLimit)
-    if let logging {
-      engine.log = { event in
+    engine.log = { [logging] event in
+      if let logging {
         let level: LogMessage.Level =
           switch event.level {
           case .debug: .debug
@@ -141,6 +141,7 @@ extension DatabaseOptions {
           }
         logging(LogMessage(level: level, message: event.message, metadata: event.metadata))
       }
+      DatabaseSettings.log(event)
     }
     if let metrics {
       engine.metrics = { metric in

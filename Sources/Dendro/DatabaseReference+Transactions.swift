@@ -165,7 +165,7 @@ extension DatabaseReference {
     _ block: @escaping (MutableData) -> Transaction.Step
   ) async throws(DatabaseError) -> Transaction.Outcome {
     _ = try startable()
-    if let failure { throw failure }
+    if let writeFailure { throw writeFailure }
     return await withUnsafeContinuation { continuation in
       store.transactions.start(
         Transaction(location: self, block: PlainClosure(block)) {

@@ -1,3 +1,5 @@
+import Dendro
+
 #if canImport(Glibc)
   import Glibc
 #elseif canImport(Musl)
@@ -8,7 +10,7 @@
 
 /// From the words of the command line to the exit status.
 enum CommandLineTool {
-  static let version = "0.1.0"
+  static let version = Database.sdkVersion()
 
   static let commands: [Command] = [
     .import, .export, .get, .set, .update, .push, .remove, .increment, .watch, .log, .info, .verify,

@@ -23,6 +23,8 @@ final class EventHub: CommitObserver {
 
   private struct State {
     var listeners = ListenerTree()
+    /// Who listens to `.info`, which is a tree apart.
+    var infoListeners = ListenerTree()
     var byHandle: [DatabaseHandle: Registration] = [:]
     var work = Queue<Item>()
     var queue: DispatchQueue
@@ -73,22 +75,36 @@ final class EventHub: CommitObserver {
     set { state.withLock { $0.queue = newValue } }
   }
 
+  /// Who listens in the tree that a path is of.
+  private static func listeners(at path: Path) -> KeyPath<State, ListenerTree> & Sendable {
+    path.isInfo ? \.infoListeners : \.listeners
+  }
+
+  /// Runs `body` on the tree that a query is about, while it cannot change.
+  private static func withTree<R: Sendable>(
+    of query: DatabaseQuery, _ engine: Engine, _ body: (borrowing Node) -> R
+  ) -> R {
+    query.path.isInfo
+      ? query.store.connection.withInfo(body) : engine.withHead { root, _ in body(root) }
+  }
+
   // MARK: Registering
 
   /// Registers a listener and queues its first events.
   func register(_ registration: Registration, engine: Engine) {
     let path = registration.query.path
-    let isOpen = engine.withHead { root, _ in
+    let listeners = Self.listeners(at: path)
+    let isOpen = Self.withTree(of: registration.query, engine) { root in
       let node = root.node(at: path)
       return add { state in
         guard !state.isClosed else { return false }
         state.time += 1
         let view: View
-        if let existing = state.listeners.views(at: path).first {
+        if let existing = state[keyPath: listeners].views(at: path).first {
           view = existing
         } else {
           view = View(path: path, node: node, at: state.time)
-          state.listeners.insert(view)
+          state[keyPath: listeners].insert(view)
           viewCount.wrappingAdd(1, ordering: .relaxed)
         }
         view.willJoin()
@@ -138,14 +154,15 @@ final class EventHub: CommitObserver {
   private func forget(_ registration: Registration, in state: inout State) {
     registration.remove()
     state.byHandle[registration.handle] = nil
-    for view in state.listeners.views(at: registration.query.path) {
+    let path = registration.query.path
+    for view in state[keyPath: Self.listeners(at: path)].views(at: path) {
       if view.leave(registration) { dropIfUnused(view, in: &state) }
     }
   }
 
   private func dropIfUnused(_ view: View, in state: inout State) {
     guard view.isUnused else { return }
-    state.listeners.remove(view)
+    state[keyPath: Self.listeners(at: view.path)].remove(view)
     viewCount.wrappingSubtract(1, ordering: .relaxed)
   }
 
@@ -153,13 +170,21 @@ final class EventHub: CommitObserver {
 
   func committed(_ commit: borrowing Commit, root: borrowing Node) {
     guard viewCount.load(ordering: .relaxed) > 0 else { return }
-    let paths = commit.changes.map(\.path)
-    let root = copy root
+    note(commit.changes.map(\.path), copy root, \.listeners)
+  }
+
+  /// Notes what `.info` says from now on. Whoever changes it holds its lock.
+  func infoChanged(_ root: Node) { note([.info], root, \.infoListeners) }
+
+  /// Notes that something changed at these paths of a tree.
+  private func note(
+    _ paths: [Path], _ root: Node, _ listeners: KeyPath<State, ListenerTree> & Sendable
+  ) {
     add { state in
       state.time += 1
       let time = state.time
       var concerned: [View] = []
-      state.listeners.forEachConcerned(by: paths, root: root) { view, node in
+      state[keyPath: listeners].forEachConcerned(by: paths, root: root) { view, node in
         if view.note(node, at: time) { concerned.append(view) }
       }
       for view in concerned { state.work.append(.turn(view)) }
