@@ -12,7 +12,7 @@ enum CommandLineTool {
 
   static let commands: [Command] = [
     .import, .export, .get, .set, .update, .push, .remove, .increment, .watch, .log, .info, .verify,
-    .checkpoint, .backup, .demo, .demoWriter,
+    .checkpoint, .purge, .backup, .demo, .demoWriter,
   ]
 
   static func run(_ words: [String]) -> Int32 {
