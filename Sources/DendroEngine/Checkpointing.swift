@@ -118,9 +118,30 @@ final class Checkpointing: Sendable {
       state.isStarted = true
       return (starts, [])
     }
-    // The thread keeps this object until it is stopped.
-    if starts { executor.start { self.turn() } } else { executor.wake() }
     for completion in late { completion(.failure(.closed)) }
+    guard starts else { return executor.wake() }
+    do {
+      // The thread keeps this object until it is stopped.
+      try executor.start { self.turn() }
+    } catch {
+      withoutThread(error)
+    }
+  }
+
+  /// The next one who wants a checkpoint tries again.
+  private func withoutThread(_ error: SystemError) {
+    let (waiting, stopped) = state.withLock { state in
+      state.isStarted = false
+      state.isWanted = false
+      defer { state.stopped = nil }
+      return (state.takeWaiting(), state.stopped)
+    }
+    let refusal = EngineError.storage(
+      .io(operation: "start a thread", path: directory.path, offset: nil, error: error))
+    options.log?(
+      LogEvent(.warning, "no checkpoint could be taken", ["error": refusal.description]))
+    for completion in waiting { completion(.failure(refusal)) }
+    stopped?()
   }
 
   private func turn() -> BlockingExecutor.Pause? {

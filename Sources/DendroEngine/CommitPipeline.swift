@@ -189,14 +189,20 @@ final class CommitPipeline: Sendable {
   /// Admits nothing any more; `completion` is told once everything before is on disk and the directory
   /// is let go. At most once.
   func requestClose(_ completion: @escaping Completion) {
-    withAdmission { state in
+    let isClosed = withAdmission { state -> Bool in
+      if case .closed = state.phase { return true }
       if case .poisoned(let error) = state.phase { state.poison = error }
       state.phase = .closing
       state.transaction?.release()
       state.batch.closes.append(completion)
+      return false
     }
+    if isClosed { return completion(.success(nil)) }
     backlog.open()
   }
+
+  /// Before anything was admitted: there will be no thread, and hence nobody is to wait for it.
+  func giveUp() { withAdmission { $0.phase = .closed } }
 
   /// For a follower of another process's writer.
   func replaceHead(root: Node, lsn: LogSequenceNumber, time: Int64) {

@@ -56,7 +56,9 @@ package final class Engine: Sendable {
         }
         let log = try recovered.openLog(directory, options)
         recovered.report.elapsed = ContinuousClock.now - started
-        return Engine(recovered, log, directory, path, options, environment)
+        let engine = Engine(recovered, log, directory, path, options, environment)
+        try engine.start()
+        return engine
       } catch {
         directory.close()
         throw error
@@ -66,11 +68,18 @@ package final class Engine: Sendable {
     }
   }
 
-  /// A tree that lives only as long as this object.
+  /// A tree that lives only as long as this object. Where the system has no thread for it, the log is
+  /// told and the engine is closed from the beginning.
   package static func inMemory(
     options: EngineOptions = EngineOptions(), environment: Environment = .system
   ) -> Engine {
-    Engine(inMemory: options, environment)
+    let engine = Engine(inMemory: options, environment)
+    do {
+      try engine.start()
+    } catch {
+      options.log?(LogEvent(.error, "a database in memory cannot run", ["error": "\(error)"]))
+    }
+    return engine
   }
 
   package enum Mode: Hashable, Sendable {
@@ -107,7 +116,6 @@ package final class Engine: Sendable {
       options: options, newest: recovered.checkpoint, unreadable: recovered.unreadable)
     self.checkpointing = checkpointing
     checkpointing.attach()
-    start()
   }
 
   private init(inMemory options: EngineOptions, _ environment: Environment) {
@@ -123,7 +131,6 @@ package final class Engine: Sendable {
     pipeline = CommitPipeline(
       root: .empty, lastLSN: .zero, lastTime: 0, store: nil, clock: environment.clock,
       options: options)
-    start()
   }
 
   private init(
@@ -147,9 +154,14 @@ package final class Engine: Sendable {
     follower = Mutex(Follower(directory: directory))
   }
 
-  private func start() {
+  private func start() throws(StorageError) {
     guard let executor = pipeline.executor else { return }
-    executor.start { [pipeline] in pipeline.cycle() }
+    do {
+      try executor.start { [pipeline] in pipeline.cycle() }
+    } catch {
+      pipeline.giveUp()
+      throw .io(operation: "start a thread", path: path ?? "memory", offset: nil, error: error)
+    }
   }
 
   deinit {

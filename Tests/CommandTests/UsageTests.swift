@@ -104,6 +104,24 @@ struct UsageTests {
     #expect(try dendro("log", "db", "--until", "\(date)T00:00", "--since", date).status == 1)
   }
 
+  /// No address space has room for a thread's stack then.
+  static let noThreads = "ulimit -s 214748364800"
+
+  static func isTaken(_ limit: String) throws -> Bool {
+    try Tool(folder: try Folder()).run(["-c", limit], executable: "/bin/sh").status == 0
+  }
+
+  @Test(
+    "where the system makes no thread, opening is an error",
+    .enabled("a limit of the stack this high is not taken here") { try isTaken(noThreads) })
+  func noThread() throws {
+    let outcome = try dendro.run(
+      ["-c", "\(Self.noThreads); exec \"$0\" set db /a 1", Tool.path], executable: "/bin/sh")
+    #expect(outcome.status == 74 && !outcome.wasSignalled, "\(outcome.status)")
+    #expect(outcome.errors.contains("start a thread"), "\(outcome.errors)")
+    #expect(try dendro("set", "db", "/a", "1").status == 0)
+  }
+
   /// `#` stands for an enormous word.
   static let enormous: [[String]] = [
     ["#"], ["#", "db"], ["--#"], ["help", "#"], ["get", "db", "--#"], ["get", "db", "-#"],

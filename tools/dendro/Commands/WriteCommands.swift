@@ -20,7 +20,8 @@ enum OneWrite {
     } catch let error as JSONError {
       var failure = Failure(describing: error)
       if let first = word.utf8.first, error.kind == .syntax, Self.isLetter(first) {
-        failure.hint = "a string needs quotes of its own: '\"\(word.shortened(to: 80))\"', or --string"
+        failure.hint =
+          "a string needs quotes of its own: '\"\(word.shortened(to: 80))\"', or --string"
       }
       throw failure
     }
