@@ -4,10 +4,10 @@ import Testing
 
 @Suite("TypedData.md")
 struct TypedDataSamples {
-  @Test("a type of one's own")
+  @Test("types of one's own")
   func own() async throws {
-    let posts = Database.inMemory().reference()
-    let ref = posts.child("a")
+    let posts = Database.inMemory().reference().child("posts")
+    let ref = posts.childByAutoId()
     // sample
     struct Post: Codable {
       var title: String
@@ -22,8 +22,8 @@ struct TypedDataSamples {
     #expect(post.title == "Rings" && post.tags == ["wood"] && post.postedAt != nil)
   }
 
-  @Test("data without a type")
-  func untyped() async throws {
+  @Test("data without Any")
+  func values() async throws {
     let ref = Database.inMemory().reference()
     // sample
     var post: Database.Value = ["title": "Rings", "tags": ["wood", "time"]]
@@ -35,6 +35,6 @@ struct TypedDataSamples {
     print(value["tags"][1].string ?? "")  // prints time
     for (key, child) in value.children { print(key, child) }
     // end
-    #expect(value["stars"].int == 3 && value["tags"][1].string == "time")
+    #expect(value == post && value["stars"].int == 3 && value["tags"][1].string == "time")
   }
 }
