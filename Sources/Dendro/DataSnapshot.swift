@@ -9,10 +9,13 @@ public import Foundation
 public final class DataSnapshot: Sendable {
   let node: Node
   private let location: DatabaseReference
+  /// That of the query that made the snapshot; snapshots of children have the default order.
+  let order: DendroTree.SortOrder  // Foundation has one too.
 
-  init(_ node: Node, at location: DatabaseReference) {
+  init(_ node: Node, at location: DatabaseReference, order: DendroTree.SortOrder = .priority) {
     self.node = node
     self.location = location
+    self.order = order
   }
 
   // MARK: Place
@@ -104,18 +107,19 @@ public final class DataSnapshot: Sendable {
   /// ``childSnapshot(forPath:)``.
   public subscript(pathString: String) -> DataSnapshot { childSnapshot(forPath: pathString) }
 
-  /// The children as `DataSnapshot`s, by priority and then by key.
+  /// The children as `DataSnapshot`s, in the order of the query that made the snapshot: by priority and
+  /// then by key unless it had another.
   public var children: NSEnumerator { ChildEnumerator(makeIterator()) }
 }
 
 extension DataSnapshot: Sequence {
-  /// Goes over the children by priority and then by key.
+  /// Goes over the children in the order of the query that made the snapshot.
   public struct Iterator: IteratorProtocol {
-    private var children: AnyIterator<Child>
+    private var children: OrderedChildren.Iterator
     private let location: DatabaseReference
 
-    fileprivate init(_ node: Node, _ location: DatabaseReference) {
-      children = ChildOrder.children(of: node).makeIterator()
+    fileprivate init(_ children: OrderedChildren, _ location: DatabaseReference) {
+      self.children = children.makeIterator()
       self.location = location
     }
 
@@ -126,10 +130,12 @@ extension DataSnapshot: Sequence {
     }
   }
 
-  /// Goes over the children by priority and then by key.
+  /// Goes over the children in the order of the query that made the snapshot: by priority and then by
+  /// key unless it had another. Their own children come in that default order.
   ///
-  /// - Complexity: O(1) a child, but O(n log n) first where children have priorities.
-  public func makeIterator() -> Iterator { Iterator(node, location) }
+  /// - Complexity: O(1) a child by key, and in the default order where no child has a priority; otherwise
+  ///   they are sorted first, O(n log n), each time that somebody begins to go over them.
+  public func makeIterator() -> Iterator { Iterator(node.children(in: order), location) }
 
   /// ``childrenCount``.
   public var underestimatedCount: Int { node.childCount }

@@ -20,6 +20,7 @@ public final class Database: Sendable {
   package let engine: Engine?
   private let openingError: DatabaseError?
   let hub: EventHub
+  let transactions = TransactionQueue()
   private let environment: DendroStorage.Environment
   private let closed = Atomic<Bool>(false)
 
@@ -115,7 +116,8 @@ public final class Database: Sendable {
   /// Writes a copy, as of one moment, into a new directory, which opens like any other database.
   ///
   /// - Parameter path: absolute or relative to the working directory; must not exist.
-  /// - Throws: ``DatabaseError`` where the disk refuses, or there are no files to copy.
+  /// - Throws: ``DatabaseError`` where the disk refuses, or there are no files to copy; what was made by
+  ///   then is removed again.
   public func backup(to path: String) throws {
     let engine = try usable()
     let path = try Self.absolute(path)
@@ -147,7 +149,8 @@ public final class Database: Sendable {
   ///
   /// Events and completions that wait are still delivered; then listeners' cancel blocks are told
   /// ``DatabaseError/Code/closed``, and the listeners are gone. Later operations get that error too;
-  /// snapshots stay readable. Closing twice does nothing.
+  /// snapshots stay readable. Transactions that were not admitted yet fail with it as well. Closing
+  /// twice does nothing.
   ///
   /// Waits for the disk, but for no callback: it may be called on ``callbackQueue``.
   ///

@@ -61,6 +61,9 @@ public struct DatabaseError: Error, Sendable {
     public static let ownershipLost = Code(rawValue: 212)
     /// A priority was set where there is no data.
     public static let noData = Code(rawValue: 9999)
+    /// Other writes came between each of a transaction's 25 runs. The number is Firebase's for all that
+    /// has none of its own, so it is also that of ``noData``; the ``DatabaseError/name`` is `maxretry`.
+    public static let maxRetry = Code(rawValue: 9999)
   }
 
   /// Behind one reference: errors travel in every reference and result, and are rarely there.
@@ -185,6 +188,8 @@ extension DatabaseError {
     case .readOnly: self.init(.readOnly, "DatabaseReadOnly", error.description)
     case .forked: self.init(.ownershipLost, "DatabaseOwnershipLost", error.description)
     case .noData: self.init(.noData, "NoData", error.description)
+    case .overtaken: self.init(.maxRetry, "maxretry", error.description)
+    case .tooManyWaiting: self.init(.unavailable, "TooManyWaiting", error.description)
     }
   }
 

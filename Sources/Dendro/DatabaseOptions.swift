@@ -41,6 +41,9 @@ public struct DatabaseOptions: Sendable {
   /// Told how far opening has come, on the thread that opens, at most once a mebibyte. Default: nobody.
   public var progress: (@Sendable (OpeningProgress) -> Void)?
 
+  /// How long a writer waits for a transaction that was overtaken three times. Default: 1 s.
+  package var reservationPatience = Duration.seconds(1)
+
   /// The defaults.
   public init() {}
 
@@ -124,6 +127,7 @@ extension DatabaseOptions {
     engine.checkpointFactor = checkpointFactor.isFinite ? max(0, checkpointFactor) : 0
     engine.checkpointByteMin = checkpointByteMin
     engine.keepsHistory = retention == .everything
+    engine.reservationPatience = reservationPatience
     engine.memoryByteLimit = memoryByteLimit.map { max(0, $0) }
     engine.writeByteLimit = min(max(0, writeByteLimit), engine.writeByteLimit)
     if let logging {

@@ -1,72 +1,181 @@
 import DendroEngine
 import DendroTree
+import Dispatch
 
-/// A view of one location: what listeners and one-time reads are asked of.
+/// Children of one location in some order, in some range, and at most so many of them: what listeners and
+/// one-time reads are asked of. A ``DatabaseReference`` is the query that shows all.
 ///
-/// Any thread may use it; it never changes. One that was made from a bad path carries the error and
-/// hands it to every operation.
+/// ```swift
+/// let best = ref.child("posts").queryOrdered(byChild: "stars").queryLimited(toLast: 10)
+/// ```
+///
+/// With a range or a limit only children are shown, never a scalar at the location itself, nor its
+/// priority. Any thread may use a query; it never changes. One that was made from a bad path, or whose
+/// parameters do not go together, carries the error and hands it to every operation.
 public class DatabaseQuery: @unchecked Sendable {
   // Unchecked only because the class has a subclass: both have immutable, `Sendable` properties alone,
   // and no class outside this module can inherit from them.
   let store: Database
   let path: Path
-  /// Why nothing can be done here.
-  let failure: DatabaseError?
+  /// Why nothing can be done at the location.
+  private let locationFailure: DatabaseError?
+  /// Nil where nothing was asked for: references are many, and none of them needs it.
+  private let asked: Asked?
+
+  /// What was asked for, and what came of it.
+  private final class Asked: Sendable {
+    let request: QueryRequest
+    let parameters: QueryParameters
+    /// Calls that cannot be mended by others: no further one changes it.
+    let refusal: DatabaseError?
+    /// Why nothing can be done with these parameters.
+    let failure: DatabaseError?
+
+    init(_ request: QueryRequest, refusal: DatabaseError?, at path: Path) {
+      self.request = request
+      self.refusal = refusal
+      do throws(ValidationError) {
+        parameters = try request.parameters()
+        failure = refusal
+      } catch {
+        parameters = QueryParameters()
+        failure = refusal ?? DatabaseError(error, at: path)
+      }
+    }
+  }
 
   init(_ database: Database, _ path: Path, failure: DatabaseError? = nil) {
     store = database
     self.path = path
-    self.failure = failure
+    locationFailure = failure
+    asked = nil
   }
 
+  private init(_ location: DatabaseQuery, _ request: QueryRequest, refusal: DatabaseError?) {
+    store = location.store
+    path = location.path
+    locationFailure = location.locationFailure
+    asked = Asked(request, refusal: refusal, at: path)
+  }
+
+  /// This query with one more thing asked for.
+  func asking(
+    _ change: (inout QueryRequest) throws(ValidationError) -> Void
+  ) -> DatabaseQuery {
+    var request = asked?.request ?? QueryRequest()
+    var refusal = asked?.refusal
+    do throws(ValidationError) {
+      try change(&request)
+    } catch {
+      refusal = refusal ?? DatabaseError(error, at: path)
+    }
+    return DatabaseQuery(self, request, refusal: refusal)
+  }
+
+  /// Which children are shown, and in which order. A reference shows all in the default order.
+  var parameters: QueryParameters { asked?.parameters ?? QueryParameters() }
+
+  /// Why nothing can be done here.
+  var failure: DatabaseError? { locationFailure ?? asked?.failure }
+
   /// The location without query parameters.
-  public var ref: DatabaseReference { DatabaseReference(store, path, failure: failure) }
+  public var ref: DatabaseReference { DatabaseReference(store, path, failure: locationFailure) }
 
   /// The engine, if everything about this query is in order.
   func usable() throws(DatabaseError) -> Engine {
     if let failure { throw failure }
     return try store.usable()
   }
+
+  /// The location's address, and the calls that make the query.
+  public func description() -> String {
+    DatabaseReference(store, path).url + QueryDescription.calls(of: parameters)
+  }
+}
+
+extension DatabaseQuery: CustomDebugStringConvertible {
+  /// ``description()``, and the error that it carries.
+  public var debugDescription: String {
+    failure.map { "\(description()) (\($0))" } ?? description()
+  }
 }
 
 extension DatabaseQuery: Hashable {
   /// Whether both name the same location of the same open database with the same parameters.
   public static func == (a: DatabaseQuery, b: DatabaseQuery) -> Bool {
-    a === b || (a.store === b.store && a.path == b.path && a.failure == b.failure)
+    a === b
+      || (a.store === b.store && a.path == b.path && a.parameters == b.parameters
+        && a.failure == b.failure)
   }
 
-  /// Hashes database and path.
+  /// Hashes database, path and parameters.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(ObjectIdentifier(store))
     hasher.combine(path)
+    hasher.combine(parameters)
+  }
+}
+
+extension DatabaseError {
+  /// A refusal of query parameters, with the location.
+  fileprivate init(_ error: ValidationError, at path: Path) {
+    self.init(ValidationError(error.kind, "the query at \(path): \(error.message)"))
   }
 }
 
 // MARK: - Reading once
 
 extension DatabaseQuery {
-  /// Reads what is here now.
+  /// Reads what is here now: of a query, the children that it shows, in its order.
+  ///
+  /// A query that has to look at more than a thousand children does so on a background thread. The
+  /// snapshot is of the moment of the call in any case; events of later writes may come before it then.
   ///
   /// - Parameter block: called once on ``Database/callbackQueue`` with an error and an empty snapshot,
   ///   or without an error and with the data, which may be nothing (``DataSnapshot/exists()``).
   public func getData(completion block: @escaping (Error?, DataSnapshot) -> Void) {
     let block = PlainClosure(block)
     do throws(DatabaseError) {
-      let snapshot = try read()
-      store.hub.enqueue { block.call(nil, snapshot) }
+      let node = try usable().view(at: path)
+      guard isLong(node) else {
+        let snapshot = snapshot(of: node)
+        return store.hub.enqueue { block.call(nil, snapshot) }
+      }
+      DispatchQueue.global().async { [self] in
+        let snapshot = snapshot(of: node)
+        store.hub.enqueue { block.call(nil, snapshot) }
+      }
     } catch {
       let nothing = DataSnapshot(.empty, at: ref)
       store.hub.enqueue { block.call(error, nothing) }
     }
   }
 
-  /// Reads what is here now. Every write admitted before the call shows, whether or not it is durable.
+  /// Reads what is here now: of a query, the children that it shows, in its order. Every write admitted
+  /// before the call shows, whether or not it is durable.
   ///
-  /// - Throws: ``DatabaseError`` where the reference is bad or the database is closed.
-  /// - Complexity: O(segments · log children); it does not wait for the disk.
-  public nonisolated(nonsending) func getData() async throws -> DataSnapshot { try read() }
-
-  private func read() throws(DatabaseError) -> DataSnapshot {
-    DataSnapshot(try usable().view(at: path), at: ref)
+  /// It waits neither for the disk nor for writers. A query that has to look at more than a thousand
+  /// children does so in the background, never on the caller's actor.
+  ///
+  /// - Throws: ``DatabaseError`` where the reference or the query is bad or the database is closed.
+  /// - Complexity: O(segments · log children) for a location, and for queries by key O(children shown)
+  ///   more. In other orders a query looks at all n children: O(n), with a limit O(n log limit) in time
+  ///   and O(limit) in memory; by priority, which is the default, only where some child has one or the
+  ///   range has bounds.
+  public nonisolated(nonsending) func getData() async throws -> DataSnapshot {
+    let node = try usable().view(at: path)
+    return isLong(node) ? await snapshotInBackground(of: node) : snapshot(of: node)
   }
+
+  private func snapshot(of node: Node) -> DataSnapshot {
+    let parameters = parameters
+    return DataSnapshot(node.filtered(by: parameters), at: ref, order: parameters.order)
+  }
+
+  @concurrent private func snapshotInBackground(of node: Node) async -> DataSnapshot {
+    snapshot(of: node)
+  }
+
+  /// Whether filtering takes so long that the caller had better not wait for it.
+  private func isLong(_ node: Node) -> Bool { node.filteringCost(parameters) > 1_000 }
 }

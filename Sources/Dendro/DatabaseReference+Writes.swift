@@ -149,9 +149,9 @@ extension DatabaseReference {
 // MARK: - The way of a write
 
 extension DatabaseReference {
-  private typealias Drafting = (Path) throws(ValidationError) -> Draft
+  typealias Drafting = (Path) throws(ValidationError) -> Draft
 
-  private func draft(_ drafting: Drafting) throws(DatabaseError) -> Draft {
+  func draft(_ drafting: Drafting) throws(DatabaseError) -> Draft {
     if let failure { throw failure }
     do throws(ValidationError) {
       return try drafting(path)
@@ -160,7 +160,7 @@ extension DatabaseReference {
     }
   }
 
-  private func write(_ drafting: Drafting) {
+  func write(_ drafting: Drafting) {
     do throws(DatabaseError) {
       let engine = try usable()
       engine.submit(try draft(drafting), completion: nil)
@@ -169,7 +169,7 @@ extension DatabaseReference {
     }
   }
 
-  private func write(
+  func write(
     _ block: @escaping (Error?, DatabaseReference) -> Void, _ drafting: Drafting
   ) {
     let block = PlainClosure(block)
@@ -194,7 +194,7 @@ extension DatabaseReference {
     }
   }
 
-  private nonisolated(nonsending) func commit(_ draft: Draft) async throws(DatabaseError)
+  nonisolated(nonsending) func commit(_ draft: Draft) async throws(DatabaseError)
     -> DatabaseReference
   {
     let engine = try usable()

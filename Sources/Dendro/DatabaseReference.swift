@@ -39,7 +39,7 @@ public final class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   }
 
   /// ``url``.
-  public func description() -> String { url }
+  public override func description() -> String { url }
 
   /// The location itself: a reference has no query parameters.
   public override var ref: DatabaseReference { self }
@@ -84,9 +84,4 @@ public final class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   func failing(_ error: DatabaseError) -> DatabaseReference {
     failure == nil ? DatabaseReference(store, path, failure: error) : self
   }
-}
-
-extension DatabaseReference: CustomDebugStringConvertible {
-  /// ``url``.
-  public var debugDescription: String { url }
 }

@@ -19,18 +19,26 @@ enum Backup {
     _ = try barrier.get()
     guard let (root, lsn, time) = taken else { return }
     do throws(StorageError) {
-      let directory = try DatabaseDirectory.open(
-        path, environment: environment, mode: .readWrite(create: true))
-      defer { directory.close() }
-      let contents = try directory.contents()
-      guard contents.segments.isEmpty, contents.checkpoints.isEmpty else {
-        throw .io(operation: "backup", path: path, offset: nil, error: .exists)
+      var footprint = try Footprint(of: path, environment.fileSystem)
+      do throws(StorageError) {
+        let directory = try DatabaseDirectory.open(
+          path, environment: environment, mode: .readWrite(create: true))
+        defer { directory.close() }
+        guard try directory.contents().isEmpty else {
+          throw .io(operation: "backup", path: path, offset: nil, error: .exists)
+        }
+        try footprint.begin()
+        _ = try CheckpointCoding.write(
+          root, lsn: lsn, time: time, databaseID: databaseID, to: directory,
+          isCancelled: { false })
+        let log = try LogWriter.create(
+          directory, databaseID: databaseID, after: lsn, time: time)
+        try log.close()
+      } catch {
+        if case .locked = error { throw error }
+        footprint.remove()
+        throw error
       }
-      _ = try CheckpointCoding.write(
-        root, lsn: lsn, time: time, databaseID: databaseID, to: directory, isCancelled: { false })
-      let log = try LogWriter.create(
-        directory, databaseID: databaseID, after: lsn, time: time)
-      try log.close()
     } catch {
       throw .storage(error)
     }

@@ -18,6 +18,8 @@ final class CommitPipeline: Sendable {
   let executor: BlockingExecutor?
   /// Callers that wait for the backlog to shrink.
   let backlog = Gate()
+  /// Writers that wait for a transaction.
+  let waitingWriterCount = Atomic<Int>(0)
   /// Told after each cycle how many bytes of log there are since the newest checkpoint.
   let checkpointer = Mutex<Hook?>(nil)
   private let spareBuffers = Mutex<[PayloadBuffer]>([])
@@ -69,6 +71,8 @@ final class CommitPipeline: Sendable {
     var batch = Batch()
     var inFlight = InFlight()
     var phase = Phase.running
+    /// While a transaction runs.
+    var transaction: RunningTransaction?
     /// Why the engine was poisoned when it was closed: closing tells it again.
     var poison: EngineError?
     var observer: (any CommitObserver)?
@@ -98,37 +102,54 @@ final class CommitPipeline: Sendable {
 
   // MARK: Admission
 
-  /// Admits one write: once this returns the head shows it, or `completion` will say why not.
+  /// Admits one write: once this returns the head shows it, or `completion` will say why not. What a
+  /// transaction's block writes is admitted after the transaction.
   ///
   /// Any thread, but not from within a completion where the backlog could be over its limit.
   func submit(_ draft: Draft, completion: Completion?) {
-    let now = clock.now()
     let ahead = encodeAhead(draft)
-    let refused = withAdmission { state -> EngineError? in
-      let refusal: EngineError?
-      if let ahead, ahead.count > options.writeByteLimit {
-        refusal = .writeTooLarge(bytes: ahead.count, limit: options.writeByteLimit)
+    var outcome = offer(draft, body: ahead, completion, mayWait: true)
+    while case .waits(let reservation) = outcome {
+      let isReleased = wait(for: reservation)
+      outcome = offer(draft, body: ahead, completion, mayWait: isReleased)
+    }
+    if let ahead { giveBack(ahead) }
+    if case .refused(let refusal) = outcome {
+      if let completion {
+        completion(.failure(refusal))
       } else {
-        refusal = admit(draft, body: ahead, now: now, completion: completion, into: &state)
+        options.unreportedFailure?(refusal, .zero)
       }
-      guard let refusal else { return nil }
-      if case .closed = state.phase { return refusal }
+    }
+    if case .held = outcome { return }
+    if executor != nil { backlog.wait() }
+  }
+
+  private func offer(
+    _ draft: Draft, body: PayloadBuffer?, _ completion: Completion?, mayWait: Bool
+  ) -> Standing {
+    let now = clock.now()
+    return withAdmission { state -> Standing in
+      var refusal: EngineError?
+      if state.transaction != nil {
+        switch standing(of: draft, completion, mayWait: mayWait, &state) {
+        case .free: break
+        case .refused(let error): refusal = error
+        case let standing: return standing
+        }
+      }
+      if refusal == nil {
+        refusal = admit(draft, body: body, now: now, completion: completion, into: &state)
+      }
+      guard let refusal else { return .free }
+      if case .closed = state.phase { return .refused(refusal) }
       // Told in its turn, after the writes before it.
       if let completion {
         state.batch.waiting.append(.init(result: .failure(refusal), completion: completion))
-        return nil
+        return .free
       }
-      return refusal
+      return .refused(refusal)
     }
-    if let ahead { giveBack(ahead) }
-    if let refused {
-      if let completion {
-        completion(.failure(refused))
-      } else {
-        options.unreportedFailure?(refused, .zero)
-      }
-    }
-    if executor != nil { backlog.wait() }
   }
 
   /// Runs `body` under the admission lock and wakes the thread where there is work for it after.
@@ -169,6 +190,7 @@ final class CommitPipeline: Sendable {
     withAdmission { state in
       if case .poisoned(let error) = state.phase { state.poison = error }
       state.phase = .closing
+      state.transaction?.release()
       state.batch.closes.append(completion)
     }
     backlog.open()
@@ -188,22 +210,25 @@ final class CommitPipeline: Sendable {
   // MARK: Encoding
 
   /// Encodes what may be large outside the lock.
-  private func encodeAhead(_ draft: Draft) -> PayloadBuffer? {
+  func encodeAhead(_ draft: Draft) -> PayloadBuffer? {
     guard draft.deferred.isEmpty, WriteCoding.mayBeLarge(draft.write) else { return nil }
     let buffer = spareBuffers.withLock { $0.popLast() } ?? PayloadBuffer()
     WriteCoding.encodeBody(of: draft.write, into: buffer)
     return buffer
   }
 
-  private func giveBack(_ buffer: PayloadBuffer) {
+  func giveBack(_ buffer: PayloadBuffer) {
     buffer.removeAll()
     spareBuffers.withLock { if $0.count < 16 { $0.append(buffer) } }
   }
 
-  private func admit(
+  func admit(
     _ draft: Draft, body: PayloadBuffer?, now: Int64, completion: Completion?,
     into state: inout Admission
   ) -> EngineError? {
+    if let body, body.count > options.writeByteLimit {
+      return .writeTooLarge(bytes: body.count, limit: options.writeByteLimit)
+    }
     if let refusal = state.phase.refusal {
       if case .full = state.phase { state.wantsProbe = true }
       return refusal

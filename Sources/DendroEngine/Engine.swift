@@ -14,7 +14,7 @@ package final class Engine: Sendable {
   /// As given to `open`; nil in memory.
   package let path: String?
   package let isReadOnly: Bool
-  private let pipeline: CommitPipeline
+  let pipeline: CommitPipeline
   private let checkpointing: Checkpointing?
   /// Nil where this engine writes.
   private let follower: Mutex<Follower?>
@@ -162,8 +162,7 @@ package final class Engine: Sendable {
   ///     `options.unreportedFailure`.
   /// - Complexity: O(log n) for a scalar, O(size) for a tree.
   package func submit(_ draft: Draft, completion: Completion?) {
-    if isReadOnly { return refuse(.readOnly, completion) }
-    if forkCount != ForkCount.current { return refuse(.forked, completion) }
+    if let refusal { return refuse(refusal, completion) }
     do throws(ValidationError) {
       try draft.write.validate()
     } catch {
@@ -182,6 +181,12 @@ package final class Engine: Sendable {
       submit(draft) { continuation.resume(returning: $0) }
     }
     return try result.get()
+  }
+
+  /// Why nothing can be written through this engine, whatever becomes of it; nil where it can.
+  package var refusal: EngineError? {
+    if isReadOnly { return .readOnly }
+    return forkCount != ForkCount.current ? .forked : nil
   }
 
   private func refuse(_ error: EngineError, _ completion: Completion?) {
@@ -256,7 +261,8 @@ package final class Engine: Sendable {
 
   /// Writes a database of its own into the new directory at `path`: the tree as of one moment.
   ///
-  /// - Throws: `.storage` where `path` exists or cannot be written.
+  /// - Throws: `.storage` where a database is at `path` already or it cannot be written; what was made
+  ///   there is removed again then.
   package func backup(to path: String) throws(EngineError) {
     if forkCount != ForkCount.current { throw .forked }
     guard let databaseID else { throw .storage(.notFound(path: "memory")) }

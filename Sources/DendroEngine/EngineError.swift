@@ -25,6 +25,10 @@ package enum EngineError: Error, Sendable, Hashable, CustomStringConvertible {
   case forked
   /// The location has no data, which a priority needs.
   case noData(Path)
+  /// A transaction at the path met another write in each of its runs.
+  case overtaken(Path, runs: Int)
+  /// More was started from within one transaction's block than may wait for its end.
+  case tooManyWaiting(limit: Int)
 
   package var description: String {
     switch self {
@@ -45,6 +49,10 @@ package enum EngineError: Error, Sendable, Hashable, CustomStringConvertible {
     case .readOnly: return "the database is open for reading only"
     case .forked: return "this process is a fork of the one that opened the database"
     case .noData(let path): return "there is no data at \(path) to give a priority to"
+    case .overtaken(let path, let runs):
+      return "other writes came between each of \(runs) runs of the transaction at \(path)"
+    case .tooManyWaiting(let limit):
+      return "more than \(limit) operations wait for the end of a transaction's block"
     }
   }
 }

@@ -28,6 +28,11 @@ package struct EngineOptions: Sendable {
   /// Bytes of admitted, not yet written log above which a caller waits for the disk. Default: 64 MiB.
   package var backlogByteLimit = 64 << 20
 
+  /// How long a writer waits for a transaction that was overtaken three times, before it goes ahead
+  /// nevertheless. Longer than a run of a block takes; short, since a block that waits for that very
+  /// writer stands still meanwhile. Default: 1 s.
+  package var reservationPatience = Duration.seconds(1)
+
   /// Who does the disk's work. Default: a thread of the engine's own.
   package var execution: Execution = .thread
 

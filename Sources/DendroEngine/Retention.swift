@@ -5,7 +5,8 @@ package enum Retention {
   /// Two readable checkpoints are kept, and the log back to the older of them, so that one more opening
   /// is possible should the newest turn out to be damaged.
   ///
-  /// Oldest first, so that what a crash leaves has no gap.
+  /// Oldest first, each removal durable before the next, so that what a crash leaves has no gap: to
+  /// whoever walks over all of the log, a gap is damage.
   static func apply(
     _ directory: DatabaseDirectory, unreadable: Set<LogSequenceNumber>, keepsHistory: Bool
   ) throws(StorageError) {
@@ -13,12 +14,20 @@ package enum Retention {
     let contents = try directory.contents()
     let doomed = doomed(
       segments: contents.segments, checkpoints: contents.checkpoints, unreadable: unreadable)
-    guard !doomed.segments.isEmpty || !doomed.checkpoints.isEmpty else { return }
-    // A reader that opened meanwhile may be about to read them: they wait for the next time.
-    _ = try directory.withoutReaders { () throws(StorageError) in
-      for lsn in doomed.checkpoints { try directory.removeCheckpoint(lsn) }
-      for segment in doomed.segments { try directory.removeSegment(segment) }
-      try directory.synchronize()
+    // A reader that opened meanwhile may be about to read them: they wait for the next time. Readers are
+    // kept out for one removal only, since they do not wait for long.
+    for lsn in doomed.checkpoints {
+      let isFree = try directory.withoutReaders { () throws(StorageError) in
+        try directory.removeCheckpoint(lsn)
+      }
+      guard isFree else { return }
+    }
+    for segment in doomed.segments {
+      let isFree = try directory.withoutReaders { () throws(StorageError) in
+        try directory.removeSegment(segment)
+        try directory.synchronize()
+      }
+      guard isFree else { return }
     }
   }
 

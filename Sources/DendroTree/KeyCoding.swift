@@ -8,6 +8,8 @@ enum KeyCoding {
   /// Below every byte of a key that is no integer: 0x0B…0x14 are the tags of integers.
   private static let zeroTag = 0x10
   private static let integerByteCountMax = 6
+  /// Before the bytes of a bound that is empty or begins with a control character, which no key does.
+  static let unprintableTag: UInt8 = 0x1F
 
   /// What is wrong with a key's UTF-8 (which is valid), as the end of a sentence; nil if it is legal.
   static func problem(_ utf8: UnsafeRawBufferPointer) -> String? {
@@ -126,7 +128,7 @@ enum KeyCoding {
   }
 
   @inline(__always)
-  private static func ordered(_ byte: UInt8) -> UInt8 {
+  static func ordered(_ byte: UInt8) -> UInt8 {
     byte < 0xEE ? byte : byte < 0xF0 ? byte + 5 : byte - 2
   }
 
@@ -135,10 +137,17 @@ enum KeyCoding {
     byte < 0xEE ? byte : byte < 0xF3 ? byte + 2 : byte - 5
   }
 
-  /// The spelling of valid ordered bytes.
+  /// The spelling of valid ordered bytes, or of those of a bound.
   static func string(orderedBytes bytes: UnsafeRawBufferPointer) -> String {
     guard let first = bytes.first else { return "" }
+    if first == unprintableTag {
+      return string(permuted: UnsafeRawBufferPointer(rebasing: bytes.dropFirst()))
+    }
     if first < 0x20 { return integerSpelling(bytes) ?? "" }
+    return string(permuted: bytes)
+  }
+
+  private static func string(permuted bytes: UnsafeRawBufferPointer) -> String {
     return String(unsafeUninitializedCapacity: bytes.count) { utf8 in
       for (index, byte) in bytes.enumerated() { utf8[index] = plain(byte) }
       return bytes.count

@@ -185,8 +185,42 @@ struct InspectionTests {
     #expect(try dendro("set", "db", "/x", "1").status == 2)
   }
 
+  @Test("a checkpoint whose bytes are right and whose tree is not what the log gives is found")
+  func wrongCheckpoint() throws {
+    try fill()
+    try FileManager.default.copyItem(
+      atPath: "\(folder.path)/db", toPath: "\(folder.path)/fork")
+    for (db, value) in [("db", "1"), ("fork", "2")] {
+      try dendro("set", db, "/more", value)
+      try dendro("checkpoint", db)
+    }
+    let name = try #require(try folder.names(in: "db").last { $0.hasSuffix(".checkpoint") })
+    #expect(try dendro("verify", "db").status == 0)
+    try folder.write(folder.bytes("fork/\(name)"), to: "db/\(name)")
+    let outcome = try dendro("verify", "db")
+    #expect(outcome.status == 2)
+    #expect(outcome.output.contains("its checkpoint holds"), "\(outcome.output)")
+  }
+
+  @Test("a checkpoint that a crash left of a cleanup is no damage, though its log is gone")
+  func leftoverCheckpoint() throws {
+    try fill()
+    try dendro("checkpoint", "db")
+    let name = try #require(try folder.names(in: "db").last { $0.hasSuffix(".checkpoint") })
+    let old = folder.bytes("db/\(name)")
+    for index in 0..<3 {
+      try dendro("set", "db", "/more\(index)", "1")
+      try dendro("checkpoint", "db")
+    }
+    #expect(try !folder.names(in: "db").contains(name))
+    try folder.write(old, to: "db/\(name)")
+    let outcome = try dendro("verify", "db")
+    #expect(outcome.status == 0, "\(outcome.output)")
+    #expect(outcome.output.contains("checkpoints   3, 1 compared"), "\(outcome.output)")
+  }
+
   @Test("a second writer gets the pid of the first; readers work beside it")
-  func besideWriter() throws {
+  func secondWriterAndReaders() throws {
     try dendro("set", "db", "/x", "1")
     let writer = try dendro.start(["demo-writer", "\(folder.path)/db", "--writers", "2"])
     defer { writer.send(SIGKILL) }

@@ -31,7 +31,7 @@ struct BesideWritersTests {
   }
 
   @Test("a backup and a checkpoint hold a state that was: nothing half done, nothing after it")
-  func backups() async throws {
+  func backupsWhileWriting() async throws {
     let disk = SimulatedDisk(seed: 1)
     let engine = try Engine.open(at: "/db", environment: disk.environment)
     let flag = Flag()
@@ -61,8 +61,87 @@ struct BesideWritersTests {
     try await again.close()
   }
 
+  /// Copies the directory as a tool that knows nothing of it would: name by name, block by block, while
+  /// the writer writes, rolls, takes checkpoints and removes what nothing needs any more.
+  private func plainCopy(
+    _ disk: SimulatedDisk, seed: UInt64, beside write: (inout SeededRandomness) throws -> Void
+  ) throws -> SimulatedDisk {
+    var random = SeededRandomness(seed: seed)
+    let copy = SimulatedDisk(seed: seed)
+    try copy.createDirectory("/db")
+    var names = disk.names(in: "/db").shuffled(using: &random)
+    var copied: Set<String> = []
+    while let name = names.popLast() {
+      copied.insert(name)
+      // A name that came meanwhile may be met or not.
+      if Bool.random(using: &random) {
+        names = disk.names(in: "/db").filter { !copied.contains($0) }.shuffled(using: &random)
+      }
+      let path = "/db/" + name
+      // Who has a file open reads on in it, also when its name is gone.
+      guard let file = try? disk.open(path, .read) else { continue }
+      _ = try copy.open(path, .create)
+      var offset = 0
+      let blockByteCount = [64, 512, 4096].randomElement(using: &random)!
+      while true {
+        var block = [UInt8](repeating: 0, count: blockByteCount)
+        let count = try block.withUnsafeMutableBytes { try file.read(into: $0, at: UInt64(offset)) }
+        if count == 0 { break }
+        copy.overwrite(path, at: offset, with: Array(block[..<count]))
+        offset += count
+        if Int.random(in: 0..<3, using: &random) == 0 { try write(&random) }
+      }
+      if Int.random(in: 0..<2, using: &random) == 0 { try write(&random) }
+    }
+    return copy
+  }
+
+  @Test("a plain copy of the directory while it is written opens to some prefix, or is refused")
+  func plainCopyWhileWriting() throws {
+    var outcomes = (prefix: 0, refused: 0)
+    for seed in 0..<150 as Range<UInt64> {
+      let disk = SimulatedDisk(seed: seed)
+      let engine = try Engine.open(at: "/db", options: .inline, environment: disk.environment)
+      var trees: [Node] = [.empty]
+      func write(_ random: inout SeededRandomness) throws {
+        switch Int.random(in: 0..<8, using: &random) {
+        case 0: try engine.roll()
+        case 1: try engine.checkpoint()
+        default:
+          for _ in 0..<Int.random(in: 1...3, using: &random) {
+            let key = "k\(Int.random(in: 0..<20, using: &random))"
+            engine.submit(
+              try set(key, .string("\(trees.count) \(incompressible(40))")), completion: nil)
+            trees.append(engine.head.root)
+          }
+          engine.pump()
+        }
+      }
+      var random = SeededRandomness(seed: seed &+ 1000)
+      for _ in 0..<12 { try write(&random) }
+      let copy = try plainCopy(disk, seed: seed, beside: write)
+      let more = try set("on", .integer(1))
+      do throws(EngineError) {
+        let opened = try Engine.open(at: "/db", options: .inline, environment: copy.environment)
+        let (root, lsn) = opened.head
+        #expect(root == trees[Int(lsn.rawValue)], "seed \(seed)")
+        opened.submit(more, completion: nil)
+        try opened.close()
+        outcomes.prefix += 1
+      } catch {
+        guard case .storage(.corrupt) = error else {
+          Issue.record("seed \(seed): \(error)")
+          continue
+        }
+        outcomes.refused += 1
+      }
+      try engine.close()
+    }
+    #expect(outcomes.prefix > 10 && outcomes.refused > 10, "\(outcomes)")
+  }
+
   @Test("a clock that steps back makes no time go back, before and after reopening")
-  func clock() throws {
+  func clockThatStepsBack() throws {
     let disk = SimulatedDisk(seed: 1)
     let times = Times()
     for step in 0..<4 {

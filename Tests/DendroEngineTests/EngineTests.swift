@@ -26,6 +26,66 @@ struct EngineTests {
     try engine.close()
   }
 
+  @Test("no acknowledgement before the synchronize: a power loss at that moment takes nothing")
+  func acknowledgesAfterTheSynchronize() throws {
+    let disk = disk
+    let engine = try open()
+    let told = Told<(lsn: LogSequenceNumber, kept: LogSequenceNumber?)>()
+    let tell: Completion = { result in
+      guard case .success(let lsn?) = result else { return }
+      let point = disk.crashPoint()
+      let lost = point.disk(point.allDropped)
+      let kept = try? Engine.open(at: "/db", options: .inline, environment: lost.environment)
+      told.add((lsn, kept?.head.lsn))
+    }
+    for round in 0..<4 {
+      for i in 0..<3 {
+        engine.submit(try set("r\(round)/k\(i)", .integer(Int64(i))), completion: tell)
+        if round % 2 == 0 { engine.pump() }
+      }
+      engine.pump()
+      if round == 1 { try engine.roll() }
+      if round == 2 { try engine.checkpoint() }
+    }
+    #expect(told.all.count == 12)
+    for (lsn, kept) in told.all { #expect(try #require(kept) >= lsn) }
+    try engine.close()
+  }
+
+  @Test("an update of several paths is there whole or not at all, whatever a crash leaves of it")
+  func updatesAreWholeAfterACrash() throws {
+    let engine = try open()
+    engine.submit(try set("a/old", .integer(1)), completion: nil)
+    engine.pump()
+    let before = engine.head.root
+    engine.submit(
+      Draft(
+        .update(
+          .root,
+          [
+            .init(path: try path("a/old"), action: .remove),
+            .init(path: try path("b"), action: .increment(.integer(2))),
+            .init(
+              path: try path("c/text"), action: .set(Node(.string(incompressible(1500))))),
+            .init(path: try path("d"), action: .set(Node(.bool(true)))),
+          ])), completion: nil)
+    let after = engine.head.root
+    let start = disk.operationCount
+    engine.pump()
+    var seen = (whole: 0, none: 0)
+    for point in disk.crashPoints() where point.operationCount >= start {
+      try point.forEachState { state in
+        let root = try Engine.open(
+          at: "/db", options: .inline, environment: point.disk(state).environment
+        ).head.root
+        #expect(root == before || root == after, "\(state)")
+        if root == after { seen.whole += 1 } else { seen.none += 1 }
+      }
+    }
+    #expect(seen.whole > 1 && seen.none > 100)
+    try engine.close()
+  }
+
   @Test("finds everything again after an orderly close")
   func reopens() throws {
     let engine = try open()
@@ -217,6 +277,54 @@ struct EngineTests {
     let again = try Engine.open(at: "/copy", options: .inline, environment: disk.environment)
     #expect(again.head.lsn == LogSequenceNumber(3 - 1))
     try again.close()
+  }
+
+  @Test("a backup that fails takes away what it made, and nothing else")
+  func failedBackup() throws {
+    let engine = try open()
+    engine.submit(try set("a/b", .string(incompressible(400))), completion: nil)
+    engine.pump()
+    let changes: Set<DiskOperation.Kind> = [
+      .createDirectory, .create, .write, .truncate, .synchronize, .rename, .synchronizeDirectory,
+    ]
+    for isThere in [false, true] {
+      var number = 1
+      while true {
+        let target = isThere ? "/there" : "/new/er/copy"
+        if isThere {
+          try disk.createDirectory(target)
+          _ = try disk.open(target + "/notes", .create)
+          _ = try disk.open(target + "/00000000000000000007.log.torn-1", .create)
+        }
+        let before = disk.names(in: target)
+        disk.inject(
+          DiskFault(
+            .error(SystemError.noSpace.code), of: changes, at: number, isPermanent: true,
+            pathPart: target))
+        var isDone = false
+        do throws(EngineError) {
+          try engine.backup(to: target)
+          isDone = true
+        } catch {}
+        disk.removeFaults()
+        if isDone { break }
+        #expect(disk.names(in: target) == before, "call \(number)")
+        #expect(isThere || !disk.exists("/new"), "call \(number)")
+        for name in before { try disk.remove(target + "/" + name) }
+        if isThere { try disk.remove(target) }
+        number += 1
+      }
+      #expect(number > 10)
+    }
+    // One that is refused because something is there leaves it alone.
+    let names = disk.names(in: "/new/er/copy")
+    #expect(throws: EngineError.self) { try engine.backup(to: "/new/er/copy") }
+    #expect(disk.names(in: "/new/er/copy") == names)
+    let copy = try Engine.open(at: "/new/er/copy", options: .inline, environment: disk.environment)
+    #expect(throws: EngineError.self) { try engine.backup(to: "/new/er/copy") }
+    #expect(disk.names(in: "/new/er/copy") == names)
+    try copy.close()
+    try engine.close()
   }
 
   @Test("many threads: every write is numbered once, all are there again")

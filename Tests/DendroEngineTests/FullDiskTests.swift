@@ -57,7 +57,7 @@ struct FullDiskTests {
     "writes are taken back, reads go on, and writes work again once there is room",
     .enabled(if: Tmpfs.isAvailable, "mounting a tmpfs needs root"),
     arguments: [0, 4096, 40_960])
-  func append(free: Int) async throws {
+  func appendOnAFullDisk(free: Int) async throws {
     let tmpfs = try #require(Tmpfs())
     let database = tmpfs.path + "/db"
     let engine = try Engine.open(at: database)
@@ -101,7 +101,7 @@ struct FullDiskTests {
   @Test(
     "no room for a checkpoint: the error says so, nothing is lost, and it works once there is room",
     .enabled(if: Tmpfs.isAvailable, "mounting a tmpfs needs root"))
-  func checkpoint() async throws {
+  func checkpointOnAFullDisk() async throws {
     let tmpfs = try #require(Tmpfs())
     let database = tmpfs.path + "/db"
     let engine = try Engine.open(at: database)

@@ -100,7 +100,7 @@ struct WriteCodingTests {
   }
 
   @Test("with any byte changed are read or refused, and never trap")
-  func damage() {
+  func changedBytes() {
     var generator = WriteGenerator(seed: 5)
     let writes = (0..<5).map { (time: Int64($0), write: generator.write()) }
     let bytes = encode(writes)
@@ -119,7 +119,7 @@ struct WriteCodingTests {
   }
 
   @Test("of enormous counts and of too many levels are refused without memory being taken")
-  func hostile() {
+  func hostileCountsAndDepths() {
     let branch: [UInt8] = [0x41]
     let huge: [UInt8] = [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F]
     let head: [UInt8] = [0, 1, 0, 0]  // a set at the root

@@ -152,6 +152,24 @@ import Testing
     }
   }
 
+  @Test("a version from the future is refused, both versions named")
+  func futureVersion() throws {
+    let disk = SimulatedDisk()
+    let directory = try open(disk)
+    try Self.write(directory)
+    var header = Array(try #require(disk.contents(of: Self.path)).prefix(64))
+    header[8] = 9
+    let checksum = header.withUnsafeBytes {
+      Checksum.short(UnsafeRawBufferPointer(rebasing: $0[..<60]), seed: 0)
+    }
+    withUnsafeBytes(of: checksum.littleEndian) { header.replaceSubrange(60..., with: $0) }
+    disk.overwrite(Self.path, at: 0, with: header)
+    #expect(
+      throws: StorageError.unsupportedVersion(
+        path: Self.path, found: 9, supported: storageFormatVersion)
+    ) { try Self.contents(directory) }
+  }
+
   @Test("a checkpoint under another's name is refused")
   func otherName() throws {
     let disk = SimulatedDisk()
@@ -162,7 +180,7 @@ import Testing
   }
 
   @Test("a crash at every call leaves the checkpoint whole or none, and the older one untouched")
-  func crashes() throws {
+  func crashAtEveryCall() throws {
     let disk = SimulatedDisk()
     let directory = try open(disk)
     try Self.write(directory, lsn: 3)
@@ -197,7 +215,7 @@ import Testing
 
   @Test(
     "the n-th call fails: no checkpoint, or a whole one; nothing unfinished after the next opening")
-  func faults() throws {
+  func failureOfEveryCall() throws {
     for code in [SystemError.noSpace.code, SystemError.inputOutput.code] {
       var number = 1
       while true {
@@ -228,7 +246,7 @@ import Testing
   }
 
   @Test("random bytes behind a right header are refused, whatever they claim")
-  func hostile() throws {
+  func hostileLengthsAndCounts() throws {
     var random = SeededRandomness(seed: 21)
     let disk = SimulatedDisk()
     let directory = try open(disk)

@@ -103,7 +103,7 @@ import Testing
   }
 
   @Test("implausible sizes are refused before memory is taken")
-  func plausible() {
+  func implausibleSizes() {
     #expect(Compression.isPlausible(raw: 255 * 100, stored: 100))
     #expect(!Compression.isPlausible(raw: 255 * 100 + 65, stored: 100))
     #expect(!Compression.isPlausible(raw: UInt64(Compression.rawByteLimit) + 1, stored: 1 << 28))
@@ -117,8 +117,29 @@ import Testing
         raw: UInt64(block.rawByteCount), stored: UInt64(block.stored.count)))
   }
 
+  @Test("a record that claims to decompress to more than it can is refused before memory is taken")
+  func decompressionBombs() throws {
+    let disk = SimulatedDisk()
+    let directory = try open(disk)
+    let writer = try newLog(directory)
+    try writer.append(payload(1))
+    try writer.close()
+    let end = try #require(try read(directory)).end
+    for (rawByteCount, isPlausible) in [
+      (255 * 100 + 65, false), (Compression.rawByteLimit, false), (Int.max, false), (200, true),
+    ] {
+      let hurt = disk.copy()
+      let record = forgedRecord(
+        behind: end, firstLSN: 2, payload: noise(100, seed: 1), rawByteCount: rawByteCount)
+      hurt.overwrite(segmentPath(1), at: Int(end.offset), with: record)
+      let torn = try #require(try read(hurt)?.end.torn, "\(rawByteCount)")
+      // One that it could be is decompressed, and found not to be.
+      #expect(torn.expected.hasPrefix("lengths within the limits") != isPlausible, "\(torn)")
+    }
+  }
+
   @Test("changed blocks never decode outside their bounds")
-  func hostile() {
+  func changedBlocks() {
     var random = SeededRandomness(seed: 4)
     let payloads = (0..<20).map { payload($0, 300) }
     let blocks = encode(payloads)

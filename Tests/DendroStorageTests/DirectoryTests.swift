@@ -90,13 +90,15 @@ final class TemporaryDirectory {
   }
 
   @Test("on the real disk: also by another spelling and by a symbolic link; 0700 and 0600")
-  func realLock() throws {
+  func secondOpenerOnTheRealDisk() throws {
     let temporary = try TemporaryDirectory()
     let path = temporary.path + "/a/b"
     let directory = try DatabaseDirectory.open(
       path, environment: .system, mode: .readWrite(create: true))
     let writer = try newLog(directory)
     try writer.append(payload(1))
+    // A POSIX lock would go with any handle of the process that is closed.
+    fclose(fopen(path + "/dendro.lock", "r+"))
     #expect(symlink(path, temporary.path + "/link") == 0)
     for spelling in [path, path + "//", temporary.path + "/a/../a/b", temporary.path + "/link"] {
       do throws(StorageError) {
@@ -124,7 +126,7 @@ final class TemporaryDirectory {
   }
 
   @Test("a lock file or directory that was moved or replaced is noticed")
-  func ownership() throws {
+  func movedOrReplacedDirectory() throws {
     let temporary = try TemporaryDirectory()
     let path = temporary.path + "/db"
     let directory = try DatabaseDirectory.open(
@@ -220,6 +222,12 @@ final class TemporaryDirectory {
     #expect(try files.identityWhole(path + "2") == file.identity())
     try files.removeWhole(path + "2")
     try files.removeWhole(path + "2")
+    let directory = temporary.path + "/directory"
+    try files.createDirectoryWhole(directory + "/below")
+    #expect(throws: StorageError.self) { try files.removeWhole(directory) }
+    try files.removeWhole(directory + "/below")
+    try files.removeWhole(directory)
+    #expect(try files.listWhole(temporary.path) == [])
     #expect(throws: StorageError.self) { try files.openWhole("/dev/null\0/x", .read) }
   }
 
@@ -240,7 +248,7 @@ final class TemporaryDirectory {
   }
 
   @Test("an endlessly interrupted call is an error, not a hang")
-  func interrupted() throws {
+  func endlesslyInterruptedCall() throws {
     let disk = SimulatedDisk()
     disk.inject(.failure(at: 1, with: SystemError.interrupted.code, isPermanent: true))
     #expect(throws: StorageError.self) { try open(disk) }

@@ -82,7 +82,7 @@ import Testing
   }
 
   @Test("the log of the article is what is written, and is read")
-  func log() throws {
+  func logOfTheArticle() throws {
     let example = try Self.example("LogFormat")
     let disk = SimulatedDisk()
     try Self.writeLog(disk)
@@ -107,7 +107,7 @@ import Testing
   }
 
   @Test("the checkpoint of the article is what is written, and is read")
-  func checkpoint() throws {
+  func checkpointOfTheArticle() throws {
     let example = try Self.example("CheckpointFormat")
     let disk = SimulatedDisk()
     try Self.writeCheckpoint(disk)

@@ -115,7 +115,7 @@ import Testing
   @Test(
     "random damage: never a trap, never another payload, nothing missing without a word",
     arguments: 0..<8)
-  func random(seed: Int) throws {
+  func randomDamage(seed: Int) throws {
     let (disk, entries) = try Self.sample()
     var random = SeededRandomness(seed: UInt64(seed))
     for _ in 0..<400 {

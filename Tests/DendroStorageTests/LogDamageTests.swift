@@ -74,7 +74,7 @@ import Testing
   }
 
   @Test("every bit flipped in a closed log: no acknowledged write is ever cut")
-  func everyBitOfClosed() throws {
+  func everyBitOfAClosedLog() throws {
     let sample = try Sample(segments: 1, marked: true)
     let path = segmentPath(1)
     let size = try #require(sample.disk.contents(of: path)).count
@@ -124,7 +124,7 @@ import Testing
   }
 
   @Test("a zeroed sector in the middle is corrupt, not the end")
-  func zeroedMiddle() throws {
+  func zeroedSectorInTheMiddle() throws {
     let disk = SimulatedDisk()
     let directory = try open(disk)
     let writer = try newLog(directory)
@@ -138,8 +138,49 @@ import Testing
     }
   }
 
+  @Test("zeros in place of the last records of an earlier segment are corrupt, not its end")
+  func zeroedEndOfAnEarlierSegment() throws {
+    let sample = try Sample(segments: 2)
+    let path = segmentPath(1)
+    let size = try #require(sample.disk.contents(of: path)).count
+    // The seal has 28 bytes; that it is missing is what a crash in a roll leaves.
+    for (count, outcome) in [
+      (28, "whole"), (29, "corrupt"), (100, "corrupt"), (size - 64, "corrupt"),
+    ] {
+      let disk = sample.disk.copy()
+      disk.overwrite(path, at: size - count, with: Array(repeating: 0, count: count))
+      #expect(
+        try judge(disk, sample.entries, lastFrom: sample.entries.count, "\(count) zeros")
+          == outcome,
+        "\(count) zeros")
+    }
+  }
+
+  @Test("a flipped bit in what nobody was told of: cut, kept in a file beside, and reported")
+  func flippedBitInUnacknowledgedTail() throws {
+    let sample = try Sample(segments: 1)
+    let path = segmentPath(1)
+    let (directory, writer, _) = try resume(sample.disk)
+    let start = Int(writer.segmentByteCount)
+    try writer.append(noise(50, seed: 5), durably: false)
+    let end = Int(writer.segmentByteCount)
+    directory.close()
+    for bit in stride(from: start * 8, to: end * 8, by: 7) {
+      let disk = sample.disk.copy()
+      disk.flipBit(bit, of: path)
+      let hurt = try #require(disk.contents(of: path))
+      let (directory, _, log) = try resume(disk)
+      #expect(log.entries == sample.entries, "bit \(bit)")
+      #expect(log.end.torn?.firstLSN == LogSequenceNumber(5), "bit \(bit)")
+      #expect(log.end.torn?.offset == UInt64(start), "bit \(bit)")
+      let name = try #require(try directory.contents().tornFiles.first)
+      #expect(disk.contents(of: root + "/" + name) == Array(hurt[start..<end]), "bit \(bit)")
+      #expect(disk.contents(of: path)?.count == start, "bit \(bit)")
+    }
+  }
+
   @Test("zeros behind the last record are the end, other bytes a torn tail that is set aside")
-  func tails() throws {
+  func zerosAndOtherBytesBehindTheEnd() throws {
     let sample = try Sample(segments: 1)
     let path = segmentPath(1)
     let size = try #require(sample.disk.contents(of: path)).count
@@ -258,6 +299,33 @@ import Testing
     let log = try #require(try read(sample.disk))
     #expect(log.entries == sample.entries)
     #expect(log.end.torn?.lastSurvivor == nil)
+  }
+
+  @Test("a valid record with a number that was there before, or that skips one, is refused")
+  func repeatedAndSkippedNumbers() throws {
+    let sample = try Sample(segments: 1)
+    let end = try #require(try read(sample.disk)).end
+    for (lsn, isNext) in [(4, false), (3, false), (6, false), (5, true)] as [(UInt64, Bool)] {
+      let payload = bytes("forged")
+      let disk = sample.disk.copy()
+      disk.overwrite(
+        segmentPath(1), at: Int(end.offset),
+        with: forgedRecord(behind: end, firstLSN: lsn, payload: payload))
+      if isNext {
+        #expect(try read(disk)?.entries.map(\.payload) == sample.entries.map(\.payload) + [payload])
+        continue
+      }
+      do throws(StorageError) {
+        _ = try read(disk)
+        Issue.record("a record with the number \(lsn) was read")
+      } catch {
+        guard case .corrupt(segmentPath(1), end.offset, let expected, let found) = error else {
+          Issue.record("\(error)")
+          continue
+        }
+        #expect(expected.hasPrefix("first LSN 5") && found == "\(lsn)")
+      }
+    }
   }
 
   @Test("a record behind an exchanged predecessor is refused by the chain, though each is valid")

@@ -107,8 +107,72 @@ import Testing
     }
   }
 
+  @Test("short reads, short writes and interruptions are gone on from, and nobody notices")
+  func shortAndInterruptedCalls() throws {
+    let plain = SimulatedDisk(seed: 9)
+    var acknowledged = 0
+    try work(plain, acknowledged: &acknowledged)
+    var faults = [1, 7, 100].map {
+      DiskFault(.short($0), of: [.read, .write], at: 1, isPermanent: true)
+    }
+    for number in 1...plain.operationCount {
+      faults.append(.failure(at: number, with: SystemError.interrupted.code))
+    }
+    for fault in faults {
+      let disk = SimulatedDisk(seed: 9)
+      disk.inject(fault)
+      var acknowledged = 0
+      try work(disk, acknowledged: &acknowledged)
+      #expect(acknowledged == 10, "\(fault)")
+      #expect(try read(disk)?.entries.map(\.payload) == expected(10), "\(fault)")
+      disk.removeFaults()
+      for name in plain.names(in: root) where name.hasSuffix(".log") {
+        let path = root + "/" + name
+        #expect(disk.contents(of: path) == plain.contents(of: path), "\(fault): \(name)")
+      }
+    }
+  }
+
+  @Test("an I/O error: of an append it poisons, of a read it refuses to open; nothing is changed")
+  func inputOutputErrors() throws {
+    let disk = SimulatedDisk()
+    let directory = try open(disk)
+    let writer = try newLog(directory)
+    try writer.append(payload(0))
+    disk.inject(.failure(of: .write, at: 1, with: SystemError.inputOutput.code))
+    #expect(throws: StorageError.self) { try writer.append(payload(1)) }
+    guard case .io(_, segmentPath(1), _, .inputOutput) = writer.poison else {
+      Issue.record("\(String(describing: writer.poison))")
+      return
+    }
+    #expect(throws: StorageError.self) { try writer.append(payload(1)) }
+    directory.close()
+
+    let before = disk.contents(of: segmentPath(1))
+    let again = try open(disk)
+    var number = 1
+    while true {
+      let calls = disk.operationCount
+      disk.inject(.failure(of: .read, at: number, with: SystemError.inputOutput.code))
+      do throws(StorageError) {
+        #expect(try read(again)?.entries.map(\.payload) == [payload(0)])
+        #expect(disk.trace[calls...].filter { $0.kind == .read }.count < number)
+        break
+      } catch {
+        guard case .io(_, segmentPath(1), .some, .inputOutput) = error else {
+          Issue.record("read \(number): \(error)")
+          break
+        }
+      }
+      disk.removeFaults()
+      number += 1
+    }
+    #expect(number > 1)
+    #expect(disk.contents(of: segmentPath(1)) == before)
+  }
+
   @Test("a failed synchronize poisons: nothing more is taken, nothing is tried again")
-  func failedSynchronize() throws {
+  func failedSynchronizePoisons() throws {
     let disk = SimulatedDisk()
     let directory = try open(disk)
     let writer = try newLog(directory)
@@ -129,7 +193,7 @@ import Testing
 
   @Test(
     "after a failed synchronize and a reopening, nothing rests on pages that the disk never got")
-  func doubtfulPages() throws {
+  func doubtfulPagesAfterAFailedSynchronize() throws {
     for pages in DiskFault.Pages.allCases {
       let disk = SimulatedDisk()
       let directory = try open(disk)
@@ -177,6 +241,22 @@ import Testing
     }
   }
 
+  @Test("a quota is a full disk: cut back to the last good record, then on")
+  func exceededQuota() throws {
+    let disk = SimulatedDisk()
+    let directory = try open(disk)
+    let writer = try newLog(directory)
+    try writer.append(payload(0))
+    let size = Int(writer.segmentByteCount)
+    disk.inject(DiskFault(.partial(9, SystemError.quotaExceeded.code), of: [.write], at: 1))
+    #expect(throws: StorageError.self) { try writer.append(payload(1)) }
+    #expect(writer.poison == nil)
+    try writer.cutBack()
+    #expect(disk.contents(of: segmentPath(1))?.count == size)
+    try writer.append(payload(2))
+    #expect(try read(directory)?.entries.map(\.payload) == [payload(0), payload(2)])
+  }
+
   @Test("a full disk keeps nobody from opening what a crash left")
   func openingFullDisk() throws {
     for isTorn in [false, true] {
@@ -200,7 +280,7 @@ import Testing
   }
 
   @Test("a cut that fails poisons")
-  func failedCut() throws {
+  func failedCutPoisons() throws {
     for kind in [DiskOperation.Kind.truncate, .synchronize] {
       let disk = SimulatedDisk()
       let directory = try open(disk)

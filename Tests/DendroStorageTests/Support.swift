@@ -119,6 +119,23 @@ func payload(_ number: Int, _ count: Int = 40) -> [UInt8] {
   return (0..<count).map { text[$0 % text.count] }
 }
 
+/// A record as it would stand at the log's end, with right checksums whatever it claims.
+func forgedRecord(
+  behind end: LogEnd, firstLSN: UInt64, payload: [UInt8], rawByteCount: Int? = nil
+) -> [UInt8] {
+  let header = RecordHeader(
+    kind: .writes, isCompressed: rawByteCount != nil, isRestart: true,
+    storedByteCount: payload.count, rawByteCount: rawByteCount ?? payload.count,
+    firstLSN: LogSequenceNumber(firstLSN), count: 1, baseTime: 0,
+    durableUpTo: LogSequenceNumber(firstLSN - 1), previousChecksum: end.checksum,
+    payloadChecksum: payload.withUnsafeBytes { Checksum.xxh3($0, seed: end.segmentHeader.salt) })
+  var record = [UInt8](repeating: 0, count: RecordHeader.byteCountMax)
+  let byteCount = record.withUnsafeMutableBytes {
+    header.encode(at: $0.baseAddress!, offset: end.offset, segment: end.segmentHeader).byteCount
+  }
+  return record[..<byteCount] + payload
+}
+
 func noise(_ count: Int, seed: UInt64) -> [UInt8] {
   var random = SeededRandomness(seed: seed)
   return (0..<count).map { _ in UInt8.random(in: 0...255, using: &random) }

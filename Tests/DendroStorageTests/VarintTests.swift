@@ -24,7 +24,7 @@ import Testing
       [0x80, 0x00], [0x80], [], Array(repeating: 0x80, count: 11),
       Array(repeating: 0xFF, count: 9) + [0x02], Array(repeating: 0xFF, count: 10) + [0x01],
     ] as [[UInt8]])
-  func hostile(bytes: [UInt8]) {
+  func overlongAndCutVarints(bytes: [UInt8]) {
     bytes.withUnsafeBytes { bytes in
       var reader = ByteReader(bytes)
       #expect(throws: ByteError.self) { try reader.varint() }

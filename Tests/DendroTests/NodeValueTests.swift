@@ -61,6 +61,31 @@ struct NodeValueTests {
     #expect(shown(try await ref.getData().value) == "[1,2]")
   }
 
+  @Test("the export form makes the same data again; the plain value clears the priorities")
+  func exportRoundTrip() async throws {
+    let database = Database.inMemory()
+    let ref = database.reference()
+    let data: [String: Any] = [
+      "a": [".value": "t", ".priority": 1], "b": ["c": true, ".priority": "z"],
+    ]
+    let exported = #"{a:{.priority:1,.value:"t"},b:{.priority:"z",c:true}}"#
+    try await ref.setValue(data)
+    let snapshot = try await ref.getData()
+    #expect(shown(snapshot.valueInExportFormat()) == exported)
+    #expect(shown(snapshot.value) == #"{a:"t",b:{c:true}}"#)
+    let recorder = Recorder(database)
+    recorder.listen("", ref, [.childMoved, .childChanged])
+    try await ref.setValue(snapshot.valueInExportFormat())
+    #expect(await recorder.take() == [])
+    try await ref.setValue(snapshot.value)
+    #expect(
+      await recorder.take() == [
+        #"moved a="t" after nil"#, #"moved b={c:true} after a"#, #"changed a="t" after nil"#,
+        #"changed b={c:true} after a"#,
+      ])
+    #expect(shown(try await ref.getData().valueInExportFormat()) == #"{a:"t",b:{c:true}}"#)
+  }
+
   @Test("values satisfy the casts that programs for Apple's systems write")
   func casts() async throws {
     let ref = Database.inMemory().reference()

@@ -78,7 +78,7 @@ struct RefusingDiskTests {
   }
 
   @Test("damage refuses to open, with file and offset, and changes nothing")
-  func damage() async throws {
+  func damageRefusesToOpen() async throws {
     do {
       let database = try open()
       for number in 0..<20 {

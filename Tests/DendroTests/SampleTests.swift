@@ -95,6 +95,39 @@ struct SampleTests {
     app.ref.child("posts").removeObserver(withHandle: app.refHandle)
   }
 
+  @Test("the examples of the article on queries")
+  func queries() async throws {
+    let database = Database.inMemory()
+    let posts = database.reference().child("posts")
+    try await posts.setValue([
+      "tree-1": ["stars": 3, "date": "2026-07-31"], "tree-2": ["stars": 5, "date": "2026-08-01"],
+      "treat": ["date": "2026-08-31"], "twig": ["stars": 1, "date": "2026-09-01"],
+    ])
+    var lines: [String] = []
+    let best = posts.queryOrdered(byChild: "stars").queryLimited(toLast: 10)
+    for post in try await best.getData() {
+      lines.append("\(post.key) \(post["stars"].int ?? 0)")
+    }
+    #expect(lines == ["treat 0", "twig 1", "tree-1 3", "tree-2 5"])
+
+    let august = posts.queryOrdered(byChild: "date")
+      .queryStarting(atValue: "2026-08").queryEnding(beforeValue: "2026-09")
+    let unrated = posts.queryOrdered(byChild: "stars").queryEqual(toValue: nil)
+    let named = posts.queryOrderedByKey().queryStarting(atValue: "tree-")
+      .queryEnding(atValue: "tree-\u{f8ff}")
+    #expect(try await august.getData().map(\.key) == ["tree-2", "treat"])
+    #expect(try await unrated.getData().map(\.key) == ["treat"])
+    #expect(try await named.getData().map(\.key) == ["tree-1", "tree-2"])
+
+    // A page after the other.
+    let byStars = posts.queryOrdered(byChild: "stars")
+    let first = try await byStars.queryLimited(toFirst: 2).getData()
+    let last = try #require(first.map(\.self).last)
+    let next = byStars.queryStarting(afterValue: last["stars"].value, childKey: last.key)
+    #expect(first.map(\.key) == ["treat", "twig"])
+    #expect(try await next.getData().map(\.key) == ["tree-1", "tree-2"])
+  }
+
   @Test("values go from one actor to another without a copy being asked for")
   @MainActor
   func fromAnActor() async throws {

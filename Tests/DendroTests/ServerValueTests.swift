@@ -19,6 +19,7 @@ struct ServerValueTests {
       UpdateTests.Case(Int64.min, "/n", ["d": -1], "-9223372036854775808"),
       UpdateTests.Case(Int64.min, "/n", ["d": -4096], "-9.22337203685478e+18"),
       UpdateTests.Case(nil, "/n", ["d": 0], "0"),
+      UpdateTests.Case(1, "/n", ["d": NSNumber(value: UInt64.max)], "1.8446744073709552e+19"),
       UpdateTests.Case([".value": 8, ".priority": 2], "/n", ["d": 1], "9"),
     ])
   func increments(_ example: UpdateTests.Case) async throws {

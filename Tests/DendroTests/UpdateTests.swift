@@ -37,6 +37,10 @@ struct UpdateTests {
       Case(nil, "/", ["m/x": 1, "m/.priority": 3], "{m:{.priority:3,x:1}}"),
       Case(["x": 1], "/", ["gone/.priority": 3], "{x:1}"),
       Case(["n": 1], "/n", ["a": 1, "b": 2], "{n:{a:1,b:2}}"),
+      // The last child goes before the new one comes, and takes the priority with it; or after it.
+      Case(["m": ["x": 1, ".priority": 3]], "/m", ["x": NSNull(), "y": 2], "{m:{y:2}}"),
+      Case(
+        ["m": ["x": 1, ".priority": 3]], "/m", ["x": NSNull(), "a": 2], "{m:{.priority:3,a:2}}"),
       Case(["k": 5], "/k", ["a": NSNull()], "{k:5}"),
       Case(["k": 5], "/k", ["a": NSNull(), "b": 1], "{k:{b:1}}"),
       Case(
@@ -83,7 +87,7 @@ struct UpdateTests {
   }
 
   @Test("an update is one transition: one batch of events")
-  func atomic() async throws {
+  func oneTransition() async throws {
     let database = Database.inMemory()
     let root = database.reference()
     let recorder = Recorder(database)

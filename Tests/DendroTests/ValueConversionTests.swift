@@ -138,6 +138,19 @@ struct ValueConversionTests {
     #expect(shown(nested.valueInExportFormat()) == conversion.stored)
   }
 
+  @Test(
+    "what JSONSerialization reads keeps its type",
+    arguments: [
+      ("true", "true"), ("false", "false"), ("1", "1"), ("0", "0"), ("12345678901", "12345678901"),
+      ("1.0", "1.0"), ("1e3", "1000.0"), ("1.5", "1.5"), ("\"1\"", "\"1\""), ("null", "null"),
+    ])
+  func serialized(_ json: String, _ stored: String) async throws {
+    let value = try JSONSerialization.jsonObject(with: Data("{\"in\":\(json)}".utf8))
+    let ref = Database.inMemory().reference()
+    try await ref.setValue(value)
+    #expect(shown(try await ref.child("in").getData().value) == stored)
+  }
+
   @Test("keys that differ only in normalization stay apart in an NSDictionary's order of arrival")
   func literalKeys() async throws {
     let ref = Database.inMemory().reference()

@@ -274,7 +274,7 @@ struct JSONParserTests {
   }
 
   @Test("random and damaged bytes give a node or an error", arguments: 0..<8 as Range<UInt64>)
-  func hostile(seed: UInt64) throws {
+  func randomAndDamagedBytes(seed: UInt64) throws {
     var generator = JSONGenerator(seed: seed)
     let alphabet = Array("{}[]:,\"\\u0123456789aefnrstld.-+eE \n\u{0}é😀".utf8) + [0xFF, 0xC0, 0x80]
     for _ in 0..<2_000 {

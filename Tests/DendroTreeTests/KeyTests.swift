@@ -64,7 +64,7 @@ import Testing
   @Test(
     "every byte string is refused or the form of exactly one key",
     arguments: 1...8 as ClosedRange<UInt64>)
-  func canonical(seed: UInt64) throws {
+  func everyByteStringOrRefused(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     let bytes: [UInt8] = [
       0x0B, 0x0E, 0x10, 0x11, 0x12, 0x14, 0, 4, 5, 7, 0x30, 0x35, 0x2D, 0x61, 0xC3, 0xA9, 0xEE,

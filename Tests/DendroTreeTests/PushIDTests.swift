@@ -33,6 +33,17 @@ import Testing
     }
   }
 
+  @Test("the next id of a millisecond is one more, with carry")
+  func carry() {
+    var generator = PushIDGenerator()
+    // Six digits a number, the first one lowest: 38 is `a`, 63 is `z`.
+    let digits: [UInt64] = [38, 38, 38, 38, 38, 63]
+    let bits = digits.enumerated().reduce(0) { $0 | $1.element << UInt64(6 * $1.offset) }
+    #expect(generator.next(now: 0) { bits } == "--------aaaaazaaaaaz")
+    #expect(generator.next(now: 0) { 0 } == "--------aaaaazaaaab-")
+    #expect(generator.next(now: 0) { 0 } == "--------aaaaazaaaab0")
+  }
+
   @Test("a full tail goes on in the next millisecond")
   func overflow() {
     var generator = PushIDGenerator()

@@ -21,7 +21,8 @@ enum CrashLab {
       deterministic  the same seed twice, in one process and in two (G13)
 
     ON THE REAL SYSTEM
-      kill           a process with concurrent writers and checkpoints, killed at random moments (G7)
+      kill           a process with concurrent writers, transactions and checkpoints, killed at random
+                     moments (G7)
       power          power cuts on real ext4, XFS and Btrfs in images, with a control that must lose
                      data (G8); as root, with loop devices
       full           a real disk that is full at every 4 KiB step (G9); as root

@@ -41,6 +41,7 @@ enum SweepCommand {
       Part(nil) { _ in MixedFiles.splices(of: try Forks()) },
       Part(nil) { _ in MixedFiles.lostSeals(of: try Forks()) },
       Part(nil) { _ in MixedFiles.strangers(of: try Forks()) },
+      Part(nil) { _ in try MixedFiles.strangerCheckpoint() },
       Part(nil) { _ in try MixedFiles.damagedCheckpoints() },
     ],
     "faults": [

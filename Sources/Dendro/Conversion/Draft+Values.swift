@@ -29,7 +29,7 @@ extension Draft {
     self.init(setting: node, reader.deferred, at: path)
   }
 
-  private init(setting node: Node, _ deferred: [Draft.Deferred], at path: Path) {
+  init(setting node: Node, _ deferred: [Draft.Deferred], at path: Path) {
     if node.isEmpty {
       self.init(.remove(path))
     } else if let number = node.wholeIncrement(deferred) {

@@ -16,6 +16,7 @@ import Foundation
 /// | `Double`, `Float`, `CGFloat`, `Decimal`, `NSNumber` of one | a double, finite |
 /// | dictionaries with string keys | a branch; `.value`, `.priority` and `.sv` are read first |
 /// | arrays | a branch with the keys 0, 1, … |
+/// | `Database.Value` | what it stands for |
 /// | anything else | refused |
 struct ValueReader {
   /// The location that the value is for, relative to the write: where server values are noted.
@@ -62,6 +63,10 @@ struct ValueReader {
     }
     if type(of: value) is AnyClass { return try object(value as AnyObject) }
     if let scalar = try number(value) { return Node(scalar) }
+    if let value = value as? Database.Value {
+      guard let encoded = EncodedValue(value) else { throw tooDeep() }
+      return try node(encoded)
+    }
     if let text = value as? Substring { return try string(String(text)) }
     if let strings = value as? [String: Any] { return try dictionary(strings) }
     if let anything = value as? [AnyHashable: Any] { return try dictionary(anything) }
@@ -72,7 +77,7 @@ struct ValueReader {
   private mutating func object(_ object: AnyObject) throws(ValidationError) -> Node {
     switch object {
     case let text as NSString: return try string(text as AnyObject as! String)
-    case let number as NSNumber: return Node(try scalar(number))
+    case let number as NSNumber: return Node(try checked(Scalar(number)))
     case is NSNull: return .empty
     case let dictionary as NSDictionary: return try self.dictionary(dictionary)
     case let array as NSArray: return try self.array(array)
@@ -80,7 +85,7 @@ struct ValueReader {
     }
   }
 
-  private func string(_ text: String) throws(ValidationError) -> Node {
+  func string(_ text: String) throws(ValidationError) -> Node {
     Node(try scalar(text))
   }
 
@@ -101,44 +106,13 @@ struct ValueReader {
 
   /// The native number types; nil for anything else.
   private func number(_ value: Any) throws(ValidationError) -> Scalar? {
-    switch value {
-    case let value as Int64: return .integer(value)
-    case let value as Int32: return .integer(Int64(value))
-    case let value as Int16: return .integer(Int64(value))
-    case let value as Int8: return .integer(Int64(value))
-    case let value as UInt64: return unsigned(value)
-    case let value as UInt: return unsigned(UInt64(value))
-    case let value as UInt32: return .integer(Int64(value))
-    case let value as UInt16: return .integer(Int64(value))
-    case let value as UInt8: return .integer(Int64(value))
-    case let value as Float: return try double(Double(value))
-    case let value as CGFloat: return try double(Double(value))
-    case let value as Decimal: return try scalar(NSDecimalNumber(decimal: value))
-    case let value as Int: return .integer(Int64(value))
-    case let value as Double: return try double(value)
-    case let value as Bool: return .bool(value)
-    default: return nil
-    }
+    guard let scalar = Scalar(native: value) else { return nil }
+    return try checked(scalar)
   }
 
-  private func unsigned(_ value: UInt64) -> Scalar {
-    Int64(exactly: value).map(Scalar.integer) ?? .double(Double(value))
-  }
-
-  private func scalar(_ number: NSNumber) throws(ValidationError) -> Scalar {
-    #if canImport(Darwin)
-      if CFGetTypeID(number) == CFBooleanGetTypeID() { return .bool(number.boolValue) }
-      let type = number.objCType[0]
-    #else
-      let type = number.objCType[0]
-      if type == Int8(ascii: "c") { return .bool(number.boolValue) }
-    #endif
-    switch type {
-    case Int8(ascii: "B"): return .bool(number.boolValue)
-    case Int8(ascii: "f"), Int8(ascii: "d"): return try double(number.doubleValue)
-    case Int8(ascii: "Q"): return unsigned(number.uint64Value)
-    default: return .integer(number.int64Value)
-    }
+  private func checked(_ scalar: Scalar) throws(ValidationError) -> Scalar {
+    if case .double(let value) = scalar { return try double(value) }
+    return scalar
   }
 
   /// A scalar of any accepted type; nil for empty ones, containers and everything else.
@@ -149,7 +123,7 @@ struct ValueReader {
     default:
       if type(of: value) is AnyClass {
         guard let number = value as AnyObject as? NSNumber else { return nil }
-        return try scalar(number)
+        return try checked(Scalar(number))
       }
       return try number(value)
     }
@@ -240,6 +214,15 @@ struct ValueReader {
   private mutating func child(
     _ name: String, _ value: Any, _ builder: inout NodeBuilder
   ) throws(ValidationError) {
+    try child(name, &builder) { (reader) throws(ValidationError) in try reader.node(value) }
+  }
+
+  /// Adds what `read` makes of the value of a key.
+  @inline(__always)
+  mutating func child(
+    _ name: String, _ builder: inout NodeBuilder,
+    _ read: (inout ValueReader) throws(ValidationError) -> Node
+  ) throws(ValidationError) {
     let key: Key
     do throws(ValidationError) {
       key = try Key(name)
@@ -249,21 +232,21 @@ struct ValueReader {
     keys.append(key)
     // Before going down: containers that hold themselves end here.
     guard outerDepth + keys.count <= Limits.depth else {
-      throw invalid("the data goes deeper than \(Limits.depth) levels")
+      throw tooDeep()
     }
-    let node = try node(value)
+    let node = try read(&self)
     keys.removeLast()
     if !node.isEmpty { builder.append(key, node) }
   }
 
   // MARK: Metadata
 
-  private static func isMetadata(_ key: String) -> Bool {
+  static func isMetadata(_ key: String) -> Bool {
     key == ".value" || key == ".priority" || key == ".sv"
   }
 
   /// A dictionary in which `.value`, `.priority` or `.sv` stands.
-  private mutating func special(
+  mutating func special(
     _ value: Any?, _ priority: Any?, _ serverValue: Any?, count: Int,
     children: (inout ValueReader, inout NodeBuilder) throws(ValidationError) -> Void
   ) throws(ValidationError) -> Node {
@@ -333,6 +316,27 @@ struct ValueReader {
     return Self.standIn
   }
 
+  /// What a query begins or ends at; nil where that is nothing.
+  ///
+  /// - Throws: `ValidationError` of kind `.invalidQuery` for what no leaf can hold.
+  static func bound(_ value: Any?) throws(ValidationError) -> Scalar? {
+    guard let value, !(value is NSNull) else { return nil }
+    if let optional = value as? any OptionalValue { return try bound(optional.wrapped) }
+    let scalar: Scalar?
+    do throws(ValidationError) {
+      scalar = try ValueReader(outerDepth: 0).scalar(value)
+    } catch {
+      throw ValidationError(.invalidQuery, error.message)
+    }
+    guard let scalar else {
+      throw ValidationError(
+        .invalidQuery,
+        "a value of type \(shown(type(of: value))) is no bound: nil, booleans, numbers and strings are"
+      )
+    }
+    return scalar
+  }
+
   /// The server value that a dictionary is; nil where it is none.
   private func serverValue(_ value: Any) throws(ValidationError) -> Draft.Deferred.Value? {
     var content: Any?
@@ -372,6 +376,10 @@ struct ValueReader {
     invalid("a value of type \(Self.shown(type(of: value))) cannot be stored")
   }
 
+  private func tooDeep() -> ValidationError {
+    invalid("the data goes deeper than \(Limits.depth) levels")
+  }
+
   func invalid(_ message: String) -> ValidationError {
     ValidationError(.invalidData, located(message))
   }
@@ -395,8 +403,4 @@ protocol OptionalValue {
 
 extension Optional: OptionalValue {
   var wrapped: Any? { map { $0 as Any } }
-}
-
-extension Int8 {
-  fileprivate init(ascii character: Unicode.Scalar) { self = Int8(UInt8(ascii: character)) }
 }

@@ -39,8 +39,13 @@ package final class CheckpointWriter {
     try directory.fileSystem.removeWhole(path)
     file = try directory.fileSystem.openWhole(path, .create)
     header.encode(into: &bytes)
-    try file.writeWhole(bytes.bytes, at: 0, path: path)
     offset = UInt64(bytes.count)
+    do {
+      try file.writeWhole(bytes.bytes, at: 0, path: path)
+    } catch {
+      abort()
+      throw error
+    }
   }
 
   /// Appends one chunk.
@@ -81,8 +86,8 @@ package final class CheckpointWriter {
     try file.synchronizeWhole(path: path)
     // The last moment at which the directory may turn out to be somebody else's.
     try directory.checkOwnership()
-    isOpen = false
     try directory.fileSystem.renameWhole(path, to: directory.path(ofCheckpoint: header.lsn))
+    isOpen = false
     try directory.synchronize()
   }
 

@@ -54,7 +54,10 @@ package final class DiskFileSystem: FileSystem {
   }
 
   package func remove(_ path: String) throws(SystemError) {
-    try check(unlink(path))
+    if unlink(path) == 0 { return }
+    // Of a directory Linux says the one, POSIX the other.
+    guard errno == EISDIR || errno == EPERM else { throw SystemError(errno) }
+    try check(rmdir(path))
   }
 
   package func synchronizeDirectory(_ path: String) throws(SystemError) {

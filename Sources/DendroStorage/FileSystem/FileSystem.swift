@@ -13,6 +13,7 @@ package protocol FileSystem: AnyObject, Sendable {
   func open(_ path: String, _ mode: OpenMode) throws(SystemError) -> any File
   /// Replaces `to` where it exists.
   func rename(_ from: String, to: String) throws(SystemError)
+  /// A file, or a directory that is empty.
   func remove(_ path: String) throws(SystemError)
   /// Makes the creations, renames and removals in this directory durable.
   func synchronizeDirectory(_ path: String) throws(SystemError)

@@ -24,6 +24,7 @@ package enum Sweeps {
     "splices": { () throws(EngineError) in MixedFiles.splices(of: try Forks()) },
     "lost-seals": { () throws(EngineError) in MixedFiles.lostSeals(of: try Forks()) },
     "strangers": { () throws(EngineError) in MixedFiles.strangers(of: try Forks()) },
+    "stranger-checkpoint": { () throws(EngineError) in try MixedFiles.strangerCheckpoint() },
     "damaged-checkpoint": { () throws(EngineError) in try MixedFiles.damagedCheckpoints() },
   ]
 

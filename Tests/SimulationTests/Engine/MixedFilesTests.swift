@@ -30,6 +30,10 @@ import Testing
     await sweep.check(goal: sweep.jobs.count)
   }
 
+  @Test func aCheckpointOfAnotherDatabase() async throws {
+    await (try MixedFiles.strangerCheckpoint()).check(goal: 1)
+  }
+
   /// Two checkpoints are kept and the log back to the older one, so that any damage to the newest
   /// can be made up for; the report names it.
   @Test func theOlderCheckpointServes() async throws {

@@ -4,7 +4,8 @@ import DendroTree
 /// many writes of each writer happened knows the whole tree.
 ///
 /// Each writer alternates between an update of several places, which must happen in all of them or
-/// in none, and a plain increment. Every update also counts itself twice, for its writer and in all.
+/// in none, and an increment, which every other writer makes by a transaction. Every update also counts
+/// itself twice, for its writer and in all.
 struct KillWorkload: Sendable {
   let seed: UInt64
 

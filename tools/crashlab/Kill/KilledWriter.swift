@@ -1,11 +1,12 @@
 import DendroEngine
 import DendroStorage
 import DendroTree
+import Dispatch
 import Foundation
 import Synchronization
 
-/// The process that is made to be killed: several concurrent writers with checkpoints in between,
-/// each acknowledged write told on standard output at once.
+/// The process that is made to be killed: several concurrent writers, some by transactions, with
+/// checkpoints in between, each acknowledged write told on standard output at once.
 enum KilledWriter {
   static let subcommand = "killed-writer"
 
@@ -72,15 +73,19 @@ enum KilledWriter {
       let acknowledged = number
       let draft = Draft(workload.write(of: writer, number: number))
       let isDone = await withUnsafeContinuation { (continuation: UnsafeContinuation<Bool, Never>) in
-        engine.submit(draft) { result in
-          switch result {
-          case .success:
-            say("\(writer) \(acknowledged)")
-            continuation.resume(returning: true)
-          case .failure(let error):
+        let told: @Sendable (EngineError?) -> Void = { error in
+          if let error {
             say("failed \(writer) \(acknowledged): \(error)")
-            continuation.resume(returning: false)
+          } else {
+            say("\(writer) \(acknowledged)")
           }
+          continuation.resume(returning: error == nil)
+        }
+        // Every other writer counts by transactions, so that both kinds meet.
+        if case .increment = draft.write, !writer.isMultiple(of: 2) {
+          count(on: engine, writer: writer, refused: told) { told($0.failure) }
+        } else {
+          engine.submit(draft) { told($0.failure) }
         }
       }
       guard isDone else { return }
@@ -101,9 +106,34 @@ enum KilledWriter {
     }
   }
 
+  /// The count of one writer by a transaction on the counts of all, with which every other write of a
+  /// count conflicts: what is lost between them, the verdict misses.
+  private static func count(
+    on engine: Engine, writer: Int, refused: @escaping @Sendable (EngineError) -> Void,
+    completion: @escaping @Sendable (Result<Node, EngineError>) -> Void
+  ) {
+    // One at a time, and not on a thread that others need.
+    transactions.async {
+      let counts = try! Path(parsing: "plain")
+      let place = try! Path(parsing: "\(writer)")
+      engine.transact(at: counts, refused: refused) { input in
+        var counted = input
+        let sum = Number.integer(1).incrementing(input.node(at: place).scalar)
+        counted.graft(Node(sum), at: place)
+        return TransactionDecision(Draft(.set(counts, counted)), completion: completion)
+      }
+    }
+  }
+
+  private static let transactions = DispatchQueue(label: "crashlab.transactions")
+
   /// One line, in one call: shorter than `PIPE_BUF`, so no other thread's line gets into it.
   private static func say(_ line: String) {
     var bytes = Array((line + "\n").utf8)
     _ = Foundation.write(1, &bytes, bytes.count)
   }
+}
+
+extension Result {
+  fileprivate var failure: Failure? { if case .failure(let error) = self { error } else { nil } }
 }

@@ -8,6 +8,9 @@ extension Command {
     discussion: """
       Prints JSON; null, with exit code 1, where nothing is. Works beside a running writer. PATH may
       end in .priority.
+
+      The options from --order-by on pick children as the API's queries do, and print them in order:
+      null < false < true < numbers < strings < what has children; ties by key.
       """,
     parameters: [.directory, .optionalPath],
     options: [
@@ -16,34 +19,54 @@ extension Command {
       Option(name: "compact", short: "c", summary: "without white space"),
       Option(name: "raw", short: "r", summary: "a string without quotes and escapes"),
       .json,
-    ],
+    ] + QueryOptions.all,
     examples: [
       Example(line: "dendro get db /users/ada", summary: "one subtree"),
       Example(line: "dendro get db / --shallow", summary: "the keys at the root"),
       Example(line: "dendro get db /users/ada/name --raw", summary: "just the text"),
+      Example(
+        line: "dendro get db /posts --order-by child:stars --limit-to-last 10",
+        summary: "the ten with most stars, the best last"),
+      Example(
+        line: "dendro get db /log --order-by key --start-at 2026-08 --end-before 2026-09",
+        summary: "the keys of a month"),
     ],
     run: { arguments in
+      let query = try QueryOptions.parameters(arguments)
       let session = try Session.reading(arguments, path: arguments.positional(1))
       let head = session.engine.head
       var node = head.root.node(at: session.location.path)
       if session.location.isPriority { node = node.priority.map { Node($0) } ?? .empty }
+      if let query { node = node.filtered(by: query) }
+      let order = node.isBranch ? query?.order : nil
       let found = !node.isEmpty
-      if arguments.has("shallow"), node.isBranch {
+      if order == nil, arguments.has("shallow"), node.isBranch {
         var keys = NodeBuilder()
         for (key, _) in node.children { keys.append(key, Node(.bool(true))) }
         node = keys.finish(priority: nil)
       }
       let terminal = try Terminal(color: arguments.value("color"))
       let form: JSONStyle.Form = arguments.has("export") ? .export : .value
+      let value: JSONValue =
+        if let order, arguments.has("shallow") {
+          .object(node.children(in: order).map { ($0.key.string, .bool(true)) })
+        } else if let order {
+          .children(of: node, in: order, form)
+        } else {
+          .node(node, JSONStyle(form))
+        }
       if arguments.wantsJSON {
         try terminal.print(
           JSONValue.object([
             ("lsn", .unsigned(head.lsn.rawValue)), ("path", .string(session.location.description)),
-            ("exists", .bool(found)), ("value", .node(node, JSONStyle(form))),
+            ("exists", .bool(found)), ("value", value),
           ]).text)
         try terminal.flush()
       } else if arguments.has("raw"), case .string(let text)? = node.scalar {
         try terminal.print(text)
+        try terminal.flush()
+      } else if case .object = value {
+        try terminal.print(arguments.has("compact") ? value.text : value.prettyText)
         try terminal.flush()
       } else {
         let output = try OutputFile(nil)

@@ -160,6 +160,8 @@ struct Verification {
         counts.segments += 1
         counts.bytes += byteCount
         guard counts.segments == 1 else { break }
+        // An older one is what a crash left of a cleanup: the log that led on from it is gone.
+        waiting = waiting.drop { $0.lsn.next < header.firstLSN }
         if header.firstLSN == LogSequenceNumber(1) {
           replay = (.empty, .zero)
         } else if let oldest = waiting.popFirst() {

@@ -20,6 +20,23 @@ indirect enum JSONValue {
     return text
   }
 
+  /// As `JSONStyle.isPretty` writes nodes: an object's members one a line.
+  var prettyText: String {
+    switch self {
+    case .node(let node, var style):
+      style.isPretty = true
+      return JSONWriter.string(node, style: style)
+    case .object(let members) where !members.isEmpty:
+      let lines = members.map { name, value in
+        // Line ends are escaped in strings, so that these are between members.
+        let value = value.prettyText.split(separator: "\n").joined(separator: "\n  ")
+        return "  \(JSONValue.string(name).text): \(value)"
+      }
+      return "{\n" + lines.joined(separator: ",\n") + "\n}"
+    default: return text
+    }
+  }
+
   private func write(to text: inout String) {
     switch self {
     case .null: text += "null"

@@ -134,7 +134,8 @@ extension Failure {
       self.init(cause)
       message = "\(error)"
     case .diskFull: self.init(.inputOutput, "\(error)")
-    case .memoryLimit, .closed, .readOnly, .forked: self.init(.unavailable, "\(error)")
+    case .memoryLimit, .closed, .readOnly, .forked, .overtaken, .tooManyWaiting:
+      self.init(.unavailable, "\(error)")
     case .writeTooLarge, .validation, .noData: self.init(.badInput, "\(error)")
     }
   }

@@ -1,0 +1,84 @@
+import DendroTree
+
+// MARK: - Writing
+
+extension DatabaseReference {
+  /// Replaces everything here and below with a value of any `Encodable` type.
+  ///
+  /// - Parameters:
+  ///   - value: a value of your own, a scalar, an array, …; a nil optional removes.
+  ///   - encoder: says how dates, keys and so on are encoded.
+  ///   - completion: called once on ``Database/callbackQueue`` when the write is durable or has failed.
+  ///     Without one, a failed write goes to ``DatabaseOptions/errorHandler``.
+  /// - Throws: what is wrong with the value, before anything is written: `EncodingError` with the path
+  ///   to what cannot be encoded, or ``DatabaseError`` where the tree cannot hold it. The completion is
+  ///   not called then.
+  /// - Complexity: O(size of the value · log children).
+  public func setValue<T: Encodable>(
+    from value: T, encoder: Database.Encoder = Database.Encoder(),
+    completion: ((Error?) -> Void)? = nil
+  ) throws {
+    let draft = try draft(setting: value, encoder)
+    if let completion {
+      write({ error, _ in completion(error) }) { _ in draft }
+    } else {
+      write { _ in draft }
+    }
+  }
+
+  /// `setValue(from:encoder:completion:)`, and waits until the write is durable.
+  ///
+  /// - Throws: `EncodingError` and ``DatabaseError``.
+  @discardableResult
+  public nonisolated(nonsending) func setValue<T: Encodable>(
+    from value: T, encoder: Database.Encoder = Database.Encoder()
+  ) async throws -> DatabaseReference {
+    let draft = try draft(setting: value, encoder)
+    return try await commit(self.draft { _ in draft })
+  }
+
+  private func draft<T: Encodable>(setting value: T, _ encoder: Database.Encoder) throws -> Draft {
+    let encoded = try encoder.encoded(value)
+    do throws(ValidationError) {
+      return try Draft(setting: encoded, at: path)
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+}
+
+// MARK: - Reading
+
+extension DatabaseQuery {
+  /// Reads what is here now as a value of any `Decodable` type.
+  ///
+  /// - Parameters:
+  ///   - type: what to decode. An optional of it where there may be nothing.
+  ///   - decoder: says how dates, keys and so on are decoded.
+  /// - Returns: the value.
+  /// - Throws: `DecodingError` with the path to what does not fit, and ``DatabaseError``.
+  public nonisolated(nonsending) func getData<T: Decodable>(
+    as type: T.Type, decoder: Database.Decoder = Database.Decoder()
+  ) async throws -> T {
+    try await getData().data(as: type, decoder: decoder)
+  }
+}
+
+extension DataSnapshot {
+  /// The data as a value of any `Decodable` type, decoded straight from the tree.
+  ///
+  /// No array is guessed: what is asked for as an array is read as one, and the same data as a
+  /// dictionary where that is asked for.
+  ///
+  /// - Parameters:
+  ///   - type: what to decode. An optional of it where there may be nothing.
+  ///   - decoder: says how dates, keys and so on are decoded.
+  /// - Returns: the value.
+  /// - Throws: `DecodingError` with the path to what does not fit; `valueNotFound` where there is
+  ///   nothing here and `type` is no optional.
+  public func data<T: Decodable>(
+    as type: T.Type, decoder: Database.Decoder = Database.Decoder()
+  ) throws -> T {
+    try decoder.decode(type, from: node)
+  }
+}

@@ -1,0 +1,97 @@
+/// Values by key.
+struct KeyedValuesContainer<K: CodingKey>: KeyedEncodingContainerProtocol {
+  typealias Key = K
+
+  private let encoder: ValueEncoder
+  private let values: KeyedValues
+
+  init(_ encoder: ValueEncoder, _ values: KeyedValues) {
+    self.encoder = encoder
+    self.values = values
+  }
+
+  var codingPath: [any CodingKey] { encoder.codingPath }
+
+  func encodeNil(forKey key: K) throws { values.append(encoder.name(of: key), .null) }
+
+  func encode<T: Encodable>(_ value: T, forKey key: K) throws {
+    values.append(encoder.name(of: key), try encoder.encoded(value, key))
+  }
+
+  func nestedContainer<N: CodingKey>(
+    keyedBy type: N.Type, forKey key: K
+  ) -> KeyedEncodingContainer<N> {
+    let name = encoder.name(of: key)
+    let below = encoder.nested(key)
+    // Asked for a second time, it is the one that is there.
+    if case .keyed(let nested) = values.value(name) {
+      return KeyedEncodingContainer(KeyedValuesContainer<N>(below, nested))
+    }
+    let nested = KeyedValues()
+    if !encoder.isTooDeep { values.append(name, .keyed(nested)) }
+    return KeyedEncodingContainer(KeyedValuesContainer<N>(below, nested))
+  }
+
+  func nestedUnkeyedContainer(forKey key: K) -> any UnkeyedEncodingContainer {
+    let name = encoder.name(of: key)
+    let below = encoder.nested(key)
+    if case .unkeyed(let nested) = values.value(name) {
+      return UnkeyedValuesContainer(below, nested)
+    }
+    let nested = UnkeyedValues()
+    if !encoder.isTooDeep { values.append(name, .unkeyed(nested)) }
+    return UnkeyedValuesContainer(below, nested)
+  }
+
+  func superEncoder() -> any Swift.Encoder { superEncoder(at: AnyCodingKey.super) }
+
+  func superEncoder(forKey key: K) -> any Swift.Encoder { superEncoder(at: key) }
+
+  private func superEncoder(at key: some CodingKey) -> any Swift.Encoder {
+    let below = encoder.detached(key)
+    if !encoder.isTooDeep { values.append(encoder.name(of: key), .encoder(below)) }
+    return below
+  }
+}
+
+/// Values in a row.
+struct UnkeyedValuesContainer: UnkeyedEncodingContainer {
+  private let encoder: ValueEncoder
+  private let values: UnkeyedValues
+
+  init(_ encoder: ValueEncoder, _ values: UnkeyedValues) {
+    self.encoder = encoder
+    self.values = values
+  }
+
+  var codingPath: [any CodingKey] { encoder.codingPath }
+  var count: Int { values.elements.count }
+
+  private var key: AnyCodingKey { .index(count) }
+
+  func encodeNil() throws { values.elements.append(.null) }
+
+  func encode<T: Encodable>(_ value: T) throws {
+    values.elements.append(try encoder.encoded(value, key))
+  }
+
+  func nestedContainer<N: CodingKey>(keyedBy type: N.Type) -> KeyedEncodingContainer<N> {
+    let below = encoder.nested(key)
+    let nested = KeyedValues()
+    if !encoder.isTooDeep { values.elements.append(.keyed(nested)) }
+    return KeyedEncodingContainer(KeyedValuesContainer<N>(below, nested))
+  }
+
+  func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer {
+    let below = encoder.nested(key)
+    let nested = UnkeyedValues()
+    if !encoder.isTooDeep { values.elements.append(.unkeyed(nested)) }
+    return UnkeyedValuesContainer(below, nested)
+  }
+
+  func superEncoder() -> any Swift.Encoder {
+    let below = encoder.detached(key)
+    if !encoder.isTooDeep { values.elements.append(.encoder(below)) }
+    return below
+  }
+}

@@ -1,0 +1,119 @@
+import DendroTree
+
+/// Values by key: of a branch, of a dictionary, or of an array, whose keys are 0, 1, 2, …
+struct KeyedDataContainer<K: CodingKey>: KeyedDecodingContainerProtocol {
+  typealias Key = K
+
+  private let decoder: ValueDecoder
+  private let values: KeyedData
+  /// The name in the data of each converted name; nil where none is converted.
+  private let names: [String: String]?
+
+  init(_ decoder: ValueDecoder) throws {
+    self.decoder = decoder
+    switch decoder.value {
+    case .null:
+      try decoder.checkNothing([String: Any].self)
+      values = .nothing
+    case .branch(let node): values = .branch(node)
+    case .dictionary(let dictionary): values = .dictionary(dictionary)
+    case .array(let elements): values = .array(elements)
+    case .scalar, .unsigned, .decimal, .foreign:
+      throw decoder.mismatch([String: Any].self, decoder.value, nil)
+    }
+    names = Self.convertedNames(values, decoder)
+  }
+
+  private static func convertedNames(
+    _ values: KeyedData, _ decoder: ValueDecoder
+  ) -> [String: String]? {
+    if decoder.keysAreData { return nil }
+    let convert: (String) -> String
+    switch decoder.run.options.keys {
+    case .useDefaultKeys: return nil
+    case .convertFromSnakeCase: convert = SnakeCase.decode
+    case .custom(let strategy):
+      convert = { strategy(decoder.path(AnyCodingKey.name($0))).stringValue }
+    }
+    return Dictionary(
+      values.names.map { (convert($0), $0) }, uniquingKeysWith: { first, _ in first })
+  }
+
+  var codingPath: [any CodingKey] { decoder.codingPath }
+
+  var allKeys: [K] {
+    (names.map { Array($0.keys) } ?? values.names).compactMap { K(stringValue: $0) }
+  }
+
+  func contains(_ key: K) -> Bool { value(key) != nil }
+
+  /// What is at a key, which may be null; nil where there is none.
+  private func value(_ key: K) -> DecodedValue? {
+    guard let names else { return values.value(key.stringValue) }
+    if let name = names[key.stringValue] { return values.value(name) }
+    // `myURL` is encoded as `my_url`, of which the way back makes `myUrl`.
+    guard case .convertFromSnakeCase = decoder.run.options.keys else { return nil }
+    return values.value(SnakeCase.encode(key.stringValue))
+  }
+
+  func decodeNil(forKey key: K) throws -> Bool { value(key)?.isNull ?? true }
+
+  func decode<T: Decodable>(_ type: T.Type, forKey key: K) throws -> T {
+    try decoder.decoded(type, value(key) ?? .null, key)
+  }
+
+  func nestedContainer<N: CodingKey>(
+    keyedBy type: N.Type, forKey key: K
+  ) throws -> KeyedDecodingContainer<N> {
+    try decoder.below(value(key) ?? .null, key).container(keyedBy: type)
+  }
+
+  func nestedUnkeyedContainer(forKey key: K) throws -> any UnkeyedDecodingContainer {
+    try decoder.below(value(key) ?? .null, key).unkeyedContainer()
+  }
+
+  func superDecoder() throws -> any Swift.Decoder {
+    let name = names?[AnyCodingKey.super.stringValue] ?? AnyCodingKey.super.stringValue
+    return try decoder.below(values.value(name) ?? .null, AnyCodingKey.super)
+  }
+
+  func superDecoder(forKey key: K) throws -> any Swift.Decoder {
+    try decoder.below(value(key) ?? .null, key)
+  }
+}
+
+/// What a keyed container is read from.
+private enum KeyedData {
+  case nothing
+  case branch(Node)
+  case dictionary([String: Any])
+  case array([Any])
+
+  func value(_ name: String) -> DecodedValue? {
+    switch self {
+    case .nothing: return nil
+    case .branch(let node):
+      guard let key = try? DendroTree.Key(name) else { return nil }
+      let child = node.child(key)
+      return child.isEmpty ? nil : DecodedValue(child)
+    case .dictionary(let dictionary): return dictionary[name].map { DecodedValue($0) }
+    case .array(let elements):
+      guard let index = Int(name), elements.indices.contains(index), String(index) == name else {
+        return nil
+      }
+      // A hole of the array form is a key that is not there.
+      let value = DecodedValue(elements[index])
+      return value.isNull ? nil : value
+    }
+  }
+
+  var names: [String] {
+    switch self {
+    case .nothing: []
+    case .branch(let node): node.children.map(\.key.string)
+    case .dictionary(let dictionary): dictionary.keys.sorted()
+    case .array(let elements):
+      elements.indices.filter { !DecodedValue(elements[$0]).isNull }.map { String($0) }
+    }
+  }
+}

@@ -1,0 +1,124 @@
+import DendroTree
+import Foundation
+
+/// Which values are not left to their own `encode(to:)`.
+extension ValueEncoder {
+  /// What a value at a key of this one encodes as; an empty dictionary where it encodes nothing.
+  @inline(__always)
+  func encoded<T: Encodable>(_ value: T, _ key: (any CodingKey)?) throws -> EncodedValue {
+    // The commonest here, where the compiler drops the comparisons for a type that it knows.
+    if !run.options.hasPassthroughTypes {
+      if T.self == String.self { return .scalar(.string(value as! String)) }
+      if T.self == Int.self { return .scalar(.integer(Int64(value as! Int))) }
+      if T.self == Double.self { return try encoded(value as! Double, at: key) }
+      if T.self == Bool.self { return .scalar(.bool(value as! Bool)) }
+    }
+    return try encodedIfAny(value, key) ?? .keyed(KeyedValues())
+  }
+
+  /// `encoded(_:_:)`, but nil where the value encodes nothing.
+  func encodedIfAny<T: Encodable>(_ value: T, _ key: (any CodingKey)?) throws -> EncodedValue? {
+    let options = run.options
+    if options.hasPassthroughTypes, options.passthroughTypes.isPassthroughType(value) {
+      return .foreign(value)
+    }
+    if let scalar = try scalar(value, key) ?? integer(value, key) { return scalar }
+    if T.self == Date.self { return try encoded(date: value as! Date, key) }
+    if T.self == Data.self { return try encoded(data: value as! Data, key) }
+    if T.self == Database.Value.self { return try encoded(value as! Database.Value, key) }
+    let keysAreData = options.convertsKeys && T.self is any StringKeyedDictionary.Type
+    return try encodeBelow(key, value, keysAreData: keysAreData) { try value.encode(to: $0) }
+  }
+
+  private func scalar<T>(_ value: T, _ key: (any CodingKey)?) throws -> EncodedValue? {
+    if T.self == String.self { return .scalar(.string(value as! String)) }
+    if T.self == Bool.self { return .scalar(.bool(value as! Bool)) }
+    if T.self == Double.self { return try encoded(value as! Double, at: key) }
+    if T.self == Float.self { return try encoded(Double(value as! Float), at: key) }
+    if T.self == URL.self { return .scalar(.string((value as! URL).absoluteString)) }
+    if T.self == Decimal.self {
+      let value = value as! Decimal
+      return value.isNaN ? try encoded(Double.nan, at: key) : .decimal(value)
+    }
+    return nil
+  }
+
+  private func integer<T>(_ value: T, _ key: (any CodingKey)?) throws -> EncodedValue? {
+    if T.self == Int.self { return .scalar(.integer(Int64(value as! Int))) }
+    if T.self == Int64.self { return .scalar(.integer(value as! Int64)) }
+    if T.self == Int32.self { return .scalar(.integer(Int64(value as! Int32))) }
+    if T.self == Int16.self { return .scalar(.integer(Int64(value as! Int16))) }
+    if T.self == Int8.self { return .scalar(.integer(Int64(value as! Int8))) }
+    if T.self == UInt.self { return encoded(UInt64(value as! UInt)) }
+    if T.self == UInt64.self { return encoded(value as! UInt64) }
+    if T.self == UInt32.self { return .scalar(.integer(Int64(value as! UInt32))) }
+    if T.self == UInt16.self { return .scalar(.integer(Int64(value as! UInt16))) }
+    if T.self == UInt8.self { return .scalar(.integer(Int64(value as! UInt8))) }
+    if T.self == Int128.self || T.self == UInt128.self {
+      throw EncodingError.invalidValue(
+        value,
+        .init(
+          codingPath: path(key),
+          debugDescription: "integers of 128 bits cannot be stored; those of 64 bits can"))
+    }
+    return nil
+  }
+
+  private func encoded(_ value: UInt64) -> EncodedValue {
+    Int64(exactly: value).map { .scalar(.integer($0)) } ?? .unsigned(value)
+  }
+
+  private func encoded(_ value: Double, at key: (any CodingKey)?) throws -> EncodedValue {
+    if value.isFinite { return .scalar(.double(value)) }
+    switch run.options.floats {
+    case .throw:
+      throw EncodingError.invalidValue(
+        value,
+        .init(
+          codingPath: path(key),
+          debugDescription:
+            "\(value) cannot be stored; set nonConformingFloatEncodingStrategy to store a string"))
+    case .convertToString(let positiveInfinity, let negativeInfinity, let nan):
+      return .scalar(
+        .string(value.isNaN ? nan : value == .infinity ? positiveInfinity : negativeInfinity))
+    }
+  }
+
+  private func encoded(
+    _ value: Database.Value, _ key: (any CodingKey)?
+  ) throws -> EncodedValue {
+    if let encoded = EncodedValue(value) { return encoded }
+    throw EncodingError.invalidValue(
+      value,
+      .init(
+        codingPath: path(key),
+        debugDescription: "the value goes deeper than \(CodingDepth.max) levels"))
+  }
+
+  private func encoded(date: Date, _ key: (any CodingKey)?) throws -> EncodedValue? {
+    switch run.options.dates {
+    case .deferredToDate: return try encoded(date.timeIntervalSinceReferenceDate, at: key)
+    case .secondsSince1970: return try encoded(date.timeIntervalSince1970, at: key)
+    case .millisecondsSince1970: return try encoded(1000 * date.timeIntervalSince1970, at: key)
+    case .iso8601: return .scalar(.string(date.formatted(.iso8601)))
+    case .formatted(let formatter): return .scalar(.string(formatter.string(from: date)))
+    case .custom(let encode):
+      return try encodeBelow(key, date) { try encode(date, $0) } ?? .keyed(KeyedValues())
+    }
+  }
+
+  private func encoded(data: Data, _ key: (any CodingKey)?) throws -> EncodedValue? {
+    switch run.options.data {
+    case .deferredToData: return try encodeBelow(key, data) { try data.encode(to: $0) }
+    case .base64: return .scalar(.string(data.base64EncodedString()))
+    case .blob: return .foreign(data)
+    case .custom(let encode):
+      return try encodeBelow(key, data) { try encode(data, $0) } ?? .keyed(KeyedValues())
+    }
+  }
+}
+
+/// A dictionary whose keys are data: no strategy converts them.
+protocol StringKeyedDictionary {}
+
+extension Dictionary: StringKeyedDictionary where Key == String {}

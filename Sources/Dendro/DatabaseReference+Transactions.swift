@@ -1,0 +1,192 @@
+import DendroEngine
+import Synchronization
+
+// A transaction reads what is at a location, decides, and writes, as if nobody else wrote meanwhile. Its
+// block runs on a queue of the database's own; transactions run one at a time, in the order in which
+// they were started, each on what is there then.
+//
+// The block runs without any lock. If another write has changed the location meanwhile, the block runs
+// again on what is there now. After three lost runs other threads' writes at the location, above or
+// below wait for the transaction, so that the fourth run succeeds. A writer waits a second at most: so a
+// block that waits for such a writer does not wait for ever, but loses that run.
+
+extension DatabaseReference {
+  /// Changes what is here in the light of what is here.
+  ///
+  /// The block is given the data as they are now, changes them, and returns
+  /// ``TransactionResult/success(withValue:)`` to have them written, or ``TransactionResult/abort()``.
+  /// If another write comes between, the block runs again, 25 times at most: it should do nothing but
+  /// look at the data and change them.
+  ///
+  /// ```swift
+  /// post.runTransactionBlock { post in
+  ///   let stars = post.childData(byAppendingPath: "stars")
+  ///   stars.value = (stars.value as? Int ?? 0) + 1
+  ///   return .success(withValue: post)
+  /// }
+  /// ```
+  ///
+  /// The block runs on a queue of the database's own and must not wait for other threads: a writer
+  /// that it waits for may be waiting for the block, for up to a second each time. What the block writes
+  /// to this database, and transactions that it starts, come after the transaction, once for each run
+  /// of the block. ``Database/close()`` does not wait for the block: a transaction that has not been
+  /// admitted by then fails with ``DatabaseError/Code/closed``.
+  ///
+  /// Up to 16384 transactions wait for their turn; whoever starts more waits until there is a place,
+  /// but within a block of a transaction it is refused with ``DatabaseError/Code/unavailable``.
+  ///
+  /// - Parameter block: may run several times, never twice at once. An error goes to
+  ///   ``DatabaseOptions/errorHandler``.
+  public func runTransactionBlock(_ block: @escaping (MutableData) -> TransactionResult) {
+    start(block, nil)
+  }
+
+  /// ``runTransactionBlock(_:)``, and calls `completion` once it is known how it ended.
+  ///
+  /// - Parameters:
+  ///   - block: may run several times, never twice at once.
+  ///   - completion: called once, on ``Database/callbackQueue``, after the events of the write, in the
+  ///     order of the writes and once the write is durable.
+  ///
+  ///     | how it ended | error | committed | snapshot |
+  ///     | --- | --- | --- | --- |
+  ///     | written, or nothing to change | nil | true | what is here now |
+  ///     | aborted | nil | false | what the block was given |
+  ///     | refused, taken back, or lost 25 times (``DatabaseError/Code/maxRetry``) | why | false | nil |
+  public func runTransactionBlock(
+    _ block: @escaping (MutableData) -> TransactionResult,
+    andCompletionBlock completion: @escaping (Error?, Bool, DataSnapshot?) -> Void
+  ) {
+    start(block, completion)
+  }
+
+  /// ``runTransactionBlock(_:andCompletionBlock:)``; the completion may be left out.
+  ///
+  /// - Parameters:
+  ///   - block: may run several times, never twice at once.
+  ///   - completion: as above; where there is none, errors go to ``DatabaseOptions/errorHandler``.
+  ///   - localEvents: makes no difference. It is for databases that show what a server has yet to
+  ///     confirm; here listeners hear of a transaction once, when it is admitted.
+  public func runTransactionBlock(
+    _ block: @escaping (MutableData) -> TransactionResult,
+    andCompletionBlock completion: ((Error?, Bool, DataSnapshot?) -> Void)?,
+    withLocalEvents localEvents: Bool
+  ) {
+    start(block, completion)
+  }
+
+  /// ``runTransactionBlock(_:)``, and waits until it is known how it ended.
+  ///
+  /// The transaction goes on where the task is cancelled.
+  ///
+  /// - Returns: true and what is here now; false and what the block was given where it aborted.
+  /// - Throws: ``DatabaseError``; nothing was written then.
+  @discardableResult
+  public nonisolated(nonsending) func runTransactionBlock(
+    _ block: @escaping (MutableData) -> TransactionResult
+  ) async throws -> (Bool, DataSnapshot) {
+    switch try await outcome({ Transaction.Step(block($0)) }) {
+    case .committed(let snapshot): return (true, snapshot)
+    case .aborted(let snapshot): return (false, snapshot)
+    case .failed(let error): throw error
+    }
+  }
+
+  /// ``runTransactionBlock(_:)`` in the manner of Swift: what `body` leaves is written once it returns,
+  /// and nothing where it throws.
+  ///
+  /// ```swift
+  /// let left = try await stock.transaction { stock in
+  ///   let count = stock.value as? Int ?? 0
+  ///   guard count > 0 else { throw SoldOut() }
+  ///   stock.value = count - 1
+  ///   return count - 1
+  /// }
+  /// ```
+  ///
+  /// - Parameter body: may run several times, never twice at once.
+  /// - Returns: what `body` returned in the run that was written, once that is durable.
+  /// - Throws: what `body` throws, or ``DatabaseError``; nothing was written then.
+  @discardableResult
+  public nonisolated(nonsending) func transaction<Value: Sendable>(
+    _ body: @escaping @Sendable (MutableData) throws -> Value
+  ) async throws -> Value {
+    let returned = Mutex<Value?>(nil)
+    let outcome = try await outcome { data in
+      do {
+        let result = try body(data)
+        returned.withLock { $0 = result }
+        return .write(data)
+      } catch {
+        return .fail(error)
+      }
+    }
+    if case .failed(let error) = outcome { throw error }
+    guard let result = returned.withLock({ $0 }) else {
+      preconditionFailure("a transaction that was written has run its body")
+    }
+    return result
+  }
+}
+
+extension DatabaseReference {
+  private func start(
+    _ block: @escaping (MutableData) -> TransactionResult,
+    _ completion: ((Error?, Bool, DataSnapshot?) -> Void)?
+  ) {
+    let hub = store.hub
+    let completion = PlainClosure(completion)
+    let transaction = Transaction(
+      location: self, block: PlainClosure { Transaction.Step(block($0)) }
+    ) { outcome in
+      guard let call = completion.call.map({ PlainClosure($0) }) else {
+        if case .failed(let error as DatabaseError) = outcome { hub.report(error) }
+        return
+      }
+      hub.enqueue {
+        switch outcome {
+        case .committed(let snapshot): call.call(nil, true, snapshot)
+        case .aborted(let snapshot): call.call(nil, false, snapshot)
+        case .failed(let error): call.call(error, false, nil)
+        }
+      }
+    }
+    do throws(DatabaseError) {
+      let engine = try startable()
+      guard store.transactions.start(transaction, mayWait: !engine.isInTransaction) else {
+        throw DatabaseError(.tooManyWaiting(limit: TransactionQueue.limit))
+      }
+    } catch {
+      transaction.completion(.failed(error))
+    }
+  }
+
+  private nonisolated(nonsending) func outcome(
+    _ block: @escaping (MutableData) -> Transaction.Step
+  ) async throws(DatabaseError) -> Transaction.Outcome {
+    _ = try startable()
+    if let failure { throw failure }
+    return await withUnsafeContinuation { continuation in
+      store.transactions.start(
+        Transaction(location: self, block: PlainClosure(block)) {
+          continuation.resume(returning: $0)
+        })
+    }
+  }
+
+  /// The engine, unless it takes no writes at all.
+  private func startable() throws(DatabaseError) -> Engine {
+    let engine = try store.usable()
+    if let refusal = engine.refusal { throw DatabaseError(refusal) }
+    return engine
+  }
+}
+
+extension Transaction.Step {
+  fileprivate init(_ result: TransactionResult) {
+    switch result.decision {
+    case .write(let data): self = .write(data)
+    case .abort: self = .abort
+    }
+  }
+}

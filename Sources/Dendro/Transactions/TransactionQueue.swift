@@ -1,0 +1,41 @@
+import Dispatch
+
+/// The transactions of a database: one at a time, in the order in which they were started.
+///
+/// They run on a queue of their own, neither the caller's nor the callback queue, and hold their
+/// database open until they have ended.
+final class TransactionQueue: Sendable {
+  /// Transactions that may wait: whoever starts more waits too.
+  static let limit = 16_384
+
+  private let queue = DispatchQueue(label: "dendro.transactions", autoreleaseFrequency: .workItem)
+  /// One signal for each place that is free. Begins at 0: a semaphore must not go with fewer than it
+  /// began with.
+  private let places = DispatchSemaphore(value: 0)
+
+  init() {
+    for _ in 0..<Self.limit { places.signal() }
+  }
+
+  /// Starts a transaction for somebody who waits for its end.
+  func start(_ transaction: Transaction) {
+    queue.async { transaction.run() }
+  }
+
+  /// Starts a transaction once there is a place for it.
+  ///
+  /// - Parameter mayWait: false on the queue's own thread, where no place becomes free meanwhile.
+  /// - Returns: false where there is no place.
+  func start(_ transaction: Transaction, mayWait: Bool) -> Bool {
+    if mayWait {
+      places.wait()
+    } else if places.wait(timeout: .now()) == .timedOut {
+      return false
+    }
+    queue.async { [places] in
+      places.signal()
+      transaction.run()
+    }
+    return true
+  }
+}

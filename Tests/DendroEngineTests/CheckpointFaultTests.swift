@@ -1,0 +1,116 @@
+import DendroEngine
+import DendroStorage
+import DendroTesting
+import DendroTree
+import Testing
+
+@Suite("A checkpoint that meets with trouble")
+struct CheckpointFaultTests {
+  let disk = SimulatedDisk(seed: 1)
+
+  private func open(_ disk: SimulatedDisk) throws -> Engine {
+    try Engine.open(at: "/db", options: .inline, environment: disk.environment)
+  }
+
+  private func names(_ disk: SimulatedDisk, _ suffix: String) -> [String] {
+    disk.names(in: "/db").filter { $0.hasSuffix(suffix) }
+  }
+
+  @Test("no room for a checkpoint: the older one and the log stay, and it works once there is room")
+  func noRoomForACheckpoint() throws {
+    let engine = try open(disk)
+    engine.submit(try set("a", .string(incompressible(5_000))), completion: nil)
+    engine.pump()
+    try engine.checkpoint()
+    let older = names(disk, ".checkpoint")
+    // Each call on the new file finds the disk full, until none is left to fail.
+    var number = 1
+    while true {
+      engine.submit(try set("b", .integer(Int64(number))), completion: nil)
+      engine.pump()
+      disk.inject(
+        DiskFault(
+          .error(SystemError.noSpace.code), of: [.create, .write, .synchronize, .rename],
+          at: number, isPermanent: true, pathPart: ".checkpoint"))
+      var failure: EngineError?
+      do throws(EngineError) {
+        try engine.checkpoint()
+      } catch {
+        failure = error
+      }
+      disk.removeFaults()
+      guard let failure else { break }
+      guard case .storage(.io(_, _, _, .noSpace)) = failure else {
+        Issue.record("call \(number): \(failure)")
+        return
+      }
+      #expect(names(disk, ".checkpoint") == older && names(disk, ".tmp").isEmpty, "call \(number)")
+      let point = disk.crashPoint()
+      let crashed = try open(point.disk(point.allDropped))
+      #expect(crashed.head.root == engine.head.root, "call \(number)")
+      #expect(crashed.report.checkpointLSN == LogSequenceNumber(1), "call \(number)")
+      number += 1
+    }
+    #expect(number > 5)
+    engine.submit(try set("c", .integer(1)), completion: nil)
+    engine.pump()
+    #expect(engine.view(at: try path("c")).scalar == .integer(1))
+    try engine.checkpoint()
+    #expect(names(disk, ".checkpoint").count == 2)
+    let root = engine.head.root
+    try engine.close()
+    #expect(try open(disk).head.root == root)
+  }
+
+  @Test("a crash while old files are removed: what is left does no harm and goes the next time")
+  func crashInTheCleanup() throws {
+    let engine = try open(disk)
+    for round in 0..<3 {
+      for part in 0..<3 {
+        engine.submit(try set("k\(round)/\(part)", .integer(Int64(round))), completion: nil)
+        engine.pump()
+        try engine.roll()
+      }
+      try engine.checkpoint()
+    }
+    engine.submit(try set("after", .bool(true)), completion: nil)
+    engine.pump()
+    let before = disk.operationCount
+    let (root, lsn) = engine.head
+    try engine.checkpoint()
+    let trace = disk.trace[before...]
+    let removals = trace.filter { $0.kind == .remove && !$0.path.hasSuffix(".tmp") }
+    #expect(removals.count >= 4)
+    try engine.close()
+    var states = 0
+    for point in disk.crashPoints() where point.operationCount > before {
+      try point.forEachState { state in
+        states += 1
+        let crashed = point.disk(state)
+        let recovered = try open(crashed)
+        #expect(recovered.head.root == root && recovered.head.lsn == lsn, "\(state)")
+        #expect(recovered.report.unreadableCheckpoints.isEmpty, "\(state)")
+        // Nor is it damage to whoever walks over all of it.
+        let directory = try DatabaseDirectory.open(
+          "/db", environment: crashed.environment, mode: .readOnly)
+        let cursor = LogCursor(directory)
+        while try cursor.step({ item in
+          if case .problem(let problem) = item, !problem.isTail {
+            Issue.record("\(state): \(problem)")
+          }
+        }) {}
+        directory.close()
+        guard states % 8 == 0 else { return }
+        for index in 0..<2 {
+          recovered.submit(try set("more/\(index)", .integer(1)), completion: nil)
+          recovered.pump()
+          try recovered.checkpoint()
+        }
+        try recovered.close()
+        #expect(names(crashed, ".checkpoint").count == 2, "\(state)")
+        #expect(names(crashed, ".log").count == 2, "\(state)")
+      }
+    }
+    #expect(states > 100)
+  }
+}
