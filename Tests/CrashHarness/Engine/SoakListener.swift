@@ -12,7 +12,8 @@ final class SoakListener: Sendable {
 
   private struct State {
     var value: String?
-    var children: [(key: String, text: String)] = []
+    /// Keys as bytes: strings would merge those that are only canonically equal.
+    var children: [(key: [UInt8], text: String)] = []
     var eventCount = 0
     var tick = 0
     var problem: String?
@@ -50,7 +51,8 @@ final class SoakListener: Sendable {
   private func note(_ type: DataEventType, _ snapshot: DataSnapshot, _ previous: String?) {
     let text = Self.text(of: snapshot)
     let tick = type == .value ? snapshot.childSnapshot(forPath: "tick").int : nil
-    let key = snapshot.key
+    let key = Array(snapshot.key.utf8)
+    let name = snapshot.key
     state.withLock { state in
       state.eventCount += 1
       if type == .value {
@@ -65,10 +67,10 @@ final class SoakListener: Sendable {
       let old = state.children.firstIndex { $0.key == key }
       switch type {
       case .childAdded:
-        if old != nil { state.problem = "\(key) was added twice" }
+        if old != nil { state.problem = "\(name) was added twice" }
       default:
         guard let old else {
-          state.problem = "\(type) of \(key), which was never added"
+          state.problem = "\(type) of \(name), which was never added"
           return
         }
         state.children.remove(at: old)
@@ -76,8 +78,9 @@ final class SoakListener: Sendable {
       if type == .childRemoved { return }
       var index = 0
       if let previous {
-        guard let place = state.children.firstIndex(where: { $0.key == previous }) else {
-          state.problem = "\(type) of \(key) after \(previous), which is not there"
+        guard let place = state.children.firstIndex(where: { $0.key == Array(previous.utf8) })
+        else {
+          state.problem = "\(type) of \(name) after \(previous), which is not there"
           return
         }
         index = place + 1
@@ -89,16 +92,19 @@ final class SoakListener: Sendable {
   /// What is wrong, once all events have arrived; nil where nothing is.
   func problem(comparedWith snapshot: DataSnapshot) -> String? {
     let text = Self.text(of: snapshot)
-    let children = snapshot.map { ($0.key, Self.text(of: $0)) }
+    let children = snapshot.map { (Array($0.key.utf8), Self.text(of: $0)) }
     return state.withLock { state in
       if let problem = state.problem { return problem }
       switch kind {
       case .value:
-        return state.value == text ? nil : "it was told another value last"
+        return state.value?.utf8.elementsEqual(text.utf8) ?? false
+          ? nil : "it was told another value last"
       case .children:
         let isEqual =
           state.children.count == children.count
-          && zip(state.children, children).allSatisfy { $0.key == $1.0 && $0.text == $1.1 }
+          && zip(state.children, children).allSatisfy {
+            $0.key == $1.0 && $0.text.utf8.elementsEqual($1.1.utf8)
+          }
         return isEqual ? nil : "its events give other children, or in another order"
       }
     }
