@@ -3,55 +3,51 @@ import DendroTree
 import TestSupport
 
 /// What the events of a view are, with nothing clever: filter the node before, filter the node after,
-/// compare, sort. As lines of text, the value with everything in it.
+/// compare, sort. Written as `Recorder` writes them.
 enum EventModel {
-  static func lines(from old: Node, to new: Node, _ parameters: QueryParameters) -> [String] {
+  typealias Told = (type: DataEventType, line: String)
+
+  static func events(from old: Node, to new: Node, _ parameters: QueryParameters) -> [Told] {
+    if old == new { return [] }
     let before = ModelQuery.children(of: old, parameters)
     let after = ModelQuery.children(of: new, parameters)
 
-    func line(_ type: DataEventType, _ key: String, _ node: Node) -> String {
-      let index = after.firstIndex { same($0.key, key) } ?? 0
-      let previous = type == .childRemoved || index == 0 ? nil : after[index - 1].key
-      return EventModel.line(type, key, node, previous)
+    func told(_ type: DataEventType, _ child: ModelQuery.Child) -> Told {
+      let index = after.firstIndex { same($0.key, child.key) } ?? 0
+      return EventModel.told(type, child, after: index == 0 ? nil : after[index - 1].key)
     }
 
-    var lines: [String] = []
+    var events: [Told] = []
     for child in before where !after.contains(where: { same($0.key, child.key) }) {
-      lines.append(line(.childRemoved, child.key, child.node))
+      events.append(told(.childRemoved, child))
     }
     for child in after where !before.contains(where: { same($0.key, child.key) }) {
-      lines.append(line(.childAdded, child.key, child.node))
+      events.append(told(.childAdded, child))
     }
-    var changed: [String] = []
+    var changed: [Told] = []
     for child in after {
       guard let was = before.first(where: { same($0.key, child.key) }),
-        ModelTree(was.node) != ModelTree(child.node)
+        was.node != child.node
       else { continue }
-      if moves(was.node, child.node, parameters.order) {
-        lines.append(line(.childMoved, child.key, child.node))
-      }
-      changed.append(line(.childChanged, child.key, child.node))
+      if moves(was.node, child.node, parameters.order) { events.append(told(.childMoved, child)) }
+      changed.append(told(.childChanged, child))
     }
-    lines += changed
+    events += changed
     let value = shown(new, after, parameters)
-    if ModelTree(value) != ModelTree(shown(old, before, parameters)) {
-      lines.append(line(.value, "", value))
-    }
-    return lines
+    if value != shown(old, before, parameters) { events.append(told(.value, ("", value))) }
+    return events
   }
 
   /// What one registration is told first.
-  static func initialLines(
+  static func initialEvents(
     of node: Node, _ parameters: QueryParameters, _ type: DataEventType
-  ) -> [String] {
+  ) -> [Told] {
     let children = ModelQuery.children(of: node, parameters)
     switch type {
-    case .value: return [line(.value, "", shown(node, children, parameters), nil)]
+    case .value: return [told(.value, ("", shown(node, children, parameters)), after: nil)]
     case .childAdded:
-      return children.indices.map { index in
-        line(
-          .childAdded, children[index].key, children[index].node,
-          index == 0 ? nil : children[index - 1].key)
+      return children.indices.map {
+        told(.childAdded, children[$0], after: $0 == 0 ? nil : children[$0 - 1].key)
       }
     default: return []
     }
@@ -62,9 +58,11 @@ enum EventModel {
     _ node: Node, _ children: [ModelQuery.Child], _ parameters: QueryParameters
   ) -> Node {
     if parameters.start == nil && parameters.end == nil && parameters.limit == nil { return node }
-    var tree = ModelTree()
-    for child in children { tree.children[Array(child.key.utf8)] = ModelTree(child.node) }
-    return tree.node()
+    var builder = NodeBuilder()
+    for child in children {
+      if let key = try? Key(child.key) { builder.append(key, child.node) }
+    }
+    return builder.finish()
   }
 
   /// By key nothing moves; by value whatever changes; otherwise what is sorted otherwise.
@@ -82,28 +80,50 @@ enum EventModel {
   /// Spelled the same: equal strings may differ in their normalisation.
   private static func same(_ a: String, _ b: String) -> Bool { a.utf8.elementsEqual(b.utf8) }
 
-  static func line(
-    _ type: DataEventType, _ key: String, _ node: Node, _ previous: String?
-  ) -> String {
-    type == .value
-      ? "value \(ModelTree(node))"
-      : "\(type) \(key) after \(previous.map { "\"\($0)\"" } ?? "nothing") \(ModelTree(node))"
-  }
+  // MARK: Lines
 
-  static func line(_ event: Event) -> String {
-    line(event.type, event.key?.string ?? "", event.node, event.previousKey?.string)
-  }
-}
-
-extension ModelTree {
-  fileprivate func node() -> Node {
-    if let scalar { return Node(scalar, priority: priority) }
-    var builder = NodeBuilder()
-    for (key, child) in children {
-      if let key = try? Key(String(decoding: key, as: UTF8.self)) {
-        builder.append(key, child.node())
+  private static func told(
+    _ type: DataEventType, _ child: ModelQuery.Child, after previous: String?
+  ) -> Told {
+    let name =
+      switch type {
+      case .value: "value"
+      case .childRemoved: "removed"
+      case .childAdded: "added"
+      case .childChanged: "changed"
+      case .childMoved: "moved"
       }
+    switch type {
+    case .value: return (type, "value \(text(child.node))")
+    case .childRemoved: return (type, "removed \(child.key)=\(text(child.node))")
+    default:
+      return (type, "\(name) \(child.key)=\(text(child.node)) after \(previous ?? "nil")")
     }
-    return builder.finish(priority: priority)
+  }
+
+  static func told(_ event: Event) -> Told {
+    told(event.type, (event.key?.string ?? "", event.node), after: event.previousKey?.string)
+  }
+
+  /// The export form, as `shown` shows it, with 1 and 1.0 alike.
+  private static func text(_ node: Node) -> String {
+    guard node.isBranch else {
+      let value = text(node.scalar)
+      return node.priority.map { "{.priority:\(text($0)),.value:\(value)}" } ?? value
+    }
+    var entries = node.children.map { ($0.key.string, text($0.node)) }
+    if let priority = node.priority { entries.append((".priority", text(priority))) }
+    entries.sort { $0.0.utf8.lexicographicallyPrecedes($1.0.utf8) }
+    return "{" + entries.map { "\($0.0):\($0.1)" }.joined(separator: ",") + "}"
+  }
+
+  private static func text(_ scalar: Scalar?) -> String {
+    switch scalar {
+    case nil: "null"
+    case .bool(let value): "\(value)"
+    case .integer(let value): "\(value)"
+    case .double(let value): Int64(exactly: value).map { "\($0)" } ?? "\(value)"
+    case .string(let value): "\"\(value)\""
+    }
   }
 }

@@ -68,7 +68,8 @@ struct EventVectorTests {
   }
 
   /// Bounds before the order and limits after it; what is there with the value null is a bound.
-  private static func query(_ ref: DatabaseReference, _ parameters: Object) throws -> DatabaseQuery {
+  private static func query(_ ref: DatabaseReference, _ parameters: Object) throws -> DatabaseQuery
+  {
     var query: DatabaseQuery = ref
     let index = try #require(parameters["index"] as? String)
     if let value = parameters["start"] {

@@ -53,14 +53,16 @@ struct ListenerTreeTests {
     #expect(try concerned(tree, ["9", "10", "a/b/c", "a/b/d"]) == ["/10", "/9", "/a/b", "/a"])
   }
 
-  @Test(
-    "a write visits the same places with 0 and with 100,000 listeners elsewhere",
-    arguments: [["here/a"], ["here"], ["here/a/b/c"], ["here/b"], ["here/a", "here/b"], ["there"]])
-  func independence(paths: [String]) throws {
+  @Test("a write visits the same places with 0 and with 100,000 listeners elsewhere")
+  func independence() throws {
     let few = try tree(["here/a"])
     let many = try tree(["here/a"] + (0..<100_000).map { "elsewhere/\($0 % 1000)/\($0)" })
-    #expect(try concerned(few, paths) == concerned(many, paths))
-    #expect(try visitCount(few, paths) == visitCount(many, paths))
+    for paths in [
+      ["here/a"], ["here"], ["here/a/b/c"], ["here/b"], ["here/a", "here/b"], ["there"],
+    ] {
+      #expect(try concerned(few, paths) == concerned(many, paths))
+      #expect(try visitCount(few, paths) == visitCount(many, paths))
+    }
   }
 
   @Test("removed locations leave nothing behind")
