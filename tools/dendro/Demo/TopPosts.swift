@@ -41,8 +41,10 @@ struct TopPosts {
     entries = posts.map { post in
       Entry(key: post.key, stars: post.childSnapshot(forPath: "starCount").value as? Int ?? -1)
     }
+    guard entries.count <= Self.count else {
+      return "the ranked list holds \(entries.count) posts instead of \(Self.count)"
+    }
     let list = entries.map { "\($0.key):\($0.stars)" }.joined(separator: " ")
-    if entries.count > Self.count { return "the ranked list holds too many: \(list)" }
     if zip(entries, entries.dropFirst()).contains(where: { $0.stars > $1.stars }) {
       return "the ranked list is out of order: \(list)"
     }
