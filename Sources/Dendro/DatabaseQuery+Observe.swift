@@ -1,4 +1,5 @@
 import DendroTree
+import Synchronization
 
 // Listeners hear of a write as soon as it is admitted, before any disk was touched, in the order of the
 // writes, on the callback queue. If the disk then refuses the write, they get the events that lead back.
@@ -86,16 +87,15 @@ extension DatabaseQuery {
 
   /// Waits for one event, and returns its snapshot with the key of the sibling before the child.
   ///
-  /// A snapshot of nothing where no event can come: the reference is bad, or the database was closed.
+  /// A snapshot of nothing where no event can come: the reference is bad, the database was closed, or the
+  /// listener was taken away by ``removeAllObservers()``.
   public nonisolated(nonsending) func observeSingleEventAndPreviousSiblingKey(
     of eventType: DataEventType
   ) async -> (DataSnapshot, String?) {
     let ref = ref
     return await withCheckedContinuation { continuation in
-      listen(
-        eventType, { continuation.resume(returning: ($0, $1)) },
-        { _ in continuation.resume(returning: (DataSnapshot(.empty, at: ref), nil)) },
-        isSingle: true)
+      let answer = SingleAnswer(continuation, otherwise: DataSnapshot(.empty, at: ref))
+      listen(eventType, { answer.give($0, $1) }, { _ in answer.giveNothing() }, isSingle: true)
     }
   }
 
@@ -121,4 +121,31 @@ extension DatabaseQuery {
     }
     return registration.handle
   }
+}
+
+/// Resumes who waits for a single event: with the event, or with nothing, at the latest when the listener's
+/// blocks go, however they go.
+private final class SingleAnswer: Sendable {
+  private let continuation: Mutex<CheckedContinuation<(DataSnapshot, String?), Never>?>
+  private let nothing: DataSnapshot
+
+  init(
+    _ continuation: CheckedContinuation<(DataSnapshot, String?), Never>,
+    otherwise nothing: DataSnapshot
+  ) {
+    self.continuation = Mutex(continuation)
+    self.nothing = nothing
+  }
+
+  deinit { giveNothing() }
+
+  func give(_ snapshot: DataSnapshot, _ previousKey: String?) {
+    let waiting = continuation.withLock { waiting in
+      defer { waiting = nil }
+      return waiting
+    }
+    waiting?.resume(returning: (snapshot, previousKey))
+  }
+
+  func giveNothing() { give(nothing, nil) }
 }

@@ -230,7 +230,9 @@ struct ValueReader {
       throw invalid(error.message)
     }
     keys.append(key)
-    // Before going down: containers that hold themselves end here.
+    // Before going down: containers that hold themselves end here. Not so `NSMutableDictionary` and
+    // `NSMutableArray` of Foundation for Linux: there whatever hands out an element bridges all below it
+    // first, and uses up the stack.
     guard outerDepth + keys.count <= Limits.depth else {
       throw tooDeep()
     }
