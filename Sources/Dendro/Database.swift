@@ -314,6 +314,7 @@ extension Database {
     mode: Engine.Mode
   ) throws(DatabaseError) -> Database {
     let path = try absolute(path)
+    try options.checkHistory()
     let hub = EventHub(errorHandler: options.errorHandler)
     do throws(EngineError) {
       let engine = try Engine.open(

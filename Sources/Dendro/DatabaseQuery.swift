@@ -163,8 +163,12 @@ extension DatabaseQuery {
   ///   and O(limit) in memory; by priority, which is the default, only where some child has one or the
   ///   range has bounds.
   public nonisolated(nonsending) func getData() async throws -> DataSnapshot {
-    let node = try view()
-    return isLong(node) ? await snapshotInBackground(of: node) : snapshot(of: node)
+    await snapshot(showing: try view())
+  }
+
+  /// What the query shows of a node at its location, filtered in the background where that takes long.
+  nonisolated(nonsending) func snapshot(showing node: Node) async -> DataSnapshot {
+    isLong(node) ? await snapshotInBackground(of: node) : snapshot(of: node)
   }
 
   private func view() throws(DatabaseError) -> Node {

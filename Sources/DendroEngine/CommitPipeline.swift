@@ -22,6 +22,8 @@ final class CommitPipeline: Sendable {
   let waitingWriterCount = Atomic<Int>(0)
   /// Told after each cycle how many bytes of log there are since the newest checkpoint.
   let checkpointer = Mutex<Hook?>(nil)
+  /// Told after each cycle that there are more durable writes.
+  let durableSignal = DurableSignal()
   private let spareBuffers = Mutex<[PayloadBuffer]>([])
 
   /// A closure in a box of its own. One that stood in the mutex itself, a generic type, would be
@@ -205,6 +207,11 @@ final class CommitPipeline: Sendable {
       state.durable = lsn
       state.lastTime = time
     }
+  }
+
+  /// For a reader: what is known to be durable of what it found.
+  func knowDurable(upTo lsn: LogSequenceNumber) {
+    withAdmission { $0.durable = min(lsn, $0.lastLSN) }
   }
 
   // MARK: Encoding
