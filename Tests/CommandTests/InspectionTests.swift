@@ -210,7 +210,7 @@ struct InspectionTests {
     let old = folder.bytes("db/\(name)")
     for index in 0..<3 {
       try dendro("set", "db", "/more\(index)", "1")
-      try dendro("checkpoint", "db")
+      try dendro("checkpoint", "db", "--history", "none")
     }
     #expect(try !folder.names(in: "db").contains(name))
     try folder.write(old, to: "db/\(name)")

@@ -14,7 +14,7 @@ enum CommandLineTool {
 
   static let commands: [Command] = [
     .import, .export, .get, .set, .update, .push, .remove, .increment, .watch, .log, .info, .verify,
-    .checkpoint, .backup, .demo, .demoWriter,
+    .checkpoint, .purge, .backup, .demo, .demoWriter,
   ]
 
   /// - Parameter arguments: what follows the tool's own name; nil for one that is not UTF-8.

@@ -20,9 +20,14 @@ struct Session {
   }
 
   /// The one writer; `create` makes the database where there is none.
-  static func writing(_ arguments: Arguments, path: String?, create: Bool) throws -> Session {
+  ///
+  /// The past that the database's own program keeps is not ours to remove: all of it stays.
+  static func writing(
+    _ arguments: Arguments, path: String?, create: Bool, history: HistoryRetention = .all
+  ) throws -> Session {
     let location = try Location(path)
     var options = EngineOptions()
+    options.history = history
     options.durability = try durability(arguments.value("durability"))
     let progress = Progress("opening")
     let engine = try Engine.open(
@@ -138,6 +143,9 @@ extension Failure {
     case .diskFull: self.init(.inputOutput, "\(error)")
     case .memoryLimit, .closed, .readOnly, .forked, .overtaken, .tooManyWaiting:
       self.init(.unavailable, "\(error)")
+    case .outOfHistory(.lsn, _), .noHistory: self.init(.problem, "\(error)")
+    case .outOfHistory(.time(let time), let range):
+      self.init(.problem, "the state at \(Format.time(time)) is not kept; \(range)")
     case .writeTooLarge, .validation, .noData: self.init(.badInput, "\(error)")
     }
   }
