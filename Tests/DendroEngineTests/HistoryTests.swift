@@ -228,4 +228,47 @@ struct HistoryTests {
     #expect(throws: EngineError.closed) { try model.engine.root(at: middle) }
     #expect(throws: EngineError.closed) { _ = try model.engine.changes(since: .zero) }
   }
+
+  @Test("beside writers and checkpoints, many callers get the state that they asked for")
+  func besideWriters() async throws {
+    let disk = SimulatedDisk(seed: 13)
+    var options = EngineOptions()
+    options.history = .writes(200)
+    options.segmentByteLimit = 10_000
+    options.checkpointByteMin = 20_000
+    options.checkpointFactor = 1
+    let engine = try Engine.open(at: "/db", options: options, environment: disk.environment)
+    let count: Int64 = 800
+    // Write n sets n: every state tells its number.
+    let readCount = try await withThrowingTaskGroup(of: Int.self) { group in
+      group.addTask {
+        for number in 1...count { try await engine.write(set("n", .integer(number))) }
+        return 0
+      }
+      for reader in 0..<3 {
+        group.addTask {
+          var random = SeededGenerator(seed: UInt64(reader))
+          var readCount = 0
+          while engine.head.lsn.rawValue < UInt64(count) {
+            let range = try await engine.historyRange()
+            let lsn = LogSequenceNumber(
+              UInt64.random(in: range.oldest.rawValue...range.newest.rawValue, using: &random))
+            do {
+              let root = try await engine.root(at: .lsn(lsn))
+              let expected = lsn == .zero ? nil : Scalar.integer(Int64(lsn.rawValue))
+              #expect(root?.node(at: try path("n")).scalar == expected)
+              readCount += 1
+            } catch EngineError.outOfHistory(_, let now) {
+              // It went between the two questions.
+              #expect(lsn < now.oldest)
+            }
+          }
+          return readCount
+        }
+      }
+      return try await group.reduce(0, +)
+    }
+    #expect(readCount > 0)
+    try await engine.close()
+  }
 }
