@@ -67,6 +67,9 @@ final class EventHub: CommitObserver {
     set { state.withLock { $0.queue = newValue } }
   }
 
+  /// Locations with listeners, and subscriptions.
+  var listenedCount: Int { listenerCount.load(ordering: .relaxed) }
+
   /// Who listens in the tree that the query is about.
   private static func listeners(of query: DatabaseQuery) -> KeyPath<State, ListenerTree> & Sendable
   {
@@ -272,4 +275,9 @@ final class EventHub: CommitObserver {
     }
     return result
   }
+}
+
+extension Database {
+  /// Locations that have listeners, and iterators of their events that are under way. For tests.
+  package var listenedCount: Int { hub.listenedCount }
 }
