@@ -161,7 +161,9 @@ final class EventHub: CommitObserver {
     if location.isUnused {
       state[keyPath: tree].remove(location)
       listenerCount.wrappingSubtract(1, ordering: .relaxed)
-    } else if !location.isTidyingQueued {
+    }
+    // Also of a location that goes: an index is let go in the drain, not here under the lock.
+    if !location.isTidyingQueued {
       location.isTidyingQueued = true
       state.work.append(.tidying(location))
     }
