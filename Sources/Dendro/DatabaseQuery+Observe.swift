@@ -8,9 +8,16 @@ extension DatabaseQuery {
   /// Listens: `block` is called on ``Database/callbackQueue`` with each event of this kind.
   ///
   /// `.value` comes once at the beginning, with a snapshot of nothing where there is nothing, and
-  /// `.childAdded` once for every child; then each write that changed something here raises its events.
-  /// A listener that falls more than 64 writes behind is given the difference from what it saw last
-  /// instead of every state in between.
+  /// `.childAdded` once for every child; then each write that changed what the query shows raises its
+  /// events. For one write all removed children come first, then the added, the moved and the changed
+  /// ones, and the value last; all listeners to an equal query get one before any gets the next. A
+  /// listener that falls more than 64 writes behind is given the difference from what it saw last instead
+  /// of every state in between.
+  ///
+  /// The first listener to a query that is sorted by a child or by value, or by priority where there are
+  /// any, sorts the children once, O(n log n); from then on a write costs O(log n) for each child that it
+  /// changes. Equal orders of a location are kept once. That is done on the callback queue: writers do
+  /// not wait for it.
   ///
   /// While somebody listens the database stays open. After ``removeObserver(withHandle:)`` returned on
   /// the callback queue the block is not called again.
@@ -99,12 +106,16 @@ extension DatabaseQuery {
     }
   }
 
-  /// Removes the listener with this handle, if it listens exactly here. Unknown handles are ignored.
+  /// Removes the listener with this handle, if it listens here: to an equal query, or, where this is a
+  /// reference or has its default parameters, to any query of exactly this location. Other handles are
+  /// ignored.
   public func removeObserver(withHandle handle: DatabaseHandle) {
     store.hub.remove(handle, of: self)
   }
 
-  /// Removes all listeners of exactly this location; those above and below stay.
+  /// Removes all listeners to queries equal to this one; on a reference, or a query that has its default
+  /// parameters, those to any query of exactly this location. Those above and below stay, and so do
+  /// iterators of ``snapshots`` and ``childEvents()``.
   public func removeAllObservers() { store.hub.removeAll(of: self) }
 
   @discardableResult

@@ -13,6 +13,12 @@ package struct Event: Sendable {
   static func value(_ node: Node) -> Event {
     Event(type: .value, key: nil, node: node, previousKey: nil)
   }
+
+  /// What listeners to the query get: its value in its order, or a child.
+  func snapshot(of query: DatabaseQuery) -> DataSnapshot {
+    guard let key else { return DataSnapshot(node, at: query.ref, order: query.parameters.order) }
+    return DataSnapshot(node, at: query.ref.appending(key))
+  }
 }
 
 /// The kinds of events that anybody waits for: what nobody wants is not worked out.

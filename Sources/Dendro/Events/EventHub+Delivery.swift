@@ -104,14 +104,7 @@ extension EventHub {
       } else if registration.isRemoved {
         continue
       }
-      let query = registration.query
-      let snapshot =
-        if let key = event.key {
-          DataSnapshot(event.node, at: query.ref.appending(key))
-        } else {
-          DataSnapshot(event.node, at: query.ref, order: query.parameters.order)
-        }
-      registration.tell(snapshot, event.previousKey?.string)
+      registration.tell(event.snapshot(of: registration.query), event.previousKey?.string)
     }
   }
 }

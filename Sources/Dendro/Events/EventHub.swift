@@ -67,6 +67,9 @@ final class EventHub: CommitObserver {
     set { state.withLock { $0.queue = newValue } }
   }
 
+  /// Locations with listeners, and subscriptions.
+  var listenedCount: Int { listenerCount.load(ordering: .relaxed) }
+
   /// Who listens in the tree that the query is about.
   private static func listeners(of query: DatabaseQuery) -> KeyPath<State, ListenerTree> & Sendable
   {
@@ -158,7 +161,9 @@ final class EventHub: CommitObserver {
     if location.isUnused {
       state[keyPath: tree].remove(location)
       listenerCount.wrappingSubtract(1, ordering: .relaxed)
-    } else if !location.isTidyingQueued {
+    }
+    // Also of a location that goes: an index is let go in the drain, not here under the lock.
+    if !location.isTidyingQueued {
       location.isTidyingQueued = true
       state.work.append(.tidying(location))
     }
@@ -272,4 +277,9 @@ final class EventHub: CommitObserver {
     }
     return result
   }
+}
+
+extension Database {
+  /// Locations that have listeners, and iterators of their events that are under way. For tests.
+  package var listenedCount: Int { hub.listenedCount }
 }
