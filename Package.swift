@@ -57,6 +57,7 @@ var targets: [Target] = [
     swiftSettings: swiftSettings),
   .testTarget(
     name: "DendroTests", dependencies: ["Dendro", "DendroTesting", "TestSupport"],
+    exclude: ["Fixtures"],
     swiftSettings: swiftSettings),
   .testTarget(
     name: "SimulationTests",
