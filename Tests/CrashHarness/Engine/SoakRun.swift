@@ -61,6 +61,7 @@ final class SoakRun {
       case .synchronize: try database.synchronize()
       case .checkpoint: try database.checkpoint()
       case .backup:
+        settle(database)
         backupCount += 1
         try database.backup(to: "/backup-\(backupCount)")
         let root = database.engine?.head.root
@@ -73,6 +74,8 @@ final class SoakRun {
         try database.close()
         forget()
       case .abandon:
+        // A listener would keep it open.
+        for listener in listeners { listener.end() }
         settle(database)
         forget()
       }

@@ -126,8 +126,9 @@ package enum HostileFiles {
       let writer = try LogWriter.create(
         directory, databaseID: DatabaseID(disk.randomness), time: 1)
       for _ in 0..<Int.random(in: 1...3, using: &random) {
-        let count = Int.random(in: 1...4, using: &random)
         let payload = hostilePayload(using: &random)
+        // The writer takes no more writes than bytes.
+        let count = min(payload.count, Int.random(in: 1...4, using: &random))
         try stage(payload, count, writer)
         try writer.write()
       }
