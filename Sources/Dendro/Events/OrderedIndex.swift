@@ -43,7 +43,8 @@ package struct OrderedIndex<Element: Comparable> {
   /// - Parameter tally: what comparisons are counted in, those of this index and of its copies.
   package init(tally: ComparisonTally = ComparisonTally()) { self.tally = tally }
 
-  /// - Parameter elements: ascending, each once.
+  /// `elements` are ascending, each once; `tally` counts what is compared later.
+  ///
   /// - Complexity: O(n); it compares nothing.
   package init(ascending elements: [Element], tally: ComparisonTally = ComparisonTally()) {
     self.tally = tally
