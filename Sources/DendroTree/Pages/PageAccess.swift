@@ -39,6 +39,12 @@ struct PageAccess {
   @inline(__always) var byteCountMax: Int {
     hasReferences ? Page.referencingByteCountMax : Page.plainByteCountMax
   }
+  /// Whether the slots of references would make of a page of many short leaves one that two splits do
+  /// not bring near its bound. A half of it cannot be merged with the other one again.
+  var isTooFullForReferences: Bool {
+    !hasReferences && byteCount > Page.plainByteCountMax / 4 * 3
+      && byteCount + 14 * count > Page.plainByteCountMax / 2 * 3
+  }
   /// Below this a page is merged with a neighbour, where both fit into three quarters of one.
   @inline(__always) var isNearlyEmpty: Bool { byteCount < byteCountMax / 4 }
 

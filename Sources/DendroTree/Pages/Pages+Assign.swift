@@ -60,6 +60,8 @@ enum Pages {
     var delta = 0
     /// A page that was split off to the right, and the least key that may be in it.
     var split: (key: Key, page: Page)?
+    /// Whether that was all, and the assignment is still to be made.
+    var isPending = false
   }
 
   /// Makes `new` the child at a path, in the branch whose root page is in `slot`; empties the slot
@@ -81,8 +83,9 @@ enum Pages {
       }
       access.recount()
       slot.pointee = root
-      return
     }
+    if outcome.isPending { return assign(slot, step, new) }
+    if outcome.split != nil { return }
     while true {
       let root = PageAccess(slot)
       if root.count == 0 {
@@ -148,6 +151,11 @@ enum Pages {
       return outcome
     }
     let value = PageValue(new)
+    if value.reference != nil, PageAccess(slot).isTooFullForReferences {
+      outcome.split = split(PageAccess.writable(slot), isAppend: false)
+      outcome.isPending = true
+      return outcome
+    }
     let page: PageAccess
     if found {
       let growth = value.byteCount - PageAccess(slot).value(index).count
@@ -187,7 +195,7 @@ enum Pages {
 
   private static func split(_ page: PageAccess, isAppend: Bool) -> (key: Key, page: Page) {
     var index = page.count - 1
-    if !isAppend {
+    if !isAppend || page.offset(index) + index * page.stride > Page.plainByteCountMax {
       // The cut that leaves both halves most alike.
       let half = page.byteCount / 2
       index = 1
@@ -229,8 +237,13 @@ enum Pages {
     while index >= 0, PageAccess(page.reference(index)).isNearlyEmpty {
       let left = mayMerge(page, at: index - 1) ? index - 1 : index
       if left == index, !mayMerge(page, at: index) { return }
+      let seam = PageAccess(page.reference(left)).count
       append(page.reference(left + 1), page.key(left + 1), to: page.reference(left))
       page.remove(at: left + 1)
+      if PageAccess(page.reference(left)).kind == .inner {
+        // The pages that met there had different pages above them.
+        mergeChild(page.reference(left), at: seam)
+      }
       index = left
     }
   }
