@@ -43,8 +43,9 @@ package struct OrderedIndex<Element: Comparable> {
   /// - Parameter tally: what comparisons are counted in, those of this index and of its copies.
   package init(tally: ComparisonTally = ComparisonTally()) { self.tally = tally }
 
-  /// `elements` are ascending, each once; `tally` counts what is compared later.
-  ///
+  /// - Parameters:
+  ///   - elements: ascending, each once.
+  ///   - tally: what comparisons are counted in, those of this index and of its copies.
   /// - Complexity: O(n); it compares nothing.
   package init(ascending elements: [Element], tally: ComparisonTally = ComparisonTally()) {
     self.tally = tally

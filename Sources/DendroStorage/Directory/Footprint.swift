@@ -9,7 +9,9 @@ package struct Footprint {
   /// The directory and those above it that were not there, the deepest first.
   private let missing: [String]
 
-  /// `path` is absolute, of a directory that may exist or not.
+  /// - Parameters:
+  ///   - path: absolute; of a directory that may exist or not.
+  ///   - fileSystem: where it is.
   package init(of path: String, _ fileSystem: any FileSystem) throws(StorageError) {
     self.path = path
     self.fileSystem = fileSystem

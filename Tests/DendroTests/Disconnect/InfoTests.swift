@@ -70,6 +70,24 @@ extension ConnectionTests {
     #expect(await recorder.take() == [])
   }
 
+  @Test("sequences of it, which no write to the data wakes")
+  func sequences() async throws {
+    let connected = database.reference(withPath: ".info/connected")
+    var values = connected.snapshots.makeAsyncIterator()
+    var events = database.reference(withPath: ".info").childEvents().makeAsyncIterator()
+    #expect(try await values.next()?.bool == true)
+    #expect(try await events.next()?.snapshot.key == "connected")
+    #expect(try await events.next()?.snapshot.key == "serverTimeOffset")
+    try await root.setValue(1)
+    database.goOffline()
+    #expect(try await values.next()?.bool == false)
+    let change = try await events.next()
+    #expect(change?.type == .childChanged && change?.snapshot.bool == false)
+    try await database.close()
+    #expect(try await values.next() == nil)
+    #expect(try await events.next() == nil)
+  }
+
   @Test("listeners hear that they are offline before they hear what was registered for it")
   func order() async throws {
     let recorder = Recorder(database)

@@ -17,4 +17,21 @@ struct DendroSamples {
     try await post.child("stars").setValue(ServerValue.increment(1))
     // end
   }
+
+  struct SoldOut: Error {}
+
+  @Test("a transaction")
+  func transaction() async throws {
+    let stock = Database.inMemory().reference()
+    try await stock.setValue(3)
+    // sample
+    let left = try await stock.transaction { stock in
+      let count = stock.value as? Int ?? 0
+      guard count > 0 else { throw SoldOut() }  // writes nothing
+      stock.value = count - 1
+      return count - 1
+    }
+    // end
+    #expect(left == 2)
+  }
 }

@@ -52,6 +52,12 @@ struct ListsSamples {
     byStars.observe(.childMoved, andPreviousSiblingKeyWith: place)
     byStars.observe(.childRemoved) { post in keys.removeAll { $0 == post.key } }
     // end
+    // sample
+    for try await event in byStars.childEvents() {
+      print(event.type, event.snapshot.key, "after", event.previousSiblingKey ?? "none")
+      if event.snapshot["title"].string == "Bark" { break }
+    }
+    // end
     let made = try await posts.getData().map(\.key)
     try await posts.child(made[0]).child("stars").setValue(8)
     await settle(database)
