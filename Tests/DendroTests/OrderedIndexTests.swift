@@ -42,6 +42,28 @@ struct OrderedIndexTests {
     #expect(index.count == 0 && index.problem == nil)
   }
 
+  @Test("three pages high and back to nothing, in any order of removal", arguments: 0..<3)
+  func height(seed: UInt64) {
+    var random = SeededGenerator(seed: seed)
+    var model = Array(0..<9_000)
+    var index = OrderedIndex<Int>()
+    for element in model.shuffled(using: &random) { index.insert(element) }
+    while !model.isEmpty {
+      // From both ends and from random places.
+      let place =
+        switch (seed, random.below(3)) {
+        case (0, _): 0
+        case (1, _): model.count - 1
+        default: random.below(model.count)
+        }
+      index.remove(model.remove(at: place))
+      if model.count % 500 == 0 {
+        #expect(index.problem == nil && index.count == model.count, "seed \(seed)")
+        #expect((0..<index.count).map { index[$0] } == model, "seed \(seed)")
+      }
+    }
+  }
+
   @Test(
     "finding, inserting and removing compare O(log n) times", arguments: [100, 10_000, 200_000])
   func cost(count: Int) {
