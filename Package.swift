@@ -33,12 +33,18 @@ var targets: [Target] = [
     path: "tools/dendro", swiftSettings: swiftSettings),
   .executableTarget(
     name: "DendroCrashLab",
-    dependencies: ["Dendro", "DendroEngine", "DendroTesting", "TestSupport"],
+    dependencies: ["Dendro", "DendroEngine", "DendroTesting", "TestSupport", "CrashHarness"],
     path: "tools/crashlab", swiftSettings: swiftSettings),
   .target(
     name: "TestSupport",
     dependencies: ["DendroTree", "DendroStorage", "DendroEngine", "DendroTesting"],
     path: "Tests/TestSupport", swiftSettings: swiftSettings),
+  .target(
+    name: "CrashHarness",
+    dependencies: [
+      "Dendro", "DendroEngine", "DendroStorage", "DendroTree", "DendroTesting", "TestSupport",
+    ],
+    path: "Tests/CrashHarness", swiftSettings: swiftSettings),
   .testTarget(
     name: "DendroTreeTests", dependencies: ["DendroTree", "TestSupport"],
     swiftSettings: swiftSettings),
@@ -56,6 +62,7 @@ var targets: [Target] = [
     name: "SimulationTests",
     dependencies: [
       "Dendro", "DendroEngine", "DendroStorage", "DendroTree", "DendroTesting", "TestSupport",
+      "CrashHarness",
     ],
     swiftSettings: swiftSettings),
   .testTarget(

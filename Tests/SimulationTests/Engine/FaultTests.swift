@@ -1,3 +1,4 @@
+import CrashHarness
 import DendroEngine
 import DendroStorage
 import DendroTesting
@@ -15,103 +16,14 @@ import Testing
 /// G5: every call of a workload fails in every way, once and for good. Then the disk is well again,
 /// and whoever opens it finds exactly what was acknowledged, or what was begun after it in whole.
 @Suite struct FaultTests {
-  static let workload: [Step] = [
-    .set("a", .integer(1)),
-    .write([.set(Path("b"), Node(.string("two"))), .increment(Path("n"), .integer(1))]), .roll,
-    .write([
-      .update(
-        .root,
-        [
-          Write.Entry(path: Path("a/c"), action: .set(Node(.integer(3)))),
-          Write.Entry(path: Path("b"), action: .remove),
-        ])
-    ]), .checkpoint, .write([.remove(Path("a"))]), .synchronize, .close,
-    .set("d", .string("five")), .checkpoint, .set("e", .integer(6)),
-    .write([.increment(Path("n"), .integer(1)), .set(Path("e"), Node(.integer(7)))]),
-  ]
-
-  static let effects: [DiskFault.Effect] = [
-    .error(EIO), .error(ENOSPC), .error(EDQUOT), .error(EINTR), .short(1), .short(7),
-    .partial(5, EIO), .partial(30, ENOSPC), .failedSynchronize(.kept),
-    .failedSynchronize(.reverted),
-  ]
-
-  struct Case: Sendable, CustomStringConvertible {
-    var fault: DiskFault
-    var durability: Durability
-
-    var description: String { "\(fault), \(durability)" }
+  @Test func everyCallFailsInEveryWay() async {
+    let sweep = Faults.everyCall()
+    await sweep.check(goal: min(8000, sweep.jobs.count))
   }
 
-  @Test func everyCallFailsInEveryWay() async throws {
-    if Reproduction.isOnlyOne { return }
-    var cases: [Case] = []
-    for durability in [Durability.everyCommit, .none, .interval(.seconds(3600))] {
-      let disk = SimulatedDisk(seed: 5)
-      var run = FaultedRun(disk, durability: durability)
-      run.run(Self.workload)
-      #expect(run.problems.isEmpty && run.refusedCount == 0, "\(run.problems)")
-      for number in 1...disk.operationCount {
-        for effect in Self.effects {
-          for isPermanent in [false, true] {
-            cases.append(
-              Case(
-                fault: DiskFault(effect, at: number, isPermanent: isPermanent),
-                durability: durability))
-          }
-        }
-      }
-    }
-    await Sweep.run("G5", cases, unit: "runs", goal: min(8000, cases.count)) { one in
-      var tally = Sweep.Tally(count: 1)
-      for problem in Self.problems(one, &tally) {
-        tally.failures.append("G5 \(one): \(problem)")
-      }
-      return tally
-    }
-  }
-
-  static func problems(_ one: Case, _ tally: inout Sweep.Tally) -> [String] {
-    let disk = SimulatedDisk(seed: 5)
-    var run = FaultedRun(disk, durability: one.durability)
-    disk.inject(one.fault)
-    run.run(workload)
-    var problems = run.problems
-    // What nobody sees fail must not make anything fail.
-    switch (one.fault.effect, one.fault.isPermanent) {
-    case (.error(EINTR), false), (.short, _):
-      if run.refusedCount > 0 { problems.append("\(run.refusedCount) writes were refused") }
-    default: break
-    }
-    guard problems.isEmpty else { return problems }
-    // A crash there and then.
-    let point = disk.crashPoint()
-    var random = SeededRandomness(seed: UInt64(one.fault.number))
-    let states =
-      [point.allDropped, point.allKept]
-      + (0..<4).map { _ in
-        point.randomState(using: &random)
-      }
-    for state in states {
-      tally.details["crashes after", default: 0] += 1
-      do throws(EngineError) {
-        let root = try EngineRecording.open(point.disk(state)).head.root
-        // Under a weaker durability a crash may take back what was acknowledged, the last first.
-        if !run.mayBe(root) {
-          problems.append("crashed in \(state): another tree")
-        }
-      } catch {
-        problems.append("crashed in \(state): \(error)")
-      }
-    }
-    // The process goes, the disk is well again, the next one opens it and writes.
-    run.drop()
-    disk.removeFaults()
-    run.run([.set("z", .integer(1)), .checkpoint, .close])
-    problems += run.problems
-    if problems.isEmpty, !run.reopen() { problems.append("not reopened") }
-    problems += run.problems
-    return Array(Set(problems))
+  /// G6: calls fail while the engine recovers from a crash.
+  @Test func everyCallOfARecoveryFails() async {
+    await RecoveryFaults.sweep.check(0..<UInt64(Scale.scaled(25)), goal: Scale.scaled(2000))
   }
 
   /// The completions get the error, the listeners the corrective events, reads go on, writes are
@@ -178,44 +90,10 @@ import Testing
     }
   }
 
-  /// More than what is preallocated at first, and not to be compressed.
-  static let large: [Step] = {
-    var random = SeededRandomness(seed: 8)
-    return (0..<8).map { index in
-      let text = String(
-        (0..<12_000).map { _ in
-          Character(Unicode.Scalar(UInt8.random(in: 0x21...0x7e, using: &random)))
-        })
-      return .set("large/\(index)", .string(text))
-    }
-  }()
-
   /// At every size of a disk that is too small: what does not fit is refused and not half there,
   /// reads go on, and once there is room work goes on, without reopening.
-  @Test func aFullDisk() async throws {
-    if Reproduction.isOnlyOne { return }
-    let sizes = Array(0..<120) + stride(from: 120, to: 200_000, by: 512)
-    await Sweep.run("full disk", sizes, unit: "sizes", goal: sizes.count) { size in
-      var tally = Sweep.Tally(count: 1)
-      let disk = SimulatedDisk(seed: 6)
-      var run = FaultedRun(disk)
-      run.run([.set("first", .integer(1))])
-      disk.freeSpace = size
-      let open = Self.workload.filter { if case .close = $0 { false } else { true } }
-      run.run(open + Self.large + [.checkpoint] + open)
-      if run.isPoisoned { tally.failures.append("room for \(size) bytes: poisoned") }
-      let refused = run.refusedCount
-      disk.freeSpace = nil
-      // The first one may still be refused: it is what looks for room.
-      run.run([.set("look", .integer(1)), .set("for", .integer(2)), .set("room", .integer(3))])
-      if run.refusedCount > refused + 1 {
-        tally.failures.append("room for \(size) bytes: refused when there was room again")
-      }
-      run.run([.checkpoint, .set("z", .integer(4)), .close])
-      if !run.reopen() { tally.failures.append("room for \(size) bytes: not reopened") }
-      tally.failures += run.problems.map { "room for \(size) bytes: \($0)" }
-      tally.details["refusals", default: 0] += refused
-      return tally
-    }
+  @Test func aFullDisk() async {
+    let sweep = FullDisks.sweep
+    await sweep.check(goal: sweep.jobs.count)
   }
 }

@@ -1,18 +1,18 @@
-import DendroStorage
-import DendroTesting
+package import DendroStorage
+package import DendroTesting
 
 /// A log that was written once on a simulated disk, with all that is needed to judge what a crash
 /// at any of its calls leaves. The payloads are opaque; the oracle is the list of them.
-struct LogRecording: Sendable {
-  struct Record: Sendable, Equatable {
-    var firstLSN: UInt64
-    var count: Int
-    var payload: [UInt8]
+package struct LogRecording: Sendable {
+  package struct Record: Sendable, Equatable {
+    package var firstLSN: UInt64
+    package var count: Int
+    package var payload: [UInt8]
 
-    var lastLSN: UInt64 { firstLSN + UInt64(count) - 1 }
+    package var lastLSN: UInt64 { firstLSN + UInt64(count) - 1 }
   }
 
-  enum Step: Sendable, Hashable {
+  package enum Step: Sendable, Hashable {
     /// So many records in one write.
     case append(Int)
     case synchronize
@@ -26,16 +26,16 @@ struct LogRecording: Sendable {
     case kill(call: Int, bytes: Int)
   }
 
-  static let directory = "/database"
-  let disk: SimulatedDisk
-  private(set) var points: [CrashPoint]
-  private(set) var records: [Record] = []
+  package static let directory = "/database"
+  package let disk: SimulatedDisk
+  package private(set) var points: [CrashPoint]
+  package private(set) var records: [Record] = []
   /// From which operation on which write was known to be durable.
   private var acknowledged: [(operation: Int, lsn: UInt64)] = [(0, 0)]
   /// From which operation on which write could be on the disk.
   private var attempted: [(operation: Int, lsn: UInt64)] = [(0, 0)]
 
-  init(seed: UInt64, steps: [Step]) throws(StorageError) {
+  package init(seed: UInt64, steps: [Step]) throws(StorageError) {
     disk = SimulatedDisk(seed: seed)
     points = []
     var random = SeededRandomness(seed: seed)
@@ -100,7 +100,7 @@ struct LogRecording: Sendable {
     acknowledged.append((disk.operationCount, records.last?.lastLSN ?? 0))
   }
 
-  static func randomSteps(using random: inout SeededRandomness) -> [Step] {
+  package static func randomSteps(using random: inout SeededRandomness) -> [Step] {
     (0..<Int.random(in: 2...14, using: &random)).flatMap { _ -> [Step] in
       switch Int.random(in: 0..<20, using: &random) {
       case 0..<9: [.append(Int.random(in: 1...3, using: &random)), .synchronize]
@@ -130,11 +130,11 @@ struct LogRecording: Sendable {
     }
   }
 
-  func acknowledged(at operation: Int) -> UInt64 {
+  package func acknowledged(at operation: Int) -> UInt64 {
     acknowledged.last { $0.operation <= operation }?.lsn ?? 0
   }
 
-  func attempted(at operation: Int) -> UInt64 {
+  package func attempted(at operation: Int) -> UInt64 {
     attempted.last { $0.operation < operation }?.lsn ?? 0
   }
 
@@ -143,7 +143,7 @@ struct LogRecording: Sendable {
   /// Opens what the crash left, holds it against the oracle, goes on writing, opens again.
   ///
   /// - Returns: what is wrong, or nil.
-  func problem(
+  package func problem(
     of crashed: SimulatedDisk, acknowledged: UInt64, attempted: UInt64
   ) -> String? {
     do throws(StorageError) {

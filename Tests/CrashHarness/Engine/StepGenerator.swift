@@ -1,54 +1,14 @@
 import DendroTesting
-import DendroTree
+package import DendroTree
 import TestSupport
 
-/// One step of a workload on an engine.
-enum Step: Sendable {
-  /// Admitted together: one group commit.
-  case write([Write])
-  case synchronize
-  case checkpoint
-  case roll
-  /// In order, and opened again.
-  case close
-  /// The process is killed at the n-th call to the disk from here on, wherever that falls: the disk
-  /// stays on, and a write at that call gets in so many bytes.
-  case kill(call: Int, bytes: Int)
-
-  static func set(_ path: String, _ value: Scalar) -> Step {
-    .write([.set(Path(path), Node(value))])
-  }
-}
-
-extension Path {
-  /// A path of a test's own making.
-  init(_ text: String) {
-    do {
-      try self.init(parsing: text)
-    } catch {
-      preconditionFailure("\(error)")
-    }
-  }
-}
-
-extension Key {
-  /// A key of a test's own making.
-  init(of text: String) {
-    do {
-      try self.init(text)
-    } catch {
-      preconditionFailure("\(error)")
-    }
-  }
-}
-
 /// Draws workloads: few keys, so that writes meet; every kind of write and of value.
-struct StepGenerator {
+package struct StepGenerator {
   private var random: SeededRandomness
   /// Every fourth seed draws from the richer writes that the tree is tested with.
   private var rich: WriteGenerator?
 
-  init(seed: UInt64) {
+  package init(seed: UInt64) {
     random = SeededRandomness(seed: seed)
     guard seed % 4 == 3 else { return }
     var generator = WriteGenerator(seed: seed)
@@ -57,7 +17,7 @@ struct StepGenerator {
   }
 
   /// A workload of that many steps or a few more, mostly writes.
-  mutating func steps(_ count: Int, kills: Bool = true) -> [Step] {
+  package mutating func steps(_ count: Int, kills: Bool = true) -> [Step] {
     (0..<count).map { _ in
       switch draw(40) {
       case 0..<24: .write([write()])
@@ -71,7 +31,7 @@ struct StepGenerator {
     }
   }
 
-  mutating func write() -> Write {
+  package mutating func write() -> Write {
     if let write = rich?.write() { return write }
     return switch draw(10) {
     case 0..<4: .set(path(), node(2))

@@ -1,17 +1,17 @@
-import DendroEngine
+package import DendroEngine
 import DendroStorage
-import DendroTesting
+package import DendroTesting
 import DendroTree
 import TestSupport
 
 /// Opens what a crash left and holds it against the recording.
-struct CrashJudge {
-  let recording: EngineRecording
-  let point: CrashPoint
+package struct CrashJudge {
+  package let recording: EngineRecording
+  package let point: CrashPoint
   /// The last write that must be there, and the last that may.
-  let bounds: ClosedRange<Int>
+  package let bounds: ClosedRange<Int>
 
-  init(_ recording: EngineRecording, _ point: CrashPoint) {
+  package init(_ recording: EngineRecording, _ point: CrashPoint) {
     self.recording = recording
     self.point = point
     let acknowledged = recording.acknowledged(at: point.operationCount)
@@ -22,7 +22,7 @@ struct CrashJudge {
   ///
   /// - Parameter isThorough: whether the recovered database also goes on being written, is
   ///   crashed again, and closed in order.
-  func problem(of state: CrashState, isThorough: Bool) -> String? {
+  package func problem(of state: CrashState, isThorough: Bool) -> String? {
     let crashed = point.disk(state, seed: UInt64(point.operationCount))
     do throws(EngineError) {
       let engine = try EngineRecording.open(crashed)
@@ -48,7 +48,7 @@ struct CrashJudge {
   }
 
   /// What is wrong with an opened engine, or nil.
-  static func problem(
+  package static func problem(
     of engine: Engine, _ recording: EngineRecording, _ bounds: ClosedRange<Int>
   ) -> String? {
     let (root, lsn) = engine.head

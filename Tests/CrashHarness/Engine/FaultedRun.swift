@@ -1,35 +1,35 @@
-import DendroEngine
+package import DendroEngine
 import DendroStorage
-import DendroTesting
-import DendroTree
+package import DendroTesting
+package import DendroTree
 
 /// A workload on a disk that fails, judged as it goes: whoever is refused was not written, whoever
 /// is acknowledged was, and head, events and reopened tree say the same.
-struct FaultedRun {
-  let disk: SimulatedDisk
+package struct FaultedRun {
+  package let disk: SimulatedDisk
   /// The tree of everything acknowledged.
-  private(set) var tree = Node.empty
+  package private(set) var tree = Node.empty
   /// The trees that may be found besides: of refused writes that may have reached the disk, in their
   /// order, while nothing was acknowledged after them.
-  private(set) var doubtful: [Node] = []
+  package private(set) var doubtful: [Node] = []
   /// All trees that were acknowledged: under a weaker durability a failed synchronize may take back
   /// any of them that was not known to be durable, and says so.
   private var history: [Node] = [.empty]
-  private(set) var problems: [String] = []
-  private(set) var refusedCount = 0
-  private(set) var acknowledgedCount = 0
-  private(set) var isPoisoned = false
-  private(set) var session: Session?
+  package private(set) var problems: [String] = []
+  package private(set) var refusedCount = 0
+  package private(set) var acknowledgedCount = 0
+  package private(set) var isPoisoned = false
+  package private(set) var session: Session?
   private let options: EngineOptions
 
-  init(_ disk: SimulatedDisk, durability: Durability = .everyCommit) {
+  package init(_ disk: SimulatedDisk, durability: Durability = .everyCommit) {
     self.disk = disk
     var options = EngineRecording.options()
     options.durability = durability
     self.options = options
   }
 
-  mutating func run(_ steps: [Step]) {
+  package mutating func run(_ steps: [Step]) {
     for step in steps {
       if session == nil, !reopen() { continue }
       guard let current = session else { continue }
@@ -52,7 +52,7 @@ struct FaultedRun {
   }
 
   /// Opens what there is; a refusal is no damage while the disk fails.
-  mutating func reopen() -> Bool {
+  package mutating func reopen() -> Bool {
     do throws(EngineError) {
       let session = Session(try EngineRecording.open(disk, options), disk)
       isPoisoned = false
@@ -76,7 +76,7 @@ struct FaultedRun {
   }
 
   /// Lets go of the engine as a killed process would.
-  mutating func drop() {
+  package mutating func drop() {
     session = nil
     isPoisoned = false
   }
@@ -129,7 +129,7 @@ struct FaultedRun {
   }
 
   /// Whether a reopened tree is one of those that may be.
-  func mayBe(_ root: Node) -> Bool {
+  package func mayBe(_ root: Node) -> Bool {
     root == tree || doubtful.contains { $0 == root } || mayBeOlder(root)
   }
 

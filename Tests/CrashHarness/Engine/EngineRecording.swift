@@ -1,24 +1,24 @@
-import DendroEngine
+package import DendroEngine
 import DendroStorage
-import DendroTesting
-import DendroTree
+package import DendroTesting
+package import DendroTree
 import Synchronization
-import TestSupport
+package import TestSupport
 
 /// An engine that was driven through a workload once on a simulated disk, with all that is needed to
 /// judge what a crash at any of its calls leaves.
 ///
 /// While it runs, completions and events are judged: each write is answered once and in order, and
 /// the changes that the observer is told, replayed into a second tree, give the head.
-struct EngineRecording: Sendable {
-  static let directory = "/database"
+package struct EngineRecording: Sendable {
+  package static let directory = "/database"
 
-  let disk: SimulatedDisk
-  private(set) var points: [CrashPoint] = []
+  package let disk: SimulatedDisk
+  package private(set) var points: [CrashPoint] = []
   /// The tree after each write; the first is the empty one. Each was held against the oracle.
-  private(set) var trees: [Node] = [.empty]
+  package private(set) var trees: [Node] = [.empty]
   /// The oracle's, for those who want to compare with it directly.
-  private(set) var models: [ModelTree] = [.empty]
+  package private(set) var models: [ModelTree] = [.empty]
   /// From which operation on which write was acknowledged.
   private var acknowledged: [(operation: Int, lsn: Int)] = [(0, 0)]
   /// From which operation on which write could be on the disk.
@@ -26,24 +26,32 @@ struct EngineRecording: Sendable {
   /// From which operation on a checkpoint of which write was said to be durable.
   private var checkpointed: [(operation: Int, lsn: Int)] = [(0, 0)]
   /// What did not hold while it ran.
-  private(set) var problems: [String] = []
+  package private(set) var problems: [String] = []
+  /// All that it answered and told its observer, where that is kept.
+  package let transcript: Transcript?
 
-  static func options() -> EngineOptions {
+  package static func options() -> EngineOptions {
     var options = EngineOptions()
     options.execution = .inline
     options.checkpointFactor = 0
     return options
   }
 
-  static func open(_ disk: SimulatedDisk, _ options: EngineOptions = options())
+  package static func open(_ disk: SimulatedDisk, _ options: EngineOptions = options())
     throws(EngineError) -> Engine
   {
     try Engine.open(at: directory, options: options, environment: disk.environment)
   }
 
-  /// - Parameter prepared: a disk with a database that was closed in order, and the recording that
-  ///   made it.
-  init(seed: UInt64, steps: [Step], after prepared: EngineRecording? = nil) throws(EngineError) {
+  /// Drives an engine through the steps.
+  ///
+  /// - `prepared`: a recording that ended with a database closed in order, to go on from.
+  /// - `transcript`: where to write down what is answered and told.
+  package init(
+    seed: UInt64, steps: [Step], after prepared: EngineRecording? = nil,
+    transcript: Transcript? = nil
+  ) throws(EngineError) {
+    self.transcript = transcript
     disk = prepared?.disk.copy(seed: seed) ?? SimulatedDisk(seed: seed)
     if let prepared {
       trees = prepared.trees
@@ -72,15 +80,15 @@ struct EngineRecording: Sendable {
     points = disk.crashPoints()
   }
 
-  func acknowledged(at operation: Int) -> Int {
+  package func acknowledged(at operation: Int) -> Int {
     acknowledged.last { $0.operation <= operation }?.lsn ?? 0
   }
 
-  func attempted(at operation: Int) -> Int {
+  package func attempted(at operation: Int) -> Int {
     attempted.last { $0.operation < operation }?.lsn ?? 0
   }
 
-  func checkpointed(at operation: Int) -> Int {
+  package func checkpointed(at operation: Int) -> Int {
     checkpointed.last { $0.operation <= operation }?.lsn ?? 0
   }
 
@@ -97,7 +105,7 @@ struct EngineRecording: Sendable {
     models.removeSubrange((last + 1)...)
     attempted.append((disk.operationCount, last))
     acknowledged.append((disk.operationCount, last))
-    return Session(engine, disk)
+    return Session(engine, disk, transcript)
   }
 
   private mutating func run(_ step: Step, _ session: inout Session?) throws(EngineError) {
@@ -164,72 +172,5 @@ struct EngineRecording: Sendable {
       problems.append("the events to write \(lsn) do not give the head")
     }
     if let problem = session.replica.problem { problems.append(problem) }
-  }
-}
-
-/// One opening of the engine with a replica that listens.
-final class Session {
-  struct Answer: Sendable {
-    var expected: Int?
-    var result: Result<LogSequenceNumber?, EngineError>
-    /// How many calls the disk had seen.
-    var operation: Int
-  }
-
-  let engine: Engine
-  let replica: Replica
-  private let disk: SimulatedDisk
-  private let answers = Answers()
-
-  final class Answers: Sendable {
-    let list = Mutex<[Answer]>([])
-  }
-
-  init(_ engine: Engine, _ disk: SimulatedDisk) {
-    self.engine = engine
-    self.disk = disk
-    let (root, lsn) = engine.head
-    replica = Replica(root, lsn: lsn)
-    engine.setObserver(replica)
-  }
-
-  func submit(_ write: Write, expecting expected: Int?) {
-    let (answers, disk) = (answers, disk)
-    engine.submit(Draft(write)) { result in
-      let answer = Answer(expected: expected, result: result, operation: disk.operationCount)
-      answers.list.withLock { $0.append(answer) }
-    }
-  }
-
-  func takeAnswers() -> [Answer] {
-    answers.list.withLock { list in
-      defer { list = [] }
-      return list
-    }
-  }
-}
-
-/// A second tree that is made from what the observer is told alone.
-final class Replica: CommitObserver {
-  private let state: Mutex<(tree: Node, lsn: LogSequenceNumber, problem: String?)>
-
-  init(_ tree: Node, lsn: LogSequenceNumber) { state = Mutex((tree, lsn, nil)) }
-
-  var tree: Node { state.withLock { $0.tree } }
-  var problem: String? { state.withLock { $0.problem } }
-
-  func committed(_ commit: borrowing Commit, root: borrowing Node) {
-    let (lsn, isUndo, changes) = (commit.lsn, commit.isUndo, commit.changes)
-    state.withLock { state in
-      let expected = isUndo ? state.lsn : state.lsn.next
-      if lsn != expected { state.problem = "told of write \(lsn), not \(expected)" }
-      state.lsn = isUndo ? LogSequenceNumber(lsn.rawValue - 1) : lsn
-      for change in changes {
-        if state.tree.node(at: change.path) != change.replaced {
-          state.problem = "write \(lsn) tells of another node replaced at \(change.path)"
-        }
-        state.tree.graft(change.new, at: change.path)
-      }
-    }
   }
 }

@@ -1,0 +1,87 @@
+package import DendroEngine
+package import DendroStorage
+package import DendroTesting
+package import DendroTree
+import Synchronization
+import TestSupport
+
+/// One opening of the engine with a replica that listens.
+package final class Session {
+  package struct Answer: Sendable {
+    package var expected: Int?
+    package var result: Result<LogSequenceNumber?, EngineError>
+    /// How many calls the disk had seen.
+    package var operation: Int
+  }
+
+  package let engine: Engine
+  package let replica: Replica
+  private let disk: SimulatedDisk
+  private let answers = Answers()
+  private let transcript: Transcript?
+
+  private final class Answers: Sendable {
+    let list = Mutex<[Answer]>([])
+  }
+
+  package init(_ engine: Engine, _ disk: SimulatedDisk, _ transcript: Transcript? = nil) {
+    self.engine = engine
+    self.disk = disk
+    self.transcript = transcript
+    let (root, lsn) = engine.head
+    replica = Replica(root, lsn: lsn, transcript)
+    engine.setObserver(replica)
+  }
+
+  package func submit(_ write: Write, expecting expected: Int?) {
+    let (answers, disk, transcript) = (answers, disk, transcript)
+    engine.submit(Draft(write)) { result in
+      transcript?.note("answered \(result)")
+      let answer = Answer(expected: expected, result: result, operation: disk.operationCount)
+      answers.list.withLock { $0.append(answer) }
+    }
+  }
+
+  package func takeAnswers() -> [Answer] {
+    answers.list.withLock { list in
+      defer { list = [] }
+      return list
+    }
+  }
+}
+
+/// A second tree that is made from what the observer is told alone.
+package final class Replica: CommitObserver {
+  private let state: Mutex<(tree: Node, lsn: LogSequenceNumber, problem: String?)>
+
+  private let transcript: Transcript?
+
+  package init(_ tree: Node, lsn: LogSequenceNumber, _ transcript: Transcript? = nil) {
+    state = Mutex((tree, lsn, nil))
+    self.transcript = transcript
+  }
+
+  package var tree: Node { state.withLock { $0.tree } }
+  package var problem: String? { state.withLock { $0.problem } }
+
+  package func committed(_ commit: borrowing Commit, root: borrowing Node) {
+    let (lsn, isUndo, changes) = (commit.lsn, commit.isUndo, commit.changes)
+    if let transcript {
+      transcript.note("\(isUndo ? "undone" : "committed") \(lsn) at \(commit.time)")
+      for change in changes {
+        transcript.note("\(change.path): \(ModelTree(change.replaced)) to \(ModelTree(change.new))")
+      }
+    }
+    state.withLock { state in
+      let expected = isUndo ? state.lsn : state.lsn.next
+      if lsn != expected { state.problem = "told of write \(lsn), not \(expected)" }
+      state.lsn = isUndo ? LogSequenceNumber(lsn.rawValue - 1) : lsn
+      for change in changes {
+        if state.tree.node(at: change.path) != change.replaced {
+          state.problem = "write \(lsn) tells of another node replaced at \(change.path)"
+        }
+        state.tree.graft(change.new, at: change.path)
+      }
+    }
+  }
+}

@@ -1,0 +1,204 @@
+import Dendro
+import DendroEngine
+import DendroStorage
+import DendroTesting
+import DendroTree
+import Dispatch
+import Foundation
+import Synchronization
+import TestSupport
+
+/// A database driven through the public API as an app would, on a simulated disk, beside the oracle.
+final class SoakRun {
+  private let disk: SimulatedDisk
+  private var database: Database?
+  private var model = ModelTree.empty
+  private var tickCount = 0
+  private var backupCount = 0
+  private var listeners: [SoakListener] = []
+  /// The numbers of the writes in the order of their answers.
+  private let answers = Answers()
+  private var submittedCount = 0
+  private(set) var problems: [String] = []
+  private(set) var details: [String: Int] = [:]
+
+  private final class Answers: Sendable {
+    let state = Mutex((next: 0, lsn: LogSequenceNumber.zero, problem: String?.none))
+  }
+
+  private static let tick = Path(keys: [Key(of: "tick")])
+
+  init(seed: UInt64) {
+    disk = SimulatedDisk(seed: seed)
+  }
+
+  func run(_ step: Soak.Step) {
+    do {
+      let database = try opened()
+      switch step {
+      case .write(let write): submit(write, to: database)
+      case .tick:
+        tickCount += 1
+        // Whatever else happens to it, it never falls.
+        submit(.set(Self.tick, Node(.integer(Int64(tickCount)))), to: database)
+      case .listen(let path, let kind):
+        let listener = SoakListener(kind, at: reference(path, of: database))
+        listener.begin()
+        listeners.append(listener)
+        if listeners.count > 8 { run(.removeListener) }
+      case .removeListener:
+        guard !listeners.isEmpty else { return }
+        let listener = listeners.removeFirst()
+        listener.end()
+        details["events", default: 0] += listener.eventCount
+      case .compare: compare(database)
+      case .synchronize: try database.synchronize()
+      case .checkpoint: try database.checkpoint()
+      case .backup:
+        backupCount += 1
+        try database.backup(to: "/backup-\(backupCount)")
+        let root = database.engine?.head.root
+        let copy = try Self.open(disk, "/backup-\(backupCount)")
+        if copy.engine?.head.root != root { problems.append("a backup has another tree") }
+        try copy.close()
+        details["backups", default: 0] += 1
+      case .close:
+        compare(database)
+        try database.close()
+        forget()
+      case .abandon:
+        settle(database)
+        forget()
+      }
+    } catch {
+      problems.append("\(step): \(error)")
+    }
+  }
+
+  /// Lets go of everything.
+  func finish() {
+    try? database?.close()
+    forget()
+    let answered = answers.state.withLock { $0.next }
+    if answered != submittedCount {
+      problems.append("\(answered) of \(submittedCount) writes were answered")
+    }
+  }
+
+  private func forget() {
+    for listener in listeners { details["events", default: 0] += listener.eventCount }
+    listeners = []
+    database = nil
+    details["reopenings", default: 0] += 1
+  }
+
+  private func opened() throws -> Database {
+    if let database { return database }
+    let database = try Self.open(disk, "/database")
+    if let root = database.engine?.head.root, ModelTree(root) != model {
+      problems.append("reopened, the tree is not the oracle's")
+    }
+    answers.state.withLock { $0.lsn = database.engine?.head.lsn ?? .zero }
+    self.database = database
+    return database
+  }
+
+  private static func open(_ disk: SimulatedDisk, _ path: String) throws -> Database {
+    var options = DatabaseOptions()
+    // Now and then a checkpoint by itself.
+    options.checkpointByteMin = 64 << 10
+    options.checkpointFactor = 1
+    // The engine's thread lets the directory go a moment after the last reference went.
+    for _ in 0..<10_000 {
+      do throws(DatabaseError) {
+        return try Database.open(
+          at: path, options: options, environment: disk.environment, mode: .readWrite)
+      } catch {
+        guard error.code == .locked else { throw error }
+        Thread.sleep(forTimeInterval: 0.001)
+      }
+    }
+    throw SystemError.wouldBlock
+  }
+
+  private func submit(_ write: Write, to database: Database) {
+    guard let engine = database.engine else { return }
+    let mayBeRefused: Bool
+    if case .setPriority(let path, _) = write, model.node(at: ModelTree.path(path)).isEmpty {
+      mayBeRefused = true  // there is nothing that could have a priority
+    } else {
+      mayBeRefused = false
+      model.apply(write)
+    }
+    let number = submittedCount
+    submittedCount += 1
+    engine.submit(Draft(write)) { [answers] result in
+      answers.state.withLock { state in
+        if number != state.next {
+          state.problem = "write \(number) was answered, \(state.next) was next"
+        }
+        state.next = number + 1
+        switch result {
+        case .success(let lsn?):
+          if lsn != state.lsn.next {
+            state.problem = "write \(lsn) was answered after \(state.lsn)"
+          }
+          state.lsn = lsn
+        case .success(nil): break
+        case .failure(let error):
+          if case .noData = error, mayBeRefused { break }
+          state.problem = "refused: \(error)"
+        }
+      }
+    }
+  }
+
+  /// Waits until all that was queued for listeners has been delivered, and all writes are answered.
+  private func settle(_ database: Database) {
+    do {
+      try database.synchronize()
+    } catch {
+      problems.append("synchronize: \(error)")
+    }
+    let done = DispatchSemaphore(value: 0)
+    database.reference().getData { _, _ in done.signal() }
+    done.wait()
+  }
+
+  private func compare(_ database: Database) {
+    settle(database)
+    details["comparisons", default: 0] += 1
+    let (next, problem) = answers.state.withLock { ($0.next, $0.problem) }
+    if let problem { problems.append(problem) }
+    if next != submittedCount {
+      problems.append("\(next) of \(submittedCount) writes were answered")
+    }
+    guard let root = database.engine?.head.root else { return }
+    if ModelTree(root) != model { problems.append("the head is not the oracle's tree") }
+    do {
+      try root.checkInvariants()
+    } catch {
+      problems.append("the tree's invariants: \(error)")
+    }
+    for listener in listeners {
+      if let problem = listener.problem(comparedWith: read(listener.reference)) {
+        problems.append("a listener at \(listener.reference): \(problem)")
+      }
+    }
+  }
+
+  private func read(_ reference: DatabaseReference) -> DataSnapshot {
+    let done = DispatchSemaphore(value: 0)
+    let box = Mutex<DataSnapshot?>(nil)
+    reference.getData { _, snapshot in
+      box.withLock { $0 = snapshot }
+      done.signal()
+    }
+    done.wait()
+    return box.withLock { $0! }
+  }
+
+  private func reference(_ path: Path, of database: Database) -> DatabaseReference {
+    path.keys.reduce(database.reference()) { $0.child($1.string) }
+  }
+}

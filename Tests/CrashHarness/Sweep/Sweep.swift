@@ -1,0 +1,110 @@
+import Foundation
+import Synchronization
+
+/// Many independent jobs, numbered, each of which judges states of one kind.
+///
+/// A job is a pure function of its number: whoever knows the number can run it again.
+package struct Sweep: Sendable {
+  /// One word, by which `crashlab replay` finds it.
+  package let id: String
+  /// As it is printed.
+  package let name: String
+  /// What is counted.
+  package let unit: String
+  /// All jobs that there are; of a sweep that draws, every number.
+  package let jobs: Range<UInt64>
+  /// How many steps a job's workload has; nil where there is no workload that could be shortened.
+  package let stepCount: (@Sendable (UInt64) -> Int)?
+  /// Runs a job, or the part of it that the reproduction names.
+  package let judge: @Sendable (Reproduction) -> Tally
+
+  package init(
+    _ id: String, name: String? = nil, unit: String = "states",
+    jobs: Range<UInt64> = 0..<UInt64.max, stepCount: (@Sendable (UInt64) -> Int)? = nil,
+    judge: @escaping @Sendable (Reproduction) -> Tally
+  ) {
+    self.id = id
+    self.name = name ?? id
+    self.unit = unit
+    self.jobs = jobs
+    self.stepCount = stepCount
+    self.judge = judge
+  }
+
+  /// Where a run ends before its jobs do: at whichever comes first.
+  package struct End: Sendable {
+    /// So many judged.
+    package var count: Int?
+    package var deadline: ContinuousClock.Instant?
+    /// Asked before each job.
+    package var isInterrupted: (@Sendable () -> Bool)?
+
+    package init(
+      count: Int? = nil, deadline: ContinuousClock.Instant? = nil,
+      isInterrupted: (@Sendable () -> Bool)? = nil
+    ) {
+      self.count = count
+      self.deadline = deadline
+      self.isInterrupted = isInterrupted
+    }
+
+    fileprivate func isReached(_ tally: Tally) -> Bool {
+      if let count, tally.count >= count { return true }
+      if let deadline, ContinuousClock.now >= deadline { return true }
+      return isInterrupted?() ?? false
+    }
+  }
+
+  /// Runs the jobs of the range on all cores, and stops early after a dozen failures.
+  ///
+  /// - `watch`: told after each job what was found so far; called from any thread.
+  package func run(
+    _ range: Range<UInt64>? = nil, until end: End = End(),
+    watch: (@Sendable (Tally) -> Void)? = nil
+  ) async -> Tally {
+    let board = Board(jobs: (range ?? jobs).clamped(to: jobs), end: end)
+    await withTaskGroup { group in
+      for _ in 0..<max(1, ProcessInfo.processInfo.activeProcessorCount) {
+        group.addTask {
+          while let job = board.next() {
+            let total = board.add(judge(Reproduction(id, job)))
+            watch?(total)
+          }
+        }
+      }
+    }
+    return board.total
+  }
+
+  /// What the tasks share.
+  private final class Board: Sendable {
+    private let jobs: Range<UInt64>
+    private let end: End
+    private let state: Mutex<(next: UInt64, tally: Tally)>
+
+    init(jobs: Range<UInt64>, end: End) {
+      self.jobs = jobs
+      self.end = end
+      state = Mutex((jobs.lowerBound, Tally()))
+    }
+
+    var total: Tally { state.withLock { $0.tally } }
+
+    func next() -> UInt64? {
+      state.withLock { state in
+        guard state.next < jobs.upperBound, state.tally.failures.count < 12,
+          !end.isReached(state.tally)
+        else { return nil }
+        state.next += 1
+        return state.next - 1
+      }
+    }
+
+    func add(_ tally: Tally) -> Tally {
+      state.withLock { state in
+        state.tally.add(tally)
+        return state.tally
+      }
+    }
+  }
+}

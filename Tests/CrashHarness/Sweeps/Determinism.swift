@@ -1,0 +1,77 @@
+import DendroEngine
+import DendroTesting
+
+/// G13: the same seed twice gives the same calls, files, events and answers; and what is replayed
+/// from the files has the content that the live tree had.
+package enum Determinism {
+  package static let sweep = Sweep(
+    "G13", unit: "seeds", stepCount: { steps($0).count }, judge: judge)
+
+  private static func steps(_ seed: UInt64) -> [Step] {
+    var generator = StepGenerator(seed: seed)
+    return generator.steps(30)
+  }
+
+  private static func judge(_ place: Reproduction) -> Tally {
+    var tally = Tally(count: 1)
+    do throws(EngineError) {
+      let steps = place.kept(of: steps(place.job))
+      let (one, two) = (Transcript(), Transcript())
+      let first = try EngineRecording(seed: place.job, steps: steps, transcript: one)
+      let second = try EngineRecording(seed: place.job, steps: steps, transcript: two)
+      for problem in first.problems { tally.fail(place, problem) }
+      if one.digest != two.digest { tally.fail(place, "other events or answers") }
+      compare(first.disk, second.disk, place, &tally)
+      tally.details["lines of events and answers"] = one.lineCount
+      // Replay equals live, twice, and the replays leave the same files too.
+      let (a, b) = (first.disk.copy(seed: 1), second.disk.copy(seed: 1))
+      let roots = [
+        try EngineRecording.open(a).head.root, try EngineRecording.open(b).head.root,
+        first.trees.last!,
+      ]
+      if Set(roots.map(CheckpointCoding.contentHash(of:))).count != 1 || roots[0] != roots[2] {
+        tally.fail(place, "replayed trees differ from the live one")
+      }
+      compare(a, b, place, &tally)
+    } catch {
+      tally.fail(place, "the workload itself failed: \(error)")
+    }
+    return tally
+  }
+
+  private static func compare(
+    _ one: SimulatedDisk, _ two: SimulatedDisk, _ place: Reproduction, _ tally: inout Tally
+  ) {
+    let (first, second) = (one.trace, two.trace)
+    if let index = zip(first, second).enumerated().first(where: {
+      $1.0.description != $1.1.description
+    })?.offset {
+      tally.fail(place, "call \(index + 1) is \(first[index]), then \(second[index])")
+    } else if first.count != second.count {
+      tally.fail(place, "\(first.count) calls, then \(second.count)")
+    }
+    let names = one.names(in: EngineRecording.directory)
+    if names != two.names(in: EngineRecording.directory) { tally.fail(place, "other files") }
+    for name in names where name != "dendro.lock" {
+      let path = EngineRecording.directory + "/" + name
+      if one.contents(of: path) != two.contents(of: path) {
+        tally.fail(place, "\(name) has another content")
+      }
+    }
+  }
+
+  /// All that one seed says, writes and calls, as one number: for comparison with another process.
+  package static func digest(of seed: UInt64) -> UInt64? {
+    let transcript = Transcript()
+    guard
+      let recording = try? EngineRecording(
+        seed: seed, steps: steps(seed), transcript: transcript)
+    else { return nil }
+    for operation in recording.disk.trace { transcript.note(operation.description) }
+    for name in recording.disk.names(in: EngineRecording.directory) where name != "dendro.lock" {
+      transcript.note(name)
+      transcript.note(recording.disk.contents(of: EngineRecording.directory + "/" + name) ?? [])
+    }
+    return transcript.digest
+  }
+}

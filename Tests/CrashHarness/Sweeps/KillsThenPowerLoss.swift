@@ -1,0 +1,57 @@
+package import DendroEngine
+import DendroTesting
+import DendroTree
+
+/// The process is killed at any call, the next one goes on with what the system still has in
+/// memory, and then the power is lost: what the second process was told, the first may never have
+/// made durable.
+package enum KillsThenPowerLoss {
+  static let workload: [Step] = [
+    .set("a", .integer(1)), .set("b", .string("two")), .roll, .set("a/c", .integer(3)),
+    .checkpoint, .write([.remove(Path("b")), .increment(Path("a/c"), .integer(1))]), .close,
+    .set("d", .string("five")), .checkpoint, .set("e", .integer(6)), .roll, .set("f", .integer(7)),
+    .checkpoint, .close, .set("g", .integer(8)), .synchronize, .set("h", .integer(9)),
+  ]
+
+  /// A job for each call and each of two numbers of bytes that a write at it gets in.
+  package static func sweep() throws(EngineError) -> Sweep {
+    let calls = try EngineRecording(seed: 1, steps: workload).disk.operationCount
+    return Sweep(
+      "kill-then-power-loss", name: "kill, then power loss", jobs: 0..<UInt64(2 * calls),
+      stepCount: { _ in workload.count }, judge: judge)
+  }
+
+  private static func judge(_ place: Reproduction) -> Tally {
+    var tally = Tally()
+    let call = Int(place.job / 2) + 1
+    let kill = Step.kill(call: call, bytes: place.job % 2 == 0 ? 0 : 25)
+    let recording: EngineRecording
+    do {
+      recording = try EngineRecording(seed: 1, steps: [kill] + place.kept(of: workload))
+    } catch {
+      tally.fail(place, "the workload itself failed: \(error)")
+      return tally
+    }
+    for problem in recording.problems { tally.fail(place, problem) }
+    if let crash = place.crashes.first {
+      CrashStates.one(crash, of: recording, place, &tally)
+      return tally
+    }
+    var options = CrashEnumeration()
+    options.onlyNew = true
+    options.subsetLimit = 5
+    options.sampleCount = 8
+    options.tornByteStride = .max
+    for point in recording.points where point.operationCount >= call {
+      let judge = CrashJudge(recording, point)
+      point.forEachState(options) { state in
+        guard !tally.isHopeless else { return }
+        tally.count += 1
+        if let problem = judge.problem(of: state, isThorough: tally.count % 32 == 0) {
+          tally.fail(place.at(point.operationCount, state), problem)
+        }
+      }
+    }
+    return tally
+  }
+}

@@ -1,0 +1,69 @@
+import DendroTesting
+import DendroTree
+import TestSupport
+
+/// G11: random operations with listeners that come and go, held against the oracle, reopened about
+/// every thousand operations; with the threads, the queues and the automatic checkpoints of real use.
+package enum Soak {
+  package static let sweep = Sweep(
+    "G11", unit: "operations", stepCount: { steps($0).count }, judge: judge)
+
+  enum Step: Sendable {
+    case write(Write)
+    /// Adds one to a counter that listeners must never see fall.
+    case tick
+    case listen(Path, SoakListener.Kind)
+    /// The one that listens longest.
+    case removeListener
+    /// All that was written has arrived everywhere: listeners, completions, the oracle.
+    case compare
+    case synchronize
+    case checkpoint
+    case backup
+    /// In order, and opened again.
+    case close
+    /// Without closing: the last reference goes.
+    case abandon
+  }
+
+  /// About as many as lie between two reopenings, some times over.
+  private static let stepCount = 5000
+
+  private static func steps(_ seed: UInt64) -> [Step] {
+    var generator = WriteGenerator(seed: seed)
+    generator.wideOneIn = seed % 3 == 0 ? 3 : 20
+    generator.wideKeyCount = 100
+    return (0..<stepCount).map { _ in
+      switch generator.random.below(1000) {
+      case 0: .close
+      case 1: .checkpoint
+      case 2, 3: .synchronize
+      case 4..<12: .compare
+      case 12..<20:
+        .listen(listenerPath(&generator), SoakListener.Kind.allCases[generator.random.below(2)])
+      case 20..<27: .removeListener
+      case 27..<200: .tick
+      case 200 where generator.random.below(4) == 0: .abandon
+      case 201 where generator.random.below(10) == 0: .backup
+      default: .write(generator.write())
+      }
+    }
+  }
+
+  private static func listenerPath(_ generator: inout WriteGenerator) -> Path {
+    generator.random.oneIn(4) ? .root : generator.path(maxCount: 2)
+  }
+
+  private static func judge(_ place: Reproduction) -> Tally {
+    let steps = place.kept(of: steps(place.job))
+    var tally = Tally(count: steps.count)
+    let run = SoakRun(seed: place.job)
+    for step in steps where run.problems.isEmpty { run.run(step) }
+    run.run(.close)
+    run.run(.compare)
+    run.finish()
+    for problem in run.problems.prefix(3) { tally.fail(place, problem) }
+    tally.details = run.details
+    return tally
+  }
+}
