@@ -8,12 +8,14 @@ package enum Retention {
   /// Oldest first, each removal durable before the next, so that what a crash leaves has no gap: to
   /// whoever walks over all of the log, a gap is damage.
   static func apply(
-    _ directory: DatabaseDirectory, unreadable: Set<LogSequenceNumber>, keepsHistory: Bool
+    _ directory: DatabaseDirectory, expecting checkpoint: LogSequenceNumber? = nil,
+    unreadable: Set<LogSequenceNumber>, keepsHistory: Bool
   ) throws(StorageError) {
     guard !keepsHistory else { return }
     let contents = try directory.contents()
     let doomed = doomed(
-      segments: contents.segments, checkpoints: contents.checkpoints, unreadable: unreadable)
+      segments: contents.segments,
+      checkpoints: contents.checkpoints + (checkpoint.map { [$0] } ?? []), unreadable: unreadable)
     // A reader that opened meanwhile may be about to read them: they wait for the next time. Readers are
     // kept out for one removal only, since they do not wait for long.
     for lsn in doomed.checkpoints {
@@ -22,10 +24,11 @@ package enum Retention {
       }
       guard isFree else { return }
     }
-    for segment in doomed.segments {
+    let segments = Mutant.removalOrder.isPlanted ? doomed.segments.reversed() : doomed.segments
+    for segment in segments {
       let isFree = try directory.withoutReaders { () throws(StorageError) in
         try directory.removeSegment(segment)
-        try directory.synchronize()
+        if !Mutant.removalSynchronize.isPlanted { try directory.synchronize() }
       }
       guard isFree else { return }
     }
@@ -36,9 +39,12 @@ package enum Retention {
     segments: [SegmentName], checkpoints: [LogSequenceNumber],
     unreadable: Set<LogSequenceNumber>
   ) -> (segments: [SegmentName], checkpoints: [LogSequenceNumber]) {
-    let readable = checkpoints.filter { !unreadable.contains($0) }.sorted()
-    guard readable.count >= 2 else { return ([], []) }
-    let older = readable[readable.count - 2]
+    let readable = checkpoints.filter {
+      !unreadable.contains($0) || Mutant.unreadableCheckpoint.isPlanted
+    }.sorted()
+    let keptCount = Mutant.twoCheckpoints.isPlanted ? 1 : 2
+    guard readable.count >= keptCount else { return ([], []) }
+    let older = readable[readable.count - keptCount]
     let sorted = segments.sorted()
     // A segment's writes end where the next one's begin; the last one is never given up.
     let doomed = zip(sorted, sorted.dropFirst()).filter { $1.firstLSN <= older.next }.map(\.0)

@@ -22,13 +22,13 @@ package func repairTail(_ directory: DatabaseDirectory, _ end: LogEnd) throws(St
 {
   try directory.checkWritable()
   var end = end
-  if let torn = end.torn { try setAsideIfRoom(directory, torn) }
-  if end.torn != nil || end.durableUpTo < end.lastLSN {
+  if let torn = end.torn, !Mutant.setAside.isPlanted { try setAsideIfRoom(directory, torn) }
+  if (end.torn != nil && !Mutant.cutBeforeAppend.isPlanted) || end.durableUpTo < end.lastLSN {
     try writeAnew(directory, end)
   }
   // Also where nothing was repaired: the last rename before the crash may not be durable yet.
-  try directory.synchronize()
-  if let unsealed = end.unsealed {
+  if !Mutant.repairDirectorySynchronize.isPlanted { try directory.synchronize() }
+  if let unsealed = end.unsealed, !Mutant.repairSeal.isPlanted {
     try seal(directory, unsealed)
     end.unsealed = nil
   }
@@ -63,21 +63,27 @@ private func writeAnew(_ directory: DatabaseDirectory, _ end: LogEnd) throws(Sto
   let files = directory.fileSystem
   let path = directory.path(of: end.segment)
   let aside = path + FileName.temporarySuffix
+  if Mutant.repairRewrites.isPlanted { return try cutInPlace(directory, end) }
   do {
     try files.removeWhole(aside)
     let file = try files.openWhole(aside, .create)
     try SegmentReader(end.segment, in: directory).copy(
       from: 0, to: end.offset, into: file, path: aside)
-    try file.synchronizeWhole(path: aside)
+    if !Mutant.repairSynchronize.isPlanted { try file.synchronizeWhole(path: aside) }
     try files.renameWhole(aside, to: path)
   } catch {
     guard error.isOutOfSpace else { throw error }
     // A full disk must not keep a database from being opened; then the file as it is has to do.
     try files.removeWhole(aside)
-    let file = try files.openWhole(path, .readWrite)
-    try file.truncateWhole(to: end.offset, path: path)
-    try file.synchronizeWhole(path: path)
+    try cutInPlace(directory, end)
   }
+}
+
+private func cutInPlace(_ directory: DatabaseDirectory, _ end: LogEnd) throws(StorageError) {
+  let path = directory.path(of: end.segment)
+  let file = try directory.fileSystem.openWhole(path, .readWrite)
+  try file.truncateWhole(to: end.offset, path: path)
+  try file.synchronizeWhole(path: path)
 }
 
 private func setAside(_ directory: DatabaseDirectory, _ torn: TornTail) throws(StorageError) {
@@ -96,7 +102,7 @@ private func setAside(_ directory: DatabaseDirectory, _ torn: TornTail) throws(S
       try files.removeWhole(aside)
       let file = try files.openWhole(aside, .create)
       try segment.copy(from: torn.offset, to: stop, into: file, path: aside)
-      try file.synchronizeWhole(path: aside)
+      if !Mutant.setAsideSynchronize.isPlanted { try file.synchronizeWhole(path: aside) }
       try files.renameWhole(aside, to: path)
       try directory.synchronize()
       return
