@@ -146,10 +146,7 @@ extension Recovery.Result {
         time: directory.environment.clock.now(), options: logOptions)
     }
     end = try repairTail(directory, end)
-    if let torn = end.torn {
-      let prefix = "\(torn.segment).torn"
-      report.tornFile = try directory.contents().tornFiles.filter { $0.hasPrefix(prefix) }.max()
-    }
+    report.tornFile = end.tornFile
     return try LogWriter.resume(directory, end: end, options: logOptions)
   }
 }

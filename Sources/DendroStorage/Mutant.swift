@@ -147,12 +147,14 @@ package enum Mutant: UInt8, CaseIterable, Hashable, Sendable {
     case .provenDurable: "damage of what a later record calls durable is corruption, no torn tail"
     case .tornTail: "what a crash left is cut, not refused"
     case .zeroTail: "zeros are the end of the log only if nothing but zeros follows"
-    case .checkpointProof: "a checkpoint proves the log up to it durable, whether it can be read or not"
+    case .checkpointProof:
+      "a checkpoint proves the log up to it durable, whether it can be read or not"
     case .logReachesCheckpoint: "a log that ends before its checkpoint is refused"
     case .cutBeforeAppend: "a torn tail is cut before anything is appended"
     case .repairSynchronize: "what recovery cut is synchronized before anything is appended"
     case .repairRewrites: "a tail that may never have reached the disk is written anew"
-    case .repairDirectorySynchronize: "recovery makes the names durable, also those of the crashed process"
+    case .repairDirectorySynchronize:
+      "recovery makes the names durable, also those of the crashed process"
     case .repairSeal: "recovery adds the seal that a crash in a roll left out"
     case .setAside: "torn bytes are kept in a file of their own"
     case .setAsideSynchronize: "torn bytes are durable in their own file before they are cut"

@@ -22,7 +22,9 @@ package func repairTail(_ directory: DatabaseDirectory, _ end: LogEnd) throws(St
 {
   try directory.checkWritable()
   var end = end
-  if let torn = end.torn, !Mutant.setAside.isPlanted { try setAsideIfRoom(directory, torn) }
+  if let torn = end.torn, !Mutant.setAside.isPlanted {
+    end.tornFile = try setAsideIfRoom(directory, torn)
+  }
   if (end.torn != nil && !Mutant.cutBeforeAppend.isPlanted) || end.durableUpTo < end.lastLSN {
     try writeAnew(directory, end)
   }
@@ -40,7 +42,9 @@ package func repairTail(_ directory: DatabaseDirectory, _ end: LogEnd) throws(St
 /// A full disk must not keep a database from being opened: preallocated space behind the torn bytes is
 /// given back for their copy, and where even that is too little they are cut without one. Nobody was
 /// told that they had happened.
-private func setAsideIfRoom(_ directory: DatabaseDirectory, _ torn: TornTail) throws(StorageError) {
+private func setAsideIfRoom(_ directory: DatabaseDirectory, _ torn: TornTail) throws(StorageError)
+  -> String?
+{
   do {
     return try setAside(directory, torn)
   } catch {
@@ -50,12 +54,13 @@ private func setAsideIfRoom(_ directory: DatabaseDirectory, _ torn: TornTail) th
   let file = try directory.fileSystem.openWhole(path, .readWrite)
   try file.truncateWhole(to: torn.offset + torn.byteCount, path: path)
   do {
-    try setAside(directory, torn)
+    return try setAside(directory, torn)
   } catch {
     guard error.isOutOfSpace else { throw error }
     for name in try directory.contents().temporaries {
       try directory.fileSystem.removeWhole(directory.path + "/" + name)
     }
+    return nil
   }
 }
 
@@ -86,7 +91,9 @@ private func cutInPlace(_ directory: DatabaseDirectory, _ end: LogEnd) throws(St
   try file.synchronizeWhole(path: path)
 }
 
-private func setAside(_ directory: DatabaseDirectory, _ torn: TornTail) throws(StorageError) {
+private func setAside(_ directory: DatabaseDirectory, _ torn: TornTail) throws(StorageError)
+  -> String
+{
   let files = directory.fileSystem
   let segment = try SegmentReader(torn.segment, in: directory)
   let stop = torn.offset + torn.byteCount
@@ -105,12 +112,12 @@ private func setAside(_ directory: DatabaseDirectory, _ torn: TornTail) throws(S
       if !Mutant.setAsideSynchronize.isPlanted { try file.synchronizeWhole(path: aside) }
       try files.renameWhole(aside, to: path)
       try directory.synchronize()
-      return
+      return name
     }
     if try holdsSame(segment, torn.offset, stop, files.openWhole(path, .read), path) {
       // It may have been renamed without its name being durable yet.
       try directory.synchronize()
-      return
+      return name
     }
     copy += 1
   }

@@ -152,7 +152,7 @@ package struct RecordHeader: Hashable, Sendable {
       return .invalid(.checksum(expected: expected, found: checksum))
     }
 
-    guard let kind = RecordKind(rawValue: flags & 0x0F), 
+    guard let kind = RecordKind(rawValue: flags & 0x0F),
       flags & 0xC0 == 0 || Mutant.recordShape.isPlanted
     else {
       return .invalid(.field("a known kind and flags, not \(hexadecimal(flags))"))

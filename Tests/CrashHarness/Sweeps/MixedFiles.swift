@@ -109,7 +109,9 @@ package enum MixedFiles {
       })
     let checkpoints = recording.disk.names(in: EngineRecording.directory)
       .filter { $0.hasSuffix(".checkpoint") }
-    precondition(checkpoints.count == 2, "two checkpoints are kept: \(checkpoints)")
+    guard checkpoints.count == 2 else {
+      return .cases("damaged-checkpoint", [Case("two are kept") { "there are \(checkpoints)" }])
+    }
     let path = Forks.path(checkpoints[1])
     let size = recording.disk.contents(of: path)?.count ?? 0
     return Sweep(
@@ -130,12 +132,7 @@ package enum MixedFiles {
         case let count: tally.fail(place, "\(count) checkpoints were not readable")
         }
       } catch {
-        // A format of the future is not guessed at.
-        if case .storage(.unsupportedVersion) = error {
-          tally.details["refused as of the future", default: 0] += 1
-        } else {
-          tally.fail(place, "bit \(place.job) flipped: \(error)")
-        }
+        tally.fail(place, "bit \(place.job) flipped: \(error)")
       }
       return tally
     }

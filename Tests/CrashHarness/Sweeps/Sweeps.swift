@@ -23,6 +23,11 @@ package enum Sweeps {
     "mixes": { () throws(EngineError) in MixedFiles.mixes(of: try Forks()) },
     "splices": { () throws(EngineError) in MixedFiles.splices(of: try Forks()) },
     "lost-seals": { () throws(EngineError) in MixedFiles.lostSeals(of: try Forks()) },
+    "openers": { Openers.sweep },
+    "rules": { Rules.sweep },
+    "forgeries": { Forgeries.sweep },
+    "misplaced": { MisplacedFiles.sweep },
+    "seals": { () throws(EngineError) in try Seals.sweep() },
     "strangers": { () throws(EngineError) in MixedFiles.strangers(of: try Forks()) },
     "damaged-checkpoint": { () throws(EngineError) in try MixedFiles.damagedCheckpoints() },
   ]
