@@ -1,3 +1,4 @@
+import CrashHarness
 import Foundation
 
 /// `crashlab`: makes a database suffer, and judges what is left of it.
@@ -7,42 +8,102 @@ enum CrashLab {
     crashlab — makes databases crash and checks that nothing acknowledged is lost
 
     USAGE
-      crashlab kill [--cycles N] [--writers N] [--seed N] [--directory DIR] [--verbose]
+      crashlab COMMAND [--seed N] [--count N | --minutes N] [--soak] [--json]
+      crashlab replay SWEEP JOB …
 
-    COMMANDS
-      kill   a process with concurrent writers, transactions and checkpoints is killed (SIGKILL) at a
-             random moment, again and again; each time the database is reopened, and every
-             acknowledged write and the wholeness of all others are checked
+    ON A SIMULATED DISK
+      states         crashed after every call, in every state that a power cut could have left (G1)
+      exhaust        every short workload, crashed everywhere, torn at every byte (G2)
+      recovery       crashed again inside the recovery, and a third time (G3)
+      bits           every bit of a database flipped, every end cut, files mixed up (G4)
+      faults         every call failing in every way, also while recovering (G5, G6)
+      soak           random operations through the API, with listeners, against an oracle (G11)
+      deterministic  the same seed twice, in one process and in two (G13)
+
+    ON THE REAL SYSTEM
+      kill           a process with concurrent writers, transactions and checkpoints, killed at random
+                     moments (G7)
+      power          power cuts on real ext4, XFS and Btrfs in images, with a control that must lose
+                     data (G8); as root, with loop devices
+      full           a real disk that is full at every 4 KiB step (G9); as root
+      hostile        directories that nobody in his right mind would write, read by a process that
+                     has 512 MB (G15)
+
+    MORE
+      all            every command above, one after the other
+      replay         one failure again, from the words that it printed
 
     OPTIONS
-      --cycles N       how many times to kill (default 200)
-      --writers N      concurrent writers in the process (default 16)
-      --seed N         what all random choices start from (default: drawn, and printed)
-      --directory DIR  an empty or new directory to work in, which is kept (default: a temporary
-                       one, removed when all is well)
-      --verbose        a line for each cycle
+      --seed N       what all random choices start from (default: drawn, and printed)
+      --count N      how many are judged (default: what the goal asks of a submission)
+      --minutes N    go on for so long
+      --soak         as much as the goals ask before a release
+      --json         the result as JSON on standard output
+      --verbose      kill, power: a line for each cycle
+      --writers N    kill, power: concurrent writers in the process (default 16)
+      --directory D  kill: an empty or new directory to work in, which is kept (default: a temporary
+                     one, removed when all is well)
+      --file-system  power: ext4, xfs or btrfs alone (default: all three in turn)
 
     EXIT CODES
-      0 nothing was lost; 1 something was; 64 wrong usage; 69 the child could not be started
+      0 nothing was lost; 1 something was; 64 wrong usage; 69 nothing could be run
 
-    EXAMPLE
-      crashlab kill --cycles 1000 --seed 42
+    EXAMPLES
+      crashlab states --count 100000 --seed 42
+      crashlab kill --count 1000
+      crashlab all --json
     """
+
+  private static let order = [
+    "states", "exhaust", "recovery", "bits", "faults", "soak", "deterministic", "kill", "power",
+    "full", "hostile",
+  ]
 
   static func main() async {
     let arguments = Array(CommandLine.arguments.dropFirst())
+    let rest = Array(arguments.dropFirst())
     switch arguments.first {
-    case "kill":
-      await exit(KillCommand.run(Array(arguments.dropFirst())))
-    case KilledWriter.subcommand:
-      await exit(KilledWriter.run(Array(arguments.dropFirst())))
-    case "help", "--help", "-h":
-      print(help)
-    case nil:
-      usage(nil)
-    case let other?:
-      usage("there is no command «\(other)»")
+    case "replay": exit(ReplayCommand.run(rest))
+    case KilledWriter.subcommand: await exit(KilledWriter.run(rest))
+    case HostileReader.subcommand: exit(HostileReader.run(rest))
+    case DigestCommand.subcommand: exit(DigestCommand.run(rest))
+    case "help", "--help", "-h": print(help)
+    case nil: usage(nil)
+    case "all": await exit(run(order, "all", rest))
+    case let command? where order.contains(command): await exit(run([command], command, rest))
+    case let other?: usage("there is no command «\(other)»")
     }
+  }
+
+  private static func run(_ commands: [String], _ name: String, _ arguments: [String]) async
+    -> Int32
+  {
+    // What mounts does so where nobody else sees it, and where it ends with the process.
+    if commands.contains(where: { ["power", "full"].contains($0) }) { Namespace.enter() }
+    var words = Options(
+      arguments,
+      named: LabOptions.named.union(["--cycles", "--writers", "--directory", "--file-system"]),
+      flags: LabOptions.flags.union(["--verbose"]))
+    let options = LabOptions(&words)
+    let real = RealOptions(&words, options)
+    if let problem = words.problem { usage(problem) }
+    Interruption.listen()
+    options.say("crashlab \(name) --seed \(options.seed)\(options.amount)")
+    var report = LabReport(command: name, seed: options.seed)
+    for command in commands where !Interruption.isRequested {
+      switch command {
+      case "kill": report.rows += KillCommand.run(options, real)
+      case "power": report.rows += PowerCommand.run(options, real)
+      case "full": report.rows += FullCommand.run(options)
+      case "hostile": report.rows += HostileCommand.run(options)
+      case "deterministic":
+        report.rows += await SweepCommand.run(command, options)
+        report.rows += DigestCommand.compare(options)
+      default: report.rows += await SweepCommand.run(command, options)
+      }
+    }
+    report.tell(options)
+    return report.hasFailed ? 1 : Interruption.exitCode ?? report.exitCode
   }
 
   static func usage(_ problem: String?) -> Never {
@@ -52,38 +113,12 @@ enum CrashLab {
   }
 }
 
-/// The options of one command line: `--name value` and `--flag`.
-struct Options {
-  private var values: [String: String] = [:]
-  private var flags: Set<String> = []
-  private(set) var problem: String?
-
-  init(_ arguments: [String], named: Set<String>, flags known: Set<String> = []) {
-    var rest = arguments[...]
-    while let name = rest.popFirst() {
-      if known.contains(name) {
-        flags.insert(name)
-      } else if named.contains(name), let value = rest.popFirst() {
-        values[name] = value
-      } else {
-        problem = named.contains(name) ? "\(name) wants a value" : "there is no option «\(name)»"
-        return
-      }
-    }
-  }
-
-  subscript(name: String) -> String? { values[name] }
-  func has(_ flag: String) -> Bool { flags.contains(flag) }
-
-  /// The value as a number of the range; the default where it is not given.
-  mutating func number<N: FixedWidthInteger>(
-    _ name: String, in range: ClosedRange<N>, default fallback: N
-  ) -> N {
-    guard let text = values[name] else { return fallback }
-    guard let number = N(text), range.contains(number) else {
-      problem = problem ?? "\(name) wants a number from \(range.lowerBound) to \(range.upperBound)"
-      return fallback
-    }
-    return number
+extension LabOptions {
+  /// As it stood on the command line.
+  var amount: String {
+    var text = ""
+    if let count { text += " --count \(count)" }
+    if let minutes { text += " --minutes \(minutes)" }
+    return isSoak ? text + " --soak" : text
   }
 }

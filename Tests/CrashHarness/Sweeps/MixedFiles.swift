@@ -96,6 +96,36 @@ package enum MixedFiles {
     }
   }
 
+  /// A checkpoint of a database that has nothing to do with this one, for the same write: one job.
+  package static func strangerCheckpoint() throws(EngineError) -> Sweep {
+    let steps: [Step] = [.set("a", .integer(1)), .checkpoint, .set("b", .integer(2))]
+    let own = try EngineRecording(seed: 21, steps: steps)
+    let stranger = try EngineRecording(seed: 99, steps: steps)
+    return Sweep(
+      "stranger-checkpoint", name: "stranger's checkpoint", unit: "directories", jobs: 0..<1
+    ) { place in
+      var tally = Tally(count: 1)
+      let names = own.disk.names(in: EngineRecording.directory)
+      guard let name = names.first(where: { $0.hasSuffix(".checkpoint") }),
+        let bytes = stranger.disk.contents(of: Forks.path(name))
+      else {
+        tally.fail(place, "there is no checkpoint of that name")
+        return tally
+      }
+      let disk = own.disk.copy()
+      disk.replace(Forks.path(name), with: bytes)
+      do throws(EngineError) {
+        _ = try EngineRecording.open(disk)
+        tally.fail(place, "a checkpoint of another database was taken")
+      } catch {
+        // The place is that of the database's id in the header.
+        if case .storage(.corrupt(_, 16, _, _)) = error { return tally }
+        tally.fail(place, "\(error)")
+      }
+      return tally
+    }
+  }
+
   /// Two checkpoints are kept and the log back to the older one, so that any damage to the newest
   /// can be made up for; the report names it. A job for each bit.
   package static func damagedCheckpoints() throws(EngineError) -> Sweep {

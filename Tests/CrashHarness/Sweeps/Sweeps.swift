@@ -29,6 +29,7 @@ package enum Sweeps {
     "misplaced": { MisplacedFiles.sweep },
     "seals": { () throws(EngineError) in try Seals.sweep() },
     "strangers": { () throws(EngineError) in MixedFiles.strangers(of: try Forks()) },
+    "stranger-checkpoint": { () throws(EngineError) in try MixedFiles.strangerCheckpoint() },
     "damaged-checkpoint": { () throws(EngineError) in try MixedFiles.damagedCheckpoints() },
   ]
 

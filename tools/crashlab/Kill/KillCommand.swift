@@ -1,3 +1,4 @@
+import CrashHarness
 import DendroEngine
 import DendroStorage
 import DendroTesting
@@ -9,37 +10,51 @@ enum KillCommand {
   /// After so many kills a database has seen enough, and the next one begins empty.
   private static let cyclesPerDatabase = 25
 
-  static func run(_ arguments: [String]) async -> Int32 {
-    var options = Options(
-      arguments, named: ["--cycles", "--writers", "--seed", "--directory"], flags: ["--verbose"])
-    let cycles = options.number("--cycles", in: 1...1_000_000, default: 200)
-    let writers = options.number("--writers", in: 1...1024, default: 16)
-    let seed = options.number(
-      "--seed", in: 0...UInt64.max, default: UInt64.random(in: 0...UInt64.max))
-    if let problem = options.problem { CrashLab.usage(problem) }
-    print("crashlab kill --cycles \(cycles) --writers \(writers) --seed \(seed)")
+  static func run(_ options: LabOptions, _ real: RealOptions) -> [LabReport.Row] {
+    var row = LabReport.Row(
+      goal: Goal.kills.id, what: Goal.kills.what, unit: Goal.kills.unit, count: 0,
+      wanted: options.wanted(.kills), seconds: 0)
+    let cycles = real.cycles ?? (options.minutes == nil ? options.wanted(.kills) : .max)
+    let deadline = options.minutes.map { ContinuousClock.now + .seconds($0 * 60) }
+    let progress = LabProgress(
+      "G7", unit: "kills", total: cycles == .max ? nil : cycles, deadline: deadline)
     let place: WorkingDirectory
     do {
-      place = try WorkingDirectory(options["--directory"])
+      place = try WorkingDirectory(real.directory)
     } catch {
-      print("no working directory: \(error)")
-      return 69
+      row.notRun = "no working directory: \(error)"
+      return [row]
     }
     var lab = KillLab(
-      place: place, seed: seed, writerCount: writers, isVerbose: options.has("--verbose"))
+      place: place, seed: options.seed, writerCount: real.writerCount,
+      say: { line in
+        progress.clear()
+        options.say(line)
+      }, isVerbose: real.isVerbose)
     do {
-      try lab.run(cycles: cycles, cyclesPerDatabase: cyclesPerDatabase)
+      try lab.run(cycles: cycles, until: deadline, cyclesPerDatabase: cyclesPerDatabase) {
+        progress.update($0)
+      }
     } catch {
-      print(error)
-      return 69
+      row.notRun = "\(error)"
     }
-    print(lab.summary)
-    guard lab.problems.isEmpty else {
-      print("the database is kept in \(place.path)")
-      return 1
+    progress.clear()
+    options.say(lab.summary)
+    row.count = lab.cycleCount
+    row.seconds = progress.seconds
+    row.details = lab.details
+    row.failures = lab.problems.map {
+      LabReport.Failure(
+        problem: $0,
+        command: "crashlab kill --count \(lab.cycleCount) --writers \(real.writerCount) "
+          + "--seed \(options.seed)")
     }
-    place.removeIfTemporary()
-    return 0
+    if lab.problems.isEmpty {
+      place.removeIfTemporary()
+    } else {
+      options.say("the database is kept in \(place.path)")
+    }
+    return [row]
   }
 }
 
@@ -48,37 +63,54 @@ private struct KillLab {
   let place: WorkingDirectory
   let seed: UInt64
   let writerCount: Int
+  let say: (String) -> Void
   let isVerbose: Bool
   private(set) var problems: [String] = []
   private var random: SeededRandomness
   private let started = ContinuousClock.now
-  private var cycleCount = 0
+  private(set) var cycleCount = 0
   private var acknowledgedCount = 0
   private var survivorCount = 0
   private var tornCount = 0
   private var checkpointCount = 0
   private var killedWhileOpeningCount = 0
 
-  init(place: WorkingDirectory, seed: UInt64, writerCount: Int, isVerbose: Bool) {
+  init(
+    place: WorkingDirectory, seed: UInt64, writerCount: Int, say: @escaping (String) -> Void,
+    isVerbose: Bool
+  ) {
     self.place = place
     self.seed = seed
     self.writerCount = writerCount
+    self.say = say
     self.isVerbose = isVerbose
     random = SeededRandomness(seed: seed)
   }
 
   var summary: String {
-    let seconds = (ContinuousClock.now - started).inSeconds
+    let seconds = (ContinuousClock.now - started).seconds
     return "kill: \(cycleCount) cycles, \(acknowledgedCount) acknowledged writes, "
       + "\(survivorCount) unacknowledged ones survived whole, \(tornCount) torn tails, "
       + "\(checkpointCount) reopened from a checkpoint, \(killedWhileOpeningCount) killed while "
       + "opening, \(problems.count) problems, \(String(format: "%.1f", seconds)) s"
   }
 
-  mutating func run(cycles: Int, cyclesPerDatabase: Int) throws {
+  var details: [String: Int] {
+    [
+      "acknowledged writes": acknowledgedCount, "unacknowledged survivors": survivorCount,
+      "torn tails": tornCount, "reopened from a checkpoint": checkpointCount,
+      "killed while opening": killedWhileOpeningCount,
+    ]
+  }
+
+  mutating func run(
+    cycles: Int, until deadline: ContinuousClock.Instant?, cyclesPerDatabase: Int,
+    _ watch: (Int) -> Void
+  ) throws {
     var verdict = KillVerdict(workload: KillWorkload(seed: seed), writerCount: writerCount)
     var directory = ""
     for cycle in 0..<cycles {
+      if Interruption.isRequested || deadline.map({ ContinuousClock.now >= $0 }) ?? false { break }
       if cycle % cyclesPerDatabase == 0 {
         acknowledgedCount += verdict.acknowledgedCount
         survivorCount += verdict.unacknowledgedSurvivorCount
@@ -88,14 +120,9 @@ private struct KillLab {
       }
       let found = try runOnce(cycle, directory, &verdict)
       cycleCount += 1
-      problems += found
-      for problem in found { print("cycle \(cycle): \(problem)") }
-      if !found.isEmpty {
-        print(
-          "to see it again: crashlab kill --cycles \(cycle + 1) --writers \(writerCount) --seed \(seed)"
-        )
-        break
-      }
+      watch(cycleCount)
+      problems += found.map { "cycle \(cycle): \($0)" }
+      if !found.isEmpty { break }
     }
     acknowledgedCount += verdict.acknowledgedCount
     survivorCount += verdict.unacknowledgedSurvivorCount
@@ -145,72 +172,17 @@ private struct KillLab {
       found += verdict.judge(engine.view(at: .root), acknowledged: told.acknowledged)
       try engine.close()
       if isVerbose {
-        print(
+        say(
           "cycle \(cycle): \(durability), \(told.acknowledged.count) writers heard, "
             + "write \(report.lastLSN), torn \(report.tornByteCount) bytes, "
             + "checkpoint \(report.checkpointLSN?.description ?? "none")")
       }
     } catch {
-      if case .storage(.notFound) = error, !told.isOpen, verdict.states.allSatisfy({ $0.done == 0 })
-      {
+      if case .storage(.notFound) = error, !told.isOpen, verdict.isUntouched {
         return found  // killed before there was anything
       }
       found.append("the database does not open: \(error)")
     }
     return found
-  }
-}
-
-/// What a killed writer had said.
-private struct Told {
-  var isOpen = false
-  /// For each writer the last number.
-  var acknowledged: [Int: Int] = [:]
-  var failures: [String] = []
-
-  init(_ bytes: [UInt8]) {
-    // The last line may be cut: then it was not said.
-    let whole = bytes[..<((bytes.lastIndex(of: 10) ?? -1) + 1)]
-    for line in String(decoding: whole, as: UTF8.self).split(separator: "\n") {
-      let words = line.split(separator: " ")
-      if line == "open" {
-        isOpen = true
-      } else if words.count == 2, let writer = Int(words[0]), let number = Int(words[1]) {
-        if let last = acknowledged[writer], number != last + 1 {
-          failures.append("writer \(writer) was told \(number) after \(last)")
-        }
-        acknowledged[writer] = number
-      } else {
-        failures.append("the writer says: \(line)")
-      }
-    }
-  }
-}
-
-/// Where the databases are made.
-struct WorkingDirectory {
-  let path: String
-  private let isTemporary: Bool
-
-  init(_ given: String?) throws {
-    let manager = FileManager.default
-    if let given {
-      path = URL(fileURLWithPath: given).path
-      isTemporary = false
-      try manager.createDirectory(atPath: path, withIntermediateDirectories: true)
-      guard try manager.contentsOfDirectory(atPath: path).isEmpty else {
-        throw CocoaError(.fileWriteFileExists)
-      }
-    } else {
-      path =
-        manager.temporaryDirectory.path
-        + "/crashlab-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"
-      isTemporary = true
-      try manager.createDirectory(atPath: path, withIntermediateDirectories: false)
-    }
-  }
-
-  func removeIfTemporary() {
-    if isTemporary { try? FileManager.default.removeItem(atPath: path) }
   }
 }

@@ -86,6 +86,27 @@ final class ChildProcess: Sendable {
 
   func kill() { _ = Foundation.kill(pid, SIGKILL) }
 
+  /// Stops it where it stands, and waits until it does.
+  ///
+  /// - Returns: false where it had ended before.
+  func stop() -> Bool {
+    _ = Foundation.kill(pid, SIGSTOP)
+    var information = siginfo_t()
+    // Left to be waited for, so that `wait()` still learns of the end.
+    while waitid(P_PID, id_t(pid), &information, WSTOPPED | WEXITED | WNOWAIT) < 0, errno == EINTR {
+    }
+    return information.si_code == CLD_STOPPED
+  }
+
+  /// Whether it has said all that it ever will: it has ended, or closed its standard output.
+  var isComplete: Bool { received.withLock { $0.isComplete } }
+
+  /// Whether nothing that it said is still on its way to us.
+  var isHeard: Bool {
+    var count: Int32 = 0
+    return ioctl(output, UInt(FIONREAD), &count) == 0 && count == 0
+  }
+
   /// Waits for its end and for all that it said; once.
   func wait() -> (end: End, said: [UInt8]) {
     var status: Int32 = 0

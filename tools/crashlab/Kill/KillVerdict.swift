@@ -8,10 +8,15 @@ struct KillVerdict {
   private(set) var states: [KillWorkload.WriterState]
   private(set) var acknowledgedCount = 0
   private(set) var unacknowledgedSurvivorCount = 0
+  /// Whether acknowledged writes may be missing at the end: nobody synchronized them.
+  let mayLose: Bool
+  /// Acknowledged writes that are missing, where that may be.
+  private(set) var lostCount = 0
 
-  init(workload: KillWorkload, writerCount: Int) {
+  init(workload: KillWorkload, writerCount: Int, mayLose: Bool = false) {
     self.workload = workload
     self.writerCount = writerCount
+    self.mayLose = mayLose
     states = Array(repeating: .init(), count: writerCount)
   }
 
@@ -34,14 +39,15 @@ struct KillVerdict {
         continue
       }
       // One write at a time: at most the one that was not yet answered may be there beside them.
-      guard done == safe || done == safe + 1 else {
+      guard done == safe || done == safe + 1 || (mayLose && done < safe) else {
         problems.append(
           done < safe
             ? "writer \(writer): \(safe - done) acknowledged writes of \(safe) are lost"
             : "writer \(writer): \(done) writes are there, only \(safe + 1) were ever begun")
         continue
       }
-      unacknowledgedSurvivorCount += done - safe
+      unacknowledgedSurvivorCount += max(0, done - safe)
+      lostCount += max(0, safe - done)
       while states[writer].done < done {
         workload.apply(states[writer].done + 1, of: writer, to: &states[writer])
       }
@@ -94,4 +100,9 @@ struct KillVerdict {
   }
 
   private func path(_ text: String) -> Path { try! Path(parsing: text) }
+}
+
+extension KillVerdict {
+  /// Whether no write is known to be there yet.
+  var isUntouched: Bool { states.allSatisfy { $0.done == 0 } }
 }

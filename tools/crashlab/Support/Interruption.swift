@@ -1,0 +1,28 @@
+import Foundation
+import Synchronization
+
+/// Ctrl-C and SIGTERM: what runs ends in order, tells what it found, and cleans up.
+enum Interruption {
+  private static let signalNumber = Atomic<Int32>(0)
+
+  /// From now on the signals only leave a note; a second one ends the process at once.
+  static func listen() {
+    // The variable is made before a handler may need it.
+    _ = signalNumber.load(ordering: .relaxed)
+    for number in [SIGINT, SIGTERM, SIGHUP] {
+      signal(number) { number in
+        if Interruption.signalNumber.exchange(number, ordering: .relaxed) != 0 {
+          _exit(128 + number)
+        }
+      }
+    }
+  }
+
+  static var isRequested: Bool { signalNumber.load(ordering: .relaxed) != 0 }
+
+  /// As a shell reports a process that the signal ended; nil where there was none.
+  static var exitCode: Int32? {
+    let number = signalNumber.load(ordering: .relaxed)
+    return number == 0 ? nil : 128 + number
+  }
+}
