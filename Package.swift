@@ -37,7 +37,9 @@ var targets: [Target] = [
     path: "tools/dendro", swiftSettings: swiftSettings),
   .executableTarget(
     name: "DendroCrashLab",
-    dependencies: ["Dendro", "DendroEngine", "DendroTesting", "TestSupport", "CrashHarness"],
+    dependencies: [
+      "Dendro", "DendroEngine", "DendroStorage", "DendroTesting", "TestSupport", "CrashHarness",
+    ],
     path: "tools/crashlab", swiftSettings: swiftSettings),
   .target(
     name: "TestSupport",

@@ -38,8 +38,10 @@ package enum Mutant: UInt8, CaseIterable, Hashable, Sendable {
   case cutBeforeAppend
   case repairSynchronize
   case repairRewrites
+  case repairLonger
   case repairDirectorySynchronize
   case repairSeal
+  case repairSealSynchronize
   case setAside
   case setAsideSynchronize
 
@@ -153,9 +155,12 @@ package enum Mutant: UInt8, CaseIterable, Hashable, Sendable {
     case .cutBeforeAppend: "a torn tail is cut before anything is appended"
     case .repairSynchronize: "what recovery cut is synchronized before anything is appended"
     case .repairRewrites: "a tail that may never have reached the disk is written anew"
+    case .repairLonger: "a segment that is longer than its records is written anew"
     case .repairDirectorySynchronize:
       "recovery makes the names durable, also those of the crashed process"
     case .repairSeal: "recovery adds the seal that a crash in a roll left out"
+    case .repairSealSynchronize:
+      "recovery synchronizes a seal that the crashed process wrote"
     case .setAside: "torn bytes are kept in a file of their own"
     case .setAsideSynchronize: "torn bytes are durable in their own file before they are cut"
     case .recordDurableUpTo: "a record calls only that durable which was synchronized"

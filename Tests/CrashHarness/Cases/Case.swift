@@ -34,9 +34,10 @@ extension SimulatedDisk {
   /// Makes a file, in calls as any program would.
   func make(_ path: String, _ bytes: [UInt8] = []) throws {
     let file = try open(path, .create)
-    _ = try bytes.withUnsafeBytes { bytes throws(SystemError) in
-      bytes.isEmpty ? 0 : try file.write(bytes, at: 0)
+    let result = bytes.withUnsafeBytes { bytes in
+      Result { () throws(SystemError) in bytes.isEmpty ? 0 : try file.write(bytes, at: 0) }
     }
+    _ = try result.get()
   }
 
   /// Gives a file another name behind the program's back.
@@ -63,6 +64,19 @@ extension SimulatedDisk {
       files[name] = contents(of: EngineRecording.directory + "/" + name) ?? []
     }
     return files
+  }
+}
+
+extension LogWriter {
+  /// Appends one record with that payload, whatever it is.
+  func append(_ payload: [UInt8], count: Int) throws(StorageError) {
+    let result = payload.withUnsafeBytes { bytes in
+      Result { () throws(StorageError) in
+        try stage(bytes, firstLSN: nextLSN, count: count, baseTime: 1)
+      }
+    }
+    try result.get()
+    try write()
   }
 }
 

@@ -85,11 +85,8 @@ package enum Forgeries {
       let directory = try DatabaseDirectory.open(
         EngineRecording.directory, environment: disk.environment, mode: .readWrite(create: true))
       let writer = try LogWriter.create(directory, databaseID: DatabaseID(disk.randomness), time: 1)
-      for lsn in 1...2 as ClosedRange<UInt64> {
-        try Array("\(lsn) anything".utf8).withUnsafeBytes { bytes throws(StorageError) in
-          try writer.stage(bytes, firstLSN: LogSequenceNumber(lsn), count: 1, baseTime: 1)
-        }
-        try writer.write()
+      for lsn in 1...2 {
+        try writer.append(Array("\(lsn) anything".utf8), count: 1)
         try writer.synchronize()
       }
       var found: [RecordInfo] = []

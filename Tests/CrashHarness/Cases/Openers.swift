@@ -77,7 +77,7 @@ package enum Openers {
     // A crash in the next append, and in the middle of making two files.
     let crashed = disk.copy()
     guard let segment = crashed.segmentPaths.last else { return "no segment" }
-    let end = crashed.contents(of: segment)?.lastIndex { $0 != 0 } ?? 0
+    let end = (crashed.contents(of: segment) ?? []).lastIndex { $0 != 0 } ?? 0
     crashed.overwrite(segment, at: end + 1, with: [0xf5, 0x52, 1, 9, 9])
     try crashed.make(EngineRecording.directory + "/00000000000000000009.log.tmp", [1])
     try crashed.make(EngineRecording.directory + "/00000000000000000001.checkpoint.tmp", [1])

@@ -127,10 +127,7 @@ package enum Rules {
     let directory = try DatabaseDirectory.open(
       EngineRecording.directory, environment: disk.environment, mode: .readWrite(create: true))
     let writer = try LogWriter.create(directory, databaseID: DatabaseID(disk.randomness), time: 1)
-    try payload.withUnsafeBytes { bytes throws(StorageError) in
-      try writer.stage(bytes, firstLSN: LogSequenceNumber(1), count: count, baseTime: 1)
-    }
-    try writer.write()
+    try writer.append(payload, count: count)
     try writer.close()
     directory.close()
     return disk

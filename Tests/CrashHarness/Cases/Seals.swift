@@ -1,4 +1,4 @@
-import DendroEngine
+package import DendroEngine
 import DendroStorage
 import DendroTesting
 import DendroTree
