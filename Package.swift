@@ -63,6 +63,7 @@ var targets: [Target] = [
     swiftSettings: swiftSettings),
   .testTarget(
     name: "DendroTests", dependencies: ["Dendro", "DendroTesting", "TestSupport"],
+    exclude: ["Fixtures"],
     swiftSettings: swiftSettings),
   .testTarget(
     name: "SimulationTests",

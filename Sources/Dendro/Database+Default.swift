@@ -18,20 +18,24 @@ extension Database {
         let database: Database = try open(at: path)
         instance = database
         return database
-      } catch let error as DatabaseError {
-        return failed(error)
       } catch {
-        return failed(
-          DatabaseError(
-            .inputOutput, "InputOutput",
-            "the directory of the default database cannot be made: \(error.localizedDescription)",
-            cause: error))
+        return failed(error)
       }
     }
   }
 
+  /// One that could not be opened: every operation on it gets the error.
+  static func failed(_ error: any Error) -> Database {
+    failed(
+      error as? DatabaseError
+        ?? DatabaseError(
+          .inputOutput, "InputOutput",
+          "the directory of the database cannot be made: \(error.localizedDescription)",
+          cause: error))
+  }
+
   /// Made with all that is above it.
-  private static func defaultDirectory() throws -> String {
+  static func defaultDirectory() throws -> String {
     let files = FileManager.default
     let base: URL
     #if canImport(Darwin)

@@ -21,6 +21,8 @@ public final class Database: Sendable {
   private let openingError: DatabaseError?
   let hub: EventHub
   let transactions = TransactionQueue()
+  let connection = Connection()
+  let settings = DatabaseSettings()
   private let environment: DendroStorage.Environment
   private let closed = Atomic<Bool>(false)
 
@@ -33,9 +35,12 @@ public final class Database: Sendable {
     self.hub = hub
     self.environment = environment
     engine?.setObserver(hub)
+    enlist()
   }
 
   deinit {
+    delist()
+    leaveDisconnectOperations()
     // Not waited for: the last reference may go anywhere, also on the engine's own thread.
     hub.close()
   }
@@ -50,14 +55,21 @@ public final class Database: Sendable {
   // MARK: Locations
 
   /// The root.
-  public func reference() -> DatabaseReference { DatabaseReference(self, .root) }
+  public func reference() -> DatabaseReference {
+    connection.noteUse()
+    return DatabaseReference(self, .root)
+  }
 
   /// The location at `path`; "/" is the root. See ``DatabaseReference/child(_:)`` for what a path may
-  /// be.
-  public func reference(withPath path: String) -> DatabaseReference { reference().child(path) }
-
-  /// The address of the root, which a reference's ``DatabaseReference/url`` begins with.
-  var url: String { "dendro://localhost" }
+  /// be. A path may also begin with `.info`: `.info/connected` is whether the database counts as online
+  /// (``goOffline()``), `.info/serverTimeOffset` is 0. These can be read and listened to, not written.
+  public func reference(withPath path: String) -> DatabaseReference {
+    do throws(ValidationError) {
+      return reference().appending(try Path(location: path))
+    } catch {
+      return reference().failing(DatabaseError(error))
+    }
+  }
 
   // MARK: Callbacks
 
@@ -145,7 +157,8 @@ public final class Database: Sendable {
 
   // MARK: Closing
 
-  /// Takes every admitted write to the disk and lets the directory go.
+  /// Takes every admitted write to the disk and lets the directory go. What `onDisconnect…` registered is
+  /// written first.
   ///
   /// Events and completions that wait are still delivered; then listeners' cancel blocks are told
   /// ``DatabaseError/Code/closed``, and the listeners are gone. Later operations get that error too;
@@ -159,6 +172,7 @@ public final class Database: Sendable {
     guard !closed.exchange(true, ordering: .acquiringAndReleasing) else { return }
     defer { hub.close() }
     guard let engine else { return }
+    writeDisconnectOperations(to: engine)
     try Self.translating { () throws(EngineError) in try engine.close() }
   }
 
@@ -167,6 +181,7 @@ public final class Database: Sendable {
     guard !closed.exchange(true, ordering: .acquiringAndReleasing) else { return }
     defer { hub.close() }
     guard let engine else { return }
+    writeDisconnectOperations(to: engine)
     do throws(EngineError) {
       try await engine.close()
     } catch {
@@ -299,6 +314,7 @@ extension Database {
     mode: Engine.Mode
   ) throws(DatabaseError) -> Database {
     let path = try absolute(path)
+    try options.checkHistory()
     let hub = EventHub(errorHandler: options.errorHandler)
     do throws(EngineError) {
       let engine = try Engine.open(

@@ -34,6 +34,10 @@ public struct DatabaseError: Error, Sendable {
     public static let invalidQuery = Code(rawValue: 106)
     /// Another argument that cannot be used.
     public static let invalidArgument = Code(rawValue: 107)
+    /// A setting came after the database was first used.
+    public static let alreadyInUse = Code(rawValue: 108)
+    /// A URL that names no database, or another one.
+    public static let invalidURL = Code(rawValue: 109)
     /// The database was closed.
     public static let closed = Code(rawValue: 201)
     /// Another opener holds the directory; see ``DatabaseError/processIdentifier``.
@@ -59,6 +63,9 @@ public struct DatabaseError: Error, Sendable {
     public static let tooLarge = Code(rawValue: 211)
     /// The directory was replaced, or this process is a fork of the one that opened it.
     public static let ownershipLost = Code(rawValue: 212)
+    /// A state of the past that is not kept, or a write that is not there yet; see
+    /// ``DatabaseError/historyRange``.
+    public static let outOfHistory = Code(rawValue: 213)
     /// A priority was set where there is no data.
     public static let noData = Code(rawValue: 9999)
     /// Other writes came between each of a transaction's 25 runs. The number is Firebase's for all that
@@ -77,11 +84,13 @@ public struct DatabaseError: Error, Sendable {
     let offset: UInt64?
     let processIdentifier: Int32?
     let uncertainWrites: ClosedRange<UInt64>?
+    let historyRange: HistoryRange?
     let cause: (any Error)?
 
     init(
       _ code: Code, _ name: String, _ message: String, file: String?, offset: UInt64?,
-      processIdentifier: Int32?, uncertainWrites: ClosedRange<UInt64>?, cause: (any Error)?
+      processIdentifier: Int32?, uncertainWrites: ClosedRange<UInt64>?,
+      historyRange: HistoryRange?, cause: (any Error)?
     ) {
       self.code = code
       self.name = name
@@ -90,6 +99,7 @@ public struct DatabaseError: Error, Sendable {
       self.offset = offset
       self.processIdentifier = processIdentifier
       self.uncertainWrites = uncertainWrites
+      self.historyRange = historyRange
       self.cause = cause
     }
   }
@@ -97,11 +107,12 @@ public struct DatabaseError: Error, Sendable {
   init(
     _ code: Code, _ name: String, _ message: String, file: String? = nil, offset: UInt64? = nil,
     processIdentifier: Int32? = nil, uncertainWrites: ClosedRange<UInt64>? = nil,
-    cause: (any Error)? = nil
+    historyRange: HistoryRange? = nil, cause: (any Error)? = nil
   ) {
     storage = Storage(
       code, name, message, file: file, offset: offset, processIdentifier: processIdentifier,
-      uncertainWrites: uncertainWrites, cause: cause)
+      uncertainWrites: uncertainWrites,
+      historyRange: historyRange, cause: cause)
   }
 
   /// What kind of refusal it was.
@@ -120,6 +131,8 @@ public struct DatabaseError: Error, Sendable {
   /// Writes that were acknowledged and that a power loss may take now, for ``Code/poisoned`` under a
   /// durability weaker than ``Durability/everyCommit``.
   public var uncertainWrites: ClosedRange<UInt64>? { storage.uncertainWrites }
+  /// The states of the past that can be read, for ``Code/outOfHistory``.
+  public var historyRange: HistoryRange? { storage.historyRange }
   /// The error below this one.
   public var cause: (any Error)? { storage.cause }
 }
@@ -158,6 +171,11 @@ extension DatabaseError: Equatable {
 extension DatabaseError {
   static let closed = DatabaseError(.closed, "DatabaseClosed", "the database is closed")
 
+  static func notWritable(_ path: Path) -> DatabaseError {
+    DatabaseError(
+      ValidationError(.notWritable, "\(path) cannot be written: .info is what the database says"))
+  }
+
   init(_ error: ValidationError) {
     let code: Code =
       switch error.kind {
@@ -187,10 +205,23 @@ extension DatabaseError {
     case .validation(let error): self.init(error)
     case .readOnly: self.init(.readOnly, "DatabaseReadOnly", error.description)
     case .forked: self.init(.ownershipLost, "DatabaseOwnershipLost", error.description)
+    case .outOfHistory(let point, let range): self.init(point, outOf: HistoryRange(range))
+    case .noHistory: self.init(.unavailable, "HistoryUnavailable", error.description)
     case .noData: self.init(.noData, "NoData", error.description)
     case .overtaken: self.init(.maxRetry, "maxretry", error.description)
     case .tooManyWaiting: self.init(.unavailable, "TooManyWaiting", error.description)
     }
+  }
+
+  private init(_ point: HistoryPoint, outOf range: HistoryRange) {
+    let asked =
+      switch point {
+      case .lsn(let lsn): "write \(lsn) is"
+      case .time(let time): "the time \(HistoryTime.text(Date(milliseconds: time))) is"
+      }
+    self.init(
+      .outOfHistory, "OutOfHistory",
+      "\(asked) outside the history that is kept, which is \(range)", historyRange: range)
   }
 
   init(_ error: StorageError) {

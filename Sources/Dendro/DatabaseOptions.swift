@@ -16,8 +16,8 @@ public struct DatabaseOptions: Sendable {
   /// Bytes of log below which no automatic checkpoint is taken. Default: 16 MiB.
   public var checkpointByteMin: UInt64 = 16 << 20
 
-  /// Which parts of the log stay once no opening needs them. Default: ``Retention/needed``.
-  public var retention: Retention = .needed
+  /// How much of the past can be read, beyond what opening needs. Default: ``History/none``.
+  public var history: History = .none
 
   /// Bytes of memory that the tree may take before writes that add to it are refused with
   /// ``DatabaseError/Code/memoryLimit``; an estimate. Nil: no limit. Default: nil.
@@ -49,14 +49,6 @@ public struct DatabaseOptions: Sendable {
 
   /// The defaults but for the durability.
   public init(durability: Durability) { self.durability = durability }
-
-  /// Which parts of the log stay.
-  public enum Retention: Hashable, Sendable {
-    /// What opening needs: two checkpoints and the log since the older one.
-    case needed
-    /// Everything ever written. What was removed from the tree stays readable in the files.
-    case everything
-  }
 }
 
 /// One line of what the database did.
@@ -126,12 +118,12 @@ extension DatabaseOptions {
     engine.durability = durability.engineValue
     engine.checkpointFactor = checkpointFactor.isFinite ? max(0, checkpointFactor) : 0
     engine.checkpointByteMin = checkpointByteMin
-    engine.keepsHistory = retention == .everything
+    engine.history = history.engineValue
     engine.reservationPatience = reservationPatience
     engine.memoryByteLimit = memoryByteLimit.map { max(0, $0) }
     engine.writeByteLimit = min(max(0, writeByteLimit), engine.writeByteLimit)
-    if let logging {
-      engine.log = { event in
+    engine.log = { [logging] event in
+      if let logging {
         let level: LogMessage.Level =
           switch event.level {
           case .debug: .debug
@@ -141,6 +133,7 @@ extension DatabaseOptions {
           }
         logging(LogMessage(level: level, message: event.message, metadata: event.metadata))
       }
+      DatabaseSettings.log(event)
     }
     if let metrics {
       engine.metrics = { metric in

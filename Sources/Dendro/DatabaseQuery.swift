@@ -136,7 +136,7 @@ extension DatabaseQuery {
   public func getData(completion block: @escaping (Error?, DataSnapshot) -> Void) {
     let block = PlainClosure(block)
     do throws(DatabaseError) {
-      let node = try usable().view(at: path)
+      let node = try view()
       guard isLong(node) else {
         let snapshot = snapshot(of: node)
         return store.hub.enqueue { block.call(nil, snapshot) }
@@ -163,8 +163,17 @@ extension DatabaseQuery {
   ///   and O(limit) in memory; by priority, which is the default, only where some child has one or the
   ///   range has bounds.
   public nonisolated(nonsending) func getData() async throws -> DataSnapshot {
-    let node = try usable().view(at: path)
-    return isLong(node) ? await snapshotInBackground(of: node) : snapshot(of: node)
+    await snapshot(showing: try view())
+  }
+
+  /// What the query shows of a node at its location, filtered in the background where that takes long.
+  nonisolated(nonsending) func snapshot(showing node: Node) async -> DataSnapshot {
+    isLong(node) ? await snapshotInBackground(of: node) : snapshot(of: node)
+  }
+
+  private func view() throws(DatabaseError) -> Node {
+    let engine = try usable()
+    return path.isInfo ? store.connection.withInfo { $0.node(at: path) } : engine.view(at: path)
   }
 
   private func snapshot(of node: Node) -> DataSnapshot {

@@ -29,7 +29,7 @@ extension DatabaseReference {
   /// The block runs on a queue of the database's own and must not wait for other threads: a writer
   /// that it waits for may be waiting for the block, for up to a second each time. What the block writes
   /// to this database, and transactions that it starts, come after the transaction, once for each run
-  /// of the block. ``Database/close()`` does not wait for the block: a transaction that has not been
+  /// of the block. `close()` does not wait for the block: a transaction that has not been
   /// admitted by then fails with ``DatabaseError/Code/closed``.
   ///
   /// Up to 16384 transactions wait for their turn; whoever starts more waits until there is a place,
@@ -41,7 +41,7 @@ extension DatabaseReference {
     start(block, nil)
   }
 
-  /// ``runTransactionBlock(_:)``, and calls `completion` once it is known how it ended.
+  /// `runTransactionBlock(_:)`, and calls `completion` once it is known how it ended.
   ///
   /// - Parameters:
   ///   - block: may run several times, never twice at once.
@@ -75,7 +75,7 @@ extension DatabaseReference {
     start(block, completion)
   }
 
-  /// ``runTransactionBlock(_:)``, and waits until it is known how it ended.
+  /// `runTransactionBlock(_:)`, and waits until it is known how it ended.
   ///
   /// The transaction goes on where the task is cancelled.
   ///
@@ -92,7 +92,7 @@ extension DatabaseReference {
     }
   }
 
-  /// ``runTransactionBlock(_:)`` in the manner of Swift: what `body` leaves is written once it returns,
+  /// `runTransactionBlock(_:)` in the manner of Swift: what `body` leaves is written once it returns,
   /// and nothing where it throws.
   ///
   /// ```swift
@@ -165,7 +165,7 @@ extension DatabaseReference {
     _ block: @escaping (MutableData) -> Transaction.Step
   ) async throws(DatabaseError) -> Transaction.Outcome {
     _ = try startable()
-    if let failure { throw failure }
+    if let writeFailure { throw writeFailure }
     return await withUnsafeContinuation { continuation in
       store.transactions.start(
         Transaction(location: self, block: PlainClosure(block)) {

@@ -151,8 +151,11 @@ extension DatabaseReference {
 extension DatabaseReference {
   typealias Drafting = (Path) throws(ValidationError) -> Draft
 
+  /// Why nothing can be written here.
+  var writeFailure: DatabaseError? { failure ?? (path.isInfo ? .notWritable(path) : nil) }
+
   func draft(_ drafting: Drafting) throws(DatabaseError) -> Draft {
-    if let failure { throw failure }
+    if let writeFailure { throw writeFailure }
     do throws(ValidationError) {
       return try drafting(path)
     } catch {

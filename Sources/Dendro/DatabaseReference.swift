@@ -21,7 +21,7 @@ public final class DatabaseReference: DatabaseQuery, @unchecked Sendable {
 
   /// Where it is: the path, percent-encoded, behind the database's address.
   public var url: String {
-    var url = store.url
+    var url = store.settings.address
     for key in path.keys {
       url += "/"
       for byte in key.string.utf8 {
@@ -63,6 +63,7 @@ public final class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   ///
   /// Keys made by one process ascend even where the clock steps back.
   public func childByAutoId() -> DatabaseReference {
+    if path.isInfo { return failing(.notWritable(path)) }
     do throws(ValidationError) {
       return appending(try Key(store.nextPushID()))
     } catch {

@@ -8,4 +8,16 @@ extension Path {
     }
     self = try Path(parsing: text)
   }
+
+  /// The path that a whole location names: as `init(child:)`, but it may also begin with `.info`.
+  init(location text: String) throws(ValidationError) {
+    var segments = text.utf8.split(separator: UInt8(ascii: "/"), maxSplits: 1)
+    guard segments.first?.elementsEqual(".info".utf8) == true else {
+      try self.init(child: text)
+      return
+    }
+    segments.removeFirst()
+    let rest = segments.first.map { String(Substring($0)) } ?? ""
+    self = Path.info.appending(try Path(parsing: rest))
+  }
 }

@@ -1,3 +1,5 @@
+import DendroStorage
+
 #if canImport(Glibc)
   import Glibc
 #elseif canImport(Musl)
@@ -43,8 +45,10 @@ final class BlockingExecutor: @unchecked Sendable {
     mutex.deallocate()
   }
 
-  /// Starts the thread. Call once.
-  func start(_ body: @escaping @Sendable () -> Pause?) {
+  /// Starts the thread. Call until it succeeds, once.
+  ///
+  /// - Throws: where the system has no thread or no memory for its stack; `body` is let go then.
+  func start(_ body: @escaping @Sendable () -> Pause?) throws(SystemError) {
     let context = Unmanaged.passRetained(ThreadContext { [self] in run(body) })
     #if canImport(Darwin)
       var thread: pthread_t?
@@ -52,7 +56,10 @@ final class BlockingExecutor: @unchecked Sendable {
       var thread = pthread_t()
     #endif
     let code = pthread_create(&thread, nil, threadMain, context.toOpaque())
-    precondition(code == 0, "no thread could be made for the disk: errno \(code)")
+    guard code == 0 else {
+      context.release()
+      throw SystemError(code)
+    }
     #if canImport(Darwin)
       pthread_detach(thread!)
     #else

@@ -8,6 +8,7 @@ final class Checkpointing: Sendable {
   private let pipeline: CommitPipeline
   private let directory: DatabaseDirectory
   private let databaseID: DatabaseID
+  private let history: History
   private let options: EngineOptions
   private let state: Mutex<State>
   private let executor: BlockingExecutor?
@@ -17,6 +18,8 @@ final class Checkpointing: Sendable {
     var unreadable: Set<LogSequenceNumber>
     var checkpointCount: UInt64 = 0
     var isWanted = false
+    /// Whether one of those who wait wants the past removed.
+    var isPurgeWanted = false
     var isStopped = false
     var isStarted = false
     var waiting: [Completion] = []
@@ -35,12 +38,13 @@ final class Checkpointing: Sendable {
 
   init(
     pipeline: CommitPipeline, directory: DatabaseDirectory, databaseID: DatabaseID,
-    options: EngineOptions, newest: Recovery.CheckpointPlace?,
+    history: History, options: EngineOptions, newest: Recovery.CheckpointPlace?,
     unreadable: Set<LogSequenceNumber>
   ) {
     self.pipeline = pipeline
     self.directory = directory
     self.databaseID = databaseID
+    self.history = history
     self.options = options
     state = Mutex(State(newest: newest, unreadable: unreadable))
     executor = options.execution == .thread ? BlockingExecutor() : nil
@@ -75,10 +79,12 @@ final class Checkpointing: Sendable {
     if isDue { wake() }
   }
 
-  /// A checkpoint on the executor's thread, or under inline execution here; `completion` is told.
-  func request(_ completion: @escaping Completion) {
+  /// A checkpoint on the executor's thread, or under inline execution here; `completion` is told. With
+  /// `purges`, all that is older goes.
+  func request(_ completion: @escaping Completion, purges: Bool = false) {
     let isStopped = state.withLock { state -> Bool in
       if state.isStopped { return true }
+      if purges { state.isPurgeWanted = true }
       state.waiting.append(completion)
       return false
     }
@@ -112,9 +118,30 @@ final class Checkpointing: Sendable {
       state.isStarted = true
       return (starts, [])
     }
-    // The thread keeps this object until it is stopped.
-    if starts { executor.start { self.turn() } } else { executor.wake() }
     for completion in late { completion(.failure(.closed)) }
+    guard starts else { return executor.wake() }
+    do {
+      // The thread keeps this object until it is stopped.
+      try executor.start { self.turn() }
+    } catch {
+      withoutThread(error)
+    }
+  }
+
+  /// The next one who wants a checkpoint tries again.
+  private func withoutThread(_ error: SystemError) {
+    let (waiting, stopped) = state.withLock { state in
+      state.isStarted = false
+      state.isWanted = false
+      defer { state.stopped = nil }
+      return (state.takeWaiting(), state.stopped)
+    }
+    let refusal = EngineError.storage(
+      .io(operation: "start a thread", path: directory.path, offset: nil, error: error))
+    options.log?(
+      LogEvent(.warning, "no checkpoint could be taken", ["error": refusal.description]))
+    for completion in waiting { completion(.failure(refusal)) }
+    stopped?()
   }
 
   private func turn() -> BlockingExecutor.Pause? {
@@ -132,16 +159,19 @@ final class Checkpointing: Sendable {
   }
 
   private func work() {
-    let (isWanted, isStopped, waiting) = state.withLock { state in
-      let taken = (state.isWanted, state.isStopped, state.waiting)
+    let (isWanted, isPurgeWanted, isStopped, waiting) = state.withLock { state in
+      let taken = (state.isWanted, state.isPurgeWanted, state.isStopped, state.waiting)
       state.waiting = []
+      state.isPurgeWanted = false
       return taken
     }
     guard isWanted || !waiting.isEmpty else { return }
     var result: Result<LogSequenceNumber?, EngineError> = .failure(.closed)
     if !isStopped {
       do throws(EngineError) {
+        if isPurgeWanted { try roll() }
         try take()
+        if isPurgeWanted { try purge() }
         result = .success(nil)
         state.withLock { $0.logBytesMin = 0 }
       } catch {
@@ -199,9 +229,54 @@ final class Checkpointing: Sendable {
           ["lsn": lsn.description, "bytes": String(byteCount)]))
       options.metrics?(
         Metric("dendro.checkpoint.seconds", .timer, (ContinuousClock.now - started).inSeconds))
-      try Retention.apply(
-        directory, unreadable: state.withLock { $0.unreadable },
-        keepsHistory: options.keepsHistory)
+      try retain()
+    } catch {
+      if state.withLock({ $0.isStopped }) { throw .closed }
+      throw .storage(error)
+    }
+  }
+
+  private func retain() throws(StorageError) {
+    var rules = Retention.Rules()
+    rules.history = options.history
+    rules.now = pipeline.clock.now()
+    rules.checkpointFactor = options.checkpointFactor
+    rules.checkpointByteMin = options.checkpointByteMin
+    let unreadable = state.withLock { $0.unreadable }
+    try history.pins.withPins { (rebuilding, followed) throws(StorageError) in
+      rules.rebuilding = rebuilding
+      rules.followed = followed
+      try Retention.apply(directory, rules, unreadable: unreadable)
+    }
+  }
+
+  // MARK: Purging
+
+  /// Begins a segment, so that what was written until now can go.
+  private func roll() throws(EngineError) {
+    let barrier = Awaited()
+    pipeline.request(barrier.set) { $0.batch.rolls.append(barrier.set) }
+    if pipeline.executor == nil { pipeline.pump() }
+    _ = try barrier.get()
+  }
+
+  /// Removes what is older than the newest checkpoint, once that was read to its end: there is no other
+  /// then.
+  private func purge() throws(EngineError) {
+    guard let newest = state.withLock({ $0.newest?.lsn }) else { return }
+    do throws(StorageError) {
+      let reader = try CheckpointReader.open(directory, lsn: newest)
+      for chunk in 0..<reader.chunkCount {
+        if state.withLock({ $0.isStopped }) {
+          throw .ownershipLost(path: directory.path, reason: "closed")
+        }
+        try reader.readChunk(chunk) { _ in }
+      }
+      var isAlone = false
+      try history.pins.withPins { (_, _) throws(StorageError) in
+        isAlone = try Retention.purge(directory)
+      }
+      guard isAlone else { throw .locked(path: directory.path, pid: 0) }
     } catch {
       if state.withLock({ $0.isStopped }) { throw .closed }
       throw .storage(error)

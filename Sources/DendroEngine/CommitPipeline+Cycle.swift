@@ -15,6 +15,7 @@ extension CommitPipeline {
     for (error, lsn) in outcome.unreported { options.unreportedFailure?(error, lsn) }
     for event in outcome.events { options.log?(event) }
     for metric in outcome.metrics { options.metrics?(metric) }
+    if durableSignal.hasWaiters { durableSignal.advance(to: admission.withLock { $0.durable }) }
     if let bytes = outcome.logBytesSinceCheckpoint {
       checkpointer.withLock { $0 }?.call(bytes)
     }

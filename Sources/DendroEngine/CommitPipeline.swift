@@ -22,6 +22,8 @@ final class CommitPipeline: Sendable {
   let waitingWriterCount = Atomic<Int>(0)
   /// Told after each cycle how many bytes of log there are since the newest checkpoint.
   let checkpointer = Mutex<Hook?>(nil)
+  /// Told after each cycle that there are more durable writes.
+  let durableSignal = DurableSignal()
   private let spareBuffers = Mutex<[PayloadBuffer]>([])
 
   /// A closure in a box of its own. One that stood in the mutex itself, a generic type, would be
@@ -187,14 +189,20 @@ final class CommitPipeline: Sendable {
   /// Admits nothing any more; `completion` is told once everything before is on disk and the directory
   /// is let go. At most once.
   func requestClose(_ completion: @escaping Completion) {
-    withAdmission { state in
+    let isClosed = withAdmission { state -> Bool in
+      if case .closed = state.phase { return true }
       if case .poisoned(let error) = state.phase { state.poison = error }
       state.phase = .closing
       state.transaction?.release()
       state.batch.closes.append(completion)
+      return false
     }
+    if isClosed { return completion(.success(nil)) }
     backlog.open()
   }
+
+  /// Before anything was admitted: there will be no thread, and hence nobody is to wait for it.
+  func giveUp() { withAdmission { $0.phase = .closed } }
 
   /// For a follower of another process's writer.
   func replaceHead(root: Node, lsn: LogSequenceNumber, time: Int64) {
@@ -205,6 +213,11 @@ final class CommitPipeline: Sendable {
       state.durable = lsn
       state.lastTime = time
     }
+  }
+
+  /// For a reader: what is known to be durable of what it found.
+  func knowDurable(upTo lsn: LogSequenceNumber) {
+    withAdmission { $0.durable = min(lsn, $0.lastLSN) }
   }
 
   // MARK: Encoding

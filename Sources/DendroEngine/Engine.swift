@@ -16,6 +16,8 @@ package final class Engine: Sendable {
   package let isReadOnly: Bool
   let pipeline: CommitPipeline
   private let checkpointing: Checkpointing?
+  /// Nil in memory.
+  let history: History?
   /// Nil where this engine writes.
   private let follower: Mutex<Follower?>
   private let environment: Environment
@@ -54,7 +56,9 @@ package final class Engine: Sendable {
         }
         let log = try recovered.openLog(directory, options)
         recovered.report.elapsed = ContinuousClock.now - started
-        return Engine(recovered, log, directory, path, options, environment)
+        let engine = Engine(recovered, log, directory, path, options, environment)
+        try engine.start()
+        return engine
       } catch {
         directory.close()
         throw error
@@ -64,11 +68,18 @@ package final class Engine: Sendable {
     }
   }
 
-  /// A tree that lives only as long as this object.
+  /// A tree that lives only as long as this object. Where the system has no thread for it, the log is
+  /// told and the engine is closed from the beginning.
   package static func inMemory(
     options: EngineOptions = EngineOptions(), environment: Environment = .system
   ) -> Engine {
-    Engine(inMemory: options, environment)
+    let engine = Engine(inMemory: options, environment)
+    do {
+      try engine.start()
+    } catch {
+      options.log?(LogEvent(.error, "a database in memory cannot run", ["error": "\(error)"]))
+    }
+    return engine
   }
 
   package enum Mode: Hashable, Sendable {
@@ -98,12 +109,13 @@ package final class Engine: Sendable {
     pipeline = CommitPipeline(
       root: recovered.root, lastLSN: recovered.lastLSN, lastTime: recovered.lastTime,
       store: store, clock: environment.clock, options: options)
+    let history = History(directory: directory, pipeline: pipeline, isReadOnly: false)
+    self.history = history
     let checkpointing = Checkpointing(
-      pipeline: pipeline, directory: directory, databaseID: databaseID,
+      pipeline: pipeline, directory: directory, databaseID: databaseID, history: history,
       options: options, newest: recovered.checkpoint, unreadable: recovered.unreadable)
     self.checkpointing = checkpointing
     checkpointing.attach()
-    start()
   }
 
   private init(inMemory options: EngineOptions, _ environment: Environment) {
@@ -115,10 +127,10 @@ package final class Engine: Sendable {
     isReadOnly = false
     follower = Mutex(nil)
     checkpointing = nil
+    history = nil
     pipeline = CommitPipeline(
       root: .empty, lastLSN: .zero, lastTime: 0, store: nil, clock: environment.clock,
       options: options)
-    start()
   }
 
   private init(
@@ -137,12 +149,19 @@ package final class Engine: Sendable {
     pipeline = CommitPipeline(
       root: recovered.root, lastLSN: recovered.lastLSN, lastTime: recovered.lastTime, store: nil,
       clock: environment.clock, options: options)
+    pipeline.knowDurable(upTo: recovered.end?.durableUpTo ?? recovered.lastLSN)
+    history = History(directory: directory, pipeline: pipeline, isReadOnly: true)
     follower = Mutex(Follower(directory: directory))
   }
 
-  private func start() {
+  private func start() throws(StorageError) {
     guard let executor = pipeline.executor else { return }
-    executor.start { [pipeline] in pipeline.cycle() }
+    do {
+      try executor.start { [pipeline] in pipeline.cycle() }
+    } catch {
+      pipeline.giveUp()
+      throw .io(operation: "start a thread", path: path ?? "memory", offset: nil, error: error)
+    }
   }
 
   deinit {
@@ -215,6 +234,11 @@ package final class Engine: Sendable {
   /// The node at `path` now. It stays as it is, also after `close()`.
   package func view(at path: Path) -> Node { withHead { root, _ in root.node(at: path) } }
 
+  /// Whether this process is a fork of the one that opened it.
+  var isForked: Bool { forkCount != ForkCount.current }
+  /// The head as the only state that can be read.
+  var headRange: HistoryRange { pipeline.range }
+
   /// The head and the number of its last write.
   package var head: (root: Node, lsn: LogSequenceNumber) { withHead { ($0, $1) } }
 
@@ -267,6 +291,24 @@ package final class Engine: Sendable {
     try await suspend { checkpointing.request($0) }
   }
 
+  /// Removes the past: everything but a checkpoint of a moment within the call, which is read back
+  /// first, and the writes since. What was removed from the tree before the call is in no file then.
+  ///
+  /// - Throws: `.storage(.locked)` where a reader holds the directory; not everything was removed
+  ///   then, and the next call goes on.
+  package func purgeHistory() throws(EngineError) {
+    if isReadOnly { throw .readOnly }
+    guard let checkpointing else { return }
+    try wait { checkpointing.request($0, purges: true) }
+  }
+
+  /// `purgeHistory()` without holding a thread.
+  package func purgeHistory() async throws(EngineError) {
+    if isReadOnly { throw .readOnly }
+    guard let checkpointing else { return }
+    try await suspend { checkpointing.request($0, purges: true) }
+  }
+
   /// Writes a database of its own into the new directory at `path`: the tree as of one moment.
   ///
   /// - Throws: `.storage` where a database is at `path` already or it cannot be written; what was made
@@ -315,6 +357,7 @@ package final class Engine: Sendable {
   }
 
   private func requestClose(_ completion: @escaping Completion) {
+    history?.close()
     follower.withLock { follower in
       follower?.close()
       follower = nil
@@ -365,6 +408,7 @@ package final class Engine: Sendable {
       }
       guard let recovered else { return head.lsn }
       pipeline.replaceHead(root: recovered.root, lsn: recovered.lastLSN, time: recovered.lastTime)
+      pipeline.knowDurable(upTo: recovered.end?.durableUpTo ?? recovered.lastLSN)
       return recovered.lastLSN
     } catch {
       throw .storage(error)

@@ -23,6 +23,10 @@ package enum EngineError: Error, Sendable, Hashable, CustomStringConvertible {
   case readOnly
   /// This process is a fork of the one that opened the database.
   case forked
+  /// What was asked for lies outside the states that can be read.
+  case outOfHistory(HistoryPoint, HistoryRange)
+  /// A database in memory has no log to follow.
+  case noHistory
   /// The location has no data, which a priority needs.
   case noData(Path)
   /// A transaction at the path met another write in each of its runs.
@@ -48,6 +52,8 @@ package enum EngineError: Error, Sendable, Hashable, CustomStringConvertible {
     case .validation(let error): return error.description
     case .readOnly: return "the database is open for reading only"
     case .forked: return "this process is a fork of the one that opened the database"
+    case .outOfHistory(let point, let range): return "\(point) is not kept; \(range)"
+    case .noHistory: return "a database in memory has no log to follow"
     case .noData(let path): return "there is no data at \(path) to give a priority to"
     case .overtaken(let path, let runs):
       return "other writes came between each of \(runs) runs of the transaction at \(path)"

@@ -15,8 +15,8 @@ package struct EngineOptions: Sendable {
   /// Bytes after which a new segment begins. Default: 64 MiB.
   package var segmentByteLimit: UInt64 = 64 << 20
 
-  /// Whether segments and checkpoints that opening no longer needs are kept. Default: false.
-  package var keepsHistory = false
+  /// Which segments and checkpoints are kept that opening no longer needs. Default: none.
+  package var history = HistoryRetention.none
 
   /// Bytes of one write as it stands in the log, uncompressed. Default and most: 256 MiB.
   package var writeByteLimit = 256 << 20

@@ -19,10 +19,43 @@ struct Replayer {
     self.lastTime = lastTime
   }
 
-  /// - Parameter visit: told of the tree after each write.
+  /// Where a replay of the past ends.
+  struct Limit {
+    /// The last write that is applied.
+    var lsn = LogSequenceNumber(.max)
+    /// Milliseconds since 1970; the first write after it is not applied, nor is any behind that.
+    var time = Int64.max
+  }
+
+  /// Applies the record's writes up to the limit.
+  ///
+  /// - Returns: false where the limit keeps a write of this record, or whatever follows it, from being
+  ///   applied.
   mutating func replay(
-    _ record: RecordInfo, _ payload: UnsafeRawBufferPointer,
-    visit: ((LogSequenceNumber, Node) -> Void)? = nil
+    _ record: RecordInfo, _ payload: UnsafeRawBufferPointer, upTo limit: Limit
+  ) throws(StorageError) -> Bool {
+    guard record.kind == .writes else { return lastLSN < limit.lsn }
+    var reader = WriteReader(payload, firstLSN: record.firstLSN, baseTime: record.baseTime)
+    var changes: [Change] = []
+    for _ in 0..<record.count {
+      guard lastLSN < limit.lsn else { return false }
+      do throws(CodingError) {
+        if limit.time < .max, try reader.nextTime() > limit.time { return false }
+        let applied = try reader.applyNext(to: &root, after: lastLSN, &changes)
+        guard applied.lsn > lastLSN else { continue }
+        lastLSN = applied.lsn
+        lastTime = max(lastTime, applied.time)
+        writeCount += 1
+      } catch {
+        throw error.located(in: record)
+      }
+    }
+    return lastLSN < limit.lsn
+  }
+
+  /// Applies the record's writes.
+  mutating func replay(
+    _ record: RecordInfo, _ payload: UnsafeRawBufferPointer
   ) throws(StorageError) {
     guard record.kind == .writes else { return }
     var reader = WriteReader(payload, firstLSN: record.firstLSN, baseTime: record.baseTime)
@@ -40,7 +73,6 @@ struct Replayer {
       lastLSN = applied.lsn
       lastTime = max(lastTime, applied.time)
       writeCount += 1
-      visit?(lastLSN, root)
     }
     guard reader.isAtEnd || Mutant.payloadEnd.isPlanted else {
       throw CodingError(expected: "the end of the record's writes", found: "more bytes").located(

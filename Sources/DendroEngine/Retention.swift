@@ -1,28 +1,137 @@
 package import DendroStorage
 
 /// Which segments and checkpoints nothing needs any more.
+///
+/// For opening, two readable checkpoints are kept, and the log back to the older of them, so that one
+/// more opening is possible should the newest turn out to be damaged.
+///
+/// For history, the log goes further back, to an *anchor*: a checkpoint, or write 0 where the log begins
+/// with write 1. Of the checkpoints in between those stay without which a replay would be longer than
+/// the options let the log grow between two: the extra ones that somebody asked for go.
 package enum Retention {
-  /// Two readable checkpoints are kept, and the log back to the older of them, so that one more opening
-  /// is possible should the newest turn out to be damaged.
-  ///
-  /// Oldest first, each removal durable before the next, so that what a crash leaves has no gap: to
-  /// whoever walks over all of the log, a gap is damage.
+  /// What a follower of the log that falls behind may keep from being removed, beyond what the options
+  /// keep: bytes of log.
+  package static let followerByteLimit: UInt64 = 256 << 20
+
+  /// What decides beside the files.
+  package struct Rules: Sendable {
+    package var history = HistoryRetention.none
+    /// Milliseconds since 1970.
+    package var now: Int64 = 0
+    /// As in `EngineOptions`.
+    package var checkpointFactor: Double = 4
+    package var checkpointByteMin: UInt64 = 16 << 20
+    /// Of checkpoints from which a state is being rebuilt: the log after them stays.
+    package var rebuilding: [LogSequenceNumber] = []
+    /// The last writes that followers have seen: the log after them stays within a limit.
+    package var followed: [LogSequenceNumber] = []
+
+    package init() {}
+
+    /// Whether the sizes of the files matter.
+    var needsSizes: Bool { history != .none || !followed.isEmpty }
+  }
+
+  /// The files to decide on.
+  package struct Files: Sendable {
+    package struct Segment: Sendable {
+      package var firstLSN: LogSequenceNumber
+      package var byteCount: UInt64
+
+      package init(firstLSN: LogSequenceNumber, byteCount: UInt64) {
+        self.firstLSN = firstLSN
+        self.byteCount = byteCount
+      }
+    }
+
+    package struct Checkpoint: Sendable {
+      package var lsn: LogSequenceNumber
+      package var byteCount: UInt64
+      package var isReadable: Bool
+
+      package init(lsn: LogSequenceNumber, byteCount: UInt64, isReadable: Bool = true) {
+        self.lsn = lsn
+        self.byteCount = byteCount
+        self.isReadable = isReadable
+      }
+    }
+
+    /// Ascending.
+    package var segments: [Segment]
+    /// Ascending.
+    package var checkpoints: [Checkpoint]
+
+    package init(segments: [Segment], checkpoints: [Checkpoint]) {
+      self.segments = segments
+      self.checkpoints = checkpoints
+    }
+  }
+
+  package struct Doomed: Hashable, Sendable {
+    package var segments: [SegmentName] = []
+    package var checkpoints: [LogSequenceNumber] = []
+
+    package init() {}
+  }
+
+  /// Removes what is doomed. Repeated after a crash in between it does the rest.
   static func apply(
+<<<<<<< HEAD
     _ directory: DatabaseDirectory, expecting checkpoint: LogSequenceNumber? = nil,
     unreadable: Set<LogSequenceNumber>, keepsHistory: Bool
+=======
+    _ directory: DatabaseDirectory, _ rules: Rules, unreadable: Set<LogSequenceNumber>
+>>>>>>> ba6c6b8cd9f3a76801cf12cb2a35fee5f9216353
   ) throws(StorageError) {
-    guard !keepsHistory else { return }
+    let files = try files(directory, sizes: rules.needsSizes, unreadable: unreadable)
+    let doomed = doomed(files, rules) { lsn in
+      try? CheckpointReader.open(directory, lsn: lsn).time
+    }
+    _ = try remove(doomed, directory)
+  }
+
+  /// Removes everything but the newest checkpoint, which must have been read to its end before, and
+  /// the log after it; with the files of what recoveries cut.
+  ///
+  /// - Returns: false, and not everything was removed, where a reader holds the directory.
+  static func purge(_ directory: DatabaseDirectory) throws(StorageError) -> Bool {
     let contents = try directory.contents()
+<<<<<<< HEAD
     let doomed = doomed(
       segments: contents.segments,
       checkpoints: contents.checkpoints + (checkpoint.map { [$0] } ?? []), unreadable: unreadable)
     // A reader that opened meanwhile may be about to read them: they wait for the next time. Readers are
     // kept out for one removal only, since they do not wait for long.
+=======
+    var doomed = Doomed()
+    if let newest = contents.checkpoints.last {
+      doomed.checkpoints = contents.checkpoints.dropLast()
+      doomed.segments = zip(contents.segments, contents.segments.dropFirst())
+        .filter { $1.firstLSN <= newest.next }.map(\.0)
+    }
+    guard try remove(doomed, directory) else { return false }
+    // Nobody reads those.
+    for name in contents.tornFiles { try directory.removeTornFile(name) }
+    try directory.synchronize()
+    return true
+  }
+
+  /// Oldest first, each segment for good before the next, so that what a crash leaves has no gap: to
+  /// whoever walks over all of the log, a gap is damage.
+  ///
+  /// A reader that opened meanwhile may be about to read them: they wait for the next time. Readers are
+  /// kept out for one removal only, since they do not wait for long.
+  ///
+  /// - Returns: false where a reader holds the directory.
+  private static func remove(_ doomed: Doomed, _ directory: DatabaseDirectory)
+    throws(StorageError) -> Bool
+  {
+>>>>>>> ba6c6b8cd9f3a76801cf12cb2a35fee5f9216353
     for lsn in doomed.checkpoints {
       let isFree = try directory.withoutReaders { () throws(StorageError) in
         try directory.removeCheckpoint(lsn)
       }
-      guard isFree else { return }
+      guard isFree else { return false }
     }
     let segments = Mutant.removalOrder.isPlanted ? doomed.segments.reversed() : doomed.segments
     for segment in segments {
@@ -30,12 +139,39 @@ package enum Retention {
         try directory.removeSegment(segment)
         if !Mutant.removalSynchronize.isPlanted { try directory.synchronize() }
       }
-      guard isFree else { return }
+      guard isFree else { return false }
     }
+    return true
   }
 
-  /// The decision, apart from the disk.
+  private static func files(
+    _ directory: DatabaseDirectory, sizes: Bool, unreadable: Set<LogSequenceNumber>
+  ) throws(StorageError) -> Files {
+    let contents = try directory.contents()
+    var files = Files(segments: [], checkpoints: [])
+    for segment in contents.segments {
+      files.segments.append(
+        .init(
+          firstLSN: segment.firstLSN, byteCount: sizes ? try directory.byteCount(of: segment) : 0))
+    }
+    for lsn in contents.checkpoints {
+      files.checkpoints.append(
+        .init(
+          lsn: lsn, byteCount: sizes ? try directory.byteCount(ofCheckpoint: lsn) : 0,
+          isReadable: !unreadable.contains(lsn)))
+    }
+    return files
+  }
+
+  // MARK: The decision, apart from the disk
+
+  /// - Parameters:
+  ///   - files: all there are.
+  ///   - rules: what is to be kept.
+  ///   - time: of the write at which a checkpoint stands; nil where it cannot be read.
+  /// - Returns: ascending.
   package static func doomed(
+<<<<<<< HEAD
     segments: [SegmentName], checkpoints: [LogSequenceNumber],
     unreadable: Set<LogSequenceNumber>
   ) -> (segments: [SegmentName], checkpoints: [LogSequenceNumber]) {
@@ -49,5 +185,120 @@ package enum Retention {
     // A segment's writes end where the next one's begin; the last one is never given up.
     let doomed = zip(sorted, sorted.dropFirst()).filter { $1.firstLSN <= older.next }.map(\.0)
     return (doomed, checkpoints.filter { $0 < older }.sorted())
+=======
+    _ files: Files, _ rules: Rules, time: (LogSequenceNumber) -> Int64?
+  ) -> Doomed {
+    let readable = files.checkpoints.filter(\.isReadable)
+    guard readable.count >= 2, let first = files.segments.first, let newest = readable.last
+    else { return Doomed() }
+    let older = readable[readable.count - 2].lsn
+    var anchors = readable.dropLast(2).filter { first.firstLSN <= $0.lsn.next }
+    if first.firstLSN == LogSequenceNumber(1) {
+      anchors.insert(.init(lsn: .zero, byteCount: 0), at: 0)
+    }
+    let kept = Thinning(files: files, rules: rules).kept(anchors, before: older)
+    var anchor = older
+    switch rules.history {
+    case .none: break
+    case .all: anchor = kept.first?.lsn ?? older
+    case .writes(let count):
+      let last = newest.lsn.rawValue
+      let target = LogSequenceNumber(last > count ? last - count : 0)
+      if target < older { anchor = (kept.last { $0.lsn <= target } ?? kept.first)?.lsn ?? older }
+    case .milliseconds(let duration):
+      let (start, overflow) = rules.now.subtractingReportingOverflow(duration)
+      if let covering = lastAnchor(
+        kept.map(\.lsn) + [older], at: overflow ? .min : start, time: time)
+      {
+        anchor = covering
+      }
+    case .bytes(let limit):
+      anchor = kept.first { files.byteCount(from: $0.lsn, to: older, kept) <= limit }?.lsn ?? older
+    }
+    for lsn in rules.rebuilding where lsn < anchor {
+      anchor = (kept.last { $0.lsn <= lsn } ?? kept.first)?.lsn ?? anchor
+    }
+    for lsn in rules.followed where lsn < anchor {
+      guard let wanted = kept.last(where: { $0.lsn <= lsn })?.lsn,
+        files.logByteCount(from: wanted, to: anchor) <= followerByteLimit
+      else { continue }
+      anchor = wanted
+    }
+    var doomed = Doomed()
+    doomed.segments = files.segments(before: anchor).map { SegmentName(firstLSN: $0.firstLSN) }
+    // What rebuilding reads it holds open already.
+    let staying = Set(kept.lazy.map(\.lsn).filter { $0 >= anchor })
+    doomed.checkpoints = files.checkpoints.map(\.lsn).filter {
+      $0 < older && !staying.contains($0)
+    }
+    return doomed
+  }
+
+  /// The newest of the anchors, ascending, at which nothing behind `start` was written yet; the first
+  /// where none is that old. Those whose time is not known are passed over.
+  private static func lastAnchor(
+    _ anchors: [LogSequenceNumber], at start: Int64, time: (LogSequenceNumber) -> Int64?
+  ) -> LogSequenceNumber? {
+    var found = anchors.first
+    for lsn in anchors where lsn > .zero {
+      guard let time = time(lsn) else { continue }
+      guard time <= start else { break }
+      found = lsn
+    }
+    return found
+  }
+}
+
+/// Which of the checkpoints that opening does not need are worth their room.
+private struct Thinning {
+  let files: Retention.Files
+  let rules: Retention.Rules
+
+  /// The first one, and each one without which the log between its neighbours would be longer than
+  /// the options let it grow after the one before. The same again for what is left of an earlier time.
+  func kept(_ anchors: [Retention.Files.Checkpoint], before older: LogSequenceNumber)
+    -> [Retention.Files.Checkpoint]
+  {
+    guard var last = anchors.first else { return [] }
+    var kept = [last]
+    for (index, anchor) in anchors.enumerated().dropFirst() {
+      let next = index + 1 < anchors.count ? anchors[index + 1].lsn : older
+      guard Double(files.logByteCount(from: last.lsn, to: next)) > limit(after: last) else {
+        continue
+      }
+      kept.append(anchor)
+      last = anchor
+    }
+    return kept
+  }
+
+  private func limit(after checkpoint: Retention.Files.Checkpoint) -> Double {
+    let factor = rules.checkpointFactor > 0 ? rules.checkpointFactor : 4
+    return max(Double(rules.checkpointByteMin), factor * Double(checkpoint.byteCount))
+  }
+}
+
+extension Retention.Files {
+  /// Bytes of the segments that begin between two writes: about what a replay reads.
+  fileprivate func logByteCount(from start: LogSequenceNumber, to end: LogSequenceNumber)
+    -> UInt64
+  {
+    segments.reduce(0) { $1.firstLSN > start && $1.firstLSN <= end ? $0 + $1.byteCount : $0 }
+  }
+
+  /// The segments with nothing behind `anchor`. A segment's writes end where the next one's begin; the
+  /// last one is never given up.
+  fileprivate func segments(before anchor: LogSequenceNumber) -> [Segment] {
+    zip(segments, segments.dropFirst()).filter { $1.firstLSN <= anchor.next }.map(\.0)
+  }
+
+  /// Bytes of the files that stay for `start` and would go for `end`.
+  fileprivate func byteCount(
+    from start: LogSequenceNumber, to end: LogSequenceNumber, _ kept: [Checkpoint]
+  ) -> UInt64 {
+    let doomed = segments(before: start).count
+    let log = segments(before: end).dropFirst(doomed).reduce(0) { $0 + $1.byteCount }
+    return kept.reduce(log) { $1.lsn >= start && $1.lsn < end ? $0 + $1.byteCount : $0 }
+>>>>>>> ba6c6b8cd9f3a76801cf12cb2a35fee5f9216353
   }
 }

@@ -42,19 +42,23 @@ struct Tool {
     try run(arguments, input: input, environment: environment)
   }
 
-  func run(_ arguments: [String], input: String? = nil, environment: [String: String] = [:]) throws
-    -> Outcome
-  {
-    let running = try start(arguments, input: input.map { Data($0.utf8) }, environment: environment)
+  func run(
+    _ arguments: [String], input: String? = nil, environment: [String: String] = [:],
+    executable: String = Tool.path
+  ) throws -> Outcome {
+    let running = try start(
+      arguments, input: input.map { Data($0.utf8) }, environment: environment,
+      executable: executable)
     return try running.wait()
   }
 
   /// Starts a process; with nil as input, standard input is empty.
-  func start(_ arguments: [String], input: Data? = nil, environment: [String: String] = [:]) throws
-    -> Running
-  {
+  func start(
+    _ arguments: [String], input: Data? = nil, environment: [String: String] = [:],
+    executable: String = Tool.path
+  ) throws -> Running {
     let process = Process()
-    process.executableURL = URL(fileURLWithPath: Self.path)
+    process.executableURL = URL(fileURLWithPath: executable)
     process.arguments = arguments
     process.currentDirectoryURL = URL(fileURLWithPath: folder.path)
     process.environment = ["PATH": "/usr/bin:/bin", "TERM": "xterm"].merging(environment) { $1 }

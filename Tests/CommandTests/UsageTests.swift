@@ -47,7 +47,7 @@ struct UsageTests {
     (["set", "db", "/a"], "VALUE is missing"),
     (["get", "db", "/", "more"], "one word too many: 'more'"),
     (["get", "db", "--shalow"], "did you mean --shallow?"),
-    (["get", "db", "-z"], "no option -z"),
+    (["get", "db", "-z"], "no option '-z'"),
     (["get", "db", "--json=1"], "--json takes no value"),
     (["log", "db", "--last"], "--last needs a value"),
     (["log", "db", "--last", "many"], "--last takes a whole number from 1"),
@@ -57,6 +57,12 @@ struct UsageTests {
     (["set", "db", "/a", "1", "--durability", "perhaps"], "every-commit, none or interval:MS"),
     (["set", "db", "/a", "1", "--durability", "interval:0"], "every-commit, none or interval:MS"),
     (["get", "db", "--color", "green"], "auto, always or never"),
+    (["log", "db", "--since", "2026-02-30"], "not '2026-02-30'"),
+    (["log", "db", "--until", "2026-02-29T12:00"], "takes an LSN or a time"),
+    (["log", "db", "--since", "1900-02-29"], "takes an LSN or a time"),
+    (["log", "db", "--since", "2026-04-31"], "takes an LSN or a time"),
+    (["log", "db", "--since", "2026-13-01"], "takes an LSN or a time"),
+    (["log", "db", "--since", "2026-01-00"], "takes an LSN or a time"),
   ]
 
   @Test("misuse is told, with exit code 64", arguments: misuses)
@@ -90,6 +96,60 @@ struct UsageTests {
     #expect(outcome.output.isEmpty)
     #expect(outcome.errors.contains(message), "\(outcome.errors)")
     #expect(try dendro("get", "db").status == 1)
+  }
+
+  @Test("the last days of months are taken", arguments: ["2024-02-29", "2000-02-29", "2026-12-31"])
+  func lastDays(date: String) throws {
+    try dendro("set", "db", "/x", "1")
+    #expect(try dendro("log", "db", "--until", "\(date)T00:00", "--since", date).status == 1)
+  }
+
+  /// No address space has room for a thread's stack then.
+  static let noThreads = "ulimit -s 214748364800"
+
+  static func isTaken(_ limit: String) throws -> Bool {
+    try Tool(folder: try Folder()).run(["-c", limit], executable: "/bin/sh").status == 0
+  }
+
+  @Test(
+    "where the system makes no thread, opening is an error",
+    .enabled("a limit of the stack this high is not taken here") { try isTaken(noThreads) })
+  func noThread() throws {
+    let outcome = try dendro.run(
+      ["-c", "\(Self.noThreads); exec \"$0\" set db /a 1", Tool.path], executable: "/bin/sh")
+    #expect(outcome.status == 74 && !outcome.wasSignalled, "\(outcome.status)")
+    #expect(outcome.errors.contains("start a thread"), "\(outcome.errors)")
+    #expect(try dendro("set", "db", "/a", "1").status == 0)
+  }
+
+  /// `#` stands for an enormous word.
+  static let enormous: [[String]] = [
+    ["#"], ["#", "db"], ["--#"], ["help", "#"], ["get", "db", "--#"], ["get", "db", "-#"],
+    ["get", "db", "/", "#"], ["get", "db", "--color", "#"], ["log", "db", "--last", "#"],
+    ["log", "db", "--since=#"], ["get", "db", "#"], ["get", "db", "#/a.b"],
+    ["set", "db", "/a", "1", "--durability", "#"], ["increment", "db", "/n", "#"],
+    ["set", "db", "/a", "#"],
+  ]
+
+  @Test("an enormous word is not repeated whole", arguments: enormous)
+  func enormousWords(words: [String]) throws {
+    try dendro("set", "db", "/x", "1")
+    let word = String(repeating: "ä", count: 40_000)
+    let outcome = try dendro.run(words.map { $0.replacingOccurrences(of: "#", with: word) })
+    #expect(outcome.status == 64 || outcome.status == 65)
+    #expect(outcome.errors.count < 500, "\(outcome.errors.prefix(1000))")
+    #expect(!outcome.errors.contains(word.prefix(81)))
+  }
+
+  @Test("what is not UTF-8 is refused, not mended", arguments: ["get db", "get db /", "", "get"])
+  func invalidText(before: String) throws {
+    try dendro("set", "db", "/\u{FFFD}", "1")
+    let outcome = try dendro.run(
+      ["-c", "exec \"$0\" \(before) \"$(printf 'a\\377')\"", Tool.path], executable: "/bin/sh")
+    #expect(outcome.status == 64)
+    #expect(outcome.output.isEmpty)
+    let number = before.split(separator: " ").count + 1
+    #expect(outcome.errors.contains("argument \(number) is not UTF-8"), "\(outcome.errors)")
   }
 
   @Test(

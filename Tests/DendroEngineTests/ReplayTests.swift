@@ -10,7 +10,7 @@ import Testing
 struct ReplayTests {
   private func open(_ disk: SimulatedDisk) throws -> Engine {
     var options = EngineOptions.inline
-    options.keepsHistory = true
+    options.history = .all
     return try Engine.open(at: "/db", options: options, environment: disk.environment)
   }
 

@@ -321,6 +321,23 @@ struct DatabaseTests {
     #expect(try await again.reference().child("a").getData().int == 1)
     try await again.close()
 
+    // A URL of Firebase's is the name of a directory beside it.
+    let url = "https://Blog.europe-west1.example.app"
+    let named = Database.database(url: url)
+    #expect(Database.database(url: "blog.europe-west1.example.app/") === named)
+    #expect(Database.database(url: "https://other.example.app") !== named)
+    #expect(named.reference().child("a").url == "https://blog.europe-west1.example.app/a")
+    #expect(named.reference(fromURL: url + "/a") == named.reference().child("a"))
+    try await named.reference().setValue(2)
+    try await named.close()
+    try await Database.database(url: "https://other.example.app").close()
+    let files = try FileManager.default.contentsOfDirectory(
+      atPath: directory.path + "/made/data")
+    #expect(
+      Set(files) == [
+        name, name + "@blog.europe-west1.example.app", name + "@other.example.app",
+      ])
+
     let file = directory.path + "/file"
     #expect(FileManager.default.createFile(atPath: file, contents: Data()))
     setenv("XDG_DATA_HOME", file, 1)
@@ -330,6 +347,8 @@ struct DatabaseTests {
     #expect(error?.code == .inputOutput)
     #expect(await failure { _ = try await ref.getData() } == error)
     #expect(await failure { try await failed.synchronize() } == error)
+    let alsoFailed = Database.database(url: url).reference()
+    #expect(await failure { try await alsoFailed.setValue(1) }?.code == .inputOutput)
     let recorder = Recorder(failed)
     ref.observe(
       .value, with: { _ in recorder.note("event") },

@@ -2,12 +2,20 @@ import Dendro
 import Foundation
 import Synchronization
 
-/// Writes down what listeners are told, in order.
+/// Writes down what listeners are told, in order. They go with it: a database stays open, with its
+/// threads, as long as somebody listens.
 final class Recorder: Sendable {
   private let recorded = Mutex<[String]>([])
+  private let listeners = Mutex<[(query: DatabaseQuery, handle: DatabaseHandle)]>([])
   private let database: Database
 
   init(_ database: Database) { self.database = database }
+
+  deinit {
+    for listener in listeners.withLock({ $0 }) {
+      listener.query.removeObserver(withHandle: listener.handle)
+    }
+  }
 
   func note(_ line: String) { recorded.withLock { $0.append(line) } }
 
@@ -17,11 +25,13 @@ final class Recorder: Sendable {
     _ name: String, _ query: DatabaseQuery, _ types: [DataEventType] = DataEventType.allCases
   ) -> [DatabaseHandle] {
     types.map { type in
-      query.observe(
+      let handle = query.observe(
         type,
-        andPreviousSiblingKeyWith: { snapshot, previous in
-          self.note(Self.line(name, type, snapshot, previous))
+        andPreviousSiblingKeyWith: { [weak self] snapshot, previous in
+          self?.note(Self.line(name, type, snapshot, previous))
         })
+      listeners.withLock { $0.append((query, handle)) }
+      return handle
     }
   }
 

@@ -483,7 +483,7 @@ struct TransactionTests {
       data.childData(byAppendingPath: "n").value = ServerValue.increment(1)
       return .success(withValue: data)
     }
-    #expect(runs.withLock { $0 } == 4)
+    try #require(runs.withLock { $0 } == 4)
     #expect(ending == "nil, true, {n:31}")
     await withCheckedContinuation { continuation in
       start {
@@ -526,7 +526,7 @@ struct TransactionTests {
 
   @Test("what the block writes comes after the transaction, and never waits", arguments: [1, 4, 5])
   func writesWithin(lastRun: Int) async throws {
-    let database = patientDatabase()
+    let database = Database.inMemory()
     let root = database.reference()
     let ref = root.child("p")
     try await ref.setValue(0)

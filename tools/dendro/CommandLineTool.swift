@@ -1,3 +1,5 @@
+import Dendro
+
 #if canImport(Glibc)
   import Glibc
 #elseif canImport(Musl)
@@ -8,18 +10,24 @@
 
 /// From the words of the command line to the exit status.
 enum CommandLineTool {
-  static let version = "0.1.0"
+  static let version = Database.sdkVersion()
 
   static let commands: [Command] = [
     .import, .export, .get, .set, .update, .push, .remove, .increment, .watch, .log, .info, .verify,
-    .checkpoint, .backup, .demo, .demoWriter,
+    .checkpoint, .purge, .backup, .demo, .demoWriter,
   ]
 
-  static func run(_ words: [String]) -> Int32 {
+  /// - Parameter arguments: what follows the tool's own name; nil for one that is not UTF-8.
+  static func run(_ arguments: some Collection<String?>) -> Int32 {
     // Whoever closes the other end of a pipe has seen enough.
     signal(SIGPIPE, SIG_DFL)
     Interruption.unblock()
     do {
+      let words = try arguments.enumerated().map { index, word in
+        // Mended, it would be another path or another value.
+        guard let word else { throw Failure.usage("argument \(index + 1) is not UTF-8") }
+        return word
+      }
       return try dispatch(words)
     } catch let failure as Failure {
       report(failure)
@@ -67,7 +75,7 @@ enum CommandLineTool {
     let visible = commands.filter { !$0.isHidden }.map(\.name)
     let near = suggestion(for: name, among: visible)
     throw Failure.usage(
-      "there is no verb '\(name)'",
+      "there is no verb \(Failure.quoted(name))",
       hint: near.map { "did you mean '\($0)'?" } ?? "dendro --help lists them")
   }
 

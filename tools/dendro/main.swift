@@ -6,4 +6,4 @@
   import Darwin
 #endif
 
-exit(CommandLineTool.run(Array(CommandLine.arguments.dropFirst())))
+exit(CommandLineTool.run(Platform.arguments().dropFirst()))

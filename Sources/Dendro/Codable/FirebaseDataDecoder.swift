@@ -139,8 +139,4 @@ struct DecodingOptions: Sendable {
   var keys = FirebaseDataDecoder.KeyDecodingStrategy.useDefaultKeys
   var passthroughTypes: any StructureCodingPassthroughTypeResolver.Type = NoPassthroughTypes.self
   var userInfo: [CodingUserInfoKey: any Sendable] = [:]
-
-  var hasPassthroughTypes: Bool { passthroughTypes != NoPassthroughTypes.self }
-
-  var convertsKeys: Bool { if case .useDefaultKeys = keys { false } else { true } }
 }

@@ -141,8 +141,4 @@ struct EncodingOptions: Sendable {
   var keys = FirebaseDataEncoder.KeyEncodingStrategy.useDefaultKeys
   var passthroughTypes: any StructureCodingPassthroughTypeResolver.Type = NoPassthroughTypes.self
   var userInfo: [CodingUserInfoKey: any Sendable] = [:]
-
-  var hasPassthroughTypes: Bool { passthroughTypes != NoPassthroughTypes.self }
-
-  var convertsKeys: Bool { if case .useDefaultKeys = keys { false } else { true } }
 }

@@ -27,7 +27,7 @@ struct KeyedDataContainer<K: CodingKey>: KeyedDecodingContainerProtocol {
   private static func convertedNames(
     _ values: KeyedData, _ decoder: ValueDecoder
   ) -> [String: String]? {
-    if decoder.keysAreData { return nil }
+    if decoder.keysAreData || !decoder.run.convertsKeys { return nil }
     let convert: (String) -> String
     switch decoder.run.options.keys {
     case .useDefaultKeys: return nil

@@ -9,7 +9,7 @@ extension ValueDecoder {
     _ type: T.Type, _ value: DecodedValue, _ key: (any CodingKey)?
   ) throws -> T {
     // The commonest here, where the compiler drops the comparisons for a type that it knows.
-    if !run.options.hasPassthroughTypes, case .scalar(let scalar) = value {
+    if !run.hasPassthroughTypes, case .scalar(let scalar) = value {
       if T.self == String.self, case .string(let text) = scalar { return text as! T }
       if T.self == Bool.self, case .bool(let flag) = scalar { return flag as! T }
       if T.self == Double.self, case .double(let number) = scalar { return number as! T }
@@ -25,14 +25,24 @@ extension ValueDecoder {
   private func decodedInFull<T: Decodable>(
     _ type: T.Type, _ value: DecodedValue, _ key: (any CodingKey)?
   ) throws -> T {
-    let options = run.options
-    if options.hasPassthroughTypes, let passed = passed(type, value) { return passed }
-    if let known = try scalar(type, value, key) ?? integer(type, value, key) { return known as! T }
-    if T.self == Date.self { return try date(value, key) as! T }
-    if T.self == Data.self { return try data(value, key) as! T }
-    if T.self == Database.Value.self { return try Database.Value(value, self, key) as! T }
-    let keysAreData = options.convertsKeys && T.self is any StringKeyedDictionary.Type
+    if run.hasPassthroughTypes, let passed = passed(type, value) { return passed }
+    if let known = try known(type, value, key) { return known }
+    let keysAreData = run.convertsKeys && T.self is any StringKeyedDictionary.Type
     return try T(from: below(value, key, keysAreData: keysAreData))
+  }
+
+  /// A type that is not left to its own `init(from:)`; nil for all others.
+  ///
+  /// Apart from what recurses, since it needs much of the stack.
+  @inline(never)
+  private func known<T: Decodable>(
+    _ type: T.Type, _ value: DecodedValue, _ key: (any CodingKey)?
+  ) throws -> T? {
+    if let known = try scalar(type, value, key) ?? integer(type, value, key) { return known as? T }
+    if T.self == Date.self { return try date(value, key) as? T }
+    if T.self == Data.self { return try data(value, key) as? T }
+    if T.self == Database.Value.self { return try Database.Value(value, self, key) as? T }
+    return nil
   }
 
   private func passed<T>(_ type: T.Type, _ value: DecodedValue) -> T? {

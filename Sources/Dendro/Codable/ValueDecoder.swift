@@ -4,8 +4,14 @@ import Foundation
 /// What the decoders of one call share.
 final class DecodingRun {
   let options: DecodingOptions
+  let hasPassthroughTypes: Bool
+  let convertsKeys: Bool
 
-  init(_ options: DecodingOptions) { self.options = options }
+  init(_ options: DecodingOptions) {
+    self.options = options
+    hasPassthroughTypes = options.passthroughTypes != NoPassthroughTypes.self
+    convertsKeys = if case .useDefaultKeys = options.keys { false } else { true }
+  }
 }
 
 /// Decodes one value: what `init(from:)` is given.

@@ -7,7 +7,7 @@ extension ValueEncoder {
   @inline(__always)
   func encoded<T: Encodable>(_ value: T, _ key: (any CodingKey)?) throws -> EncodedValue {
     // The commonest here, where the compiler drops the comparisons for a type that it knows.
-    if !run.options.hasPassthroughTypes {
+    if !run.hasPassthroughTypes {
       if T.self == String.self { return .scalar(.string(value as! String)) }
       if T.self == Int.self { return .scalar(.integer(Int64(value as! Int))) }
       if T.self == Double.self { return try encoded(value as! Double, at: key) }
@@ -18,16 +18,29 @@ extension ValueEncoder {
 
   /// `encoded(_:_:)`, but nil where the value encodes nothing.
   func encodedIfAny<T: Encodable>(_ value: T, _ key: (any CodingKey)?) throws -> EncodedValue? {
-    let options = run.options
-    if options.hasPassthroughTypes, options.passthroughTypes.isPassthroughType(value) {
+    if run.hasPassthroughTypes, run.options.passthroughTypes.isPassthroughType(value) {
       return .foreign(value)
     }
+    if let known = try known(value, key) { return known }
+    let child = try below(
+      key, value,
+      keysAreData: run.convertsKeys && T.self is any StringKeyedDictionary.Type)
+    try value.encode(to: child)
+    return child.value
+  }
+
+  /// A type that is not left to its own `encode(to:)`; nil for all others.
+  ///
+  /// Apart from what recurses, since it needs much of the stack.
+  @inline(never)
+  private func known<T: Encodable>(
+    _ value: T, _ key: (any CodingKey)?
+  ) throws -> EncodedValue? {
     if let scalar = try scalar(value, key) ?? integer(value, key) { return scalar }
     if T.self == Date.self { return try encoded(date: value as! Date, key) }
     if T.self == Data.self { return try encoded(data: value as! Data, key) }
     if T.self == Database.Value.self { return try encoded(value as! Database.Value, key) }
-    let keysAreData = options.convertsKeys && T.self is any StringKeyedDictionary.Type
-    return try encodeBelow(key, value, keysAreData: keysAreData) { try value.encode(to: $0) }
+    return nil
   }
 
   private func scalar<T>(_ value: T, _ key: (any CodingKey)?) throws -> EncodedValue? {
@@ -95,7 +108,7 @@ extension ValueEncoder {
         debugDescription: "the value goes deeper than \(CodingDepth.max) levels"))
   }
 
-  private func encoded(date: Date, _ key: (any CodingKey)?) throws -> EncodedValue? {
+  private func encoded(date: Date, _ key: (any CodingKey)?) throws -> EncodedValue {
     switch run.options.dates {
     case .deferredToDate: return try encoded(date.timeIntervalSinceReferenceDate, at: key)
     case .secondsSince1970: return try encoded(date.timeIntervalSince1970, at: key)
@@ -103,17 +116,24 @@ extension ValueEncoder {
     case .iso8601: return .scalar(.string(date.formatted(.iso8601)))
     case .formatted(let formatter): return .scalar(.string(formatter.string(from: date)))
     case .custom(let encode):
-      return try encodeBelow(key, date) { try encode(date, $0) } ?? .keyed(KeyedValues())
+      let child = try below(key, date)
+      try encode(date, child)
+      return child.value ?? .keyed(KeyedValues())
     }
   }
 
-  private func encoded(data: Data, _ key: (any CodingKey)?) throws -> EncodedValue? {
+  private func encoded(data: Data, _ key: (any CodingKey)?) throws -> EncodedValue {
     switch run.options.data {
-    case .deferredToData: return try encodeBelow(key, data) { try data.encode(to: $0) }
+    case .deferredToData:
+      let child = try below(key, data)
+      try data.encode(to: child)
+      return child.value ?? .keyed(KeyedValues())
     case .base64: return .scalar(.string(data.base64EncodedString()))
     case .blob: return .foreign(data)
     case .custom(let encode):
-      return try encodeBelow(key, data) { try encode(data, $0) } ?? .keyed(KeyedValues())
+      let child = try below(key, data)
+      try encode(data, child)
+      return child.value ?? .keyed(KeyedValues())
     }
   }
 }

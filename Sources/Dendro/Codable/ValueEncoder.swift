@@ -4,10 +4,16 @@ import Foundation
 /// What the encoders of one call share.
 final class EncodingRun {
   let options: EncodingOptions
+  let hasPassthroughTypes: Bool
+  let convertsKeys: Bool
   /// What went wrong where nothing could be thrown; thrown at the end.
   private(set) var failure: EncodingError?
 
-  init(_ options: EncodingOptions) { self.options = options }
+  init(_ options: EncodingOptions) {
+    self.options = options
+    hasPassthroughTypes = options.passthroughTypes != NoPassthroughTypes.self
+    convertsKeys = if case .useDefaultKeys = options.keys { false } else { true }
+  }
 
   /// Notes a failure; the first one stays.
   func fail(
@@ -29,7 +35,8 @@ final class ValueEncoder: Swift.Encoder {
   private let depth: Int
   /// Whether the keys of this value's container are data, which no strategy converts.
   private let keysAreData: Bool
-  private var value: EncodedValue?
+  /// What was encoded; nil where that is nothing.
+  private(set) var value: EncodedValue?
 
   /// For the outermost value.
   init(_ run: EncodingRun) {
@@ -138,13 +145,12 @@ final class ValueEncoder: Swift.Encoder {
     return !isTooDeep
   }
 
-  /// Calls `body` with the encoder of a value at a key of this one.
+  /// Of a value at a key of this one.
   ///
-  /// - Returns: what was encoded; nil where that is nothing.
-  func encodeBelow(
-    _ key: (any CodingKey)?, _ value: @autoclosure () -> Any, keysAreData: Bool = false,
-    _ body: (ValueEncoder) throws -> Void
-  ) throws -> EncodedValue? {
+  /// - Throws: where `value` is too deep, or something failed already.
+  func below(
+    _ key: (any CodingKey)?, _ value: @autoclosure () -> Any, keysAreData: Bool = false
+  ) throws -> ValueEncoder {
     if let failure = run.failure { throw failure }
     guard !isTooDeep else {
       throw EncodingError.invalidValue(
@@ -153,12 +159,8 @@ final class ValueEncoder: Swift.Encoder {
           codingPath: path(key),
           debugDescription: "values nest deeper than \(CodingDepth.max) levels"))
     }
-    let child = ValueEncoder(
+    return ValueEncoder(
       run, parent: self, path: [], key, depth: depth + 1, keysAreData: keysAreData)
-    // Not kept, also where it throws: its values may hold encoders that hold it.
-    defer { child.value = nil }
-    try body(child)
-    return child.value
   }
 }
 

@@ -1,7 +1,7 @@
 package import DendroTree
 
 /// One thing that a view's listeners are told: pure data, made from two states of the view.
-package struct Event {
+package struct Event: Sendable {
   package let type: DataEventType
   /// The child; nil for `.value`.
   package let key: Key?
@@ -9,6 +9,10 @@ package struct Event {
   package let node: Node
   /// The neighbour before it in the new view.
   package let previousKey: Key?
+
+  static func value(_ node: Node) -> Event {
+    Event(type: .value, key: nil, node: node, previousKey: nil)
+  }
 }
 
 /// The kinds of events that anybody waits for: what nobody wants is not worked out.

@@ -1,94 +1,187 @@
 package import DendroTree
 
-/// Events as a function of two states of a view.
+/// Turns two states of a location into the events of each view of it, and keeps what that takes: the
+/// order of the children and the windows of its queries.
 ///
 /// Removed children first, then added, moved and changed ones, the value last; within each group in the
 /// view's order, removed ones by their old place, the others by their new one. A child that moved both
 /// moves and changes.
-package enum EventGenerator {
-  /// What changed between two states.
-  ///
-  /// - Complexity: O(changed children · log n) where no changed child has a priority; parts that both
-  ///   states share are skipped.
-  package static func events(from old: Node, to new: Node, for wanted: EventTypes) -> [Event] {
-    if old.isIdentical(to: new) { return [] }
-    var events: [Event] = []
-    if wanted != .value {
-      childEvents(from: old, to: new, for: wanted, into: &events)
-      if wanted.contains(.value), !events.isEmpty || old != new {
-        events.append(Event(type: .value, key: nil, node: new, previousKey: nil))
-      }
-    } else if old != new {
-      events.append(Event(type: .value, key: nil, node: new, previousKey: nil))
+///
+/// A view that shows everything keeps nothing, unless it has to know who stands before a child with a
+/// priority or in another order than that of keys. Equal orders are kept once, whatever views use them.
+/// Not thread-safe.
+package struct EventGenerator {
+  /// A view and the kinds of events that its listeners wait for.
+  package struct Request: Sendable {
+    package var parameters: QueryParameters
+    package var types: EventTypes
+
+    package init(_ parameters: QueryParameters, _ types: EventTypes) {
+      self.parameters = parameters
+      self.types = types
     }
-    return events
+
+    /// Whether its events need more than a comparison of the node.
+    fileprivate var needsChildren: Bool { !parameters.showsAll || types != .value }
+
+    fileprivate var mayUseOrder: Bool {
+      !parameters.showsAll || !types.isDisjoint(with: [.added, .moved, .changed])
+    }
   }
+
+  private var orders: [SortOrder: SiblingOrder] = [:]
+  private var windows: [QueryParameters: Window] = [:]
+  private let tally = ComparisonTally()
+
+  package init() {}
+
+  /// Comparisons of places made so far.
+  package var comparisonCount: Int { tally.count }
+
+  /// Indexes that are kept.
+  package var indexCount: Int { orders.values.count { $0.hasIndex } }
+
+  /// Lets go what none of these needs.
+  package mutating func keep(only requests: [Request]) {
+    if !windows.isEmpty {
+      let parameters = Set(requests.lazy.map(\.parameters))
+      windows = windows.filter { parameters.contains($0.key) }
+    }
+    if !orders.isEmpty {
+      let used = Set(requests.lazy.filter(\.mayUseOrder).map(\.parameters.order))
+      orders = orders.filter { used.contains($0.key) }
+    }
+  }
+
+  // MARK: Beginning
 
   /// What a registration is told at its beginning: every child as added, or the value.
-  static func initialEvents(of node: Node, for type: DataEventType) -> [Event] {
+  ///
+  /// - Parameters:
+  ///   - node: the state of the location, the one that the next change starts from.
+  ///   - isSingle: whether one event is enough.
+  /// - Complexity: O(n log n) for the first query by a child, a value or priorities; O(shown · log n) for
+  ///   the others; O(1) for the value of a view that shows everything.
+  package mutating func initialEvents(
+    of node: Node, for parameters: QueryParameters, _ type: DataEventType, isSingle: Bool = false
+  ) -> [Event] {
+    if !parameters.showsAll { attach(parameters, node) }
     switch type {
-    case .value:
-      return [Event(type: .value, key: nil, node: node, previousKey: nil)]
+    case .value: return [.value(content(of: parameters, node))]
     case .childAdded:
+      let siblings = siblings(parameters.order, node)
+      let ranks = windows[parameters]?.ranks ?? 0..<siblings.count
       var events: [Event] = []
-      events.reserveCapacity(node.childCount)
+      if !isSingle { events.reserveCapacity(ranks.count) }
       var previous: Key?
-      for child in ChildOrder.children(of: node) {
-        events.append(
-          Event(type: .childAdded, key: child.key, node: child.node, previousKey: previous))
-        previous = child.key
+      siblings.forEachChild(in: ranks) { key, child in
+        events.append(Event(type: .childAdded, key: key, node: child, previousKey: previous))
+        previous = key
+        return !isSingle
       }
       return events
-    case .childRemoved, .childChanged, .childMoved:
-      return []
+    case .childRemoved, .childChanged, .childMoved: return []
     }
   }
 
-  private static func childEvents(
-    from old: Node, to new: Node, for wanted: EventTypes, into events: inout [Event]
-  ) {
-    var removed: [Child] = []
-    var added: [Child] = []
-    var moved: [Child] = []
-    var changed: [Child] = []
-    for key in changedKeys(from: old, to: new) {
-      let before = old.child(key)
-      let after = new.child(key)
-      if after.isEmpty {
-        removed.append(Child(key: key, node: before))
-      } else if before.isEmpty {
-        added.append(Child(key: key, node: after))
-      } else {
-        changed.append(Child(key: key, node: after))
-        if before.priority != after.priority { moved.append(Child(key: key, node: after)) }
-      }
-    }
-    func emit(_ children: [Child], _ type: DataEventType) {
-      guard wanted.contains(EventTypes(type)) else { return }
-      for child in children.sorted(by: ChildOrder.precedes) {
-        let previous =
-          type == .childRemoved ? nil : ChildOrder.predecessor(of: child, in: new)
-        events.append(Event(type: type, key: child.key, node: child.node, previousKey: previous))
-      }
-    }
-    emit(removed, .childRemoved)
-    emit(added, .childAdded)
-    emit(moved, .childMoved)
-    emit(changed, .childChanged)
+  /// What the view shows, as a node.
+  private mutating func content(of parameters: QueryParameters, _ node: Node) -> Node {
+    guard !parameters.showsAll else { return node }
+    let siblings = siblings(parameters.order, node)
+    return windows[parameters]?.content(over: siblings) ?? .empty
   }
 
-  /// The keys of the children that differ, each once, in the order of keys.
-  private static func changedKeys(from old: Node, to new: Node) -> [Key] {
-    var keys: [Key] = []
-    if old.isBranch && new.isBranch {
-      // Without their own priorities, whose difference would hide those of the children.
-      Node.difference(from: old.settingPriority(nil), to: new.settingPriority(nil)) { path, _, _ in
-        if let key = path.first, key != keys.last { keys.append(key) }
-      }
-    } else {
-      for (key, _) in old.children { keys.append(key) }
-      for (key, _) in new.children { keys.append(key) }
+  private mutating func attach(_ parameters: QueryParameters, _ node: Node) {
+    guard windows[parameters] == nil else { return }
+    windows[parameters] = Window(parameters, over: siblings(parameters.order, node))
+  }
+
+  private mutating func siblings(_ order: SortOrder, _ node: Node) -> SiblingOrder {
+    if let kept = orders[order] { return kept }
+    let new = SiblingOrder(order, of: node, tally: tally)
+    orders[order] = new
+    return new
+  }
+
+  // MARK: Changing
+
+  /// What changed in each view, in the order of the requests.
+  ///
+  /// - Parameter old: the state in which the last call left the location.
+  /// - Complexity: O(changed children · log n) for each view; parts that both states share are skipped.
+  ///   A change of everything costs O(n log n).
+  package mutating func events(
+    from old: Node, to new: Node, for requests: [Request]
+  ) -> [[Event]] {
+    if old.isIdentical(to: new) { return requests.map { _ in [] } }
+    guard !orders.isEmpty || requests.contains(where: \.needsChildren) else {
+      let isValueWanted = requests.contains { $0.types.contains(.value) }
+      let events = isValueWanted && old != new ? [Event.value(new)] : []
+      return requests.map { _ in events }
     }
-    return keys
+    for request in requests where !request.parameters.showsAll { attach(request.parameters, old) }
+    let changes = ChangedChild.all(from: old, to: new)
+    var shifts: [SortOrder: [Shift]] = [:]
+    for order in Array(orders.keys) {  // Not the dictionary, which would share what changes.
+      let shift = changes.map { $0.shift(in: order) }
+      orders[order]?.advance(to: new, shift)
+      shifts[order] = shift
+    }
+    var differences: [QueryParameters: ViewDifference] = [:]
+    for parameters in Array(windows.keys) {
+      guard let siblings = orders[parameters.order], let shifts = shifts[parameters.order] else {
+        preconditionFailure("a window's order is kept as long as the window")
+      }
+      differences[parameters] = windows[parameters]?.advance(over: siblings, changes, shifts)
+    }
+    let differs =
+      !changes.isEmpty || old.priority != new.priority || old.scalar != new.scalar
+    return requests.map { request in
+      if let difference = differences[request.parameters] {
+        return events(of: difference, request, !difference.isEmpty, new)
+      }
+      var difference = ViewDifference()
+      if request.types != .value {
+        let order = request.parameters.order
+        let shifts = shifts[order] ?? changes.map { $0.shift(in: order) }
+        for (change, shift) in zip(changes, shifts) {
+          difference.note(change, from: shift.old, to: shift.new, order)
+        }
+        difference.sort(countingIn: tally)
+      }
+      return events(of: difference, request, differs, new)
+    }
+  }
+
+  private mutating func events(
+    of difference: ViewDifference, _ request: Request, _ differs: Bool, _ node: Node
+  ) -> [Event] {
+    var events: [Event] = []
+    if request.types.contains(.removed) {
+      for entry in difference.removed {
+        events.append(
+          Event(
+            type: .childRemoved, key: entry.position.key, node: entry.node, previousKey: nil))
+      }
+    }
+    let groups: [(DataEventType, [ViewDifference.Entry])] = [
+      (.childAdded, difference.added), (.childMoved, difference.moved),
+      (.childChanged, difference.changed),
+    ]
+    for (type, entries) in groups
+    where !entries.isEmpty && request.types.contains(EventTypes(type)) {
+      let siblings = siblings(request.parameters.order, node)
+      let lowest = windows[request.parameters]?.ranks.lowerBound ?? 0
+      for entry in entries {
+        events.append(
+          Event(
+            type: type, key: entry.position.key, node: entry.node,
+            previousKey: siblings.predecessor(of: entry.position, from: lowest)))
+      }
+    }
+    if differs, request.types.contains(.value) {
+      events.append(.value(content(of: request.parameters, node)))
+    }
+    return events
   }
 }

@@ -5,54 +5,48 @@ import Synchronization
 
 /// Where commits become events and events reach the application.
 ///
-/// Under the engine's admission lock a commit is only noted: each concerned view takes the new node of
-/// its location, which is O(1). Everything else happens in a drain on the callback queue, one piece of
-/// work at a time and no lock held: events are worked out from what the view's listeners saw last and
-/// what they are to see, and blocks are called. One drain runs at a time, so even a concurrent queue
-/// keeps the order, and one dispatch serves all that gathers until the drain comes to it.
+/// Under the engine's admission lock a commit is only noted: each concerned location takes its new node,
+/// which is O(1). Everything else happens in a drain on the callback queue, one piece of work at a time
+/// and no lock held that others wait for: events are worked out from what the location's views were told
+/// last and what they are to be told, and blocks are called. One drain runs at a time, so even a
+/// concurrent queue keeps the order, and one dispatch serves all that gathers until the drain comes to
+/// it.
 ///
-/// Completions go through the same queue, behind the events of their writes.
+/// Completions go through the same queue, behind the events of their writes. Subscriptions work out
+/// their events themselves: they are only resumed from here.
 ///
 /// Locks: the admission lock may be held when this one is taken, never the other way round.
 final class EventHub: CommitObserver {
-  private let state: Mutex<State>
+  let state: Mutex<State>
   /// Nobody listens: the usual case, told without the lock. Changed under the admission lock by
   /// registrations, so that a commit after a registration sees it.
-  private let viewCount = Atomic<Int>(0)
+  private let listenerCount = Atomic<Int>(0)
   private let errorHandler: (@Sendable (DatabaseError) -> Void)?
 
-  private struct State {
-    var listeners = ListenerTree()
+  struct State {
+    /// Who listens to the data.
+    var data = ListenerTree()
+    /// Who listens to `.info`, which is a tree apart.
+    var info = ListenerTree()
     var byHandle: [DatabaseHandle: Registration] = [:]
+    var subscriptions: [ObjectIdentifier: Subscription] = [:]
     var work = Queue<Item>()
     var queue: DispatchQueue
     /// Whether a drain was dispatched that has not yet found the queue empty.
     var isDraining = false
-    /// Counts the states that were noted: which of two is newer.
-    var time: UInt64 = 0
+    /// Consumers that can go on, once the lock is free.
+    var awakened: [Subscription.Waiter] = []
     var isClosed = false
   }
 
-  private enum Item {
-    case turn(View)
-    case joining(Registration, View, Node, at: UInt64)
+  enum Item {
+    case turn(Location)
+    case joining(Registration, Location)
+    /// The location's generator may keep what nobody needs any more.
+    case tidying(Location)
     case call(@Sendable () -> Void)
     case end
   }
-
-  /// What a drain does next, taken out of the lock's reach.
-  private enum Delivery: Sendable {
-    case change([Registration], old: Node, new: Node)
-    case initial(Registration, Node)
-    case call(@Sendable () -> Void)
-    case cancel([Registration])
-    /// Was removed before its first event. Its closures are the application's: they go when no lock is
-    /// held.
-    case drop(Registration)
-  }
-
-  /// Pieces of work after which a drain makes room for others on its queue.
-  private static let drainQuantum = 256
 
   init(errorHandler: (@Sendable (DatabaseError) -> Void)?) {
     self.errorHandler = errorHandler
@@ -73,27 +67,41 @@ final class EventHub: CommitObserver {
     set { state.withLock { $0.queue = newValue } }
   }
 
+  /// Who listens in the tree that the query is about.
+  private static func listeners(of query: DatabaseQuery) -> KeyPath<State, ListenerTree> & Sendable
+  {
+    query.path.isInfo ? \.info : \.data
+  }
+
+  /// Runs `body` on the tree that the query is about, while it cannot change.
+  private static func withTree<R: Sendable>(
+    of query: DatabaseQuery, _ engine: Engine, _ body: (borrowing Node) -> R
+  ) -> R {
+    query.path.isInfo
+      ? query.store.connection.withInfo(body) : engine.withHead { root, _ in body(root) }
+  }
+
   // MARK: Registering
 
   /// Registers a listener and queues its first events.
   func register(_ registration: Registration, engine: Engine) {
-    let path = registration.query.path
-    let isOpen = engine.withHead { root, _ in
-      let node = root.node(at: path)
+    let query = registration.query
+    let tree = Self.listeners(of: query)
+    let isOpen = Self.withTree(of: query, engine) { root in
+      let node = root.node(at: query.path)
       return add { state in
         guard !state.isClosed else { return false }
-        state.time += 1
-        let view: View
-        if let existing = state.listeners.views(at: path).first {
-          view = existing
+        let location: Location
+        if let existing = state[keyPath: tree].location(at: query.path) {
+          location = existing
         } else {
-          view = View(path: path, node: node, at: state.time)
-          state.listeners.insert(view)
-          viewCount.wrappingAdd(1, ordering: .relaxed)
+          location = Location(path: query.path, node: node)
+          state[keyPath: tree].insert(location)
+          listenerCount.wrappingAdd(1, ordering: .relaxed)
         }
-        view.willJoin()
+        location.viewForJoining(query.parameters).willJoin(registration)
         state.byHandle[registration.handle] = registration
-        state.work.append(.joining(registration, view, node, at: state.time))
+        state.work.append(.joining(registration, location))
         return true
       }
     }
@@ -109,10 +117,11 @@ final class EventHub: CommitObserver {
 
   /// Removes the registration with this handle, if it listens to `query`.
   func remove(_ handle: DatabaseHandle, of query: DatabaseQuery) {
-    let removed = state.withLock { state -> Registration? in
-      guard let registration = state.byHandle[handle], Self.covers(query, registration) else {
-        return nil
-      }
+    let removed = add { state -> Registration? in
+      guard let registration = state.byHandle[handle], query.failure == nil,
+        registration.query.path == query.path,
+        Self.covers(query.parameters, registration.query.parameters)
+      else { return nil }
       forget(registration, in: &state)
       return registration
     }
@@ -122,47 +131,101 @@ final class EventHub: CommitObserver {
 
   /// Removes every registration that `query` stands for.
   func removeAll(of query: DatabaseQuery) {
-    let removed = state.withLock { state in
-      let registrations = state.byHandle.values.filter { Self.covers(query, $0) }
+    guard query.failure == nil else { return }
+    let tree = Self.listeners(of: query)
+    let removed = add { state -> [Registration] in
+      guard let location = state[keyPath: tree].location(at: query.path) else { return [] }
+      let registrations = location.views
+        .filter { Self.covers(query.parameters, $0.parameters) }
+        .flatMap { $0.registrations + $0.joining }
       for registration in registrations { forget(registration, in: &state) }
       return registrations
     }
     withExtendedLifetime(removed) {}
   }
 
-  /// A reference stands for every query at its location.
-  private static func covers(_ query: DatabaseQuery, _ registration: Registration) -> Bool {
-    query.failure == nil && registration.query.path == query.path
+  /// A reference, which has the default parameters, stands for every query at its location.
+  private static func covers(_ parameters: QueryParameters, _ others: QueryParameters) -> Bool {
+    parameters == QueryParameters() || parameters == others
   }
 
-  private func forget(_ registration: Registration, in state: inout State) {
+  func forget(_ registration: Registration, in state: inout State) {
     registration.remove()
-    state.byHandle[registration.handle] = nil
-    for view in state.listeners.views(at: registration.query.path) {
-      if view.leave(registration) { dropIfUnused(view, in: &state) }
+    guard state.byHandle.removeValue(forKey: registration.handle) != nil else { return }
+    let tree = Self.listeners(of: registration.query)
+    guard let location = state[keyPath: tree].location(at: registration.query.path) else { return }
+    location.leave(registration)
+    if location.isUnused {
+      state[keyPath: tree].remove(location)
+      listenerCount.wrappingSubtract(1, ordering: .relaxed)
+    } else if !location.isTidyingQueued {
+      location.isTidyingQueued = true
+      state.work.append(.tidying(location))
     }
   }
 
-  private func dropIfUnused(_ view: View, in state: inout State) {
-    guard view.isUnused else { return }
-    state.listeners.remove(view)
-    viewCount.wrappingSubtract(1, ordering: .relaxed)
+  // MARK: Subscribing
+
+  /// Makes a subscription, whose first state is that of now.
+  func subscribe(
+    to query: DatabaseQuery, keepingStates: Bool, engine: Engine
+  ) throws(DatabaseError) -> Subscription {
+    let tree = Self.listeners(of: query)
+    let subscription = Subscription(path: query.path, keepsStates: keepingStates)
+    let isOpen = Self.withTree(of: query, engine) { root in
+      let node = root.node(at: query.path)
+      return add { state in
+        guard !state.isClosed else { return false }
+        _ = subscription.note(node)
+        state[keyPath: tree].insert(subscription)
+        state.subscriptions[ObjectIdentifier(subscription)] = subscription
+        listenerCount.wrappingAdd(1, ordering: .relaxed)
+        return true
+      }
+    }
+    guard isOpen else { throw .closed }
+    return subscription
+  }
+
+  func unsubscribe(_ subscription: Subscription, of query: DatabaseQuery) {
+    let tree = Self.listeners(of: query)
+    add { state in
+      guard state.subscriptions.removeValue(forKey: ObjectIdentifier(subscription)) != nil else {
+        return
+      }
+      state[keyPath: tree].remove(subscription)
+      listenerCount.wrappingSubtract(1, ordering: .relaxed)
+    }
   }
 
   // MARK: Noting
 
   func committed(_ commit: borrowing Commit, root: borrowing Node) {
-    guard viewCount.load(ordering: .relaxed) > 0 else { return }
-    let paths = commit.changes.map(\.path)
-    let root = copy root
+    guard listenerCount.load(ordering: .relaxed) > 0 else { return }
+    note(commit.changes.map(\.path), copy root, \.data)
+  }
+
+  /// Notes what `.info` says from now on. Whoever changes it holds its lock.
+  func infoChanged(_ root: Node) {
+    guard listenerCount.load(ordering: .relaxed) > 0 else { return }
+    note([.info], root, \.info)
+  }
+
+  /// Notes that something changed at these paths of a tree.
+  private func note(
+    _ paths: [Path], _ root: Node, _ tree: KeyPath<State, ListenerTree> & Sendable
+  ) {
     add { state in
-      state.time += 1
-      let time = state.time
-      var concerned: [View] = []
-      state.listeners.forEachConcerned(by: paths, root: root) { view, node in
-        if view.note(node, at: time) { concerned.append(view) }
+      var concerned: [Location] = []
+      var awakened: [Subscription.Waiter] = []
+      state[keyPath: tree].forEachConcerned(by: paths, root: root) { place, node in
+        if let location = place.location, location.note(node) { concerned.append(location) }
+        for subscription in place.subscriptions {
+          if let waiter = subscription.note(node) { awakened.append(waiter) }
+        }
       }
-      for view in concerned { state.work.append(.turn(view)) }
+      for location in concerned { state.work.append(.turn(location)) }
+      state.awakened += awakened
     }
   }
 
@@ -180,94 +243,33 @@ final class EventHub: CommitObserver {
     }
   }
 
-  /// Ends every registration after what was queued before; later ones are refused.
+  /// Ends every registration and subscription after what was queued before; later ones are refused.
   func close() {
     add { state in
       guard !state.isClosed else { return }
       state.isClosed = true
       state.work.append(.end)
+      state.awakened += state.subscriptions.values.compactMap { $0.end() }
     }
   }
 
   /// Changes the state and sees to it that somebody works on what it brought.
+  @discardableResult
   private func add<R: Sendable>(_ body: @Sendable (inout State) -> R) -> R {
-    let (result, queue) = state.withLock { state -> (R, DispatchQueue?) in
+    let (result, queue, awakened) = state.withLock {
+      state -> (R, DispatchQueue?, [Subscription.Waiter]) in
       let result = body(&state)
-      guard !state.isDraining, !state.work.isEmpty else { return (result, nil) }
+      let awakened = state.awakened
+      state.awakened = []
+      guard !state.isDraining, !state.work.isEmpty else { return (result, nil, awakened) }
       state.isDraining = true
-      return (result, state.queue)
+      return (result, state.queue, awakened)
     }
     queue?.async { self.drain() }
+    if !awakened.isEmpty {
+      // Not here, where the admission lock may be held: an executor may be the application's.
+      DispatchQueue.global().async { for waiter in awakened { waiter.resume() } }
+    }
     return result
-  }
-
-  // MARK: Delivering
-
-  private func drain() {
-    for _ in 0..<Self.drainQuantum {
-      guard let delivery = next() else { return }
-      deliver(delivery)
-    }
-    callbackQueue.async { self.drain() }
-  }
-
-  private func next() -> Delivery? {
-    state.withLock { state in
-      while let item = state.work.popFirst() {
-        switch item {
-        case .turn(let view):
-          if let (old, new) = view.takeTurn() {
-            return .change(view.registrations, old: old, new: new)
-          }
-        case .joining(let registration, let view, let node, let time):
-          let first = view.join(registration, from: node, at: time)
-          if !registration.isRemoved { return .initial(registration, first) }
-          dropIfUnused(view, in: &state)
-          return .drop(registration)
-        case .call(let body):
-          return .call(body)
-        case .end:
-          let registrations = state.byHandle.values.sorted { $0.handle < $1.handle }
-          for registration in registrations { forget(registration, in: &state) }
-          return .cancel(registrations)
-        }
-      }
-      state.isDraining = false
-      return nil
-    }
-  }
-
-  private func deliver(_ delivery: Delivery) {
-    switch delivery {
-    case .call(let body):
-      body()
-    case .initial(let registration, let node):
-      let events = EventGenerator.initialEvents(of: node, for: registration.type)
-      for event in events { tell([registration], event) }
-    case .change(let registrations, let old, let new):
-      let wanted = registrations.reduce(into: EventTypes()) { $0.insert(EventTypes($1.type)) }
-      for event in EventGenerator.events(from: old, to: new, for: wanted) {
-        tell(registrations, event)
-      }
-    case .drop:
-      break
-    case .cancel(let registrations):
-      for registration in registrations { _ = registration.cancel(.closed) }
-    }
-  }
-
-  private func tell(_ registrations: [Registration], _ event: Event) {
-    for registration in registrations where registration.type == event.type {
-      if registration.isSingle {
-        // Before the block is called: what it writes does not call it again.
-        guard registration.remove() else { continue }
-        state.withLock { forget(registration, in: &$0) }
-      } else if registration.isRemoved {
-        continue
-      }
-      let location = registration.query.ref
-      let place = event.key.map { location.appending($0) } ?? location
-      registration.tell(DataSnapshot(event.node, at: place), event.previousKey?.string)
-    }
   }
 }

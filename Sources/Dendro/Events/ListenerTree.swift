@@ -1,73 +1,91 @@
 package import DendroTree
 
-/// Who listens where: a tree of locations, so that a write reaches only those that it concerns.
+/// Who listens where: a tree of places, so that a write reaches only those that it concerns.
 ///
 /// The hub's lock guards it.
 package struct ListenerTree {
-  private final class Location {
-    var children: [Key: Location] = [:]
-    /// In the order in which their first registration came. A location has one view for each set of
-    /// query parameters.
-    var views: [View] = []
+  package final class Place {
+    fileprivate var children: [Key: Place] = [:]
+    /// What listeners there are told on the callback queue; nil where there is none.
+    package fileprivate(set) var location: Location?
+    /// Consumers that fetch states themselves.
+    package fileprivate(set) var subscriptions: [Subscription] = []
+
+    fileprivate var isUnused: Bool {
+      children.isEmpty && location == nil && subscriptions.isEmpty
+    }
   }
 
-  private let root = Location()
+  private let root = Place()
 
   package init() {}
 
   /// Whether nobody listens anywhere.
-  package var isEmpty: Bool { root.children.isEmpty && root.views.isEmpty }
+  package var isEmpty: Bool { root.isUnused }
 
-  /// The views of exactly this location.
-  func views(at path: Path) -> [View] { location(path)?.views ?? [] }
+  /// Who listens at exactly this path.
+  package func location(at path: Path) -> Location? { trail(to: path)?.last?.location }
 
-  /// Adds a view, after those that its location has.
-  package func insert(_ view: View) {
-    var location = root
-    for key in view.path.keys {
-      if let next = location.children[key] {
-        location = next
-      } else {
-        let next = Location()
-        location.children[key] = next
-        location = next
-      }
-    }
-    location.views.append(view)
+  /// Adds a location, of which there is at most one for each path.
+  package func insert(_ location: Location) { place(location.path).location = location }
+
+  package func insert(_ subscription: Subscription) {
+    place(subscription.path).subscriptions.append(subscription)
   }
 
-  /// Removes a view, and the locations that then lead nowhere.
-  package func remove(_ view: View) {
+  /// Removes a location if it is there.
+  package func remove(_ location: Location) {
+    remove(at: location.path) { if $0.location === location { $0.location = nil } }
+  }
+
+  /// Removes a subscription if it is there.
+  package func remove(_ subscription: Subscription) {
+    remove(at: subscription.path) { $0.subscriptions.removeAll { $0 === subscription } }
+  }
+
+  private func place(_ path: Path) -> Place {
+    var place = root
+    for key in path.keys {
+      if let next = place.children[key] {
+        place = next
+      } else {
+        let next = Place()
+        place.children[key] = next
+        place = next
+      }
+    }
+    return place
+  }
+
+  /// The places from the root to the path; nil where they do not lead there.
+  private func trail(to path: Path) -> [Place]? {
     var trail = [root]
-    let keys = Array(view.path.keys)
-    for key in keys {
-      guard let next = trail[trail.count - 1].children[key] else { return }
+    for key in path.keys {
+      guard let next = trail[trail.count - 1].children[key] else { return nil }
       trail.append(next)
     }
-    trail[keys.count].views.removeAll { $0 === view }
+    return trail
+  }
+
+  /// Removes something, and the places that then lead nowhere.
+  private func remove(at path: Path, _ body: (Place) -> Void) {
+    guard let trail = trail(to: path) else { return }
+    body(trail[trail.count - 1])
+    let keys = Array(path.keys)
     for depth in stride(from: keys.count, to: 0, by: -1) {
-      guard trail[depth].views.isEmpty, trail[depth].children.isEmpty else { return }
+      guard trail[depth].isUnused else { return }
       trail[depth - 1].children[keys[depth - 1]] = nil
     }
   }
 
-  private func location(_ path: Path) -> Location? {
-    var location = root
-    for key in path.keys {
-      guard let next = location.children[key] else { return nil }
-      location = next
-    }
-    return location
-  }
-
   // MARK: Whom a commit concerns
 
-  /// Calls `body` with each view that changes at `paths` may concern and the view's new node: those
-  /// above, at and below the changed places; descendants before ancestors, siblings in plain string
-  /// order.
+  /// Calls `body` with each place where changes at `paths` may concern somebody and with its new node:
+  /// those above, at and below the changed paths; descendants before ancestors, siblings in plain string
+  /// order. Places on the way where nobody listens are among them.
   ///
-  /// - Complexity: O(length of the paths + views concerned), whoever listens elsewhere.
-  package func forEachConcerned(by paths: [Path], root node: Node, _ body: (View, Node) -> Void) {
+  /// - Complexity: O(length of the paths + places at and below them), whoever listens elsewhere.
+  package func forEachConcerned(by paths: [Path], root node: Node, _ body: (Place, Node) -> Void) {
     if paths.count == 1 {
       var keys = paths[0].keys.makeIterator()
       visit(root, &keys, node, body)
@@ -77,38 +95,38 @@ package struct ListenerTree {
   }
 
   private func visit(
-    _ location: Location, _ keys: inout Path.Keys.Iterator, _ node: Node,
-    _ body: (View, Node) -> Void
+    _ place: Place, _ keys: inout Path.Keys.Iterator, _ node: Node,
+    _ body: (Place, Node) -> Void
   ) {
-    guard let key = keys.next() else { return visitAll(location, node, body) }
-    if let next = location.children[key] { visit(next, &keys, node.child(key), body) }
-    for view in location.views { body(view, node) }
+    guard let key = keys.next() else { return visitAll(place, node, body) }
+    if let next = place.children[key] { visit(next, &keys, node.child(key), body) }
+    body(place, node)
   }
 
   private func visit(
-    _ location: Location, _ paths: [ArraySlice<Key>], _ node: Node, _ body: (View, Node) -> Void
+    _ place: Place, _ paths: [ArraySlice<Key>], _ node: Node, _ body: (Place, Node) -> Void
   ) {
-    if paths.contains(where: \.isEmpty) { return visitAll(location, node, body) }
-    if !location.children.isEmpty {
+    if paths.contains(where: \.isEmpty) { return visitAll(place, node, body) }
+    if !place.children.isEmpty {
       var concerned: [Key: [ArraySlice<Key>]] = [:]
       for path in paths {
-        guard let key = path.first, location.children[key] != nil else { continue }
+        guard let key = path.first, place.children[key] != nil else { continue }
         concerned[key, default: []].append(path.dropFirst())
       }
       for key in Self.inStringOrder(concerned.keys) {
-        if let next = location.children[key], let rest = concerned[key] {
+        if let next = place.children[key], let rest = concerned[key] {
           visit(next, rest, node.child(key), body)
         }
       }
     }
-    for view in location.views { body(view, node) }
+    body(place, node)
   }
 
-  private func visitAll(_ location: Location, _ node: Node, _ body: (View, Node) -> Void) {
-    for key in Self.inStringOrder(location.children.keys) {
-      if let next = location.children[key] { visitAll(next, node.child(key), body) }
+  private func visitAll(_ place: Place, _ node: Node, _ body: (Place, Node) -> Void) {
+    for key in Self.inStringOrder(place.children.keys) {
+      if let next = place.children[key] { visitAll(next, node.child(key), body) }
     }
-    for view in location.views { body(view, node) }
+    body(place, node)
   }
 
   /// Not the order of keys: here 10 comes before 9, as in the SDKs.

@@ -91,7 +91,7 @@ public final class MutableData {
   ///
   /// - Complexity: O(1) a child, but O(n log n) first where children have priorities.
   public var children: NSEnumerator {
-    MutableChildEnumerator(path.map { (draft, $0) }, ChildOrder.children(of: node).makeIterator())
+    MutableChildEnumerator(path.map { (draft, $0) }, node.children(in: .priority).makeIterator())
   }
 }
 
@@ -105,9 +105,9 @@ extension MutableData: CustomStringConvertible {
 /// `NSEnumerator` over the children of one moment.
 private final class MutableChildEnumerator: NSEnumerator {
   private let parent: (draft: TransactionDraft, path: Path)?
-  private var children: AnyIterator<Child>
+  private var children: OrderedChildren.Iterator
 
-  init(_ parent: (TransactionDraft, Path)?, _ children: AnySequence<Child>.Iterator) {
+  init(_ parent: (TransactionDraft, Path)?, _ children: OrderedChildren.Iterator) {
     self.parent = parent
     self.children = children
   }

@@ -34,7 +34,7 @@ struct Transaction: Sendable {
     } catch {
       return completion(.failed(error))
     }
-    if let failure = location.failure {
+    if let failure = location.writeFailure {
       // In its turn: after the completions of the writes before it.
       return engine.submit(Draft(.update(.root, []))) { [completion] _ in
         completion(.failed(failure))

@@ -129,11 +129,23 @@ package enum CheckpointCoding {
   package static func decode(
     _ reader: CheckpointReader, progress: (@Sendable (RecoveryProgress) -> Void)? = nil
   ) throws(StorageError) -> Node {
+    guard let root = try decode(reader, progress: progress, isCancelled: { false }) else {
+      preconditionFailure("nobody cancels")
+    }
+    return root
+  }
+
+  /// `decode(_:progress:)`; nil where `isCancelled`, asked every eight chunks, said so.
+  static func decode(
+    _ reader: CheckpointReader, progress: (@Sendable (RecoveryProgress) -> Void)?,
+    isCancelled: () -> Bool
+  ) throws(StorageError) -> Node? {
     var assembler = Assembler()
     var leafCount: UInt64 = 0
     var completed: UInt64 = 0
     var i = 0
     while i < reader.chunkCount {
+      if isCancelled() { return nil }
       let chunks = try readChunks(reader, i..<min(i + 8, reader.chunkCount))
       for chunk in chunks {
         do throws(CodingError) {

@@ -27,6 +27,13 @@ package struct WriteReader {
 
   package var isAtEnd: Bool { reader.isAtEnd }
 
+  /// The time of the next write, milliseconds since 1970; it is not passed over.
+  func nextTime() throws(CodingError) -> Int64 {
+    var copy = reader
+    let delta = try copy.count("a write's time", limit: 1 << 53)
+    return time.addingReportingOverflow(Int64(delta)).partialValue
+  }
+
   package mutating func next() throws(CodingError) -> LoggedWrite {
     let start = reader.offset
     try readTime()

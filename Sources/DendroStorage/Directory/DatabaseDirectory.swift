@@ -175,6 +175,14 @@ package final class DatabaseDirectory: Sendable {
     try fileSystem.removeWhole(path(ofCheckpoint: lsn))
   }
 
+  /// Removes a file of bytes that a recovery cut, as `Contents.tornFiles` names it.
+  /// Idempotent.
+  package func removeTornFile(_ name: String) throws(StorageError) {
+    try checkWritable()
+    guard case .torn = FileName(name) else { return }
+    try fileSystem.removeWhole(path + "/" + name)
+  }
+
   /// Makes the removals durable. Not needed for safety: what comes back is removed again.
   package func synchronize() throws(StorageError) {
     try fileSystem.synchronizeDirectoryWhole(path)

@@ -71,9 +71,15 @@ package final class LogCursor {
   package func step(_ body: (Item) throws(StorageError) -> Void) throws(StorageError) -> Bool {
     if isEnded { return false }
     guard let segment else { return try openNext(body) }
-    if isLive { try segment.refresh() }
+    if isLive, offset >= segment.byteCount { try segment.refresh() }
     guard !isSealed, offset < segment.byteCount else { return try leave(segment, body) }
-    switch try segment.record(at: offset) {
+    var found = try segment.record(at: offset)
+    if isLive, case .invalid = found {
+      // The bytes may have been read before the writer came to them.
+      try segment.refresh()
+      found = try segment.record(at: offset)
+    }
+    switch found {
     case .invalid(let fault):
       return try pass(segment, fault.expected, fault.description, body)
     case .record(let record):
@@ -90,7 +96,7 @@ package final class LogCursor {
       try body(.problem(problem(segment, wrong.expected, wrong.found)))
     }
     var decoded = try segment.payload(of: record)
-    if case .failure = decoded, !isLive, try isLast(segment) {
+    if case .failure = decoded, try isLast(segment) {
       // As in `pass`: what was half written when it was read may be whole now.
       try segment.refresh()
       decoded = try segment.payload(of: record)
@@ -99,7 +105,7 @@ package final class LogCursor {
     case .success(let payload):
       if !isSilent { try body(.record(record, path: segment.path, payload: payload)) }
     case .failure(let fault):
-      if isLive {
+      if isLive, try isLast(segment) {
         // The bytes may be on their way. What was decoded of them is in the history now, so the
         // segment is read anew, up to here in silence.
         silentUpTo = max(silentUpTo, lastLSN ?? .zero)
@@ -133,6 +139,11 @@ package final class LogCursor {
       try body(.problem(problem(segment, "\(successor), which the seal names", "no such segment")))
       return false
     }
+    if isLive, !isSealed {
+      // The writer may have written on and rolled since the end was looked at.
+      try segment.refresh()
+      if offset < segment.byteCount { return true }
+    }
     return try openNext(body)
   }
 
@@ -142,7 +153,14 @@ package final class LogCursor {
     _ body: (Item) throws(StorageError) -> Void
   ) throws(StorageError) -> Bool {
     let isLast = try isLast(segment)
-    if isLive, isLast { return false }
+    if isLive {
+      if isLast { return false }
+      // The writer may have written on and rolled since the place was looked at.
+      try segment.refresh()
+      if case .record(let record) = try segment.record(at: offset) {
+        return try take(record, of: segment, body)
+      }
+    }
     let search = try segment.search(from: offset)
     guard search.contentEnd > offset else {
       // Zeros: space taken ahead, or a seal that a crash took.

@@ -6,13 +6,15 @@ final class SoakListener: Sendable {
   enum Kind: CaseIterable, Sendable {
     /// The whole value each time.
     case value
-    /// The four events of children, from which their list is rebuilt.
+    /// The four events of children, from which they are rebuilt.
     case children
   }
 
   private struct State {
-    var value: String?
-    var children: [(key: String, text: String)] = []
+    /// As they were told: what they show must stay as it is, whatever is written meanwhile.
+    var value: DataSnapshot?
+    /// Keys as bytes: strings would merge those that are only canonically equal.
+    var children: [[UInt8]: DataSnapshot] = [:]
     var eventCount = 0
     var tick = 0
     var problem: String?
@@ -48,13 +50,13 @@ final class SoakListener: Sendable {
   var eventCount: Int { state.withLock { $0.eventCount } }
 
   private func note(_ type: DataEventType, _ snapshot: DataSnapshot, _ previous: String?) {
-    let text = Self.text(of: snapshot)
     let tick = type == .value ? snapshot.childSnapshot(forPath: "tick").int : nil
-    let key = snapshot.key
+    let key = Array(snapshot.key.utf8)
+    let name = snapshot.key
     state.withLock { state in
       state.eventCount += 1
       if type == .value {
-        state.value = text
+        state.value = snapshot
         // What is told comes in the order of the writes: the counter never falls.
         if let tick {
           if tick < state.tick { state.problem = "the counter fell from \(state.tick) to \(tick)" }
@@ -62,46 +64,37 @@ final class SoakListener: Sendable {
         }
         return
       }
-      let old = state.children.firstIndex { $0.key == key }
-      switch type {
-      case .childAdded:
-        if old != nil { state.problem = "\(key) was added twice" }
-      default:
-        guard let old else {
-          state.problem = "\(type) of \(key), which was never added"
-          return
-        }
-        state.children.remove(at: old)
+      // The order is not rebuilt: where one write moves several children, each is told with the
+      // sibling before it in the end, which may itself be told of later.
+      if previous.map({ Array($0.utf8) }) == key { state.problem = "\(name) comes after itself" }
+      let old = state.children.removeValue(forKey: key)
+      if (old == nil) != (type == .childAdded) {
+        state.problem = "\(type) of \(name), which was \(old == nil ? "not there" : "there")"
       }
-      if type == .childRemoved { return }
-      var index = 0
-      if let previous {
-        guard let place = state.children.firstIndex(where: { $0.key == previous }) else {
-          state.problem = "\(type) of \(key) after \(previous), which is not there"
-          return
-        }
-        index = place + 1
-      }
-      state.children.insert((key, text), at: index)
+      if type != .childRemoved { state.children[key] = snapshot }
     }
   }
 
   /// What is wrong, once all events have arrived; nil where nothing is.
   func problem(comparedWith snapshot: DataSnapshot) -> String? {
-    let text = Self.text(of: snapshot)
-    let children = snapshot.map { ($0.key, Self.text(of: $0)) }
-    return state.withLock { state in
-      if let problem = state.problem { return problem }
-      switch kind {
-      case .value:
-        return state.value == text ? nil : "it was told another value last"
-      case .children:
-        let isEqual =
-          state.children.count == children.count
-          && zip(state.children, children).allSatisfy { $0.key == $1.0 && $0.text == $1.1 }
-        return isEqual ? nil : "its events give other children, or in another order"
-      }
+    let (value, children, problem) = state.withLock { ($0.value, $0.children, $0.problem) }
+    if let problem { return problem }
+    switch kind {
+    case .value:
+      let isEqual = value.map { Self.areEqual($0, snapshot) } ?? false
+      return isEqual ? nil : "it was told another value last"
+    case .children:
+      let isEqual =
+        children.count == snapshot.childrenCount
+        && snapshot.allSatisfy { child in
+          children[Array(child.key.utf8)].map { Self.areEqual($0, child) } ?? false
+        }
+      return isEqual ? nil : "its events give other children"
     }
+  }
+
+  private static func areEqual(_ a: DataSnapshot, _ b: DataSnapshot) -> Bool {
+    text(of: a).utf8.elementsEqual(text(of: b).utf8)
   }
 
   /// Everything, children in their order.

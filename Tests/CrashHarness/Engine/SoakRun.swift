@@ -14,6 +14,9 @@ final class SoakRun {
   private var database: Database?
   private var model = ModelTree.empty
   private var tickCount = 0
+  private var transactionCount = 0
+  /// Those that have not been answered.
+  private let transactions = DispatchGroup()
   private var backupCount = 0
   private var listeners: [SoakListener] = []
   /// The numbers of the writes in the order of their answers.
@@ -27,6 +30,7 @@ final class SoakRun {
   }
 
   private static let tick = Path(keys: [Key(of: "tick")])
+  private static let transacted = Path(keys: [Key(of: "transacted")])
 
   init(seed: UInt64) {
     disk = SimulatedDisk(seed: seed)
@@ -41,6 +45,8 @@ final class SoakRun {
         tickCount += 1
         // Whatever else happens to it, it never falls.
         submit(.set(Self.tick, Node(.integer(Int64(tickCount)))), to: database)
+      case .transact: transact(on: database)
+      case .query(let path, let parameters): query(path, parameters, of: database)
       case .listen(let path, let kind):
         let listener = SoakListener(kind, at: reference(path, of: database))
         listener.begin()
@@ -55,6 +61,7 @@ final class SoakRun {
       case .synchronize: try database.synchronize()
       case .checkpoint: try database.checkpoint()
       case .backup:
+        settle(database)
         backupCount += 1
         try database.backup(to: "/backup-\(backupCount)")
         let root = database.engine?.head.root
@@ -67,6 +74,8 @@ final class SoakRun {
         try database.close()
         forget()
       case .abandon:
+        // A listener would keep it open.
+        for listener in listeners { listener.end() }
         settle(database)
         forget()
       }
@@ -140,7 +149,8 @@ final class SoakRun {
         state.next = number + 1
         switch result {
         case .success(let lsn?):
-          if lsn != state.lsn.next {
+          // Between two there may be those of transactions.
+          if lsn <= state.lsn {
             state.problem = "write \(lsn) was answered after \(state.lsn)"
           }
           state.lsn = lsn
@@ -153,8 +163,51 @@ final class SoakRun {
     }
   }
 
+  private func transact(on database: Database) {
+    transactionCount += 1
+    details["transactions", default: 0] += 1
+    model.apply(.set(Self.transacted, Node(.integer(Int64(transactionCount)))))
+    transactions.enter()
+    reference(Self.transacted, of: database).runTransactionBlock { data in
+      data.value = (data.value as? Int ?? 0) + 1
+      return .success(withValue: data)
+    } andCompletionBlock: { [transactions, answers] error, isCommitted, _ in
+      if error != nil || !isCommitted {
+        let problem = "a transaction ended with \(error.map { "\($0)" } ?? "an abort")"
+        answers.state.withLock { $0.problem = problem }
+      }
+      transactions.leave()
+    }
+  }
+
+  private func query(_ path: Path, _ parameters: QueryParameters, of database: Database) {
+    settle(database)
+    details["queries", default: 0] += 1
+    var query: DatabaseQuery = reference(path, of: database)
+    switch parameters.order {
+    case .key: query = query.queryOrderedByKey()
+    case .value: query = query.queryOrderedByValue()
+    case .priority: query = query.queryOrderedByPriority()
+    case .child(let path):
+      query = query.queryOrdered(byChild: path.keys.map(\.string).joined(separator: "/"))
+    }
+    switch parameters.limit {
+    case .first(let count): query = query.queryLimited(toFirst: UInt(count))
+    case .last(let count): query = query.queryLimited(toLast: UInt(count))
+    case nil: break
+    }
+    guard let node = database.engine?.view(at: path) else { return }
+    let expected = ModelQuery.children(of: node, parameters).map(\.key)
+    let found = read(query).map(\.key)
+    // As bytes: strings would merge keys that are only canonically equal.
+    if found.map({ Array($0.utf8) }) != expected.map({ Array($0.utf8) }) {
+      problems.append("\(parameters) at \(path) shows \(found), not \(expected)")
+    }
+  }
+
   /// Waits until all that was queued for listeners has been delivered, and all writes are answered.
   private func settle(_ database: Database) {
+    transactions.wait()
     do {
       try database.synchronize()
     } catch {
@@ -187,10 +240,10 @@ final class SoakRun {
     }
   }
 
-  private func read(_ reference: DatabaseReference) -> DataSnapshot {
+  private func read(_ query: DatabaseQuery) -> DataSnapshot {
     let done = DispatchSemaphore(value: 0)
     let box = Mutex<DataSnapshot?>(nil)
-    reference.getData { _, snapshot in
+    query.getData { _, snapshot in
       box.withLock { $0 = snapshot }
       done.signal()
     }

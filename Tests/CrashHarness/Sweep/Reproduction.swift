@@ -95,6 +95,7 @@ package struct Reproduction: Sendable, CustomStringConvertible {
 
   private static func places(in text: Substring) -> [Int]? {
     if text == "none" { return [] }
+    if text.isEmpty { return nil }
     var places: [Int] = []
     for part in text.split(separator: ",") {
       let ends = part.split(separator: "-").map { Int($0) }

@@ -126,10 +126,9 @@ package enum HostileFiles {
       let writer = try LogWriter.create(
         directory, databaseID: DatabaseID(disk.randomness), time: 1)
       for _ in 0..<Int.random(in: 1...3, using: &random) {
-        let drawn = Int.random(in: 1...4, using: &random)
         let payload = hostilePayload(using: &random)
-        // A record has no more writes than bytes; the writer sees to that itself.
-        let count = min(drawn, payload.count)
+        // The writer takes no more writes than bytes.
+        let count = min(payload.count, Int.random(in: 1...4, using: &random))
         try stage(payload, count, writer)
         try writer.write()
       }

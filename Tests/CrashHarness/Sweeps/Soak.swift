@@ -2,8 +2,9 @@ import DendroTesting
 import DendroTree
 import TestSupport
 
-/// G11: random operations with listeners that come and go, held against the oracle, reopened about
-/// every thousand operations; with the threads, the queues and the automatic checkpoints of real use.
+/// G11: random operations, transactions and queries with listeners that come and go, held against the
+/// oracle, reopened about every thousand operations; with the threads, the queues and the automatic
+/// checkpoints of real use.
 package enum Soak {
   package static let sweep = Sweep(
     "G11", unit: "operations", stepCount: { steps($0).count }, judge: judge)
@@ -12,6 +13,10 @@ package enum Soak {
     case write(Write)
     /// Adds one to a counter that listeners must never see fall.
     case tick
+    /// Adds one to another counter, which nothing else writes, beside whatever else is written.
+    case transact
+    /// The children that a query shows.
+    case query(Path, QueryParameters)
     case listen(Path, SoakListener.Kind)
     /// The one that listens longest.
     case removeListener
@@ -42,12 +47,43 @@ package enum Soak {
       case 12..<20:
         .listen(listenerPath(&generator), SoakListener.Kind.allCases[generator.random.below(2)])
       case 20..<27: .removeListener
-      case 27..<200: .tick
+      case 27..<35: .query(listenerPath(&generator), parameters(&generator))
+      case 35..<60: .transact
+      case 60..<200: .tick
       case 200 where generator.random.below(4) == 0: .abandon
       case 201 where generator.random.below(10) == 0: .backup
-      default: .write(generator.write())
+      default: .write(write(&generator))
       }
     }
+  }
+
+  /// One that leaves the counter of the transactions alone: it may not touch the root itself.
+  private static func write(_ generator: inout WriteGenerator) -> Write {
+    while true {
+      let write = generator.write()
+      switch write {
+      case .update(let base, let entries):
+        if !entries.contains(where: { base.appending($0.path).count == 0 }) { return write }
+      default: if write.path.count > 0 { return write }
+      }
+    }
+  }
+
+  private static func parameters(_ generator: inout WriteGenerator) -> QueryParameters {
+    var parameters = QueryParameters()
+    switch generator.random.below(4) {
+    case 0: parameters.order = .key
+    case 1: parameters.order = .value
+    case 2: parameters.order = .child(Path(keys: [generator.key()]))
+    default: break
+    }
+    let count = 1 + generator.random.below(6)
+    switch generator.random.below(3) {
+    case 0: parameters.limit = .first(count)
+    case 1: parameters.limit = .last(count)
+    default: break
+    }
+    return parameters
   }
 
   private static func listenerPath(_ generator: inout WriteGenerator) -> Path {

@@ -13,13 +13,22 @@ struct FullRun {
   /// Whether it is a checkpoint that finds the disk full, or an append.
   let isCheckpoint: Bool
   private var random: SeededRandomness
+  /// Letters at random, each used once: they do not compress away.
+  private var letters: ArraySlice<UInt8>
   private(set) var problems: [String] = []
   private(set) var details: [String: Int] = [:]
   /// The tree of everything acknowledged.
   private var tree = Node.empty
   private var refusedCount = 0
 
+  private static let letters: [UInt8] = {
+    let random = SeededRandomness(seed: 1)
+    return (0..<4 << 20).map { _ in 0x40 | UInt8(truncatingIfNeeded: random.next()) & 0x3f }
+      .map { $0 == 0x7f ? 0x21 : $0 }
+  }()
+
   init(folder: String, pageCount: Int, seed: UInt64, isCheckpoint: Bool) {
+    letters = Self.letters[...]
     self.folder = folder
     self.pageCount = pageCount
     self.isCheckpoint = isCheckpoint
@@ -102,12 +111,10 @@ struct FullRun {
   }
 
   private mutating func write(on engine: Engine, small: Bool = false) {
-    // Letters at random: they do not compress away.
     let count = small ? 20 : Int.random(in: 1...9000, using: &random)
-    let text = String(
-      (0..<count).map { _ in
-        Character(Unicode.Scalar(UInt8.random(in: 0x21...0x7e, using: &random)))
-      })
+    if letters.count < count { letters = Self.letters[...] }
+    let text = String(decoding: letters.prefix(count), as: UTF8.self)
+    letters = letters.dropFirst(count)
     let write = Write.set(
       Path("posts/p\(Int.random(in: 0..<200, using: &random))"), Node(.string(text)))
     let outcome = Mutex<Result<LogSequenceNumber?, EngineError>?>(nil)

@@ -7,9 +7,10 @@ extension Command {
     name: "demo", summary: "show on real data that what was acknowledged survives a kill",
     discussion: """
       Imports the ISO code lists of Debian's iso-codes package into a new database, starts a second
-      process in which many writers post, star, count and remove at once while listeners look on, kills
-      that process with SIGKILL in the middle, opens the database again and compares it with the
-      writers' own record of what was acknowledged to them. Exit code 1 if anything does not hold.
+      process in which many writers post, star, count and remove at once while listeners look on and
+      keep a list of the posts with most stars, kills that process with SIGKILL in the middle, opens
+      the database again and compares it with the writers' own record of what was acknowledged to them.
+      Exit code 1 if anything does not hold.
       """,
     parameters: [
       Parameter(
@@ -181,6 +182,7 @@ private final class Demonstration {
         try say(
           "  \(Format.decimal(now, places: 1)) s  \(Format.count(record.acknowledged).leftPadded(to: 9)) "
             + "acknowledged;  listeners: \(record.listened.text)")
+        try say("         most stars: \(record.ranking)")
       }
       // Slow machines get the time that it takes to have something to lose.
       if isReady ? now >= limit && record.acknowledged >= 100 || now >= limit + 30 : now >= 300,
@@ -206,6 +208,10 @@ private final class Demonstration {
     problems += record.complaints
     if record.acknowledged == 0 { problems.append("no write was acknowledged") }
     if record.listened.events == 0 { problems.append("no listener heard of anything") }
+    try say(
+      "  the ranked list: \(Format.count(record.top.entered)) came in, "
+        + "\(Format.count(record.top.left)) went out, \(Format.count(record.top.moved)) moved")
+    if record.top.entered == 0 { problems.append("nobody came into the ranked list") }
     return record
   }
 
@@ -233,6 +239,9 @@ private final class Demonstration {
     var judge = BlogJudge(record: record)
     let root = try Blocking.run { try await database.reference().getData() }
     judge.compare(root)
+    let posts = database.reference().child("posts")
+    let ranked = try Blocking.run { try await TopPosts.query(posts).getData() }
+    judge.compare(ranked, with: root.childSnapshot(forPath: "posts"))
     for file in files {
       let text = try Data(contentsOf: URL(fileURLWithPath: "\(data)/\(file)"))
       // Foundation reads the original: a second opinion on our own reader.

@@ -17,12 +17,16 @@ extension Command {
       Option(name: "export", short: "e", summary: "with priorities, as 'export' writes them"),
       Option(name: "shallow", short: "s", summary: "only the keys of the children; true for each"),
       Option(name: "compact", short: "c", summary: "without white space"),
+      Option(
+        name: "at", value: "WHEN",
+        summary: "as it was after this LSN, or at this time (2026-11-21T04:00)"),
       Option(name: "raw", short: "r", summary: "a string without quotes and escapes"),
       .json,
     ] + QueryOptions.all,
     examples: [
       Example(line: "dendro get db /users/ada", summary: "one subtree"),
       Example(line: "dendro get db / --shallow", summary: "the keys at the root"),
+      Example(line: "dendro get db /users/ada --at 1200", summary: "as it was after that write"),
       Example(line: "dendro get db /users/ada/name --raw", summary: "just the text"),
       Example(
         line: "dendro get db /posts --order-by child:stars --limit-to-last 10",
@@ -34,7 +38,11 @@ extension Command {
     run: { arguments in
       let query = try QueryOptions.parameters(arguments)
       let session = try Session.reading(arguments, path: arguments.positional(1))
-      let head = session.engine.head
+      var head = session.engine.head
+      if let point = try HistoryPoint(arguments, "at") {
+        guard let state = try session.engine.state(at: point) else { return .problem }
+        head = (state.root, state.lsn)
+      }
       var node = head.root.node(at: session.location.path)
       if session.location.isPriority { node = node.priority.map { Node($0) } ?? .empty }
       if let query { node = node.filtered(by: query) }

@@ -69,6 +69,8 @@ struct Survey {
   private(set) var report: RecoveryReport?
   private(set) var refusal: String?
   private(set) var leafCount: Int?
+  /// Which states of the past can be read.
+  private(set) var history: HistoryRange?
 
   var isEmpty: Bool { contents.isEmpty }
   var isDamaged: Bool {
@@ -99,6 +101,7 @@ struct Survey {
       let engine = try Engine.open(at: directory.path, mode: .readOnly)
       report = engine.report
       leafCount = engine.head.root.leafCount()
+      history = try engine.historyRange()
       databaseID = databaseID ?? engine.databaseID
       try engine.close()
     } catch {
@@ -180,6 +183,17 @@ struct Survey {
       ("firstTime", firstTime.map { .integer($0) } ?? .null),
       ("lastTime", lastTime.map { .integer($0) } ?? .null),
       (
+        "history",
+        history.map { range in
+          .object([
+            ("oldest", .unsigned(range.oldest.rawValue)),
+            ("oldestTime", range.oldestTime.map { .integer($0) } ?? .null),
+            ("newest", .unsigned(range.newest.rawValue)),
+            ("newestTime", range.newestTime.map { .integer($0) } ?? .null),
+          ])
+        } ?? .null
+      ),
+      (
         "segments",
         .array(
           segments.map { segment in
@@ -231,6 +245,10 @@ struct Survey {
     try row("database id", databaseID.map { "\($0)" } ?? "unknown")
     try row("last write", "\(lastLSN)" + (lastTime.map { ", \(Format.time($0))" } ?? ""))
     try row("known durable", "up to \(durableUpTo)")
+    if let history {
+      let time = history.oldestTime.map { ", \(Format.time($0))" } ?? ""
+      try row("history", "back to write \(history.oldest)\(time)")
+    }
     if let leafCount { try row("tree", "\(Format.count(leafCount, "leaf"))") }
     try row("on disk", Format.bytes(totalByteCount))
     try row(

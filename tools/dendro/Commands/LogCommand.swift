@@ -16,6 +16,7 @@ extension Command {
       Option(name: "since", value: "WHEN", summary: "from this LSN, or time (2026-11-21T04:00) on"),
       Option(name: "until", value: "WHEN", summary: "up to this LSN or time"),
       Option(name: "last", short: "l", value: "N", summary: "only the last N of them"),
+      Option(name: "follow", short: "f", summary: "then each write as it comes, until Ctrl-C"),
       Option(name: "records", short: "r", summary: "the records that hold the writes instead"),
       .json,
     ],
@@ -23,6 +24,7 @@ extension Command {
       Example(line: "dendro log db --last 20", summary: "the newest writes"),
       Example(line: "dendro log db --path /users/ada", summary: "what happened there"),
       Example(line: "dendro log db --since 1200 --json", summary: "for programs, a line each"),
+      Example(line: "dendro log db --last 5 --follow", summary: "and what comes after"),
       Example(line: "dendro log db --records", summary: "how the writes lie in the files"),
     ],
     run: { arguments in
@@ -36,7 +38,8 @@ private final class LogPrinter {
   private let terminal: Terminal
   private var lines: LogLines
   private var filter = LogFilter()
-  private let last: Int?
+  /// Nil once those that were there are shown: what comes after is shown as it comes.
+  private var last: Int?
   private let showsRecords: Bool
   /// The newest lines, where only those are wanted: a ring.
   private var ring: [String] = []
@@ -63,13 +66,11 @@ private final class LogPrinter {
   private static func place(_ arguments: Arguments, _ option: String) throws
     -> (lsn: UInt64?, time: Int64?)
   {
-    guard let text = arguments.value(option) else { return (nil, nil) }
-    if let lsn = UInt64(text) { return (lsn, nil) }
-    guard let time = Format.parseTime(text), text.contains("-") else {
-      throw Failure.usage(
-        "--\(option) takes an LSN or a time such as 2026-11-21T04:00, not '\(text)'")
+    switch try HistoryPoint(arguments, option) {
+    case .lsn(let lsn): (lsn.rawValue, nil)
+    case .time(let time): (nil, time)
+    case nil: (nil, nil)
     }
-    return (nil, time)
   }
 
   func run() throws -> ExitCode {
@@ -84,7 +85,26 @@ private final class LogPrinter {
         terminal.colored(showsRecords ? LogLines.recordHeading : LogLines.heading, .bold),
         isHeading: true)
     }
-    let cursor = LogCursor(directory, after: LogSequenceNumber(max(1, filter.lsn.lowerBound) - 1))
+    let isFollowing = arguments.has("follow")
+    let cursor = LogCursor(
+      directory, after: LogSequenceNumber(max(1, filter.lsn.lowerBound) - 1), isLive: isFollowing)
+    if isFollowing { Interruption.listen() }
+    try show(cursor)
+    last = nil
+    while isFollowing, !isDamaged {
+      if Interruption.isRequested { return .interrupted }
+      Interruption.sleep(milliseconds: 100)
+      try show(cursor)
+    }
+    if count == 0, !isDamaged {
+      Terminal.note("dendro: no such writes in the log")
+      return .problem
+    }
+    return isDamaged ? .damaged : .success
+  }
+
+  /// Shows what is there, to the present end.
+  private func show(_ cursor: LogCursor) throws {
     var failure: (any Error)?
     do {
       while failure == nil {
@@ -101,11 +121,6 @@ private final class LogPrinter {
     }
     if let failure { throw failure }
     try finish()
-    if count == 0, !isDamaged {
-      Terminal.note("dendro: no such writes in the log")
-      return .problem
-    }
-    return isDamaged ? .damaged : .success
   }
 
   private func take(_ item: LogCursor.Item) throws {
@@ -152,6 +167,7 @@ private final class LogPrinter {
   private func finish() throws {
     for index in ring.indices { try terminal.print(ring[(ringStart + index) % ring.count]) }
     ring = []
+    ringStart = 0
     try terminal.flush()
   }
 }

@@ -5,12 +5,22 @@ import DendroTree
 extension Command {
   static let checkpoint = Command(
     name: "checkpoint", summary: "write the whole tree beside the log, so that opening is quick",
-    discussion: "Segments and checkpoints that no opening needs any more are removed then.",
+    discussion: """
+      The past stays, unless --history says how much of it: then segments and checkpoints that are
+      needed neither for that nor for opening are removed. KEEP is all (default), none, writes:N, seconds:N
+      or bytes:N.
+      """,
     parameters: [.directory],
-    options: [.json],
-    examples: [Example(line: "dendro checkpoint db", summary: "now instead of by itself")],
+    options: [
+      Option(name: "history", value: "KEEP", summary: "how much of the past stays (all)"), .json,
+    ],
+    examples: [
+      Example(line: "dendro checkpoint db", summary: "now instead of by itself"),
+      Example(line: "dendro checkpoint db --history none", summary: "and give room back"),
+    ],
     run: { arguments in
-      let session = try Session.writing(arguments, path: nil, create: false)
+      let session = try Session.writing(
+        arguments, path: nil, create: false, history: try HistoryRetention(arguments))
       let progress = Progress("checkpoint")
       try session.engine.checkpoint()
       let seconds = progress.seconds
@@ -30,6 +40,39 @@ extension Command {
         try terminal.print(
           "checkpoint at write \(statistics.checkpointLSN): "
             + "\(Format.bytes(statistics.checkpointByteCount)) in \(Format.seconds(seconds))")
+      }
+      try terminal.flush()
+      return .success
+    })
+
+  static let purge = Command(
+    name: "purge", summary: "remove the past: what was removed from the tree, from the files too",
+    discussion: """
+      Writes a checkpoint, reads it back, and deletes everything older: no state before it can be read
+      any more. Files are deleted, not overwritten; backups keep what they hold. Refused while another
+      process has the database open.
+      """,
+    parameters: [.directory],
+    options: [.force, .json],
+    examples: [Example(line: "dendro purge db --force", summary: "unasked")],
+    run: { arguments in
+      let session = try Session.writing(arguments, path: nil, create: false)
+      let before = try session.engine.historyRange()
+      try Terminal.confirm(
+        "This removes what can be read of the past, from write \(before.oldest) to \(before.newest).",
+        force: arguments.has(.force))
+      try session.engine.purgeHistory()
+      let after = try session.engine.historyRange()
+      try session.close()
+      let terminal = try Terminal(color: arguments.value("color"))
+      if arguments.wantsJSON {
+        try terminal.print(
+          JSONValue.object([
+            ("oldestBefore", .unsigned(before.oldest.rawValue)),
+            ("oldest", .unsigned(after.oldest.rawValue)),
+          ]).text)
+      } else {
+        try terminal.print("the past begins at write \(after.oldest) now")
       }
       try terminal.flush()
       return .success

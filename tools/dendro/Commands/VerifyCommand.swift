@@ -59,7 +59,8 @@ struct Verification {
   private struct Expected {
     var lsn: LogSequenceNumber
     var hash: UInt64
-    var root: Node
+    /// Of the oldest one that the log leads on from: there may be many.
+    var root: Node?
   }
 
   init(_ directory: DatabaseDirectory) { self.directory = directory }
@@ -70,7 +71,7 @@ struct Verification {
       throw Failure(.problem, "there is no database at \(directory.path)")
     }
     let head = recover()
-    let expected = try readCheckpoints(contents.checkpoints)
+    let expected = try readCheckpoints(contents)
     try readLog(expected, head)
     progress.clear()
   }
@@ -95,9 +96,12 @@ struct Verification {
     }
   }
 
-  private mutating func readCheckpoints(_ lsns: [LogSequenceNumber]) throws -> [Expected] {
+  private mutating func readCheckpoints(_ contents: DatabaseDirectory.Contents) throws
+    -> [Expected]
+  {
+    let firstLSN = contents.segments.first?.firstLSN ?? .zero
     var expected: [Expected] = []
-    for lsn in lsns.sorted() {
+    for lsn in contents.checkpoints {
       checkpointCount += 1
       do throws(StorageError) {
         let reader = try CheckpointReader.open(directory, lsn: lsn)
@@ -114,7 +118,9 @@ struct Verification {
         do { try root.checkInvariants() } catch {
           add("the tree of the checkpoint at LSN \(lsn) breaks a rule: \(error)")
         }
-        expected.append(Expected(lsn: lsn, hash: hash, root: root))
+        // The replay may begin with it.
+        let isFirst = lsn.next >= firstLSN && !expected.contains { $0.root != nil }
+        expected.append(Expected(lsn: lsn, hash: hash, root: isFirst ? root : nil))
       } catch {
         if case .io = error { throw error }
         add(error)
@@ -164,8 +170,8 @@ struct Verification {
         waiting = waiting.drop { $0.lsn.next < header.firstLSN }
         if header.firstLSN == LogSequenceNumber(1) {
           replay = (.empty, .zero)
-        } else if let oldest = waiting.popFirst() {
-          replay = (oldest.root, oldest.lsn)
+        } else if let oldest = waiting.popFirst(), let root = oldest.root {
+          replay = (root, oldest.lsn)
         }
       case .problem(let problem):
         isBroken = true

@@ -90,9 +90,7 @@ private final class Watcher {
       }
       try terminal.flush()
       guard count < limit else { break }
-      if Interruption.isRequested {
-        return Interruption.wasTermination ? .success : .interrupted
-      }
+      if Interruption.isRequested { return .interrupted }
       Interruption.sleep(milliseconds: interval)
     }
     try terminal.flush()

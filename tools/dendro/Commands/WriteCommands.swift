@@ -20,7 +20,8 @@ enum OneWrite {
     } catch let error as JSONError {
       var failure = Failure(describing: error)
       if let first = word.utf8.first, error.kind == .syntax, Self.isLetter(first) {
-        failure.hint = "a string needs quotes of its own: '\"\(word)\"', or --string"
+        failure.hint =
+          "a string needs quotes of its own: '\"\(word.shortened(to: 80))\"', or --string"
       }
       throw failure
     }
@@ -83,7 +84,9 @@ extension Command {
       let session = try Session.writing(arguments, path: arguments.positional(1), create: true)
       if location.isPriority, session.engine.view(at: location.path).isEmpty {
         try session.close()
-        throw Failure(.problem, "there is nothing at \(location.path) that could have a priority")
+        throw Failure(
+          .problem,
+          "there is nothing at \("\(location.path)".shortened(to: 80)) that could have a priority")
       }
       let lsn = try session.write(write)
       try session.close()
@@ -159,7 +162,8 @@ extension Command {
     run: { arguments in
       let parent = try Location(arguments.positional(1))
       guard !parent.isPriority, parent.path.count < Limits.depth else {
-        throw Failure(.badInput, "there can be no children at \(parent.description)")
+        throw Failure(
+          .badInput, "there can be no children at \(parent.description.shortened(to: 80))")
       }
       var generator = PushIDGenerator()
       var random = SystemRandomNumberGenerator()
@@ -237,7 +241,7 @@ extension Command {
       switch (try? JSONParser.parse(word))?.scalar {
       case .integer(let value): delta = .integer(value)
       case .double(let value): delta = .double(value)
-      default: throw Failure(.badInput, "DELTA is a number, not '\(word)'")
+      default: throw Failure(.badInput, "DELTA is a number, not \(Failure.quoted(word))")
       }
       let session = try Session.writing(arguments, path: arguments.positional(1), create: true)
       let lsn = try session.write(.increment(location.path, delta))

@@ -56,6 +56,17 @@ struct BlogJudge {
     for child in root { check(known.contains(child.key), "/\(child.key) was written by somebody") }
   }
 
+  /// The ranked list must be what sorting all posts gives.
+  mutating func compare(_ ranked: DataSnapshot, with posts: DataSnapshot) {
+    let sorted = posts.map { post in
+      (stars: post.childSnapshot(forPath: "starCount").value as? Int ?? -1, key: post.key)
+    }
+    .sorted { $0 < $1 }
+    check(
+      ranked.map(\.key) == sorted.suffix(TopPosts.count).map(\.key),
+      "the query finds the posts with most stars")
+  }
+
   private mutating func compare(
     _ key: String, _ expected: BlogRecord.Post, _ post: DataSnapshot, _ copy: DataSnapshot
   ) {

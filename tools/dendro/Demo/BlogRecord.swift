@@ -35,6 +35,8 @@ struct BlogRecord {
   private(set) var isReady = false
   private(set) var acknowledged = 0
   private(set) var listened = BlogEvents()
+  /// The ranked list, as its listeners last had it.
+  private(set) var top = TopPosts()
   /// What the process itself found wrong.
   private(set) var complaints: [String] = []
   private var begun: [UInt64: Write] = [:]
@@ -60,6 +62,9 @@ struct BlogRecord {
       guard numbers.count == 4 else { throw malformed(line) }
       listened = BlogEvents(
         added: numbers[0], changed: numbers[1], removed: numbers[2], views: numbers[3])
+    case "t":
+      guard let list = TopPosts(words.dropFirst()) else { throw malformed(line) }
+      top = list
     case "x": complaints.append(String(line.dropFirst(2)))
     default: throw malformed(line)
     }
@@ -67,6 +72,12 @@ struct BlogRecord {
 
   private func malformed(_ line: Substring) -> Failure {
     Failure(.problem, "the writer process reported what nobody understands: \(line.prefix(200))")
+  }
+
+  /// The ranked list in words, the best one first.
+  var ranking: String {
+    top.entries.reversed().map { "\($0.stars) \(posts[$0.key]?.post.title ?? $0.key)" }
+      .joined(separator: "; ")
   }
 
   private mutating func begin(_ kind: Substring, _ words: [String], _ line: Substring) throws

@@ -17,6 +17,7 @@ final class BlogWriters: Sendable {
   /// Posts that anybody may star.
   private let posts = Mutex<[(author: String, key: String)]>([])
   private let events = Mutex(BlogEvents())
+  private let top = Mutex(TopPosts())
 
   init(directory: String, writers: Int, seed: UInt64) throws {
     var options = DatabaseOptions(durability: .everyCommit)
@@ -38,6 +39,7 @@ final class BlogWriters: Sendable {
     while true {
       Interruption.sleep(milliseconds: 100)
       events.withLock { Self.say("e \($0.added) \($0.changed) \($0.removed) \($0.views)") }
+      top.withLock { Self.say($0.line) }
     }
   }
 
@@ -48,6 +50,13 @@ final class BlogWriters: Sendable {
     posts.observe(.childAdded) { _ in self.events.withLock { $0.added += 1 } }
     posts.observe(.childChanged) { _ in self.events.withLock { $0.changed += 1 } }
     posts.observe(.childRemoved) { _ in self.events.withLock { $0.removed += 1 } }
+    let ranked = TopPosts.query(posts)
+    ranked.observe(.childAdded) { post in self.top.withLock { $0.enter(post) } }
+    ranked.observe(.childRemoved) { post in self.top.withLock { $0.leave(post) } }
+    ranked.observe(.childMoved) { _ in self.top.withLock { $0.move() } }
+    ranked.observe(.value) { posts in
+      if let complaint = self.top.withLock({ $0.take(posts) }) { Self.say("x \(complaint)") }
+    }
     root.child("stats/views").observe(.value) { snapshot in
       let views = snapshot.value as? Int ?? 0
       self.events.withLock { events in

@@ -39,7 +39,8 @@ struct Arguments: Sendable {
       throw Failure.usage("\(command.parameters[positional.count].name) is missing")
     }
     if positional.count > command.parameters.count {
-      throw Failure.usage("there is one word too many: '\(positional[command.parameters.count])'")
+      throw Failure.usage(
+        "there is one word too many: \(Failure.quoted(positional[command.parameters.count]))")
     }
     if command.parameters.first?.name == Command.Parameter.directory.name,
       positional.first?.isEmpty == true
@@ -66,11 +67,12 @@ struct Arguments: Sendable {
       }
       let near = suggestion(for: name, among: options.lazy.map(\.name))
       throw Failure.usage(
-        "'\(command.name)' has no option --\(name)", hint: near.map { "did you mean --\($0)?" })
+        "'\(command.name)' has no option \(Failure.quoted("--" + name))",
+        hint: near.map { "did you mean --\($0)?" })
     }
     let letter = word.dropFirst().first
     guard let option = options.first(where: { $0.short == letter && letter != nil }) else {
-      throw Failure.usage("'\(command.name)' has no option \(word)")
+      throw Failure.usage("'\(command.name)' has no option \(Failure.quoted(word))")
     }
     let attached = word.dropFirst(2)
     return (option, attached.isEmpty ? nil : String(attached))
@@ -89,7 +91,7 @@ struct Arguments: Sendable {
     guard let text = values[option] else { return nil }
     guard let value = Integer(text), range.contains(value) else {
       throw Failure.usage(
-        "--\(option) takes a whole number from \(range.lowerBound) to \(range.upperBound), not '\(text)'"
+        "--\(option) takes a whole number from \(range.lowerBound) to \(range.upperBound), not \(Failure.quoted(text))"
       )
     }
     return value

@@ -12,6 +12,7 @@ enum ExitCode: Int32 {
   case inputOutput = 74
   /// Somebody else holds the database.
   case locked = 75
-  /// Ended by Ctrl-C, as shells report it.
+  /// Ended in order by a signal: the process returns 128 and the signal's number, as shells report it,
+  /// which is this for Ctrl-C and 143 for SIGTERM.
   case interrupted = 130
 }

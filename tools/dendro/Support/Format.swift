@@ -84,7 +84,8 @@ enum Format {
     guard halves.count <= 2, let first = halves.first else { return nil }
     let date = first.split(separator: "-", omittingEmptySubsequences: false).map { Int64($0) }
     guard date.count == 3, let year = date[0], let month = date[1], let day = date[2],
-      (0...9999).contains(year), (1...12).contains(month), (1...31).contains(day)
+      (0...9999).contains(year), (1...12).contains(month),
+      (1...dayCount(ofMonth: month, in: year)).contains(day)
     else { return nil }
     var clock: (Int64, Int64, Int64) = (0, 0, 0)
     if halves.count == 2 {
@@ -105,6 +106,15 @@ enum Format {
     let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
     let days = era * 146_097 + dayOfEra - 719_468
     return days * 86_400_000 + clock.0 * 3_600_000 + clock.1 * 60_000 + clock.2
+  }
+
+  private static func dayCount(ofMonth month: Int64, in year: Int64) -> Int64 {
+    let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+    switch month {
+    case 2: return isLeap ? 29 : 28
+    case 4, 6, 9, 11: return 30
+    default: return 31
+    }
   }
 
   private static func padded(_ value: Int64, _ width: Int) -> String {

@@ -47,8 +47,6 @@ enum Interruption {
   /// 130 for Ctrl-C, 143 for SIGTERM, as a shell reports processes that those ended.
   static var exitStatus: Int32 { 128 + signalNumber.load(ordering: .relaxed) }
 
-  static var wasTermination: Bool { signalNumber.load(ordering: .relaxed) == SIGTERM }
-
   /// What a verb throws that cannot go on.
   struct Ended: Error, CustomStringConvertible {
     var description: String { "interrupted" }

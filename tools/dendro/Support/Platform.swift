@@ -41,6 +41,13 @@ enum Platform {
     }
   }
 
+  /// The words of the command line, the tool's own name first; nil for one that is not UTF-8.
+  static func arguments() -> [String?] {
+    (0..<Int(CommandLine.argc)).map { index in
+      CommandLine.unsafeArgv[index].flatMap { String(validatingCString: $0) }
+    }
+  }
+
   static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
 
   static func environment(_ name: String) -> String? {

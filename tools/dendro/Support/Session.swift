@@ -20,9 +20,14 @@ struct Session {
   }
 
   /// The one writer; `create` makes the database where there is none.
-  static func writing(_ arguments: Arguments, path: String?, create: Bool) throws -> Session {
+  ///
+  /// The past that the database's own program keeps is not ours to remove: all of it stays.
+  static func writing(
+    _ arguments: Arguments, path: String?, create: Bool, history: HistoryRetention = .all
+  ) throws -> Session {
     let location = try Location(path)
     var options = EngineOptions()
+    options.history = history
     options.durability = try durability(arguments.value("durability"))
     let progress = Progress("opening")
     let engine = try Engine.open(
@@ -41,7 +46,8 @@ struct Session {
         (1...86_400_000).contains(milliseconds)
       else {
         throw Failure.usage(
-          "--durability takes every-commit, none or interval:MS (1 to 86400000), not '\(text)'")
+          "--durability takes every-commit, none or interval:MS (1 to 86400000), not \(Failure.quoted(text))"
+        )
       }
       return .interval(.milliseconds(milliseconds))
     }
@@ -83,10 +89,11 @@ struct Location {
     do {
       path = try Path(parsing: String(isPriority ? text.dropLast(suffix.count) : text[...]))
     } catch {
-      throw Failure(.badInput, "the path '\(text)': \(error.message)")
+      throw Failure(.badInput, "the path \(Failure.quoted(text)): \(error.message)")
     }
     guard path.count <= Limits.depth else {
-      throw Failure(.badInput, "the path '\(text)' has more than \(Limits.depth) levels")
+      throw Failure(
+        .badInput, "the path \(Failure.quoted(text)) has more than \(Limits.depth) levels")
     }
   }
 
@@ -136,6 +143,9 @@ extension Failure {
     case .diskFull: self.init(.inputOutput, "\(error)")
     case .memoryLimit, .closed, .readOnly, .forked, .overtaken, .tooManyWaiting:
       self.init(.unavailable, "\(error)")
+    case .outOfHistory(.lsn, _), .noHistory: self.init(.problem, "\(error)")
+    case .outOfHistory(.time(let time), let range):
+      self.init(.problem, "the state at \(Format.time(time)) is not kept; \(range)")
     case .writeTooLarge, .validation, .noData: self.init(.badInput, "\(error)")
     }
   }

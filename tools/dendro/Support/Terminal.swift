@@ -22,7 +22,7 @@ final class Terminal {
       let terminal = Platform.environment("TERM")
       usesColor = Platform.isTerminal(1) && !refused && terminal != nil && terminal != "dumb"
     case let other:
-      throw Failure.usage("--color takes auto, always or never, not '\(other)'")
+      throw Failure.usage("--color takes auto, always or never, not \(Failure.quoted(other))")
     }
   }
 

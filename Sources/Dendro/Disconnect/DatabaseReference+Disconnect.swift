@@ -1,0 +1,204 @@
+import DendroEngine
+import DendroTree
+
+// What is registered here is written when the database goes offline: at `goOffline()`, at `close()`, and
+// when the last reference to the database goes. All of it is one write then: all or nothing, with the
+// events of one write. After that it is forgotten.
+//
+// - A value at a place replaces what was registered there and below; one below a registered value
+//   becomes a part of that value.
+// - Server values are resolved when it is written, against the data of that moment.
+// - It is kept in memory. A crash forgets it: nobody is there to write it until somebody opens the
+//   directory again, and whoever opens it can write first what a crash should have left.
+//
+// Each call has three forms, as the writes have. Input is checked on the caller's thread. The block is
+// called, and the `async` form returns, once the operation is registered: nothing waits for the disk.
+
+// MARK: - Setting
+
+extension DatabaseReference {
+  /// Registers `setValue(_:)` for when the database goes offline; nil removes.
+  ///
+  /// - Parameter value: as for `setValue(_:)`.
+  public func onDisconnectSetValue(_ value: Any?) {
+    register { path throws(ValidationError) in try Draft(setting: value, at: path) }
+  }
+
+  /// `onDisconnectSetValue(_:)`, and calls `block` once it is registered or was refused.
+  public func onDisconnectSetValue(
+    _ value: Any?, withCompletionBlock block: @escaping (Error?, DatabaseReference) -> Void
+  ) {
+    register(block) { path throws(ValidationError) in try Draft(setting: value, at: path) }
+  }
+
+  /// `onDisconnectSetValue(_:)`, throwing where it is refused.
+  @discardableResult
+  public nonisolated(nonsending) func onDisconnectSetValue(_ value: Any?) async throws
+    -> DatabaseReference
+  {
+    try registered { path throws(ValidationError) in try Draft(setting: value, at: path) }
+  }
+
+  /// Registers `setValue(_:andPriority:)` for when the database goes offline.
+  ///
+  /// - Parameters:
+  ///   - value: as for `setValue(_:)`.
+  ///   - priority: as for `setValue(_:andPriority:)`.
+  public func onDisconnectSetValue(_ value: Any?, andPriority priority: Any?) {
+    register { path throws(ValidationError) in
+      try Draft(setting: value, priority: priority, at: path)
+    }
+  }
+
+  /// `onDisconnectSetValue(_:andPriority:)`, and calls `block` once it is registered or was refused.
+  public func onDisconnectSetValue(
+    _ value: Any?, andPriority priority: Any?,
+    withCompletionBlock block: @escaping (Error?, DatabaseReference) -> Void
+  ) {
+    register(block) { path throws(ValidationError) in
+      try Draft(setting: value, priority: priority, at: path)
+    }
+  }
+
+  /// `onDisconnectSetValue(_:andPriority:)`, throwing where it is refused.
+  @discardableResult
+  public nonisolated(nonsending) func onDisconnectSetValue(
+    _ value: Any?, andPriority priority: Any?
+  ) async throws -> DatabaseReference {
+    try registered { path throws(ValidationError) in
+      try Draft(setting: value, priority: priority, at: path)
+    }
+  }
+}
+
+// MARK: - Removing
+
+extension DatabaseReference {
+  /// Registers `removeValue()` for when the database goes offline.
+  public func onDisconnectRemoveValue() { register { Draft(.remove($0)) } }
+
+  /// `onDisconnectRemoveValue()`, and calls `block` once it is registered or was refused.
+  public func onDisconnectRemoveValue(
+    completionBlock block: @escaping (Error?, DatabaseReference) -> Void
+  ) {
+    register(block) { Draft(.remove($0)) }
+  }
+
+  /// `onDisconnectRemoveValue()`, throwing where it is refused.
+  @discardableResult
+  public nonisolated(nonsending) func onDisconnectRemoveValue() async throws -> DatabaseReference {
+    try registered { Draft(.remove($0)) }
+  }
+}
+
+// MARK: - Updating
+
+extension DatabaseReference {
+  /// Registers `updateChildValues(_:)` for when the database goes offline: every path as an operation
+  /// of its own.
+  ///
+  /// - Parameter values: as for `updateChildValues(_:)`.
+  public func onDisconnectUpdateChildValues(_ values: [AnyHashable: Any]) {
+    register { path throws(ValidationError) in try Draft(updating: values, at: path) }
+  }
+
+  /// `onDisconnectUpdateChildValues(_:)`, and calls `block` once it is registered or was refused.
+  public func onDisconnectUpdateChildValues(
+    _ values: [AnyHashable: Any],
+    withCompletionBlock block: @escaping (Error?, DatabaseReference) -> Void
+  ) {
+    register(block) { path throws(ValidationError) in try Draft(updating: values, at: path) }
+  }
+
+  /// `onDisconnectUpdateChildValues(_:)`, throwing where it is refused.
+  @discardableResult
+  public nonisolated(nonsending) func onDisconnectUpdateChildValues(
+    _ values: [AnyHashable: Any]
+  ) async throws -> DatabaseReference {
+    try registered { path throws(ValidationError) in try Draft(updating: values, at: path) }
+  }
+}
+
+// MARK: - Cancelling
+
+extension DatabaseReference {
+  /// Forgets what was registered here and below.
+  ///
+  /// Of a dictionary that was registered above, the other children stay, each as an operation of its
+  /// own. A scalar above stays, having no parts; a removal above is forgotten, having nothing else.
+  public func cancelDisconnectOperations() {
+    if let error = cancelled() { store.hub.report(error) }
+  }
+
+  /// `cancelDisconnectOperations()`, and calls `block` once that is done or was refused.
+  public func cancelDisconnectOperations(
+    completionBlock block: @escaping (Error?, DatabaseReference) -> Void
+  ) {
+    let block = PlainClosure(block)
+    let error = cancelled()
+    store.hub.enqueue { block.call(error, self) }
+  }
+
+  /// `cancelDisconnectOperations()`, throwing where it is refused.
+  @discardableResult
+  public nonisolated(nonsending) func cancelDisconnectOperations() async throws
+    -> DatabaseReference
+  {
+    if let error = cancelled() { throw error }
+    return self
+  }
+
+  private func cancelled() -> DatabaseError? {
+    do throws(DatabaseError) {
+      try checkRegistering()
+      store.connection.cancel(path)
+      return nil
+    } catch {
+      return error
+    }
+  }
+}
+
+// MARK: - The way of an operation
+
+extension DatabaseReference {
+  private func register(_ drafting: Drafting) {
+    do throws(DatabaseError) {
+      _ = try registered(drafting)
+    } catch {
+      store.hub.report(error)
+    }
+  }
+
+  private func register(
+    _ block: @escaping (Error?, DatabaseReference) -> Void, _ drafting: Drafting
+  ) {
+    let block = PlainClosure(block)
+    let refusal: DatabaseError?
+    do throws(DatabaseError) {
+      _ = try registered(drafting)
+      refusal = nil
+    } catch {
+      refusal = error
+    }
+    store.hub.enqueue { block.call(refusal, self) }
+  }
+
+  private func registered(_ drafting: Drafting) throws(DatabaseError) -> DatabaseReference {
+    try checkRegistering()
+    let draft = try draft(drafting)
+    do throws(ValidationError) {
+      try draft.write.validate()
+      store.connection.add(draft)
+      return self
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+
+  /// What is known to refuse the write later refuses its registration now.
+  private func checkRegistering() throws(DatabaseError) {
+    if let refusal = try usable().refusal { throw DatabaseError(refusal) }
+    if let writeFailure { throw writeFailure }
+  }
+}

@@ -1,0 +1,242 @@
+package import DendroTree
+
+/// What is to be written when the database goes offline: for each place a value or a priority.
+///
+/// No operation has another one at its place or below: a value forgets what was there and below, and
+/// what comes below a value later becomes a part of it. So all of them together are one update whose
+/// paths do not contradict each other. A value.
+package struct DisconnectOperations: Sendable {
+  private var root = Place()
+
+  package init() {}
+
+  package var isEmpty: Bool { root.isEmpty }
+
+  /// Adds what a write would do. The entries of an update are added data first, then priorities.
+  ///
+  /// - Complexity: O(depth), and O(size of the value) where it becomes a part of one above.
+  package mutating func add(_ draft: Draft) {
+    switch draft.write {
+    case .set(let path, let node): root.set(Value(node, draft.deferred), at: path.steps)
+    case .remove(let path): root.set(Value(.empty), at: path.steps)
+    case .increment(let path, let number): root.set(Value(number), at: path.steps)
+    case .setPriority(let path, let priority):
+      root.setPriority(Priority(priority, draft.deferred.first?.value), at: path.steps)
+    case .update(let base, let entries): add(entries, draft.deferred, below: base)
+    }
+  }
+
+  private mutating func add(
+    _ entries: [Write.Entry], _ deferred: [Draft.Deferred], below base: Path
+  ) {
+    let deferred = DeferredByEntry(deferred, entries)
+    for entry in entries {
+      let steps = base.appending(entry.path).steps
+      switch entry.action {
+      case .set(let node): root.set(Value(node, deferred.values(below: entry.path)), at: steps)
+      case .remove: root.set(Value(.empty), at: steps)
+      case .increment(let number): root.set(Value(number), at: steps)
+      case .setPriority: break
+      }
+    }
+    for entry in entries {
+      if case .setPriority(let priority) = entry.action {
+        let steps = base.appending(entry.path).steps
+        root.setPriority(Priority(priority, deferred.priority(at: entry.path)), at: steps)
+      }
+    }
+  }
+
+  /// Forgets what is at `path` and below. A value above is taken apart: its other children stay as
+  /// operations of their own, and so does its priority. A scalar above has no parts and stays.
+  package mutating func cancel(_ path: Path) { root.cancel(path.steps) }
+
+  /// All operations as one update of the root; nil where there are none.
+  ///
+  /// - Complexity: O(operations).
+  package var draft: Draft? {
+    var entries: [Write.Entry] = []
+    var deferred: [Draft.Deferred] = []
+    root.collect(at: .root, &entries, &deferred)
+    return entries.isEmpty ? nil : Draft(.update(.root, entries), deferred: deferred)
+  }
+}
+
+extension DisconnectOperations {
+  /// What is to be set somewhere; the empty node removes. Server values stay open until then.
+  fileprivate struct Value {
+    var node: Node
+    /// Seen from the value's place.
+    var deferred: [Draft.Deferred]
+
+    init(_ node: Node, _ deferred: [Draft.Deferred] = []) {
+      self.node = node
+      self.deferred = deferred
+    }
+
+    init(_ increment: Number) {
+      self.init(
+        Node(ValueReader.standIn), [Draft.Deferred(path: .root, value: .increment(increment))])
+    }
+
+    /// Makes a later value a part of this one.
+    mutating func merge(_ part: Value, at path: Path) {
+      if part.node.isEmpty {
+        _ = node.apply(.remove(path))
+      } else {
+        node.graft(part.node, at: path)
+      }
+      deferred.removeAll { path.isPrefix(of: $0.path) }
+      // A leaf that became a branch has no value any more, and what was pruned has nothing.
+      deferred.removeAll { item in
+        let place = node.node(at: item.path)
+        return item.isPriority ? place.isEmpty : !place.isLeaf
+      }
+      for var item in part.deferred {
+        item.path = path.appending(item.path)
+        deferred.append(item)
+      }
+    }
+
+    mutating func setPriority(_ priority: Priority, at path: Path) {
+      if node.node(at: path).isEmpty { return }
+      _ = node.apply(.setPriority(path, priority.scalar))
+      deferred.removeAll { $0.isPriority && $0.path == path }
+      if let value = priority.deferred {
+        deferred.append(Draft.Deferred(path: path, isPriority: true, value: value))
+      }
+    }
+  }
+
+  fileprivate struct Priority {
+    var scalar: Scalar?
+    var deferred: Draft.Deferred.Value?
+
+    init(_ scalar: Scalar?, _ deferred: Draft.Deferred.Value?) {
+      self.scalar = scalar
+      self.deferred = deferred
+    }
+  }
+
+  /// One location of the tree of operations. Where there is a value, there is nothing else.
+  fileprivate struct Place {
+    var value: Value?
+    var priority: Priority?
+    var children: [Key: Place] = [:]
+
+    var isEmpty: Bool { value == nil && priority == nil && children.isEmpty }
+
+    mutating func set(_ new: Value, at steps: ArraySlice<Key>) {
+      guard let key = steps.first else {
+        self = Place(value: new)
+        return
+      }
+      if value != nil {
+        value?.merge(new, at: Path(keys: steps))
+      } else {
+        children[key, default: Place()].set(new, at: steps.dropFirst())
+      }
+    }
+
+    mutating func setPriority(_ new: Priority, at steps: ArraySlice<Key>) {
+      if value != nil {
+        value?.setPriority(new, at: Path(keys: steps))
+      } else if let key = steps.first {
+        children[key, default: Place()].setPriority(new, at: steps.dropFirst())
+      } else {
+        priority = new
+      }
+    }
+
+    mutating func cancel(_ steps: ArraySlice<Key>) {
+      guard let key = steps.first else {
+        self = Place()
+        return
+      }
+      if let whole = value {
+        if whole.node.isLeaf { return }
+        self = Place(partsOf: whole)
+      }
+      children[key]?.cancel(steps.dropFirst())
+      if children[key]?.isEmpty == true { children[key] = nil }
+    }
+
+    func collect(
+      at path: Path, _ entries: inout [Write.Entry], _ deferred: inout [Draft.Deferred]
+    ) {
+      if let value {
+        entries.append(
+          Write.Entry(path: path, action: value.node.isEmpty ? .remove : .set(value.node)))
+        for var item in value.deferred {
+          item.path = path.appending(item.path)
+          deferred.append(item)
+        }
+      }
+      if let priority {
+        entries.append(Write.Entry(path: path, action: .setPriority(priority.scalar)))
+        if let value = priority.deferred {
+          deferred.append(Draft.Deferred(path: path, isPriority: true, value: value))
+        }
+      }
+      for (key, child) in children.sorted(by: { $0.key < $1.key }) {
+        child.collect(at: path.appending(key), &entries, &deferred)
+      }
+    }
+  }
+
+  /// Server values by the entry of the update that they belong to.
+  private struct DeferredByEntry {
+    private var valuesByPath: [Path: [Draft.Deferred]] = [:]
+    private var priorities: [Path: Draft.Deferred.Value] = [:]
+
+    init(_ deferred: [Draft.Deferred], _ entries: [Write.Entry]) {
+      if deferred.isEmpty { return }
+      var dataPaths: Set<Path> = []
+      for entry in entries {
+        if case .set = entry.action { dataPaths.insert(entry.path) }
+      }
+      for var item in deferred {
+        // At most 32 steps down, whatever the number of entries.
+        let owner = (0...item.path.count).lazy.map(item.path.prefix).first(
+          where: dataPaths.contains)
+        if let owner, let relative = item.path.relative(to: owner) {
+          item.path = relative
+          valuesByPath[owner, default: []].append(item)
+        } else if item.isPriority {
+          priorities[item.path] = item.value
+        }
+      }
+    }
+
+    func values(below path: Path) -> [Draft.Deferred] { valuesByPath[path] ?? [] }
+    func priority(at path: Path) -> Draft.Deferred.Value? { priorities[path] }
+  }
+}
+
+extension DisconnectOperations.Place {
+  /// The children of a value as places of their own.
+  fileprivate init(partsOf whole: DisconnectOperations.Value) {
+    var deferredByKey: [Key: [Draft.Deferred]] = [:]
+    for var item in whole.deferred {
+      guard let key = item.path.first else {
+        if item.isPriority {
+          priority = DisconnectOperations.Priority(whole.node.priority, item.value)
+        }
+        continue
+      }
+      item.path = item.path.dropFirst(1)
+      deferredByKey[key, default: []].append(item)
+    }
+    if priority == nil, let scalar = whole.node.priority {
+      priority = DisconnectOperations.Priority(scalar, nil)
+    }
+    whole.node.forEachChild { key, child in
+      children[key] = DisconnectOperations.Place(
+        value: DisconnectOperations.Value(child, deferredByKey[key] ?? []))
+    }
+  }
+}
+
+extension Path {
+  fileprivate var steps: ArraySlice<Key> { Array(keys)[...] }
+}

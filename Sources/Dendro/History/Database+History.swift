@@ -1,0 +1,122 @@
+import DendroEngine
+import DendroStorage
+import DendroTree
+public import Foundation
+
+extension Database {
+  /// Which states of the past can be read by ``DatabaseQuery/snapshot(at:)-(LSN)``, and followed from by
+  /// ``changes(since:)``.
+  ///
+  /// A database in memory has its present state only. Waits for the disk.
+  ///
+  /// - Throws: ``DatabaseError`` where the directory cannot be read, or the database is closed.
+  public func historyRange() throws -> HistoryRange {
+    let engine = try usable()
+    do throws(EngineError) {
+      return HistoryRange(try engine.historyRange())
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+
+  /// `historyRange()` without holding a thread.
+  public nonisolated(nonsending) func historyRange() async throws -> HistoryRange {
+    let engine = try usable()
+    do throws(EngineError) {
+      return HistoryRange(try await engine.historyRange())
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+
+  /// Follows the durable writes behind write `lsn`, in their order and without a gap: first those that
+  /// the log has, then each as it becomes durable.
+  ///
+  /// - Parameter lsn: the last write that the caller knows, such as the ``DatabaseChange/lsn`` that it
+  ///   handled last; 0 for all. See ``DatabaseChanges`` for how far back, and how it ends.
+  public func changes(since lsn: LSN) -> DatabaseChanges { reference().changes(since: lsn) }
+
+  /// Removes the past from the disk: when it returns, no file holds what was removed from the tree before
+  /// the call.
+  ///
+  /// A checkpoint of the tree is written and read back; then all older checkpoints, the log before it, and
+  /// what recoveries set aside are deleted (and not overwritten). Writers and readers go on meanwhile.
+  /// `historyRange()` begins at that checkpoint then, which until the next one is the only one. Backups
+  /// keep what they hold.
+  ///
+  /// - Throws: ``DatabaseError``: ``DatabaseError/Code/locked``, and not everything was deleted, where a
+  ///   process has the directory open for reading; where the disk refuses; where the database is closed or
+  ///   read-only.
+  public func purgeHistory() throws {
+    let engine = try usable()
+    do throws(EngineError) {
+      try engine.purgeHistory()
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+
+  /// `purgeHistory()` without holding a thread.
+  public nonisolated(nonsending) func purgeHistory() async throws {
+    let engine = try usable()
+    do throws(EngineError) {
+      try await engine.purgeHistory()
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+
+  /// The tree at a point of the past.
+  nonisolated(nonsending) func root(at point: HistoryPoint) async throws -> Node {
+    let engine = try usable()
+    do throws(EngineError) {
+      if let root = try await engine.root(at: point) { return root }
+    } catch {
+      throw DatabaseError(error)
+    }
+    throw CancellationError()
+  }
+}
+
+extension DatabaseQuery {
+  /// What was here after write `lsn`: of a query, the children that it shows, in its order.
+  ///
+  /// The last admitted write gives the present, durable or not, at once. Every other state is rebuilt
+  /// from the files: from the nearest checkpoint before it and the log up to it, beside the writers. It
+  /// takes up to about as long as opening, and the memory of one more tree until it returns. One state of
+  /// a database is rebuilt at a time; other callers wait. A state that is not yet on the disk is brought
+  /// there first. Writes that the disk then refuses are taken back, also where somebody has seen them.
+  ///
+  /// - Parameter lsn: in `Database.historyRange()`; 0 is the empty tree before the first write.
+  /// - Throws: ``DatabaseError``: ``DatabaseError/Code/outOfHistory`` with the range; where the files
+  ///   cannot be read, the reference is bad or the database closed. `CancellationError` once the task is
+  ///   cancelled.
+  public nonisolated(nonsending) func snapshot(at lsn: LSN) async throws -> DataSnapshot {
+    try await snapshot(at: .lsn(LogSequenceNumber(lsn)))
+  }
+
+  /// What was here after the last write that was admitted at `date` or before, to the millisecond.
+  ///
+  /// A date behind the last write gives the present. As ``snapshot(at:)-(LSN)`` otherwise.
+  public nonisolated(nonsending) func snapshot(at date: Date) async throws -> DataSnapshot {
+    guard let time = HistoryTime.milliseconds(date) else {
+      throw DatabaseError(.invalidArgument, "InvalidArgumentError", "the date is not a number")
+    }
+    return try await snapshot(at: .time(time))
+  }
+
+  private nonisolated(nonsending) func snapshot(at point: HistoryPoint) async throws
+    -> DataSnapshot
+  {
+    _ = try usable()
+    return await snapshot(showing: try await store.root(at: point).node(at: path))
+  }
+}
+
+extension DatabaseReference {
+  /// ``Database/changes(since:)`` with only those writes that take place here, above or below: those that
+  /// may have changed what is here.
+  public func changes(since lsn: LSN) -> DatabaseChanges {
+    DatabaseChanges(self, since: LogSequenceNumber(lsn))
+  }
+}

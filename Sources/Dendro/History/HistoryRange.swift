@@ -1,0 +1,63 @@
+import DendroEngine
+import DendroStorage
+public import Foundation
+
+/// The number of a write: 1, 2, 3, … in the order of admission, over the whole life of a database and
+/// without a gap. 0 stands for the empty tree before the first write.
+public typealias LSN = UInt64
+
+/// Which states of the past can be read: those after each write from ``oldest`` to ``newest``.
+public struct HistoryRange: Hashable, Sendable {
+  /// 0 where the log goes back to the beginning.
+  public let oldest: LSN
+  /// When that write was admitted; nil for write 0.
+  public let oldestTime: Date?
+  /// The last admitted write.
+  public let newest: LSN
+  /// When that write was admitted; nil for write 0.
+  public let newestTime: Date?
+
+  init(_ range: DendroEngine.HistoryRange) {
+    oldest = range.oldest.rawValue
+    oldestTime = range.oldestTime.map { Date(milliseconds: $0) }
+    newest = range.newest.rawValue
+    newestTime = range.newestTime.map { Date(milliseconds: $0) }
+  }
+
+  /// Whether the state after this write can be read.
+  public func contains(_ lsn: LSN) -> Bool { lsn >= oldest && lsn <= newest }
+}
+
+extension HistoryRange: CustomStringConvertible {
+  /// The numbers and times, for people.
+  public var description: String {
+    func place(_ lsn: LSN, _ time: Date?) -> String {
+      "\(lsn)" + (time.map { " of \(HistoryTime.text($0))" } ?? "")
+    }
+    let newest = place(newest, newestTime)
+    return oldest == self.newest
+      ? "the state after write \(newest)"
+      : "the states after the writes \(place(oldest, oldestTime)) to \(newest)"
+  }
+}
+
+extension Date {
+  init(milliseconds: Int64) { self.init(timeIntervalSince1970: Double(milliseconds) / 1000) }
+}
+
+/// Times as the log has them, in whole milliseconds.
+enum HistoryTime {
+  /// Milliseconds since 1970, rounded down; nil for what is no number.
+  ///
+  /// A `Date` made of whole milliseconds may lie a little below them: what is missing less than a
+  /// hundredth of one counts as there.
+  static func milliseconds(_ date: Date) -> Int64? {
+    let value = date.timeIntervalSince1970 * 1000 + 0.01
+    if value.isNaN { return nil }
+    return value >= 0x1p63 ? .max : value < -0x1p63 ? .min : Int64(value.rounded(.down))
+  }
+
+  static func text(_ date: Date) -> String {
+    date.formatted(.iso8601.year().month().day().time(includingFractionalSeconds: true))
+  }
+}

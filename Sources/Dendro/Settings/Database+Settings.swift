@@ -1,0 +1,108 @@
+import DendroEngine
+import DendroTree
+import Synchronization
+
+// Settings that programs for Firebase make. A setter cannot throw, so what is refused goes to the error
+// handler under the name of Firebase's exception, and nothing changes.
+
+extension Database {
+  /// Whether the data survives the process: true in a directory, false in memory.
+  ///
+  /// That is decided by how the database was opened, and never by a cache: setting another value is
+  /// refused, as is setting any after the first use (the first `reference…`, `goOnline` or `goOffline`).
+  public var isPersistenceEnabled: Bool {
+    get { engine?.path != nil }
+    set {
+      let isPersistent = engine?.path != nil
+      refuseSetting(
+        "isPersistenceEnabled",
+        newValue == isPersistent
+          ? nil
+          : isPersistent
+            ? "a database in a directory keeps its data; Database.inMemory() makes one that does not"
+            : "a database in memory keeps nothing; Database.open(at:) makes one that does")
+    }
+  }
+
+  /// Kept for programs that set it: there is no cache that it could bound. The tree is in memory as a
+  /// whole (``DatabaseOptions/memoryByteLimit``), and the files hold all of it.
+  ///
+  /// 1 MiB to 100 MiB, before the first use; anything else is refused. Default: 10 MiB.
+  public var persistenceCacheSizeBytes: UInt {
+    get { settings.cacheByteCount }
+    set {
+      let range: ClosedRange<UInt> = 1 << 20...100 << 20
+      let isRefused = refuseSetting(
+        "persistenceCacheSizeBytes",
+        range.contains(newValue)
+          ? nil : "\(newValue) bytes is not within \(range.lowerBound) and \(range.upperBound)")
+      if !isRefused { settings.setCacheByteCount(newValue) }
+    }
+  }
+
+  /// Kept for programs that call it: nothing is connected to, and the database stays the local one. The
+  /// URLs of references begin with `http://host:port` from then on.
+  ///
+  /// Refused after the first use, and for what is no host or no port.
+  public func useEmulator(withHost host: String, port: Int) {
+    if connection.isInUse {
+      refuse(
+        .alreadyInUse, "NSInternalInconsistencyException",
+        "useEmulator(withHost:port:) must be called before the database is used")
+    } else if !DatabaseURL.isHost(host) || !(0...65535).contains(port) {
+      refuse(
+        .invalidArgument, "NSInvalidArgumentException",
+        "useEmulator(withHost:port:) needs a host and a port, not \(host.debugDescription) and \(port)"
+      )
+    } else {
+      settings.setAddress("http://\(host.lowercased()):\(port)")
+    }
+  }
+
+  /// Does nothing: a write that was admitted goes to the disk, and its completion tells how that went.
+  /// There is no queue of writes that wait for a server.
+  public func purgeOutstandingWrites() { connection.noteUse() }
+
+  /// Whether every database of the process writes what it does on standard error, a line each, beside
+  /// ``DatabaseOptions/logging``. Default: false.
+  public static func setLoggingEnabled(_ enabled: Bool) {
+    DatabaseSettings.isLogging.store(enabled, ordering: .relaxed)
+  }
+
+  /// The version of this library.
+  public static func sdkVersion() -> String { "0.1.0" }
+
+  /// - Returns: whether the setting was refused.
+  @discardableResult
+  private func refuseSetting(_ name: String, _ reason: String?) -> Bool {
+    if connection.isInUse {
+      refuse(
+        .alreadyInUse, "FIRDatabaseAlreadyInUse",
+        "\(name) must be set before the first reference is made")
+      return true
+    }
+    guard let reason else { return false }
+    refuse(.invalidArgument, "NSInvalidArgumentException", "\(name): \(reason)")
+    return true
+  }
+
+  private func refuse(_ code: DatabaseError.Code, _ name: String, _ message: String) {
+    hub.report(DatabaseError(code, name, message))
+  }
+}
+
+extension DatabaseQuery {
+  /// Kept for programs that call it: everything here is always in memory and current. Refused below
+  /// `.info` and for a bad reference, by ``DatabaseOptions/errorHandler``.
+  public func keepSynced(_ keepSynced: Bool) {
+    do throws(DatabaseError) {
+      _ = try usable()
+      if path.isInfo {
+        throw DatabaseError(
+          .invalidArgument, "NSInvalidArgumentException", "\(path) cannot be kept synchronized")
+      }
+    } catch {
+      store.hub.report(error)
+    }
+  }
+}

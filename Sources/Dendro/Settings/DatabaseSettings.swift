@@ -1,0 +1,34 @@
+import DendroEngine
+import Foundation
+import Synchronization
+
+/// What can be set on a database object after it was opened.
+final class DatabaseSettings: Sendable {
+  private let state = Mutex(State())
+
+  private struct State {
+    var address = "dendro://localhost"
+    var cacheByteCount: UInt = 10 << 20
+  }
+
+  /// What the URLs of references begin with: scheme, host and port.
+  var address: String { state.withLock { $0.address } }
+  func setAddress(_ address: String) { state.withLock { $0.address = address } }
+
+  var cacheByteCount: UInt { state.withLock { $0.cacheByteCount } }
+  func setCacheByteCount(_ count: UInt) { state.withLock { $0.cacheByteCount = count } }
+
+  // MARK: Of the process
+
+  static let isLogging = Atomic<Bool>(false)
+
+  /// One line on standard error, where somebody asked for it.
+  static func log(_ event: LogEvent) {
+    guard isLogging.load(ordering: .relaxed) else { return }
+    var line = "dendro: \(event.level.rawValue): \(event.message)"
+    for (name, value) in event.metadata.sorted(by: { $0.key < $1.key }) {
+      line += " \(name)=\(value)"
+    }
+    try? FileHandle.standardError.write(contentsOf: Data((line + "\n").utf8))
+  }
+}

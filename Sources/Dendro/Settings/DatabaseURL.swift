@@ -1,0 +1,110 @@
+import Foundation
+
+/// The parts of the URL of a database or of a location in one.
+///
+/// `scheme://host[:port]/path?query`; the scheme may be left out. The host is taken in lower case. The
+/// query is dropped but for `ns`, which names the database where the host does not.
+struct DatabaseURL: Equatable {
+  let scheme: String
+  let host: String
+  let port: Int?
+  let namespace: String?
+  /// Decoded segments with slashes between them; "" for the root.
+  let path: String
+
+  /// Without a path: what the addresses of locations begin with.
+  var address: String { "\(scheme)://\(host)" + (port.map { ":\($0)" } ?? "") }
+
+  /// Whether both name the same database.
+  func isSameDatabase(as other: DatabaseURL) -> Bool { host == other.host && port == other.port }
+
+  /// - Throws: ``DatabaseError/Code/invalidURL``.
+  init(parsing text: String) throws(DatabaseError) {
+    var rest = Substring(text)
+    var given: String?
+    if let mark = rest.range(of: "://") {
+      given = rest[..<mark.lowerBound].lowercased()
+      rest = rest[mark.upperBound...]
+    }
+    var query: Substring = ""
+    if let mark = rest.firstIndex(of: "?") {
+      query = rest[rest.index(after: mark)...]
+      rest = rest[..<mark]
+    }
+    let authority = rest.prefix { $0 != "/" }
+    path = Self.decoded(rest.dropFirst(authority.count))
+    (host, port) = try Self.hostAndPort(authority, of: text)
+    scheme = try Self.scheme(given, hasPort: port != nil, of: text)
+    namespace = try Self.namespace(query, host: host, of: text)
+  }
+
+  static func invalid(_ text: String, _ reason: String) -> DatabaseError {
+    let shown = text.count > 200 ? text.prefix(200) + "…" : text
+    return DatabaseError(
+      .invalidURL, "InvalidDatabaseURL", "the URL \(shown.debugDescription) \(reason)")
+  }
+
+  private static func hostAndPort(
+    _ authority: Substring, of text: String
+  ) throws(DatabaseError) -> (String, Int?) {
+    var host = authority
+    var port: Int?
+    if let mark = authority.lastIndex(of: ":") {
+      host = authority[..<mark]
+      port = UInt16(authority[authority.index(after: mark)...]).map(Int.init)
+      if port == nil { throw invalid(text, "has a port that is no number up to 65535") }
+    }
+    guard isHost(host) else {
+      throw invalid(text, "has no host, or one with other characters than letters, digits, - and .")
+    }
+    return (host.lowercased(), port)
+  }
+
+  /// Also a file name, so that it can name a directory.
+  static func isHost(_ text: some StringProtocol) -> Bool {
+    (1...253).contains(text.utf8.count)
+      && text.utf8.allSatisfy { byte in
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+          UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
+          UInt8(ascii: "_"):
+          true
+        default: false
+        }
+      }
+  }
+
+  private static func scheme(
+    _ given: String?, hasPort: Bool, of text: String
+  ) throws(DatabaseError) -> String {
+    switch given {
+    case "https", "wss": "https"
+    case "http", "ws": hasPort ? "http" : "https"
+    case "dendro": "dendro"
+    case nil: hasPort ? "http" : "https"
+    default: throw invalid(text, "has a scheme other than https, http, wss, ws and dendro")
+    }
+  }
+
+  /// A host of three labels names its database by the first one.
+  private static func namespace(
+    _ query: Substring, host: String, of text: String
+  ) throws(DatabaseError) -> String? {
+    if host.split(separator: ".", omittingEmptySubsequences: false).count == 3 { return nil }
+    for item in query.split(separator: "&") where item.hasPrefix("ns=") {
+      let name = item.dropFirst("ns=".count)
+      guard isHost(name) else { throw invalid(text, "has a name under ns= that cannot be one") }
+      return name.lowercased()
+    }
+    return nil
+  }
+
+  /// Piece by piece a plus is a space and percent signs are decoded; a piece that cannot be stays. What
+  /// was a slash in a piece then parts it.
+  private static func decoded(_ path: Substring) -> String {
+    path.split(separator: "/").map { piece in
+      let spaced = piece.replacing("+", with: " ")
+      return spaced.removingPercentEncoding ?? String(spaced)
+    }.joined(separator: "/")
+  }
+}

@@ -1,0 +1,155 @@
+package import DendroStorage
+package import DendroTree
+import Dispatch
+import Synchronization
+
+/// Reads the durable writes of the log in order, from any one on, as they come.
+///
+/// A page at a time is read from the files and held. While it is used, retention leaves what it has not
+/// read yet, within `Retention.followerByteLimit`. For one consumer: pages asked for at the same time
+/// come in any order.
+package final class ChangeReader: Sendable {
+  /// Raw bytes after which a page ends; a record is never divided.
+  private static let pageByteLimit = 256 << 10
+
+  private let history: History
+  private let path: Path
+  private let state: Mutex<State>
+
+  private struct State {
+    /// Everything up to here was read.
+    var position: LogSequenceNumber
+    var cursor: LogCursor?
+    var pin: HistoryPins.ID?
+  }
+
+  /// Everything up to here was read.
+  package var position: LogSequenceNumber { state.withLock { $0.position } }
+
+  init(_ history: History, since lsn: LogSequenceNumber, path: Path) {
+    self.history = history
+    self.path = path
+    state = Mutex(State(position: lsn))
+  }
+
+  deinit {
+    state.withLock { state in if let pin = state.pin { history.pins.remove(pin) } }
+  }
+
+  /// The next writes that concern the path: one or more. Waits for them without holding a thread.
+  ///
+  /// - Returns: nil once the task is cancelled or the engine closed; opened for reading only, also
+  ///   behind the last write that was found.
+  /// - Throws: `.outOfHistory` where the log no longer, or not yet, has the write that is next;
+  ///   `.storage` where the files cannot be read.
+  package func next() async throws(EngineError) -> [LoggedWrite]? {
+    while !Task.isCancelled, !history.isClosed {
+      let position = self.position
+      let (durable, last) = history.pipeline.withAdmission { ($0.durable, $0.lastLSN) }
+      if position > last { throw history.refusal(of: .lsn(position)) }
+      if position < durable {
+        let page = await onReadingQueue { () throws(EngineError) in try self.page(upTo: durable) }
+        // Who closes lets the files go.
+        if history.isClosed { return nil }
+        let writes = try page.get()
+        if !writes.isEmpty { return writes }
+      } else {
+        if history.isReadOnly { return nil }
+        let pipeline = history.pipeline
+        let isMore = await pipeline.durableSignal.wait(
+          behind: position, durable: { pipeline.withAdmission { $0.durable } })
+        if !isMore { return nil }
+      }
+    }
+    return nil
+  }
+
+  private func onReadingQueue(
+    _ body: @escaping @Sendable () throws(EngineError) -> [LoggedWrite]
+  ) async -> Result<[LoggedWrite], EngineError> {
+    await withUnsafeContinuation { continuation in
+      history.reading.async { continuation.resume(returning: Result(catching: body)) }
+    }
+  }
+
+  /// Reads on to the end of a page, or to a write that is durable; waits for the disk.
+  ///
+  /// - Returns: the writes that concern the path: none, where the page had none.
+  package func page(upTo durable: LogSequenceNumber) throws(EngineError) -> [LoggedWrite] {
+    do throws(StorageError) {
+      return try state.withLock { (state) throws(StorageError) in
+        try self.page(upTo: durable, &state)
+      }
+    } catch {
+      // What retention took is no damage.
+      let position = self.position
+      if let first = try? history.directory.contents().segments.first,
+        first.firstLSN > position.next
+      {
+        throw history.refusal(of: .lsn(position))
+      }
+      throw .storage(error)
+    }
+  }
+
+  private func page(upTo durable: LogSequenceNumber, _ state: inout State)
+    throws(StorageError) -> [LoggedWrite]
+  {
+    let cursor: LogCursor
+    if let open = state.cursor {
+      cursor = open
+    } else {
+      let position = state.position
+      if state.pin == nil {
+        state.pin = try history.pins.pin(.followed) { () throws(StorageError) in (position, ()) }?
+          .id
+      }
+      cursor = LogCursor(history.directory, after: position, isLive: true)
+      state.cursor = cursor
+    }
+    var writes: [LoggedWrite] = []
+    var byteCount = 0
+    while state.position < durable, byteCount < Self.pageByteLimit, !history.isClosed {
+      let isMore: Bool
+      do throws(StorageError) {
+        isMore = try cursor.record { (record, payload) throws(StorageError) in
+          let content = RecordWrites(record, payload)
+          if let problem = content.problem {
+            throw .corrupt(
+              path: record.segment.fileName, offset: record.offset, expected: "writes",
+              found: problem)
+          }
+          guard record.firstLSN <= state.position.next else {
+            throw history.missing(state.position.next)
+          }
+          for write in content.writes
+          where write.lsn > state.position && write.write.concerns(path) {
+            writes.append(write)
+          }
+          byteCount += payload.count
+          state.position = max(state.position, record.lastLSN)
+        }
+      } catch {
+        // Whoever asks again finds the same.
+        state.cursor = nil
+        throw error
+      }
+      guard isMore else {
+        state.cursor = nil
+        throw history.missing(state.position.next)
+      }
+    }
+    if let pin = state.pin { history.pins.move(pin, to: state.position) }
+    return writes
+  }
+}
+
+extension Write {
+  /// Whether it takes place at `path`, above or below; of an update, whether one of its entries does.
+  package func concerns(_ path: Path) -> Bool {
+    func meets(_ place: Path) -> Bool { place.isPrefix(of: path) || path.isPrefix(of: place) }
+    if path.isRoot { return true }
+    guard case .update(let base, let entries) = self else { return meets(self.path) }
+    return meets(base) && entries.contains { meets(base.appending($0.path)) }
+  }
+}

@@ -1,0 +1,244 @@
+import DendroStorage
+import DendroTree
+import Dispatch
+import Synchronization
+
+/// The past of a database: states rebuilt from a checkpoint and the log after it, and the log itself,
+/// read beside the running writer, who is never waited for but where a state asked for is not yet on the
+/// disk.
+///
+/// Rebuilding happens one state at a time on a queue of its own, so that any number of callers takes
+/// the memory of one more tree, besides those that they hold.
+final class History: Sendable {
+  let directory: DatabaseDirectory
+  let pipeline: CommitPipeline
+  let isReadOnly: Bool
+  let pins = HistoryPins()
+  /// Where states are rebuilt.
+  let rebuilding = DispatchQueue(label: "dendro.history")
+  /// Where the log is read for those who follow it, a page at a time.
+  let reading = DispatchQueue(label: "dendro.changes")
+  private let closed = Atomic<Bool>(false)
+
+  init(directory: DatabaseDirectory, pipeline: CommitPipeline, isReadOnly: Bool) {
+    self.directory = directory
+    self.pipeline = pipeline
+    self.isReadOnly = isReadOnly
+  }
+
+  var isClosed: Bool { closed.load(ordering: .acquiring) }
+
+  /// Ends what waits and what runs. Not waited for: nothing is changed by it.
+  func close() {
+    closed.store(true, ordering: .releasing)
+    pipeline.durableSignal.close()
+  }
+
+  // MARK: How far back
+
+  /// Where rebuilding can begin, ascending: write 0 stands for the empty tree before the first write.
+  static func anchors(_ contents: DatabaseDirectory.Contents) -> [LogSequenceNumber] {
+    guard let first = contents.segments.first?.firstLSN else { return [] }
+    return (first == LogSequenceNumber(1) ? [.zero] : [])
+      + contents.checkpoints.filter { first <= $0.next }
+  }
+
+  func range() throws(StorageError) -> HistoryRange {
+    var range = pipeline.range
+    for anchor in Self.anchors(try directory.contents()) where anchor < range.oldest {
+      if anchor == .zero {
+        (range.oldest, range.oldestTime) = (.zero, nil)
+        break
+      }
+      // Removed meanwhile, or damaged: the next one may serve.
+      guard let reader = try? CheckpointReader.open(directory, lsn: anchor) else { continue }
+      (range.oldest, range.oldestTime) = (anchor, reader.time)
+      break
+    }
+    return range
+  }
+
+  /// That `point` cannot be read, with what can.
+  func refusal(of point: HistoryPoint) -> EngineError {
+    do throws(StorageError) {
+      return .outOfHistory(point, try range())
+    } catch {
+      return .storage(error)
+    }
+  }
+
+  // MARK: States
+
+  /// The tree after a write, and which; nil where `isCancelled` said so, which is asked after every
+  /// record.
+  ///
+  /// - Complexity: O(1) for the head; otherwise O(checkpoint + log since), waiting for the disk.
+  func state(at point: HistoryPoint, isCancelled: () -> Bool) throws(EngineError)
+    -> HistoryState?
+  {
+    let head = pipeline.withAdmission { state in
+      (
+        lsn: state.lastLSN, durable: state.durable,
+        root: Self.isHead(point, state) ? state.root : nil
+      )
+    }
+    if let root = head.root { return HistoryState(root: root, lsn: head.lsn) }
+    if case .lsn(let lsn) = point, lsn > head.lsn { throw refusal(of: point) }
+    if isCancelled() { return nil }
+    var limit = Replayer.Limit()
+    var isWritten = isReadOnly
+    switch point {
+    case .lsn(let lsn):
+      limit.lsn = lsn
+      isWritten = isWritten || lsn <= head.durable
+    case .time(let time):
+      limit.lsn = head.lsn
+      limit.time = time
+      isWritten = isWritten || head.lsn <= head.durable
+    }
+    if !isWritten { try pipeline.synchronize() }
+    var highest = LogSequenceNumber(.max)
+    var damage: StorageError?
+    while true {
+      do throws(StorageError) {
+        guard
+          let (pin, start) = try pins.pin(
+            .rebuilding,
+            { () throws(StorageError) in
+              try self.start(for: limit, highest: highest, &damage)
+            })
+        else { break }
+        defer { pins.remove(pin) }
+        highest = LogSequenceNumber(start.lsn.rawValue &- 1)
+        var root = Node.empty
+        if let checkpoint = start.checkpoint {
+          do throws(StorageError) {
+            guard
+              let decoded = try CheckpointCoding.decode(
+                checkpoint, progress: nil, isCancelled: isCancelled)
+            else { return nil }
+            root = decoded
+          } catch {
+            // An older one and more of the log may serve.
+            guard case .corrupt = error else { throw error }
+            damage = damage ?? error
+            continue
+          }
+        }
+        return try replay(
+          Replayer(root: root, lastLSN: start.lsn, lastTime: start.checkpoint?.time ?? 0), limit,
+          isCancelled)
+      } catch {
+        throw .storage(error)
+      }
+    }
+    if let damage { throw .storage(damage) }
+    throw refusal(of: point)
+  }
+
+  private static func isHead(_ point: HistoryPoint, _ state: CommitPipeline.Admission) -> Bool {
+    switch point {
+    case .lsn(let lsn): lsn == state.lastLSN
+    case .time(let time): time >= state.lastTime
+    }
+  }
+
+  /// Where rebuilding begins; no checkpoint for the empty tree.
+  private struct Start: Sendable {
+    var lsn: LogSequenceNumber
+    var checkpoint: CheckpointReader?
+  }
+
+  /// The nearest place before the limit whose checkpoint opens.
+  private func start(
+    for limit: Replayer.Limit, highest: LogSequenceNumber, _ damage: inout StorageError?
+  ) throws(StorageError) -> (lsn: LogSequenceNumber, choice: Start)? {
+    for anchor in Self.anchors(try directory.contents()).reversed()
+    where anchor <= min(limit.lsn, highest) {
+      if anchor == .zero { return (.zero, Start(lsn: .zero)) }
+      do throws(StorageError) {
+        let reader = try CheckpointReader.open(directory, lsn: anchor)
+        guard reader.time <= limit.time else { continue }
+        return (anchor, Start(lsn: anchor, checkpoint: reader))
+      } catch {
+        guard case .corrupt = error else { throw error }
+        damage = damage ?? error
+      }
+    }
+    return nil
+  }
+
+  private func replay(
+    _ replayer: consuming Replayer, _ limit: Replayer.Limit, _ isCancelled: () -> Bool
+  ) throws(StorageError) -> HistoryState? {
+    var replayer = replayer
+    let cursor = LogCursor(directory, after: replayer.lastLSN, isLive: true)
+    var goesOn = replayer.lastLSN < limit.lsn
+    while goesOn {
+      if isCancelled() || isClosed { return nil }
+      let isMore = try cursor.record { (record, payload) throws(StorageError) in
+        goesOn = try replayer.replay(record, payload, upTo: limit)
+      }
+      guard isMore else { throw missing(replayer.lastLSN.next) }
+    }
+    return HistoryState(root: replayer.root, lsn: replayer.lastLSN)
+  }
+
+  /// That a write is not in the log although it was written.
+  func missing(_ lsn: LogSequenceNumber) -> StorageError {
+    .corrupt(
+      path: directory.path, offset: 0, expected: "write \(lsn) in the log",
+      found: "no record with it")
+  }
+}
+
+extension CommitPipeline {
+  /// The head alone.
+  var range: HistoryRange {
+    withAdmission { state in
+      let time = state.lastLSN == .zero ? nil : state.lastTime
+      return HistoryRange(
+        oldest: state.lastLSN, oldestTime: time, newest: state.lastLSN, newestTime: time)
+    }
+  }
+
+  /// Waits until every write admitted so far is durable. Not on the pipeline's own thread.
+  func synchronize() throws(EngineError) {
+    let barrier = Awaited()
+    request(barrier.set) { state in
+      state.batch.wantsSynchronize = true
+      state.batch.waiting.append(.init(result: .success(nil), completion: barrier.set))
+    }
+    if executor == nil { pump() }
+    _ = try barrier.get()
+  }
+}
+
+extension LogCursor {
+  /// Takes steps up to the next record of writes, which is there, whole, and follows.
+  ///
+  /// - Returns: false at the end of the log.
+  /// - Throws: what is wrong on the way, as damage.
+  func record(
+    _ body: (RecordInfo, UnsafeRawBufferPointer) throws(StorageError) -> Void
+  ) throws(StorageError) -> Bool {
+    var isTaken = false
+    while !isTaken {
+      let isMore = try step { (item) throws(StorageError) in
+        switch item {
+        case .segment: break
+        case .problem(let problem):
+          throw .corrupt(
+            path: problem.path, offset: problem.offset, expected: problem.expected,
+            found: problem.found)
+        case .record(let record, _, let payload):
+          guard record.kind == .writes, let payload else { return }
+          isTaken = true
+          try body(record, payload)
+        }
+      }
+      if !isMore { return isTaken }
+    }
+    return true
+  }
+}

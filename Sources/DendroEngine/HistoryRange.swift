@@ -1,0 +1,41 @@
+package import DendroStorage
+package import DendroTree
+
+/// Which states of the past can be read: those after each write from `oldest` to `newest`.
+package struct HistoryRange: Hashable, Sendable, CustomStringConvertible {
+  /// Zero, the empty tree before the first write, where the log goes back to the beginning.
+  package var oldest: LogSequenceNumber
+  /// Milliseconds since 1970; nil for write 0.
+  package var oldestTime: Int64?
+  /// The last admitted write.
+  package var newest: LogSequenceNumber
+  /// Milliseconds since 1970; nil for write 0.
+  package var newestTime: Int64?
+
+  package var description: String {
+    oldest == newest
+      ? "the only state that can be read is that after write \(newest)"
+      : "the states that can be read are those after the writes \(oldest) to \(newest)"
+  }
+}
+
+/// A state of the past.
+package enum HistoryPoint: Hashable, Sendable, CustomStringConvertible {
+  /// After this write.
+  case lsn(LogSequenceNumber)
+  /// After the last write that is not later than this: milliseconds since 1970.
+  case time(Int64)
+
+  package var description: String {
+    switch self {
+    case .lsn(let lsn): "the state after write \(lsn)"
+    case .time(let time): "the state at \(time) ms since 1970"
+    }
+  }
+}
+
+/// The tree after a write.
+package struct HistoryState: Sendable {
+  package var root: Node
+  package var lsn: LogSequenceNumber
+}

@@ -1,0 +1,16 @@
+import Testing
+
+/// G9: a real disk that is full at every 4 KiB step. Where nothing can be mounted it does not run, and
+/// says so.
+@Suite struct FullDiskTests {
+  @Test func everyStepOfAFullDisk() throws {
+    let run = try LabRun("full", "--count", "256")
+    let row = try #require(run.report.rows.first)
+    #expect(run.status == (row.notRun == nil ? 0 : 69))
+    guard row.notRun == nil else { return }
+    #expect(row.count == 256)
+    #expect(row.details["writes refused", default: 0] >= 512)
+    #expect(row.details["checkpoints refused", default: 0] > 0)
+    #expect(row.details["checkpoints", default: 0] >= 512)
+  }
+}

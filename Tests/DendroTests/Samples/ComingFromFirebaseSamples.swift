@@ -1,0 +1,13 @@
+import Dendro
+import Testing
+
+@Suite("ComingFromFirebase.md")
+struct ComingFromFirebaseSamples {
+  /// Compiled, not run: it would open the default database of whoever runs the tests.
+  static func first() {
+    // sample
+    let ref = Database.database().reference()
+    ref.child("users/ada").setValue(["name": "Ada"])
+    // end
+  }
+}
