@@ -212,7 +212,7 @@ final class Checkpointing: Sendable {
     let started = ContinuousClock.now
     do throws(StorageError) {
       if Mutant.deleteAfterCheckpoint.isPlanted {
-        try Retention.apply(directory, expecting: lsn, unreadable: [], keepsHistory: false)
+        try Retention.apply(directory, Retention.Rules(), unreadable: [], expecting: lsn)
       }
       let byteCount = try CheckpointCoding.write(
         root, lsn: lsn, time: time, databaseID: databaseID, to: directory,

@@ -76,14 +76,11 @@ package enum Retention {
 
   /// Removes what is doomed. Repeated after a crash in between it does the rest.
   static func apply(
-<<<<<<< HEAD
-    _ directory: DatabaseDirectory, expecting checkpoint: LogSequenceNumber? = nil,
-    unreadable: Set<LogSequenceNumber>, keepsHistory: Bool
-=======
-    _ directory: DatabaseDirectory, _ rules: Rules, unreadable: Set<LogSequenceNumber>
->>>>>>> ba6c6b8cd9f3a76801cf12cb2a35fee5f9216353
+    _ directory: DatabaseDirectory, _ rules: Rules, unreadable: Set<LogSequenceNumber>,
+    expecting checkpoint: LogSequenceNumber? = nil
   ) throws(StorageError) {
-    let files = try files(directory, sizes: rules.needsSizes, unreadable: unreadable)
+    var files = try files(directory, sizes: rules.needsSizes, unreadable: unreadable)
+    if let checkpoint { files.checkpoints.append(.init(lsn: checkpoint, byteCount: 0)) }
     let doomed = doomed(files, rules) { lsn in
       try? CheckpointReader.open(directory, lsn: lsn).time
     }
@@ -96,13 +93,6 @@ package enum Retention {
   /// - Returns: false, and not everything was removed, where a reader holds the directory.
   static func purge(_ directory: DatabaseDirectory) throws(StorageError) -> Bool {
     let contents = try directory.contents()
-<<<<<<< HEAD
-    let doomed = doomed(
-      segments: contents.segments,
-      checkpoints: contents.checkpoints + (checkpoint.map { [$0] } ?? []), unreadable: unreadable)
-    // A reader that opened meanwhile may be about to read them: they wait for the next time. Readers are
-    // kept out for one removal only, since they do not wait for long.
-=======
     var doomed = Doomed()
     if let newest = contents.checkpoints.last {
       doomed.checkpoints = contents.checkpoints.dropLast()
@@ -126,7 +116,6 @@ package enum Retention {
   private static func remove(_ doomed: Doomed, _ directory: DatabaseDirectory)
     throws(StorageError) -> Bool
   {
->>>>>>> ba6c6b8cd9f3a76801cf12cb2a35fee5f9216353
     for lsn in doomed.checkpoints {
       let isFree = try directory.withoutReaders { () throws(StorageError) in
         try directory.removeCheckpoint(lsn)
@@ -171,28 +160,16 @@ package enum Retention {
   ///   - time: of the write at which a checkpoint stands; nil where it cannot be read.
   /// - Returns: ascending.
   package static func doomed(
-<<<<<<< HEAD
-    segments: [SegmentName], checkpoints: [LogSequenceNumber],
-    unreadable: Set<LogSequenceNumber>
-  ) -> (segments: [SegmentName], checkpoints: [LogSequenceNumber]) {
-    let readable = checkpoints.filter {
-      !unreadable.contains($0) || Mutant.unreadableCheckpoint.isPlanted
-    }.sorted()
-    let keptCount = Mutant.twoCheckpoints.isPlanted ? 1 : 2
-    guard readable.count >= keptCount else { return ([], []) }
-    let older = readable[readable.count - keptCount]
-    let sorted = segments.sorted()
-    // A segment's writes end where the next one's begin; the last one is never given up.
-    let doomed = zip(sorted, sorted.dropFirst()).filter { $1.firstLSN <= older.next }.map(\.0)
-    return (doomed, checkpoints.filter { $0 < older }.sorted())
-=======
     _ files: Files, _ rules: Rules, time: (LogSequenceNumber) -> Int64?
   ) -> Doomed {
-    let readable = files.checkpoints.filter(\.isReadable)
-    guard readable.count >= 2, let first = files.segments.first, let newest = readable.last
+    let readable = files.checkpoints.filter {
+      $0.isReadable || Mutant.unreadableCheckpoint.isPlanted
+    }
+    let keptCount = Mutant.twoCheckpoints.isPlanted ? 1 : 2
+    guard readable.count >= keptCount, let first = files.segments.first, let newest = readable.last
     else { return Doomed() }
-    let older = readable[readable.count - 2].lsn
-    var anchors = readable.dropLast(2).filter { first.firstLSN <= $0.lsn.next }
+    let older = readable[readable.count - keptCount].lsn
+    var anchors = readable.dropLast(keptCount).filter { first.firstLSN <= $0.lsn.next }
     if first.firstLSN == LogSequenceNumber(1) {
       anchors.insert(.init(lsn: .zero, byteCount: 0), at: 0)
     }
@@ -299,6 +276,5 @@ extension Retention.Files {
     let doomed = segments(before: start).count
     let log = segments(before: end).dropFirst(doomed).reduce(0) { $0 + $1.byteCount }
     return kept.reduce(log) { $1.lsn >= start && $1.lsn < end ? $0 + $1.byteCount : $0 }
->>>>>>> ba6c6b8cd9f3a76801cf12cb2a35fee5f9216353
   }
 }
