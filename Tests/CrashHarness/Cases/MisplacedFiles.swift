@@ -16,7 +16,9 @@ package enum MisplacedFiles {
       Case("the other's segment behind a common beginning", otherSegment),
       Case("a checkpoint of another database", otherCheckpoint),
       Case("a checkpoint in the middle of a segment", laterCheckpoint),
-      Case("the log cut before its checkpoint", cutLog),
+      Case("the log cut before its checkpoint") { try cutLog(isDamaged: false) },
+      Case("the log cut before a checkpoint that cannot be read") { try cutLog(isDamaged: true) },
+      Case("two chunks of a checkpoint in each other's place", swappedChunks),
       Case("one damaged checkpoint after the other", damagedTwice),
       Case("zeros in the middle of the log", zeros),
     ])
@@ -126,7 +128,7 @@ package enum MisplacedFiles {
   }
 
   /// Whether the newest checkpoint can be read or not: what it proves durable is there, or is missed.
-  @Sendable private static func cutLog() throws -> String? {
+  private static func cutLog(isDamaged: Bool) throws -> String? {
     let recording = try EngineRecording(
       seed: 1,
       steps: [
@@ -138,23 +140,46 @@ package enum MisplacedFiles {
     guard paths.count == 2, let size = recording.disk.contents(of: paths[0])?.count else {
       return "\(paths)"
     }
-    for isDamaged in [false, true] {
-      for length in 64...size {
-        let disk = recording.disk.copy()
-        if isDamaged { disk.flipBit(70 * 8, of: newest) }
-        disk.erase(paths[1])
-        disk.resize(paths[0], to: length)
-        do throws(EngineError) {
-          let head = try EngineRecording.open(disk).head
-          if head.root != recording.trees.last || head.lsn != LogSequenceNumber(3) {
-            return "cut to \(length) bytes: served up to write \(head.lsn)"
-          }
-        } catch {
-          guard case .storage(.corrupt) = error else { return "refused as \(error)" }
+    for length in 64...size {
+      let disk = recording.disk.copy()
+      if isDamaged { disk.flipBit(70 * 8, of: newest) }
+      disk.erase(paths[1])
+      disk.resize(paths[0], to: length)
+      do throws(EngineError) {
+        let head = try EngineRecording.open(disk).head
+        if head.root != recording.trees.last || head.lsn != LogSequenceNumber(3) {
+          return "cut to \(length) bytes: served up to write \(head.lsn)"
         }
+      } catch {
+        guard case .storage(.corrupt) = error else { return "refused as \(error)" }
       }
     }
     return nil
+  }
+
+  /// Each is whole and of the same size; the tree would be another one.
+  @Sendable private static func swappedChunks() throws -> String? {
+    var random = SeededRandomness(seed: 3)
+    let steps: [Step] = (0..<3).map { index in
+      let bytes = (0..<300_000).map { _ in UInt8.random(in: 0x21...0x7e, using: &random) }
+      return .set("k\(index)", .string(String(decoding: bytes, as: UTF8.self)))
+    }
+    let recording = try EngineRecording(seed: 1, steps: steps + [.checkpoint])
+    let disk = recording.disk.copy()
+    let path = disk.checkpointPaths[0]
+    let directory = try DatabaseDirectory.open(
+      EngineRecording.directory, environment: disk.environment, mode: .readOnly)
+    let reader = try CheckpointReader.open(directory, lsn: LogSequenceNumber(3))
+    let places = (0..<reader.chunkCount).map { Int(reader.offset(ofChunk: $0)) }
+    directory.close()
+    guard places.count == 3, places[1] - places[0] == places[2] - places[1],
+      let bytes = disk.contents(of: path)
+    else { return "chunks at \(places)" }
+    disk.overwrite(path, at: places[0], with: Array(bytes[places[1]..<places[2]]))
+    disk.overwrite(path, at: places[1], with: Array(bytes[places[0]..<places[1]]))
+    let engine = try EngineRecording.open(disk)
+    if engine.head.root != recording.trees.last { return "another tree" }
+    return engine.report.unreadableCheckpoints.count == 1 ? nil : "was used"
   }
 
   /// After the newest could not be read, two readable ones are kept again.

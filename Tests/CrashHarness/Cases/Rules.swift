@@ -15,6 +15,7 @@ package enum Rules {
       Case("a write over the limit", writeLimit),
       Case("a tree over the memory limit", memoryLimit),
       Case("a transaction that is overtaken", transaction),
+      Case("a text that is refused, and comes again", refusedText),
       Case("a payload that nests without end", depth),
       Case("a payload with more than its writes", payloadEnd),
     ])
@@ -117,6 +118,29 @@ package enum Rules {
     engine.pump()
     let found = engine.head.root.node(at: place).scalar
     return found == .integer(11) && runCount == 2 ? nil : "\(found as Any) after \(runCount) runs"
+  }
+
+  /// What was compressed for a refused append is in no reader's history.
+  @Sendable private static func refusedText() throws -> String? {
+    var random = SeededRandomness(seed: 5)
+    let text = String(
+      (0..<3000).map { _ in
+        Character(Unicode.Scalar(UInt8.random(in: 0x21...0x7e, using: &random)))
+      })
+    let disk = SimulatedDisk(seed: 1)
+    let engine = try EngineRecording.open(disk)
+    engine.submit(Draft(.set(Path("a"), Node(.integer(1)))), completion: nil)
+    engine.pump()
+    disk.inject(.failure(of: .write, at: 1, with: ENOSPC))
+    for round in 0..<4 {
+      engine.submit(Draft(.set(Path("t/\(round)"), Node(.string(text)))), completion: nil)
+      engine.pump()
+    }
+    let root = engine.head.root
+    let count = root.node(at: Path("t")).childCount
+    if count != 2 && count != 3 { return "\(count) of 4 were taken" }
+    try engine.close()
+    return try EngineRecording.open(disk).head.root == root ? nil : "another tree"
   }
 
   // MARK: Payloads under right checksums

@@ -33,15 +33,15 @@ enum MutantSweep {
     var name: String { goal.map { $0 == sweep ? sweep : "\($0), \(sweep)" } ?? sweep }
   }
 
-  /// In the order of their costs: a little of everything first.
+  /// In the order of their costs, and a little of everything before much of anything.
   static let plans: [Plan] = [
-    Plan("G1", 3000), Plan("log", 3000), Plan("G2", 3000), Plan("G3", 3000), Plan("G5", 2000),
-    Plan("openers"), Plan("rules"), Plan("missing-file"), Plan("lost-seals"), Plan("strangers"),
-    Plan("mixes"), Plan("misplaced"), Plan("forgeries"), Plan("damaged-checkpoint"),
-    Plan("full-disk"), Plan("seals"), Plan("kill-then-power-loss", 20_000), Plan("G15", 2000),
-    Plan("truncation"), Plan("splices"), Plan("G5"), Plan("G6", 4000), Plan("G5-random", 4000),
-    Plan("G1", 100_000), Plan("log", 100_000), Plan("G3", 50_000), Plan("G15", 20_000), Plan("G4"),
-    Plan("G11", 10_000),
+    Plan("G1", 1000), Plan("G2", 1000), Plan("missing-file"), Plan("lost-seals"),
+    Plan("strangers"), Plan("mixes"), Plan("misplaced"), Plan("forgeries"), Plan("openers"),
+    Plan("rules"), Plan("damaged-checkpoint"), Plan("G3", 2000), Plan("log", 3000),
+    Plan("full-disk"), Plan("seals"), Plan("G5", 2000), Plan("G1", 5000),
+    Plan("kill-then-power-loss", 20_000), Plan("G15", 2000), Plan("truncation"), Plan("splices"),
+    Plan("G5"), Plan("G6", 4000), Plan("G5-random", 4000), Plan("G1", 100_000),
+    Plan("log", 100_000), Plan("G3", 50_000), Plan("G15", 20_000), Plan("G4"), Plan("G11", 10_000),
   ]
 
   /// What came of it.
