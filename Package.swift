@@ -6,11 +6,15 @@ let warningsAreErrors = Context.environment["DENDRO_WARNINGS_AS_ERRORS"] != nil
 /// Builds the benchmark's LevelDB peer (Debian: libleveldb-dev).
 let withLevelDB = Context.environment["DENDRO_BENCH_LEVELDB"] != nil
 
+/// Lets `crashlab mutants` switch off one guard after the other; see Sources/DendroStorage/Mutant.swift.
+let withMutants = Context.environment["DENDRO_MUTANTS"] != nil
+
 let swiftSettings: [SwiftSetting] =
   [
     .enableUpcomingFeature("InternalImportsByDefault"),
     .enableUpcomingFeature("MemberImportVisibility"),
   ] + (warningsAreErrors ? [.treatAllWarnings(as: .error)] : [])
+  + (withMutants ? [.define("DENDRO_MUTANTS")] : [])
 
 var targets: [Target] = [
   .systemLibrary(name: "CDendroLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"])]),
@@ -33,7 +37,9 @@ var targets: [Target] = [
     path: "tools/dendro", swiftSettings: swiftSettings),
   .executableTarget(
     name: "DendroCrashLab",
-    dependencies: ["Dendro", "DendroEngine", "DendroTesting", "TestSupport", "CrashHarness"],
+    dependencies: [
+      "Dendro", "DendroEngine", "DendroStorage", "DendroTesting", "TestSupport", "CrashHarness",
+    ],
     path: "tools/crashlab", swiftSettings: swiftSettings),
   .target(
     name: "TestSupport",

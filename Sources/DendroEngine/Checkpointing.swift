@@ -200,6 +200,10 @@ final class Checkpointing: Sendable {
           .init(result: .success(nil), completion: barrier.set))
       }
       taken = (state.root, state.lastLSN, state.lastTime)
+      if Mutant.checkpointBarrier.isPlanted {
+        return state.batch.waiting.append(
+          .init(result: .success(nil), completion: barrier.set))
+      }
       state.batch.rolls.append(barrier.set)
     }
     if pipeline.executor == nil { pipeline.pump() }
@@ -207,6 +211,9 @@ final class Checkpointing: Sendable {
     guard let (root, lsn, time) = taken else { return }
     let started = ContinuousClock.now
     do throws(StorageError) {
+      if Mutant.deleteAfterCheckpoint.isPlanted {
+        try Retention.apply(directory, Retention.Rules(), unreadable: [], expecting: lsn)
+      }
       let byteCount = try CheckpointCoding.write(
         root, lsn: lsn, time: time, databaseID: databaseID, to: directory,
         isCancelled: { self.state.withLock { $0.isStopped } })

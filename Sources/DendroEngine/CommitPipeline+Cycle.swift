@@ -89,6 +89,7 @@ extension CommitPipeline {
 
   private func acknowledge(_ batch: borrowing Batch, _ turn: inout Turn, _ outcome: inout Outcome) {
     for waiting in batch.waiting { outcome.told.append((waiting.completion, waiting.result)) }
+    if Mutant.answerOrder.isPlanted { outcome.told.reverse() }
     let lastLSN = batch.lastLSN
     let recordCount = batch.records.count
     let durable = turn.store?.log.durableUpTo
@@ -275,19 +276,27 @@ extension CommitPipeline {
 
   /// Takes back every write that was not acknowledged, newest first.
   private func undo(_ state: inout Admission, _ refusal: EngineError, _ outcome: inout Outcome) {
+    if Mutant.undo.isPlanted { return }
     let writes = state.inFlight.writes + state.batch.writes
     var replaced = state.inFlight.changes + state.batch.changes
-    for write in writes.reversed() {
+    for write in Mutant.undoOrder.isPlanted ? writes : writes.reversed() {
       var changes: [Change] = []
-      for change in replaced.suffix(Int(write.changeCount)).reversed() {
+      let own =
+        Mutant.undoOrder.isPlanted
+        ? replaced.prefix(Int(write.changeCount)) : replaced.suffix(Int(write.changeCount))
+      for change in own.reversed() {
         let current = state.root.node(at: change.path)
         state.root.graft(change.replaced, at: change.path)
         changes.append(Change(path: change.path, replaced: current, new: change.replaced))
       }
-      replaced.removeLast(Int(write.changeCount))
+      if Mutant.undoOrder.isPlanted {
+        replaced.removeFirst(Int(write.changeCount))
+      } else {
+        replaced.removeLast(Int(write.changeCount))
+      }
       let commit = Commit(
         lsn: write.lsn, time: state.lastTime, changes: changes[...], isUndo: true)
-      state.observer?.committed(commit, root: state.root)
+      if !Mutant.undoEvents.isPlanted { state.observer?.committed(commit, root: state.root) }
     }
     for write in writes where !write.isReported { outcome.unreported.append((refusal, write.lsn)) }
     state.inFlight = InFlight()
@@ -309,7 +318,7 @@ extension CommitPipeline {
   /// After a full disk: whether a record may be appended again.
   private func probe(_ turn: inout Turn) {
     guard let store = turn.store, case .full = admission.withLock({ $0.phase }) else { return }
-    guard (try? store.log.probe()) == true else { return }
+    guard (try? store.log.probe()) == true, !Mutant.spaceProbe.isPlanted else { return }
     admission.withLock { state in
       if case .full = state.phase { state.phase = .running }
     }

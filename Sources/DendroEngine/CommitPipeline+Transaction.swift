@@ -167,7 +167,9 @@ extension CommitPipeline {
     let ahead = encodeAhead(draft)
     defer { if let ahead { giveBack(ahead) } }
     let (isSettled, told) = withAdmission { state -> (Bool, ToldNow?) in
-      guard state.root.node(at: path) == input else { return (false, nil) }
+      guard state.root.node(at: path) == input || Mutant.transactionConflict.isPlanted else {
+        return (false, nil)
+      }
       let time = max(state.lastTime, now)
       let write = draft.resolved(time: time, against: state.root)
       let output: Node = if case .set(_, let node) = write { node } else { .empty }

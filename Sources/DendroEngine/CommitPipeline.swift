@@ -48,7 +48,7 @@ final class CommitPipeline: Sendable {
       switch self {
       case .running: return nil
       case .full(let error): return .diskFull(error)
-      case .poisoned(let error): return error
+      case .poisoned(let error): return Mutant.refusePoisoned.isPlanted ? nil : error
       case .closing, .closed: return .closed
       }
     }
@@ -239,14 +239,14 @@ final class CommitPipeline: Sendable {
     _ draft: Draft, body: PayloadBuffer?, now: Int64, completion: Completion?,
     into state: inout Admission
   ) -> EngineError? {
-    if let body, body.count > options.writeByteLimit {
+    if let body, body.count > options.writeByteLimit, !Mutant.writeLimit.isPlanted {
       return .writeTooLarge(bytes: body.count, limit: options.writeByteLimit)
     }
     if let refusal = state.phase.refusal {
       if case .full = state.phase { state.wantsProbe = true }
       return refusal
     }
-    let time = max(state.lastTime, now)
+    let time = Mutant.monotonicTime.isPlanted ? now : max(state.lastTime, now)
     let write =
       draft.deferred.isEmpty ? draft.write : draft.resolved(time: time, against: state.root)
     if let refusal = state.memory.refusal(for: write, root: state.root) { return refusal }
@@ -255,7 +255,9 @@ final class CommitPipeline: Sendable {
     }
     let lsn = state.lastLSN.next
     let mark = isPersistent ? encode(write, body: body, lsn: lsn, time: time, into: &state) : nil
-    if let mark, state.batch.payload.count - mark.start > options.writeByteLimit {
+    if let mark, state.batch.payload.count - mark.start > options.writeByteLimit,
+      !Mutant.writeLimit.isPlanted
+    {
       let size = state.batch.payload.count - mark.start
       takeBack(mark, &state)
       return .writeTooLarge(bytes: size, limit: options.writeByteLimit)

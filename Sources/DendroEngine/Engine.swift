@@ -187,6 +187,14 @@ package final class Engine: Sendable {
     } catch {
       return refuse(.validation(error), completion)
     }
+    if Mutant.wholeUpdate.isPlanted, case .update(let path, let entries) = draft.write,
+      draft.deferred.isEmpty, let last = entries.last
+    {
+      for entry in entries.dropLast() {
+        pipeline.submit(Draft(.update(path, [entry])), completion: nil)
+      }
+      return pipeline.submit(Draft(.update(path, [last])), completion: completion)
+    }
     pipeline.submit(draft, completion: completion)
   }
 
@@ -205,7 +213,7 @@ package final class Engine: Sendable {
   /// Why nothing can be written through this engine, whatever becomes of it; nil where it can.
   package var refusal: EngineError? {
     if isReadOnly { return .readOnly }
-    return forkCount != ForkCount.current ? .forked : nil
+    return forkCount != ForkCount.current && !Mutant.forkCheck.isPlanted ? .forked : nil
   }
 
   private func refuse(_ error: EngineError, _ completion: Completion?) {

@@ -65,6 +65,7 @@ struct Recovery {
         return
       } catch {
         if case .unsupportedVersion = error { throw error }
+        if Mutant.olderCheckpoint.isPlanted { throw error }
         firstError = firstError ?? error
         result.unreadable.insert(lsn)
         result.report.unreadableCheckpoints.append(error.description)
@@ -110,7 +111,7 @@ struct Recovery {
       }
     }
     guard let end else { return }
-    if end.lastLSN < checkpointLSN {
+    if end.lastLSN < checkpointLSN, !Mutant.logReachesCheckpoint.isPlanted {
       throw .corrupt(
         path: directory.path, offset: 0,
         expected: "a log that reaches the checkpoint at write \(checkpointLSN)",
@@ -145,10 +146,7 @@ extension Recovery.Result {
         time: directory.environment.clock.now(), options: logOptions)
     }
     end = try repairTail(directory, end)
-    if let torn = end.torn {
-      let prefix = "\(torn.segment).torn"
-      report.tornFile = try directory.contents().tornFiles.filter { $0.hasPrefix(prefix) }.max()
-    }
+    report.tornFile = end.tornFile
     return try LogWriter.resume(directory, end: end, options: logOptions)
   }
 }

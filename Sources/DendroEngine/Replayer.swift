@@ -63,7 +63,8 @@ struct Replayer {
     for _ in 0..<record.count {
       let applied: (lsn: LogSequenceNumber, time: Int64)
       do throws(CodingError) {
-        applied = try reader.applyNext(to: &root, after: lastLSN, &changes)
+        applied = try reader.applyNext(
+          to: &root, after: Mutant.replayFilter.isPlanted ? .zero : lastLSN, &changes)
       } catch {
         throw error.located(in: record)
       }
@@ -73,7 +74,7 @@ struct Replayer {
       lastTime = max(lastTime, applied.time)
       writeCount += 1
     }
-    guard reader.isAtEnd else {
+    guard reader.isAtEnd || Mutant.payloadEnd.isPlanted else {
       throw CodingError(expected: "the end of the record's writes", found: "more bytes").located(
         in: record)
     }

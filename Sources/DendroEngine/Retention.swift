@@ -76,9 +76,11 @@ package enum Retention {
 
   /// Removes what is doomed. Repeated after a crash in between it does the rest.
   static func apply(
-    _ directory: DatabaseDirectory, _ rules: Rules, unreadable: Set<LogSequenceNumber>
+    _ directory: DatabaseDirectory, _ rules: Rules, unreadable: Set<LogSequenceNumber>,
+    expecting checkpoint: LogSequenceNumber? = nil
   ) throws(StorageError) {
-    let files = try files(directory, sizes: rules.needsSizes, unreadable: unreadable)
+    var files = try files(directory, sizes: rules.needsSizes, unreadable: unreadable)
+    if let checkpoint { files.checkpoints.append(.init(lsn: checkpoint, byteCount: 0)) }
     let doomed = doomed(files, rules) { lsn in
       try? CheckpointReader.open(directory, lsn: lsn).time
     }
@@ -120,10 +122,11 @@ package enum Retention {
       }
       guard isFree else { return false }
     }
-    for segment in doomed.segments {
+    let segments = Mutant.removalOrder.isPlanted ? doomed.segments.reversed() : doomed.segments
+    for segment in segments {
       let isFree = try directory.withoutReaders { () throws(StorageError) in
         try directory.removeSegment(segment)
-        try directory.synchronize()
+        if !Mutant.removalSynchronize.isPlanted { try directory.synchronize() }
       }
       guard isFree else { return false }
     }
@@ -159,11 +162,14 @@ package enum Retention {
   package static func doomed(
     _ files: Files, _ rules: Rules, time: (LogSequenceNumber) -> Int64?
   ) -> Doomed {
-    let readable = files.checkpoints.filter(\.isReadable)
-    guard readable.count >= 2, let first = files.segments.first, let newest = readable.last
+    let readable = files.checkpoints.filter {
+      $0.isReadable || Mutant.unreadableCheckpoint.isPlanted
+    }
+    let keptCount = Mutant.twoCheckpoints.isPlanted ? 1 : 2
+    guard readable.count >= keptCount, let first = files.segments.first, let newest = readable.last
     else { return Doomed() }
-    let older = readable[readable.count - 2].lsn
-    var anchors = readable.dropLast(2).filter { first.firstLSN <= $0.lsn.next }
+    let older = readable[readable.count - keptCount].lsn
+    var anchors = readable.dropLast(keptCount).filter { first.firstLSN <= $0.lsn.next }
     if first.firstLSN == LogSequenceNumber(1) {
       anchors.insert(.init(lsn: .zero, byteCount: 0), at: 0)
     }

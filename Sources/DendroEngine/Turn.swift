@@ -38,7 +38,7 @@ struct Turn {
 
   func isSynchronizeDue(_ options: EngineOptions) -> Bool {
     switch options.durability {
-    case .everyCommit: return true
+    case .everyCommit: return !Mutant.acknowledgeAfterSynchronize.isPlanted
     case .interval: return untilSynchronize(options).map { $0 <= .zero } ?? false
     case .none: return false
     }

@@ -32,6 +32,9 @@ enum CrashLab {
     MORE
       all            every command above, one after the other
       replay         one failure again, from the words that it printed
+      mutants        switches off every guard of storage and engine, one after the other, and shows
+                     which sweep misses it (G12); needs the build that tools/mutants makes;
+                     [--only NAME,…] [--sweeps ID[:COUNT],…] [--markdown] [--no-control]
 
     OPTIONS
       --seed N       what all random choices start from (default: drawn, and printed)
@@ -67,6 +70,8 @@ enum CrashLab {
     case KilledWriter.subcommand: await exit(KilledWriter.run(rest))
     case HostileReader.subcommand: exit(HostileReader.run(rest))
     case DigestCommand.subcommand: exit(DigestCommand.run(rest))
+    case MutantSweep.subcommand: await exit(MutantSweep.run(rest))
+    case "mutants": exit(MutantsCommand.run(rest))
     case "help", "--help", "-h": print(help)
     case nil: usage(nil)
     case "all": await exit(run(order, "all", rest))

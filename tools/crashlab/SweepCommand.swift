@@ -25,6 +25,7 @@ enum SweepCommand {
       Part(.crashStates) { _ in CrashStates.sweep },
       Part(nil) { _ in try KillsThenPowerLoss.sweep() },
       Part(nil) { _ in LogCrashes.sweep },
+      Part(nil) { _ in try Seals.sweep() },
     ],
     "exhaust": [
       Part(.shortWorkloads, figure: { $0.details["workloads", default: 0] }) { options in
@@ -43,12 +44,16 @@ enum SweepCommand {
       Part(nil) { _ in MixedFiles.strangers(of: try Forks()) },
       Part(nil) { _ in try MixedFiles.strangerCheckpoint() },
       Part(nil) { _ in try MixedFiles.damagedCheckpoints() },
+      Part(nil) { _ in MisplacedFiles.sweep },
+      Part(nil) { _ in Forgeries.sweep },
     ],
     "faults": [
       Part(.faults) { _ in Faults.everyCall() },
       Part(.randomFaults) { _ in Faults.random },
       Part(.recoveryFaults) { _ in RecoveryFaults.sweep },
       Part(nil) { _ in FullDisks.sweep },
+      Part(nil) { _ in Openers.sweep },
+      Part(nil) { _ in Rules.sweep },
     ],
     "soak": [Part(.soak) { _ in Soak.sweep }],
     "deterministic": [Part(.determinism) { _ in Determinism.sweep }],

@@ -48,7 +48,7 @@ package struct CheckpointHeader: Hashable, Sendable {
       throw .corrupt(
         path: path, offset: UInt64(error.offset), expected: "a file header", found: "\(error)")
     }
-    guard reserved == 0 else {
+    guard reserved == 0 || Mutant.reservedZero.isPlanted else {
       throw .corrupt(path: path, offset: 56, expected: "zero", found: hexadecimal(reserved))
     }
   }
@@ -127,7 +127,7 @@ package struct CheckpointFooter: Hashable, Sendable {
       preconditionFailure("only these two are thrown")
     }
     let expected = Checksum.xxh3(UnsafeRawBufferPointer(rebasing: bytes[..<56]), seed: salt)
-    guard checksum == expected else {
+    guard checksum == expected || Mutant.footerChecksum.isPlanted else {
       throw .corrupt(
         path: path, offset: offset + 56, expected: "footer checksum \(hexadecimal(expected))",
         found: hexadecimal(checksum))
@@ -191,7 +191,7 @@ struct ChunkHeader: Hashable {
     func word(_ place: Int) -> UInt32 {
       UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: place, as: UInt32.self))
     }
-    guard word(28) == expected else {
+    guard word(28) == expected || Mutant.chunkHeaderChecksum.isPlanted else {
       throw .corrupt(
         path: path, offset: offset + 28,
         expected: "chunk header checksum \(hexadecimal(expected))", found: hexadecimal(word(28)))

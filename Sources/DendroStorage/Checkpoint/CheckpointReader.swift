@@ -45,7 +45,7 @@ package final class CheckpointReader: Sendable {
     let head = try Self.read(file, path, size, &buffer, at: 0, count: CheckpointHeader.byteCount)
     let header = try CheckpointHeader(decoding: head, path: path)
     self.header = header
-    guard header.lsn == lsn else {
+    guard header.lsn == lsn || Mutant.checkpointName.isPlanted else {
       throw .corrupt(
         path: path, offset: 40, expected: "LSN \(lsn), as the name says", found: "\(header.lsn)")
     }
@@ -63,7 +63,7 @@ package final class CheckpointReader: Sendable {
     let footer = try CheckpointFooter(
       decoding: foot, salt: header.salt, offset: footerOffset, path: path)
     self.footer = footer
-    guard footer.lsn == header.lsn else {
+    guard footer.lsn == header.lsn || Mutant.footerNumber.isPlanted else {
       throw .corrupt(
         path: path, offset: footerOffset + 48, expected: "LSN \(header.lsn), as in the header",
         found: "\(footer.lsn)")
@@ -157,10 +157,10 @@ package final class CheckpointReader: Sendable {
       }
     }
     if let fault { throw corrupt("an index of \(footer.chunkCount) chunks", fault) }
-    guard offset == footer.indexOffset else {
+    guard offset == footer.indexOffset || Mutant.indexSizes.isPlanted else {
       throw corrupt("chunks up to the index at \(footer.indexOffset)", "their end at \(offset)")
     }
-    guard raw == footer.rawByteCount else {
+    guard raw == footer.rawByteCount || Mutant.indexSizes.isPlanted else {
       throw corrupt("\(footer.rawByteCount) raw bytes in all, as in the footer", "\(raw)")
     }
     return entries
@@ -176,8 +176,10 @@ package final class CheckpointReader: Sendable {
     let bytes = try read(file, path, limit, &buffer, at: offset, count: byteCount)
     let header = try ChunkHeader(
       decoding: bytes, isIndex: isIndex, salt: salt, offset: offset, path: path)
-    guard header.storedByteCount == byteCount - ChunkHeader.byteCount, header.number == number,
-      rawByteCount == nil || header.rawByteCount == rawByteCount
+    guard
+      (header.storedByteCount == byteCount - ChunkHeader.byteCount && header.number == number
+        && (rawByteCount == nil || header.rawByteCount == rawByteCount))
+        || Mutant.chunkOrder.isPlanted
     else {
       throw .corrupt(
         path: path, offset: offset + 8,
@@ -201,7 +203,7 @@ package final class CheckpointReader: Sendable {
       raw = UnsafeRawBufferPointer(start: decoded.base, count: header.rawByteCount)
     }
     let checksum = Checksum.xxh3(raw, seed: salt)
-    guard checksum == header.payloadChecksum else {
+    guard checksum == header.payloadChecksum || Mutant.chunkChecksum.isPlanted else {
       throw .corrupt(
         path: path, offset: offset + UInt64(ChunkHeader.byteCount),
         expected: "payload checksum \(hexadecimal(header.payloadChecksum))",

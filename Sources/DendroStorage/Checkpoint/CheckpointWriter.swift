@@ -83,12 +83,17 @@ package final class CheckpointWriter {
     ).encode(into: &bytes, salt: header.salt)
     try file.writeWhole(bytes.bytes, at: offset, path: path)
     offset += UInt64(bytes.count)
-    try file.synchronizeWhole(path: path)
+    if Mutant.checkpointRename.isPlanted {
+      try directory.fileSystem.renameWhole(path, to: directory.path(ofCheckpoint: header.lsn))
+    }
+    if !Mutant.checkpointSynchronize.isPlanted { try file.synchronizeWhole(path: path) }
     // The last moment at which the directory may turn out to be somebody else's.
     try directory.checkOwnership()
-    try directory.fileSystem.renameWhole(path, to: directory.path(ofCheckpoint: header.lsn))
+    if !Mutant.checkpointRename.isPlanted {
+      try directory.fileSystem.renameWhole(path, to: directory.path(ofCheckpoint: header.lsn))
+    }
     isOpen = false
-    try directory.synchronize()
+    if !Mutant.checkpointDirectorySynchronize.isPlanted { try directory.synchronize() }
   }
 
   /// Gives the checkpoint up and removes what was written, as far as the disk lets it: the next

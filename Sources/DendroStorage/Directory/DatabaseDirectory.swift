@@ -80,10 +80,13 @@ package final class DatabaseDirectory: Sendable {
       _ = try Self.contents(of: path, files)
       lock = Mutex(try Self.lockAsReader(path + "/" + FileName.readersLockName, files))
       lockIdentity = nil
+      if Mutant.readOnly.isPlanted { try removeTemporaries() }
     case .readWrite(let create):
       if create {
         try files.createDirectoryWhole(path)
-        if try Self.contents(of: path, files).isEmpty { try files.synchronizeWay(to: path) }
+        if try Self.contents(of: path, files).isEmpty, !Mutant.directorySynchronize.isPlanted {
+          try files.synchronizeWay(to: path)
+        }
       } else if try Self.contents(of: path, files).isEmpty {
         throw .notFound(path: path)
       }
@@ -124,7 +127,8 @@ package final class DatabaseDirectory: Sendable {
   /// - Throws: `.ownershipLost` after a `fork`, after `close()`, and where the lock file or a
   ///   directory above it was moved, removed or replaced.
   package func checkOwnership() throws(StorageError) {
-    if getpid() != processID {
+    if Mutant.ownership.isPlanted { return }
+    if getpid() != processID, !Mutant.forkCheck.isPlanted {
       throw .ownershipLost(path: path, reason: "this process is a fork of the one that opened it")
     }
     guard let lockIdentity else { return }
@@ -231,7 +235,7 @@ package final class DatabaseDirectory: Sendable {
     // keep nobody out. Somebody who replaces it again and again is not waited for.
     for _ in 0..<16 {
       let file = try files.openWhole(path, .openOrCreate)
-      guard try file.lockWhole(.exclusive, path: path) else {
+      guard try file.lockWhole(.exclusive, path: path) || Mutant.writerLock.isPlanted else {
         throw .locked(path: directory, pid: try readProcessID(file, path))
       }
       let identity = try file.identityWhole(path: path)
@@ -296,7 +300,8 @@ package final class DatabaseDirectory: Sendable {
   private func lockOutReaders() throws(StorageError) -> (any File)? {
     try checkWritable()
     let file = try fileSystem.openWhole(readersLockPath, .openOrCreate)
-    return try file.lockWhole(.exclusive, path: readersLockPath) ? file : nil
+    return try file.lockWhole(.exclusive, path: readersLockPath) || Mutant.readersLock.isPlanted
+      ? file : nil
   }
 
   func checkWritable() throws(StorageError) {

@@ -16,7 +16,8 @@ func whole<R>(
       return try call()
     } catch {
       interruptions += 1
-      if error != .interrupted || interruptions > interruptionLimit {
+      let isLast = interruptions > interruptionLimit && !Mutant.interruptionLimit.isPlanted
+      if error != .interrupted || isLast || Mutant.interruption.isPlanted {
         throw .io(operation: operation, path: path, offset: offset, error: error)
       }
     }
@@ -39,6 +40,7 @@ extension File {
       }
       if count <= 0 { break }
       done += min(count, rest.count)
+      if Mutant.shortRead.isPlanted { break }
     }
     return done
   }
@@ -60,6 +62,7 @@ extension File {
         throw .io(operation: "write", path: path, offset: place, error: .inputOutput)
       }
       done += min(count, rest.count)
+      if Mutant.shortWrite.isPlanted { break }
     }
   }
 

@@ -20,6 +20,8 @@ package struct LogEnd: Sendable {
   package var isMarked: Bool
   /// What stands behind `offset` and is not part of the log.
   package var torn: TornTail?
+  /// The file that holds the torn bytes; nil where there was no room for it.
+  package internal(set) var tornFile: String?
   /// The same for a reader that changes nothing: the remains of a crash, or a write under way.
   package var unfinished: TornTail?
   /// The segment before the last one has no seal: the crash came in between.

@@ -26,7 +26,8 @@ package enum LogReader {
     if contents == nil { contents = try directory.contents() }
     var walk = Walk(
       directory: directory, segments: contents?.segments ?? [], checkpoint: checkpoint,
-      provenDurable: max(checkpoint, provenDurable), databaseID: databaseID)
+      provenDurable: Mutant.checkpointProof.isPlanted ? .zero : max(checkpoint, provenDurable),
+      databaseID: databaseID)
     return try walk.run(visit)
   }
 }
@@ -62,7 +63,10 @@ private struct Walk {
 
   mutating func run(_ visit: LogReader.Visitor) throws(StorageError) -> LogEnd? {
     if segments.isEmpty && provenDurable == .zero { return nil }
-    guard let start = segments.lastIndex(where: { $0.firstLSN <= checkpoint.next }) else {
+    let place = segments.lastIndex { $0.firstLSN <= checkpoint.next }
+    guard
+      let start = place ?? (Mutant.firstSegment.isPlanted ? segments.indices.first : nil)
+    else {
       let first = segments.first
       throw .corrupt(
         path: first.map { directory.path(of: $0) } ?? directory.path, offset: 0,
@@ -170,7 +174,13 @@ private struct Walk {
         let found = try segment.search(from: searchStart)
         search = found
         if searchStart == offset && found.contentEnd == offset { remainder = .nothing }
-        if let durable = found.durableUpTo, durable > lastLSN { isProven = true }
+        if let durable = found.durableUpTo, durable > lastLSN {
+          isProven = !Mutant.provenDurable.isPlanted
+        }
+        if Mutant.zeroTail.isPlanted, try segment.isZero(at: offset) {
+          (remainder, isProven) = (.nothing, false)
+        }
+        if Mutant.tornTail.isPlanted { isProven = true }
       }
       let tail = LogTail(
         remainder: remainder,
@@ -216,10 +226,10 @@ private struct Walk {
 
   /// Whether a valid record continues the log, in number, chain and knowledge.
   private func linkFault(_ record: RecordInfo) -> Fault? {
-    if record.firstLSN != lastLSN.next {
+    if record.firstLSN != lastLSN.next, !Mutant.recordSequence.isPlanted {
       return Fault(expected: "first LSN \(lastLSN.next)", found: "\(record.firstLSN)")
     }
-    if record.header.previousChecksum != checksum {
+    if record.header.previousChecksum != checksum, !Mutant.recordChain.isPlanted {
       return Fault(
         expected: "previous checksum \(hexadecimal(checksum))",
         found: hexadecimal(record.header.previousChecksum))
@@ -243,12 +253,14 @@ private struct Walk {
   private func sealRemainder(_ payload: UnsafeRawBufferPointer, _ next: SegmentReader?)
     -> LogTail.Remainder
   {
-    guard let next else { return .seal }
-    return Seal.successorChecksum(payload) == next.header.checksum ? .seal : .detached
+    guard let next else { return Mutant.missingSuccessor.isPlanted ? .nothing : .seal }
+    return Seal.successorChecksum(payload) == next.header.checksum
+      || Mutant.sealedSuccessor.isPlanted ? .seal : .detached
   }
 
   private func confirms(_ next: SegmentReader) -> Bool {
-    next.header.firstLSN == lastLSN.next && next.header.previousChecksum == checksum
+    (next.header.firstLSN == lastLSN.next && next.header.previousChecksum == checksum)
+      || Mutant.segmentChain.isPlanted
   }
 
   /// Only the last pair can lack its seal by a crash; an older one was completed when it was opened.
@@ -259,7 +271,7 @@ private struct Walk {
   }
 
   private func check(_ segment: SegmentReader, isOf databaseID: DatabaseID) throws(StorageError) {
-    if segment.header.databaseID != databaseID {
+    if segment.header.databaseID != databaseID, !Mutant.databaseIdentity.isPlanted {
       throw .corrupt(
         path: segment.path, offset: 16, expected: "database \(databaseID)",
         found: "\(segment.header.databaseID)")

@@ -10,25 +10,39 @@
 ///
 /// Each step may be the last before another crash, and all of them may be done again:
 /// 1. bytes that a crash left are copied into a file of their own, durable, if there is room for it;
-/// 2. a segment whose last records are not known to be durable is written anew, up to its last good
-///    record, and renamed into its place. Synchronizing it as it is would not do: after a failed
+/// 2. a segment that was not closed in order is written anew, up to its last good record, and
+///    renamed into its place. Synchronizing it as it is would not do: after a failed
 ///    synchronize the system may hold pages that it takes for clean and the disk never got
-///    (Rebello et al., USENIX ATC 2020), and a later synchronize does not write those;
-/// 3. a segment whose successor is there gets the seal that a crash kept from it.
+///    (Rebello et al., USENIX ATC 2020), and a later synchronize does not write those. Nor may a
+///    record that reads as zeros now come back from the disk later: what is longer than its records
+///    is written anew as well;
+/// 3. the segment before it, which may have its seal in the system's memory alone, is synchronized;
+/// 4. a segment whose successor is there gets the seal that a crash kept from it.
 /// - Returns: the end with all of its writes durable.
-/// - Complexity: O(bytes of the last segment) where its end was not known to be durable, else O(1).
+/// - Complexity: O(bytes of the last segment) where it was not closed in order, else O(1).
 package func repairTail(_ directory: DatabaseDirectory, _ end: LogEnd) throws(StorageError)
   -> LogEnd
 {
   try directory.checkWritable()
   var end = end
-  if let torn = end.torn { try setAsideIfRoom(directory, torn) }
-  if end.torn != nil || end.durableUpTo < end.lastLSN {
+  if let torn = end.torn, !Mutant.setAside.isPlanted {
+    end.tornFile = try setAsideIfRoom(directory, torn)
+  }
+  let isLonger = (end.segments.last?.byteCount ?? 0) > end.offset
+  let isUnproven = end.durableUpTo < end.lastLSN
+  if isUnproven || (end.torn != nil && !Mutant.cutBeforeAppend.isPlanted)
+    || (isLonger && !Mutant.cutBeforeAppend.isPlanted && !Mutant.repairLonger.isPlanted)
+  {
     try writeAnew(directory, end)
   }
+  // A process that was killed in a roll may have written the seal without synchronizing it; nobody
+  // looks at that segment again.
+  if !end.isMarked, end.segments.count > 1, !Mutant.repairSealSynchronize.isPlanted {
+    try synchronize(end.segments[end.segments.count - 2].name, directory)
+  }
   // Also where nothing was repaired: the last rename before the crash may not be durable yet.
-  try directory.synchronize()
-  if let unsealed = end.unsealed {
+  if !Mutant.repairDirectorySynchronize.isPlanted { try directory.synchronize() }
+  if let unsealed = end.unsealed, !Mutant.repairSeal.isPlanted {
     try seal(directory, unsealed)
     end.unsealed = nil
   }
@@ -40,7 +54,9 @@ package func repairTail(_ directory: DatabaseDirectory, _ end: LogEnd) throws(St
 /// A full disk must not keep a database from being opened: preallocated space behind the torn bytes is
 /// given back for their copy, and where even that is too little they are cut without one. Nobody was
 /// told that they had happened.
-private func setAsideIfRoom(_ directory: DatabaseDirectory, _ torn: TornTail) throws(StorageError) {
+private func setAsideIfRoom(_ directory: DatabaseDirectory, _ torn: TornTail) throws(StorageError)
+  -> String?
+{
   do {
     return try setAside(directory, torn)
   } catch {
@@ -50,12 +66,13 @@ private func setAsideIfRoom(_ directory: DatabaseDirectory, _ torn: TornTail) th
   let file = try directory.fileSystem.openWhole(path, .readWrite)
   try file.truncateWhole(to: torn.offset + torn.byteCount, path: path)
   do {
-    try setAside(directory, torn)
+    return try setAside(directory, torn)
   } catch {
     guard error.isOutOfSpace else { throw error }
     for name in try directory.contents().temporaries {
       try directory.fileSystem.removeWhole(directory.path + "/" + name)
     }
+    return nil
   }
 }
 
@@ -63,24 +80,39 @@ private func writeAnew(_ directory: DatabaseDirectory, _ end: LogEnd) throws(Sto
   let files = directory.fileSystem
   let path = directory.path(of: end.segment)
   let aside = path + FileName.temporarySuffix
+  if Mutant.repairRewrites.isPlanted { return try cutInPlace(directory, end) }
   do {
     try files.removeWhole(aside)
     let file = try files.openWhole(aside, .create)
     try SegmentReader(end.segment, in: directory).copy(
       from: 0, to: end.offset, into: file, path: aside)
-    try file.synchronizeWhole(path: aside)
+    if !Mutant.repairSynchronize.isPlanted { try file.synchronizeWhole(path: aside) }
     try files.renameWhole(aside, to: path)
   } catch {
     guard error.isOutOfSpace else { throw error }
     // A full disk must not keep a database from being opened; then the file as it is has to do.
     try files.removeWhole(aside)
-    let file = try files.openWhole(path, .readWrite)
-    try file.truncateWhole(to: end.offset, path: path)
-    try file.synchronizeWhole(path: path)
+    try cutInPlace(directory, end)
   }
 }
 
-private func setAside(_ directory: DatabaseDirectory, _ torn: TornTail) throws(StorageError) {
+private func synchronize(_ segment: SegmentName, _ directory: DatabaseDirectory)
+  throws(StorageError)
+{
+  let path = directory.path(of: segment)
+  try directory.fileSystem.openWhole(path, .readWrite).synchronizeWhole(path: path)
+}
+
+private func cutInPlace(_ directory: DatabaseDirectory, _ end: LogEnd) throws(StorageError) {
+  let path = directory.path(of: end.segment)
+  let file = try directory.fileSystem.openWhole(path, .readWrite)
+  try file.truncateWhole(to: end.offset, path: path)
+  try file.synchronizeWhole(path: path)
+}
+
+private func setAside(_ directory: DatabaseDirectory, _ torn: TornTail) throws(StorageError)
+  -> String
+{
   let files = directory.fileSystem
   let segment = try SegmentReader(torn.segment, in: directory)
   let stop = torn.offset + torn.byteCount
@@ -96,15 +128,15 @@ private func setAside(_ directory: DatabaseDirectory, _ torn: TornTail) throws(S
       try files.removeWhole(aside)
       let file = try files.openWhole(aside, .create)
       try segment.copy(from: torn.offset, to: stop, into: file, path: aside)
-      try file.synchronizeWhole(path: aside)
+      if !Mutant.setAsideSynchronize.isPlanted { try file.synchronizeWhole(path: aside) }
       try files.renameWhole(aside, to: path)
       try directory.synchronize()
-      return
+      return name
     }
     if try holdsSame(segment, torn.offset, stop, files.openWhole(path, .read), path) {
       // It may have been renamed without its name being durable yet.
       try directory.synchronize()
-      return
+      return name
     }
     copy += 1
   }

@@ -86,7 +86,7 @@ package final class LogWriter {
     time: Int64, options: LogOptions = LogOptions()
   ) throws(StorageError) -> LogWriter {
     let header = SegmentHeader(
-      databaseID: databaseID, salt: directory.environment.randomness.next(),
+      databaseID: databaseID, salt: drawSalt(directory),
       firstLSN: lsn.next, baseTime: time, previousChecksum: 0)
     let file = try createSegment(header, in: directory)
     return try LogWriter(
@@ -110,7 +110,7 @@ package final class LogWriter {
       allocatedEnd: max(end.offset, try file.sizeWhole(path: path)), isMarked: end.isMarked)
     // A mark need not be durable to say that all before it is. But what follows names its checksum,
     // and a new segment's header would be durable before it: then nothing would confirm it any more.
-    writer.hasUnsynchronized = true
+    writer.hasUnsynchronized = !Mutant.resumeSynchronize.isPlanted
     return writer
   }
 
@@ -167,7 +167,8 @@ package final class LogWriter {
       kind: .writes, isCompressed: blockByteCount > 0, isRestart: isRestart,
       storedByteCount: blockByteCount > 0 ? blockByteCount : payload.count,
       rawByteCount: payload.count, firstLSN: firstLSN, count: count, baseTime: baseTime,
-      durableUpTo: durableUpTo, previousChecksum: stagedChecksum, payloadChecksum: 0)
+      durableUpTo: Mutant.recordDurableUpTo.isPlanted ? stagedLSN : durableUpTo,
+      previousChecksum: stagedChecksum, payloadChecksum: 0)
     header.payloadChecksum = Checksum.xxh3(payload, seed: segment.salt)
     stage(
       header,
@@ -221,8 +222,15 @@ package final class LogWriter {
     do {
       try file.synchronizeWhole(path: path)
     } catch {
+      if Mutant.noRetry.isPlanted, (try? file.synchronizeWhole(path: path)) != nil {
+        return noteSynchronized()
+      }
       throw poison(error)
     }
+    noteSynchronized()
+  }
+
+  private func noteSynchronized() {
     synchronizeCount += 1
     hasUnsynchronized = false
     synchronizedOffset = offset
@@ -241,16 +249,13 @@ package final class LogWriter {
     dropStaged()
     do {
       try checkIdentity()
-      try file.truncateWhole(to: offset, path: path)
-      try file.synchronizeWhole(path: path)
+      if !Mutant.cutBack.isPlanted { try file.truncateWhole(to: offset, path: path) }
+      if !Mutant.cutBackSynchronize.isPlanted { try file.synchronizeWhole(path: path) }
     } catch {
       throw poison(error)
     }
-    synchronizeCount += 1
     allocatedEnd = offset
-    hasUnsynchronized = false
-    synchronizedOffset = offset
-    durableUpTo = lastLSN
+    noteSynchronized()
     state = .good
   }
 
@@ -260,7 +265,8 @@ package final class LogWriter {
   /// did not return, whole or not at all.
   package func abandon(_ cause: StorageError, dropsUnsynchronized: Bool) {
     _ = poison(cause)
-    guard dropsUnsynchronized, offset > synchronizedOffset else { return }
+    guard dropsUnsynchronized, offset > synchronizedOffset, !Mutant.dropUnsynchronized.isPlanted
+    else { return }
     do {
       // Another opener may have appended behind what we know, if the lock was taken from us.
       try checkIdentity()
@@ -310,6 +316,7 @@ package final class LogWriter {
     try checkGood()
     precondition(stagedCount == 0, "staged records are written before a mark")
     if isMarked && durableUpTo == lastLSN || lastLSN == .zero { return }
+    if Mutant.markAtClose.isPlanted { return }
     reserveStaging(0)
     stage(
       RecordHeader(
@@ -341,9 +348,9 @@ package final class LogWriter {
     try checkGood()
     precondition(stagedCount == 0, "staged records are written before a roll")
     if lastLSN < segment.firstLSN { return }
-    try synchronize()
+    if !Mutant.rollSynchronize.isPlanted { try synchronize() }
     let header = SegmentHeader(
-      databaseID: segment.databaseID, salt: directory.environment.randomness.next(),
+      databaseID: segment.databaseID, salt: Self.drawSalt(directory),
       firstLSN: lastLSN.next, baseTime: time, previousChecksum: checksum)
     // Room for the seal first: once the successor exists, its predecessor must get one.
     let sealRoom = UInt64(RecordHeader.byteCountMax + Seal.byteCount)
@@ -367,7 +374,7 @@ package final class LogWriter {
       try abandon(header, error)
     }
     do {
-      try file.synchronizeWhole(path: path)
+      if !Mutant.sealSynchronize.isPlanted { try file.synchronizeWhole(path: path) }
     } catch {
       throw poison(error)
     }
@@ -387,7 +394,7 @@ package final class LogWriter {
     checksum = header.checksum
     stagedChecksum = checksum
     isMarked = false
-    compressor.restart()
+    if !Mutant.historyAtRoll.isPlanted { compressor.restart() }
   }
 
   /// Ends the log in order: everything durable, a mark, no preallocated space. Idempotent; the
@@ -434,10 +441,18 @@ package final class LogWriter {
     var bytes = ByteWriter()
     header.encode(into: &bytes)
     try file.writeWhole(bytes.bytes, at: 0, path: aside)
-    try file.synchronizeWhole(path: aside)
-    try files.renameWhole(aside, to: path)
-    try files.synchronizeDirectoryWhole(directory.path)
+    if Mutant.segmentRename.isPlanted { try files.renameWhole(aside, to: path) }
+    if !Mutant.segmentSynchronize.isPlanted { try file.synchronizeWhole(path: aside) }
+    if !Mutant.segmentRename.isPlanted { try files.renameWhole(aside, to: path) }
+    if !Mutant.segmentDirectorySynchronize.isPlanted {
+      try files.synchronizeDirectoryWhole(directory.path)
+    }
     return file
+  }
+
+  private static func drawSalt(_ directory: DatabaseDirectory) -> UInt64 {
+    let salt = directory.environment.randomness.next()
+    return Mutant.segmentSalt.isPlanted ? 0 : salt
   }
 
   /// Takes back a roll for which there was no room; any other trouble, now or before, poisons.
@@ -447,6 +462,7 @@ package final class LogWriter {
     // The seal first: a successor without it is what a crash in a roll leaves, while a seal without
     // its successor says that one is missing.
     try cutBack()
+    if Mutant.rollTakenBack.isPlanted { throw cause }
     let path = directory.path(of: SegmentName(firstLSN: header.firstLSN))
     do {
       try directory.fileSystem.removeWhole(path + FileName.temporarySuffix)
@@ -484,7 +500,7 @@ package final class LogWriter {
     stagedChecksum = checksum
     stagedLSN = lastLSN
     // What was dropped is in the compressor's history and will be in no reader's.
-    compressor.restart()
+    if !Mutant.historyAfterDrop.isPlanted { compressor.restart() }
   }
 
   /// Takes space ahead, so that a synchronize need not make the file's new size durable as well.
@@ -508,6 +524,7 @@ package final class LogWriter {
 
   private func checkIdentity() throws(StorageError) {
     try directory.checkOwnership()
+    if Mutant.segmentIdentity.isPlanted { return }
     let found: FileIdentity
     do {
       found = try directory.fileSystem.identityWhole(path)
@@ -535,7 +552,7 @@ package final class LogWriter {
 
   private func poison(_ error: StorageError) -> StorageError {
     if case .poisoned(let first) = state { return first }
-    state = .poisoned(error)
+    if !Mutant.writePoison.isPlanted { state = .poisoned(error) }
     dropStaged()
     return error
   }

@@ -68,7 +68,8 @@ package struct RecordHeader: Hashable, Sendable {
     // The offset in the seed: a header is valid at its own place only, so that no copy of it, in a
     // payload or misdirected by the disk, is ever taken for a record.
     let checksum = Checksum.short(
-      UnsafeRawBufferPointer(start: place, count: end), seed: segment.salt &+ offset)
+      UnsafeRawBufferPointer(start: place, count: end),
+      seed: segment.salt &+ (Mutant.recordPlace.isPlanted ? 0 : offset))
     place.storeBytes(of: checksum.littleEndian, toByteOffset: end, as: UInt32.self)
     return (end &+ 4, checksum)
   }
@@ -145,12 +146,15 @@ package struct RecordHeader: Hashable, Sendable {
       return .invalid(.noLength)
     }
     let expected = Checksum.short(
-      UnsafeRawBufferPointer(rebasing: bytes[..<end]), seed: segment.salt &+ offset)
-    guard checksum == expected else {
+      UnsafeRawBufferPointer(rebasing: bytes[..<end]),
+      seed: segment.salt &+ (Mutant.recordPlace.isPlanted ? 0 : offset))
+    guard checksum == expected || Mutant.recordHeaderChecksum.isPlanted else {
       return .invalid(.checksum(expected: expected, found: checksum))
     }
 
-    guard let kind = RecordKind(rawValue: flags & 0x0F), flags & 0xC0 == 0 else {
+    guard let kind = RecordKind(rawValue: flags & 0x0F),
+      flags & 0xC0 == 0 || Mutant.recordShape.isPlanted
+    else {
       return .invalid(.field("a known kind and flags, not \(hexadecimal(flags))"))
     }
     let isRestart = flags & restartFlag != 0
@@ -159,21 +163,28 @@ package struct RecordHeader: Hashable, Sendable {
     }
     let (first, firstOverflow) = segment.firstLSN.rawValue.addingReportingOverflow(lsnDelta)
     let (last, lastOverflow) = first.addingReportingOverflow(count)
-    guard !firstOverflow, !lastOverflow, last <= UInt64(Int64.max), count <= raw else {
+    guard !firstOverflow, !lastOverflow, last <= UInt64(Int64.max),
+      count <= raw || Mutant.recordCount.isPlanted
+    else {
       return .invalid(.field("a count that the payload can hold, not \(count)"))
     }
-    guard durableDelta < first else {
+    guard durableDelta < first || Mutant.durableBound.isPlanted else {
       return .invalid(.field("a durable write before the record's first"))
     }
     switch kind {
     case .writes:
       guard count > 0 else { return .invalid(.field("one write or more")) }
     case .seal:
-      guard count == 0, flags == kind.rawValue, stored == UInt64(Seal.byteCount) else {
+      guard
+        count == 0 && flags == kind.rawValue && stored == UInt64(Seal.byteCount)
+          || Mutant.recordShape.isPlanted
+      else {
         return .invalid(.field("a seal of \(Seal.byteCount) bytes"))
       }
     case .mark:
-      guard count == 0, flags == kind.rawValue, stored == 0 else {
+      guard
+        count == 0 && flags == kind.rawValue && stored == 0 || Mutant.recordShape.isPlanted
+      else {
         return .invalid(.field("a mark without payload"))
       }
     }

@@ -63,7 +63,6 @@ package struct ClosedDatabase: Sendable {
           return .wrong("refused without a place: \(cause)")
         }
         return .refused
-      case .unsupportedVersion: return .refused
       default: return .wrong("refused as \(cause)")
       }
     }

@@ -24,9 +24,11 @@ package struct CrashJudge {
   ///   crashed again, and closed in order.
   package func problem(of state: CrashState, isThorough: Bool) -> String? {
     let crashed = point.disk(state, seed: UInt64(point.operationCount))
+    let left = crashed.copy()
     do throws(EngineError) {
       let engine = try EngineRecording.open(crashed)
       if let problem = Self.problem(of: engine, recording, bounds) { return problem }
+      if let problem = Self.tornFileProblem(engine.report, left, crashed) { return problem }
       let checkpoint = Int(engine.report.checkpointLSN?.rawValue ?? 0)
       if checkpoint < recording.checkpointed(at: point.operationCount) {
         return "the checkpoint that was said to be durable is not there, only that of \(checkpoint)"
@@ -41,6 +43,7 @@ package struct CrashJudge {
       } catch {
         return "the tree's invariants: \(error)"
       }
+      if let problem = Self.logProblem(crashed) { return "a walk over the log: \(problem)" }
       return try continued(engine, crashed)
     } catch {
       return "refused: \(error)"
@@ -66,6 +69,40 @@ package struct CrashJudge {
     if let file = engine.report.foreignFiles.first { return "a file of no known name: \(file)" }
     if engine.report.lastLSN != lsn { return "the report names write \(engine.report.lastLSN)" }
     return nil
+  }
+
+  /// What a recovery cut is kept, byte for byte.
+  ///
+  /// - `before`: as the crash left it.
+  /// - `after`: recovered.
+  static func tornFileProblem(
+    _ report: RecoveryReport, _ before: SimulatedDisk, _ after: SimulatedDisk
+  ) -> String? {
+    guard report.tornTail != nil else { return nil }
+    guard let name = report.tornFile, let kept = after.contents(of: Forks.path(name)) else {
+      return "what was cut is in no file"
+    }
+    let number = name.split(separator: "torn-").last?.prefix { $0.isNumber } ?? ""
+    let segment = before.contents(of: Forks.path(String(name.prefix(24)))) ?? []
+    guard let offset = Int(number), offset + Int(report.tornByteCount) <= segment.count,
+      Array(segment[offset..<offset + Int(report.tornByteCount)]) == kept
+    else { return "\(name) does not hold what was cut" }
+    return nil
+  }
+
+  /// What is wrong with the files, as a tool sees them that walks over all of the log.
+  static func logProblem(_ disk: SimulatedDisk) -> String? {
+    var problem: String?
+    do throws(StorageError) {
+      let directory = try DatabaseDirectory.open(
+        EngineRecording.directory, environment: disk.environment, mode: .readOnly)
+      defer { directory.close() }
+      let cursor = LogCursor(directory)
+      while try cursor.step({ if case .problem(let found) = $0 { problem = "\(found)" } }) {}
+    } catch {
+      return "\(error)"
+    }
+    return problem
   }
 
   /// Writes on, crashes so that all that is not durable is lost, opens, closes, opens.

@@ -20,6 +20,8 @@ package struct FaultedRun {
   package private(set) var acknowledgedCount = 0
   package private(set) var isPoisoned = false
   package private(set) var session: Session?
+  /// Whether the last session was closed in order, and nothing failed.
+  private var isClosed = false
   private let options: EngineOptions
 
   package init(_ disk: SimulatedDisk, durability: Durability = .everyCommit) {
@@ -43,6 +45,7 @@ package struct FaultedRun {
           session = nil
           isPoisoned = false
           try current.engine.close()
+          isClosed = true
         }
       } catch {
         note(error)
@@ -56,6 +59,10 @@ package struct FaultedRun {
     do throws(EngineError) {
       let session = Session(try EngineRecording.open(disk, options), disk)
       isPoisoned = false
+      if isClosed, let torn = session.engine.report.tornTail {
+        problems.append("closed in order, and yet \(torn)")
+      }
+      isClosed = false
       let root = session.engine.head.root
       if root != tree {
         if doubtful.contains(where: { $0 == root }) || mayBeOlder(root) {

@@ -29,6 +29,7 @@ package struct LogRecording: Sendable {
   package static let directory = "/database"
   package let disk: SimulatedDisk
   package private(set) var points: [CrashPoint]
+  private var options = LogOptions()
   package private(set) var records: [Record] = []
   /// From which operation on which write was known to be durable.
   private var acknowledged: [(operation: Int, lsn: UInt64)] = [(0, 0)]
@@ -37,6 +38,8 @@ package struct LogRecording: Sendable {
 
   package init(seed: UInt64, steps: [Step]) throws(StorageError) {
     disk = SimulatedDisk(seed: seed)
+    // Every fourth on a file system that takes no space ahead.
+    if seed % 4 == 1 { options.preallocationMin = 0 }
     points = []
     var random = SeededRandomness(seed: seed)
     var log: OpenLog?
@@ -61,7 +64,7 @@ package struct LogRecording: Sendable {
   }
 
   private mutating func reopen() throws(StorageError) -> OpenLog {
-    let log = try OpenLog(on: disk)
+    let log = try OpenLog(on: disk, options)
     let last = log.found.last?.lastLSN ?? 0
     precondition(
       log.found == Array(records.prefix(log.found.count)) && last >= (acknowledged.last?.lsn ?? 0),
@@ -147,7 +150,7 @@ package struct LogRecording: Sendable {
     of crashed: SimulatedDisk, acknowledged: UInt64, attempted: UInt64
   ) -> String? {
     do throws(StorageError) {
-      let log = try OpenLog(on: crashed)
+      let log = try OpenLog(on: crashed, options)
       if let problem = compare(log.found, acknowledged: acknowledged, attempted: attempted) {
         return problem
       }
@@ -158,7 +161,7 @@ package struct LogRecording: Sendable {
       try log.writer.write()
       try log.writer.synchronize()
       log.directory.close()
-      let again = try OpenLog(on: crashed)
+      let again = try OpenLog(on: crashed, options)
       guard again.found == log.found + [next] else {
         return "written after recovery to write \(last), but reopening finds \(again.summary)"
       }
@@ -185,7 +188,7 @@ struct OpenLog {
   let writer: LogWriter
   let found: [LogRecording.Record]
 
-  init(on disk: SimulatedDisk) throws(StorageError) {
+  init(on disk: SimulatedDisk, _ options: LogOptions) throws(StorageError) {
     directory = try DatabaseDirectory.open(
       LogRecording.directory, environment: disk.environment, mode: .readWrite(create: true))
     var found: [LogRecording.Record] = []
@@ -199,10 +202,11 @@ struct OpenLog {
       writer = try LogWriter.create(
         directory,
         databaseID: DatabaseID(high: disk.randomness.next(), low: disk.randomness.next()),
-        time: 1)
+        time: 1, options: options)
       return
     }
-    writer = try LogWriter.resume(directory, end: repairTail(directory, end))
+    writer = try LogWriter.resume(
+      directory, end: repairTail(directory, end), options: options)
   }
 
   var summary: String { "\(found.count) records to write \(found.last?.lastLSN ?? 0)" }

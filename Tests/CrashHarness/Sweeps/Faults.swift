@@ -139,6 +139,25 @@ package enum Faults {
     // The process goes, the disk is well again, the next one opens it and writes.
     run.drop()
     disk.removeFaults()
+    let told = run.tree
+    if !run.reopen() { problems.append("not reopened") }
+    // What a failed synchronize refused was taken out of the file, where that did not fail as well.
+    if case .failedSynchronize = one.fault.effect, !one.fault.isPermanent,
+      one.durability == .everyCommit, run.tree != told
+    {
+      problems.append("a refused write is back")
+    }
+    // What is told now outlasts a crash, whatever the process before left in the system's memory.
+    let reopened = disk.crashPoint()
+    for state in [reopened.allDropped, reopened.allKept] {
+      do throws(EngineError) {
+        if try EngineRecording.open(reopened.disk(state)).head.root != run.tree {
+          problems.append("reopened, crashed in \(state): another tree")
+        }
+      } catch {
+        problems.append("reopened, crashed in \(state): \(error)")
+      }
+    }
     run.run([.set("z", .integer(1)), .checkpoint, .close])
     problems += run.problems
     if problems.isEmpty, !run.reopen() { problems.append("not reopened") }

@@ -139,9 +139,15 @@ package enum MixedFiles {
       })
     let checkpoints = recording.disk.names(in: EngineRecording.directory)
       .filter { $0.hasSuffix(".checkpoint") }
-    precondition(checkpoints.count == 2, "two checkpoints are kept: \(checkpoints)")
+    guard checkpoints.count == 2 else {
+      return .cases("damaged-checkpoint", [Case("two are kept") { "there are \(checkpoints)" }])
+    }
     let path = Forks.path(checkpoints[1])
-    let size = recording.disk.contents(of: path)?.count ?? 0
+    let bytes = recording.disk.contents(of: path) ?? []
+    let size = bytes.count
+    let index = bytes[(size - 56)..<(size - 48)].reversed().reduce(0) { $0 << 8 | Int($1) }
+    // The file's header and the first chunk's, the index's, the footer.
+    let fixed = Set(0..<96).union(index..<index + 32).union((size - 64)..<size)
     return Sweep(
       "damaged-checkpoint", name: "damaged checkpoint", unit: "bit flips",
       jobs: 0..<UInt64(size * 8)
@@ -155,17 +161,15 @@ package enum MixedFiles {
           tally.fail(place, "bit \(place.job) flipped: another tree")
         }
         switch engine.report.unreadableCheckpoints.count {
+        // A block may say the same in two ways; headers and the footer may not.
+        case 0 where fixed.contains(Int(place.job) / 8):
+          tally.fail(place, "bit \(place.job) flipped: nobody noticed")
         case 0: tally.details["harmless", default: 0] += 1
         case 1: tally.details["the older one served", default: 0] += 1
         case let count: tally.fail(place, "\(count) checkpoints were not readable")
         }
       } catch {
-        // A format of the future is not guessed at.
-        if case .storage(.unsupportedVersion) = error {
-          tally.details["refused as of the future", default: 0] += 1
-        } else {
-          tally.fail(place, "bit \(place.job) flipped: \(error)")
-        }
+        tally.fail(place, "bit \(place.job) flipped: \(error)")
       }
       return tally
     }

@@ -49,10 +49,19 @@ package enum RecoveryCrashes {
     mutating func descend(_ disk: SimulatedDisk, _ bounds: ClosedRange<Int>, _ place: Reproduction)
     {
       let found: Int
+      var tornFile: (path: String, bytes: [UInt8]?)?
+      let left = disk.copy()
       do throws(EngineError) {
         let engine = try EngineRecording.open(disk)
         if let problem = CrashJudge.problem(of: engine, judge.recording, bounds) {
           return tally.fail(place, problem)
+        }
+        if let problem = CrashJudge.tornFileProblem(engine.report, left, disk) {
+          return tally.fail(place, problem)
+        }
+        tornFile = engine.report.tornFile.map { name in
+          let path = EngineRecording.directory + "/" + name
+          return (path, disk.contents(of: path))
         }
         found = Int(engine.head.lsn.rawValue)
       } catch {
@@ -83,6 +92,8 @@ package enum RecoveryCrashes {
             let engine = try EngineRecording.open(second)
             if let problem = CrashJudge.problem(of: engine, judge.recording, next) {
               tally.fail(place, problem)
+            } else if let tornFile, second.contents(of: tornFile.path) != tornFile.bytes {
+              tally.fail(place, "what the first recovery cut is lost")
             }
           } catch {
             tally.fail(place, "refused: \(error)")

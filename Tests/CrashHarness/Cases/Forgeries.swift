@@ -1,0 +1,214 @@
+import DendroEngine
+import DendroStorage
+import DendroTesting
+import DendroTree
+
+/// Files with a wrong field under right checksums: what a bug of ours, or somebody who knows the format,
+/// would write. No checksum helps; each rule about the field has to.
+package enum Forgeries {
+  package static let sweep = Sweep.cases("forgeries", records + headers + checkpoints)
+
+  // MARK: Records
+
+  /// The fields of a record's header, and its payload.
+  struct ForgedRecord {
+    var flags: UInt8
+    /// Stored and raw size, first LSN less the segment's, count, time, how far back durable: as they
+    /// stand in the file.
+    var stored: [UInt8]
+    var raw: [UInt8] = []
+    var first: [UInt8]
+    var count: [UInt8]
+    var time: [UInt8]
+    var durable: [UInt8]
+    var previousChecksum: UInt32
+    var payloadChecksum: UInt64
+    var payload: [UInt8]
+
+    func bytes(at offset: UInt64, salt: UInt64) -> [UInt8] {
+      var bytes: [UInt8] = [0xf5, 0x52, flags] + stored + raw + first + count + time + durable
+      bytes += little(previousChecksum) + little(payloadChecksum)
+      let checksum = bytes.withUnsafeBytes { Checksum.xxh3($0, seed: salt &+ offset) }
+      return bytes + little(UInt32(truncatingIfNeeded: checksum)) + payload
+    }
+  }
+
+  static func little<I: FixedWidthInteger>(_ value: I) -> [UInt8] {
+    withUnsafeBytes(of: value.littleEndian) { [UInt8]($0) }
+  }
+
+  static func varint(_ value: UInt64) -> [UInt8] {
+    var (bytes, rest): ([UInt8], UInt64) = ([], value)
+    while rest >= 0x80 {
+      bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
+      rest >>= 7
+    }
+    return bytes + [UInt8(rest)]
+  }
+
+  private static let records: [Case] = [
+    record("the same record", isGood: true) { _ in },
+    record("a write left out") {
+      $0.first = varint(2); $0.durable = varint(1)
+    },
+    record("a write twice") {
+      $0.first = varint(0); $0.durable = varint(0)
+    },
+    record("another predecessor") { $0.previousChecksum ^= 1 },
+    record("an unknown flag") { $0.flags |= 0x40 },
+    record("a mark with writes") {
+      $0.flags = 3
+      $0.count = varint(4)
+    },
+    record("an enormous size") {
+      $0.flags = 0x31
+      $0.raw = varint(1 << 60)
+    },
+    record("a size no block can hold") {
+      $0.flags = 0x31
+      $0.raw = varint(250 << 20)
+    },
+    record("more writes than bytes") { $0.count = varint(1 << 40) },
+    record("durable from the future") { $0.durable = varint(5) },
+    record("a varint that could be shorter") { $0.count = [0x81, 0] },
+    record("a varint over 64 bits") {
+      $0.time = [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 2]
+    },
+  ]
+
+  /// The second of two records, forged: it is no part of the log.
+  private static func record(
+    _ name: String, isGood: Bool = false, _ forge: @escaping @Sendable (inout ForgedRecord) -> Void
+  ) -> Case {
+    Case("a record: " + name) {
+      let disk = SimulatedDisk(seed: 1)
+      let directory = try DatabaseDirectory.open(
+        EngineRecording.directory, environment: disk.environment, mode: .readWrite(create: true))
+      let writer = try LogWriter.create(directory, databaseID: DatabaseID(disk.randomness), time: 1)
+      for lsn in 1...2 {
+        try writer.append(Array("\(lsn) anything".utf8), count: 1)
+        try writer.synchronize()
+      }
+      var found: [RecordInfo] = []
+      _ = try LogReader.read(directory) { record, _ in found.append(record) }
+      guard found.count == 2 else { return "\(found.count) records" }
+      let path = directory.path(of: found[1].segment)
+      directory.close()
+      let crashed = disk.copy()
+      guard let bytes = crashed.contents(of: path) else { return "no segment" }
+      let (old, start) = (found[1].header, Int(found[1].offset))
+      let payload = Array(
+        bytes[start + found[1].headerByteCount..<Int(found[1].endOffset)])
+      var forged = ForgedRecord(
+        flags: bytes[start + 2], stored: varint(UInt64(old.storedByteCount)), first: varint(1),
+        count: varint(1), time: varint(0), durable: varint(0),
+        previousChecksum: old.previousChecksum, payloadChecksum: old.payloadChecksum,
+        payload: payload)
+      forge(&forged)
+      let salt = bytes[32..<40].reversed().reduce(0) { $0 << 8 | UInt64($1) }
+      crashed.overwrite(
+        path, at: start, with: forged.bytes(at: found[1].offset, salt: salt))
+      // Read as tools do.
+      let reading = try DatabaseDirectory.open(
+        EngineRecording.directory, environment: crashed.environment, mode: .readOnly)
+      defer { reading.close() }
+      var visited = 0
+      var last = LogSequenceNumber.zero
+      do throws(StorageError) {
+        last = try LogReader.read(reading) { _, _ in visited += 1 }?.lastLSN ?? .zero
+      } catch {
+        guard case .corrupt = error else { return "refused as \(error)" }
+        last = LogSequenceNumber(1)
+      }
+      if isGood { return visited == 2 ? nil : "\(visited) records were read" }
+      return visited < 2 && last <= LogSequenceNumber(1) ? nil : "was read, up to write \(last)"
+    }
+  }
+
+  // MARK: Headers of files
+
+  private static let headers: [Case] = [
+    header("a format of the future", at: 8) {
+      if case .storage(.unsupportedVersion) = $0 { true } else { false }
+    },
+    header("reserved bytes", at: 12) { if case .storage(.corrupt) = $0 { true } else { false } },
+  ]
+
+  private static func header(
+    _ name: String, at place: Int, _ isRight: @escaping @Sendable (EngineError) -> Bool
+  ) -> Case {
+    Case("a segment: " + name) {
+      let disk = SimulatedDisk(seed: 1)
+      // Nothing else in it: records repeat the header's checksum.
+      try EngineRecording.open(disk).close()
+      guard let path = disk.segmentPaths.last, var bytes = disk.contents(of: path) else {
+        return "no segment"
+      }
+      bytes[place] = 1
+      let checksum = bytes[..<60].withUnsafeBytes { Checksum.xxh3($0, seed: 0) }
+      bytes.replaceSubrange(60..<64, with: little(UInt32(truncatingIfNeeded: checksum)))
+      disk.overwrite(path, at: 0, with: bytes)
+      do throws(EngineError) {
+        _ = try EngineRecording.open(disk)
+        return "served"
+      } catch {
+        return isRight(error) ? nil : "refused as \(error)"
+      }
+    }
+  }
+
+  // MARK: Checkpoints
+
+  private static let checkpoints: [Case] = [
+    checkpoint("the same footer", isGood: true) { bytes in seal(footer: &bytes) },
+    checkpoint("a footer with another number of leaves") { bytes in
+      bytes[bytes.count - 40] &+= 1
+      seal(footer: &bytes)
+    },
+    checkpoint("a footer with other sizes") { bytes in
+      bytes[bytes.count - 32] &+= 1
+      seal(footer: &bytes)
+    },
+    checkpoint("a footer of another write") { bytes in
+      bytes[bytes.count - 16] &+= 1
+      seal(footer: &bytes)
+    },
+    checkpoint("a chunk of another number") { bytes in
+      bytes[64 + 16] = 1
+      let salt = salt(of: bytes)
+      let checksum = bytes[64..<92].withUnsafeBytes { Checksum.xxh3($0, seed: salt &+ 64) }
+      bytes.replaceSubrange(92..<96, with: little(UInt32(truncatingIfNeeded: checksum)))
+    },
+  ]
+
+  private static func salt(of bytes: [UInt8]) -> UInt64 {
+    bytes[32..<40].reversed().reduce(0) { $0 << 8 | UInt64($1) }
+  }
+
+  private static func seal(footer bytes: inout [UInt8]) {
+    let salt = salt(of: bytes)
+    let start = bytes.count - 64
+    let checksum = bytes[start..<start + 56].withUnsafeBytes { Checksum.xxh3($0, seed: salt) }
+    bytes.replaceSubrange((start + 56)..., with: little(checksum))
+  }
+
+  /// A forged checkpoint is not used, and the log makes up for it.
+  private static func checkpoint(
+    _ name: String, isGood: Bool = false, _ forge: @escaping @Sendable (inout [UInt8]) -> Void
+  ) -> Case {
+    Case("a checkpoint: " + name) {
+      let recording = try EngineRecording(
+        seed: 1, steps: [.set("a", .integer(1)), .set("b", .string("two")), .checkpoint])
+      let disk = recording.disk.copy()
+      guard let path = disk.checkpointPaths.last, var bytes = disk.contents(of: path) else {
+        return "no checkpoint"
+      }
+      forge(&bytes)
+      disk.overwrite(path, at: 0, with: bytes)
+      let engine = try EngineRecording.open(disk)
+      if engine.head.root != recording.trees.last { return "another tree" }
+      let isUnreadable = !engine.report.unreadableCheckpoints.isEmpty
+      return isUnreadable != isGood ? nil : isGood ? "was not used" : "was used"
+    }
+  }
+}

@@ -1,0 +1,171 @@
+import CrashHarness
+import Foundation
+import Synchronization
+
+/// One sweep in a process of its own, up to the first thing that it notices.
+enum MutantSweep {
+  static let subcommand = "mutant-sweep"
+
+  /// Which sweep, and how much of it at most.
+  struct Plan: Sendable {
+    var sweep: String
+    /// Nil for all that there are.
+    var count: Int?
+
+    init(_ sweep: String, _ count: Int? = nil) {
+      self.sweep = sweep
+      self.count = count
+    }
+
+    /// The goal that it serves; nil for what is looked at beside them.
+    var goal: String? {
+      switch sweep {
+      case "log", "kill-then-power-loss", "seals": "G1"
+      case "truncation", "missing-file", "mixes", "splices", "lost-seals", "strangers",
+        "damaged-checkpoint", "misplaced", "forgeries":
+        "G4"
+      case "full-disk": "G9"
+      case "openers", "rules": nil
+      default: sweep.split(separator: "-").first.map(String.init)
+      }
+    }
+
+    var name: String { goal.map { $0 == sweep ? sweep : "\($0), \(sweep)" } ?? sweep }
+  }
+
+  /// In the order of their costs, and a little of everything before much of anything.
+  static let plans: [Plan] = [
+    Plan("G1", 1000), Plan("G2", 1000), Plan("missing-file"), Plan("lost-seals"),
+    Plan("strangers"), Plan("mixes"), Plan("misplaced"), Plan("forgeries"), Plan("openers"),
+    Plan("rules"), Plan("damaged-checkpoint"), Plan("G3", 2000), Plan("log", 3000),
+    Plan("full-disk"), Plan("seals"), Plan("G5", 2000), Plan("G1", 5000),
+    Plan("kill-then-power-loss", 20_000), Plan("G15", 2000), Plan("truncation"), Plan("splices"),
+    Plan("G5"), Plan("G6", 4000), Plan("G5-random", 4000), Plan("G1", 100_000),
+    Plan("log", 100_000), Plan("G3", 50_000), Plan("G15", 20_000), Plan("G4"), Plan("G11", 10_000),
+  ]
+
+  /// What came of it.
+  enum Outcome: Sendable {
+    case held
+    /// A violation was reported.
+    case noticed(String)
+    /// The process ended by itself: an invariant of ours, or memory that nobody may use.
+    case trapped(String)
+    /// No job ended for so long.
+    case hung(seconds: Int)
+  }
+
+  struct Result: Sendable {
+    var outcome: Outcome
+    var count: Int
+    var seconds: Double
+  }
+
+  // MARK: In the child
+
+  static func run(_ arguments: [String]) async -> Int32 {
+    guard arguments.count == 3, let seed = UInt64(arguments[1]), let count = Int(arguments[2])
+    else { return 64 }
+    // Last words are to be heard, and no mutant may take the machine's memory.
+    dup2(1, 2)
+    var limit = rlimit(rlim_cur: 8 << 30, rlim_max: 8 << 30)
+    _ = setrlimit(memoryResource, &limit)
+    let started = ContinuousClock.now
+    @Sendable func tell(_ line: String) {
+      FileHandle.standardOutput.write(Data((line + "\n").utf8))
+    }
+    do {
+      guard let sweep = try Sweeps.named(arguments[0]) else { return 64 }
+      let hasFailed = Atomic<Bool>(false)
+      let end = Sweep.End(
+        count: count > 0 ? count : nil,
+        isInterrupted: { hasFailed.load(ordering: .relaxed) })
+      let range = sweep.isEndless ? seed..<UInt64.max : sweep.jobs
+      let tally = await sweep.run(range, until: end) { tally in
+        if !tally.failures.isEmpty { hasFailed.store(true, ordering: .relaxed) }
+        tell("count \(tally.count)")
+      }
+      tell("count \(tally.count)")
+      tell("seconds \((ContinuousClock.now - started).seconds)")
+      if let failure = tally.failures.first { tell("noticed \(failure.problem)") }
+      return 0
+    } catch {
+      tell("noticed it cannot be made: \(error)")
+      return 0
+    }
+  }
+
+  #if canImport(Glibc)
+    private static var memoryResource: __rlimit_resource_t {
+      __rlimit_resource_t(RLIMIT_AS.rawValue)
+    }
+  #else
+    private static var memoryResource: Int32 { RLIMIT_AS }
+  #endif
+
+  // MARK: In the parent
+
+  /// Runs the plan in a child with these guards switched off.
+  static func start(_ plan: Plan, planted: String, seed: UInt64, patience: Int) -> Result {
+    setenv("DENDRO_PLANTED", planted, 1)
+    // What would be told of a trap takes longer than everything before it.
+    setenv("SWIFT_BACKTRACE", "enable=no", 1)
+    let started = ContinuousClock.now
+    let child: ChildProcess
+    do {
+      child = try ChildProcess(
+        ChildProcess.ownExecutable, [subcommand, plan.sweep, "\(seed)", "\(plan.count ?? 0)"])
+    } catch {
+      return Result(outcome: .trapped("\(error)"), count: 0, seconds: 0)
+    }
+    var heard = 0
+    var lastNews = ContinuousClock.now
+    var isHung = false
+    while !child.isComplete {
+      usleep(5000)
+      let count = child.saidCount
+      if count != heard { (heard, lastNews) = (count, .now) }
+      if ContinuousClock.now - lastNews > .seconds(patience) || Interruption.isRequested {
+        isHung = !Interruption.isRequested
+        child.kill()
+        break
+      }
+    }
+    let (end, said) = child.wait()
+    return result(
+      of: end, String(decoding: said, as: UTF8.self), isHung ? patience : nil,
+      (ContinuousClock.now - started).seconds)
+  }
+
+  private static func result(
+    of end: ChildProcess.End, _ said: String, _ patience: Int?, _ elapsed: Double
+  ) -> Result {
+    var result = Result(outcome: .held, count: 0, seconds: elapsed)
+    var last = ""
+    var isComplete = false
+    for line in said.split(separator: "\n") {
+      let (word, rest) = (line.prefix { $0 != " " }, String(line.drop { $0 != " " }.dropFirst()))
+      switch word {
+      case "count": result.count = Int(rest) ?? result.count
+      case "seconds":
+        result.seconds = Double(rest) ?? elapsed
+        isComplete = true
+      case "noticed":
+        result.outcome = .noticed(rest)
+        isComplete = true
+      default: last = last.isEmpty ? String(line) : last
+      }
+    }
+    if let patience {
+      result.outcome = .hung(seconds: patience)
+    } else if end != .exit(0) || !isComplete {
+      result.outcome = .trapped(last.isEmpty ? "\(end)" : "\(end): \(last)")
+    }
+    return result
+  }
+}
+
+extension ChildProcess {
+  /// Bytes that it has said so far.
+  var saidCount: Int { said.count }
+}

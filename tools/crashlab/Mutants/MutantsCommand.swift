@@ -1,0 +1,204 @@
+import CrashHarness
+import DendroStorage
+import Foundation
+
+/// `crashlab mutants`: switches off one guard after the other, and shows which sweep misses it.
+///
+/// What nobody misses is either no guard, or the lab does not look where it is needed.
+enum MutantsCommand {
+  private struct Row: Encodable {
+    var mutant: String
+    var twin: String?
+    var guards: String
+    /// Nil where it survived.
+    var sweep: String?
+    var count = 0
+    var seconds = 0.0
+    var how: String?
+    /// What was seen.
+    var problem: String?
+  }
+
+  private struct Document: Encodable {
+    var seed: UInt64
+    var passed: Bool
+    var control: [Row]
+    var mutants: [Row]
+    var survivors: [String]
+  }
+
+  private struct Choice {
+    var seed: UInt64
+    var only: [Mutant]
+    var sweeps: [MutantSweep.Plan]
+    var patience: Int
+    var isJSON: Bool
+    var isMarkdown: Bool
+    var skipsControl: Bool
+  }
+
+  static func run(_ arguments: [String]) -> Int32 {
+    let choice: Choice
+    do {
+      choice = try parse(arguments)
+    } catch {
+      note("crashlab mutants: \(error)")
+      return 64
+    }
+    guard Mutant.isBuilt else {
+      note(
+        """
+        crashlab mutants: this build cannot switch off any guard. Run tools/mutants, or
+          DENDRO_MUTANTS=1 swift build -c release --scratch-path .build/mutants --product crashlab
+          .build/mutants/release/crashlab mutants
+        """)
+      return 69
+    }
+    Interruption.listen()
+    var control: [Row] = []
+    if !choice.skipsControl {
+      note("control: every sweep with all guards in place")
+      for plan in choice.sweeps where !Interruption.isRequested {
+        let row = row(MutantSweep.start(plan, planted: "", seed: choice.seed, patience: 600), plan)
+        control.append(row)
+        note("  \(row.sweep ?? plan.name): \(grouped(row.count)), \(time(row.seconds))\(told(row))")
+      }
+    }
+    var mutants: [Row] = []
+    for (index, mutant) in choice.only.enumerated() where !Interruption.isRequested {
+      let row = judge(mutant, choice)
+      mutants.append(row)
+      note(
+        "\(index + 1)/\(choice.only.count) \(row.mutant): "
+          + (row.sweep.map {
+            "\($0), after \(grouped(row.count)), \(time(row.seconds))\(told(row))"
+          }
+            ?? "SURVIVED"))
+    }
+    let survivors = mutants.filter { $0.sweep == nil }.map(\.mutant)
+    let isRight = control.allSatisfy { $0.how == nil }
+    let document = Document(
+      seed: choice.seed, passed: isRight && survivors.isEmpty, control: control, mutants: mutants,
+      survivors: survivors)
+    tell(document, choice)
+    if let code = Interruption.exitCode { return code }
+    return document.passed ? 0 : 1
+  }
+
+  private static func judge(_ mutant: Mutant, _ choice: Choice) -> Row {
+    let planted = [mutant, mutant.twin].compactMap { $0?.name }.joined(separator: ",")
+    var seconds = 0.0
+    var survivor = Row(mutant: mutant.name, twin: mutant.twin?.name, guards: mutant.guards)
+    for plan in choice.sweeps where !Interruption.isRequested {
+      let result = MutantSweep.start(
+        plan, planted: planted, seed: choice.seed, patience: choice.patience)
+      seconds += result.seconds
+      var row = row(result, plan)
+      guard row.how != nil else { continue }
+      row.mutant = mutant.name
+      row.twin = mutant.twin?.name
+      row.guards = mutant.guards
+      row.seconds = seconds
+      return row
+    }
+    survivor.seconds = seconds
+    return survivor
+  }
+
+  private static func row(_ result: MutantSweep.Result, _ plan: MutantSweep.Plan) -> Row {
+    var row = Row(mutant: "", guards: "", sweep: plan.name, count: result.count)
+    row.seconds = result.seconds
+    switch result.outcome {
+    case .held: break
+    case .noticed(let problem): (row.how, row.problem) = ("violation", problem)
+    case .trapped(let text): (row.how, row.problem) = ("trap", text)
+    case .hung(let seconds): (row.how, row.problem) = ("hang", "no end within \(seconds) s")
+    }
+    return row
+  }
+
+  // MARK: Arguments
+
+  private struct Usage: Error, CustomStringConvertible { var description: String }
+
+  private static func parse(_ arguments: [String]) throws -> Choice {
+    var words = Options(
+      arguments, named: ["--seed", "--only", "--sweeps", "--patience"],
+      flags: ["--json", "--markdown", "--no-control"])
+    let seed: UInt64 = words.number("--seed", in: 0...UInt64.max >> 1, default: 1)
+    let patience = words.number("--patience", in: 1...86_400, default: 60)
+    if let problem = words.problem { throw Usage(description: problem) }
+    var only = Mutant.allCases
+    if let names = words["--only"] {
+      only = try names.split(separator: ",").map { name in
+        guard let mutant = Mutant(name: String(name)) else {
+          throw Usage(description: "there is no mutant «\(name)»")
+        }
+        return mutant
+      }
+    }
+    var sweeps = MutantSweep.plans
+    if let names = words["--sweeps"] {
+      sweeps = try names.split(separator: ",").map { word in
+        let parts = word.split(separator: ":")
+        guard let name = parts.first.map(String.init), Sweeps.ids.contains(name) else {
+          throw Usage(description: "there is no sweep «\(word)»")
+        }
+        return MutantSweep.Plan(name, parts.count > 1 ? Int(parts[1]) : nil)
+      }
+    }
+    return Choice(
+      seed: seed, only: only, sweeps: sweeps, patience: patience, isJSON: words.has("--json"),
+      isMarkdown: words.has("--markdown"), skipsControl: words.has("--no-control"))
+  }
+
+  // MARK: Telling
+
+  private static func tell(_ document: Document, _ choice: Choice) {
+    var text: String
+    if choice.isJSON {
+      let encoder = JSONEncoder()
+      encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes, .prettyPrinted]
+      text = (try? encoder.encode(document)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+      text += "\n"
+    } else if choice.isMarkdown {
+      text =
+        "| guard | switched off, it is noticed by | after | time |\n| --- | --- | --- | --- |\n"
+      for row in document.mutants {
+        let twin = row.twin.map { " (with `\($0)`)" } ?? ""
+        text +=
+          "| `\(row.mutant)`\(twin): \(row.guards) | "
+          + (row.sweep.map { $0 + (row.how == "violation" ? "" : " (\(row.how ?? ""))") }
+            ?? "**nobody**")
+          + " | \(grouped(row.count)) | \(time(row.seconds)) |\n"
+      }
+    } else {
+      let width = document.mutants.map(\.mutant.count).max() ?? 0
+      text = document.mutants.map { row in
+        let name = row.mutant + String(repeating: " ", count: width - row.mutant.count)
+        guard let sweep = row.sweep else { return "\(name)  SURVIVED  \(row.guards)\n" }
+        let how = row.how == "violation" ? "" : " (\(row.how ?? ""))"
+        return "\(name)  \(sweep)\(how), after \(grouped(row.count)), \(time(row.seconds))\n"
+      }.joined()
+      let killed = document.mutants.count - document.survivors.count
+      text += "\n\(killed) of \(document.mutants.count) guards are missed"
+      text += document.survivors.isEmpty ? "\n" : "; nobody misses "
+      if !document.survivors.isEmpty { text += document.survivors.joined(separator: ", ") + "\n" }
+      for row in document.control where row.how != nil {
+        text += "CONTROL FAILED: \(row.sweep ?? ""): \(row.problem ?? "")\n"
+      }
+    }
+    FileHandle.standardOutput.write(Data(text.utf8))
+  }
+
+  private static func told(_ row: Row) -> String {
+    guard let how = row.how else { return "" }
+    return ": \(how == "violation" ? "" : "\(how): ")\((row.problem ?? "").prefix(140))"
+  }
+
+  private static func time(_ seconds: Double) -> String { String(format: "%.1f s", seconds) }
+
+  private static func note(_ line: String) {
+    FileHandle.standardError.write(Data((line + "\n").utf8))
+  }
+}
