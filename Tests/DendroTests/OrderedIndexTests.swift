@@ -64,6 +64,18 @@ struct OrderedIndexTests {
     }
   }
 
+  /// 4608 elements fill two inner pages of 48 leaves: one is emptied beside one that it could join.
+  @Test("made at once and emptied from an end", arguments: [4_608, 50_000], [true, false])
+  func emptied(count: Int, fromBelow: Bool) {
+    var model = Array(0..<count)[...]
+    var index = OrderedIndex(ascending: Array(model))
+    while let element = fromBelow ? model.popFirst() : model.popLast() {
+      index.remove(element)
+      guard model.count % 500 == 0 || (2_200...2_400).contains(model.count) else { continue }
+      #expect(index.problem == nil && index.count == model.count, "\(model.count) left")
+    }
+  }
+
   @Test(
     "finding, inserting and removing compare O(log n) times", arguments: [100, 10_000, 200_000])
   func cost(count: Int) {

@@ -195,9 +195,16 @@ package struct OrderedIndex<Element: Comparable> {
     }
   }
 
-  /// Joins a page that is nearly empty with one beside it, where both fit into one.
+  /// Removes a page without entries; joins one that is nearly empty with one beside it, where both fit
+  /// into one. Beside pages that are nearly full it may stay.
   private func merge(_ page: Page, _ index: Int) {
     let count = page.children[index].entryCount
+    // It goes, before anything is joined: an inner page without pages cannot be told from a leaf.
+    if count == 0 {
+      page.children.remove(at: index)
+      if !page.bounds.isEmpty { page.bounds.remove(at: max(index - 1, 0)) }
+      return
+    }
     for left in [index - 1, index] where left >= 0 && left + 1 < page.children.count {
       let other = page.children[left == index ? index + 1 : left]
       guard count + other.entryCount <= Self.pageLimit * 3 / 4 else { continue }
@@ -215,11 +222,6 @@ package struct OrderedIndex<Element: Comparable> {
       page.children.remove(at: left + 1)
       page.bounds.remove(at: left)
       return
-    }
-    // Beside pages that are nearly full it may stay, but not without any entry.
-    if count == 0 {
-      page.children.remove(at: index)
-      if !page.bounds.isEmpty { page.bounds.remove(at: max(index - 1, 0)) }
     }
   }
 
