@@ -67,6 +67,14 @@ final class History: Sendable {
     }
   }
 
+  private func isGone(_ point: HistoryPoint) -> Bool {
+    guard let range = try? range() else { return false }
+    return switch point {
+    case .lsn(let lsn): lsn < range.oldest
+    case .time(let time): range.oldestTime.map { time < $0 } ?? false
+    }
+  }
+
   // MARK: States
 
   /// The tree after a write, and which; nil where `isCancelled` said so, which is asked after every
@@ -129,6 +137,8 @@ final class History: Sendable {
           Replayer(root: root, lastLSN: start.lsn, lastTime: start.checkpoint?.time ?? 0), limit,
           isCancelled)
       } catch {
+        // What was purged meanwhile is no damage.
+        if isGone(point) { throw refusal(of: point) }
         throw .storage(error)
       }
     }

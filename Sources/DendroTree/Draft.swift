@@ -41,47 +41,68 @@ package struct Draft: Sendable {
   package func resolved(time: Int64, against root: Node) -> Write {
     if deferred.isEmpty { return write }
     let before = root.node(at: write.path)
-    var write = write
     // Values first: a priority needs its node.
-    for item in deferred where !item.isPriority { item.fill(&write, time: time, before: before) }
-    for item in deferred where item.isPriority { item.fill(&write, time: time, before: before) }
-    return write
+    let items = deferred.filter { !$0.isPriority } + deferred.filter(\.isPriority)
+    switch write {
+    case .set(let base, var node):
+      for item in items { item.fill(&node, at: item.path, item.scalar(time, before)) }
+      return .set(base, node)
+    case .update(let base, var entries):
+      Self.fill(&entries, with: items, time, before)
+      return .update(base, entries)
+    case .setPriority(let base, var priority):
+      for item in items where item.isPriority && item.path.isRoot {
+        priority = item.scalar(time, before)
+      }
+      return .setPriority(base, priority)
+    case .remove, .increment:
+      return write
+    }
+  }
+
+  private static func fill(
+    _ entries: inout [Write.Entry], with items: [Deferred], _ time: Int64, _ before: Node
+  ) {
+    // By path: an update may have as many entries as deferred values.
+    var data: [Path: Int] = [:]
+    var priorities: [Path: Int] = [:]
+    for (index, entry) in entries.enumerated() {
+      switch entry.action {
+      case .set: data[entry.path] = index
+      case .setPriority: priorities[entry.path] = index
+      case .remove, .increment: break
+      }
+    }
+    for item in items {
+      let scalar = item.scalar(time, before)
+      // No entry lies below another one.
+      for depth in 0...item.path.count {
+        guard let index = data[item.path.prefix(depth)] else { continue }
+        guard case .set(var node) = entries[index].action else { continue }
+        // Held once only, or the change would copy it.
+        entries[index].action = .remove
+        item.fill(&node, at: item.path.dropFirst(depth), scalar)
+        entries[index].action = .set(node)
+        break
+      }
+      if item.isPriority, let index = priorities[item.path] {
+        entries[index].action = .setPriority(scalar)
+      }
+    }
   }
 }
 
 extension Draft.Deferred {
-  fileprivate func fill(_ write: inout Write, time: Int64, before: Node) {
-    let existing = before.node(at: path)
-    let scalar: Scalar =
-      switch value {
-      case .timestamp: .integer(time)
-      case .increment(let delta):
-        delta.incrementing(isPriority ? existing.priority : existing.scalar)
-      }
-    switch write {
-    case .set(let base, var node):
-      fill(&node, at: path, scalar)
-      write = .set(base, node)
-    case .update(let base, var entries):
-      for index in entries.indices {
-        guard let relative = path.relative(to: entries[index].path) else { continue }
-        switch entries[index].action {
-        case .set(var node):
-          fill(&node, at: relative, scalar)
-          entries[index].action = .set(node)
-        case .setPriority where isPriority && relative.isRoot:
-          entries[index].action = .setPriority(scalar)
-        default: break
-        }
-      }
-      write = .update(base, entries)
-    case .setPriority(let base, _) where isPriority && path.isRoot:
-      write = .setPriority(base, scalar)
-    case .remove, .increment, .setPriority: break
+  fileprivate func scalar(_ time: Int64, _ before: Node) -> Scalar {
+    switch value {
+    case .timestamp: return .integer(time)
+    case .increment(let delta):
+      let existing = before.node(at: path)
+      return delta.incrementing(isPriority ? existing.priority : existing.scalar)
     }
   }
 
-  private func fill(_ node: inout Node, at path: Path, _ scalar: Scalar) {
+  fileprivate func fill(_ node: inout Node, at path: Path, _ scalar: Scalar) {
     let standIn = node.node(at: path)
     node.graft(
       isPriority

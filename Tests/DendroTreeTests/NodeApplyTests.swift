@@ -232,3 +232,39 @@ struct Row: Sendable, CustomTestStringConvertible {
     #expect(other == node)
   }
 }
+
+/// Values that only admission knows, in updates of many entries.
+@Suite("Drafts of many entries")
+struct DraftTests {
+  @Test("each deferred value reaches its own entry, in time that grows with their number")
+  func manyEntries() throws {
+    // Were every value to look at every entry, this alone would take minutes.
+    let count = 30_000
+    let keys = try (0..<count).map { try Key("k\($0)") }
+    let time = Path(keys: [try Key("time")])
+    var entries: [Write.Entry] = []
+    var deferred: [Draft.Deferred] = []
+    for (number, key) in keys.enumerated() {
+      let path = Path(keys: [key])
+      var node = Node.empty
+      node.graft(Node(.integer(0)), at: time)
+      node.graft(Node(.integer(Int64(number))), at: Path(keys: [try Key("n")]))
+      entries.append(.init(path: path, action: .set(node)))
+      deferred.append(.init(path: path.appending(time), value: .timestamp))
+    }
+    let priority = Path(keys: [try Key("there")])
+    entries.append(.init(path: priority, action: .setPriority(.integer(0))))
+    deferred.append(.init(path: priority, isPriority: true, value: .increment(.integer(5))))
+    var root = Node.empty
+    root.graft(Node(.bool(true), priority: .integer(2)), at: priority)
+    let write = Draft(.update(.root, entries), deferred: deferred).resolved(
+      time: 77, against: root)
+    _ = root.apply(write)
+    for (number, key) in keys.enumerated() {
+      let node = root.child(key)
+      #expect(node.node(at: time).scalar == .integer(77))
+      #expect(node.child(try Key("n")).scalar == .integer(Int64(number)))
+    }
+    #expect(root.node(at: priority).priority == .integer(7))
+  }
+}
