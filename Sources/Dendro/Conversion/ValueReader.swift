@@ -290,7 +290,7 @@ struct ValueReader {
       guard let wrapped = optional.wrapped else { return .empty }
       return try leaf(wrapped)
     }
-    if value is NSNull { return .empty }
+    if Self.isNull(value) { return .empty }
     if let scalar = try scalar(value) { return Node(scalar) }
     if let serverValue = try serverValue(value) {
       deferred.append(Draft.Deferred(path: place, isPriority: false, value: serverValue))
@@ -305,7 +305,7 @@ struct ValueReader {
 
   /// Reads a priority, and notes it where it is a server value.
   mutating func priority(_ value: Any?) throws(ValidationError) -> Scalar? {
-    guard let value, !(value is NSNull) else { return nil }
+    guard let value, !Self.isNull(value) else { return nil }
     if let optional = value as? any OptionalValue { return try priority(optional.wrapped) }
     if let scalar = try scalar(value) {
       guard case .bool = scalar else { return scalar }
@@ -318,11 +318,17 @@ struct ValueReader {
     return Self.standIn
   }
 
+  /// Asks objects only: to ask a Swift container whether it is an object makes one of it and of all it
+  /// holds, however deep.
+  private static func isNull(_ value: Any) -> Bool {
+    type(of: value) is AnyClass && value is NSNull
+  }
+
   /// What a query begins or ends at; nil where that is nothing.
   ///
   /// - Throws: `ValidationError` of kind `.invalidQuery` for what no leaf can hold.
   static func bound(_ value: Any?) throws(ValidationError) -> Scalar? {
-    guard let value, !(value is NSNull) else { return nil }
+    guard let value, !isNull(value) else { return nil }
     if let optional = value as? any OptionalValue { return try bound(optional.wrapped) }
     let scalar: Scalar?
     do throws(ValidationError) {
@@ -391,9 +397,11 @@ struct ValueReader {
     return place.isRoot ? message : "at \(place): \(message)"
   }
 
-  /// Free text of somebody's value, bounded.
+  /// Free text of somebody's value, bounded. Of a container only the type: it may be large or deep.
   private static func shown(_ value: Any) -> String {
-    let text = String(describing: value)
+    let isContainer =
+      value is [AnyHashable: Any] || value is [Any] || value is NSDictionary || value is NSArray
+    let text = String(describing: isContainer ? type(of: value) : value)
     return text.count > 80 ? text.prefix(80) + "…" : text
   }
 }

@@ -10,13 +10,14 @@
 ///
 /// Each step may be the last before another crash, and all of them may be done again:
 /// 1. bytes that a crash left are copied into a file of their own, durable, if there is room for it;
-/// 2. a segment that was not closed in order is written anew, up to its last good record, and
+/// 2. the segment before the last, which may have its seal in the system's memory alone, is
+///    synchronized;
+/// 3. a segment that was not closed in order is written anew, up to its last good record, and
 ///    renamed into its place. Synchronizing it as it is would not do: after a failed
 ///    synchronize the system may hold pages that it takes for clean and the disk never got
 ///    (Rebello et al., USENIX ATC 2020), and a later synchronize does not write those. Nor may a
 ///    record that reads as zeros now come back from the disk later: what is longer than its records
 ///    is written anew as well;
-/// 3. the segment before it, which may have its seal in the system's memory alone, is synchronized;
 /// 4. a segment whose successor is there gets the seal that a crash kept from it.
 /// - Returns: the end with all of its writes durable.
 /// - Complexity: O(bytes of the last segment) where it was not closed in order, else O(1).
@@ -28,17 +29,17 @@ package func repairTail(_ directory: DatabaseDirectory, _ end: LogEnd) throws(St
   if let torn = end.torn, !Mutant.setAside.isPlanted {
     end.tornFile = try setAsideIfRoom(directory, torn)
   }
+  // A process that was killed in a roll may have written the seal without synchronizing it; nobody
+  // looks at that segment again.
+  if !end.isMarked, end.segments.count > 1, !Mutant.repairSealSynchronize.isPlanted {
+    try synchronize(end.segments[end.segments.count - 2].name, directory)
+  }
   let isLonger = (end.segments.last?.byteCount ?? 0) > end.offset
   let isUnproven = end.durableUpTo < end.lastLSN
   if isUnproven || (end.torn != nil && !Mutant.cutBeforeAppend.isPlanted)
     || (isLonger && !Mutant.cutBeforeAppend.isPlanted && !Mutant.repairLonger.isPlanted)
   {
     try writeAnew(directory, end)
-  }
-  // A process that was killed in a roll may have written the seal without synchronizing it; nobody
-  // looks at that segment again.
-  if !end.isMarked, end.segments.count > 1, !Mutant.repairSealSynchronize.isPlanted {
-    try synchronize(end.segments[end.segments.count - 2].name, directory)
   }
   // Also where nothing was repaired: the last rename before the crash may not be durable yet.
   if !Mutant.repairDirectorySynchronize.isPlanted { try directory.synchronize() }
