@@ -186,8 +186,8 @@ extension DatabaseReference {
         }
       }
     } catch {
-      // In its turn: after the completions of the writes before it.
-      guard let engine = try? usable() else {
+      // In its turn: after the completions of the writes before it, also where the reference is bad.
+      guard let engine = try? store.usable() else {
         hub.enqueue { block.call(error, self) }
         return
       }
