@@ -159,6 +159,31 @@ struct HistoryTests {
     try await database.close()
   }
 
+  @Test(
+    "times that no calendar has are told as numbers",
+    arguments: [
+      (-.infinity, "-9.223372036854776e+15 seconds"), (-1e300, "-9.223372036854776e+15 seconds"),
+      (-1e13, "-10000000000000.0 seconds"), (-62_167_392_000, "0000-01-01T00:00:00.000"),
+    ] as [(Double, String)])
+  func absurdTimes(_ seconds: Double, _ text: String) async throws {
+    let directory = TemporaryDirectory()
+    let database = try await Self.open(directory, .none)
+    for _ in 1...3 {
+      try await database.reference().setValue(ServerValue.increment(1))
+      try await database.checkpoint()
+    }
+    let error = await failure {
+      _ = try await database.reference().snapshot(at: Date(timeIntervalSince1970: seconds))
+    }
+    #expect(error?.code == .outOfHistory)
+    #expect(error?.message.contains("the time \(text)") == true, "\(error as Any)")
+    for late in [Double.infinity, 1e300, 1e13] {
+      #expect(
+        try await database.reference().snapshot(at: Date(timeIntervalSince1970: late)).int == 3)
+    }
+    try await database.close()
+  }
+
   @Test("a follower is told of each write as it becomes durable, and goes with the database")
   func following() async throws {
     let directory = TemporaryDirectory()

@@ -5,4 +5,7 @@
 /// levels deep, and a level takes one call, or a few where optionals and wrappers stand between.
 enum CodingDepth {
   static let max = 128
+
+  /// Of a `Database.Value`, whose coders are any.
+  static var excess: String { "the value goes deeper than \(max) levels" }
 }

@@ -109,18 +109,38 @@ extension Database.Value.Children: ExpressibleByDictionaryLiteral {
   public init(dictionaryLiteral elements: (String, Database.Value)...) { self.init(elements) }
 }
 
+// Without recursion: values may be built deeper than the stack is, though none such can be stored.
 extension Database.Value.Children: Hashable {
   /// Whether both have the same data at the same keys.
   public static func == (a: Self, b: Self) -> Bool {
-    a.entries.elementsEqual(b.entries) { $0.order == $1.order && $0.value == $1.value }
+    var pairs = [(a, b)]
+    while let (a, b) = pairs.popLast() {
+      guard a.count == b.count else { return false }
+      for (x, y) in zip(a.entries, b.entries) {
+        guard x.order == y.order else { return false }
+        switch (x.value, y.value) {
+        case (.children(let x), .children(let y)): pairs.append((x, y))
+        case (.children, _), (_, .children): return false
+        default: if x.value.scalar != y.value.scalar { return false }
+        }
+      }
+    }
+    return true
   }
 
   /// Hashes the keys and values.
   public func hash(into hasher: inout Hasher) {
-    hasher.combine(entries.count)
-    for entry in entries {
-      hasher.combine(Scalar.string(entry.name))
-      hasher.combine(entry.value)
+    var all = [self]
+    while let children = all.popLast() {
+      hasher.combine(children.count)
+      for entry in children.entries {
+        hasher.combine(Scalar.string(entry.name))
+        if case .children(let children) = entry.value {
+          all.append(children)
+        } else {
+          hasher.combine(entry.value.scalar)
+        }
+      }
     }
   }
 }

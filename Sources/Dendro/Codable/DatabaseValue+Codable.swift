@@ -2,7 +2,14 @@ import DendroTree
 
 extension Database.Value: Codable {
   /// Decodes whatever is there, with any decoder; arrays become children.
+  ///
+  /// - Throws: `DecodingError` below 128 levels; what the decoder throws.
   public init(from decoder: any Swift.Decoder) throws {
+    let path = decoder.codingPath
+    guard path.count <= CodingDepth.max else {
+      throw DecodingError.dataCorrupted(
+        .init(codingPath: path, debugDescription: CodingDepth.excess))
+    }
     if let values = try? decoder.container(keyedBy: AnyCodingKey.self) {
       self.init(
         Children(
@@ -32,8 +39,15 @@ extension Database.Value: Codable {
   }
 
   /// Encodes children as a dictionary, with any encoder.
+  ///
+  /// - Throws: `EncodingError` below 128 levels; what the encoder throws.
   public func encode(to encoder: any Swift.Encoder) throws {
     if case .children(let children) = self {
+      let path = encoder.codingPath
+      guard path.count < CodingDepth.max else {
+        throw EncodingError.invalidValue(
+          self, .init(codingPath: path, debugDescription: CodingDepth.excess))
+      }
       var container = encoder.container(keyedBy: AnyCodingKey.self)
       for (key, value) in children {
         try container.encode(value, forKey: AnyCodingKey(stringValue: key))

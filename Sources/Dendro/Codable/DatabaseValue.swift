@@ -157,7 +157,8 @@ extension Database.Value: Hashable {
     }
   }
 
-  private var scalar: Scalar? {
+  /// The value where it is no children; nil for nothing.
+  var scalar: Scalar? {
     switch self {
     case .null, .children: nil
     case .bool(let value): .bool(value)

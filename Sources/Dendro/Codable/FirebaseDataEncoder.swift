@@ -94,9 +94,10 @@ extension FirebaseDataEncoder {
     case secondsSince1970
     /// Milliseconds since the beginning of 1970, with a fraction.
     case millisecondsSince1970
-    /// A string like `2033-05-18T03:33:20Z`; fractions of a second are lost.
+    /// A string like `2033-05-18T03:33:20Z`; fractions of a second are lost. Dates outside the years 0 to
+    /// 9999 are refused.
     case iso8601
-    /// A string that the formatter makes.
+    /// A string that the formatter makes; a date of which it makes an empty one is refused.
     case formatted(DateFormatter)
     /// What the closure encodes; an empty dictionary where it encodes nothing.
     @preconcurrency case custom(@Sendable (Date, any Swift.Encoder) throws -> Void)

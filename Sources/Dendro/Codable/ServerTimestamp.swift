@@ -34,8 +34,9 @@ public struct ServerTimestamp: Codable, Hashable, Sendable {
     guard let wrappedValue else { return try container.encode([".sv": "timestamp"]) }
     let milliseconds = (wrappedValue.timeIntervalSince1970 * 1000).rounded(.towardZero)
     guard let milliseconds = Int64(exactly: milliseconds) else {
+      // As its seconds: Foundation traps where it describes a date that is NaN.
       throw EncodingError.invalidValue(
-        wrappedValue,
+        wrappedValue.timeIntervalSince1970,
         .init(
           codingPath: encoder.codingPath,
           debugDescription: "the date is out of the range of milliseconds in 64 bits"))

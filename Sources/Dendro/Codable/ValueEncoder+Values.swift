@@ -105,7 +105,7 @@ extension ValueEncoder {
       value,
       .init(
         codingPath: path(key),
-        debugDescription: "the value goes deeper than \(CodingDepth.max) levels"))
+        debugDescription: CodingDepth.excess))
   }
 
   private func encoded(date: Date, _ key: (any CodingKey)?) throws -> EncodedValue {
@@ -113,13 +113,33 @@ extension ValueEncoder {
     case .deferredToDate: return try encoded(date.timeIntervalSinceReferenceDate, at: key)
     case .secondsSince1970: return try encoded(date.timeIntervalSince1970, at: key)
     case .millisecondsSince1970: return try encoded(1000 * date.timeIntervalSince1970, at: key)
-    case .iso8601: return .scalar(.string(date.formatted(.iso8601)))
-    case .formatted(let formatter): return .scalar(.string(formatter.string(from: date)))
+    case .iso8601:
+      guard date.hasFourDigitYear else {
+        throw refused(date, "lies outside the years 0 to 9999, which ISO 8601 writes", key)
+      }
+      return .scalar(.string(date.formatted(.iso8601)))
+    case .formatted(let formatter):
+      // Of what is no time, or too far away, formatters make an empty string.
+      let text = formatter.string(from: date)
+      if text.isEmpty { throw refused(date, "is none that the date formatter writes", key) }
+      return .scalar(.string(text))
     case .custom(let encode):
       let child = try below(key, date)
       try encode(date, child)
       return child.value ?? .keyed(KeyedValues())
     }
+  }
+
+  /// The error has the date as its seconds: Foundation traps where it describes a date that is NaN.
+  private func refused(
+    _ date: Date, _ reason: String, _ key: (any CodingKey)?
+  ) -> EncodingError {
+    let seconds = date.timeIntervalSince1970
+    return .invalidValue(
+      seconds,
+      .init(
+        codingPath: path(key),
+        debugDescription: "the date \(seconds) seconds after the beginning of 1970 \(reason)"))
   }
 
   private func encoded(data: Data, _ key: (any CodingKey)?) throws -> EncodedValue {

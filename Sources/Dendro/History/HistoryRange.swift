@@ -43,6 +43,13 @@ extension HistoryRange: CustomStringConvertible {
 
 extension Date {
   init(milliseconds: Int64) { self.init(timeIntervalSince1970: Double(milliseconds) / 1000) }
+
+  /// Whether it lies in the years 0 to 9999 of Foundation's calendar, which is the Julian one before 1582.
+  /// Of other dates ISO 8601's format makes other ones, or the same for all.
+  var hasFourDigitYear: Bool {
+    let seconds = timeIntervalSince1970
+    return seconds >= -62_167_392_000 && seconds < 253_402_300_800
+  }
 }
 
 /// Times as the log has them, in whole milliseconds.
@@ -57,7 +64,11 @@ enum HistoryTime {
     return value >= 0x1p63 ? .max : value < -0x1p63 ? .min : Int64(value.rounded(.down))
   }
 
+  /// Date and time in UTC; of what no calendar has a date for, the number.
   static func text(_ date: Date) -> String {
-    date.formatted(.iso8601.year().month().day().time(includingFractionalSeconds: true))
+    guard date.hasFourDigitYear else {
+      return "\(date.timeIntervalSince1970) seconds after the beginning of 1970"
+    }
+    return date.formatted(.iso8601.year().month().day().time(includingFractionalSeconds: true))
   }
 }

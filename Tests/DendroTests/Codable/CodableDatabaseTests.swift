@@ -153,7 +153,10 @@ struct CodableDatabaseTests {
   @Test("dates that have no milliseconds", arguments: [Double.nan, .infinity, 1e30, -1e30])
   func noMilliseconds(_ seconds: Double) {
     let stamp = ServerTimestamp(wrappedValue: Date(timeIntervalSince1970: seconds))
-    #expect(place(thrown { _ = try Database.Encoder().encode(["t": stamp]) }) == "invalidValue t")
+    let error = thrown { _ = try Database.Encoder().encode(["t": stamp]) }
+    #expect(place(error) == "invalidValue t")
+    // Foundation traps where a date that is NaN is shown; the error can be.
+    #expect("\(error!)".contains("\(seconds)"))
   }
 
   @Test("types that encode server values and priorities")

@@ -97,6 +97,49 @@ struct CodableOptionTests {
   }
 
   @Test(
+    "dates that have no text are refused, and those that have one come back",
+    arguments: [
+      (.nan, nil), (.infinity, nil), (-.infinity, nil), (1e300, nil), (-1e300, nil), (1e13, nil),
+      (-1e11, nil), (9.2e15, nil), (253_402_300_800, nil),
+      (253_402_300_799.5, "9999-12-31T23:59:59Z"), (-62_167_392_000, "0000-01-01T00:00:00Z"),
+      (-62_167_392_000.5, nil), (-0.5, "1969-12-31T23:59:59Z"), (0, "1970-01-01T00:00:00Z"),
+    ] as [(Double, String?)])
+  func absurd(_ seconds: Double, _ text: String?) async throws {
+    let date = Date(timeIntervalSince1970: seconds)
+    let iso8601 = encoder { $0.dateEncodingStrategy = .iso8601 }
+    if let text {
+      #expect(try await stored(Holder(v: date), iso8601) == "{v:\"\(text)\"}")
+      let decoder = decoder { $0.dateDecodingStrategy = .iso8601 }
+      let back = Date(timeIntervalSince1970: seconds.rounded(.down))
+      #expect(try await loaded(Date.self, text, decoder) == back)
+    } else {
+      let error = thrown { _ = try iso8601.encode(Holder(v: date)) }
+      #expect(place(error) == "invalidValue v")
+      #expect(message(error).contains("years 0 to 9999"))
+      // Foundation traps where a date that is NaN is shown; the error can be.
+      #expect("\(error!)".contains("\(seconds)"))
+    }
+    // Of other formats, whatever the formatter can do.
+    let formatted = encoder { $0.dateEncodingStrategy = .formatted(Self.formatter) }
+    if abs(seconds) <= 1e11 {
+      _ = try formatted.encode(Holder(v: date))
+    } else if !seconds.isFinite || abs(seconds) > 1e14 {
+      let error = thrown { _ = try formatted.encode(Holder(v: date)) }
+      #expect(place(error) == "invalidValue v" && !"\(error!)".isEmpty)
+    }
+    // As numbers: all but what is none.
+    for strategy in [.deferredToDate, .secondsSince1970, .millisecondsSince1970]
+      as [FirebaseDataEncoder.DateEncodingStrategy]
+    {
+      let error = thrown {
+        _ = try encoder { $0.dateEncodingStrategy = strategy }.encode(Holder(v: date))
+      }
+      #expect((error == nil) == seconds.isFinite)
+      #expect(error == nil || !"\(error!)".isEmpty)
+    }
+  }
+
+  @Test(
     "times of ISO 8601 are read with any offset",
     arguments: [
       ("2023-11-14T22:13:20Z", 1_700_000_000), ("2023-11-14T23:13:20+01:00", 1_700_000_000),

@@ -120,6 +120,72 @@ struct TypedValueTests {
         .hasPrefix("dataCorrupted a.a") == true)
   }
 
+  /// A value of 100,000 levels around `leaf`.
+  private static func bottomless(_ leaf: Database.Value, width: Int = 1) -> Database.Value {
+    var value = leaf
+    for _ in 0..<100_000 { value = width == 1 ? ["a": value] : ["a": value, "b": 1] }
+    return value
+  }
+
+  /// Takes a value apart a level at a time: what is let go as a whole is let go by recursion.
+  private static func dissolve(_ value: inout Database.Value) {
+    while case .children(let children) = value, let first = children.first { value = first.value }
+  }
+
+  @Test(
+    "values deeper than any stack are compared, hashed, described and refused", arguments: [1, 2])
+  func bottomless(width: Int) async throws {
+    var values = [5, 5, 6].map { Self.bottomless($0, width: width) }
+    #expect(values[0] == values[1] && values[0] != values[2] && values[0] != ["a": 5])
+    #expect(values[0].hashValue == values[1].hashValue)
+    #expect(Set(values).count == 2)
+    #expect("\(values[0])".hasPrefix(#"{"a": {"a": {"#) && "\(values[0])".utf8.count < 10_000)
+    #expect(await failure { try await ref.setValue(values[0]) }?.code == .invalidData)
+    #expect(await failure { try await ref.setValue(["x": values[0]]) }?.code == .invalidData)
+    for error in [
+      thrown { _ = try Database.Encoder().encode(values[0]) },
+      thrown { _ = try JSONEncoder().encode(values[0]) },
+      thrown { try ref.setValue(from: values[0]) },
+    ] {
+      #expect(place(error)?.hasPrefix("invalidValue") == true)
+      #expect(message(error) == "the value goes deeper than 128 levels")
+      // It carries the value, and can be shown all the same.
+      #expect("\(error!)".utf8.count < 20_000)
+    }
+    for index in values.indices { Self.dissolve(&values[index]) }
+  }
+
+  @Test("the limits of the coders", arguments: [127, 128, 129])
+  func limit(levels: Int) throws {
+    var value: Database.Value = 1
+    for _ in 0..<levels { value = ["a": value] }
+    let error = thrown { _ = try Database.Encoder().encode(value) }
+    let errorOfJSON = thrown { _ = try JSONEncoder().encode(value) }
+    #expect((error == nil) == (levels <= 128) && (errorOfJSON == nil) == (levels <= 128))
+    let json = Data(
+      (String(repeating: #"{"a":"#, count: levels) + "1" + String(repeating: "}", count: levels))
+        .utf8)
+    let decoded = thrown {
+      let back = try JSONDecoder().decode(Database.Value.self, from: json)
+      #expect(back == value)
+    }
+    #expect((decoded == nil) == (levels <= 128))
+    #expect(decoded == nil || place(decoded)?.hasPrefix("dataCorrupted a.a.") == true)
+  }
+
+  @Test(
+    "a value describes itself",
+    arguments: [
+      (nil, "null"), (true, "true"), (5, "5"), (1.0, "1.0"), ("a\"b", #""a\"b""#),
+      (
+        ["b": 1, "10": [true, nil, "x"], "9": 2.5],
+        #"{"9": 2.5, "10": {"0": true, "2": "x"}, "b": 1}"#
+      ),
+    ] as [(Database.Value, String)])
+  func descriptions(_ value: Database.Value, _ text: String) {
+    #expect("\(value)" == text && String(reflecting: value) == text)
+  }
+
   @Test("changes")
   func changes() {
     var value: Database.Value = 5
