@@ -1,4 +1,7 @@
 import Dendro
+import DendroEngine
+import DendroStorage
+import DendroTesting
 import Dispatch
 import Foundation
 import Synchronization
@@ -77,6 +80,60 @@ struct ConcurrencyTests {
     #expect(weakly != nil)
     database.reference().removeObserver(withHandle: handle)
     while weakly != nil { await settle(database) }
+  }
+
+  // MARK: The last reference
+
+  /// The directory is let go soon after the last reference, on another thread.
+  private func openOnceFree() async throws -> Database {
+    while true {
+      do {
+        return try await Database.open(at: directory.path)
+      } catch let error as DatabaseError where error.code == .locked {
+        await Task.yield()
+      }
+    }
+  }
+
+  @Test("writes that nobody waits for go to the disk though their database goes")
+  func lastReferenceWrites() async throws {
+    for durability: Dendro.Durability in [.everyCommit, .interval(.seconds(3600)), .none] {
+      do {
+        let database = try await Database.open(
+          at: directory.path, options: DatabaseOptions(durability: durability))
+        plainly { for number in 0..<100 { database.reference().child("\(number)").setValue(1) } }
+      }
+      let reopened = try await openOnceFree()
+      #expect(try await reopened.reference().getData().childrenCount == 100)
+      try await reopened.reference().removeValue()
+      try await reopened.close()
+    }
+  }
+
+  @Test("where the disk refuses them then, the error handler is told")
+  func lastReferenceFailure() async throws {
+    let disk = SimulatedDisk(seed: 1)
+    let error: DatabaseError = await withCheckedContinuation { continuation in
+      let waiting = Mutex<CheckedContinuation<DatabaseError, Never>?>(continuation)
+      plainly {
+        var options = DatabaseOptions()
+        options.errorHandler = { error in
+          let continuation = waiting.withLock { waiting in
+            defer { waiting = nil }
+            return waiting
+          }
+          continuation?.resume(returning: error)
+        }
+        let database = try? Database.open(
+          at: "/db", options: options,
+          environment: Environment(
+            fileSystem: disk, clock: SimulatedClock(), randomness: SeededRandomness(seed: 1)),
+          mode: .readWrite)
+        disk.inject(.failedSynchronize(at: 1, pages: .kept))
+        database?.reference().setValue(1)
+      }
+    }
+    #expect(error.code == .poisoned)
   }
 
   // MARK: Closing
@@ -186,6 +243,7 @@ struct ConcurrencyTests {
       try await ref.child("sum").transaction { data in data.value = (data.value as? Int ?? 0) + 1 }
       try await database.synchronize()
       try await database.checkpoint()
+      try await database.backup(to: path + "-copy")
       try await database.close()
       let reopened = try await Database.open(at: path)
       #expect(shown(try await reopened.reference().getData().value) == "{set:1,sum:21}")
@@ -193,6 +251,40 @@ struct ConcurrencyTests {
     }
     task.cancel()
     try await task.value
+    let copy = try await Database.open(at: path + "-copy")
+    #expect(shown(try await copy.reference().getData().value) == "{set:1,sum:21}")
+    try await copy.close()
+    try FileManager.default.removeItem(atPath: path + "-copy")
+  }
+
+  @Test("what a cancelled task registers is called as ever, and its snapshots and references stay")
+  func cancelledCallbacks() async throws {
+    let database = Database.inMemory()
+    let recorder = Recorder(database)
+    let task = Task {
+      while !Task.isCancelled { await Task.yield() }
+      let ref = database.reference().child("a")
+      let before = try await ref.getData()
+      plainly {
+        ref.observe(.value) { recorder.note("value \(shown($0.value))") }
+        ref.setValue(1) { error, _ in recorder.note("written \(error == nil)") }
+        ref.runTransactionBlock(
+          { data in
+            data.value = 2
+            return .success(withValue: data)
+          }, andCompletionBlock: { _, committed, _ in recorder.note("committed \(committed)") })
+      }
+      return (before, ref)
+    }
+    task.cancel()
+    let (before, ref) = try await task.value
+    try await ref.runTransactionBlock { _ in .abort() }
+    #expect(
+      await recorder.take().filter { !$0.hasPrefix("value") } == ["written true", "committed true"])
+    #expect(!before.exists())
+    try await ref.setValue(3)
+    #expect(await recorder.take() == ["value 3"])
+    ref.removeAllObservers()
   }
 
   @Test("a cancelled wait for a single event goes on until the event")
@@ -209,37 +301,102 @@ struct ConcurrencyTests {
   // MARK: Forks
 
   #if canImport(Glibc)
-    @Test("a fork is refused, while its parent goes on")
+    @Test("a fork is refused every barrier, while its parent goes on")
     func fork() async throws {
       let database = try await Database.open(at: directory.path)
       try await database.reference().setValue(1)
-      // Swift hides fork, since little is safe in the child; what is done there takes no lock that
-      // another thread may have held.
-      let symbol = try #require(dlsym(UnsafeMutableRawPointer(bitPattern: 0), "fork"))
-      let fork = unsafeBitCast(symbol, to: (@convention(c) () -> Int32).self)
       let copy = directory.path + "-copy"
-      let pid = fork()
-      if pid == 0 {
-        func isRefused(_ body: () throws -> Void) -> Bool {
-          do {
-            try body()
-            return false
-          } catch {
-            return (error as? DatabaseError)?.code == .ownershipLost
-          }
-        }
-        let all =
-          isRefused { try database.synchronize() } && isRefused { try database.checkpoint() }
-          && isRefused { try database.backup(to: copy) }
-        _exit(all ? 0 : 1)
+      // What is done in the child takes no lock that another thread may have held.
+      let status = try Self.statusOfFork {
+        Self.isRefused { try database.synchronize() }
+          && Self.isRefused { try database.checkpoint() }
+          && Self.isRefused { try database.backup(to: copy) }
       }
-      #expect(pid > 0)
-      var status: Int32 = -1
-      while waitpid(pid, &status, 0) < 0, errno == EINTR {}
       #expect(status == 0)
       #expect(!FileManager.default.fileExists(atPath: copy))
       try await database.reference().setValue(2)
       try await database.close()
+    }
+
+    private static func isRefused(_ body: () throws -> Void) -> Bool {
+      do {
+        try body()
+        return false
+      } catch {
+        return (error as? DatabaseError)?.code == .ownershipLost
+      }
+    }
+
+    private struct NoFork: Error {}
+
+    /// Runs `body` in a fork of this process, which then ends at once: with 0 where it returned true.
+    private static func statusOfFork(_ body: () -> Bool) throws -> Int32 {
+      // Swift hides fork, since little is safe in the child.
+      guard let symbol = dlsym(UnsafeMutableRawPointer(bitPattern: 0), "fork") else {
+        throw NoFork()
+      }
+      let fork = unsafeBitCast(symbol, to: (@convention(c) () -> Int32).self)
+      let pid = fork()
+      if pid == 0 { _exit(body() ? 0 : 1) }
+      guard pid > 0 else { throw NoFork() }
+      var status: Int32 = -1
+      while waitpid(pid, &status, 0) < 0, errno == EINTR {}
+      return status
+    }
+
+    @Test(
+      "in a fork every write is refused, no block is called, nothing hangs and nothing ends",
+      arguments: [
+        "plain", "block", "update", "remove", "transaction", "listener", "read", "offline",
+      ])
+    func forkedCalls(call: String) async {
+      // In a process of its own, where no other test's thread holds a lock while it forks.
+      await #expect(processExitsWith: .success) { [call = call as String] in
+        let directory = TemporaryDirectory()
+        var options = DatabaseOptions()
+        let calls = Shared(0)
+        options.errorHandler = { _ in calls.withLock { $0 += 1 } }
+        let database = try await Database.open(at: directory.path, options: options)
+        let ref = database.reference().child("a")
+        try await ref.setValue(["b": 1])
+        let snapshot = try await ref.getData()
+        ref.observe(.value) { _ in calls.withLock { $0 += 1 } }
+        await settle(database)
+        let before = calls.withLock { $0 }
+        let status = try Self.statusOfFork {
+          switch call {
+          case "plain": for number in 0..<100 { ref.setValue(number) }
+          case "block": ref.setValue(2) { _, _ in calls.withLock { $0 += 1 } }
+          case "update": ref.updateChildValues(["b": 2]) { _, _ in calls.withLock { $0 += 1 } }
+          case "remove": ref.removeValue()
+          case "transaction":
+            ref.runTransactionBlock { data in
+              calls.withLock { $0 += 1 }
+              return .success(withValue: data)
+            }
+          case "listener":
+            ref.observe(.childAdded) { _ in calls.withLock { $0 += 1 } }
+            ref.removeAllObservers()
+          case "read": ref.getData { _, _ in calls.withLock { $0 += 1 } }
+          default:
+            database.goOffline()
+            database.goOnline()
+          }
+          // What was read stays readable, places keep their names.
+          return shown(snapshot.value) == "{b:1}" && snapshot["b"].int == 1
+            && ref.child("x").url.hasSuffix("/a/x") && calls.withLock { $0 } == before
+            && database.statistics.lastWrite == 1
+        }
+        #expect(status == 0)
+        // The parent has noticed nothing.
+        try await ref.setValue(3)
+        await settle(database)
+        #expect(calls.withLock { $0 } == before + 1)
+        try await database.close()
+        let reopened = try await Database.open(at: directory.path)
+        #expect(shown(try await reopened.reference().getData().value) == "{a:3}")
+        try await reopened.close()
+      }
     }
   #endif
 }
