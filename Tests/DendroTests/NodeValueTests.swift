@@ -112,6 +112,15 @@ struct NodeValueTests {
     #expect(try await ref.getData().value as? [String: Int] == ["a": 1, "b": 2])
     try await ref.setValue([1, 2, 3])
     #expect(try await ref.getData().value as? [Int] == [1, 2, 3])
+    #expect(at("t") as? Int == 1)
+    #expect(at("max") as? Double == nil, "not exact")
+    #expect(at("i") is NSNumber && at("t") is NSNumber && at("d") is NSNumber)
+    // One place of nothing, and an array is no array of integers.
+    try await ref.setValue([1, NSNull(), 3])
+    #expect(try await ref.getData().value as? [Int] == nil)
+    #expect(try await ref.getData().value as? [Any] != nil)
+    try await ref.setValue(["a": [1, NSNull(), 3], "b": [1, 2]])
+    #expect(try await ref.getData().value as? [String: [Int]] == nil)
   }
 
   @Test("typed reads without Any")

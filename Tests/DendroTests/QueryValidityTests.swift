@@ -23,7 +23,8 @@ private let badKey = "InvalidKeyValidation"
 
 @Suite("Which queries are valid")
 struct QueryValidityTests {
-  static let rows: [ValidityRow] = orders + starts + ends + equals + limits + children + types
+  static let rows: [ValidityRow] =
+    orders + starts + ends + equals + limits + children + types + pairs
 
   static let orders: [ValidityRow] = [
     ValidityRow("two orders", parameter) { $0.queryOrderedByKey().queryOrderedByValue() },
@@ -109,6 +110,58 @@ struct QueryValidityTests {
     + ["a", "a/b", "/a//b/", "key", "e\u{301}"].map { path in
       ValidityRow("by child \(path)", nil) { $0.queryOrdered(byChild: path) }
     }
+
+  /// What a call sets, of which there is one in a query.
+  private typealias Part = (
+    name: String, sets: Set<String>, call: (DatabaseQuery) -> DatabaseQuery
+  )
+
+  nonisolated(unsafe) private static let parts: [Part] = [
+    ("queryOrdered(byChild:)", ["order"], { $0.queryOrdered(byChild: "s") }),
+    ("queryOrderedByKey()", ["order", "key"], { $0.queryOrderedByKey() }),
+    ("queryOrderedByValue()", ["order"], { $0.queryOrderedByValue() }),
+    ("queryOrderedByPriority()", ["order"], { $0.queryOrderedByPriority() }),
+    ("queryStarting(atValue:)", ["start"], { $0.queryStarting(atValue: "a") }),
+    (
+      "queryStarting(atValue:childKey:)", ["start", "childKey"],
+      { $0.queryStarting(atValue: "a", childKey: "k") }
+    ),
+    ("queryStarting(afterValue:)", ["start"], { $0.queryStarting(afterValue: "a") }),
+    (
+      "queryStarting(afterValue:childKey:)", ["start", "childKey"],
+      { $0.queryStarting(afterValue: "a", childKey: "k") }
+    ),
+    ("queryEnding(atValue:)", ["end"], { $0.queryEnding(atValue: "b") }),
+    (
+      "queryEnding(atValue:childKey:)", ["end", "childKey"],
+      { $0.queryEnding(atValue: "b", childKey: "k") }
+    ),
+    ("queryEnding(beforeValue:)", ["end"], { $0.queryEnding(beforeValue: "b") }),
+    (
+      "queryEnding(beforeValue:childKey:)", ["end", "childKey"],
+      { $0.queryEnding(beforeValue: "b", childKey: "k") }
+    ),
+    ("queryEqual(toValue:)", ["start", "end"], { $0.queryEqual(toValue: "a") }),
+    (
+      "queryEqual(toValue:childKey:)", ["start", "end", "childKey"],
+      { $0.queryEqual(toValue: "a", childKey: "k") }
+    ),
+    ("queryLimited(toFirst:)", ["limit"], { $0.queryLimited(toFirst: 1) }),
+    ("queryLimited(toLast:)", ["limit"], { $0.queryLimited(toLast: 1) }),
+  ]
+
+  /// Any two calls: good unless both set the same, or a child key meets the order by key.
+  static let pairs: [ValidityRow] = parts.flatMap { first in
+    parts.map { second in
+      let sets = first.sets.union(second.sets)
+      let isBad =
+        !first.sets.isDisjoint(with: second.sets.subtracting(["childKey"]))
+        || sets.isSuperset(of: ["key", "childKey"])
+      return ValidityRow("\(first.name), \(second.name)", isBad ? parameter : nil) {
+        second.call(first.call($0))
+      }
+    }
+  }
 
   static let types: [ValidityRow] = byKey + byPriority + byAny + childKeys
 

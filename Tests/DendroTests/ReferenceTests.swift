@@ -162,5 +162,12 @@ struct ReferenceTests {
       return await group.reduce(into: []) { $0 += $1 }
     }
     #expect(Set(concurrent).count == 8000)
+    // One generator for the process: in order over databases too.
+    let other = Database.inMemory().reference()
+    let both = (0..<100).flatMap { _ in [root.childByAutoId().key!, other.childByAutoId().key!] }
+    #expect(
+      zip(both, both.dropFirst()).allSatisfy {
+        Array($0.utf8).lexicographicallyPrecedes(Array($1.utf8))
+      })
   }
 }

@@ -97,4 +97,46 @@ struct ServerValueTests {
     try await ref.setValue(ServerValue.timestamp())
     #expect(try await ref.getData().int ?? 0 >= time)
   }
+
+  @Test(
+    "a timestamp wherever a leaf may be: one value, one event",
+    arguments: [
+      "set", "within a dictionary", "within an array", ".value", "a priority", "an update's entry",
+      "within an update's entry", "an update's priority", "a transaction", "onDisconnect",
+    ])
+  func timestamps(_ place: String) async throws {
+    let database = Database.inMemory()
+    let ref = database.reference().child("p")
+    try await ref.setValue(["old": 1])
+    let recorder = Recorder(database)
+    recorder.listen("", ref, [.value])
+    _ = await recorder.take()
+    let now = ServerValue.timestamp()
+    var found: Any?
+    switch place {
+    case "set": try await ref.setValue(now)
+    case "within a dictionary": try await ref.setValue(["a": ["b": now]])
+    case "within an array": try await ref.setValue(["x", now] as [Any])
+    case ".value": try await ref.setValue([".value": now, ".priority": 1])
+    case "a priority": try await ref.setValue(1, andPriority: now)
+    case "an update's entry": try await ref.updateChildValues(["a": now])
+    case "within an update's entry": try await ref.updateChildValues(["a": ["b": now]])
+    case "an update's priority": try await ref.updateChildValues(["old/.priority": now])
+    case "a transaction": try await ref.transaction { $0.value = ServerValue.timestamp() }
+    default:
+      try await ref.onDisconnectSetValue(now)
+      database.goOffline()
+    }
+    let snapshot = try await ref.getData()
+    switch place {
+    case "within a dictionary", "within an update's entry": found = snapshot["a/b"].value
+    case "within an array": found = snapshot["1"].value
+    case "a priority": found = snapshot.priority
+    case "an update's entry": found = snapshot["a"].value
+    case "an update's priority": found = snapshot["old"].priority
+    default: found = snapshot.value
+    }
+    #expect(found as? Int ?? 0 > 1_600_000_000_000)
+    #expect(await recorder.take() == ["value \(shown(snapshot.valueInExportFormat()))"])
+  }
 }

@@ -136,6 +136,21 @@ struct ValueConversionTests {
     try await ref.setValue(["in": conversion.value ?? NSNull()])
     let nested = try await ref.child("in").getData()
     #expect(shown(nested.valueInExportFormat()) == conversion.stored)
+    // And in an update, in a transaction, and for going offline.
+    for way in ["update", "transaction", "offline"] {
+      let place = ref.parent!.child(way)
+      try await place.setValue("before")
+      nonisolated(unsafe) let value = conversion.value
+      switch way {
+      case "update": try await ref.parent!.updateChildValues([way: conversion.value ?? NSNull()])
+      case "transaction": try await place.transaction { $0.value = value }
+      default:
+        try await place.onDisconnectSetValue(conversion.value)
+        ref.database.goOffline()
+      }
+      let snapshot = try await place.getData()
+      #expect(shown(snapshot.valueInExportFormat()) == conversion.stored, "\(way)")
+    }
   }
 
   @Test(
@@ -243,6 +258,9 @@ struct ValueConversionTests {
     #expect(
       await failure { try await ref.updateChildValues(["x": conversion.value as Any]) }?.name
         == name)
+    #expect(await failure { try await ref.onDisconnectSetValue(conversion.value) }?.name == name)
+    nonisolated(unsafe) let value = conversion.value
+    #expect(await failure { try await ref.transaction { $0.value = value } }?.name == name)
     #expect(try await ref.getData().string == "before")
   }
 
