@@ -44,6 +44,9 @@ func message(_ error: (any Error)?) -> String {
   }
 }
 
+/// An error as it is shown to people; "" for none.
+func printed(_ error: (any Error)?) -> String { error.map { "\($0)" } ?? "" }
+
 func encoder(_ configure: (Database.Encoder) -> Void) -> Database.Encoder {
   let encoder = Database.Encoder()
   configure(encoder)

@@ -150,7 +150,7 @@ struct TypedValueTests {
       #expect(place(error)?.hasPrefix("invalidValue") == true)
       #expect(message(error) == "the value goes deeper than 128 levels")
       // It carries the value, and can be shown all the same.
-      #expect("\(error!)".utf8.count < 20_000)
+      #expect(printed(error).utf8.count < 20_000)
     }
     for index in values.indices { Self.dissolve(&values[index]) }
   }
