@@ -176,7 +176,10 @@ struct EventTableTests {
     let recorder = Recorder(database)
     let block: (DataSnapshot) -> Void = { recorder.note("\(shown($0.value))") }
     let handles = [ref.observe(.value, with: block), ref.observe(.value, with: block)]
-    #expect(handles[0] != handles[1])
+    let other = Database.inMemory().reference()
+    let elsewhere = other.observe(.value) { _ in }
+    other.removeObserver(withHandle: elsewhere)
+    #expect(Set(handles + [elsewhere]).count == 3, "one counter for the process")
     #expect(await recorder.take() == ["null", "null"])
     ref.removeObserver(withHandle: handles[0])
     try await ref.setValue(1)

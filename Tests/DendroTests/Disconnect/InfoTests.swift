@@ -133,6 +133,31 @@ extension ConnectionTests {
     #expect(try await root.getData().exists() == false)
   }
 
+  @Test(
+    "what calls make of the connection, and of what was registered for its end",
+    arguments: [
+      ("", true, false), ("online", true, false), ("offline", false, true),
+      ("offline online", true, true), ("offline offline", false, true), ("purge", true, false),
+      ("cancel offline", false, false), ("online offline", false, true),
+    ])
+  func connection(calls: String, isConnected: Bool, isWritten: Bool) async throws {
+    try await root.child("left").onDisconnectSetValue(true)
+    for call in calls.split(separator: " ") {
+      switch call {
+      case "online": database.goOnline()
+      case "offline": database.goOffline()
+      case "cancel": try await root.cancelDisconnectOperations()
+      default: database.purgeOutstandingWrites()
+      }
+    }
+    let connected = database.reference(withPath: ".info/connected")
+    #expect(try await connected.getData().bool == isConnected)
+    #expect(try await root.child("left").getData().exists() == isWritten)
+    // In any state, writes and reads are those of a database that is open.
+    try await root.child("more").setValue(1)
+    #expect(try await root.child("more").getData().int == 1)
+  }
+
   @Test("all databases of the process at once")
   func all() async throws {
     let other = Database.inMemory()

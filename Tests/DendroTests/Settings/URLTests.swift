@@ -113,4 +113,40 @@ extension DatabaseTests {
       #expect(await failure { try await ref.setValue(1) }?.name == "InvalidDatabaseURL", "\(bad)")
     }
   }
+
+  @Test("host, port and ns name a database; references say http only where a port stands")
+  func names() async {
+    // In a process of its own, whose environment no other test reads.
+    await #expect(processExitsWith: .success) {
+      let directory = TemporaryDirectory()
+      setenv("XDG_DATA_HOME", directory.path, 1)
+      let rows = [
+        ("https://blog.example.app", "https://blog.example.app", "blog.example.app"),
+        // A host of three labels is the name.
+        ("https://shop.example.app?ns=other", "https://shop.example.app", "shop.example.app"),
+        ("http://plain.example.app", "https://plain.example.app", "plain.example.app"),
+        ("wss://socket.example.app/", "https://socket.example.app", "socket.example.app"),
+        ("Bare.Example.app", "https://bare.example.app", "bare.example.app"),
+        ("http://localhost:9000?ns=blog", "http://localhost:9000", "localhost_9000_blog"),
+        ("http://localhost:9000/?a=b&ns=Shop", "http://localhost:9000", "localhost_9000_shop"),
+        ("localhost:9000", "http://localhost:9000", "localhost_9000"),
+        ("ws://localhost:9001", "http://localhost:9001", "localhost_9001"),
+        ("https://localhost:9002", "https://localhost:9002", "localhost_9002"),
+        ("wss://localhost:9003", "https://localhost:9003", "localhost_9003"),
+      ]
+      let place = directory.path + "/" + ProcessInfo.processInfo.processName + "@"
+      for (url, address, name) in rows {
+        let database = Database.database(url: url)
+        #expect(Database.database(url: url) === database)
+        #expect(database.reference().url == address)
+        try await database.reference().setValue(url)
+        #expect(FileManager.default.fileExists(atPath: place + name), "\(name)")
+      }
+      for (url, _, _) in rows {
+        let database = Database.database(url: url)
+        #expect(try await database.reference().getData().string == url, "nobody else's")
+        try await database.close()
+      }
+    }
+  }
 }
