@@ -21,20 +21,20 @@ final class SoakListener: Sendable {
   }
 
   private let kind: Kind
-  let reference: DatabaseReference
+  let query: DatabaseQuery
   private let state = Mutex(State())
   private let handles = Mutex<[DatabaseHandle]>([])
 
-  init(_ kind: Kind, at reference: DatabaseReference) {
+  init(_ kind: Kind, to query: DatabaseQuery) {
     self.kind = kind
-    self.reference = reference
+    self.query = query
   }
 
   func begin() {
     let types: [DataEventType] =
       kind == .value ? [.value] : [.childRemoved, .childAdded, .childChanged, .childMoved]
     let all = types.map { type in
-      reference.observe(
+      query.observe(
         type,
         andPreviousSiblingKeyWith: { [self] snapshot, previous in
           note(type, snapshot, previous)
@@ -44,7 +44,7 @@ final class SoakListener: Sendable {
   }
 
   func end() {
-    for handle in handles.withLock({ $0 }) { reference.removeObserver(withHandle: handle) }
+    for handle in handles.withLock({ $0 }) { query.removeObserver(withHandle: handle) }
   }
 
   var eventCount: Int { state.withLock { $0.eventCount } }

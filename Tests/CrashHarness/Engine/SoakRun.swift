@@ -46,9 +46,9 @@ final class SoakRun {
         // Whatever else happens to it, it never falls.
         submit(.set(Self.tick, Node(.integer(Int64(tickCount)))), to: database)
       case .transact: transact(on: database)
-      case .query(let path, let parameters): query(path, parameters, of: database)
-      case .listen(let path, let kind):
-        let listener = SoakListener(kind, at: reference(path, of: database))
+      case .query(let path, let parameters): ask(path, parameters, of: database)
+      case .listen(let path, let parameters, let kind):
+        let listener = SoakListener(kind, to: query(path, parameters, of: database))
         listener.begin()
         listeners.append(listener)
         if listeners.count > 8 { run(.removeListener) }
@@ -180,9 +180,9 @@ final class SoakRun {
     }
   }
 
-  private func query(_ path: Path, _ parameters: QueryParameters, of database: Database) {
-    settle(database)
-    details["queries", default: 0] += 1
+  private func query(
+    _ path: Path, _ parameters: QueryParameters, of database: Database
+  ) -> DatabaseQuery {
     var query: DatabaseQuery = reference(path, of: database)
     switch parameters.order {
     case .key: query = query.queryOrderedByKey()
@@ -196,9 +196,15 @@ final class SoakRun {
     case .last(let count): query = query.queryLimited(toLast: UInt(count))
     case nil: break
     }
+    return query
+  }
+
+  private func ask(_ path: Path, _ parameters: QueryParameters, of database: Database) {
+    settle(database)
+    details["queries", default: 0] += 1
     guard let node = database.engine?.view(at: path) else { return }
     let expected = ModelQuery.children(of: node, parameters).map(\.key)
-    let found = read(query).map(\.key)
+    let found = read(query(path, parameters, of: database)).map(\.key)
     // As bytes: strings would merge keys that are only canonically equal.
     if found.map({ Array($0.utf8) }) != expected.map({ Array($0.utf8) }) {
       problems.append("\(parameters) at \(path) shows \(found), not \(expected)")
@@ -234,8 +240,8 @@ final class SoakRun {
       problems.append("the tree's invariants: \(error)")
     }
     for listener in listeners {
-      if let problem = listener.problem(comparedWith: read(listener.reference)) {
-        problems.append("a listener at \(listener.reference): \(problem)")
+      if let problem = listener.problem(comparedWith: read(listener.query)) {
+        problems.append("a listener to \(listener.query): \(problem)")
       }
     }
   }

@@ -57,18 +57,19 @@ package struct Sweep: Sendable {
 
   /// Runs the jobs of the range on all cores, and stops early after a dozen failures.
   ///
-  /// - `watch`: told after each job what was found so far; called from any thread.
+  /// - `watch`: told after each job what was found so far, and how many jobs were begun; called from
+  ///   any thread.
   package func run(
     _ range: Range<UInt64>? = nil, until end: End = End(),
-    watch: (@Sendable (Tally) -> Void)? = nil
+    watch: (@Sendable (Tally, UInt64) -> Void)? = nil
   ) async -> Tally {
     let board = Board(jobs: (range ?? jobs).clamped(to: jobs), end: end)
     await withTaskGroup { group in
       for _ in 0..<max(1, ProcessInfo.processInfo.activeProcessorCount) {
         group.addTask {
           while let job = board.next() {
-            let total = board.add(judge(Reproduction(id, job)))
-            watch?(total)
+            let (total, jobCount) = board.add(judge(Reproduction(id, job)))
+            watch?(total, jobCount)
           }
         }
       }
@@ -100,10 +101,10 @@ package struct Sweep: Sendable {
       }
     }
 
-    func add(_ tally: Tally) -> Tally {
+    func add(_ tally: Tally) -> (Tally, jobCount: UInt64) {
       state.withLock { state in
         state.tally.add(tally)
-        return state.tally
+        return (state.tally, state.next - jobs.lowerBound)
       }
     }
   }

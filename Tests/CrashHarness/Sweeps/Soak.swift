@@ -17,7 +17,7 @@ package enum Soak {
     case transact
     /// The children that a query shows.
     case query(Path, QueryParameters)
-    case listen(Path, SoakListener.Kind)
+    case listen(Path, QueryParameters, SoakListener.Kind)
     /// The one that listens longest.
     case removeListener
     /// All that was written has arrived everywhere: listeners, completions, the oracle.
@@ -45,7 +45,11 @@ package enum Soak {
       case 2, 3: .synchronize
       case 4..<12: .compare
       case 12..<20:
-        .listen(listenerPath(&generator), SoakListener.Kind.allCases[generator.random.below(2)])
+        // Half of them at all children, half at those that a query shows.
+        .listen(
+          listenerPath(&generator),
+          generator.random.oneIn(2) ? QueryParameters() : parameters(&generator),
+          SoakListener.Kind.allCases[generator.random.below(2)])
       case 20..<27: .removeListener
       case 27..<35: .query(listenerPath(&generator), parameters(&generator))
       case 35..<60: .transact

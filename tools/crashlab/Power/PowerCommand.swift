@@ -111,7 +111,8 @@ enum PowerCommand {
             command: command))
       }
     } catch {
-      cuts.notRun = "\(error)"
+      // What worked once must go on working: a file system that does not mount after a cut, say.
+      cuts.failures.append(LabReport.Failure(problem: "\(error)", command: command))
     }
     control.seconds = progress.seconds
     progress.clear()
