@@ -56,6 +56,7 @@ enum SweepCommand {
       Part(nil) { _ in Rules.sweep },
     ],
     "soak": [Part(.soak) { _ in Soak.sweep }],
+    "histories": [Part(.histories) { _ in Histories.sweep }],
     "deterministic": [Part(.determinism) { _ in Determinism.sweep }],
   ]
 
