@@ -12,6 +12,8 @@ import TestSupport
 final class SoakRun {
   private let disk: SimulatedDisk
   private var database: Database?
+  /// The one that was let go of without closing it.
+  private weak var abandoned: Database?
   private var model = ModelTree.empty
   private var tickCount = 0
   private var transactionCount = 0
@@ -78,6 +80,8 @@ final class SoakRun {
         for listener in listeners { listener.end() }
         settle(database)
         forget()
+        abandoned = database
+        details["abandonings", default: 0] += 1
       }
     } catch {
       problems.append("\(step): \(error)")
@@ -103,7 +107,15 @@ final class SoakRun {
 
   private func opened() throws -> Database {
     if let database { return database }
-    let database = try Self.open(disk, "/database")
+    let database: Database
+    do {
+      database = try Self.open(disk, "/database")
+    } catch let error as DatabaseError where error.code == .locked {
+      problems.append(
+        abandoned == nil
+          ? "what was let go of keeps its lock" : "somebody still holds what was let go of")
+      throw error
+    }
     if let root = database.engine?.head.root, ModelTree(root) != model {
       problems.append("reopened, the tree is not the oracle's")
     }
@@ -118,16 +130,16 @@ final class SoakRun {
     options.checkpointByteMin = 64 << 10
     options.checkpointFactor = 1
     // The engine's thread lets the directory go a moment after the last reference went.
-    for _ in 0..<10_000 {
+    let deadline = ContinuousClock.now + .seconds(120)
+    while true {
       do throws(DatabaseError) {
         return try Database.open(
           at: path, options: options, environment: disk.environment, mode: .readWrite)
       } catch {
-        guard error.code == .locked else { throw error }
+        guard error.code == .locked, ContinuousClock.now < deadline else { throw error }
         Thread.sleep(forTimeInterval: 0.001)
       }
     }
-    throw SystemError.wouldBlock
   }
 
   private func submit(_ write: Write, to database: Database) {

@@ -28,7 +28,7 @@ package enum RecoveryCrashes {
     var random = SeededRandomness(seed: place.job)
     let points = recording.points.filter { $0.pendingCount > 0 }
     guard !points.isEmpty else { return tally }
-    // 180 such jobs are more than the goal, whatever their recoveries are like.
+    // 170 such jobs are more than the goal, whatever their recoveries are like.
     while tally.count < 1200, !tally.isHopeless {
       let point = points[Int(random.next() % UInt64(points.count))]
       let judge = CrashJudge(recording, point)
