@@ -80,9 +80,14 @@ struct Name: Sendable, Hashable, CustomStringConvertible {
   let hash: UInt64
 
   init(_ string: String) {
-    self.string = string
+    var string = string
+    self = string.withUTF8 { Name(utf8: $0) }
+  }
+
+  private init(utf8 bytes: UnsafeBufferPointer<UInt8>) {
+    string = String(decoding: bytes, as: UTF8.self)
     var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-    for byte in string.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+    for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
     self.hash = hash
   }
 
@@ -93,6 +98,18 @@ struct Name: Sendable, Hashable, CustomStringConvertible {
 
   /// The components of an absolute path; empty ones are dropped.
   static func components(of path: String) -> [Name] {
-    path.utf8.split(separator: UInt8(ascii: "/")).map { Name(String($0)!) }
+    var path = path
+    return path.withUTF8 { bytes in
+      var names: [Name] = []
+      names.reserveCapacity(4)
+      var start = 0
+      for end in 0...bytes.count where end == bytes.count || bytes[end] == UInt8(ascii: "/") {
+        if start < end {
+          names.append(Name(utf8: UnsafeBufferPointer(rebasing: bytes[start..<end])))
+        }
+        start = end + 1
+      }
+      return names
+    }
   }
 }

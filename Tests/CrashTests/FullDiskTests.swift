@@ -3,8 +3,8 @@ import Testing
 /// G9: a real disk that is full at every 4 KiB step. Where nothing can be mounted it does not run, and
 /// says so.
 @Suite struct FullDiskTests {
-  @Test func everyStepOfAFullDisk() throws {
-    let run = try LabRun("full", "--count", "256")
+  @Test func everyStepOfAFullDisk() async throws {
+    let run = try await LabRun("full", "--count", "256")
     let row = try #require(run.report.rows.first)
     #expect(run.status == (row.notRun == nil ? 0 : 69))
     guard row.notRun == nil else { return }

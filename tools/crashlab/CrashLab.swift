@@ -18,6 +18,7 @@ enum CrashLab {
       bits           every bit of a database flipped, every end cut, files mixed up (G4)
       faults         every call failing in every way, also while recovering (G5, G6)
       soak           random operations through the API, with listeners, against an oracle (G11)
+      histories      threads that read, write, transact and listen at the same places (G18)
       deterministic  the same seed twice, in one process and in two (G13)
 
     ON THE REAL SYSTEM
@@ -58,7 +59,8 @@ enum CrashLab {
     """
 
   private static let order = [
-    "states", "exhaust", "recovery", "bits", "faults", "soak", "deterministic", "kill", "power",
+    "states", "exhaust", "recovery", "bits", "faults", "soak", "histories", "deterministic", "kill",
+    "power",
     "full", "hostile",
   ]
 

@@ -22,7 +22,7 @@ enum ReplayCommand {
       CrashLab.usage(
         "\(sweep.id) has the jobs \(sweep.jobs.lowerBound) to \(sweep.jobs.upperBound)")
     }
-    let tally = sweep.judge(place)
+    let tally = sweep.tried(place)
     print("\(sweep.name): \(grouped(tally.count)) \(sweep.unit)\(tally.detailText)")
     for failure in tally.failures { print("\(failure.problem)\n  again: \(failure.reproduction)") }
     if tally.failures.isEmpty { print("nothing fails") }

@@ -56,6 +56,7 @@ enum SweepCommand {
       Part(nil) { _ in Rules.sweep },
     ],
     "soak": [Part(.soak) { _ in Soak.sweep }],
+    "histories": [Part(.histories) { _ in Histories.sweep }],
     "deterministic": [Part(.determinism) { _ in Determinism.sweep }],
   ]
 
@@ -112,7 +113,10 @@ enum SweepCommand {
     let range = sweep.isEndless ? options.seed..<UInt64.max : sweep.jobs
     let progress = LabProgress(
       part.goal?.id ?? sweep.name, unit: sweep.unit, total: total, deadline: end.deadline)
-    let tally = await sweep.run(range, until: end) { progress.update($0.count) }
+    let jobCount = sweep.isEndless ? nil : Double(max(1, sweep.jobs.count))
+    let tally = await sweep.run(range, until: end) { tally, begun in
+      progress.update(tally.count, share: jobCount.map { Double(begun) / $0 })
+    }
     progress.clear()
     let seconds = progress.seconds
     var failures = tally.failures.prefix(3).map {

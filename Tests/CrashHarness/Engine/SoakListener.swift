@@ -21,20 +21,20 @@ final class SoakListener: Sendable {
   }
 
   private let kind: Kind
-  let reference: DatabaseReference
+  let query: DatabaseQuery
   private let state = Mutex(State())
   private let handles = Mutex<[DatabaseHandle]>([])
 
-  init(_ kind: Kind, at reference: DatabaseReference) {
+  init(_ kind: Kind, to query: DatabaseQuery) {
     self.kind = kind
-    self.reference = reference
+    self.query = query
   }
 
   func begin() {
     let types: [DataEventType] =
       kind == .value ? [.value] : [.childRemoved, .childAdded, .childChanged, .childMoved]
     let all = types.map { type in
-      reference.observe(
+      query.observe(
         type,
         andPreviousSiblingKeyWith: { [self] snapshot, previous in
           note(type, snapshot, previous)
@@ -44,7 +44,7 @@ final class SoakListener: Sendable {
   }
 
   func end() {
-    for handle in handles.withLock({ $0 }) { reference.removeObserver(withHandle: handle) }
+    for handle in handles.withLock({ $0 }) { query.removeObserver(withHandle: handle) }
   }
 
   var eventCount: Int { state.withLock { $0.eventCount } }
@@ -93,15 +93,15 @@ final class SoakListener: Sendable {
     }
   }
 
+  /// Whether all is the same: keys byte for byte, children in their order, priorities.
   private static func areEqual(_ a: DataSnapshot, _ b: DataSnapshot) -> Bool {
-    text(of: a).utf8.elementsEqual(text(of: b).utf8)
+    guard a.childrenCount == b.childrenCount, text(of: a.priority) == text(of: b.priority) else {
+      return false
+    }
+    if a.childrenCount == 0 { return text(of: a.value) == text(of: b.value) }
+    return zip(a, b).allSatisfy { $0.key.utf8.elementsEqual($1.key.utf8) && areEqual($0, $1) }
   }
 
-  /// Everything, children in their order.
-  static func text(of snapshot: DataSnapshot) -> String {
-    let priority = snapshot.priority.map { "\($0)" } ?? ""
-    guard snapshot.childrenCount > 0 else { return "\(snapshot.value ?? "nothing")!\(priority)" }
-    return "{" + snapshot.map { "\($0.key):\(text(of: $0))" }.joined(separator: ",")
-      + "}!\(priority)"
-  }
+  /// As bytes: strings that are only canonically equal are not the same.
+  private static func text(of value: Any?) -> [UInt8] { Array("\(value ?? "nothing")".utf8) }
 }

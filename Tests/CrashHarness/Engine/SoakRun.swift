@@ -12,6 +12,8 @@ import TestSupport
 final class SoakRun {
   private let disk: SimulatedDisk
   private var database: Database?
+  /// The one that was let go of without closing it.
+  private weak var abandoned: Database?
   private var model = ModelTree.empty
   private var tickCount = 0
   private var transactionCount = 0
@@ -46,9 +48,9 @@ final class SoakRun {
         // Whatever else happens to it, it never falls.
         submit(.set(Self.tick, Node(.integer(Int64(tickCount)))), to: database)
       case .transact: transact(on: database)
-      case .query(let path, let parameters): query(path, parameters, of: database)
-      case .listen(let path, let kind):
-        let listener = SoakListener(kind, at: reference(path, of: database))
+      case .query(let path, let parameters): ask(path, parameters, of: database)
+      case .listen(let path, let parameters, let kind):
+        let listener = SoakListener(kind, to: query(path, parameters, of: database))
         listener.begin()
         listeners.append(listener)
         if listeners.count > 8 { run(.removeListener) }
@@ -78,6 +80,8 @@ final class SoakRun {
         for listener in listeners { listener.end() }
         settle(database)
         forget()
+        abandoned = database
+        details["abandonings", default: 0] += 1
       }
     } catch {
       problems.append("\(step): \(error)")
@@ -103,7 +107,15 @@ final class SoakRun {
 
   private func opened() throws -> Database {
     if let database { return database }
-    let database = try Self.open(disk, "/database")
+    let database: Database
+    do {
+      database = try Self.open(disk, "/database")
+    } catch let error as DatabaseError where error.code == .locked {
+      problems.append(
+        abandoned == nil
+          ? "what was let go of keeps its lock" : "somebody still holds what was let go of")
+      throw error
+    }
     if let root = database.engine?.head.root, ModelTree(root) != model {
       problems.append("reopened, the tree is not the oracle's")
     }
@@ -118,16 +130,16 @@ final class SoakRun {
     options.checkpointByteMin = 64 << 10
     options.checkpointFactor = 1
     // The engine's thread lets the directory go a moment after the last reference went.
-    for _ in 0..<10_000 {
+    let deadline = ContinuousClock.now + .seconds(120)
+    while true {
       do throws(DatabaseError) {
         return try Database.open(
           at: path, options: options, environment: disk.environment, mode: .readWrite)
       } catch {
-        guard error.code == .locked else { throw error }
+        guard error.code == .locked, ContinuousClock.now < deadline else { throw error }
         Thread.sleep(forTimeInterval: 0.001)
       }
     }
-    throw SystemError.wouldBlock
   }
 
   private func submit(_ write: Write, to database: Database) {
@@ -180,9 +192,9 @@ final class SoakRun {
     }
   }
 
-  private func query(_ path: Path, _ parameters: QueryParameters, of database: Database) {
-    settle(database)
-    details["queries", default: 0] += 1
+  private func query(
+    _ path: Path, _ parameters: QueryParameters, of database: Database
+  ) -> DatabaseQuery {
     var query: DatabaseQuery = reference(path, of: database)
     switch parameters.order {
     case .key: query = query.queryOrderedByKey()
@@ -196,9 +208,15 @@ final class SoakRun {
     case .last(let count): query = query.queryLimited(toLast: UInt(count))
     case nil: break
     }
+    return query
+  }
+
+  private func ask(_ path: Path, _ parameters: QueryParameters, of database: Database) {
+    settle(database)
+    details["queries", default: 0] += 1
     guard let node = database.engine?.view(at: path) else { return }
     let expected = ModelQuery.children(of: node, parameters).map(\.key)
-    let found = read(query).map(\.key)
+    let found = read(query(path, parameters, of: database)).map(\.key)
     // As bytes: strings would merge keys that are only canonically equal.
     if found.map({ Array($0.utf8) }) != expected.map({ Array($0.utf8) }) {
       problems.append("\(parameters) at \(path) shows \(found), not \(expected)")
@@ -234,8 +252,8 @@ final class SoakRun {
       problems.append("the tree's invariants: \(error)")
     }
     for listener in listeners {
-      if let problem = listener.problem(comparedWith: read(listener.reference)) {
-        problems.append("a listener at \(listener.reference): \(problem)")
+      if let problem = listener.problem(comparedWith: read(listener.query)) {
+        problems.append("a listener to \(listener.query): \(problem)")
       }
     }
   }

@@ -15,20 +15,32 @@ package struct Sweep: Sendable {
   package let jobs: Range<UInt64>
   /// How many steps a job's workload has; nil where there is no workload that could be shortened.
   package let stepCount: (@Sendable (UInt64) -> Int)?
+  /// How often a job that failed once is tried before it counts as one that holds: more than once
+  /// where threads meet in it, whose turns no seed decides.
+  package let trialCount: Int
   /// Runs a job, or the part of it that the reproduction names.
   package let judge: @Sendable (Reproduction) -> Tally
 
   package init(
     _ id: String, name: String? = nil, unit: String = "states",
-    jobs: Range<UInt64> = 0..<UInt64.max, stepCount: (@Sendable (UInt64) -> Int)? = nil,
+    jobs: Range<UInt64> = 0..<UInt64.max, trialCount: Int = 1,
+    stepCount: (@Sendable (UInt64) -> Int)? = nil,
     judge: @escaping @Sendable (Reproduction) -> Tally
   ) {
     self.id = id
     self.name = name ?? id
     self.unit = unit
     self.jobs = jobs
+    self.trialCount = trialCount
     self.stepCount = stepCount
     self.judge = judge
+  }
+
+  /// `judge`, again and again until it fails, `trialCount` times at most.
+  package func tried(_ place: Reproduction) -> Tally {
+    var tally = judge(place)
+    for _ in 1..<max(1, trialCount) where tally.failures.isEmpty { tally.add(judge(place)) }
+    return tally
   }
 
   /// Where a run ends before its jobs do: at whichever comes first.
@@ -57,18 +69,19 @@ package struct Sweep: Sendable {
 
   /// Runs the jobs of the range on all cores, and stops early after a dozen failures.
   ///
-  /// - `watch`: told after each job what was found so far; called from any thread.
+  /// - `watch`: told after each job what was found so far, and how many jobs were begun; called from
+  ///   any thread.
   package func run(
     _ range: Range<UInt64>? = nil, until end: End = End(),
-    watch: (@Sendable (Tally) -> Void)? = nil
+    watch: (@Sendable (Tally, UInt64) -> Void)? = nil
   ) async -> Tally {
     let board = Board(jobs: (range ?? jobs).clamped(to: jobs), end: end)
     await withTaskGroup { group in
       for _ in 0..<max(1, ProcessInfo.processInfo.activeProcessorCount) {
         group.addTask {
           while let job = board.next() {
-            let total = board.add(judge(Reproduction(id, job)))
-            watch?(total)
+            let (total, jobCount) = board.add(judge(Reproduction(id, job)))
+            watch?(total, jobCount)
           }
         }
       }
@@ -100,10 +113,10 @@ package struct Sweep: Sendable {
       }
     }
 
-    func add(_ tally: Tally) -> Tally {
+    func add(_ tally: Tally) -> (Tally, jobCount: UInt64) {
       state.withLock { state in
         state.tally.add(tally)
-        return state.tally
+        return (state.tally, state.next - jobs.lowerBound)
       }
     }
   }

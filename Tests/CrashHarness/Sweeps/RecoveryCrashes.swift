@@ -28,7 +28,8 @@ package enum RecoveryCrashes {
     var random = SeededRandomness(seed: place.job)
     let points = recording.points.filter { $0.pendingCount > 0 }
     guard !points.isEmpty else { return tally }
-    while tally.count < 500, !tally.isHopeless {
+    // 170 such jobs are more than the goal, whatever their recoveries are like.
+    while tally.count < 1200, !tally.isHopeless {
       let point = points[Int(random.next() % UInt64(points.count))]
       let judge = CrashJudge(recording, point)
       let state = point.randomState(using: &random)

@@ -7,7 +7,7 @@ import TestSupport
 /// checkpoints of real use.
 package enum Soak {
   package static let sweep = Sweep(
-    "G11", unit: "operations", stepCount: { steps($0).count }, judge: judge)
+    "G11", unit: "operations", trialCount: 3, stepCount: { steps($0).count }, judge: judge)
 
   enum Step: Sendable {
     case write(Write)
@@ -17,7 +17,7 @@ package enum Soak {
     case transact
     /// The children that a query shows.
     case query(Path, QueryParameters)
-    case listen(Path, SoakListener.Kind)
+    case listen(Path, QueryParameters, SoakListener.Kind)
     /// The one that listens longest.
     case removeListener
     /// All that was written has arrived everywhere: listeners, completions, the oracle.
@@ -38,22 +38,31 @@ package enum Soak {
     var generator = WriteGenerator(seed: seed)
     generator.wideOneIn = seed % 3 == 0 ? 3 : 20
     generator.wideKeyCount = 100
+    // Some let go of the database without closing it all the time.
+    let abandonOneIn = seed % 8 == 7 ? 100 : 4000
     return (0..<stepCount).map { _ in
-      switch generator.random.below(1000) {
-      case 0: .close
-      case 1: .checkpoint
-      case 2, 3: .synchronize
-      case 4..<12: .compare
-      case 12..<20:
-        .listen(listenerPath(&generator), SoakListener.Kind.allCases[generator.random.below(2)])
-      case 20..<27: .removeListener
-      case 27..<35: .query(listenerPath(&generator), parameters(&generator))
-      case 35..<60: .transact
-      case 60..<200: .tick
-      case 200 where generator.random.below(4) == 0: .abandon
-      case 201 where generator.random.below(10) == 0: .backup
-      default: .write(write(&generator))
-      }
+      generator.random.oneIn(abandonOneIn) ? .abandon : step(&generator)
+    }
+  }
+
+  private static func step(_ generator: inout WriteGenerator) -> Step {
+    switch generator.random.below(1000) {
+    case 0: .close
+    case 1: .checkpoint
+    case 2, 3: .synchronize
+    case 4..<8: .compare
+    case 12..<20:
+      // Half of them at all children, half at those that a query shows.
+      .listen(
+        listenerPath(&generator),
+        generator.random.oneIn(2) ? QueryParameters() : parameters(&generator),
+        SoakListener.Kind.allCases[generator.random.below(2)])
+    case 20..<27: .removeListener
+    case 27..<35: .query(listenerPath(&generator), parameters(&generator))
+    case 35..<60: .transact
+    case 60..<200: .tick
+    case 200 where generator.random.oneIn(10): .backup
+    default: .write(write(&generator))
     }
   }
 

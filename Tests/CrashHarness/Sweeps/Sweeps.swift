@@ -15,6 +15,7 @@ package enum Sweeps {
     "G11": { Soak.sweep },
     "G13": { Determinism.sweep },
     "G15": { HostileFiles.sweep },
+    "G18": { Histories.sweep },
     "log": { LogCrashes.sweep },
     "kill-then-power-loss": { () throws(EngineError) in try KillsThenPowerLoss.sweep() },
     "full-disk": { FullDisks.sweep },

@@ -53,7 +53,7 @@ enum HostileCommand {
     progress.clear()
     var row = board.withLock { $0.row }
     row.seconds = progress.seconds
-    return [row] + HostileVerbs.run(options, directoryCount: max(1, min(total, wanted) / 100))
+    return [row] + HostileVerbs.run(options, directoryCount: max(1, min(total, wanted) / 400))
   }
 
   private struct Found {
@@ -89,6 +89,7 @@ enum HostileCommand {
       }
       let (end, said) = child.wait()
       var last = first
+      var lastWords = ""
       for line in String(decoding: said, as: UTF8.self).split(separator: "\n") {
         let words = line.split(separator: " ", maxSplits: 2)
         if words[0] == "failed", words.count == 3 {
@@ -99,11 +100,15 @@ enum HostileCommand {
         } else if let seed = UInt64(words[0]) {
           last = seed
           found.count += 1
+        } else {
+          // What it said on standard error.
+          lastWords = String(line.prefix(400))
         }
       }
       if end == .exit(0) { return found }
       let what = isHung ? "it hangs" : "the reader ended with \(end)"
-      found.failures.append(failure(what, last))
+      found.failures.append(
+        failure(lastWords.isEmpty ? what : "\(what): \(lastWords)", last))
       first = last + 1
     }
     return found
@@ -122,6 +127,7 @@ enum LimitedProcess {
     try ChildProcess(
       "/bin/sh",
       ["-c", "ulimit -v \(HostileCommand.memoryLimit) && exec \"$0\" \"$@\"", executable]
-        + arguments)
+        + arguments,
+      joinsErrors: true)
   }
 }

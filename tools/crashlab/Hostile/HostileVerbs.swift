@@ -1,6 +1,5 @@
 import CrashHarness
 import DendroTesting
-import Dispatch
 import Foundation
 import Synchronization
 
@@ -45,7 +44,7 @@ enum HostileVerbs {
     let progress = LabProgress(
       "G15, verbs", unit: "calls", total: directoryCount * calls.count)
     let board = Mutex((next: 0, row: row))
-    DispatchQueue.concurrentPerform(iterations: ProcessInfo.processInfo.activeProcessorCount) { _ in
+    Lanes.run(2 * ProcessInfo.processInfo.activeProcessorCount) {
       while true {
         let next = board.withLock { board -> Int? in
           guard board.next < directoryCount, board.row.failures.count < 5,
@@ -129,7 +128,7 @@ enum HostileVerbs {
         case .signal(SIGTERM) where isStopped: exits["stopped", default: 0] += 1
         default:
           if ContinuousClock.now - started <= timeMax {
-            fail("dendro \(call.joined(separator: " ")): \(end)")
+            fail("dendro \(call.joined(separator: " ")): \(end): \(child.lastWords)")
           }
         }
       } catch {

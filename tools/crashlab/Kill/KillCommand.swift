@@ -4,11 +4,23 @@ import DendroStorage
 import DendroTesting
 import DendroTree
 import Foundation
+import Synchronization
 
 /// `crashlab kill`.
 enum KillCommand {
   /// After so many kills a database has seen enough, and the next one begins empty.
   private static let cyclesPerDatabase = 25
+  /// Databases at a time: much of a cycle is waiting.
+  private static let laneCount = 2 * ProcessInfo.processInfo.activeProcessorCount
+
+  /// What the lanes share.
+  private struct Board {
+    var nextDatabase = 0
+    var row: LabReport.Row
+    var counts = KillCounts()
+    /// Why nothing can be run; nil where it can.
+    var problem: String?
+  }
 
   static func run(_ options: LabOptions, _ real: RealOptions) -> [LabReport.Row] {
     var row = LabReport.Row(
@@ -25,112 +37,133 @@ enum KillCommand {
       row.notRun = "no working directory: \(error)"
       return [row]
     }
-    var lab = KillLab(
-      place: place, seed: options.seed, writerCount: real.writerCount,
-      say: { line in
-        progress.clear()
-        options.say(line)
-      }, isVerbose: real.isVerbose)
-    do {
-      try lab.run(cycles: cycles, until: deadline, cyclesPerDatabase: cyclesPerDatabase) {
-        progress.update($0)
+    let board = Mutex(Board(row: row))
+    @Sendable func isOver(_ board: Board) -> Bool {
+      !board.row.failures.isEmpty || board.problem != nil || Interruption.isRequested
+        || deadline.map { ContinuousClock.now >= $0 } ?? false
+    }
+    @Sendable func work(on number: Int) {
+      // Whoever wants one database again takes its seed alone.
+      let seed = options.seed &+ UInt64(number)
+      let wanted = min(cyclesPerDatabase, cycles - number * cyclesPerDatabase)
+      var database = KilledDatabase(
+        directory: "\(place.path)/database-\(number)", seed: seed, writerCount: real.writerCount)
+      var count = 0
+      while count < wanted, !board.withLock({ isOver($0) }) {
+        let found: [String]
+        do {
+          found = try database.kill()
+        } catch {
+          return board.withLock { $0.problem = "\(error)" }
+        }
+        count += 1
+        if real.isVerbose { options.say("database \(number), \(database.lastCycle)") }
+        let command =
+          "crashlab kill --seed \(seed) --count \(count) --writers \(real.writerCount)"
+        let total = board.withLock { board in
+          board.row.count += 1
+          board.row.failures += found.map {
+            LabReport.Failure(problem: "database \(number), kill \(count): \($0)", command: command)
+          }
+          return board.row.count
+        }
+        progress.update(total)
       }
-    } catch {
-      row.notRun = "\(error)"
+      let counts = database.counts
+      board.withLock { $0.counts.add(counts) }
+      if database.isWell, place.isTemporary { database.remove() }
+    }
+    Lanes.run(laneCount) {
+      while let number = board.withLock({ board -> Int? in
+        guard !isOver(board), board.nextDatabase < cycles / cyclesPerDatabase + 1,
+          board.nextDatabase * cyclesPerDatabase < cycles
+        else { return nil }
+        defer { board.nextDatabase += 1 }
+        return board.nextDatabase
+      }) {
+        work(on: number)
+      }
     }
     progress.clear()
-    options.say(lab.summary)
-    row.count = lab.cycleCount
+    let (found, counts, problem) = board.withLock { ($0.row, $0.counts, $0.problem) }
+    row = found
     row.seconds = progress.seconds
-    row.details = lab.details
-    row.failures = lab.problems.map {
-      LabReport.Failure(
-        problem: $0,
-        command: "crashlab kill --count \(lab.cycleCount) --writers \(real.writerCount) "
-          + "--seed \(options.seed)")
+    row.details = counts.details
+    // What worked once must go on working.
+    if let problem {
+      if row.count == 0 {
+        row.notRun = problem
+      } else {
+        row.failures.append(
+          LabReport.Failure(problem: problem, command: "crashlab kill --seed \(options.seed)"))
+      }
     }
-    if lab.problems.isEmpty {
+    if row.failures.isEmpty {
       place.removeIfTemporary()
     } else {
-      options.say("the database is kept in \(place.path)")
+      options.say("the databases are kept in \(place.path)")
     }
     return [row]
   }
 }
 
-/// Kills, reopens, judges, and counts.
-private struct KillLab {
-  let place: WorkingDirectory
-  let seed: UInt64
-  let writerCount: Int
-  let say: (String) -> Void
-  let isVerbose: Bool
-  private(set) var problems: [String] = []
-  private var random: SeededRandomness
-  private let started = ContinuousClock.now
-  private(set) var cycleCount = 0
-  private var acknowledgedCount = 0
-  private var survivorCount = 0
-  private var tornCount = 0
-  private var checkpointCount = 0
-  private var killedWhileOpeningCount = 0
+/// What is counted beside the kills.
+struct KillCounts: Sendable {
+  var acknowledged = 0
+  var survivors = 0
+  var tornTails = 0
+  var checkpoints = 0
+  var earlyKills = 0
 
-  init(
-    place: WorkingDirectory, seed: UInt64, writerCount: Int, say: @escaping (String) -> Void,
-    isVerbose: Bool
-  ) {
-    self.place = place
-    self.seed = seed
-    self.writerCount = writerCount
-    self.say = say
-    self.isVerbose = isVerbose
-    random = SeededRandomness(seed: seed)
-  }
-
-  var summary: String {
-    let seconds = (ContinuousClock.now - started).seconds
-    return "kill: \(cycleCount) cycles, \(acknowledgedCount) acknowledged writes, "
-      + "\(survivorCount) unacknowledged ones survived whole, \(tornCount) torn tails, "
-      + "\(checkpointCount) reopened from a checkpoint, \(killedWhileOpeningCount) killed while "
-      + "opening, \(problems.count) problems, \(String(format: "%.1f", seconds)) s"
+  mutating func add(_ other: KillCounts) {
+    acknowledged += other.acknowledged
+    survivors += other.survivors
+    tornTails += other.tornTails
+    checkpoints += other.checkpoints
+    earlyKills += other.earlyKills
   }
 
   var details: [String: Int] {
     [
-      "acknowledged writes": acknowledgedCount, "unacknowledged survivors": survivorCount,
-      "torn tails": tornCount, "reopened from a checkpoint": checkpointCount,
-      "killed while opening": killedWhileOpeningCount,
+      "acknowledged writes": acknowledged, "unacknowledged survivors": survivors,
+      "torn tails": tornTails, "reopened from a checkpoint": checkpoints,
+      "killed while opening": earlyKills,
     ]
   }
+}
 
-  mutating func run(
-    cycles: Int, until deadline: ContinuousClock.Instant?, cyclesPerDatabase: Int,
-    _ watch: (Int) -> Void
-  ) throws {
-    var verdict = KillVerdict(workload: KillWorkload(seed: seed), writerCount: writerCount)
-    var directory = ""
-    for cycle in 0..<cycles {
-      if Interruption.isRequested || deadline.map({ ContinuousClock.now >= $0 }) ?? false { break }
-      if cycle % cyclesPerDatabase == 0 {
-        acknowledgedCount += verdict.acknowledgedCount
-        survivorCount += verdict.unacknowledgedSurvivorCount
-        directory = "\(place.path)/database-\(cycle / cyclesPerDatabase)"
-        verdict = KillVerdict(
-          workload: KillWorkload(seed: random.next()), writerCount: writerCount)
-      }
-      let found = try runOnce(cycle, directory, &verdict)
-      cycleCount += 1
-      watch(cycleCount)
-      problems += found.map { "cycle \(cycle): \($0)" }
-      if !found.isEmpty { break }
-    }
-    acknowledgedCount += verdict.acknowledgedCount
-    survivorCount += verdict.unacknowledgedSurvivorCount
+/// A database whose writers are killed, one after the other.
+private struct KilledDatabase {
+  let directory: String
+  private let writerCount: Int
+  private let random: SeededRandomness
+  private var verdict: KillVerdict
+  private var found = KillCounts()
+  private(set) var isWell = true
+  /// In words.
+  private(set) var lastCycle = ""
+
+  init(directory: String, seed: UInt64, writerCount: Int) {
+    self.directory = directory
+    self.writerCount = writerCount
+    random = SeededRandomness(seed: seed)
+    verdict = KillVerdict(
+      workload: KillWorkload(seed: random.next()), writerCount: writerCount)
   }
 
-  private mutating func runOnce(_ cycle: Int, _ directory: String, _ verdict: inout KillVerdict)
-    throws -> [String]
-  {
+  var counts: KillCounts {
+    var counts = found
+    counts.acknowledged = verdict.acknowledgedCount
+    counts.survivors = verdict.unacknowledgedSurvivorCount
+    return counts
+  }
+
+  func remove() { try? FileManager.default.removeItem(atPath: directory) }
+
+  /// Starts a writer, kills it, and judges what it left.
+  ///
+  /// - Returns: what is wrong.
+  mutating func kill() throws -> [String] {
     let durability = ["commit", "commit", "interval", "none"][Int(random.next() % 4)]
     let draws = random.next() % 1_000_000
     let child = try ChildProcess(
@@ -143,46 +176,48 @@ private struct KillLab {
     if random.next() % 8 == 0 {
       usleep(UInt32(random.next() % 20_000))
     } else {
-      let deadline = ContinuousClock.now + .seconds(20)
+      let deadline = ContinuousClock.now + .seconds(60)
       while !child.said.starts(with: "open\n".utf8), ContinuousClock.now < deadline,
         !child.said.starts(with: "failed".utf8)
       {
         usleep(500)
       }
       // Now and then long enough for several checkpoints.
-      usleep(UInt32(random.next() % (random.next() % 5 == 0 ? 400_000 : 50_000)))
+      usleep(UInt32(random.next() % (random.next() % 10 == 0 ? 200_000 : 20_000)))
     }
     child.kill()
     let (end, said) = child.wait()
     let told = Told(said)
-    if !told.isOpen { killedWhileOpeningCount += 1 }
-    var found = told.failures
-    if end != .signal(9) { found.append("the writer ended by itself: \(end)") }
+    if !told.isOpen { found.earlyKills += 1 }
+    var problems = told.failures
+    if end != .signal(9) { problems.append("the writer ended by itself: \(end)") }
+    problems += judge(told)
+    lastCycle = "\(durability), \(told.acknowledged.count) writers heard, \(lastCycle)"
+    isWell = isWell && problems.isEmpty
+    return problems
+  }
+
+  private mutating func judge(_ told: Told) -> [String] {
     // Half of the time the judge only looks, and the next child has the recovery to do.
     let mode: Engine.Mode = random.next() % 2 == 0 ? .readOnly : .readWrite
     do throws(EngineError) {
       let engine = try Engine.open(at: directory, mode: mode)
       let report = engine.report
-      if report.tornTail != nil { tornCount += 1 }
-      if report.checkpointLSN != nil { checkpointCount += 1 }
-      for checkpoint in report.unreadableCheckpoints {
-        found.append("a checkpoint cannot be read: \(checkpoint)")
-      }
-      for file in report.foreignFiles { found.append("a file of no known name: \(file)") }
-      found += verdict.judge(engine.view(at: .root), acknowledged: told.acknowledged)
+      if report.tornTail != nil { found.tornTails += 1 }
+      if report.checkpointLSN != nil { found.checkpoints += 1 }
+      var problems = report.unreadableCheckpoints.map { "a checkpoint cannot be read: \($0)" }
+      problems += report.foreignFiles.map { "a file of no known name: \($0)" }
+      problems += verdict.judge(engine.view(at: .root), acknowledged: told.acknowledged)
       try engine.close()
-      if isVerbose {
-        say(
-          "cycle \(cycle): \(durability), \(told.acknowledged.count) writers heard, "
-            + "write \(report.lastLSN), torn \(report.tornByteCount) bytes, "
-            + "checkpoint \(report.checkpointLSN?.description ?? "none")")
-      }
+      lastCycle =
+        "write \(report.lastLSN), torn \(report.tornByteCount) bytes, "
+        + "checkpoint \(report.checkpointLSN?.description ?? "none")"
+      return problems
     } catch {
       if case .storage(.notFound) = error, !told.isOpen, verdict.isUntouched {
-        return found  // killed before there was anything
+        return []  // killed before there was anything
       }
-      found.append("the database does not open: \(error)")
+      return ["the database does not open: \(error)"]
     }
-    return found
   }
 }

@@ -81,7 +81,7 @@ enum MutantSweep {
         count: count > 0 ? count : nil,
         isInterrupted: { hasFailed.load(ordering: .relaxed) })
       let range = sweep.isEndless ? seed..<UInt64.max : sweep.jobs
-      let tally = await sweep.run(range, until: end) { tally in
+      let tally = await sweep.run(range, until: end) { tally, _ in
         if !tally.failures.isEmpty { hasFailed.store(true, ordering: .relaxed) }
         tell("count \(tally.count)")
       }

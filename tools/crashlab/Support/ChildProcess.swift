@@ -9,7 +9,8 @@ import Synchronization
   import Darwin
 #endif
 
-/// A process of ours whose standard output we read to its end, and which we may kill.
+/// A process of ours whose standard output we read to its end, and which we may kill; with its standard
+/// error where that is asked for.
 final class ChildProcess: Sendable {
   struct StartError: Error, CustomStringConvertible {
     let executable: String
@@ -40,7 +41,8 @@ final class ChildProcess: Sendable {
     Bundle.main.executablePath ?? CommandLine.arguments[0]
   }
 
-  init(_ executable: String, _ arguments: [String]) throws(StartError) {
+  /// - `joinsErrors`: whether what it says on standard error is read with the rest, and not ours to say.
+  init(_ executable: String, _ arguments: [String], joinsErrors: Bool = false) throws(StartError) {
     var ends: [Int32] = [0, 0]
     guard pipe(&ends) == 0 else { throw StartError(executable: executable, code: errno) }
     // Ours alone: a child that held the reading end, or another child's writing end, would keep us
@@ -54,6 +56,7 @@ final class ChildProcess: Sendable {
     #endif
     posix_spawn_file_actions_init(&actions)
     posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
+    if joinsErrors { posix_spawn_file_actions_adddup2(&actions, ends[1], 2) }
     defer { posix_spawn_file_actions_destroy(&actions) }
     let words = ([executable] + arguments).map { strdup($0) }
     defer { for word in words { free(word) } }
@@ -83,6 +86,12 @@ final class ChildProcess: Sendable {
 
   /// What it has said so far.
   var said: [UInt8] { received.withLock { $0.bytes } }
+
+  /// The end of what it has said so far, for a message.
+  var lastWords: String {
+    String(decoding: said.suffix(400), as: UTF8.self)
+      .trimmingCharacters(in: .whitespacesAndNewlines)
+  }
 
   func kill() { _ = Foundation.kill(pid, SIGKILL) }
 

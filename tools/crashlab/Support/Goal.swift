@@ -39,4 +39,7 @@ struct Goal: Sendable {
   static let hostileFiles = Goal(
     id: "G15", what: "hostile directories in 512 MB", unit: "directories",
     submission: 20_000, soak: 1_000_000)
+  static let histories = Goal(
+    id: "G18", what: "concurrent calls in one order", unit: "histories",
+    submission: 10_000, soak: 1_000_000)
 }

@@ -26,7 +26,8 @@ final class LabProgress: Sendable {
 
   var seconds: Double { (ContinuousClock.now - started).seconds }
 
-  func update(_ count: Int) {
+  /// - `share`: how much of the whole that is, where neither a number nor a time to end at was given.
+  func update(_ count: Int, share: Double? = nil) {
     let now = ContinuousClock.now
     let isDue = state.withLock { state in
       guard now - state.last >= (isBar ? .milliseconds(100) : .seconds(30)) else { return false }
@@ -34,12 +35,12 @@ final class LabProgress: Sendable {
       state.isDrawn = true
       return true
     }
-    if isDue { write(line(count)) }
+    if isDue { write(line(count, share)) }
   }
 
-  private func line(_ count: Int) -> String {
+  private func line(_ count: Int, _ known: Double?) -> String {
     let elapsed = seconds
-    var share = total.map { Double(count) / Double(max(1, $0)) } ?? 0
+    var share = total.map { Double(count) / Double(max(1, $0)) } ?? known ?? 0
     if let deadline {
       let left = (deadline - ContinuousClock.now).seconds
       share = max(share, elapsed / max(0.001, elapsed + max(0, left)))

@@ -30,6 +30,12 @@ struct LabReport {
     var problem: String
     /// The command that shows it again.
     var command: String
+
+    /// - `command`: may begin with the name of the tool alone.
+    init(problem: String, command: String) {
+      self.problem = problem
+      self.command = command.hasPrefix("crashlab ") ? "swift run -c release \(command)" : command
+    }
   }
 
   var command: String

@@ -3,7 +3,7 @@ import Foundation
 /// Where the databases are made.
 struct WorkingDirectory {
   let path: String
-  private let isTemporary: Bool
+  let isTemporary: Bool
 
   init(_ given: String?) throws {
     let manager = FileManager.default
