@@ -67,6 +67,8 @@ enum MutantsCommand {
     var mutants: [Row] = []
     for (index, mutant) in choice.only.enumerated() where !Interruption.isRequested {
       let row = judge(mutant, choice)
+      // Not judged to the end.
+      if row.sweep == nil, Interruption.isRequested { break }
       mutants.append(row)
       note(
         "\(index + 1)/\(choice.only.count) \(row.mutant): "
