@@ -45,7 +45,9 @@ package final class ChangeReader: Sendable {
   package func next() async throws(EngineError) -> [LoggedWrite]? {
     while !Task.isCancelled, !history.isClosed {
       let position = self.position
-      let (durable, last) = history.pipeline.withAdmission { ($0.durable, $0.lastLSN) }
+      let (durable, last) = history.pipeline.withAdmission {
+        (Mutant.changesDurable.isPlanted ? $0.acknowledged : $0.durable, $0.lastLSN)
+      }
       if position > last { throw history.refusal(of: .lsn(position)) }
       if position < durable {
         let page = await onReadingQueue { () throws(EngineError) in try self.page(upTo: durable) }
@@ -119,7 +121,7 @@ package final class ChangeReader: Sendable {
               path: record.segment.fileName, offset: record.offset, expected: "writes",
               found: problem)
           }
-          guard record.firstLSN <= state.position.next else {
+          guard record.firstLSN <= state.position.next || Mutant.changesGap.isPlanted else {
             throw history.missing(state.position.next)
           }
           for write in content.writes

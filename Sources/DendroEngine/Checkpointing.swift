@@ -176,7 +176,9 @@ final class Checkpointing: Sendable {
         state.withLock { $0.logBytesMin = 0 }
       } catch {
         result = .failure(error)
-        state.withLock { $0.logBytesMin = $0.logBytes + max(options.checkpointByteMin, 1 << 20) }
+        if !Mutant.checkpointPause.isPlanted {
+          state.withLock { $0.logBytesMin = $0.logBytes + max(options.checkpointByteMin, 1 << 20) }
+        }
         options.log?(
           LogEvent(.warning, "no checkpoint could be taken", ["error": error.description]))
       }
@@ -238,14 +240,14 @@ final class Checkpointing: Sendable {
 
   private func retain() throws(StorageError) {
     var rules = Retention.Rules()
-    rules.history = options.history
+    rules.history = Mutant.historyKept.isPlanted ? .none : options.history
     rules.now = pipeline.clock.now()
     rules.checkpointFactor = options.checkpointFactor
     rules.checkpointByteMin = options.checkpointByteMin
     let unreadable = state.withLock { $0.unreadable }
     try history.pins.withPins { (rebuilding, followed) throws(StorageError) in
-      rules.rebuilding = rebuilding
-      rules.followed = followed
+      rules.rebuilding = Mutant.rebuildingPin.isPlanted ? [] : rebuilding
+      rules.followed = Mutant.followerPin.isPlanted ? [] : followed
       try Retention.apply(directory, rules, unreadable: unreadable)
     }
   }
@@ -266,7 +268,7 @@ final class Checkpointing: Sendable {
     guard let newest = state.withLock({ $0.newest?.lsn }) else { return }
     do throws(StorageError) {
       let reader = try CheckpointReader.open(directory, lsn: newest)
-      for chunk in 0..<reader.chunkCount {
+      for chunk in 0..<(Mutant.purgeReadBack.isPlanted ? 0 : reader.chunkCount) {
         if state.withLock({ $0.isStopped }) {
           throw .ownershipLost(path: directory.path, reason: "closed")
         }

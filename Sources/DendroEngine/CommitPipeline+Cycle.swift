@@ -77,7 +77,8 @@ extension CommitPipeline {
       return close(batch, refusal, &turn, &outcome)
     }
     do throws(StorageError) {
-      if batch.wantsSynchronize || turn.isSynchronizeDue(options) { try turn.synchronize() }
+      let isWanted = batch.wantsSynchronize && !Mutant.synchronizeBarrier.isPlanted
+      if isWanted || turn.isSynchronizeDue(options) { try turn.synchronize() }
     } catch {
       let refusal = refuse(batch, error, isAppend: false, &turn, &outcome)
       return close(batch, refusal, &turn, &outcome)
@@ -100,7 +101,8 @@ extension CommitPipeline {
     admission.withLock { state in
       state.inFlight = InFlight()
       if let lastLSN { state.acknowledged = lastLSN }
-      state.durable = durable ?? state.acknowledged
+      state.durable =
+        Mutant.durableKnowledge.isPlanted ? state.acknowledged : durable ?? state.acknowledged
       state.statistics.batchCount += 1
       state.statistics.recordCount += UInt64(recordCount)
       state.statistics.logByteCount = logByteCount
@@ -144,10 +146,14 @@ extension CommitPipeline {
     guard !batch.closes.isEmpty else { return }
     var result: Result<LogSequenceNumber?, EngineError> = .success(nil)
     // Whoever closes is told of what the disk refused, even if it was long ago.
-    if let refusal = refusal ?? admission.withLock({ $0.poison }) { result = .failure(refusal) }
+    if let refusal = refusal ?? admission.withLock({ $0.poison }), !Mutant.closeTells.isPlanted {
+      result = .failure(refusal)
+    }
     if let store = turn.store {
       if let poison = store.log.poison {
-        if case .success = result { result = .failure(.storage(poison)) }
+        if case .success = result, !Mutant.closeTells.isPlanted {
+          result = .failure(.storage(poison))
+        }
       } else {
         do throws(StorageError) {
           try store.log.close()
@@ -168,7 +174,9 @@ extension CommitPipeline {
       state.batch.removeAll()
       return late
     }
-    for waiting in late { outcome.told.append((waiting.completion, .failure(.closed))) }
+    for waiting in late where !Mutant.lateAnswers.isPlanted {
+      outcome.told.append((waiting.completion, .failure(.closed)))
+    }
     for completion in batch.closes { outcome.told.append((completion, result)) }
     outcome.pause = nil
   }
@@ -234,7 +242,8 @@ extension CommitPipeline {
         refusal = .diskFull(error)
         if case .running = state.phase { state.phase = .full(error) }
       } else {
-        let doubt = state.acknowledged > durable ? durable.next...state.acknowledged : nil
+        let isDoubtful = state.acknowledged > durable && !Mutant.doubtTold.isPlanted
+        let doubt = isDoubtful ? durable.next...state.acknowledged : nil
         refusal = .poisoned(cause: error, notKnownDurable: doubt)
         switch state.phase {
         case .running, .full: state.phase = .poisoned(refusal)
@@ -259,8 +268,8 @@ extension CommitPipeline {
   /// A synchronize or a roll failed outside a batch: only what has gathered since is taken back.
   private func poison(_ error: StorageError, _ outcome: inout Outcome) {
     let refusal = admission.withLock { state -> EngineError in
-      let doubt =
-        state.acknowledged > state.durable ? state.durable.next...state.acknowledged : nil
+      let isDoubtful = state.acknowledged > state.durable && !Mutant.doubtTold.isPlanted
+      let doubt = isDoubtful ? state.durable.next...state.acknowledged : nil
       let refusal = EngineError.poisoned(cause: error, notKnownDurable: doubt)
       switch state.phase {
       case .running, .full: state.phase = .poisoned(refusal)
@@ -277,8 +286,9 @@ extension CommitPipeline {
   /// Takes back every write that was not acknowledged, newest first.
   private func undo(_ state: inout Admission, _ refusal: EngineError, _ outcome: inout Outcome) {
     if Mutant.undo.isPlanted { return }
-    let writes = state.inFlight.writes + state.batch.writes
-    var replaced = state.inFlight.changes + state.batch.changes
+    let isWhole = !Mutant.undoGathered.isPlanted
+    let writes = state.inFlight.writes + (isWhole ? state.batch.writes : [])
+    var replaced = state.inFlight.changes + (isWhole ? state.batch.changes : [])
     for write in Mutant.undoOrder.isPlanted ? writes : writes.reversed() {
       var changes: [Change] = []
       let own =
@@ -298,10 +308,12 @@ extension CommitPipeline {
         lsn: write.lsn, time: state.lastTime, changes: changes[...], isUndo: true)
       if !Mutant.undoEvents.isPlanted { state.observer?.committed(commit, root: state.root) }
     }
-    for write in writes where !write.isReported { outcome.unreported.append((refusal, write.lsn)) }
+    for write in writes where !write.isReported && !Mutant.unreportedTold.isPlanted {
+      outcome.unreported.append((refusal, write.lsn))
+    }
     state.inFlight = InFlight()
     state.batch.forgetWrites()
-    state.lastLSN = state.acknowledged
+    if !Mutant.undoNumbers.isPlanted { state.lastLSN = state.acknowledged }
   }
 
   private func tellOpenBatch(_ refusal: EngineError, _ outcome: inout Outcome) {

@@ -55,6 +55,10 @@ final class Reservation: Sendable {
 
   /// - Returns: whether it was released in time.
   func wait(_ patience: Duration) -> Bool {
+    if Mutant.reservationPatience.isPlanted {
+      holder.wait()
+      return true
+    }
     let (seconds, attoseconds) = min(patience, .seconds(86_400)).components
     let nanoseconds = Int(seconds) * 1_000_000_000 + Int(attoseconds / 1_000_000_000)
     return holder.wait(timeout: .now() + .nanoseconds(nanoseconds)) == .success
@@ -97,8 +101,11 @@ extension CommitPipeline {
   ) -> Standing {
     guard case .running = state.phase else { return .free }
     // Not bound to a name: a second reference would make each append copy what is held.
-    if state.transaction?.isHere == true {
-      guard state.transaction?.heldWrites.count ?? 0 < Self.heldWriteLimit else {
+    if state.transaction?.isHere == true, !Mutant.heldWrites.isPlanted {
+      guard
+        state.transaction?.heldWrites.count ?? 0 < Self.heldWriteLimit
+          || Mutant.heldWriteLimit.isPlanted
+      else {
         return .refused(.tooManyWaiting(limit: Self.heldWriteLimit))
       }
       state.transaction?.heldWrites.append((draft, completion))
@@ -123,10 +130,11 @@ extension CommitPipeline {
     at path: Path, refused: @escaping @Sendable (EngineError) -> Void,
     decide: (Node) -> TransactionDecision
   ) {
-    for run in 1...Self.transactionRunLimit {
+    let limit = Mutant.transactionRunLimit.isPlanted ? .max : Self.transactionRunLimit
+    for run in 1...limit {
       guard let input = begin(at: path, run: run, refused) else { break }
       if settle(decide(input), at: path, input) { break }
-      if run == Self.transactionRunLimit {
+      if run == limit {
         refuse(.overtaken(path, runs: run), refused)
       }
     }
@@ -148,7 +156,9 @@ extension CommitPipeline {
         if case .full = state.phase { state.wantsProbe = true }
         return (.empty, refusal)
       }
-      if run > Self.runsBeforeReservation { state.transaction?.reserve(path) }
+      if run > Self.runsBeforeReservation, !Mutant.transactionReservation.isPlanted {
+        state.transaction?.reserve(path)
+      }
       return (state.root.node(at: path), nil)
     }
     guard let refusal else { return input }

@@ -49,7 +49,7 @@ final class CommitPipeline: Sendable {
       case .running: return nil
       case .full(let error): return .diskFull(error)
       case .poisoned(let error): return Mutant.refusePoisoned.isPlanted ? nil : error
-      case .closing, .closed: return .closed
+      case .closing, .closed: return Mutant.refuseClosed.isPlanted ? nil : .closed
       }
     }
   }
@@ -277,7 +277,9 @@ final class CommitPipeline: Sendable {
       state.statistics.rawByteCount += UInt64(size)
       state.memory.admitted(write, encodedByteCount: size)
       state.previousPath = write.path
-      if state.batch.payload.count > options.backlogByteLimit { backlog.close() }
+      if state.batch.payload.count > options.backlogByteLimit, !Mutant.backlogBound.isPlanted {
+        backlog.close()
+      }
     } else {
       state.memory.admitted(write, encodedByteCount: body?.count ?? 64)
     }

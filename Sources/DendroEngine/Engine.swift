@@ -166,7 +166,9 @@ package final class Engine: Sendable {
 
   deinit {
     // Not waited for: the last reference may go on the very thread that would have to be waited for.
-    if forkCount == ForkCount.current, beginClosing() { requestClose { _ in } }
+    if forkCount == ForkCount.current, !Mutant.releaseCloses.isPlanted, beginClosing() {
+      requestClose { _ in }
+    }
   }
 
   // MARK: Writing
@@ -183,7 +185,7 @@ package final class Engine: Sendable {
   package func submit(_ draft: Draft, completion: Completion?) {
     if let refusal { return refuse(refusal, completion) }
     do throws(ValidationError) {
-      try draft.write.validate()
+      if !Mutant.validation.isPlanted { try draft.write.validate() }
     } catch {
       return refuse(.validation(error), completion)
     }
@@ -212,7 +214,7 @@ package final class Engine: Sendable {
 
   /// Why nothing can be written through this engine, whatever becomes of it; nil where it can.
   package var refusal: EngineError? {
-    if isReadOnly { return .readOnly }
+    if isReadOnly, !Mutant.readOnlyWrites.isPlanted { return .readOnly }
     return forkCount != ForkCount.current && !Mutant.forkCheck.isPlanted ? .forked : nil
   }
 

@@ -28,7 +28,7 @@ struct MemoryGauge {
 
   /// Why `write` may not be admitted, or nil. Removals always may.
   mutating func refusal(for write: Write, root: Node) -> EngineError? {
-    guard let limit, !write.onlyRemoves else { return nil }
+    guard let limit, !write.onlyRemoves || Mutant.memoryRemoval.isPlanted else { return nil }
     let isDue =
       measured > limit ? removedSince : addedSince > max(limit - measured, limit / 64)
     if isDue {

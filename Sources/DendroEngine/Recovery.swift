@@ -64,7 +64,7 @@ struct Recovery {
           lsn: lsn, byteCount: try directory.byteCount(ofCheckpoint: lsn))
         return
       } catch {
-        if case .unsupportedVersion = error { throw error }
+        if case .unsupportedVersion = error, !Mutant.checkpointVersion.isPlanted { throw error }
         if Mutant.olderCheckpoint.isPlanted { throw error }
         firstError = firstError ?? error
         result.unreadable.insert(lsn)
@@ -72,7 +72,9 @@ struct Recovery {
       }
     }
     // None: right only where the log goes back to the first write.
-    if let firstError, contents.segments.map(\.firstLSN).min() != LogSequenceNumber(1) {
+    if let firstError, contents.segments.map(\.firstLSN).min() != LogSequenceNumber(1),
+      !Mutant.checkpointRefusal.isPlanted
+    {
       throw firstError
     }
   }
@@ -126,7 +128,7 @@ struct Recovery {
     result.report.replayedByteCount = replayer.byteCount
     result.replayedLogByteCount = replayer.storedByteCount
     if let torn = end.torn {
-      result.report.lastBatchUndecidable = torn.isUndecidable
+      result.report.lastBatchUndecidable = torn.isUndecidable && !Mutant.undecidableTold.isPlanted
       result.report.tornTail = torn.sentence
       result.report.tornByteCount = torn.byteCount
     }

@@ -101,7 +101,9 @@ package enum Retention {
     }
     guard try remove(doomed, directory) else { return false }
     // Nobody reads those.
-    for name in contents.tornFiles { try directory.removeTornFile(name) }
+    for name in contents.tornFiles where !Mutant.purgeTorn.isPlanted {
+      try directory.removeTornFile(name)
+    }
     try directory.synchronize()
     return true
   }
@@ -198,6 +200,7 @@ package enum Retention {
     for lsn in rules.followed where lsn < anchor {
       guard let wanted = kept.last(where: { $0.lsn <= lsn })?.lsn,
         files.logByteCount(from: wanted, to: anchor) <= followerByteLimit
+          || Mutant.followerLimit.isPlanted
       else { continue }
       anchor = wanted
     }
@@ -240,9 +243,10 @@ private struct Thinning {
     var kept = [last]
     for (index, anchor) in anchors.enumerated().dropFirst() {
       let next = index + 1 < anchors.count ? anchors[index + 1].lsn : older
-      guard Double(files.logByteCount(from: last.lsn, to: next)) > limit(after: last) else {
-        continue
-      }
+      guard
+        Double(files.logByteCount(from: last.lsn, to: next)) > limit(after: last)
+          || Mutant.thinning.isPlanted
+      else { continue }
       kept.append(anchor)
       last = anchor
     }

@@ -49,7 +49,9 @@ struct Turn {
     guard hasUnsynchronized else { return nil }
     switch options.durability {
     case .everyCommit: return .zero
-    case .interval(let interval): return interval - (ContinuousClock.now - unsynchronizedSince)
+    case .interval(let interval):
+      if Mutant.intervalSynchronize.isPlanted { return nil }
+      return interval - (ContinuousClock.now - unsynchronizedSince)
     case .none: return nil
     }
   }

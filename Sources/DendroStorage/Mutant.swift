@@ -13,7 +13,9 @@ package enum Mutant: UInt8, CaseIterable, Hashable, Sendable {
   case recordShape
   case declaredSize
   case recordCount
+  case recordWrites
   case durableBound
+  case payloadBound
   case shortestVarint
   case varintWidth
 
@@ -32,7 +34,12 @@ package enum Mutant: UInt8, CaseIterable, Hashable, Sendable {
   // The end of the log
   case provenDurable
   case tornTail
+  case undecidableTold
+  case tailLimit
   case zeroTail
+  case secondLook
+  case wrongBlock
+  case rolledMeanwhile
   case checkpointProof
   case logReachesCheckpoint
   case cutBeforeAppend
@@ -44,10 +51,13 @@ package enum Mutant: UInt8, CaseIterable, Hashable, Sendable {
   case repairSealSynchronize
   case setAside
   case setAsideSynchronize
+  case tornCopies
+  case fullDiskOpens
 
   // Writing the log
   case recordDurableUpTo
   case markAtClose
+  case closeSynchronize
   case resumeSynchronize
   case writePoison
   case refusePoisoned
@@ -62,6 +72,9 @@ package enum Mutant: UInt8, CaseIterable, Hashable, Sendable {
   case segmentRename
   case segmentDirectorySynchronize
   case rollTakenBack
+  case sealRoom
+  case takenBackOrder
+  case takenBackSynchronize
   case sealSynchronize
   case segmentIdentity
 
@@ -70,15 +83,24 @@ package enum Mutant: UInt8, CaseIterable, Hashable, Sendable {
   case checkpointRename
   case checkpointDirectorySynchronize
   case checkpointBarrier
+  case checkpointOwnership
+  case checkpointPause
   case checkpointName
   case chunkHeaderChecksum
   case chunkChecksum
   case chunkOrder
+  case chunkKind
   case footerChecksum
   case footerNumber
   case indexSizes
+  case indexPlace
+  case indexEntries
+  case indexEnd
+  case checkpointDepth
   case leafCount
   case olderCheckpoint
+  case checkpointRefusal
+  case checkpointVersion
   case replayFilter
 
   // Removing
@@ -87,157 +109,108 @@ package enum Mutant: UInt8, CaseIterable, Hashable, Sendable {
   case unreadableCheckpoint
   case removalOrder
   case removalSynchronize
+  case historyKept
+  case rebuildingPin
+  case followerPin
+  case followerLimit
+  case thinning
+  case purgeReadBack
+  case purgeTorn
+  case temporaries
   case foreignFiles
+
+  // Reading the past
+  case historyGap
+  case changesGap
+  case changesDurable
+  case cursorLook
 
   // The directory
   case directorySynchronize
   case writerLock
+  case lockIdentity
   case ownership
   case readersLock
+  case readerPatience
   case readOnly
+  case readOnlyWrites
   case forkCheck
+  case privateFiles
 
-  // Calls
+  // The system
   case interruption
   case interruptionLimit
   case shortWrite
   case shortRead
+  case zeroWrite
+  case systemSynchronize
+  case systemDirectorySynchronize
+  case closeOnExec
+  case standardStreams
+  case namedPipe
+  case pathNul
 
   // Commits
   case acknowledgeAfterSynchronize
+  case synchronizeBarrier
+  case intervalSynchronize
+  case durableKnowledge
+  case doubtTold
+  case unreportedTold
+  case closeTells
+  case refuseClosed
+  case lateAnswers
+  case releaseCloses
   case undo
   case undoOrder
   case undoEvents
+  case undoGathered
+  case undoNumbers
   case spaceProbe
   case answerOrder
   case wholeUpdate
+  case validation
   case monotonicTime
-  case transactionConflict
   case writeLimit
   case memoryLimit
+  case memoryRemoval
+  case backlogBound
+
+  // Transactions
+  case transactionConflict
+  case transactionReservation
+  case reservationPatience
+  case transactionRunLimit
+  case heldWrites
+  case heldWriteLimit
+  case transactionsSerial
+  case transactionsWaiting
+
+  // Backups
+  case backupBarrier
+  case backupPlace
+  case backupRemoved
+  case backupOthers
+
+  // The application
+  case eventOrder
+  case completionOrder
+  case listenerBacklog
+  case disconnectAtOffline
+  case disconnectAtClose
+  case disconnectAtRelease
 
   // Bytes that nobody has checked
   case byteBound
   case countBound
   case depthBound
+  case emptyNode
+  case priorityKind
   case payloadEnd
 
-  /// What holds while the guard is there.
-  package var guards: String {
-    switch self {
-    case .recordHeaderChecksum: "a record's header is believed only under its checksum"
-    case .recordPlace: "a record's header is valid at its own offset only"
-    case .payloadChecksum: "a payload is believed only under its checksum"
-    case .recordChain: "a record repeats the checksum of the one before it"
-    case .recordSequence: "a record's first write follows the last one before it"
-    case .recordShape: "a seal and a mark look as they should, and no unknown flag is set"
-    case .declaredSize: "a declared size is bounded by what the stored bytes can hold"
-    case .recordCount: "a record has no more writes than bytes"
-    case .durableBound: "a record cannot say that writes of its own are durable"
-    case .shortestVarint: "a varint has its shortest form"
-    case .varintWidth: "a varint fits into 64 bits"
-    case .fileHeaderChecksum: "a file's header is believed only under its checksum"
-    case .formatVersion: "a format of the future is refused"
-    case .reservedZero: "reserved bytes of a header are zero"
-    case .segmentSalt: "each segment draws a salt of its own"
-    case .segmentName: "a segment begins with the write that its name tells"
-    case .databaseIdentity: "every file carries the identity of this database"
-    case .sealedSuccessor: "a seal names the one segment that may follow"
-    case .missingSuccessor: "a seal without its successor tells that the segment is missing"
-    case .segmentChain: "a segment repeats the last number and checksum of the one before it"
-    case .firstSegment: "the log goes back to the checkpoint, or to the first write"
-    case .provenDurable: "damage of what a later record calls durable is corruption, no torn tail"
-    case .tornTail: "what a crash left is cut, not refused"
-    case .zeroTail: "zeros are the end of the log only if nothing but zeros follows"
-    case .checkpointProof:
-      "a checkpoint proves the log up to it durable, whether it can be read or not"
-    case .logReachesCheckpoint: "a log that ends before its checkpoint is refused"
-    case .cutBeforeAppend: "a torn tail is cut before anything is appended"
-    case .repairSynchronize: "what recovery cut is synchronized before anything is appended"
-    case .repairRewrites: "a tail that may never have reached the disk is written anew"
-    case .repairLonger: "a segment that is longer than its records is written anew"
-    case .repairDirectorySynchronize:
-      "recovery makes the names durable, also those of the crashed process"
-    case .repairSeal: "recovery adds the seal that a crash in a roll left out"
-    case .repairSealSynchronize:
-      "recovery synchronizes a seal that the crashed process wrote"
-    case .setAside: "torn bytes are kept in a file of their own"
-    case .setAsideSynchronize: "torn bytes are durable in their own file before they are cut"
-    case .recordDurableUpTo: "a record calls only that durable which was synchronized"
-    case .markAtClose: "an orderly end tells that all before it is durable"
-    case .resumeSynchronize: "what was resumed is synchronized before a new segment names it"
-    case .writePoison: "after a failed synchronize the log takes nothing more"
-    case .refusePoisoned: "a poisoned engine admits no write"
-    case .noRetry: "a failed synchronize is never tried again"
-    case .cutBack: "a failed append is cut back"
-    case .cutBackSynchronize: "the cut is synchronized before anything is called durable"
-    case .dropUnsynchronized: "what a failed synchronize refused is taken out of the file"
-    case .historyAfterDrop: "the compression's history starts anew after a failed append"
-    case .historyAtRoll: "the compression's history starts anew with a segment"
-    case .rollSynchronize: "a segment is synchronized before its successor is made"
-    case .segmentSynchronize: "a new segment's header is durable before its name"
-    case .segmentRename: "a new segment gets its name only when it is whole"
-    case .segmentDirectorySynchronize: "a new segment's name is durable before it is written to"
-    case .rollTakenBack: "a roll without room for its seal takes the successor back"
-    case .sealSynchronize: "a seal is durable before the next segment is used"
-    case .segmentIdentity: "the segment is still the file at its path before each write"
-    case .checkpointSynchronize: "a checkpoint is synchronized before it gets its name"
-    case .checkpointRename: "a checkpoint gets its name only when it is whole"
-    case .checkpointDirectorySynchronize: "a checkpoint's name is durable before it is relied on"
-    case .checkpointBarrier: "the log holds durably what a checkpoint tells of"
-    case .checkpointName: "a checkpoint holds the write that its name tells"
-    case .chunkHeaderChecksum: "a chunk's header is believed only under its checksum"
-    case .chunkChecksum: "a chunk is believed only under its checksum"
-    case .chunkOrder: "a chunk has the number and the sizes that the index tells"
-    case .footerChecksum: "a footer is believed only under its checksum"
-    case .footerNumber: "header and footer tell of the same write"
-    case .indexSizes: "the chunks fill the file, and are as large as the footer tells"
-    case .leafCount: "the tree has as many leaves as the footer tells"
-    case .olderCheckpoint: "where the newest checkpoint cannot be read the older one serves"
-    case .replayFilter: "writes that the checkpoint has already are not applied again"
-    case .deleteAfterCheckpoint: "files go only after the new checkpoint is durable"
-    case .twoCheckpoints: "two checkpoints are kept, and the log back to the older one"
-    case .unreadableCheckpoint: "a checkpoint that could not be read does not count"
-    case .removalOrder: "segments go oldest first"
-    case .removalSynchronize: "each removal is durable before the next"
-    case .foreignFiles: "files of other names are never touched"
-    case .directorySynchronize: "a new directory's name is durable before anything is acknowledged"
-    case .writerLock: "one opener writes"
-    case .ownership: "the directory is still ours before each write"
-    case .readersLock: "nothing goes while a reader holds the directory"
-    case .readOnly: "a reader changes nothing"
-    case .forkCheck: "a fork is refused"
-    case .interruption: "an interrupted call is made again"
-    case .interruptionLimit: "a call that is interrupted without end is a failed one"
-    case .shortWrite: "a short write is completed"
-    case .shortRead: "a short read is completed"
-    case .acknowledgeAfterSynchronize: "a write is acknowledged after the synchronize"
-    case .undo: "what the disk refused is taken back"
-    case .undoOrder: "what the disk refused is taken back newest first"
-    case .undoEvents: "listeners are told what was taken back"
-    case .spaceProbe: "a full disk that has room again takes writes again"
-    case .answerOrder: "writes are answered in their order"
-    case .wholeUpdate: "an update of many paths is one write"
-    case .monotonicTime: "times never decrease, whatever the clock does"
-    case .transactionConflict: "a transaction decides on what is there when it is admitted"
-    case .writeLimit: "a write over the limit is refused"
-    case .memoryLimit: "a tree over the memory limit takes no more"
-    case .byteBound: "nothing is read past the end"
-    case .countBound: "a count is bounded by the bytes that are left"
-    case .depthBound: "the depth of what is decoded is bounded"
-    case .payloadEnd: "a payload ends with its last write"
-    }
-  }
-
-  /// Of a guard that is one of two for the same: what has to be switched off besides, for anything to
-  /// be seen.
-  package var twin: Mutant? {
-    switch self {
-    case .logReachesCheckpoint: .checkpointProof
-    case .refusePoisoned: .writePoison
-    default: nil
-    }
-  }
+  /// Of a guard that says again what another one implies: that one, which has to be switched off besides
+  /// for anything to be seen.
+  package var twin: Mutant? { self == .logReachesCheckpoint ? .checkpointProof : nil }
 
   package var name: String { "\(self)" }
 

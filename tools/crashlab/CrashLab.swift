@@ -35,7 +35,8 @@ enum CrashLab {
       replay         one failure again, from the words that it printed
       mutants        switches off every guard of storage and engine, one after the other, and shows
                      which sweep misses it (G12); needs the build that tools/mutants makes;
-                     [--only NAME,…] [--sweeps ID[:COUNT],…] [--markdown] [--no-control]
+                     [--only NAME,…] [--sweeps ID[:COUNT],…] [--patience SECONDS] [--markdown]
+                     [--no-control]
 
     OPTIONS
       --seed N       what all random choices start from (default: drawn, and printed)

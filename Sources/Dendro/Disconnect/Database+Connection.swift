@@ -1,4 +1,5 @@
 import DendroEngine
+import DendroStorage
 import DendroTree
 import Dispatch
 import Synchronization
@@ -16,7 +17,9 @@ extension Database {
     connection.noteUse()
     do throws(DatabaseError) {
       let engine = try usable()
-      if let draft = connection.set(online: false, hub.infoChanged) {
+      if let draft = connection.set(online: false, hub.infoChanged),
+        !Mutant.disconnectAtOffline.isPlanted
+      {
         engine.submit(draft, completion: nil)
       }
     } catch {
@@ -37,13 +40,17 @@ extension Database {
 
   /// Writes what was registered for the end. Before the engine is closed.
   func writeDisconnectOperations(to engine: Engine) {
-    if let draft = connection.takeOperations() { engine.submit(draft, completion: nil) }
+    if let draft = connection.takeOperations(), !Mutant.disconnectAtClose.isPlanted {
+      engine.submit(draft, completion: nil)
+    }
   }
 
   /// `writeDisconnectOperations(to:)` where nobody closed the database, on a thread that may wait: the
   /// last reference may go on the engine's own.
   func leaveDisconnectOperations() {
-    guard let engine, engine.refusal == nil, let draft = connection.takeOperations() else { return }
+    guard let engine, engine.refusal == nil, let draft = connection.takeOperations(),
+      !Mutant.disconnectAtRelease.isPlanted
+    else { return }
     DispatchQueue.global().async { engine.submit(draft, completion: nil) }
   }
 }

@@ -1,3 +1,4 @@
+import DendroStorage
 package import DendroTree
 import Synchronization
 
@@ -18,7 +19,7 @@ package final class Location {
   var isTidyingQueued = false
 
   /// States that wait for a slow listener at most.
-  static let backlogLimit = 64
+  static let backlogLimit = Mutant.listenerBacklog.isPlanted ? Int.max : 64
 
   package init(path: Path, node: Node) {
     self.path = path

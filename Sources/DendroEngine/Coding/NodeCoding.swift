@@ -66,7 +66,9 @@ enum NodeCoding {
     }
     // A child takes at least three bytes (a key's length, a key, a leaf), so hostile counts cost no memory.
     let count = try reader.count("a count of children", limit: reader.remaining / 3)
-    guard count > 0 else { throw CodingError(expected: "a child", found: "none") }
+    guard count > 0 || Mutant.emptyNode.isPlanted else {
+      throw CodingError(expected: "a child", found: "none")
+    }
     var builder = NodeBuilder()
     for _ in 0..<count {
       let length = try reader.count("a key's length", limit: Limits.keyBytes + 1)
@@ -74,7 +76,9 @@ enum NodeCoding {
         throw CodingError(expected: "a key", found: "bytes that are no key's")
       }
       let child = try decode(&reader, depth: depth - 1)
-      guard !child.isEmpty else { throw CodingError(expected: "a child", found: "an empty node") }
+      guard !child.isEmpty || Mutant.emptyNode.isPlanted else {
+        throw CodingError(expected: "a child", found: "an empty node")
+      }
       builder.append(key, child)
     }
     return builder.finish(priority: priority)

@@ -197,7 +197,7 @@ struct ChunkHeader: Hashable {
         expected: "chunk header checksum \(hexadecimal(expected))", found: hexadecimal(word(28)))
     }
     let magic = isIndex ? Self.indexMagic : Self.magic
-    guard word(0) == magic, word(4) <= 1 else {
+    guard word(0) == magic && word(4) <= 1 || Mutant.chunkKind.isPlanted else {
       throw .corrupt(
         path: path, offset: offset, expected: isIndex ? "the index" : "a chunk",
         found: hexadecimal(bytes.prefix(8)))

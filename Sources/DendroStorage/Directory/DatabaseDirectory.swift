@@ -94,7 +94,7 @@ package final class DatabaseDirectory: Sendable {
       lock = Mutex(file)
       lockIdentity = identity
       try makeReadersLock()
-      try removeTemporaries()
+      if !Mutant.temporaries.isPlanted { try removeTemporaries() }
     }
   }
 
@@ -239,7 +239,9 @@ package final class DatabaseDirectory: Sendable {
         throw .locked(path: directory, pid: try readProcessID(file, path))
       }
       let identity = try file.identityWhole(path: path)
-      guard (try? files.identityWhole(path)) == identity else { continue }
+      guard (try? files.identityWhole(path)) == identity || Mutant.lockIdentity.isPlanted else {
+        continue
+      }
       // One write of constant length: no truncation, and nothing of an older pid is left.
       let digits = String(processID)
       var line = ByteWriter()
@@ -280,7 +282,7 @@ package final class DatabaseDirectory: Sendable {
       throw error
     }
     // A writer locks readers out only while it removes a few files.
-    for _ in 0..<500 {
+    for _ in 0..<(Mutant.readerPatience.isPlanted ? 1 : 500) {
       if try file.lockWhole(.shared, path: path) { return file }
       usleep(2000)
     }

@@ -101,7 +101,8 @@ private struct Walk {
         } else {
           // A live writer has rolled since the directory was listed.
           segments = try directory.contents().segments
-          guard let place = segments.firstIndex(of: segment.name), place + 1 < segments.count
+          guard let place = segments.firstIndex(of: segment.name), place + 1 < segments.count,
+            !Mutant.rolledMeanwhile.isPlanted
           else { throw missingSuccessor(segment) }
           index = place
           let reader = try SegmentReader(segments[place + 1], in: directory)
@@ -192,7 +193,7 @@ private struct Walk {
         // what stands there now; and what is bad is corrupt only if it was looked at after that which
         // proves it durable.
         let isNew = look.map { $0.offset != offset || (isProven && !$0.wasProven) } ?? true
-        if remainder != .nothing && isNew {
+        if remainder != .nothing && isNew && !Mutant.secondLook.isPlanted {
           look = (offset, isProven)
           try segment.refresh()
           continue

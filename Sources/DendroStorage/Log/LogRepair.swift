@@ -61,7 +61,7 @@ private func setAsideIfRoom(_ directory: DatabaseDirectory, _ torn: TornTail) th
   do {
     return try setAside(directory, torn)
   } catch {
-    guard error.isOutOfSpace else { throw error }
+    guard error.isOutOfSpace, !Mutant.fullDiskOpens.isPlanted else { throw error }
   }
   let path = directory.path(of: torn.segment)
   let file = try directory.fileSystem.openWhole(path, .readWrite)
@@ -90,7 +90,7 @@ private func writeAnew(_ directory: DatabaseDirectory, _ end: LogEnd) throws(Sto
     if !Mutant.repairSynchronize.isPlanted { try file.synchronizeWhole(path: aside) }
     try files.renameWhole(aside, to: path)
   } catch {
-    guard error.isOutOfSpace else { throw error }
+    guard error.isOutOfSpace, !Mutant.fullDiskOpens.isPlanted else { throw error }
     // A full disk must not keep a database from being opened; then the file as it is has to do.
     try files.removeWhole(aside)
     try cutInPlace(directory, end)
@@ -124,7 +124,7 @@ private func setAside(_ directory: DatabaseDirectory, _ torn: TornTail) throws(S
   while true {
     let name = FileName.tornName(torn.segment, offset: torn.offset, copy: copy)
     let path = directory.path + "/" + name
-    if !taken.contains(name) {
+    if !taken.contains(name) || Mutant.tornCopies.isPlanted {
       let aside = path + FileName.temporarySuffix
       try files.removeWhole(aside)
       let file = try files.openWhole(aside, .create)

@@ -354,7 +354,8 @@ package final class LogWriter {
       firstLSN: lastLSN.next, baseTime: time, previousChecksum: checksum)
     // Room for the seal first: once the successor exists, its predecessor must get one.
     let sealRoom = UInt64(RecordHeader.byteCountMax + Seal.byteCount)
-    guard try probe(byteCount: Int(sealRoom)) else {
+    let hasRoom = try Mutant.sealRoom.isPlanted ? true : probe(byteCount: Int(sealRoom))
+    guard hasRoom else {
       throw .io(operation: "preallocate", path: path, offset: offset, error: .noSpace)
     }
     let successor: any File
@@ -409,7 +410,7 @@ package final class LogWriter {
       break
     }
     dropStaged()
-    try synchronize()
+    if !Mutant.closeSynchronize.isPlanted { try synchronize() }
     try mark()
     if allocatedEnd > offset {
       do {
@@ -421,7 +422,7 @@ package final class LogWriter {
       allocatedEnd = offset
       hasUnsynchronized = true
     }
-    try synchronize()
+    if !Mutant.closeSynchronize.isPlanted { try synchronize() }
     state = .closed
   }
 
@@ -461,16 +462,19 @@ package final class LogWriter {
     guard cause.isOutOfSpace else { throw poison(cause) }
     // The seal first: a successor without it is what a crash in a roll leaves, while a seal without
     // its successor says that one is missing.
-    try cutBack()
+    if !Mutant.takenBackOrder.isPlanted { try cutBack() }
     if Mutant.rollTakenBack.isPlanted { throw cause }
     let path = directory.path(of: SegmentName(firstLSN: header.firstLSN))
     do {
       try directory.fileSystem.removeWhole(path + FileName.temporarySuffix)
       try directory.fileSystem.removeWhole(path)
-      try directory.fileSystem.synchronizeDirectoryWhole(directory.path)
+      if !Mutant.takenBackSynchronize.isPlanted {
+        try directory.fileSystem.synchronizeDirectoryWhole(directory.path)
+      }
     } catch {
       throw poison(error)
     }
+    if Mutant.takenBackOrder.isPlanted { try cutBack() }
     throw cause
   }
 

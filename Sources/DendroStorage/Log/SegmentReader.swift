@@ -122,14 +122,14 @@ final class SegmentReader {
       stored = UnsafeRawBufferPointer(start: nil, count: 0)
     } else {
       let rest = byteCount > start ? byteCount - start : 0
-      guard UInt64(header.storedByteCount) <= rest else {
+      guard UInt64(header.storedByteCount) <= rest || Mutant.payloadBound.isPlanted else {
         return .failure(
           PayloadFault(
             expected: "a payload of \(header.storedByteCount) bytes",
             found: "\(rest) bytes to the end of the file", isWhole: false))
       }
       let bytes = try bytes(at: start, count: header.storedByteCount)
-      guard bytes.count >= header.storedByteCount else {
+      guard bytes.count >= header.storedByteCount || Mutant.payloadBound.isPlanted else {
         return .failure(
           PayloadFault(
             expected: "a payload of \(header.storedByteCount) bytes",
@@ -153,7 +153,7 @@ final class SegmentReader {
     let checksum = Checksum.xxh3(raw, seed: self.header.salt)
     guard checksum == header.payloadChecksum || Mutant.payloadChecksum.isPlanted else {
       // Whoever looks again must not decode against what was wrong.
-      if header.isCompressed { decompressor.forget(raw.count) }
+      if header.isCompressed, !Mutant.wrongBlock.isPlanted { decompressor.forget(raw.count) }
       return .failure(
         PayloadFault(
           expected: "payload checksum \(hexadecimal(header.payloadChecksum))",
@@ -188,7 +188,9 @@ final class SegmentReader {
   ///   costs at most one header's checksum, and no length is followed.
   ///   With `stopsAtFirst` it ends at the first valid header.
   func search(from offset: UInt64, stopsAtFirst: Bool = false) throws(StorageError) -> Search {
-    guard byteCount - min(offset, byteCount) <= Self.tailByteLimit else {
+    guard
+      byteCount - min(offset, byteCount) <= Self.tailByteLimit || Mutant.tailLimit.isPlanted
+    else {
       throw .corrupt(
         path: path, offset: offset,
         expected:

@@ -82,8 +82,13 @@ extension LogWriter {
 
 /// Whether opening is refused as damaged; otherwise what came of it.
 func refusal(of disk: SimulatedDisk) -> String? {
+  refusal { () throws(EngineError) in try EngineRecording.open(disk) }
+}
+
+/// Whether what opens is refused as damaged; otherwise what came of it.
+func refusal(_ open: () throws(EngineError) -> Engine) -> String? {
   do throws(EngineError) {
-    let engine = try EngineRecording.open(disk)
+    let engine = try open()
     return "served up to write \(engine.head.lsn)"
   } catch {
     if case .storage(.corrupt) = error { return nil }

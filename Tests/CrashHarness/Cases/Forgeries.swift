@@ -68,6 +68,7 @@ package enum Forgeries {
       $0.flags = 0x31
       $0.raw = varint(250 << 20)
     },
+    record("no writes") { $0.count = varint(0) },
     record("more writes than bytes") { $0.count = varint(1 << 40) },
     record("durable from the future") { $0.durable = varint(5) },
     record("a varint that could be shorter") { $0.count = [0x81, 0] },
@@ -128,14 +129,15 @@ package enum Forgeries {
   // MARK: Headers of files
 
   private static let headers: [Case] = [
-    header("a format of the future", at: 8) {
+    header("a format of the future", at: 8, UInt8(storageFormatVersion) + 1) {
       if case .storage(.unsupportedVersion) = $0 { true } else { false }
     },
-    header("reserved bytes", at: 12) { if case .storage(.corrupt) = $0 { true } else { false } },
+    header("reserved bytes", at: 12, 1) { if case .storage(.corrupt) = $0 { true } else { false } },
   ]
 
   private static func header(
-    _ name: String, at place: Int, _ isRight: @escaping @Sendable (EngineError) -> Bool
+    _ name: String, at place: Int, _ value: UInt8,
+    _ isRight: @escaping @Sendable (EngineError) -> Bool
   ) -> Case {
     Case("a segment: " + name) {
       let disk = SimulatedDisk(seed: 1)
@@ -144,7 +146,7 @@ package enum Forgeries {
       guard let path = disk.segmentPaths.last, var bytes = disk.contents(of: path) else {
         return "no segment"
       }
-      bytes[place] = 1
+      bytes[place] = value
       let checksum = bytes[..<60].withUnsafeBytes { Checksum.xxh3($0, seed: 0) }
       bytes.replaceSubrange(60..<64, with: little(UInt32(truncatingIfNeeded: checksum)))
       disk.overwrite(path, at: 0, with: bytes)
@@ -159,27 +161,48 @@ package enum Forgeries {
 
   // MARK: Checkpoints
 
-  private static let checkpoints: [Case] = [
-    checkpoint("the same footer", isGood: true) { bytes in seal(footer: &bytes) },
-    checkpoint("a footer with another number of leaves") { bytes in
-      bytes[bytes.count - 40] &+= 1
-      seal(footer: &bytes)
-    },
-    checkpoint("a footer with other sizes") { bytes in
-      bytes[bytes.count - 32] &+= 1
-      seal(footer: &bytes)
-    },
-    checkpoint("a footer of another write") { bytes in
-      bytes[bytes.count - 16] &+= 1
-      seal(footer: &bytes)
-    },
-    checkpoint("a chunk of another number") { bytes in
-      bytes[64 + 16] = 1
-      let salt = salt(of: bytes)
-      let checksum = bytes[64..<92].withUnsafeBytes { Checksum.xxh3($0, seed: salt &+ 64) }
-      bytes.replaceSubrange(92..<96, with: little(UInt32(truncatingIfNeeded: checksum)))
-    },
-  ]
+  private static let checkpoints: [Case] =
+    [
+      checkpoint("the same footer", isGood: true) { bytes in seal(footer: &bytes) },
+      checkpoint("a footer with another number of leaves") { bytes in
+        bytes[bytes.count - 40] &+= 1
+        seal(footer: &bytes)
+      },
+      checkpoint("a footer with other sizes") { bytes in
+        bytes[bytes.count - 32] &+= 1
+        seal(footer: &bytes)
+      },
+      checkpoint("a footer of another write") { bytes in
+        bytes[bytes.count - 16] &+= 1
+        seal(footer: &bytes)
+      },
+      checkpoint("a chunk of another number") { bytes in
+        bytes[64 + 16] = 1
+        let salt = salt(of: bytes)
+        let checksum = bytes[64..<92].withUnsafeBytes { Checksum.xxh3($0, seed: salt &+ 64) }
+        bytes.replaceSubrange(92..<96, with: little(UInt32(truncatingIfNeeded: checksum)))
+      },
+      checkpoint("a chunk of another kind") { bytes in
+        bytes[64 + 4] |= 2
+        sealChunk(at: 64, of: &bytes)
+      },
+      checkpoint("the same index", isGood: true) { bytes in forgeIndex(of: &bytes) { _ in } },
+      checkpoint("an index with a chunk beyond all bounds") { bytes in
+        forgeIndex(of: &bytes) { $0 = varint(.max) + $0.drop(while: { $0 >= 0x80 }).dropFirst() }
+      },
+      checkpoint("an index with a path beyond all bounds") { bytes in
+        forgeIndex(of: &bytes) { index in
+          let rest = index.drop { $0 >= 0x80 }.dropFirst().drop { $0 >= 0x80 }.dropFirst()
+          index = index[..<rest.startIndex] + varint(.max)
+        }
+      },
+      checkpoint("an index with something behind its end") { bytes in
+        forgeIndex(of: &bytes) { $0.append(0) }
+      },
+      checkpoint("something behind the index") { bytes in
+        bytes.insert(contentsOf: Array(repeating: 0, count: 8), at: bytes.count - 64)
+      },
+    ] + depths + [futureCheckpoint]
 
   private static func salt(of bytes: [UInt8]) -> UInt64 {
     bytes[32..<40].reversed().reduce(0) { $0 << 8 | UInt64($1) }
@@ -190,6 +213,78 @@ package enum Forgeries {
     let start = bytes.count - 64
     let checksum = bytes[start..<start + 56].withUnsafeBytes { Checksum.xxh3($0, seed: salt) }
     bytes.replaceSubrange((start + 56)..., with: little(checksum))
+  }
+
+  private static func sealChunk(at offset: Int, of bytes: inout [UInt8]) {
+    let seed = salt(of: bytes) &+ UInt64(offset)
+    let checksum = bytes[offset..<offset + 28].withUnsafeBytes { Checksum.xxh3($0, seed: seed) }
+    bytes.replaceSubrange(
+      offset + 28..<offset + 32, with: little(UInt32(truncatingIfNeeded: checksum)))
+  }
+
+  /// Gives the index, which is too short to be compressed, another content.
+  private static func forgeIndex(of bytes: inout [UInt8], _ forge: (inout [UInt8]) -> Void) {
+    let footer = bytes.count - 64
+    let start = bytes[footer + 8..<footer + 16].reversed().reduce(0) { $0 << 8 | Int($1) }
+    var index = Array(bytes[start + 32..<footer])
+    forge(&index)
+    let checksum = index.withUnsafeBytes { Checksum.xxh3($0, seed: salt(of: bytes)) }
+    let size = little(UInt32(index.count))
+    bytes.replaceSubrange(start + 8..<start + 16, with: size + size)
+    bytes.replaceSubrange(start + 20..<start + 28, with: little(checksum))
+    sealChunk(at: start, of: &bytes)
+    bytes.replaceSubrange(footer + 16..<footer + 20, with: little(UInt32(index.count + 32)))
+    bytes.replaceSubrange(start + 32..<footer, with: index)
+    seal(footer: &bytes)
+  }
+
+  /// It is not passed over as if it were damaged: whoever wrote it may have left out of the log what it
+  /// has.
+  private static let futureCheckpoint = Case("a checkpoint: a format of the future") {
+    let recording = try EngineRecording(seed: 1, steps: [.set("a", .integer(1)), .checkpoint])
+    let disk = recording.disk.copy()
+    guard let path = disk.checkpointPaths.last, var bytes = disk.contents(of: path) else {
+      return "no checkpoint"
+    }
+    bytes[8] = UInt8(storageFormatVersion) + 1
+    let checksum = bytes[..<60].withUnsafeBytes { Checksum.xxh3($0, seed: 0) }
+    bytes.replaceSubrange(60..<64, with: little(UInt32(truncatingIfNeeded: checksum)))
+    disk.overwrite(path, at: 0, with: bytes)
+    do throws(EngineError) {
+      _ = try EngineRecording.open(disk)
+      return "was passed over"
+    } catch {
+      if case .storage(.unsupportedVersion) = error { return nil }
+      return "refused as \(error)"
+    }
+  }
+
+  /// A checkpoint of one leaf, so many levels down.
+  private static let depths: [Case] = [(20, true), (40, false), (5000, false)].map {
+    depth, isGood in
+    Case("a checkpoint: a leaf \(depth) levels down") {
+      let disk = SimulatedDisk(seed: 1)
+      let directory = try DatabaseDirectory.open(
+        EngineRecording.directory, environment: disk.environment, mode: .readWrite(create: true))
+      let identity = DatabaseID(disk.randomness)
+      let lsn = LogSequenceNumber(7)
+      let path = Array(repeating: Path("k").storedBytes, count: depth).flatMap { $0 }
+      var chunk = varint(0) + varint(UInt64(path.count)) + path
+      PackedScalar.append(.integer(1), to: &chunk)
+      let writer = try CheckpointWriter.begin(
+        directory, databaseID: identity, lsn: lsn, time: 1)
+      let result = chunk.withUnsafeBytes { chunk in
+        path.withUnsafeBytes { path in
+          Result { () throws(StorageError) in try writer.chunk(chunk, firstPath: path) }
+        }
+      }
+      try result.get()
+      try writer.finish(leafCount: 1, contentHash: 0)
+      try LogWriter.create(directory, databaseID: identity, after: lsn, time: 1).close()
+      directory.close()
+      guard isGood else { return refusal(of: disk) }
+      return try EngineRecording.open(disk).head.lsn == lsn ? nil : "was not used"
+    }
   }
 
   /// A forged checkpoint is not used, and the log makes up for it.

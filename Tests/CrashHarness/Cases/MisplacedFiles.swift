@@ -15,12 +15,13 @@ package enum MisplacedFiles {
       Case("a record behind the end of the log", misplacedRecords),
       Case("the other's segment behind a common beginning", otherSegment),
       Case("a checkpoint of another database", otherCheckpoint),
-      Case("a checkpoint in the middle of a segment", laterCheckpoint),
+      Case("a checkpoint in the middle of a record", laterCheckpoint),
       Case("the log cut before its checkpoint") { try cutLog(isDamaged: false) },
       Case("the log cut before a checkpoint that cannot be read") { try cutLog(isDamaged: true) },
       Case("two chunks of a checkpoint in each other's place", swappedChunks),
       Case("one damaged checkpoint after the other", damagedTwice),
       Case("zeros in the middle of the log", zeros),
+      Case("a damaged last record after an orderly end", lastRecord),
     ])
 
   @Sendable private static func gaps() throws -> String? {
@@ -76,7 +77,7 @@ package enum MisplacedFiles {
     let cursor = LogCursor(directory)
     while try cursor.step({ if case .record(let record, _, _) = $0 { records.append(record) } }) {}
     directory.close()
-    guard records.count == 5, let bytes = reading.contents(of: path) else {
+    guard records.count >= 4, let bytes = reading.contents(of: path) else {
       return "\(records.count) records"
     }
     for record in records {
@@ -113,12 +114,12 @@ package enum MisplacedFiles {
     return refusal(of: disk)
   }
 
-  /// A checkpoint that was copied in from where the log was rolled for it.
+  /// A checkpoint that was copied in from where the log was rolled for it: here a record lies across it.
   @Sendable private static func laterCheckpoint() throws -> String? {
-    let increment = Step.write([.increment(Path("n"), .integer(1))])
-    let steps = Array(repeating: increment, count: 5)
-    let one = try EngineRecording(seed: 1, steps: steps)
-    let other = try EngineRecording(seed: 1, steps: Array(steps[..<3]) + [.checkpoint])
+    // All in one record.
+    let increments = Array(repeating: Write.increment(Path("n"), .integer(1)), count: 5)
+    let one = try EngineRecording(seed: 1, steps: [.write(increments)])
+    let other = try EngineRecording(seed: 1, steps: [.write(Array(increments[..<3])), .checkpoint])
     let path = other.disk.checkpointPaths[0]
     let disk = one.disk.copy()
     try disk.make(path, other.disk.contents(of: path) ?? [])
@@ -220,5 +221,19 @@ package enum MisplacedFiles {
       }
     }
     return nil
+  }
+
+  /// The end was orderly, so all that was there is missed.
+  @Sendable private static func lastRecord() throws -> String? {
+    let recording = try EngineRecording(
+      seed: 1, steps: [.set("a", .integer(1)), .set("b", .string("the last one"))])
+    let path = recording.disk.segmentPaths[0]
+    let text = Array("the last one".utf8)
+    guard let bytes = recording.disk.contents(of: path),
+      let place = bytes.indices.first(where: { bytes[$0...].starts(with: text) })
+    else { return "no such text" }
+    let disk = recording.disk.copy()
+    disk.flipBit(place * 8, of: path)
+    return refusal(of: disk)
   }
 }

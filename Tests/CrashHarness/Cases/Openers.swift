@@ -86,6 +86,11 @@ package enum Openers {
       at: EngineRecording.directory, options: EngineRecording.options(),
       environment: crashed.environment, mode: .readOnly)
     guard reader.head.root == writer.head.root else { return "another tree" }
+    let told = Told()
+    reader.submit(Draft(.set(Path("a"), Node(.integer(2)))), completion: told.completion)
+    guard told.all == ["read only"], reader.head.root == writer.head.root else {
+      return "a write: \(told.all)"
+    }
     try reader.close()
     return crashed.everything == before ? nil : "files changed"
   }

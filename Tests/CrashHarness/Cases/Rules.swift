@@ -2,7 +2,6 @@ import DendroEngine
 import DendroStorage
 import DendroTesting
 import DendroTree
-import Dispatch
 import Foundation
 import Synchronization
 
@@ -14,10 +13,12 @@ package enum Rules {
       Case("the clock is set back", clock),
       Case("a write over the limit", writeLimit),
       Case("a tree over the memory limit", memoryLimit),
-      Case("a transaction that is overtaken", transaction),
       Case("a text that is refused, and comes again", refusedText),
       Case("a payload that nests without end", depth),
       Case("a payload with more than its writes", payloadEnd),
+      Case("a payload with a branch that has nothing", emptyNodes),
+      Case("a payload with a priority that is none", priorityKind),
+      Case("a damaged last record", lastRecord),
     ])
 
   /// Keeps the times of the commits.
@@ -93,31 +94,11 @@ package enum Rules {
     }
     let size = engine.head.root.memory().byteCount
     if size > 512 << 10 { return "the tree takes \(size) bytes" }
-    return refused.withLock { $0 } > 100 ? nil : "hardly any was refused"
-  }
-
-  @Sendable private static func transaction() throws -> String? {
-    let engine = try EngineRecording.open(SimulatedDisk(seed: 1))
-    let place = Path("n")
-    var runCount = 0
-    engine.transact(at: place, refused: { _ in }) { input in
-      runCount += 1
-      if runCount == 1 {
-        let done = DispatchSemaphore(value: 0)
-        Thread.detachNewThread {
-          engine.submit(Draft(.set(place, Node(.integer(10)))), completion: nil)
-          done.signal()
-        }
-        done.wait()
-      }
-      guard case .integer(let value)? = input.scalar ?? .integer(0) else {
-        return TransactionDecision(nil) { _ in }
-      }
-      return TransactionDecision(Draft(.set(place, Node(.integer(value + 1))))) { _ in }
-    }
+    if refused.withLock({ $0 }) < 100 { return "hardly any was refused" }
+    let told = Told()
+    engine.submit(Draft(.remove(Path("a"))), completion: told.completion)
     engine.pump()
-    let found = engine.head.root.node(at: place).scalar
-    return found == .integer(11) && runCount == 2 ? nil : "\(found as Any) after \(runCount) runs"
+    return told.all == ["done"] ? nil : "a removal was refused"
   }
 
   /// What was compressed for a refused append is in no reader's history.
@@ -176,6 +157,60 @@ package enum Rules {
     return refusal(of: try log(two, count: 1))
   }
 
+  /// The payload of a set up to where its node begins, and that node.
+  private static func set(_ node: Node) -> (head: [UInt8], node: [UInt8]) {
+    let leaf = payload([.set(Path("a"), Node(.integer(1)))])
+    let whole = payload([.set(Path("a"), node)])
+    let begin = zip(leaf, payload([.set(Path("a"), nested(1))])).prefix { $0 == $1 }.count
+    return (Array(whole[..<begin]), Array(whole[begin...]))
+  }
+
+  @Sendable private static func emptyNodes() throws -> String? {
+    let (head, branch) = set(nested(1))
+    let leafByteCount = set(Node(.integer(1))).node.count
+    let nodes: [[UInt8]] = [[0x41, 0], branch.dropLast(leafByteCount) + [0x40]]
+    for node in nodes {
+      if let problem = refusal(of: try log(head + node, count: 1)) { return "\(node): \(problem)" }
+    }
+    return nil
+  }
+
+  @Sendable private static func priorityKind() throws -> String? {
+    let whole = payload([
+      .set(Path("a"), Node(.integer(1))), .setPriority(Path("a"), .integer(1)),
+    ])
+    var (number, bool): ([UInt8], [UInt8]) = ([], [])
+    PackedScalar.append(.integer(1), to: &number)
+    PackedScalar.append(.bool(true), to: &bool)
+    guard whole.suffix(number.count) == number[...] else { return "no priority at the end" }
+    return refusal(of: try log(whole.dropLast(number.count) + bool, count: 2))
+  }
+
+  /// Nothing says that the last record was durable: damaged, it is cut, and the report says that it may
+  /// have been acknowledged; cut short, it was not.
+  @Sendable private static func lastRecord() throws -> String? {
+    let recording = try EngineRecording(
+      seed: 1, steps: [.set("a", .integer(1)), .set("b", .string("the last one"))])
+    // Before the mark of the orderly end.
+    guard
+      let point = recording.points.first(where: {
+        recording.acknowledged(at: $0.operationCount) == 2
+      }),
+      let path = recording.disk.segmentPaths.last
+    else { return "no such moment" }
+    for isCut in [false, true] {
+      let disk = point.disk(point.allKept)
+      let end = ((disk.contents(of: path) ?? []).lastIndex { $0 != 0 } ?? 0) + 1
+      if isCut { disk.resize(path, to: end - 3) } else { disk.flipBit((end - 3) * 8, of: path) }
+      let engine = try EngineRecording.open(disk)
+      if engine.head.lsn != LogSequenceNumber(1) { return "served up to \(engine.head.lsn)" }
+      if engine.report.lastBatchUndecidable == isCut {
+        return isCut ? "cut short, it is told as damaged" : "damaged, it is not told"
+      }
+    }
+    return nil
+  }
+
   @Sendable private static func depth() throws -> String? {
     // A set of a leaf ends with the leaf: branches of one child are put before it.
     let leaf = payload([.set(Path("a"), Node(.integer(1)))])
@@ -195,7 +230,7 @@ package enum Rules {
     return nil
   }
 
-  private static func nested(_ depth: Int) -> Node {
+  static func nested(_ depth: Int) -> Node {
     var node = Node(.integer(1))
     for _ in 0..<depth {
       var builder = NodeBuilder()

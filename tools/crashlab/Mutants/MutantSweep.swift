@@ -25,7 +25,10 @@ enum MutantSweep {
         "damaged-checkpoint", "misplaced", "forgeries":
         "G4"
       case "full-disk": "G9"
-      case "openers", "rules": nil
+      case "openers", "rules", "transactions", "promises", "ends", "backups", "moments", "past",
+        "real-files",
+        "application":
+        nil
       default: sweep.split(separator: "-").first.map(String.init)
       }
     }
@@ -35,13 +38,15 @@ enum MutantSweep {
 
   /// In the order of their costs, and a little of everything before much of anything.
   static let plans: [Plan] = [
-    Plan("G1", 1000), Plan("G2", 1000), Plan("missing-file"), Plan("lost-seals"),
-    Plan("strangers"), Plan("mixes"), Plan("misplaced"), Plan("forgeries"), Plan("openers"),
-    Plan("rules"), Plan("damaged-checkpoint"), Plan("G3", 2000), Plan("log", 3000),
+    Plan("rules"), Plan("openers"), Plan("forgeries"), Plan("misplaced"), Plan("promises"),
+    Plan("ends"), Plan("backups"),
+    Plan("transactions"), Plan("past"), Plan("moments"), Plan("application"), Plan("real-files"),
+    Plan("missing-file"), Plan("lost-seals"), Plan("strangers"), Plan("mixes"), Plan("G1", 1000),
+    Plan("G2", 1000), Plan("damaged-checkpoint"), Plan("G3", 2000), Plan("log", 3000),
     Plan("full-disk"), Plan("seals"), Plan("G5", 2000), Plan("G1", 5000),
-    Plan("kill-then-power-loss", 20_000), Plan("G15", 2000), Plan("truncation"), Plan("splices"),
-    Plan("G5"), Plan("G6", 4000), Plan("G5-random", 4000), Plan("G1", 100_000),
-    Plan("log", 100_000), Plan("G3", 50_000), Plan("G15", 20_000), Plan("G4"), Plan("G11", 10_000),
+    Plan("kill-then-power-loss", 200_000), Plan("G15", 2000), Plan("truncation"), Plan("splices"),
+    Plan("G5"), Plan("G6", 2000), Plan("G5-random", 2000), Plan("log", 20_000),
+    Plan("G1", 20_000), Plan("G3", 10_000), Plan("G11", 10_000),
   ]
 
   /// What came of it.

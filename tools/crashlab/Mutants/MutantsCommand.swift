@@ -67,6 +67,8 @@ enum MutantsCommand {
     var mutants: [Row] = []
     for (index, mutant) in choice.only.enumerated() where !Interruption.isRequested {
       let row = judge(mutant, choice)
+      // Not judged to the end.
+      if row.sweep == nil, Interruption.isRequested { break }
       mutants.append(row)
       note(
         "\(index + 1)/\(choice.only.count) \(row.mutant): "
@@ -89,7 +91,13 @@ enum MutantsCommand {
     let planted = [mutant, mutant.twin].compactMap { $0?.name }.joined(separator: ",")
     var seconds = 0.0
     var survivor = Row(mutant: mutant.name, twin: mutant.twin?.name, guards: mutant.guards)
-    for plan in choice.sweeps where !Interruption.isRequested {
+    var plans = choice.sweeps
+    if let known = KnownSweeps.sweep(missing: mutant),
+      plans.contains(where: { $0.sweep == known.sweep })
+    {
+      plans.insert(known, at: 0)
+    }
+    for plan in plans where !Interruption.isRequested {
       let result = MutantSweep.start(
         plan, planted: planted, seed: choice.seed, patience: choice.patience)
       seconds += result.seconds
@@ -126,7 +134,7 @@ enum MutantsCommand {
       arguments, named: ["--seed", "--only", "--sweeps", "--patience"],
       flags: ["--json", "--markdown", "--no-control"])
     let seed: UInt64 = words.number("--seed", in: 0...UInt64.max >> 1, default: 1)
-    let patience = words.number("--patience", in: 1...86_400, default: 60)
+    let patience = words.number("--patience", in: 1...86_400, default: 20)
     if let problem = words.problem { throw Usage(description: problem) }
     var only = Mutant.allCases
     if let names = words["--only"] {

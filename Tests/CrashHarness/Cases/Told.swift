@@ -1,0 +1,45 @@
+import DendroEngine
+import DendroTree
+import Synchronization
+
+/// What completions were told, in their order.
+final class Told: Sendable {
+  private let list = Mutex<[String]>([])
+
+  var all: [String] { list.withLock { $0 } }
+
+  var completion: Completion {
+    { [self] result in
+      let text =
+        switch result {
+        case .success: "done"
+        case .failure(.closed): "closed"
+        case .failure(.validation): "invalid"
+        case .failure(.readOnly): "read only"
+        case .failure(.tooManyWaiting): "too many"
+        case .failure: "refused"
+        }
+      list.withLock { $0.append(text) }
+    }
+  }
+}
+
+extension Engine {
+  /// Sets a leaf and takes it to the disk, under inline execution.
+  ///
+  /// - Returns: why it was refused, or nil.
+  func put(_ path: String, _ scalar: Scalar) -> EngineError? {
+    let failure = Mutex<EngineError?>(nil)
+    submit(Draft(.set(Path(path), Node(scalar)))) { result in
+      if case .failure(let error) = result { failure.withLock { $0 = error } }
+    }
+    pump()
+    return failure.withLock { $0 }
+  }
+
+  /// The integer at a path; nil where there is none.
+  func integer(at path: String) -> Int64? {
+    guard case .integer(let value)? = head.root.node(at: Path(path)).scalar else { return nil }
+    return value
+  }
+}
