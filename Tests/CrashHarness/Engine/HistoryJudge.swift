@@ -24,6 +24,7 @@ package struct HistoryJudge {
     // Without an order there is nothing to hold anything against.
     guard problems.isEmpty else { return }
     judgeOrder()
+    judgeAnswers()
     judgeReads()
     var told: [(time: Int, position: Int, what: String)] = []
     for listener in history.listeners { judge(listener, &told) }
@@ -142,6 +143,16 @@ package struct HistoryJudge {
         problems.append(
           "transaction \(earlier.number) was started before \(later.number), but is written after")
       }
+    }
+  }
+
+  /// Completions come in the order of the writes.
+  private mutating func judgeAnswers() {
+    for (earlier, later) in zip(writers, writers.dropFirst())
+    where later.answered < earlier.answered {
+      problems.append(
+        "call \(later.number) was answered before call \(earlier.number), which is written before it"
+      )
     }
   }
 

@@ -30,7 +30,7 @@ package struct Shrinker: Sendable {
         candidate.removeSubrange(start..<min(start + length, kept.count))
         var reproduction = Reproduction(sweep.id, job)
         reproduction.kept = candidate
-        if let found = sweep.tried(reproduction).failures.first {
+        if let found = sweep.tried(reproduction, for: timeMax / 50).failures.first {
           kept = candidate
           best = found
           isShorter = true

@@ -36,10 +36,16 @@ package struct Sweep: Sendable {
     self.judge = judge
   }
 
-  /// `judge`, again and again until it fails, `trialCount` times at most.
-  package func tried(_ place: Reproduction) -> Tally {
-    var tally = judge(place)
-    for _ in 1..<max(1, trialCount) where tally.failures.isEmpty { tally.add(judge(place)) }
+  /// `judge`, again and again until it fails: `trialCount` times at most, and for so long at most.
+  package func tried(_ place: Reproduction, for timeMax: Duration = .seconds(20)) -> Tally {
+    let deadline = ContinuousClock.now + timeMax
+    let slot = JobsUnderWay.slotCount - 1
+    var tally = JobsUnderWay.run(place, in: slot, judge)
+    var count = 1
+    while tally.failures.isEmpty, count < trialCount, ContinuousClock.now < deadline {
+      tally.add(JobsUnderWay.run(place, in: slot, judge))
+      count += 1
+    }
     return tally
   }
 
@@ -77,10 +83,11 @@ package struct Sweep: Sendable {
   ) async -> Tally {
     let board = Board(jobs: (range ?? jobs).clamped(to: jobs), end: end)
     await withTaskGroup { group in
-      for _ in 0..<max(1, ProcessInfo.processInfo.activeProcessorCount) {
+      for task in 0..<max(1, ProcessInfo.processInfo.activeProcessorCount) {
         group.addTask {
           while let job = board.next() {
-            let (total, jobCount) = board.add(judge(Reproduction(id, job)))
+            let tally = JobsUnderWay.run(Reproduction(id, job), in: task, judge)
+            let (total, jobCount) = board.add(tally)
             watch?(total, jobCount)
           }
         }

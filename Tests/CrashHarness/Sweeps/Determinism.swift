@@ -1,4 +1,5 @@
 import DendroEngine
+import DendroStorage
 import DendroTesting
 
 /// G13: the same seed twice gives the same calls, files, events and answers; and what is replayed
@@ -33,10 +34,34 @@ package enum Determinism {
         tally.fail(place, "replayed trees differ from the live one")
       }
       compare(a, b, place, &tally)
+      tally.details["checkpoints"] = try checkpointProblems(of: first) { tally.fail(place, $0) }
     } catch {
       tally.fail(place, "the workload itself failed: \(error)")
     }
     return tally
+  }
+
+  /// What each checkpoint says of its content is what the live tree had then.
+  ///
+  /// - Returns: how many there are.
+  private static func checkpointProblems(
+    of recording: EngineRecording, _ tell: (String) -> Void
+  ) throws(EngineError) -> Int {
+    do throws(StorageError) {
+      let directory = try DatabaseDirectory.open(
+        EngineRecording.directory, environment: recording.disk.copy().environment, mode: .readOnly)
+      defer { directory.close() }
+      let checkpoints = try directory.contents().checkpoints
+      for lsn in checkpoints {
+        let told = try CheckpointReader.open(directory, lsn: lsn).contentHash
+        if told != CheckpointCoding.contentHash(of: recording.trees[Int(lsn.rawValue)]) {
+          tell("the checkpoint of write \(lsn) has another content hash than the live tree had")
+        }
+      }
+      return checkpoints.count
+    } catch {
+      throw .storage(error)
+    }
   }
 
   private static func compare(

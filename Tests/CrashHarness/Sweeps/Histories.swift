@@ -7,7 +7,7 @@ import DendroTree
 /// state before it; and every listener is told one state after the other without a gap.
 package enum Histories {
   package static let sweep = Sweep(
-    "G18", unit: "histories", trialCount: 500, stepCount: { steps($0).count }, judge: judge)
+    "G18", unit: "histories", trialCount: 5000, stepCount: { steps($0).count }, judge: judge)
 
   /// One thing that one of the threads does; its number, from 1 on, is what it writes.
   struct Step: Sendable {

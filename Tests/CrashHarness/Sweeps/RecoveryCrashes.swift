@@ -60,10 +60,7 @@ package enum RecoveryCrashes {
         if let problem = CrashJudge.tornFileProblem(engine.report, left, disk) {
           return tally.fail(place, problem)
         }
-        tornFile = engine.report.tornFile.map { name in
-          let path = EngineRecording.directory + "/" + name
-          return (path, disk.contents(of: path))
-        }
+        tornFile = RecoveryCrashes.torn(engine.report, disk)
         found = Int(engine.head.lsn.rawValue)
       } catch {
         return tally.fail(place, "refused: \(error)")
@@ -94,7 +91,7 @@ package enum RecoveryCrashes {
             if let problem = CrashJudge.problem(of: engine, judge.recording, next) {
               tally.fail(place, problem)
             } else if let tornFile, second.contents(of: tornFile.path) != tornFile.bytes {
-              tally.fail(place, "what the first recovery cut is lost")
+              tally.fail(place, "what the recovery before cut is lost")
             }
           } catch {
             tally.fail(place, "refused: \(error)")
@@ -115,17 +112,39 @@ package enum RecoveryCrashes {
     recording.disk.explain(point, first.state)
     var bounds = CrashJudge(recording, point).bounds
     var disk = point.disk(first.state, seed: place.job)
-    for crash in rest {
+    var tornFile: (path: String, bytes: [UInt8]?)?
+    for next in rest.map(Optional.some) + [nil] {
+      let left = disk.copy()
       let engine = try EngineRecording.open(disk)
-      if disk.operationCount == crash.operation {
+      if let problem = CrashJudge.problem(of: engine, recording, bounds)
+        ?? CrashJudge.tornFileProblem(engine.report, left, disk)
+      {
+        return problem
+      }
+      if let tornFile, disk.contents(of: tornFile.path) != tornFile.bytes {
+        return "what the recovery before cut is lost"
+      }
+      guard let next else { break }
+      tornFile = torn(engine.report, disk)
+      if disk.operationCount == next.operation {
         bounds = Int(engine.head.lsn.rawValue)...Int(engine.head.lsn.rawValue)
       }
-      guard let point = disk.crashPoints().first(where: { $0.operationCount == crash.operation })
-      else { return "the recovery has no operation \(crash.operation)" }
+      guard let point = disk.crashPoints().first(where: { $0.operationCount == next.operation })
+      else { return "the recovery has no operation \(next.operation)" }
       print("recovery:")
-      disk.explain(point, crash.state)
-      disk = point.disk(crash.state, seed: place.job)
+      disk.explain(point, next.state)
+      disk = point.disk(next.state, seed: place.job)
     }
-    return CrashJudge.problem(of: try EngineRecording.open(disk), recording, bounds)
+    return nil
+  }
+
+  /// What a recovery cut, and set aside in which file.
+  private static func torn(_ report: RecoveryReport, _ disk: SimulatedDisk)
+    -> (path: String, bytes: [UInt8]?)?
+  {
+    report.tornFile.map { name in
+      let path = EngineRecording.directory + "/" + name
+      return (path, disk.contents(of: path))
+    }
   }
 }

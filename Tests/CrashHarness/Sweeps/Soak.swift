@@ -7,7 +7,7 @@ import TestSupport
 /// checkpoints of real use.
 package enum Soak {
   package static let sweep = Sweep(
-    "G11", unit: "operations", trialCount: 3, stepCount: { steps($0).count }, judge: judge)
+    "G11", unit: "operations", trialCount: 2000, stepCount: { steps($0).count }, judge: judge)
 
   enum Step: Sendable {
     case write(Write)

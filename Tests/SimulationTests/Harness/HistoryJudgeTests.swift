@@ -61,12 +61,15 @@ import Testing
     #expect(
       problems { $0.log[1] = .set(Path("pair/b"), Node(.integer(2))) }
         .contains { $0.contains("of call 2 is") })
-    // Both at the same time: either order will do.
+    // Both at the same time: either order will do, if they are answered in it.
     #expect(
       problems {
         $0.calls[0].returned = 20
+        $0.calls[0].answered = 32
         $0.log.swapAt(0, 1)
       } == [])
+    #expect(
+      problems { $0.calls[0].answered = 32 }.contains { $0.contains("was answered before call 1") })
   }
 
   @Test(arguments: [
