@@ -208,11 +208,7 @@ final class EventHub: CommitObserver {
 
   func committed(_ commit: borrowing Commit, root: borrowing Node) {
     guard listenerCount.load(ordering: .relaxed) > 0 else { return }
-    let (paths, root) = (commit.changes.map(\.path), copy root)
-    if Mutant.eventOrder.isPlanted {
-      return DispatchQueue.global().async { self.note(paths, root, \.data) }
-    }
-    note(paths, root, \.data)
+    note(commit.changes.map(\.path), copy root, \.data)
   }
 
   /// Notes what `.info` says from now on. Whoever changes it holds its lock.
@@ -241,7 +237,7 @@ final class EventHub: CommitObserver {
 
   /// Calls `body` on the callback queue, after all that was queued before.
   func enqueue(_ body: @escaping @Sendable () -> Void) {
-    if Mutant.completionOrder.isPlanted { return DispatchQueue.global().async(execute: body) }
+    if Mutant.completionOrder.isPlanted { return body() }
     add { $0.work.append(.call(body)) }
   }
 

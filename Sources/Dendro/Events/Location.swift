@@ -64,6 +64,9 @@ package final class Location {
   func note(_ node: Node) -> Bool {
     if backlog.count >= Self.backlogLimit { backlog.removeAll() }
     backlog.append(node)
+    if Mutant.eventOrder.isPlanted {
+      for _ in 1..<backlog.count { if let older = backlog.popFirst() { backlog.append(older) } }
+    }
     guard turns < backlog.count else { return false }
     turns += 1
     return true

@@ -182,8 +182,12 @@ package enum Moments {
     return told.all == ["done", "closed"] ? nil : "told \(told.all)"
   }
 
-  /// The disk stands still until all has been written, or for as long as a writer may be expected to
-  /// need for it: what then goes to it at once is what had gathered.
+  private final class Progress: Sendable {
+    let count = Atomic<Int>(0)
+  }
+
+  /// The disk stands still until all has been written, or for as long as the writer comes on: what then
+  /// goes to it at once is what had gathered.
   @Sendable private static func backlog() throws -> String? {
     let disk = SimulatedDisk(seed: 1)
     let between = InterposedDisk(disk)
@@ -192,14 +196,20 @@ package enum Moments {
     options.backlogByteLimit = 4000
     let engine = try between.open(options)
     let isWritten = DispatchSemaphore(value: 0)
+    let progress = Progress()
     between.interpose(before: .write, on: ".log") {
-      _ = isWritten.wait(timeout: .now() + .milliseconds(300))
+      var seen = -1
+      while seen != progress.count.load(ordering: .relaxed) {
+        seen = progress.count.load(ordering: .relaxed)
+        if isWritten.wait(timeout: .now() + .milliseconds(200)) == .success { return }
+      }
     }
     var random = SeededRandomness(seed: 2)
     for index in 0..<100 {
       let bytes = (0..<1000).map { _ in UInt8.random(in: 0x21...0x7e, using: &random) }
       let text = Node(.string(String(decoding: bytes, as: UTF8.self)))
       engine.submit(Draft(.set(Path("t/\(index)"), text)), completion: nil)
+      progress.count.add(1, ordering: .relaxed)
     }
     isWritten.signal()
     try engine.close()
@@ -232,7 +242,7 @@ package enum Moments {
       isTold.leave()
     }
     // Whoever would tell too early has had the time to.
-    _ = isTold.wait(timeout: .now() + .milliseconds(100))
+    _ = isTold.wait(timeout: .now() + .milliseconds(300))
     try engine.synchronize()
     isTold.wait()
     guard let found = found.withLock({ $0 }) else { return "nothing was told" }

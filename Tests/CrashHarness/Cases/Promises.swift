@@ -195,7 +195,7 @@ package enum Promises {
     }
     try use()
     // The engine's thread lets the directory go a moment after the last reference went.
-    for _ in 0..<500 {
+    for _ in 0..<1000 {
       do throws(EngineError) {
         return try EngineRecording.open(disk).integer(at: "a") == 1 ? nil : "another tree"
       } catch {

@@ -73,7 +73,7 @@ package enum Transactions {
     let engine = try open()
     let outcome = addOne(to: engine) { run in
       let isDone = write(run * 100, to: engine)
-      if run <= 3 { isDone.wait() } else { _ = isDone.wait(timeout: .now() + .milliseconds(100)) }
+      if run <= 3 { isDone.wait() } else { _ = isDone.wait(timeout: .now() + .milliseconds(500)) }
     }
     return outcome.runs == 4 && !outcome.isRefused ? nil : "\(outcome)"
   }
