@@ -8,6 +8,9 @@ let withLevelDB = Context.environment["DENDRO_BENCH_LEVELDB"] != nil
 
 /// Lets `crashlab mutants` switch off one guard after the other; see Sources/DendroStorage/Mutant.swift.
 let withMutants = Context.environment["DENDRO_MUTANTS"] != nil
+/// Builds the fuzzer into `crashlab`; tools/fuzz sets it. The flags are unsafe ones to the package
+/// manager, which is why no other build has them.
+let withFuzzer = Context.environment["DENDRO_FUZZ"] != nil
 
 let swiftSettings: [SwiftSetting] =
   [
@@ -16,31 +19,48 @@ let swiftSettings: [SwiftSetting] =
   ] + (warningsAreErrors ? [.treatAllWarnings(as: .error)] : [])
   + (withMutants ? [.define("DENDRO_MUTANTS")] : [])
 
+/// Counts the ways through what is fuzzed, watches its memory, and keeps its assertions.
+let fuzzedSettings: [SwiftSetting] =
+  swiftSettings
+  + (withFuzzer
+    ? [.unsafeFlags(["-sanitize=fuzzer,address", "-assert-config", "Debug"])] : [])
+/// The fuzzer's own `main` is not linked: the package manager gives ours another name. Gold cannot
+/// read these objects.
+let fuzzerLinkerSettings: [LinkerSetting] =
+  withFuzzer ? [.unsafeFlags(["-sanitize=fuzzer,address", "-use-ld=lld"])] : []
+
 var targets: [Target] = [
   .systemLibrary(name: "CDendroLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"])]),
   .systemLibrary(
     name: "CDendroXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
-  .target(name: "DendroTree", swiftSettings: swiftSettings),
+  .target(name: "DendroTree", swiftSettings: fuzzedSettings),
   .target(
     name: "DendroStorage", dependencies: ["CDendroLZ4", "CDendroXXHash"],
-    swiftSettings: swiftSettings),
+    swiftSettings: fuzzedSettings),
   .target(
     name: "DendroEngine", dependencies: ["DendroTree", "DendroStorage"],
-    swiftSettings: swiftSettings),
-  .target(name: "Dendro", dependencies: ["DendroEngine"], swiftSettings: swiftSettings),
+    swiftSettings: fuzzedSettings),
+  .target(name: "Dendro", dependencies: ["DendroEngine"], swiftSettings: fuzzedSettings),
   .target(
     name: "DendroTesting", dependencies: ["DendroStorage", "DendroEngine", "Dendro"],
     swiftSettings: swiftSettings),
-  .executableTarget(
-    name: "DendroCommand",
+  .target(
+    name: "DendroCommandLine",
     dependencies: ["Dendro", "DendroEngine", "DendroStorage", "DendroTree"],
-    path: "tools/dendro", swiftSettings: swiftSettings),
+    path: "tools/dendro", exclude: ["main.swift"], swiftSettings: fuzzedSettings),
+  .executableTarget(
+    name: "DendroCommand", dependencies: ["DendroCommandLine"], path: "tools/dendro",
+    exclude: ["CommandLineTool.swift", "Commands", "Demo", "Support"],
+    swiftSettings: swiftSettings),
   .executableTarget(
     name: "DendroCrashLab",
     dependencies: [
       "Dendro", "DendroEngine", "DendroStorage", "DendroTesting", "TestSupport", "CrashHarness",
+      "FuzzTargets",
     ],
-    path: "tools/crashlab", swiftSettings: swiftSettings),
+    path: "tools/crashlab",
+    swiftSettings: swiftSettings + (withFuzzer ? [.define("DENDRO_FUZZ")] : []),
+    linkerSettings: fuzzerLinkerSettings),
   .target(
     name: "TestSupport",
     dependencies: ["DendroTree", "DendroStorage", "DendroEngine", "DendroTesting"],
@@ -51,6 +71,13 @@ var targets: [Target] = [
       "Dendro", "DendroEngine", "DendroStorage", "DendroTree", "DendroTesting", "TestSupport",
     ],
     path: "Tests/CrashHarness", swiftSettings: swiftSettings),
+  .target(
+    name: "FuzzTargets",
+    dependencies: [
+      "Dendro", "DendroEngine", "DendroStorage", "DendroTree", "DendroTesting",
+      "DendroCommandLine", "TestSupport", "CrashHarness", "CDendroLZ4",
+    ],
+    path: "Tests/FuzzTargets", swiftSettings: swiftSettings),
   .testTarget(
     name: "DendroTreeTests", dependencies: ["DendroTree", "TestSupport"],
     swiftSettings: swiftSettings),
@@ -70,6 +97,13 @@ var targets: [Target] = [
     dependencies: [
       "Dendro", "DendroEngine", "DendroStorage", "DendroTree", "DendroTesting", "TestSupport",
       "CrashHarness",
+    ],
+    swiftSettings: swiftSettings),
+  .testTarget(
+    name: "FixtureTests",
+    dependencies: [
+      "Dendro", "DendroEngine", "DendroStorage", "DendroTree", "DendroTesting", "TestSupport",
+      "CrashHarness", "FuzzTargets", "DendroCommandLine",
     ],
     swiftSettings: swiftSettings),
   .testTarget(

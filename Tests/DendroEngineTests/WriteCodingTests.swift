@@ -138,4 +138,42 @@ struct WriteCodingTests {
       #expect(read.isEmpty)
     }
   }
+
+  @Test("deeper than a tree may be are refused, wherever the levels come from")
+  func depth() throws {
+    func levels(_ count: Int) throws -> Path {
+      Path(keys: Array(repeating: try Key("k"), count: count))
+    }
+    var branch = Node.empty
+    _ = branch.apply(.set(try path("a/b"), Node(.bool(true))))
+    func writes(_ depth: Int) throws -> [Write] {
+      let entry = try levels(depth - 20)
+      let above = try levels(depth - 22)
+      return [
+        .remove(try levels(depth)), .increment(try levels(depth), .integer(1)),
+        .setPriority(try levels(depth), .integer(1)), .set(try levels(depth), Node(.bool(true))),
+        .set(try levels(depth - 2), branch),
+        .update(try levels(20), [.init(path: entry, action: .remove)]),
+        .update(try levels(20), [.init(path: entry, action: .setPriority(nil))]),
+        .update(try levels(20), [.init(path: above, action: .set(branch))]),
+        .update(try levels(depth), []),
+      ]
+    }
+    for write in try writes(Limits.depth) {
+      #expect(decode(encode([(0, write)]), count: 1, time: 0).isWhole, "\(write)")
+    }
+    for write in try writes(Limits.depth + 1) {
+      let bytes = encode([(0, write)])
+      #expect(!decode(bytes, count: 1, time: 0).isWhole, "\(write)")
+      var root = Node.empty
+      var changes: [Change] = []
+      bytes.withUnsafeBytes { raw in
+        var reader = WriteReader(raw, firstLSN: LogSequenceNumber(7), baseTime: 0)
+        #expect(throws: CodingError.self) {
+          _ = try reader.applyNext(to: &root, after: .zero, &changes)
+        }
+      }
+      #expect(root.isEmpty)
+    }
+  }
 }

@@ -10,6 +10,7 @@ enum CrashLab {
     USAGE
       crashlab COMMAND [--seed N] [--count N | --minutes N] [--soak] [--json]
       crashlab replay SWEEP JOB …
+      crashlab golden DIRECTORY
 
     ON A SIMULATED DISK
       states         crashed after every call, in every state that a power cut could have left (G1)
@@ -29,10 +30,15 @@ enum CrashLab {
       full           a real disk that is full at every 4 KiB step (G9); as root
       hostile        directories that nobody in his right mind would write, read by a process that
                      has 512 MB (G15)
+      fuzz           all parsers, held against inputs that libFuzzer finds (G10); needs the build that
+                     tools/fuzz makes, without which it replays the kept inputs alone (G20);
+                     [--target NAME,…] [--executions N | --seconds N] [--minimize] [--input FILE]
 
     MORE
       all            every command above, one after the other
-      replay         one failure again, from the words that it printed
+      replay         one failure again, from the words that it printed; those that were mended stand
+                     in Tests/Fixtures/PastSeeds.txt, and the suite replays them (G20)
+      golden         writes the golden databases of today's format into a directory (G19)
       mutants        switches off every guard of storage and engine, one after the other, and shows
                      which sweep misses it (G12); needs the build that tools/mutants makes;
                      [--only NAME,…] [--sweeps ID[:COUNT],…] [--patience SECONDS] [--markdown]
@@ -61,11 +67,11 @@ enum CrashLab {
 
   private static let order = [
     "states", "exhaust", "recovery", "bits", "faults", "soak", "histories", "deterministic", "kill",
-    "power",
-    "full", "hostile",
+    "power", "full", "hostile", "fuzz",
   ]
 
   static func main() async {
+    if getenv(FuzzRun.targetVariable) != nil { exit(Fuzzer.run()) }
     let arguments = Array(CommandLine.arguments.dropFirst())
     let rest = Array(arguments.dropFirst())
     switch arguments.first {
@@ -74,6 +80,7 @@ enum CrashLab {
     case HostileReader.subcommand: exit(HostileReader.run(rest))
     case DigestCommand.subcommand: exit(DigestCommand.run(rest))
     case MutantSweep.subcommand: await exit(MutantSweep.run(rest))
+    case "golden": exit(GoldenCommand.run(rest))
     case "mutants": exit(MutantsCommand.run(rest))
     case "help", "--help", "-h": print(help)
     case nil: usage(nil)
@@ -90,10 +97,12 @@ enum CrashLab {
     if commands.contains(where: { ["power", "full"].contains($0) }) { Namespace.enter() }
     var words = Options(
       arguments,
-      named: LabOptions.named.union(["--cycles", "--writers", "--directory", "--file-system"]),
-      flags: LabOptions.flags.union(["--verbose"]))
+      named: LabOptions.named.union(["--cycles", "--writers", "--directory", "--file-system"])
+        .union(FuzzOptions.named),
+      flags: LabOptions.flags.union(["--verbose"]).union(FuzzOptions.flags))
     let options = LabOptions(&words)
     let real = RealOptions(&words, options)
+    let fuzz = FuzzOptions(&words, options)
     if let problem = words.problem { usage(problem) }
     Interruption.listen()
     options.say("crashlab \(name) --seed \(options.seed)\(options.amount)")
@@ -104,6 +113,7 @@ enum CrashLab {
       case "power": report.rows += PowerCommand.run(options, real)
       case "full": report.rows += FullCommand.run(options)
       case "hostile": report.rows += HostileCommand.run(options)
+      case "fuzz": report.rows += FuzzCommand.run(options, fuzz)
       case "deterministic":
         report.rows += await SweepCommand.run(command, options)
         report.rows += DigestCommand.compare(options)

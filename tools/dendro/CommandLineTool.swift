@@ -9,7 +9,7 @@ import Dendro
 #endif
 
 /// From the words of the command line to the exit status.
-enum CommandLineTool {
+package enum CommandLineTool {
   static let version = Database.sdkVersion()
 
   static let commands: [Command] = [
@@ -17,11 +17,18 @@ enum CommandLineTool {
     .checkpoint, .purge, .backup, .demo, .demoWriter,
   ]
 
-  /// - Parameter arguments: what follows the tool's own name; nil for one that is not UTF-8.
-  static func run(_ arguments: some Collection<String?>) -> Int32 {
+  /// The whole process: what the words of its command line ask for, and the status that it ends with.
+  package static func main() -> Int32 {
     // Whoever closes the other end of a pipe has seen enough.
     signal(SIGPIPE, SIG_DFL)
     Interruption.unblock()
+    return run(Array(Platform.arguments().dropFirst()))
+  }
+
+  /// Does what the words ask for; the signals of the process stay as they are.
+  ///
+  /// - Parameter arguments: what follows the tool's own name; nil for one that is not UTF-8.
+  package static func run(_ arguments: [String?]) -> Int32 {
     do {
       let words = try arguments.enumerated().map { index, word in
         // Mended, it would be another path or another value.
@@ -70,7 +77,7 @@ enum CommandLineTool {
     return code == .interrupted ? Interruption.exitStatus : code.rawValue
   }
 
-  private static func command(named name: String) throws -> Command {
+  static func command(named name: String) throws -> Command {
     if let command = commands.first(where: { $0.name == name }) { return command }
     let visible = commands.filter { !$0.isHidden }.map(\.name)
     let near = suggestion(for: name, among: visible)

@@ -1,3 +1,5 @@
+import DendroCommandLine
+
 #if canImport(Glibc)
   import Glibc
 #elseif canImport(Musl)
@@ -6,4 +8,4 @@
   import Darwin
 #endif
 
-exit(CommandLineTool.run(Platform.arguments().dropFirst()))
+exit(CommandLineTool.main())

@@ -22,7 +22,7 @@ package enum CheckpointCoding {
   /// Writes the whole tree as the checkpoint at `lsn`.
   ///
   /// - Returns: the bytes of the file, which is durable then; nil where `isCancelled` said so.
-  static func write(
+  package static func write(
     _ root: Node, lsn: LogSequenceNumber, time: Int64, databaseID: DatabaseID,
     to directory: DatabaseDirectory, isCancelled: () -> Bool
   ) throws(StorageError) -> UInt64? {

@@ -56,15 +56,22 @@ struct PathReader {
     return shared
   }
 
-  mutating func read(_ reader: inout ByteReader) throws(CodingError) -> Path {
+  /// - Parameter depth: keys that the path may have.
+  mutating func read(_ reader: inout ByteReader, depth: Int) throws(CodingError) -> Path {
     _ = try readBytes(&reader)
-    return try path()
+    return try path(depth: depth)
   }
 
   /// The path read last.
-  func path() throws(CodingError) -> Path {
+  ///
+  /// - Parameter depth: keys that it may have: trees are walked by recursion, so that a path of
+  ///   thousands would take the stack.
+  func path(depth: Int = Limits.depth) throws(CodingError) -> Path {
     guard let path = bytes.withUnsafeBytes({ Path(storedBytes: $0) }) else {
       throw CodingError(expected: "a path", found: "bytes that are no path's")
+    }
+    guard path.count <= depth || Mutant.depthBound.isPlanted else {
+      throw CodingError(expected: "at most \(Limits.depth) levels", found: "more")
     }
     return path
   }

@@ -38,7 +38,7 @@ package struct WriteReader {
     let start = reader.offset
     try readTime()
     let kind = try reader.tag("a write's kind")
-    let write = try body(kind, try paths.read(&reader))
+    let write = try body(kind, try paths.read(&reader, depth: Limits.depth))
     defer { lsn = lsn.next }
     return LoggedWrite(lsn: lsn, time: time, write: write, byteCount: reader.offset - start)
   }
@@ -47,7 +47,7 @@ package struct WriteReader {
   /// writes are, goes into the tree straight from its bytes.
   ///
   /// - Parameter changes: room for what the tree notes, which nobody wants.
-  mutating func applyNext(
+  package mutating func applyNext(
     to root: inout Node, after last: LogSequenceNumber, _ changes: inout [Change]
   ) throws(CodingError) -> (lsn: LogSequenceNumber, time: Int64) {
     try readTime()
@@ -82,10 +82,12 @@ package struct WriteReader {
   private mutating func body(_ kind: UInt8, _ path: Path) throws(CodingError) -> Write {
     switch kind {
     case WriteCoding.Kind.remove: return .remove(path)
-    case WriteCoding.Kind.set: return .set(path, try NodeCoding.decode(&reader))
+    case WriteCoding.Kind.set:
+      return .set(path, try NodeCoding.decode(&reader, depth: Limits.depth - path.count))
     case WriteCoding.Kind.increment: return .increment(path, try ScalarCoding.decodeNumber(&reader))
     case WriteCoding.Kind.setPriority: return .setPriority(path, try priority())
-    case WriteCoding.Kind.update: return .update(path, try entries())
+    case WriteCoding.Kind.update:
+      return .update(path, try entries(depth: Limits.depth - path.count))
     default: throw CodingError(expected: "a write's kind, 0 to 4", found: String(kind))
     }
   }
@@ -98,7 +100,8 @@ package struct WriteReader {
     }
   }
 
-  private mutating func entries() throws(CodingError) -> [Write.Entry] {
+  /// - Parameter depth: levels that may follow below the update's path.
+  private mutating func entries(depth: Int) throws(CodingError) -> [Write.Entry] {
     // An entry takes at least three bytes.
     let count = try reader.count("a count of entries", limit: reader.remaining / 3)
     var entries: [Write.Entry] = []
@@ -106,11 +109,12 @@ package struct WriteReader {
     var paths = PathReader()
     for _ in 0..<count {
       let kind = try reader.tag("an entry's kind")
-      let path = try paths.read(&reader)
+      let path = try paths.read(&reader, depth: depth)
       switch kind {
       case WriteCoding.Kind.remove: entries.append(.init(path: path, action: .remove))
       case WriteCoding.Kind.set:
-        entries.append(.init(path: path, action: .set(try NodeCoding.decode(&reader))))
+        let node = try NodeCoding.decode(&reader, depth: depth - path.count)
+        entries.append(.init(path: path, action: .set(node)))
       case WriteCoding.Kind.increment:
         entries.append(
           .init(path: path, action: .increment(try ScalarCoding.decodeNumber(&reader))))

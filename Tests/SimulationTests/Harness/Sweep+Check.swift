@@ -40,7 +40,10 @@ extension Sweep {
     }
     if let first = tally.failures.first {
       let short = Shrinker().shrink(first, of: self)
-      Issue.record(Comment(rawValue: "made short: \(short)"), sourceLocation: sourceLocation)
+      let words = short.reproduction.words.joined(separator: " ")
+      Issue.record(
+        "made short: \(short)\nonce mended, into Tests/Fixtures/PastSeeds.txt: \(words)",
+        sourceLocation: sourceLocation)
     } else {
       #expect(tally.count >= goal, "\(name)", sourceLocation: sourceLocation)
     }

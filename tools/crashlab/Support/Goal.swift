@@ -31,6 +31,9 @@ struct Goal: Sendable {
     id: "G8", what: "power cuts on real file systems", unit: "cuts", submission: 100, soak: 3000)
   static let fullDisks = Goal(
     id: "G9", what: "real disks full at each step", unit: "steps", submission: 256, soak: 4096)
+  static let fuzzing = Goal(
+    id: "G10", what: "fuzz executions over all targets", unit: "executions",
+    submission: 5_000_000, soak: 200_000_000)
   static let soak = Goal(
     id: "G11", what: "random operations with listeners", unit: "operations",
     submission: 1_000_000, soak: 100_000_000)

@@ -107,6 +107,9 @@ struct LabReport {
         text += "\(failure.problem)\n  again: \(failure.command)\n"
       }
     }
+    if rows.contains(where: { $0.failures.contains { $0.command.contains("crashlab replay ") } }) {
+      text += "\nOnce mended, what follows «replay» belongs into Tests/Fixtures/PastSeeds.txt.\n"
+    }
     return text
   }
 

@@ -14,6 +14,9 @@ enum Platform {
   static func writeAll(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, to name: String)
     throws
   {
+    if descriptor <= 2, let output = CapturedOutput.current {
+      return output.append(bytes, isError: descriptor == 2)
+    }
     var rest = bytes
     while !rest.isEmpty {
       let count = write(descriptor, rest.baseAddress, rest.count)
@@ -48,7 +51,9 @@ enum Platform {
     }
   }
 
-  static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
+  static func isTerminal(_ descriptor: Int32) -> Bool {
+    CapturedOutput.current == nil && isatty(descriptor) == 1
+  }
 
   static func environment(_ name: String) -> String? {
     getenv(name).map { String(cString: $0) }

@@ -1,0 +1,29 @@
+extension [UInt8] {
+  /// Nil where the bytes end before.
+  func integer<I: FixedWidthInteger>(at offset: Int, as type: I.Type = I.self) -> I? {
+    guard offset >= 0, offset <= count - MemoryLayout<I>.size else { return nil }
+    return withUnsafeBytes { I(littleEndian: $0.loadUnaligned(fromByteOffset: offset, as: I.self)) }
+  }
+
+  /// Nothing where the bytes end before.
+  mutating func set<I: FixedWidthInteger>(_ value: I, at offset: Int) {
+    guard offset >= 0, offset <= count - MemoryLayout<I>.size else { return }
+    Swift.withUnsafeBytes(of: value.littleEndian) {
+      replaceSubrange(offset..<offset + $0.count, with: $0)
+    }
+  }
+
+  /// A varint and where it ends; nil where there is none.
+  func varint(at offset: inout Int) -> UInt64? {
+    var value: UInt64 = 0
+    var shift: UInt64 = 0
+    while offset < count, shift < 70 {
+      let byte = self[offset]
+      offset += 1
+      value |= UInt64(byte & 0x7F) << shift
+      if byte < 0x80 { return value }
+      shift += 7
+    }
+    return nil
+  }
+}
