@@ -204,6 +204,7 @@ package enum Mutant: UInt8, CaseIterable, Hashable, Sendable {
   case byteBound
   case countBound
   case depthBound
+  case pathDepth
   case emptyNode
   case priorityKind
   case payloadEnd

@@ -70,7 +70,7 @@ struct PathReader {
     guard let path = bytes.withUnsafeBytes({ Path(storedBytes: $0) }) else {
       throw CodingError(expected: "a path", found: "bytes that are no path's")
     }
-    guard path.count <= depth || Mutant.depthBound.isPlanted else {
+    guard path.count <= depth || Mutant.pathDepth.isPlanted else {
       throw CodingError(expected: "at most \(Limits.depth) levels", found: "more")
     }
     return path

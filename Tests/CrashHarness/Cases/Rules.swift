@@ -15,6 +15,7 @@ package enum Rules {
       Case("a tree over the memory limit", memoryLimit),
       Case("a text that is refused, and comes again", refusedText),
       Case("a payload that nests without end", depth),
+      Case("a payload with a path without end", pathDepth),
       Case("a payload with more than its writes", payloadEnd),
       Case("a payload with a branch that has nothing", emptyNodes),
       Case("a payload with a priority that is none", priorityKind),
@@ -225,6 +226,21 @@ package enum Rules {
         if root.node(at: Path("a")) != nested(depth) { return "\(depth) levels: another tree" }
       } else if let problem = refusal(of: disk) {
         return "\(depth) levels: \(problem)"
+      }
+    }
+    return nil
+  }
+
+  @Sendable private static func pathDepth() throws -> String? {
+    for (count, isGood) in [(32, true), (33, false), (5000, false)] {
+      let path = Path(keys: Array(repeating: Key(of: "k"), count: count))
+      for write in [Write.remove(path), .increment(path, .integer(1)), .update(path, [])] {
+        let disk = try log(payload([write]), count: 1)
+        if isGood {
+          _ = try EngineRecording.open(disk)
+        } else if let problem = refusal(of: disk) {
+          return "\(count) keys: \(problem)"
+        }
       }
     }
     return nil

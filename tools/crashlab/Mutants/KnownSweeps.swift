@@ -74,7 +74,8 @@ enum KnownSweeps {
       "rules",
       [
         .historyAfterDrop, .payloadBound, .undecidableTold, .undo, .spaceProbe, .answerOrder,
-        .monotonicTime, .writeLimit, .memoryLimit, .memoryRemoval, .depthBound, .payloadEnd,
+        .monotonicTime, .writeLimit, .memoryLimit, .memoryRemoval, .depthBound, .pathDepth,
+        .payloadEnd,
         .emptyNode, .priorityKind,
       ]
     ),
