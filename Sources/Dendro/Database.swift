@@ -77,8 +77,12 @@ public final class Database: Sendable {
   /// even if the queue is concurrent.
   ///
   /// The main queue on Apple's systems, a serial queue of the database's own elsewhere, since there the
-  /// main queue often never runs. May be changed at any time; work that was dispatched before still
-  /// runs on the queue before.
+  /// main queue often never runs.
+  ///
+  /// May be changed at any time, and takes effect at once: all that waits is called on the new queue, in
+  /// its order and without loss, also where the queue before never ran anything. Only a block that is
+  /// running at that moment ends on the queue before, and the new one waits for it. So set it before the
+  /// first listener where it matters on which queue that one block runs.
   public var callbackQueue: DispatchQueue {
     get { hub.callbackQueue }
     set { hub.callbackQueue = newValue }

@@ -12,7 +12,7 @@ extension DatabaseQuery {
   /// events. For one write all removed children come first, then the added, the moved and the changed
   /// ones, and the value last; all listeners to an equal query get one before any gets the next. A
   /// listener that falls more than 64 writes behind is given the difference from what it saw last instead
-  /// of every state in between.
+  /// of every state in between. In any case the events come before the completion block of the write.
   ///
   /// The first listener to a query that is sorted by a child or by value, or by priority where there are
   /// any, sorts the children once, O(n log n); from then on a write costs O(log n) for each child that it
@@ -20,7 +20,8 @@ extension DatabaseQuery {
   /// not wait for it.
   ///
   /// While somebody listens the database stays open. After ``removeObserver(withHandle:)`` returned on
-  /// the callback queue the block is not called again.
+  /// the callback queue the block is not called again. To begin and to end listening costs the same
+  /// however many others listen, here or elsewhere.
   ///
   /// - Returns: what to remove the listener by.
   @discardableResult

@@ -13,7 +13,9 @@ extension DatabaseQuery {
   /// ```
   ///
   /// A consumer that is slower than the writers gets the newest snapshot each time it asks, not every one
-  /// in between. Writes show before they are durable, in their order. The sequence ends when the task is
+  /// in between. Writes show before they are durable, in their order: asked after a write was admitted, it
+  /// gives a snapshot that includes it. Otherwise it is in no order with completion blocks, which wait for
+  /// listeners but not for iterators. The sequence ends when the task is
   /// cancelled or the database is closed; it throws at its beginning where the query is bad or the
   /// database was closed before. While an iterator of it is held the database stays open.
   public var snapshots: Snapshots { Snapshots(query: self) }
@@ -28,7 +30,8 @@ extension DatabaseQuery {
   ///
   /// For one write all removed children come first, then the added, the moved and the changed ones. A
   /// consumer that falls more than 64 writes behind gets the difference from what it saw last instead of
-  /// every write in between. It begins, ends and throws as ``snapshots`` does.
+  /// every write in between. It begins, ends and throws as ``snapshots`` does, and is in no order with
+  /// completion blocks either.
   public func childEvents() -> ChildEvents { ChildEvents(query: self) }
 
   /// The values of a query, as ``DatabaseQuery/snapshots`` gives them.

@@ -160,8 +160,7 @@ extension DatabaseQuery {
   /// - Throws: ``DatabaseError`` where the reference or the query is bad or the database is closed.
   /// - Complexity: O(segments · log children) for a location, and for queries by key O(children shown)
   ///   more. In other orders a query looks at all n children: O(n), with a limit O(n log limit) in time
-  ///   and O(limit) in memory; by priority, which is the default, only where some child has one or the
-  ///   range has bounds.
+  ///   and O(limit) in memory; by priority, which is the default, only where some child has one.
   public nonisolated(nonsending) func getData() async throws -> DataSnapshot {
     await snapshot(showing: try view())
   }

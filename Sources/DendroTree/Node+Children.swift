@@ -50,31 +50,11 @@ extension Node {
 
   /// Whether any child has a priority. Where none has, the default order is that of the keys.
   ///
-  /// - Complexity: O(children up to the first one with a priority), a few bytes of each.
-  package var hasChildPriorities: Bool {
-    guard let page = branch else { return false }
-    return withExtendedLifetime(page) { page.access.hasPriorities }
-  }
+  /// - Complexity: O(1): each page knows.
+  package var hasChildPriorities: Bool { branch?.header.hasPriorities ?? false }
 }
 
 extension PageAccess {
-  /// Whether any child in this page or below has a priority.
-  fileprivate var hasPriorities: Bool {
-    for index in 0..<count {
-      if kind == .inner {
-        if PageAccess(reference(index)).hasPriorities { return true }
-        continue
-      }
-      var value = valueStart(index)
-      if hasReferences, value.load(as: UInt8.self) == Pages.referenceTag {
-        let page = PageAccess(reference(index))
-        if page.kind == .box { value = page.valueStart(0) }  // Holds the priority too.
-      }
-      if value.load(as: UInt8.self) == PackedScalar.priorityTag { return true }
-    }
-    return false
-  }
-
   @inline(__always)
   func keyValue(_ index: Int) -> Key {
     let key = key(index)

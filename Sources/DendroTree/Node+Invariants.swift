@@ -63,7 +63,9 @@ private struct PageChecker {
 
   func checkBox(_ page: PageAccess) throws {
     try checkExtent(page)
-    if page.count != 1 || page.total != 0 { throw fail("a box has not one entry") }
+    if page.count != 1 || page.total != 0 || page.hasPriorities {
+      throw fail("a box has not one entry")
+    }
     if page.value(0).count <= Page.inlineValueByteCountMax { throw fail("a box holds little") }
     try checkValue(page, 0)
   }
@@ -108,6 +110,9 @@ private struct PageChecker {
       if page.total != page.count { throw fail("a leaf page counts wrongly") }
       if leafHeight ?? height != height { throw fail("leaf pages are not on one level") }
       leafHeight = height
+      if page.hasPriorities != (0..<page.count).contains(where: page.hasPriority) {
+        throw fail("a leaf page is wrong about its priorities")
+      }
       for index in 0..<page.count {
         let raw = page.key(index)
         let bytes = UnsafeRawBufferPointer(start: raw.start, count: raw.count)
@@ -123,6 +128,7 @@ private struct PageChecker {
     case .inner:
       if isRoot && page.count < 2 { throw fail("the root page has one page") }
       var total = 0
+      var hasPriorities = false
       var last: PageAccess?
       for index in 0..<page.count {
         guard page.hasReferences, page.reference(index).pointee != nil else {
@@ -134,6 +140,7 @@ private struct PageChecker {
           high: index + 1 < page.count ? page.keyValue(index + 1) : high, isRoot: false,
           height: height + 1)
         total += child.total
+        hasPriorities = hasPriorities || child.hasPriorities
         // Two of a kind that are nearly empty would have been merged.
         if let last, last.isNearlyEmpty, child.isNearlyEmpty,
           last.hasReferences == child.hasReferences
@@ -143,6 +150,9 @@ private struct PageChecker {
         last = child
       }
       if page.total != total { throw fail("an inner page counts wrongly") }
+      if page.hasPriorities != hasPriorities {
+        throw fail("an inner page is wrong about its priorities")
+      }
     }
   }
 }

@@ -23,8 +23,12 @@ struct EventGeneratorTests {
     for step in 0..<40 {
       // Now and then one goes and another comes.
       if random.oneIn(8) {
+        let before = queries
         queries[random.below(4)] = RandomQuery(&random, keys: keys).parameters
-        generator.keep(only: queries.map { EventGenerator.Request($0, Self.all) })
+        generator.letGo(
+          EventGenerator.Unneeded(
+            windows: Set(before).subtracting(queries),
+            orders: Set(before.map(\.order)).subtracting(queries.map(\.order))))
         for type in DataEventType.allCases {
           let first = generator.initialEvents(of: old, for: queries[3], type)
           let model = EventModel.initialEvents(of: old, queries[3], type)
@@ -171,9 +175,10 @@ struct EventGeneratorTests {
     let list = try Self.bigList(1_000)
     var generator = EventGenerator()
     var windows: [EventGenerator.Request] = []
+    let byChild = SortOrder.child(try Path(parsing: "n"))
     for limit in 1...5 {
       var parameters = QueryParameters()
-      parameters.order = .child(try Path(parsing: "n"))
+      parameters.order = byChild
       parameters.limit = .first(limit)
       windows.append(.init(parameters, Self.all))
       _ = generator.initialEvents(of: list, for: parameters, .childAdded)
@@ -190,7 +195,8 @@ struct EventGeneratorTests {
       _ = generator.initialEvents(of: list, for: parameters, .childAdded)
     }
     #expect(generator.indexCount == 1)
-    generator.keep(only: [windows[2], .init(last, Self.all)])
+    let others = [0, 1, 3, 4].map { windows[$0].parameters } + [byKey]
+    generator.letGo(.init(windows: Set(others), orders: [.key]))
     #expect(generator.indexCount == 1)
 
     // The first priority makes an index, which then tells predecessors without a scan.
@@ -198,9 +204,9 @@ struct EventGeneratorTests {
     _ = new.apply(.setPriority(Path(keys: [try Self.key(500)]), .integer(1)))
     _ = generator.events(from: list, to: new, for: [windows[2], .init(last, Self.all)])
     #expect(generator.indexCount == 2)
-    generator.keep(only: [.init(last, Self.all)])
+    generator.letGo(.init(windows: [windows[2].parameters], orders: [byChild]))
     #expect(generator.indexCount == 1)
-    generator.keep(only: [])
+    generator.letGo(.init(windows: [last], orders: [.priority]))
     #expect(generator.indexCount == 0)
   }
 

@@ -15,7 +15,8 @@ struct ListenerTreeTests {
 
   private func concerned(_ tree: ListenerTree, _ paths: [String]) throws -> [String] {
     var names: [String] = []
-    tree.forEachConcerned(by: try paths.map(path), root: .empty) { place, _ in
+    let paths = try paths.map(path)
+    tree.forEachConcerned(by: paths[0], and: Array(paths.dropFirst()), root: .empty) { place, _ in
       if let location = place.location { names.append("\(location.path)") }
     }
     return names
@@ -24,7 +25,10 @@ struct ListenerTreeTests {
   /// How many places of the tree a commit looks at.
   private func visitCount(_ tree: ListenerTree, _ paths: [String]) throws -> Int {
     var count = 0
-    tree.forEachConcerned(by: try paths.map(path), root: .empty) { _, _ in count += 1 }
+    let paths = try paths.map(path)
+    tree.forEachConcerned(by: paths[0], and: Array(paths.dropFirst()), root: .empty) { _, _ in
+      count += 1
+    }
     return count
   }
 

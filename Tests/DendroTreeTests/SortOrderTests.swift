@@ -109,4 +109,54 @@ import Testing
       }
     }
   }
+
+  @Test("each page knows of priorities, while they come and go", arguments: 0..<6)
+  func comingAndGoing(seed: UInt64) throws {
+    var random = SeededGenerator(seed: seed)
+    let width = [3, 40, 2_000][random.below(3)]
+    let long = Scalar.string(String(repeating: "p", count: 300))
+    var tree = Node.empty
+    var ranked: Set<Int> = []
+    for step in 0..<3_000 {
+      // Many have one, then few, then none.
+      let wantsPriority = step % 1_000 < 300 || (step % 1_000 < 600 && random.oneIn(20))
+      let number = ranked.randomElement(using: &random).flatMap { wantsPriority ? nil : $0 }
+      let child = number ?? random.below(width)
+      let path = Path(keys: [try Key("k\(child)")])
+      let priority: Scalar? =
+        wantsPriority ? [.integer(Int64(step)), .string("x"), long][random.below(3)] : nil
+      switch random.below(5) {
+      case 0: _ = tree.apply(.remove(path))
+      case 1: _ = tree.apply(.set(path.appending(try Key("below")), Node(.integer(Int64(step)))))
+      case 2: _ = tree.apply(.remove(path.appending(try Key("below"))))
+      case 3: _ = tree.apply(.setPriority(path, priority))
+      default:
+        let scalar = random.oneIn(20) ? long : .integer(Int64(step))
+        _ = tree.apply(.set(path, Node(scalar, priority: priority)))
+      }
+      if tree.node(at: path).priority == nil { ranked.remove(child) } else { ranked.insert(child) }
+      if tree.hasChildPriorities == ranked.isEmpty {
+        Issue.record("seed \(seed), step \(step): \(ranked.count) have one")
+      }
+      if step % 50 == 0 { try tree.checkInvariants() }
+    }
+  }
+
+  @Test("a limit in the default order costs what it shows, where no child has a priority")
+  func cost() throws {
+    var parameters = QueryParameters()
+    parameters.limit = .last(10)
+    var builder = NodeBuilder()
+    for index in 0..<3_000 { builder.append(try Key("k\(10_000 + index)"), Node(.integer(1))) }
+    var list = builder.finish()
+    #expect(list.filteringCost(parameters) == 10)
+    #expect(list.filtered(by: parameters).children.map(\.key.string).first == "k12990")
+    parameters.limit = .first(10)
+    #expect(list.filteringCost(parameters) == 10)
+    _ = list.apply(.setPriority(Path(keys: [try Key("k10001")]), .integer(1)))
+    #expect(list.filteringCost(parameters) == 3_000)
+    #expect(list.filtered(by: parameters).children.map(\.key.string).contains("k10001") == false)
+    _ = list.apply(.setPriority(Path(keys: [try Key("k10001")]), nil))
+    #expect(list.filteringCost(parameters) == 10)
+  }
 }

@@ -5,8 +5,97 @@ import Synchronization
 extension Workload {
   static let listeners = Workload(
     name: "listeners",
-    sentence: "100,000 sets at 10,000 posts, each with its own value listener, and with none."
+    sentence: """
+      100,000 sets of ranks in a list of 100,000, with listeners elsewhere, there or to its end, and at \
+      10,000 posts with a listener each.
+      """
   ) { session in
+    try await runList(session)
+    try await runPosts(session)
+  }
+
+  // MARK: One list
+
+  /// Who listens while a list is written to.
+  private enum Audience: String, CaseIterable {
+    case nobody = "0 listeners"
+    case elsewhere = "100,000 listeners elsewhere"
+    case value = "a value listener to one child"
+    case window = "limitToLast(100) by rank"
+
+    /// Has the list's place listened to.
+    func listen(_ list: DatabaseReference, _ count: Int, _ counter: EventCounter) {
+      switch self {
+      case .nobody: break
+      case .elsewhere:
+        for number in 0..<count {
+          list.root.child("elsewhere/\(number % 1_000)/\(number)").observe(.value) { _ in }
+        }
+      case .value:
+        list.child("post-1000000").observe(.value) { counter.count($0.childrenCount) }
+      case .window:
+        list.queryOrdered(byChild: "rank").queryLimited(toLast: 100)
+          .observe(.childAdded) { counter.count($0.childrenCount) }
+      }
+    }
+  }
+
+  private static func runList(_ session: Session) async throws {
+    let childCount = session.scaled(100_000)
+    let setCount = session.scaled(100_000)
+    let children = Dictionary(
+      uniqueKeysWithValues: (0..<childCount).map { number in
+        ("post-\(1_000_000 + number)", ["rank": number * 7_919 % childCount])
+      })
+    var written: [Audience: [Double]] = [:]
+    var delivered: [Audience: [Double]] = [:]
+    var attached: [Double] = []
+    for _ in 0..<session.rounds {
+      for audience in Audience.allCases {
+        let database = Database.inMemory()
+        let list = database.reference(withPath: "posts")
+        try await list.setValue(children)
+        let counter = EventCounter()
+        let attach = ContinuousClock.now
+        audience.listen(list, childCount, counter)
+        await told(list)
+        if audience == .window {
+          attached.append((ContinuousClock.now - attach) / .milliseconds(1))
+        }
+        let start = ContinuousClock.now
+        setRanks(of: list, childCount, setCount)
+        written[audience, default: []].append(
+          Double(setCount) / ((ContinuousClock.now - start) / .seconds(1)))
+        await told(list)
+        delivered[audience, default: []].append(
+          Double(setCount) / ((ContinuousClock.now - start) / .seconds(1)))
+        let isTold = audience == .value || audience == .window
+        try expect(isTold == (counter.total > 0), "who listens is told")
+        try await database.close()
+      }
+    }
+    for audience in Audience.allCases {
+      session.record(
+        Figure("listeners", audience.rawValue, "sets a second", written[audience] ?? []))
+    }
+    for audience in [Audience.value, .window] {
+      session.record(
+        Figure(
+          "listeners", "the same, until all is told", "sets a second", delivered[audience] ?? []))
+    }
+    session.record(Figure("listeners", "limitToLast(100): first events", "ms", attached))
+  }
+
+  /// Returns once everything that was queued for the listeners was told.
+  private static func told(_ list: DatabaseReference) async {
+    await withCheckedContinuation { continuation in
+      list.child("post-1000000").getData { _, _ in continuation.resume() }
+    }
+  }
+
+  // MARK: Many posts
+
+  private static func runPosts(_ session: Session) async throws {
     let postCount = session.scaled(10_000)
     let setCount = session.scaled(100_000)
     var generator = SeededGenerator(seed: 4)
@@ -55,7 +144,16 @@ extension Workload {
   }
 }
 
-/// Without waiting for any of them, hence in a function that is not `async`.
+/// Without waiting for any of them, hence in a function that is not `async`. One in a hundred comes into
+/// the last hundred.
+private func setRanks(of list: DatabaseReference, _ childCount: Int, _ setCount: Int) {
+  for number in 0..<setCount {
+    let rank = number % 100 == 0 ? childCount + number : number * 613 % childCount
+    list.child("post-\(1_000_000 + number * 7_907 % childCount)").child("rank").setValue(rank)
+  }
+}
+
+/// Likewise.
 private func setTitles(of root: DatabaseReference, at paths: [String], to values: [String]) {
   for (index, path) in paths.enumerated() {
     root.child(path).child("title").setValue(values[index % values.count])

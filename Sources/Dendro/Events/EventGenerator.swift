@@ -24,7 +24,8 @@ package struct EventGenerator {
     /// Whether its events need more than a comparison of the node.
     fileprivate var needsChildren: Bool { !parameters.showsAll || types != .value }
 
-    fileprivate var mayUseOrder: Bool {
+    /// Whether its events may need the children in their order.
+    var mayUseOrder: Bool {
       !parameters.showsAll || !types.isDisjoint(with: [.added, .moved, .changed])
     }
   }
@@ -41,16 +42,26 @@ package struct EventGenerator {
   /// Indexes that are kept.
   package var indexCount: Int { orders.values.count { $0.hasIndex } }
 
-  /// Lets go what none of these needs.
-  package mutating func keep(only requests: [Request]) {
-    if !windows.isEmpty {
-      let parameters = Set(requests.lazy.map(\.parameters))
-      windows = windows.filter { parameters.contains($0.key) }
+  /// What may be let go.
+  package struct Unneeded: Sendable {
+    var windows: Set<QueryParameters> = []
+    var orders: Set<SortOrder> = []
+
+    package init(windows: Set<QueryParameters> = [], orders: Set<SortOrder> = []) {
+      self.windows = windows
+      self.orders = orders
     }
-    if !orders.isEmpty {
-      let used = Set(requests.lazy.filter(\.mayUseOrder).map(\.parameters.order))
-      orders = orders.filter { used.contains($0.key) }
-    }
+
+    var isEmpty: Bool { windows.isEmpty && orders.isEmpty }
+  }
+
+  /// Lets go what nobody needs any more: windows, and orders that no other window is in. What comes to be
+  /// needed again is made again.
+  ///
+  /// - Complexity: O(what is let go).
+  package mutating func letGo(_ unneeded: Unneeded) {
+    for parameters in unneeded.windows { windows[parameters] = nil }
+    for order in unneeded.orders { orders[order] = nil }
   }
 
   // MARK: Beginning
@@ -60,8 +71,8 @@ package struct EventGenerator {
   /// - Parameters:
   ///   - node: the state of the location, the one that the next change starts from.
   ///   - isSingle: whether one event is enough.
-  /// - Complexity: O(n log n) for the first query by a child, a value or priorities; O(shown · log n) for
-  ///   the others; O(1) for the value of a view that shows everything.
+  /// - Complexity: O(n log n) for the first query by a child, a value or priorities that are there;
+  ///   O(shown · log n) for the others; O(1) for the value of a view that shows everything.
   package mutating func initialEvents(
     of node: Node, for parameters: QueryParameters, _ type: DataEventType, isSingle: Bool = false
   ) -> [Event] {

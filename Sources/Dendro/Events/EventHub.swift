@@ -1,6 +1,6 @@
 import DendroEngine
 import DendroStorage
-import DendroTree
+package import DendroTree
 import Dispatch
 import Synchronization
 
@@ -11,33 +11,64 @@ import Synchronization
 /// and no lock held that others wait for: events are worked out from what the location's views were told
 /// last and what they are to be told, and blocks are called. One drain runs at a time, so even a
 /// concurrent queue keeps the order, and one dispatch serves all that gathers until the drain comes to
-/// it.
+/// it. Another callback queue takes over between two blocks.
 ///
 /// Completions go through the same queue, behind the events of their writes. Subscriptions work out
 /// their events themselves: they are only resumed from here.
 ///
-/// Locks: the admission lock may be held when this one is taken, never the other way round.
+/// Locks: the admission lock may be held when this one is taken, never the other way round. Under neither
+/// a last reference goes: what an application's closure or a large tree takes to be freed is nobody's to
+/// wait for.
 final class EventHub: CommitObserver {
   let state: Mutex<State>
   /// Nobody listens: the usual case, told without the lock. Changed under the admission lock by
   /// registrations, so that a commit after a registration sees it.
-  private let listenerCount = Atomic<Int>(0)
+  let listenerCount = Atomic<Int>(0)
+  /// The number of the drain that was dispatched or called off last. Changed under the lock.
+  let drainNumber = Atomic<UInt>(0)
   private let errorHandler: (@Sendable (DatabaseError) -> Void)?
 
   struct State {
     /// Who listens to the data.
-    var data = ListenerTree()
+    var data: ListenerTree
     /// Who listens to `.info`, which is a tree apart.
-    var info = ListenerTree()
+    var info: ListenerTree
+    /// What finding, adding and removing listeners costs.
+    let tally = StepTally()
     var byHandle: [DatabaseHandle: Registration] = [:]
     var subscriptions: [ObjectIdentifier: Subscription] = [:]
     var work = Queue<Item>()
+    /// What a drain that had to leave has not called.
+    var calls: Calls?
     var queue: DispatchQueue
-    /// Whether a drain was dispatched that has not yet found the queue empty.
-    var isDraining = false
+    var drain = Drain.none
     /// Consumers that can go on, once the lock is free.
     var awakened: [Subscription.Waiter] = []
+    /// States that nobody will be told any more, to be freed where nobody waits for it.
+    var replaced: [Node] = []
+    /// How many there were.
+    var replacedCount = 0
+    /// Whether a block that frees them was dispatched.
+    var isFreeing = false
     var isClosed = false
+
+    init(queue: DispatchQueue) {
+      data = ListenerTree(tally: tally)
+      info = ListenerTree(tally: tally)
+      self.queue = queue
+    }
+
+    /// Who listens in the tree that a path leads into.
+    func listeners(at path: Path) -> ListenerTree { listeners(isInfo: path.isInfo) }
+    func listeners(isInfo: Bool) -> ListenerTree { isInfo ? info : data }
+  }
+
+  /// Who works on what waits.
+  enum Drain: Equatable {
+    case none
+    /// The drain with this number, once its queue comes to it; drains with other numbers do nothing.
+    case dispatched(UInt)
+    case running
   }
 
   enum Item {
@@ -63,175 +94,55 @@ final class EventHub: CommitObserver {
     #endif
   }
 
-  var callbackQueue: DispatchQueue {
-    get { state.withLock { $0.queue } }
-    set { state.withLock { $0.queue = newValue } }
-  }
-
   /// Locations with listeners, and subscriptions.
   var listenedCount: Int { listenerCount.load(ordering: .relaxed) }
 
-  /// Who listens in the tree that the query is about.
-  private static func listeners(of query: DatabaseQuery) -> KeyPath<State, ListenerTree> & Sendable
-  {
-    query.path.isInfo ? \.info : \.data
-  }
-
   /// Runs `body` on the tree that the query is about, while it cannot change.
-  private static func withTree<R: Sendable>(
+  static func withTree<R: Sendable>(
     of query: DatabaseQuery, _ engine: Engine, _ body: (borrowing Node) -> R
   ) -> R {
     query.path.isInfo
       ? query.store.connection.withInfo(body) : engine.withHead { root, _ in body(root) }
   }
 
-  // MARK: Registering
-
-  /// Registers a listener and queues its first events.
-  func register(_ registration: Registration, engine: Engine) {
-    let query = registration.query
-    let tree = Self.listeners(of: query)
-    let isOpen = Self.withTree(of: query, engine) { root in
-      let node = root.node(at: query.path)
-      return add { state in
-        guard !state.isClosed else { return false }
-        let location: Location
-        if let existing = state[keyPath: tree].location(at: query.path) {
-          location = existing
-        } else {
-          location = Location(path: query.path, node: node)
-          state[keyPath: tree].insert(location)
-          listenerCount.wrappingAdd(1, ordering: .relaxed)
-        }
-        location.viewForJoining(query.parameters).willJoin(registration)
-        state.byHandle[registration.handle] = registration
-        state.work.append(.joining(registration, location))
-        return true
-      }
-    }
-    if !isOpen { refuse(registration, .closed) }
-  }
-
-  /// Tells a listener that it was not registered, or is no longer.
-  func refuse(_ registration: Registration, _ error: DatabaseError) {
-    enqueue { [self] in
-      if !registration.cancel(error) { report(error) }
-    }
-  }
-
-  /// Removes the registration with this handle, if it listens to `query`.
-  func remove(_ handle: DatabaseHandle, of query: DatabaseQuery) {
-    let removed = add { state -> Registration? in
-      guard let registration = state.byHandle[handle], query.failure == nil,
-        registration.query.path == query.path,
-        Self.covers(query.parameters, registration.query.parameters)
-      else { return nil }
-      forget(registration, in: &state)
-      return registration
-    }
-    // Its closures are the application's: they go when no lock is held.
-    withExtendedLifetime(removed) {}
-  }
-
-  /// Removes every registration that `query` stands for.
-  func removeAll(of query: DatabaseQuery) {
-    guard query.failure == nil else { return }
-    let tree = Self.listeners(of: query)
-    let removed = add { state -> [Registration] in
-      guard let location = state[keyPath: tree].location(at: query.path) else { return [] }
-      let registrations = location.views
-        .filter { Self.covers(query.parameters, $0.parameters) }
-        .flatMap { $0.registrations + $0.joining }
-      for registration in registrations { forget(registration, in: &state) }
-      return registrations
-    }
-    withExtendedLifetime(removed) {}
-  }
-
-  /// A reference, which has the default parameters, stands for every query at its location.
-  private static func covers(_ parameters: QueryParameters, _ others: QueryParameters) -> Bool {
-    parameters == QueryParameters() || parameters == others
-  }
-
-  func forget(_ registration: Registration, in state: inout State) {
-    registration.remove()
-    guard state.byHandle.removeValue(forKey: registration.handle) != nil else { return }
-    let tree = Self.listeners(of: registration.query)
-    guard let location = state[keyPath: tree].location(at: registration.query.path) else { return }
-    location.leave(registration)
-    if location.isUnused {
-      state[keyPath: tree].remove(location)
-      listenerCount.wrappingSubtract(1, ordering: .relaxed)
-    }
-    // Also of a location that goes: an index is let go in the drain, not here under the lock.
-    if !location.isTidyingQueued {
-      location.isTidyingQueued = true
-      state.work.append(.tidying(location))
-    }
-  }
-
-  // MARK: Subscribing
-
-  /// Makes a subscription, whose first state is that of now.
-  func subscribe(
-    to query: DatabaseQuery, keepingStates: Bool, engine: Engine
-  ) throws(DatabaseError) -> Subscription {
-    let tree = Self.listeners(of: query)
-    let subscription = Subscription(path: query.path, keepsStates: keepingStates)
-    let isOpen = Self.withTree(of: query, engine) { root in
-      let node = root.node(at: query.path)
-      return add { state in
-        guard !state.isClosed else { return false }
-        _ = subscription.note(node)
-        state[keyPath: tree].insert(subscription)
-        state.subscriptions[ObjectIdentifier(subscription)] = subscription
-        listenerCount.wrappingAdd(1, ordering: .relaxed)
-        return true
-      }
-    }
-    guard isOpen else { throw .closed }
-    return subscription
-  }
-
-  func unsubscribe(_ subscription: Subscription, of query: DatabaseQuery) {
-    let tree = Self.listeners(of: query)
-    add { state in
-      guard state.subscriptions.removeValue(forKey: ObjectIdentifier(subscription)) != nil else {
-        return
-      }
-      state[keyPath: tree].remove(subscription)
-      listenerCount.wrappingSubtract(1, ordering: .relaxed)
-    }
-  }
-
   // MARK: Noting
 
   func committed(_ commit: borrowing Commit, root: borrowing Node) {
     guard listenerCount.load(ordering: .relaxed) > 0 else { return }
-    note(commit.changes.map(\.path), copy root, \.data)
+    let changes = commit.changes
+    let path = changes[changes.startIndex].path
+    let others = changes.count == 1 ? [] : changes.dropFirst().map(\.path)
+    note(path, and: others, copy root, isInfo: false)
   }
 
   /// Notes what `.info` says from now on. Whoever changes it holds its lock.
   func infoChanged(_ root: Node) {
     guard listenerCount.load(ordering: .relaxed) > 0 else { return }
-    note([.info], root, \.info)
+    note(.info, and: [], root, isInfo: true)
   }
 
-  /// Notes that something changed at these paths of a tree.
-  private func note(
-    _ paths: [Path], _ root: Node, _ tree: KeyPath<State, ListenerTree> & Sendable
-  ) {
+  /// Notes that something changed at these paths of one tree. Where it concerns nobody, nothing is
+  /// allocated.
+  private func note(_ path: Path, and others: [Path], _ root: Node, isInfo: Bool) {
     add { state in
       var concerned: [Location] = []
       var awakened: [Subscription.Waiter] = []
-      state[keyPath: tree].forEachConcerned(by: paths, root: root) { place, node in
-        if let location = place.location, location.note(node) { concerned.append(location) }
-        for subscription in place.subscriptions {
-          if let waiter = subscription.note(node) { awakened.append(waiter) }
+      var replaced: [Node] = []
+      state.listeners(isInfo: isInfo).forEachConcerned(by: path, and: others, root: root) {
+        place, node in
+        if let location = place.location, location.note(node, replacing: &replaced) {
+          concerned.append(location)
+        }
+        for case let subscription? in place.subscriptions.slots {
+          if let waiter = subscription.note(node, replacing: &replaced) { awakened.append(waiter) }
         }
       }
       for location in concerned { state.work.append(.turn(location)) }
-      state.awakened += awakened
+      if !awakened.isEmpty { state.awakened += awakened }
+      if !replaced.isEmpty {
+        state.replaced += replaced
+        state.replacedCount += replaced.count
+      }
     }
   }
 
@@ -262,26 +173,54 @@ final class EventHub: CommitObserver {
 
   /// Changes the state and sees to it that somebody works on what it brought.
   @discardableResult
-  private func add<R: Sendable>(_ body: @Sendable (inout State) -> R) -> R {
-    let (result, queue, awakened) = state.withLock {
-      state -> (R, DispatchQueue?, [Subscription.Waiter]) in
+  func add<R: Sendable>(_ body: @Sendable (inout State) -> R) -> R {
+    let (result, drain, awakened, frees) = state.withLock {
+      state -> (R, DispatchedDrain?, [Subscription.Waiter], Bool) in
       let result = body(&state)
       let awakened = state.awakened
       state.awakened = []
-      guard !state.isDraining, !state.work.isEmpty else { return (result, nil, awakened) }
-      state.isDraining = true
-      return (result, state.queue, awakened)
+      let frees = !state.replaced.isEmpty && !state.isFreeing
+      if frees { state.isFreeing = true }
+      let drain = state.drain == .none && !state.work.isEmpty ? newDrain(&state) : nil
+      return (result, drain, awakened, frees)
     }
-    queue?.async { self.drain() }
+    drain.map(dispatch)
+    // Not here, where the admission lock may be held: an executor may be the application's, and what is
+    // freed may be large.
     if !awakened.isEmpty {
-      // Not here, where the admission lock may be held: an executor may be the application's.
       DispatchQueue.global().async { for waiter in awakened { waiter.resume() } }
     }
+    if frees { Self.freeingQueue.async { self.freeReplaced() } }
     return result
+  }
+
+  /// Not a global queue, whose threads an application may hold up.
+  private static let freeingQueue = DispatchQueue(label: "dendro.freeing")
+
+  private func freeReplaced() {
+    let replaced = state.withLock { state in
+      let replaced = state.replaced
+      state.replaced = []
+      state.isFreeing = false
+      return replaced
+    }
+    withExtendedLifetime(replaced) {}
   }
 }
 
 extension Database {
   /// Locations that have listeners, and iterators of their events that are under way. For tests.
   package var listenedCount: Int { hub.listenedCount }
+
+  /// States that listeners were too slow for, and that were freed away from all locks. For tests.
+  package var replacedStateCount: Int { hub.state.withLock { $0.replacedCount } }
+
+  /// Places of listeners that were looked at or moved so far. For tests.
+  package var listenerStepCount: Int { hub.state.withLock { $0.tally.count } }
+
+  /// How often the listeners at a path made the places of children be compared. For tests.
+  package func comparisonCount(at path: Path) -> Int {
+    let generator = hub.state.withLock { $0.data.location(at: path)?.generator }
+    return generator?.comparisonCount ?? 0
+  }
 }

@@ -9,16 +9,22 @@ package struct ListenerTree {
     /// What listeners there are told on the callback queue; nil where there is none.
     package fileprivate(set) var location: Location?
     /// Consumers that fetch states themselves.
-    package fileprivate(set) var subscriptions: [Subscription] = []
+    package fileprivate(set) var subscriptions: InsertionOrder<Subscription>
+
+    fileprivate init(tally: StepTally) { subscriptions = InsertionOrder(tally: tally) }
 
     fileprivate var isUnused: Bool {
       children.isEmpty && location == nil && subscriptions.isEmpty
     }
   }
 
-  private let root = Place()
+  private let root: Place
+  private let tally: StepTally
 
-  package init() {}
+  package init(tally: StepTally = StepTally()) {
+    root = Place(tally: tally)
+    self.tally = tally
+  }
 
   /// Whether nobody listens anywhere.
   package var isEmpty: Bool { root.isUnused }
@@ -34,13 +40,15 @@ package struct ListenerTree {
   }
 
   /// Removes a location if it is there.
+  ///
+  /// - Complexity: O(length of the path), as for subscriptions.
   package func remove(_ location: Location) {
     remove(at: location.path) { if $0.location === location { $0.location = nil } }
   }
 
   /// Removes a subscription if it is there.
   package func remove(_ subscription: Subscription) {
-    remove(at: subscription.path) { $0.subscriptions.removeAll { $0 === subscription } }
+    remove(at: subscription.path) { $0.subscriptions.remove(subscription.id) }
   }
 
   private func place(_ path: Path) -> Place {
@@ -49,7 +57,7 @@ package struct ListenerTree {
       if let next = place.children[key] {
         place = next
       } else {
-        let next = Place()
+        let next = Place(tally: tally)
         place.children[key] = next
         place = next
       }
@@ -80,17 +88,20 @@ package struct ListenerTree {
 
   // MARK: Whom a commit concerns
 
-  /// Calls `body` with each place where changes at `paths` may concern somebody and with its new node:
+  /// Calls `body` with each place where changes at these paths may concern somebody and with its new node:
   /// those above, at and below the changed paths; descendants before ancestors, siblings in plain string
   /// order. Places on the way where nobody listens are among them.
   ///
-  /// - Complexity: O(length of the paths + places at and below them), whoever listens elsewhere.
-  package func forEachConcerned(by paths: [Path], root node: Node, _ body: (Place, Node) -> Void) {
-    if paths.count == 1 {
-      var keys = paths[0].keys.makeIterator()
+  /// - Complexity: O(length of the paths + places at and below them), whoever listens elsewhere. For a
+  ///   single path that leads to nobody nothing is allocated.
+  package func forEachConcerned(
+    by path: Path, and others: [Path] = [], root node: Node, _ body: (Place, Node) -> Void
+  ) {
+    if others.isEmpty {
+      var keys = path.keys.makeIterator()
       visit(root, &keys, node, body)
     } else {
-      visit(root, paths.map { Array($0.keys)[...] }, node, body)
+      visit(root, ([path] + others).map { Array($0.keys)[...] }, node, body)
     }
   }
 

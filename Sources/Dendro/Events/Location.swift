@@ -7,7 +7,12 @@ import Synchronization
 package final class Location {
   package let path: Path
   /// In the order in which their first registration came; each with other parameters.
-  private(set) var views: [View] = []
+  private var views: InsertionOrder<View>
+  private let tally: StepTally
+  /// How many registrations may need the children in an order.
+  private var orderUseCounts: [SortOrder: Int] = [:]
+  /// What somebody needed who left.
+  private var unneeded = EventGenerator.Unneeded()
   /// What makes the events. Only the one drain that runs uses it, in the order of the work.
   let generator = SharedGenerator()
   /// What the views were told last.
@@ -19,10 +24,12 @@ package final class Location {
   var isTidyingQueued = false
 
   /// States that wait for a slow listener at most.
-  static let backlogLimit = Mutant.listenerBacklog.isPlanted ? Int.max : 64
+  package static let backlogLimit = Mutant.listenerBacklog.isPlanted ? Int.max : 64
 
-  package init(path: Path, node: Node) {
+  package init(path: Path, node: Node, tally: StepTally = StepTally()) {
     self.path = path
+    self.tally = tally
+    views = InsertionOrder(tally: tally)
     seen = node
   }
 
@@ -30,27 +37,58 @@ package final class Location {
 
   // MARK: Who listens
 
-  func view(_ parameters: QueryParameters) -> View? {
-    views.first { $0.parameters == parameters }
+  func view(_ parameters: QueryParameters) -> View? { views[parameters] }
+
+  /// All who listen here, also those whose first events wait in the queue.
+  var registrations: [Registration] {
+    tally.count += views.slots.count
+    return views.slots.flatMap { $0?.registrations ?? [] }
   }
 
-  /// The view with these parameters, made if there is none.
-  func viewForJoining(_ parameters: QueryParameters) -> View {
-    if let view = view(parameters) { return view }
-    let view = View(parameters)
-    views.append(view)
-    return view
+  /// Whom to tell of a change now.
+  var audiences: [Audience] {
+    tally.count += views.slots.count
+    return views.slots.compactMap { $0?.audience }
   }
 
+  func add(_ registration: Registration) {
+    let parameters = registration.query.parameters
+    if let view = views[parameters] {
+      view.add(registration)
+    } else {
+      let view = View(parameters, tally: tally)
+      view.add(registration)
+      views.append(view)
+    }
+    if registration.request.mayUseOrder { orderUseCounts[parameters.order, default: 0] += 1 }
+  }
+
+  /// Removes a registration that was added.
   func leave(_ registration: Registration) {
-    guard let view = view(registration.query.parameters) else { return }
+    let parameters = registration.query.parameters
+    guard let view = views[parameters] else { return }
     view.leave(registration)
-    if view.isUnused { views.removeAll { $0 === view } }
+    if view.isUnused {
+      views.remove(parameters)
+      if !parameters.showsAll { unneeded.windows.insert(parameters) }
+    }
+    guard registration.request.mayUseOrder, let count = orderUseCounts[parameters.order] else {
+      return
+    }
+    orderUseCounts[parameters.order] = count > 1 ? count - 1 : nil
+    if count == 1 { unneeded.orders.insert(parameters.order) }
   }
 
-  /// What the views wait for, or will once their first events came.
-  var requests: [EventGenerator.Request] {
-    views.map { EventGenerator.Request($0.parameters, $0.types) }
+  /// Whether something may be let go.
+  var needsTidying: Bool { isUnused || !unneeded.isEmpty }
+
+  /// What somebody needed who left, and nobody else does.
+  func takeUnneeded() -> EventGenerator.Unneeded {
+    defer { unneeded = EventGenerator.Unneeded() }
+    tally.count += unneeded.windows.count + unneeded.orders.count
+    return EventGenerator.Unneeded(
+      windows: unneeded.windows.filter { views[$0] == nil },
+      orders: unneeded.orders.filter { orderUseCounts[$0] == nil })
   }
 
   // MARK: What they are told
@@ -58,11 +96,15 @@ package final class Location {
   /// Notes a new state.
   ///
   /// Past the limit the backlog becomes this one state: the listeners get the difference from what they
-  /// saw last. It comes in the place of the oldest state, so it is early rather than late.
+  /// saw last. It comes in the place of the oldest state, so it is early rather than late: never after
+  /// what is queued once the state was noted.
+  ///
+  /// `replaced` gets the states that no longer wait. Who calls lets them go when no lock is held, since
+  /// freeing what no other state shares may take long.
   ///
   /// - Returns: whether the location is to be appended to the delivery queue.
-  func note(_ node: Node) -> Bool {
-    if backlog.count >= Self.backlogLimit { backlog.removeAll() }
+  package func note(_ node: Node, replacing replaced: inout [Node]) -> Bool {
+    if backlog.count >= Self.backlogLimit { backlog.removeAll(into: &replaced) }
     backlog.append(node)
     if Mutant.eventOrder.isPlanted {
       for _ in 1..<backlog.count { if let older = backlog.popFirst() { backlog.append(older) } }
@@ -98,7 +140,10 @@ final class SharedGenerator: Sendable {
     generator.withLock { $0.initialEvents(of: node, for: parameters, type, isSingle: isSingle) }
   }
 
-  func keep(only requests: [EventGenerator.Request]) {
-    generator.withLock { $0.keep(only: requests) }
+  func letGo(_ unneeded: EventGenerator.Unneeded) {
+    generator.withLock { $0.letGo(unneeded) }
   }
+
+  /// Comparisons of places made so far.
+  var comparisonCount: Int { generator.withLock { $0.comparisonCount } }
 }

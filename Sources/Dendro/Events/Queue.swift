@@ -31,4 +31,10 @@ package struct Queue<Element> {
     elements.removeAll(keepingCapacity: true)
     head = 0
   }
+
+  /// Removes all elements and appends them to others, which thereby keep them alive.
+  package mutating func removeAll(into others: inout [Element]) {
+    for case let element? in elements[head...] { others.append(element) }
+    removeAll()
+  }
 }

@@ -2,7 +2,7 @@ import DendroTree
 import Synchronization
 
 /// One listener: who wants what of where.
-final class Registration: Sendable {
+final class Registration: Sendable, Identifiable {
   let handle: DatabaseHandle
   /// Keeps the database open while somebody listens.
   let query: DatabaseQuery
@@ -11,6 +11,7 @@ final class Registration: Sendable {
   let isSingle: Bool
   private let block: PlainClosure<(DataSnapshot, String?) -> Void>
   private let cancelBlock: PlainClosure<((any Error) -> Void)?>
+  private let joined = Atomic<Bool>(false)
   private let removed = Atomic<Bool>(false)
 
   init(
@@ -25,6 +26,17 @@ final class Registration: Sendable {
     self.block = block
     cancelBlock = cancel
   }
+
+  var id: DatabaseHandle { handle }
+
+  /// The events that it waits for.
+  var request: EventGenerator.Request { EventGenerator.Request(query.parameters, EventTypes(type)) }
+
+  /// Whether it got its first events, or gets them now: before that it is told of no change.
+  var hasJoined: Bool { joined.load(ordering: .relaxed) }
+
+  /// In the drain only, where changes are told too.
+  func join() { joined.store(true, ordering: .relaxed) }
 
   var isRemoved: Bool { removed.load(ordering: .acquiring) }
 

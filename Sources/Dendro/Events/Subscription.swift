@@ -5,7 +5,7 @@ import Synchronization
 /// an asynchronous sequence listens with.
 ///
 /// It has its own lock, which may be taken under the hub's, and holds at most 64 states.
-package final class Subscription: Sendable {
+package final class Subscription: Sendable, Identifiable {
   /// What there is to fetch.
   package enum Item: Sendable {
     case state(Node)
@@ -13,7 +13,7 @@ package final class Subscription: Sendable {
     case end
   }
 
-  typealias Waiter = CheckedContinuation<Void, Never>
+  package typealias Waiter = CheckedContinuation<Void, Never>
 
   package let path: Path
   /// Whether the states in between count, not only the newest.
@@ -34,12 +34,15 @@ package final class Subscription: Sendable {
 
   /// Notes a new state. Past the limit all that wait become this one.
   ///
+  /// `replaced` gets the states that no longer wait. Who calls lets them go when no lock is held, since
+  /// freeing what no other state shares may take long.
+  ///
   /// - Returns: who is to be resumed, once no lock is held.
-  func note(_ node: Node) -> Waiter? {
+  package func note(_ node: Node, replacing replaced: inout [Node]) -> Waiter? {
     state.withLock { state in
       if state.isEnded { return nil }
       if state.backlog.count >= (keepsStates ? Location.backlogLimit : 1) {
-        state.backlog.removeAll()
+        state.backlog.removeAll(into: &replaced)
       }
       state.backlog.append(node)
       return state.waiter.take()
@@ -51,11 +54,14 @@ package final class Subscription: Sendable {
   /// - Parameter drops: whether those that wait are not wanted either.
   /// - Returns: who is to be resumed, once no lock is held.
   func end(droppingStates drops: Bool = false) -> Waiter? {
-    state.withLock { state in
+    let (waiter, dropped) = state.withLock { state -> (Waiter?, Queue<Node>) in
       state.isEnded = true
-      if drops { state.backlog.removeAll() }
-      return state.waiter.take()
+      var dropped = Queue<Node>()
+      if drops { swap(&dropped, &state.backlog) }
+      return (state.waiter.take(), dropped)
     }
+    withExtendedLifetime(dropped) {}  // Freed here: a writer may wait for the lock.
+    return waiter
   }
 
   /// The number of states that wait.

@@ -1,39 +1,107 @@
 import DendroTree
 
 /// What one query shows of a location, and who listens to it. The hub's lock guards it.
-final class View {
+final class View: Identifiable {
   let parameters: QueryParameters
-  /// In the order of registration; only those that got their first events.
-  private(set) var registrations: [Registration] = []
-  /// Registrations whose first events wait in the queue.
-  private(set) var joining: [Registration] = []
+  /// One entry for each kind of events that anybody waits for.
+  private var listeners: [Listeners] = []
 
-  init(_ parameters: QueryParameters) { self.parameters = parameters }
+  private struct Listeners {
+    let type: DataEventType
+    /// In the order of registration.
+    var registrations: InsertionOrder<Registration>
+    /// How many of them have got their first events; for the others these wait in the queue.
+    var joinedCount = 0
+  }
 
-  var isUnused: Bool { registrations.isEmpty && joining.isEmpty }
+  private let tally: StepTally
 
-  func willJoin(_ registration: Registration) { joining.append(registration) }
+  init(_ parameters: QueryParameters, tally: StepTally) {
+    self.parameters = parameters
+    self.tally = tally
+  }
 
-  /// Makes a registration one that is told of changes.
-  ///
-  /// - Returns: false where it was removed meanwhile.
-  func join(_ registration: Registration) -> Bool {
-    guard let index = joining.firstIndex(where: { $0 === registration }) else { return false }
-    joining.remove(at: index)
-    registrations.append(registration)
-    return true
+  var id: QueryParameters { parameters }
+
+  var isUnused: Bool { listeners.isEmpty }
+
+  /// All who listen, also those whose first events wait.
+  var registrations: [Registration] {
+    listeners.flatMap { one in
+      tally.count += one.registrations.slots.count
+      return one.registrations.slots.compactMap { $0 }
+    }
+  }
+
+  func add(_ registration: Registration) {
+    if index(of: registration.type) == nil {
+      listeners.append(
+        Listeners(type: registration.type, registrations: InsertionOrder(tally: tally)))
+    }
+    guard let index = index(of: registration.type) else { return }
+    listeners[index].registrations.append(registration)
+  }
+
+  /// Makes a registration that was added one that is told of changes.
+  func join(_ registration: Registration) {
+    guard let index = index(of: registration.type) else { return }
+    registration.join()
+    listeners[index].joinedCount += 1
   }
 
   func leave(_ registration: Registration) {
-    registrations.removeAll { $0 === registration }
-    joining.removeAll { $0 === registration }
+    guard let index = index(of: registration.type),
+      listeners[index].registrations.remove(registration.handle) != nil
+    else { return }
+    if registration.hasJoined { listeners[index].joinedCount -= 1 }
+    if listeners[index].registrations.isEmpty { listeners.remove(at: index) }
   }
 
-  /// The kinds of events that anybody waits for here.
-  var types: EventTypes {
+  private func index(of type: DataEventType) -> Int? {
+    listeners.firstIndex { $0.type == type }
+  }
+
+  /// Whom to tell of a change now; nil if there is nobody who has got the first events.
+  ///
+  /// - Complexity: O(1), however many listen.
+  var audience: Audience? {
+    var audience = Audience(parameters)
+    for one in listeners where one.joinedCount > 0 {
+      audience.add(one.registrations.slots, for: one.type)
+    }
+    return audience.isEmpty ? nil : audience
+  }
+}
+
+/// Whom to tell of a view's changes, as it was at one moment. Who left since is still among them, and so
+/// is who has not got the first events.
+struct Audience: Sendable {
+  let parameters: QueryParameters
+  private var listeners: [(type: DataEventType, registrations: [Registration?])] = []
+
+  init(_ parameters: QueryParameters) { self.parameters = parameters }
+
+  /// One that consists of a single listener.
+  init(_ registration: Registration) {
+    parameters = registration.query.parameters
+    add([registration], for: registration.type)
+  }
+
+  var isEmpty: Bool { listeners.isEmpty }
+
+  mutating func add(_ registrations: [Registration?], for type: DataEventType) {
+    listeners.append((type, registrations))
+  }
+
+  /// Who listens to events of a kind, in the order of registration, with gaps among them.
+  func registrations(for type: DataEventType) -> [Registration?] {
+    listeners.first { $0.type == type }?.registrations ?? []
+  }
+
+  /// The events to be worked out for them.
+  var request: EventGenerator.Request {
     var types = EventTypes()
-    for registration in registrations { types.insert(EventTypes(registration.type)) }
-    for registration in joining { types.insert(EventTypes(registration.type)) }
-    return types
+    for one in listeners { types.insert(EventTypes(one.type)) }
+    return EventGenerator.Request(parameters, types)
   }
 }

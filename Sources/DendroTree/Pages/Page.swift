@@ -19,8 +19,30 @@ struct PageHeader {
   var used: UInt32
   /// Bytes of the tail, a multiple of 8.
   var capacity: UInt32
+  /// `total`, twice, and 1 more where `hasPriorities`: pages are many, and their headers small.
+  private var totalAndPriorities: UInt32 = 0
+
+  init(kind: Kind, slotStride: UInt8, capacity: UInt32) {
+    self.kind = kind
+    self.slotStride = slotStride
+    self.capacity = capacity
+    count = 0
+    used = 0
+  }
+
   /// Children in a leaf page, or in all leaf pages below an inner page; 0 in a box.
-  var total: UInt32
+  @inline(__always)
+  var total: UInt32 {
+    get { totalAndPriorities >> 1 }
+    set { totalAndPriorities = newValue << 1 | totalAndPriorities & 1 }
+  }
+
+  /// Whether any of these children has a priority; false in a box.
+  @inline(__always)
+  var hasPriorities: Bool {
+    get { totalAndPriorities & 1 != 0 }
+    set { totalAndPriorities = totalAndPriorities & ~1 | (newValue ? 1 : 0) }
+  }
 }
 
 /// One allocation of a tree: the header, then the tail.
@@ -54,8 +76,7 @@ final class Page: ManagedBuffer<PageHeader, UInt64> {
     // The allocator hands out multiples of 16; what it would waste is ours.
     let rounded = (capacity + overhead + 15) & ~15 - overhead
     let header = PageHeader(
-      kind: kind, slotStride: hasReferences ? 16 : 2, count: 0, used: 0, capacity: UInt32(rounded),
-      total: 0)
+      kind: kind, slotStride: hasReferences ? 16 : 2, capacity: UInt32(rounded))
     let buffer = Page.create(minimumCapacity: rounded / 8) { _ in header }
     return unsafeDowncast(buffer, to: Page.self)  // `create` makes an instance of the receiver.
   }

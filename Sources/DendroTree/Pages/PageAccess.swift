@@ -30,6 +30,7 @@ struct PageAccess {
   @inline(__always) var kind: PageHeader.Kind { header.pointee.kind }
   @inline(__always) var count: Int { Int(header.pointee.count) }
   @inline(__always) var total: Int { Int(header.pointee.total) }
+  @inline(__always) var hasPriorities: Bool { header.pointee.hasPriorities }
   @inline(__always) var stride: Int { Int(header.pointee.slotStride) }
   @inline(__always) var hasReferences: Bool { header.pointee.slotStride == 16 }
   /// Bytes in use, free ones not counted.
@@ -147,6 +148,7 @@ extension PageAccess {
     new.header.pointee.count = old.header.pointee.count
     new.header.pointee.used = old.header.pointee.used
     new.header.pointee.total = old.header.pointee.total
+    new.header.pointee.hasPriorities = old.header.pointee.hasPriorities
     new.tail.copyMemory(from: old.tail, byteCount: Int(old.header.pointee.used))
     let count = old.count
     if stride == 2 {
@@ -258,20 +260,48 @@ extension PageAccess {
     new.shiftOffsets(from: 0, by: -start)
     header.pointee.count = UInt16(index)
     header.pointee.used = UInt32(start)
+    new.header.pointee.hasPriorities = header.pointee.hasPriorities
     recount()
     new.recount()
     return page
   }
 
-  /// Sets `total` from what is there.
+  /// Sets `total` and `hasPriorities` from what is there. A leaf page without priorities has none
+  /// afterwards either.
   func recount() {
     switch kind {
-    case .leaf: header.pointee.total = UInt32(count)
+    case .leaf:
+      header.pointee.total = UInt32(count)
+      if hasPriorities { findPriorities() }
     case .box: header.pointee.total = 0
     case .inner:
       var total = 0
       for index in 0..<count { total += PageAccess(reference(index)).total }
       header.pointee.total = UInt32(total)
+      findPriorities()
     }
+  }
+
+  /// Sets `hasPriorities` from the entries, or from the pages below.
+  func findPriorities() {
+    var found = false
+    var index = 0
+    while index < count && !found {
+      found = kind == .inner ? PageAccess(reference(index)).hasPriorities : hasPriority(index)
+      index += 1
+    }
+    header.pointee.hasPriorities = found
+  }
+
+  /// Whether the child at an entry of a leaf page has a priority.
+  func hasPriority(_ index: Int) -> Bool {
+    var value = valueStart(index)
+    if hasReferences, value.load(as: UInt8.self) == Pages.referenceTag,
+      reference(index).pointee != nil  // The last child of a branch may have gone just now.
+    {
+      let page = PageAccess(reference(index))
+      if page.kind == .box { value = page.valueStart(0) }  // Holds the priority too.
+    }
+    return value.load(as: UInt8.self) == PackedScalar.priorityTag
   }
 }

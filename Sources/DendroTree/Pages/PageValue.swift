@@ -9,31 +9,37 @@ struct PageValue {
   private let bytes: Bytes
   let byteCount: Int
   let reference: Page?
+  /// Whether the child has a priority, wherever it is held.
+  let hasPriority: Bool
 
   /// Puts what is too long into a box.
   init(_ new: borrowing Assigned) {
     switch new {
     case .packed(let packed):
-      self.init(.packed(packed), packed.count, nil)
+      self.init(
+        .packed(packed), packed.count, nil, hasPriority: packed.first == PackedScalar.priorityTag)
     case .node(let node):
       switch node.content {
       case .scalar(let scalar):
         self.init(
           .scalar(scalar, priority: node.ownPriority),
-          PackedScalar.leafByteCount(scalar, priority: node.ownPriority), nil)
+          PackedScalar.leafByteCount(scalar, priority: node.ownPriority), nil,
+          hasPriority: node.ownPriority != nil)
       case .page(let page):
         // A boxed leaf has its priority in the box.
         let priority = page.header.kind == .box ? nil : node.ownPriority
         self.init(
           .reference(priority: priority),
-          1 + (priority.map { 1 + PackedScalar.byteCount($0) } ?? 0), page)
+          1 + (priority.map { 1 + PackedScalar.byteCount($0) } ?? 0), page,
+          hasPriority: node.ownPriority != nil)
       case .empty:
         preconditionFailure("an empty node is never stored")
       }
     }
   }
 
-  private init(_ bytes: Bytes, _ byteCount: Int, _ reference: Page?) {
+  private init(_ bytes: Bytes, _ byteCount: Int, _ reference: Page?, hasPriority: Bool) {
+    self.hasPriority = hasPriority
     if byteCount <= Page.inlineValueByteCountMax {
       self.bytes = bytes
       self.byteCount = byteCount

@@ -62,7 +62,11 @@ enum Pages {
     var split: (key: Key, page: Page)?
     /// Whether that was all, and the assignment is still to be made.
     var isPending = false
+    /// Whether the page has children with priorities now and had none, or the other way round.
+    var priorities = PriorityShift.none
   }
+
+  enum PriorityShift { case none, appeared, vanished }
 
   /// Makes `new` the child at a path, in the branch whose root page is in `slot`; empties the slot
   /// with the last child.
@@ -106,6 +110,7 @@ enum Pages {
       let index = page.childIndex(step.key, step.keyCount)
       var outcome = assignInPage(page.reference(index), step, new)
       page.header.pointee.total = UInt32(truncatingIfNeeded: page.total &+ outcome.delta)
+      if outcome.priorities != .none { outcome.priorities = passOn(outcome.priorities, to: page) }
       if let split = outcome.split {
         outcome.split = insertChild(slot, at: index + 1, split.key, split.page)
       } else if PageAccess(page.reference(index)).isNearlyEmpty {
@@ -118,11 +123,7 @@ enum Pages {
     if step.hasRest {
       if found, let branch = page.branchReference(index) {
         assign(branch, step.next, new)
-        if branch.pointee == nil {
-          page.remove(at: index)
-          page.header.pointee.total &-= 1
-          outcome.delta = -1
-        }
+        if branch.pointee == nil { remove(page, index, &outcome) }
         return outcome
       }
       var child = found ? page.node(index) : .empty
@@ -144,10 +145,7 @@ enum Pages {
     var outcome = Outcome()
     if new.isEmpty {
       guard found else { return outcome }
-      let page = PageAccess(slot)
-      page.remove(at: index)
-      page.header.pointee.total &-= 1
-      outcome.delta = -1
+      remove(PageAccess(slot), index, &outcome)
       return outcome
     }
     let value = PageValue(new)
@@ -157,7 +155,10 @@ enum Pages {
       return outcome
     }
     let page: PageAccess
+    var losesPriority = false
     if found {
+      losesPriority =
+        PageAccess(slot).hasPriorities && !value.hasPriority && PageAccess(slot).hasPriority(index)
       let growth = value.byteCount - PageAccess(slot).value(index).count
       page = PageAccess.writable(
         slot, extra: max(growth, 0), references: value.reference != nil)
@@ -171,10 +172,39 @@ enum Pages {
       page.header.pointee.total &+= 1
       outcome.delta = 1
     }
+    if value.hasPriority && !page.hasPriorities {
+      page.header.pointee.hasPriorities = true
+      outcome.priorities = .appeared
+    } else if losesPriority {
+      page.findPriorities()
+      if !page.hasPriorities { outcome.priorities = .vanished }
+    }
     if page.byteCount > page.byteCountMax && page.count > 1 {
       outcome.split = split(page, isAppend: !found && index == page.count - 1)
     }
     return outcome
+  }
+
+  /// Removes an entry of a leaf page, which is writable.
+  private static func remove(_ page: PageAccess, _ index: Int, _ outcome: inout Outcome) {
+    let losesPriority = page.hasPriorities && page.hasPriority(index)
+    page.remove(at: index)
+    page.header.pointee.total &-= 1
+    outcome.delta = -1
+    guard losesPriority else { return }
+    page.findPriorities()
+    if !page.hasPriorities { outcome.priorities = .vanished }
+  }
+
+  /// What became of the priorities in an inner page, below which they appeared or vanished in a page.
+  private static func passOn(_ shift: PriorityShift, to page: PageAccess) -> PriorityShift {
+    let hadPriorities = page.hasPriorities
+    if shift == .appeared {
+      page.header.pointee.hasPriorities = true
+    } else {
+      page.findPriorities()
+    }
+    return page.hasPriorities == hadPriorities ? .none : shift
   }
 
   /// Inserts a reference into an inner page, which then may have to be split in turn.
@@ -262,6 +292,7 @@ enum Pages {
     to target: UnsafeMutablePointer<Page?>
   ) {
     let right = PageAccess(source)
+    let hasPriorities = right.hasPriorities || PageAccess(target).hasPriorities
     let references = right.hasReferences || PageAccess(target).hasReferences
     let slots = (references ? 16 : 2) * (right.count + PageAccess(target).count)
     let left = PageAccess.writable(
@@ -278,6 +309,7 @@ enum Pages {
         target.copyMemory(from: bytes, byteCount: value.count)
       }
     }
+    left.header.pointee.hasPriorities = hasPriorities
     left.recount()
   }
 }

@@ -4,8 +4,8 @@ extension Node {
   /// The node itself where the parameters show all; otherwise without its own priority, and nothing
   /// where no child is left or there are none.
   ///
-  /// - Complexity: O(log n + shown) by key, and by priority where a limit takes the first of children
-  ///   without priorities; otherwise O(n), with a limit O(n log limit) in time and O(limit) in memory.
+  /// - Complexity: O(log n + shown) by key, and by priority where no child has one; otherwise O(n), with
+  ///   a limit O(n log limit) in time and O(limit) in memory.
   package func filtered(by parameters: QueryParameters) -> Node {
     if parameters.showsAll { return self }
     guard isBranch else { return .empty }
@@ -15,7 +15,7 @@ extension Node {
     }
     switch parameters.order {
     case .key: return filteredByKey(parameters, limit)
-    case .priority where !parameters.findsFirstByKey && !hasChildPriorities:
+    case .priority where !hasChildPriorities:
       return filteredByKey(parameters, limit)
     case .priority, .value, .child:
       return limit < childCount ? selected(parameters, limit) : scanned(parameters)
@@ -25,9 +25,9 @@ extension Node {
   /// How many children `filtered(by:)` looks at, at most.
   package func filteringCost(_ parameters: QueryParameters) -> Int {
     if parameters.showsAll { return 0 }
-    if parameters.order == .key, let limit = parameters.limit {
-      return min(limit.count, childCount)
-    }
+    let isByKey =
+      parameters.order == .key || (parameters.order == .priority && !hasChildPriorities)
+    if isByKey, let limit = parameters.limit { return min(limit.count, childCount) }
     return childCount
   }
 
@@ -110,15 +110,6 @@ extension Node {
     var builder = NodeBuilder()
     for entry in selection.takeByKey() { builder.append(entry.position.key, entry.node) }
     return builder.finish()
-  }
-}
-
-extension QueryParameters {
-  /// Whether the first children by key without priority are what is asked for, so that nothing has to be
-  /// known of the others.
-  fileprivate var findsFirstByKey: Bool {
-    guard case .first? = limit else { return false }
-    return start == nil && end == nil
   }
 }
 

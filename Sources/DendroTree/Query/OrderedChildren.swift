@@ -2,8 +2,7 @@ extension Node {
   /// The children in any order.
   ///
   /// - Complexity: nothing until it is gone over. Then O(1) a child by key, and by priority where no
-  ///   child has one (which is looked for first, O(n)); otherwise they are sorted once at the beginning,
-  ///   O(n log n).
+  ///   child has one; otherwise they are sorted once at the beginning, O(n log n).
   package func children(in order: SortOrder) -> OrderedChildren {
     OrderedChildren(node: self, order: order)
   }
