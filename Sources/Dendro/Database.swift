@@ -162,22 +162,23 @@ public final class Database: Sendable {
   // MARK: Closing
 
   /// Takes every admitted write to the disk and lets the directory go. What `onDisconnect…` registered is
-  /// written first.
+  /// the last write; an operation that is registered at the same time is in it or gets the error.
   ///
   /// Events and completions that wait are still delivered; then listeners' cancel blocks are told
   /// ``DatabaseError/Code/closed``, and the listeners are gone. Later operations get that error too;
-  /// snapshots stay readable. Transactions that were not admitted yet fail with it as well. Closing
-  /// twice does nothing.
+  /// snapshots stay readable. Transactions that were not admitted yet fail with it as well; what their
+  /// blocks have written until then is written. Closing twice does nothing.
   ///
-  /// Waits for the disk, but for no callback: it may be called on ``callbackQueue``.
+  /// Waits for the disk, but for no callback and no block: it may be called in any of them, and by
+  /// ``DatabaseOptions/logging`` and ``DatabaseOptions/metrics``.
   ///
   /// - Throws: ``DatabaseError`` where the disk refused; the database is closed nevertheless.
   public func close() throws {
     guard !closed.exchange(true, ordering: .acquiringAndReleasing) else { return }
     defer { hub.close() }
     guard let engine else { return }
-    writeDisconnectOperations(to: engine)
-    try Self.translating { () throws(EngineError) in try engine.close() }
+    let last = takeLastWrite()
+    try Self.translating { () throws(EngineError) in try engine.close(writing: last) }
   }
 
   /// `close()` without holding a thread.
@@ -185,9 +186,9 @@ public final class Database: Sendable {
     guard !closed.exchange(true, ordering: .acquiringAndReleasing) else { return }
     defer { hub.close() }
     guard let engine else { return }
-    writeDisconnectOperations(to: engine)
+    let last = takeLastWrite()
     do throws(EngineError) {
-      try await engine.close()
+      try await engine.close(writing: last)
     } catch {
       throw DatabaseError(error)
     }

@@ -66,10 +66,12 @@ public struct DatabaseError: Error, Sendable {
     /// A state of the past that is not kept, or a write that is not there yet; see
     /// ``DatabaseError/historyRange``.
     public static let outOfHistory = Code(rawValue: 213)
-    /// A priority was set where there is no data.
+    /// A priority was set where there is no data. Firebase gives everything that has no number of its own
+    /// this one, which programs compare with, so it is also that of ``maxRetry``: the
+    /// ``DatabaseError/name`` tells them apart, `NoData` here.
     public static let noData = Code(rawValue: 9999)
-    /// Other writes came between each of a transaction's 25 runs. The number is Firebase's for all that
-    /// has none of its own, so it is also that of ``noData``; the ``DatabaseError/name`` is `maxretry`.
+    /// Other writes came between each of a transaction's 25 runs. The number is also that of ``noData``;
+    /// the ``DatabaseError/name`` is `maxretry`.
     public static let maxRetry = Code(rawValue: 9999)
   }
 

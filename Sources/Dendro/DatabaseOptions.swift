@@ -27,10 +27,19 @@ public struct DatabaseOptions: Sendable {
   /// ``DatabaseError/Code/tooLarge``. Default and most: 256 MiB.
   public var writeByteLimit = 256 << 20
 
-  /// Told what the database does, on any thread, never under a lock. Default: nobody.
+  /// Told what the database does. Default: nobody.
+  ///
+  /// It is called on a queue that it shares with ``metrics`` alone, one call at a time, in the order in
+  /// which things happened. The database does not wait for it: it may use the database, and wait for it
+  /// (a write is told again, of course). The last lines before the process ends may not come. Where it is
+  /// so slow that 1024 calls wait, further lines and timers are left out, and a line tells how many;
+  /// counters are added up and of a gauge the last value comes, so that sums and levels stay right.
+  ///
+  /// What it holds lives as long as the database: if it holds the database itself, that is until the end of
+  /// the process.
   public var logging: (@Sendable (LogMessage) -> Void)?
 
-  /// Told figures, on any thread, never under a lock. Default: nobody.
+  /// Told figures, as ``logging`` is told lines. Default: nobody.
   public var metrics: (@Sendable (Metric) -> Void)?
 
   /// Told of errors that have nobody else to go to: a write without completion that failed, a listener
@@ -41,7 +50,7 @@ public struct DatabaseOptions: Sendable {
   /// Told how far opening has come, on the thread that opens, at most once a mebibyte. Default: nobody.
   public var progress: (@Sendable (OpeningProgress) -> Void)?
 
-  /// How long a writer waits for a transaction that was overtaken three times. Default: 1 s.
+  /// How long a transaction that was overtaken three times makes writers wait. Default: 1 s.
   package var reservationPatience = Duration.seconds(1)
 
   /// The defaults.

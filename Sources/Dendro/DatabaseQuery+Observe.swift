@@ -95,15 +95,22 @@ extension DatabaseQuery {
 
   /// Waits for one event, and returns its snapshot with the key of the sibling before the child.
   ///
-  /// A snapshot of nothing where no event can come: the reference is bad, the database was closed, or the
-  /// listener was taken away by ``removeAllObservers()``.
+  /// A snapshot of nothing where there will be no event: the reference is bad, the database was closed, the
+  /// listener was taken away by ``removeAllObservers()``, or the task was cancelled, which takes it away.
   public nonisolated(nonsending) func observeSingleEventAndPreviousSiblingKey(
     of eventType: DataEventType
   ) async -> (DataSnapshot, String?) {
-    let ref = ref
-    return await withCheckedContinuation { continuation in
-      let answer = SingleAnswer(continuation, otherwise: DataSnapshot(.empty, at: ref))
-      listen(eventType, { answer.give($0, $1) }, { _ in answer.giveNothing() }, isSingle: true)
+    let wait = SingleEventWait(self)
+    return await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        guard wait.begin(continuation) else { return }
+        let answer = SingleEventAnswer(wait)
+        wait.listens(
+          listen(
+            eventType, { answer.give($0, $1) }, { _ in answer.giveNothing() }, isSingle: true))
+      }
+    } onCancel: {
+      wait.cancel()
     }
   }
 
@@ -135,29 +142,66 @@ extension DatabaseQuery {
   }
 }
 
-/// Resumes who waits for a single event: with the event, or with nothing, at the latest when the listener's
-/// blocks go, however they go.
-private final class SingleAnswer: Sendable {
-  private let continuation: Mutex<CheckedContinuation<(DataSnapshot, String?), Never>?>
-  private let nothing: DataSnapshot
+/// Who waits for a single event. It is resumed once: with the event, or with nothing.
+private final class SingleEventWait: Sendable {
+  private let query: DatabaseQuery
+  private let state = Mutex(State())
 
-  init(
-    _ continuation: CheckedContinuation<(DataSnapshot, String?), Never>,
-    otherwise nothing: DataSnapshot
-  ) {
-    self.continuation = Mutex(continuation)
-    self.nothing = nothing
+  private struct State {
+    var continuation: CheckedContinuation<(DataSnapshot, String?), Never>?
+    var handle: DatabaseHandle?
+    var isCancelled = false
   }
 
-  deinit { giveNothing() }
+  init(_ query: DatabaseQuery) { self.query = query }
+
+  /// - Returns: false where the task is cancelled already.
+  func begin(_ continuation: CheckedContinuation<(DataSnapshot, String?), Never>) -> Bool {
+    let isCancelled = state.withLock { state in
+      state.continuation = continuation
+      return state.isCancelled
+    }
+    if isCancelled { giveNothing() }
+    return !isCancelled
+  }
+
+  func listens(_ handle: DatabaseHandle) {
+    let isCancelled = state.withLock { state in
+      state.handle = handle
+      return state.isCancelled
+    }
+    if isCancelled { query.removeObserver(withHandle: handle) }
+  }
+
+  func cancel() {
+    let handle = state.withLock { state in
+      state.isCancelled = true
+      return state.handle
+    }
+    giveNothing()
+    if let handle { query.removeObserver(withHandle: handle) }
+  }
 
   func give(_ snapshot: DataSnapshot, _ previousKey: String?) {
-    let waiting = continuation.withLock { waiting in
-      defer { waiting = nil }
-      return waiting
+    let waiting = state.withLock { state in
+      defer { state.continuation = nil }
+      return state.continuation
     }
     waiting?.resume(returning: (snapshot, previousKey))
   }
 
-  func giveNothing() { give(nothing, nil) }
+  func giveNothing() { give(DataSnapshot(.empty, at: query.ref), nil) }
+}
+
+/// What the listener's blocks hold: at the latest when they go, however they go, nobody waits any more.
+private final class SingleEventAnswer: Sendable {
+  private let wait: SingleEventWait
+
+  init(_ wait: SingleEventWait) { self.wait = wait }
+
+  deinit { wait.giveNothing() }
+
+  func give(_ snapshot: DataSnapshot, _ previousKey: String?) { wait.give(snapshot, previousKey) }
+
+  func giveNothing() { wait.giveNothing() }
 }

@@ -7,8 +7,9 @@ import Synchronization
 //
 // The block runs without any lock. If another write has changed the location meanwhile, the block runs
 // again on what is there now. After three lost runs other threads' writes at the location, above or
-// below wait for the transaction, so that the fourth run succeeds. A writer waits a second at most: so a
-// block that waits for such a writer does not wait for ever, but loses that run.
+// below wait for the transaction, so that the fourth run succeeds. They wait a second at most, in all runs
+// together: so a block that waits for such a writer does not wait for ever, but loses that run and those
+// after it.
 
 extension DatabaseReference {
   /// Changes what is here in the light of what is here.
@@ -27,10 +28,11 @@ extension DatabaseReference {
   /// ```
   ///
   /// The block runs on a queue of the database's own and must not wait for other threads: a writer
-  /// that it waits for may be waiting for the block, for up to a second each time. What the block writes
-  /// to this database, and transactions that it starts, come after the transaction, once for each run
-  /// of the block. `close()` does not wait for the block: a transaction that has not been
-  /// admitted by then fails with ``DatabaseError/Code/closed``.
+  /// that it waits for may be waiting for the block, for up to a second, and then overtakes it. What the
+  /// block writes to this database, and transactions that it starts, come after the transaction, once for
+  /// each run of the block. `close()` does not wait for the block and may be called by it: a transaction
+  /// that has not been admitted by then fails with ``DatabaseError/Code/closed``, and what its block has
+  /// written until then is written.
   ///
   /// Up to 16384 transactions wait for their turn; whoever starts more waits until there is a place,
   /// but within a block of a transaction it is refused with ``DatabaseError/Code/unavailable``.

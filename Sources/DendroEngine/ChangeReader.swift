@@ -14,7 +14,18 @@ package final class ChangeReader: Sendable {
 
   private let history: History
   private let path: Path
-  private let state: Mutex<State>
+  private let state: Shared
+
+  /// What outlives the reader by a moment.
+  private final class Shared: Sendable {
+    private let state: Mutex<State>
+
+    init(_ state: sending State) { self.state = Mutex(state) }
+
+    func withLock<R: Sendable, E: Error>(_ body: (inout State) throws(E) -> R) throws(E) -> R {
+      try state.withLock { (state: inout sending State) throws(E) -> R in try body(&state) }
+    }
+  }
 
   private struct State {
     /// Everything up to here was read.
@@ -29,11 +40,17 @@ package final class ChangeReader: Sendable {
   init(_ history: History, since lsn: LogSequenceNumber, path: Path) {
     self.history = history
     self.path = path
-    state = Mutex(State(position: lsn))
+    state = Shared(State(position: lsn))
   }
 
   deinit {
-    state.withLock { state in if let pin = state.pin { history.pins.remove(pin) } }
+    let isReading = state.withLock { state in
+      if let pin = state.pin { history.pins.remove(pin) }
+      return state.cursor != nil
+    }
+    // The last reference goes on whatever thread, and a file that was removed meanwhile goes with its
+    // last handle, which takes the disk a while.
+    if isReading { history.reading.async { [state] in state.withLock { $0.cursor = nil } } }
   }
 
   /// The next writes that concern the path: one or more. Waits for them without holding a thread.

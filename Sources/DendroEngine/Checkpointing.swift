@@ -138,7 +138,7 @@ final class Checkpointing: Sendable {
     }
     let refusal = EngineError.storage(
       .io(operation: "start a thread", path: directory.path, offset: nil, error: error))
-    options.log?(
+    pipeline.hooks.tell(
       LogEvent(.warning, "no checkpoint could be taken", ["error": refusal.description]))
     for completion in waiting { completion(.failure(refusal)) }
     stopped?()
@@ -179,7 +179,7 @@ final class Checkpointing: Sendable {
         if !Mutant.checkpointPause.isPlanted {
           state.withLock { $0.logBytesMin = $0.logBytes + max(options.checkpointByteMin, 1 << 20) }
         }
-        options.log?(
+        pipeline.hooks.tell(
           LogEvent(.warning, "no checkpoint could be taken", ["error": error.description]))
       }
     }
@@ -225,11 +225,11 @@ final class Checkpointing: Sendable {
         state.checkpointCount += 1
       }
       pipeline.turn.withLock { $0.store?.checkpointed() }
-      options.log?(
+      pipeline.hooks.tell(
         LogEvent(
           .info, "checkpoint taken",
           ["lsn": lsn.description, "bytes": String(byteCount)]))
-      options.metrics?(
+      pipeline.hooks.tell(
         Metric("dendro.checkpoint.seconds", .timer, (ContinuousClock.now - started).inSeconds))
       try retain()
     } catch {

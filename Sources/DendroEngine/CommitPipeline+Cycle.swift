@@ -13,8 +13,9 @@ extension CommitPipeline {
     let outcome = turn.withLock { turn in self.cycle(&turn) }
     for (completion, result) in outcome.told { completion(result) }
     for (error, lsn) in outcome.unreported { options.unreportedFailure?(error, lsn) }
-    for event in outcome.events { options.log?(event) }
-    for metric in outcome.metrics { options.metrics?(metric) }
+    if !outcome.events.isEmpty || !outcome.metrics.isEmpty {
+      hooks.tell(events: outcome.events, metrics: outcome.metrics)
+    }
     if durableSignal.hasWaiters { durableSignal.advance(to: admission.withLock { $0.durable }) }
     if let bytes = outcome.logBytesSinceCheckpoint {
       checkpointer.withLock { $0 }?.call(bytes)
@@ -110,7 +111,7 @@ extension CommitPipeline {
       state.statistics.synchronizeCount = synchronizeCount
     }
     outcome.logBytesSinceCheckpoint = logBytes
-    if options.metrics != nil {
+    if hooks.wantsMetrics {
       outcome.metrics.append(Metric("dendro.commit.batches", .counter, 1))
       outcome.metrics.append(Metric("dendro.commit.writes", .counter, Double(writeCount)))
       outcome.metrics.append(Metric("dendro.log.bytes", .gauge, Double(logByteCount)))

@@ -1,6 +1,5 @@
 import DendroStorage
 import DendroTree
-import Dispatch
 import Synchronization
 
 #if canImport(Glibc)
@@ -14,7 +13,7 @@ import Synchronization
 // A transaction runs its block without any lock, on the head's node at its path, and is admitted only if
 // that node is still the same. Other writers know nothing of it, with two exceptions, which they see in
 // the admission state: what the block's own thread writes is held until the transaction has ended, and
-// once a transaction has been overtaken three times, writes at related paths wait for it.
+// once a transaction has been overtaken three times, writes at related paths wait for it, for a while.
 
 /// What admission knows of the transaction that is running.
 struct RunningTransaction {
@@ -28,51 +27,18 @@ struct RunningTransaction {
   /// Whether the calling thread is the block's.
   var isHere: Bool { pthread_equal(thread, pthread_self()) != 0 }
 
-  fileprivate mutating func reserve(_ path: Path) {
-    if reservation == nil { reservation = Reservation(path) }
+  /// Once only: a transaction whose reservation has run out is not given another.
+  fileprivate mutating func reserve(_ path: Path, patience: Duration) {
+    if reservation == nil { reservation = Reservation(path, patience: patience) }
   }
 
   /// Lets everybody go who waits.
-  mutating func release() {
-    reservation?.release()
-    reservation = nil
-  }
-}
+  func release() { reservation?.end() }
 
-/// A path that a transaction keeps to itself.
-final class Reservation: Sendable {
-  private let path: Path
-  /// Entered until it is released.
-  private let holder = DispatchGroup()
-
-  init(_ path: Path) {
-    self.path = path
-    holder.enter()
-  }
-
-  /// Call once.
-  func release() { holder.leave() }
-
-  /// - Returns: whether it was released in time.
-  func wait(_ patience: Duration) -> Bool {
-    if Mutant.reservationPatience.isPlanted {
-      holder.wait()
-      return true
-    }
-    let (seconds, attoseconds) = min(patience, .seconds(86_400)).components
-    let nanoseconds = Int(seconds) * 1_000_000_000 + Int(attoseconds / 1_000_000_000)
-    return holder.wait(timeout: .now() + .nanoseconds(nanoseconds)) == .success
-  }
-
-  /// Whether the write changes the node at the path, one above or one below.
-  func concerns(_ write: Write) -> Bool {
-    guard isRelated(write.path) else { return false }
-    guard case .update(let base, let entries) = write else { return true }
-    return entries.contains { isRelated(base.appending($0.path)) }
-  }
-
-  private func isRelated(_ other: Path) -> Bool {
-    path.isPrefix(of: other) || other.isPrefix(of: path)
+  /// What the block has written so far, which is to be admitted now.
+  mutating func takeHeldWrites() -> [(draft: Draft, completion: Completion?)] {
+    defer { heldWrites = [] }
+    return heldWrites
   }
 }
 
@@ -111,17 +77,10 @@ extension CommitPipeline {
       state.transaction?.heldWrites.append((draft, completion))
       return .held
     }
-    guard mayWait, let reservation = state.transaction?.reservation,
+    guard mayWait, let reservation = state.transaction?.reservation, !reservation.isOver,
       reservation.concerns(draft.write)
     else { return .free }
     return .waits(reservation)
-  }
-
-  /// - Returns: whether the transaction ended in time; if not, the write goes ahead of it.
-  func wait(for reservation: Reservation) -> Bool {
-    waitingWriterCount.add(1, ordering: .relaxed)
-    defer { waitingWriterCount.subtract(1, ordering: .relaxed) }
-    return reservation.wait(options.reservationPatience)
   }
 
   // MARK: The transaction
@@ -157,7 +116,7 @@ extension CommitPipeline {
         return (.empty, refusal)
       }
       if run > Self.runsBeforeReservation, !Mutant.transactionReservation.isPlanted {
-        state.transaction?.reserve(path)
+        state.transaction?.reserve(path, patience: options.reservationPatience)
       }
       return (state.root.node(at: path), nil)
     }
@@ -174,29 +133,50 @@ extension CommitPipeline {
       return true
     }
     let now = clock.now()
-    let ahead = encodeAhead(draft)
-    defer { if let ahead { giveBack(ahead) } }
+    let ahead = draft.deferred.isEmpty ? shortest(draft.write, from: input) : nil
+    defer { if let body = ahead?.body { giveBack(body) } }
     let (isSettled, told) = withAdmission { state -> (Bool, ToldNow?) in
-      guard state.root.node(at: path) == input || Mutant.transactionConflict.isPlanted else {
-        return (false, nil)
-      }
+      let current = state.root.node(at: path)
+      guard current == input || Mutant.transactionConflict.isPlanted else { return (false, nil) }
       let time = max(state.lastTime, now)
-      let write = draft.resolved(time: time, against: state.root)
-      let output: Node = if case .set(_, let node) = write { node } else { .empty }
-      let decided = decision.completion
+      let decided = draft.resolved(time: time, against: state.root)
+      let output: Node = if case .set(_, let node) = decided { node } else { .empty }
+      let completion = decision.completion
       // No number: equal data stay as they are.
-      let completion: Completion = { decided($0.map { $0 == nil ? input : output }) }
+      let told: Completion = { completion($0.map { $0 == nil ? input : output }) }
+      // What was written there and back again may be numbers of other types now.
+      let change =
+        current.isIdentical(to: input)
+        ? ahead ?? shortest(decided, from: input) : (write: decided, body: nil)
+      defer { if ahead == nil, let body = change.body { giveBack(body) } }
       let refusal = admit(
-        Draft(write), body: ahead, now: now, completion: completion, into: &state)
-      return (true, refusal.flatMap { tell(completion, .failure($0), &state) })
+        Draft(change.write), body: change.body, now: now, completion: told, into: &state)
+      return (true, refusal.flatMap { tell(told, .failure($0), &state) })
     }
     told?()
     return isSettled
   }
 
+  /// What takes the fewest bytes in the log of a decision's set and what it changes of `input`; with the
+  /// encoded body, where that is not quickly made again.
+  private func shortest(_ write: Write, from input: Node) -> (write: Write, body: PayloadBuffer?) {
+    guard case .set(let path, let node) = write,
+      let change = Write.changing(input, to: node, at: path)
+    else { return (write, encodeAhead(Draft(write))) }
+    guard let changed = encodeAhead(Draft(change.write)) else { return (change.write, nil) }
+    // Mostly it is plain without the encoding of the whole, which may be long.
+    if changed.count <= change.siblingCount * NodeCoding.childByteMin {
+      return (change.write, changed)
+    }
+    guard let whole = encodeAhead(Draft(write)) else { return (change.write, changed) }
+    let isShorter = changed.count < whole.count
+    giveBack(isShorter ? whole : changed)
+    return isShorter ? (change.write, changed) : (write, whole)
+  }
+
   private func end() -> [(draft: Draft, completion: Completion?)] {
     withAdmission { state in
-      let held = state.transaction?.heldWrites ?? []
+      let held = state.transaction?.takeHeldWrites() ?? []
       state.transaction?.release()
       state.transaction = nil
       return held

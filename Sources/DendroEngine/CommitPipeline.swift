@@ -16,10 +16,14 @@ final class CommitPipeline: Sendable {
   let turn: Mutex<Turn>
   let isPersistent: Bool
   let executor: BlockingExecutor?
+  /// Told what happened; never waited for.
+  let hooks: Hooks
   /// Callers that wait for the backlog to shrink.
   let backlog = Gate()
   /// Writers that wait for a transaction.
   let waitingWriterCount = Atomic<Int>(0)
+  /// Those of them that hold a thread.
+  private let heldWriterCount = Atomic<Int>(0)
   /// Told after each cycle how many bytes of log there are since the newest checkpoint.
   let checkpointer = Mutex<Hook?>(nil)
   /// Told after each cycle that there are more durable writes.
@@ -93,6 +97,7 @@ final class CommitPipeline: Sendable {
   ) {
     self.options = options
     self.clock = clock
+    hooks = Hooks(options)
     isPersistent = store != nil
     admission = Mutex(
       Admission(
@@ -107,24 +112,69 @@ final class CommitPipeline: Sendable {
   /// Admits one write: once this returns the head shows it, or `completion` will say why not. What a
   /// transaction's block writes is admitted after the transaction.
   ///
-  /// Any thread, but not from within a completion where the backlog could be over its limit.
+  /// Any thread that may wait, but not from within a completion where the backlog could be over its limit.
   func submit(_ draft: Draft, completion: Completion?) {
     let ahead = encodeAhead(draft)
     var outcome = offer(draft, body: ahead, completion, mayWait: true)
     while case .waits(let reservation) = outcome {
-      let isReleased = wait(for: reservation)
+      waitingWriterCount.add(1, ordering: .relaxed)
+      heldWriterCount.add(1, ordering: .relaxed)
+      let isReleased = reservation.wait()
+      heldWriterCount.subtract(1, ordering: .relaxed)
+      waitingWriterCount.subtract(1, ordering: .relaxed)
       outcome = offer(draft, body: ahead, completion, mayWait: isReleased)
     }
     if let ahead { giveBack(ahead) }
-    if case .refused(let refusal) = outcome {
-      if let completion {
-        completion(.failure(refusal))
-      } else {
-        options.unreportedFailure?(refusal, .zero)
-      }
-    }
+    if case .refused(let refusal) = outcome { tell(refusal, completion) }
     if case .held = outcome { return }
     if executor != nil { backlog.wait() }
+  }
+
+  /// `submit`, and waits until the write is as durable as the options ask: without holding a thread at
+  /// any point. It waits for the backlog before it is admitted, since nothing else would bound what any
+  /// number of tasks admits.
+  func write(_ draft: Draft) async -> Result<LogSequenceNumber?, EngineError> {
+    var mustPassOn = executor != nil ? await backlog.pass() : false
+    let ahead = encodeAhead(draft)
+    var mayWait = true
+    while true {
+      let answer = await withUnsafeContinuation { (task: UnsafeContinuation<Answer, Never>) in
+        let outcome = offer(
+          draft, body: ahead, { task.resume(returning: .told($0)) }, mayWait: mayWait)
+        if mustPassOn { backlog.passOn() }
+        if case .waits(let reservation) = outcome {
+          return task.resume(returning: .waits(reservation))
+        }
+        if let ahead { giveBack(ahead) }
+        if case .refused(let refusal) = outcome { task.resume(returning: .told(.failure(refusal))) }
+      }
+      switch answer {
+      case .told(let result): return result
+      case .waits(let reservation):
+        mustPassOn = false
+        waitingWriterCount.add(1, ordering: .relaxed)
+        mayWait = await reservation.wait()
+        waitingWriterCount.subtract(1, ordering: .relaxed)
+      }
+    }
+  }
+
+  private enum Answer {
+    case told(Result<LogSequenceNumber?, EngineError>)
+    case waits(Reservation)
+  }
+
+  /// Threads that writes hold at this moment, since they wait for the disk or for a transaction.
+  var heldThreadCount: Int {
+    backlog.heldThreadCount + heldWriterCount.load(ordering: .relaxed)
+  }
+
+  private func tell(_ refusal: EngineError, _ completion: Completion?) {
+    if let completion {
+      completion(.failure(refusal))
+    } else {
+      options.unreportedFailure?(refusal, .zero)
+    }
   }
 
   private func offer(
@@ -144,14 +194,20 @@ final class CommitPipeline: Sendable {
         refusal = admit(draft, body: body, now: now, completion: completion, into: &state)
       }
       guard let refusal else { return .free }
-      if case .closed = state.phase { return .refused(refusal) }
-      // Told in its turn, after the writes before it.
-      if let completion {
-        state.batch.waiting.append(.init(result: .failure(refusal), completion: completion))
-        return .free
-      }
-      return .refused(refusal)
+      return tellInTurn(refusal, completion, &state) ? .free : .refused(refusal)
     }
+  }
+
+  /// Has `completion` told in its turn, after the writes before it.
+  ///
+  /// - Returns: false where it has to be told at once.
+  private func tellInTurn(
+    _ refusal: EngineError, _ completion: Completion?, _ state: inout Admission
+  ) -> Bool {
+    if case .closed = state.phase { return false }
+    guard let completion else { return false }
+    state.batch.waiting.append(.init(result: .failure(refusal), completion: completion))
+    return true
   }
 
   /// Runs `body` under the admission lock and wakes the thread where there is work for it after.
@@ -186,18 +242,33 @@ final class CommitPipeline: Sendable {
     if let refusal { completion(.failure(refusal)) }
   }
 
-  /// Admits nothing any more; `completion` is told once everything before is on disk and the directory
-  /// is let go. At most once.
-  func requestClose(_ completion: @escaping Completion) {
-    let isClosed = withAdmission { state -> Bool in
-      if case .closed = state.phase { return true }
+  /// Admits `last` and then nothing any more; `completion` is told once everything before is on disk and
+  /// the directory is let go. At most once.
+  ///
+  /// A transaction that is running will be refused. What its block has written until now comes after it,
+  /// as ever, and hence before `last`.
+  func requestClose(writing last: Draft?, _ completion: @escaping Completion) {
+    let now = clock.now()
+    let (isClosed, refusals) = withAdmission { state -> (Bool, [EngineError]) in
+      if case .closed = state.phase { return (true, []) }
+      var refusals: [EngineError] = []
+      var writes = state.transaction?.takeHeldWrites() ?? []
+      if let last { writes.append((last, nil)) }
+      for (draft, completion) in writes {
+        let refusal = admit(draft, body: nil, now: now, completion: completion, into: &state)
+        if let refusal, !tellInTurn(refusal, completion, &state) { refusals.append(refusal) }
+      }
       if case .poisoned(let error) = state.phase { state.poison = error }
       state.phase = .closing
       state.transaction?.release()
       state.batch.closes.append(completion)
-      return false
+      return (false, refusals)
     }
-    if isClosed { return completion(.success(nil)) }
+    for refusal in refusals { options.unreportedFailure?(refusal, .zero) }
+    if isClosed {
+      if last != nil { options.unreportedFailure?(.closed, .zero) }
+      return completion(.success(nil))
+    }
     backlog.open()
   }
 

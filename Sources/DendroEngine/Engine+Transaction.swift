@@ -24,8 +24,8 @@ extension Engine {
   ///
   /// `decide` is called on the calling thread and under no lock. What it writes itself is admitted after
   /// the transaction. After three lost runs, writes of other threads at `path`, above or below wait for
-  /// the transaction, each `EngineOptions.reservationPatience` at most: one that `decide` itself waits
-  /// for gets through then.
+  /// the transaction, for `EngineOptions.reservationPatience` in all: one that `decide` itself waits for
+  /// gets through then, and later ones do not wait.
   ///
   /// One at a time: the caller sees to that. It waits where the backlog is over its limit.
   ///
@@ -44,6 +44,9 @@ extension Engine {
 
   /// Whether a transaction's block is running on the calling thread.
   package var isInTransaction: Bool { pipeline.withAdmission { $0.transaction?.isHere ?? false } }
+
+  /// How many threads writes hold at this moment, since they wait for the disk or for a transaction.
+  package var heldThreadCount: Int { pipeline.heldThreadCount }
 
   /// How many writers wait for a transaction at this moment.
   package var waitingWriterCount: Int { pipeline.waitingWriterCount.load(ordering: .relaxed) }

@@ -77,7 +77,8 @@ package final class Engine: Sendable {
     do {
       try engine.start()
     } catch {
-      options.log?(LogEvent(.error, "a database in memory cannot run", ["error": "\(error)"]))
+      engine.pipeline.hooks.tell(
+        LogEvent(.error, "a database in memory cannot run", ["error": "\(error)"]))
     }
     return engine
   }
@@ -167,7 +168,7 @@ package final class Engine: Sendable {
   deinit {
     // Not waited for: the last reference may go on the very thread that would have to be waited for.
     if forkCount == ForkCount.current, !Mutant.releaseCloses.isPlanted, beginClosing() {
-      requestClose { _ in }
+      requestClose(writing: nil) { _ in }
     }
   }
 
@@ -183,33 +184,40 @@ package final class Engine: Sendable {
   ///     `options.unreportedFailure`.
   /// - Complexity: O(log n) for a scalar, O(size) for a tree.
   package func submit(_ draft: Draft, completion: Completion?) {
-    if let refusal { return refuse(refusal, completion) }
-    do throws(ValidationError) {
-      if !Mutant.validation.isPlanted { try draft.write.validate() }
-    } catch {
-      return refuse(.validation(error), completion)
-    }
-    if Mutant.wholeUpdate.isPlanted, case .update(let path, let entries) = draft.write,
-      draft.deferred.isEmpty, let last = entries.last
-    {
-      for entry in entries.dropLast() {
-        pipeline.submit(Draft(.update(path, [entry])), completion: nil)
-      }
-      return pipeline.submit(Draft(.update(path, [last])), completion: completion)
-    }
-    pipeline.submit(draft, completion: completion)
+    if let refusal = refusal(of: draft) { return refuse(refusal, completion) }
+    pipeline.submit(tail(of: draft), completion: completion)
   }
 
-  /// `submit`, and waits until the write is as durable as the options ask.
+  /// `submit`, and waits until the write is as durable as the options ask, without holding a thread. Past
+  /// `EngineOptions.backlogByteLimit` it is admitted only once there is room.
   ///
   /// - Returns: the write's number, nil where it changed nothing.
   /// - Throws: why it failed; it was taken back then. Cancellation does not take a write back.
   @discardableResult
   package func write(_ draft: Draft) async throws(EngineError) -> LogSequenceNumber? {
-    let result = await withUnsafeContinuation { continuation in
-      submit(draft) { continuation.resume(returning: $0) }
+    if let refusal = refusal(of: draft) { throw refusal }
+    return try await pipeline.write(tail(of: draft)).get()
+  }
+
+  private func refusal(of draft: Draft) -> EngineError? {
+    if let refusal { return refusal }
+    do throws(ValidationError) {
+      if !Mutant.validation.isPlanted { try draft.write.validate() }
+      return nil
+    } catch {
+      return .validation(error)
     }
-    return try result.get()
+  }
+
+  /// The draft; where that guard is switched off, its last entry after the others were written alone.
+  private func tail(of draft: Draft) -> Draft {
+    guard Mutant.wholeUpdate.isPlanted, case .update(let path, let entries) = draft.write,
+      draft.deferred.isEmpty, let last = entries.last
+    else { return draft }
+    for entry in entries.dropLast() {
+      pipeline.submit(Draft(.update(path, [entry])), completion: nil)
+    }
+    return Draft(.update(path, [last]))
   }
 
   /// Why nothing can be written through this engine, whatever becomes of it; nil where it can.
@@ -338,17 +346,30 @@ package final class Engine: Sendable {
 
   /// Takes everything admitted to the disk, synchronizes, lets the directory go.
   ///
+  /// - Parameter last: admitted as the last write, whether or not a transaction's block is running, on
+  ///   this thread or another; a failure goes to `options.unreportedFailure`.
   /// - Throws: where the disk refuses; the engine is closed nevertheless. Later writes get `.closed`;
   ///   views stay valid. Closing twice does nothing.
-  package func close() throws(EngineError) {
-    guard beginClosing() else { return }
-    try wait { self.requestClose($0) }
+  package func close(writing last: Draft? = nil) throws(EngineError) {
+    guard beginClosing() else { return refuse(last) }
+    let last = admissible(last)
+    try wait { self.requestClose(writing: last, $0) }
   }
 
-  /// `close()` without holding a thread.
-  package func close() async throws(EngineError) {
-    guard beginClosing() else { return }
-    try await suspend { self.requestClose($0) }
+  /// `close(writing:)` without holding a thread.
+  package func close(writing last: Draft? = nil) async throws(EngineError) {
+    guard beginClosing() else { return refuse(last) }
+    let last = admissible(last)
+    try await suspend { self.requestClose(writing: last, $0) }
+  }
+
+  private func refuse(_ last: Draft?) { if last != nil { refuse(.closed, nil) } }
+
+  private func admissible(_ last: Draft?) -> Draft? {
+    guard let last else { return nil }
+    guard let refusal = refusal(of: last) else { return last }
+    refuse(refusal, nil)
+    return nil
   }
 
   private func requestSynchronize(_ completion: @escaping Completion) {
@@ -358,7 +379,7 @@ package final class Engine: Sendable {
     }
   }
 
-  private func requestClose(_ completion: @escaping Completion) {
+  private func requestClose(writing last: Draft?, _ completion: @escaping Completion) {
     history?.close()
     follower.withLock { follower in
       follower?.close()
@@ -366,9 +387,9 @@ package final class Engine: Sendable {
     }
     let pipeline = pipeline
     if let checkpointing {
-      checkpointing.stop { pipeline.requestClose(completion) }
+      checkpointing.stop { pipeline.requestClose(writing: last, completion) }
     } else {
-      pipeline.requestClose(completion)
+      pipeline.requestClose(writing: last, completion)
     }
   }
 

@@ -25,19 +25,22 @@ package struct EngineOptions: Sendable {
   /// The measure is an estimate from page sizes. Default: nil.
   package var memoryByteLimit: Int?
 
-  /// Bytes of admitted, not yet written log above which a caller waits for the disk. Default: 64 MiB.
+  /// Bytes of admitted, not yet written log above which a caller waits for the disk: on its thread, or,
+  /// if it awaits its write, suspended. Default: 64 MiB.
   package var backlogByteLimit = 64 << 20
 
-  /// How long a writer waits for a transaction that was overtaken three times, before it goes ahead
-  /// nevertheless. Longer than a run of a block takes; short, since a block that waits for that very
-  /// writer stands still meanwhile. Default: 1 s.
+  /// How long a transaction that was overtaken three times makes writers wait, in all its runs together,
+  /// before they go ahead nevertheless. Longer than a run of a block takes; short, since a block that
+  /// waits for such a writer stands still meanwhile. Default: 1 s.
   package var reservationPatience = Duration.seconds(1)
 
   /// Who does the disk's work. Default: a thread of the engine's own.
   package var execution: Execution = .thread
 
-  /// Told what the engine does; called from any thread, never under a lock, but on threads of the engine:
-  /// it may not wait for the engine. Default: nobody.
+  /// Told what the engine does, on a queue of its own, one call at a time with `metrics`, in order. The
+  /// engine does not wait for it, so that it may call the engine. Of one that falls behind by 1024 calls
+  /// lines and timers are left out, and it is told how many; counters are added up and of gauges the
+  /// last one comes, so that sums and levels stay right. Default: nobody.
   package var log: (@Sendable (LogEvent) -> Void)?
   /// Told figures; called as `log` is. Default: nobody.
   package var metrics: (@Sendable (Metric) -> Void)?

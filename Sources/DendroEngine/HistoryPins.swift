@@ -3,9 +3,9 @@ import Synchronization
 
 /// Who reads the past, and how far back: retention asks it what it must leave.
 ///
-/// Retention decides and removes under its lock, and whoever begins to read chooses under it, so that
-/// nothing goes between the choice and the pin. Held while files are listed and removed: not for threads
-/// that may not wait for the disk.
+/// Retention decides and removes while it holds the choice, and whoever begins to read chooses while it
+/// holds it, so that nothing goes between the choice and the pin. That may wait for the disk. Moving and
+/// removing a pin does not: what is let go a moment too late is removed the next time.
 final class HistoryPins: Sendable {
   enum Kind: Sendable {
     /// A state is rebuilt from there: the log behind it stays until that is done.
@@ -21,34 +21,42 @@ final class HistoryPins: Sendable {
     var lastNumber: UInt64 = 0
   }
 
+  /// Held while files are listed and removed. Taken before the state's lock.
+  private let choice = Mutex(())
   private let state = Mutex(State())
 
-  /// Pins what `choose` returns.
+  /// Pins what `choose` returns. Waits for the disk.
   func pin<Choice: Sendable>(
     _ kind: Kind,
     _ choose: () throws(StorageError) -> (lsn: LogSequenceNumber, choice: Choice)?
   ) throws(StorageError) -> (id: ID, choice: Choice)? {
-    try state.withLock { (state) throws(StorageError) in
+    try choice.withLock { (_) throws(StorageError) in
       guard let (lsn, choice) = try choose() else { return nil }
-      state.lastNumber += 1
-      state.pins[state.lastNumber] = (kind, lsn)
-      return (ID(number: state.lastNumber), choice)
+      let number = state.withLock { state in
+        state.lastNumber += 1
+        state.pins[state.lastNumber] = (kind, lsn)
+        return state.lastNumber
+      }
+      return (ID(number: number), choice)
     }
   }
 
+  /// Any thread.
   func move(_ id: ID, to lsn: LogSequenceNumber) {
     state.withLock { $0.pins[id.number]?.lsn = lsn }
   }
 
+  /// Any thread.
   func remove(_ id: ID) { _ = state.withLock { $0.pins.removeValue(forKey: id.number) } }
 
-  /// Runs `body`, which may remove files, with what is pinned, while nobody pins anything.
+  /// Runs `body`, which may remove files, with what is pinned, while nobody pins anything. Waits for the
+  /// disk.
   func withPins(
     _ body: (_ rebuilding: [LogSequenceNumber], _ followed: [LogSequenceNumber])
       throws(StorageError) -> Void
   ) throws(StorageError) {
-    try state.withLock { (state) throws(StorageError) in
-      let pins = state.pins.values
+    try choice.withLock { (_) throws(StorageError) in
+      let pins = state.withLock { Array($0.pins.values) }
       try body(
         pins.filter { $0.kind == .rebuilding }.map(\.lsn),
         pins.filter { $0.kind == .followed }.map(\.lsn))

@@ -98,17 +98,17 @@ package struct Node: Sendable {
   /// Whether both are the same storage, which implies that they are equal. Leaves that are held
   /// outside of any page have none: then it is whether they are equal and of the same type.
   package func isIdentical(to other: Node) -> Bool {
+    let isSame: Bool
     switch (content, other.content) {
-    case (.page(let a), .page(let b)): a === b && ownPriority == other.ownPriority
-    case (.empty, .empty): true
-    case (.scalar(.integer(let a)), .scalar(.integer(let b))):
-      a == b && ownPriority == other.ownPriority
-    case (.scalar(.double(let a)), .scalar(.double(let b))):
-      a.bitPattern == b.bitPattern && ownPriority == other.ownPriority
-    case (.scalar(.integer), .scalar(.double)), (.scalar(.double), .scalar(.integer)): false
-    case (.scalar(let a), .scalar(let b)): a == b && ownPriority == other.ownPriority
-    default: false
+    case (.page(let a), .page(let b)): isSame = a === b
+    case (.empty, .empty): return true
+    case (.scalar(.integer(let a)), .scalar(.integer(let b))): isSame = a == b
+    case (.scalar(let a), .scalar(let b)): isSame = a == b && a.hasBits(of: b)
+    default: return false
     }
+    guard isSame, ownPriority == other.ownPriority else { return false }
+    guard let priority = ownPriority, let otherPriority = other.ownPriority else { return true }
+    return priority.hasBits(of: otherPriority)
   }
 }
 

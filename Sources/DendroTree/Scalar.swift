@@ -25,6 +25,15 @@ package enum Scalar: Sendable {
     if case .bool = self { false } else { true }
   }
 
+  /// Whether two that are equal are also written with the same bits: 1 and 1.0 are not, nor 0.0 and -0.0.
+  func hasBits(of other: Scalar) -> Bool {
+    switch (self, other) {
+    case (.integer, .double), (.double, .integer): false
+    case (.double(let a), .double(let b)): a.bitPattern == b.bitPattern
+    default: true
+    }
+  }
+
   private var rank: Int {
     switch self {
     case .bool(false): 0

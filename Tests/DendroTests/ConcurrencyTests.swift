@@ -287,15 +287,67 @@ struct ConcurrencyTests {
     ref.removeAllObservers()
   }
 
-  @Test("a cancelled wait for a single event goes on until the event")
-  func cancelledWait() async throws {
+  @Test(
+    "a cancelled wait for a single event ends with nothing, and its listener goes",
+    arguments: [false, true])
+  func cancelledWait(beforeItBegins: Bool) async throws {
+    for type in [DataEventType.childAdded, .childChanged, .childMoved, .childRemoved] {
+      let database = Database.inMemory()
+      let ref = database.reference().child("place")
+      let goesOn = Shared(false)
+      let task = Task {
+        while beforeItBegins, !Task.isCancelled { await Task.yield() }
+        goesOn.withLock { $0 = true }
+        return await ref.observeSingleEventAndPreviousSiblingKey(of: type)
+      }
+      if !beforeItBegins {
+        while database.listenedCount == 0 { await Task.yield() }
+      }
+      task.cancel()
+      let (snapshot, previous) = await task.value
+      #expect(!snapshot.exists() && snapshot.key == "place" && previous == nil)
+      #expect(database.listenedCount == 0)
+      try await database.close()
+    }
+  }
+
+  @Test("a wait that is cancelled while its event comes returns the event or nothing, once")
+  func cancelledWithEvent() async throws {
     let database = Database.inMemory()
-    let ref = database.reference()
-    let task = Task { await ref.observeSingleEventAndPreviousSiblingKey(of: .childAdded) }
-    task.cancel()
-    await settle(database)
-    try await ref.child("a").setValue(1)
-    #expect(await task.value.0.key == "a")
+    let ref = database.reference().child("place")
+    for _ in 0..<200 {
+      let task = Task { await ref.observeSingleEventAndPreviousSiblingKey(of: .childAdded) }
+      while database.listenedCount == 0 { await Task.yield() }
+      plainly { ref.child("a").setValue(1) }
+      task.cancel()
+      let (snapshot, _) = await task.value
+      #expect(snapshot.key == (snapshot.exists() ? "a" : "place"))
+      #expect(database.listenedCount == 0)
+      try await ref.removeValue()
+    }
+  }
+
+  @Test("a wait that is cancelled at any moment leaves no listener")
+  func cancelledAnywhere() async throws {
+    let database = Database.inMemory()
+    let ref = database.reference().child("place")
+    for round in 0..<2000 {
+      let begun = Shared(false)
+      let task = Task {
+        begun.withLock { $0 = true }
+        _ = await ref.observeSingleEventAndPreviousSiblingKey(of: .childAdded)
+      }
+      await withCheckedContinuation { continuation in
+        Thread.detachNewThread {
+          while !begun.withLock({ $0 }) { sched_yield() }
+          for _ in 0..<round % 40 * 20 { _ = database.listenedCount }
+          task.cancel()
+          continuation.resume()
+        }
+      }
+      await task.value
+      #expect(database.listenedCount == 0)
+    }
   }
 
   // MARK: Forks

@@ -495,6 +495,42 @@ struct TransactionTests {
     #expect(database.engine!.waitingWriterCount == 0)
   }
 
+  //   block                    another thread
+  //   ─────                    ──────────────
+  //   runs 1, 2, 3             writes in each: conflict
+  //   run 4, waits for it      begins to write, waits until its patience ends: conflict
+  //   runs 5 to 25             writes in each and does not wait
+  @Test("a block that waits for a writer each time makes it wait once")
+  func patienceOnce() async throws {
+    var options = DatabaseOptions()
+    options.reservationPatience = .milliseconds(300)
+    let database = Database.inMemory(options: options)
+    let ref = database.reference().child("p")
+    let runs = Shared<[Bool]>([])
+    let error = await failure {
+      try await ref.runTransactionBlock { data in
+        let run = runs.withLock { $0.count }
+        let isWritten = Shared(false)
+        start {
+          ref.setValue(run)
+          isWritten.withLock { $0 = true }
+        }
+        var hasWaited = false
+        while !isWritten.withLock({ $0 }) {
+          if database.engine!.waitingWriterCount > 0 { hasWaited = true }
+          sched_yield()
+        }
+        runs.withLock { [hasWaited] in $0.append(hasWaited) }
+        data.value = -1
+        return .success(withValue: data)
+      }
+    }
+    #expect(error?.code == .maxRetry)
+    #expect(runs.withLock { $0.filter { $0 }.count } == 1)
+    #expect(runs.withLock { $0.count == 25 && $0[3] })
+    #expect(try await ref.int == 24)
+  }
+
   @Test("a block that waits for a writer each time ends after 25 runs")
   func maxRetry() async throws {
     var options = DatabaseOptions()
@@ -804,11 +840,11 @@ struct TransactionTests {
     }
     #expect(
       await recorder.take() == [
-        "running: DatabaseClosed, false, nil", "within: DatabaseClosed",
+        "within: nil", "running: DatabaseClosed, false, nil",
         "waiting: DatabaseClosed, false, nil",
       ])
     let reopened = try await Database.open(at: directory.path)
-    #expect(try await reopened.reference().child("p").int == 1)
+    #expect(try await reopened.reference().child("p").int == 3)
     try await reopened.close()
   }
 

@@ -16,6 +16,8 @@ final class Connection: Sendable {
 
   private struct State {
     var isOnline = true
+    /// Nothing is registered any more.
+    var isEnded = false
     var operations = DisconnectOperations()
   }
 
@@ -63,12 +65,26 @@ final class Connection: Sendable {
 
   // MARK: Operations
 
-  func add(_ draft: Draft) { state.withLock { $0.operations.add(draft) } }
+  func add(_ draft: Draft) throws(DatabaseError) { try change { $0.add(draft) } }
 
-  func cancel(_ path: Path) { state.withLock { $0.operations.cancel(path) } }
+  func cancel(_ path: Path) throws(DatabaseError) { try change { $0.cancel(path) } }
 
-  /// What is to be written at the end, which forgets it.
-  func takeOperations() -> Draft? { state.withLock { $0.operations.take() } }
+  /// - Throws: `.closed` where what was registered has been taken to be written at the end.
+  private func change(_ body: (inout DisconnectOperations) -> Void) throws(DatabaseError) {
+    let isEnded = state.withLock { state in
+      if !state.isEnded { body(&state.operations) }
+      return state.isEnded
+    }
+    if isEnded { throw .closed }
+  }
+
+  /// What is to be written at the end; nothing is registered after it.
+  func end() -> Draft? {
+    state.withLock { state in
+      state.isEnded = true
+      return state.operations.take()
+    }
+  }
 }
 
 extension DisconnectOperations {

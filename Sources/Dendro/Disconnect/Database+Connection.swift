@@ -38,17 +38,16 @@ extension Database {
     }
   }
 
-  /// Writes what was registered for the end. Before the engine is closed.
-  func writeDisconnectOperations(to engine: Engine) {
-    if let draft = connection.takeOperations(), !Mutant.disconnectAtClose.isPlanted {
-      engine.submit(draft, completion: nil)
-    }
+  /// What was registered for the end: the last write, once nothing more can be registered.
+  func takeLastWrite() -> Draft? {
+    let draft = connection.end()
+    return Mutant.disconnectAtClose.isPlanted ? nil : draft
   }
 
-  /// `writeDisconnectOperations(to:)` where nobody closed the database, on a thread that may wait: the
-  /// last reference may go on the engine's own.
+  /// Writes it where nobody closed the database: on a thread that may wait, since the last reference may
+  /// go on the engine's own.
   func leaveDisconnectOperations() {
-    guard let engine, engine.refusal == nil, let draft = connection.takeOperations(),
+    guard let engine, engine.refusal == nil, let draft = connection.end(),
       !Mutant.disconnectAtRelease.isPlanted
     else { return }
     DispatchQueue.global().async { engine.submit(draft, completion: nil) }

@@ -151,7 +151,7 @@ extension DatabaseReference {
   private func cancelled() -> DatabaseError? {
     do throws(DatabaseError) {
       try checkRegistering()
-      store.connection.cancel(path)
+      try store.connection.cancel(path)
       return nil
     } catch {
       return error
@@ -189,11 +189,11 @@ extension DatabaseReference {
     let draft = try draft(drafting)
     do throws(ValidationError) {
       try draft.write.validate()
-      store.connection.add(draft)
-      return self
     } catch {
       throw DatabaseError(error)
     }
+    try store.connection.add(draft)
+    return self
   }
 
   /// What is known to refuse the write later refuses its registration now.

@@ -66,12 +66,16 @@ extension DisconnectOperations {
   /// What is to be set somewhere; the empty node removes. Server values stay open until then.
   fileprivate struct Value {
     var node: Node
-    /// Seen from the value's place.
-    var deferred: [Draft.Deferred]
+    var deferred: DeferredValues
 
-    init(_ node: Node, _ deferred: [Draft.Deferred] = []) {
+    init(_ node: Node, _ deferred: DeferredValues) {
       self.node = node
       self.deferred = deferred
+    }
+
+    /// - Parameter deferred: seen from the value's place.
+    init(_ node: Node, _ deferred: [Draft.Deferred] = []) {
+      self.init(node, DeferredValues(deferred, in: node))
     }
 
     init(_ increment: Number) {
@@ -81,30 +85,14 @@ extension DisconnectOperations {
 
     /// Makes a later value a part of this one.
     mutating func merge(_ part: Value, at path: Path) {
-      if part.node.isEmpty {
-        _ = node.apply(.remove(path))
-      } else {
-        node.graft(part.node, at: path)
-      }
-      deferred.removeAll { path.isPrefix(of: $0.path) }
-      // A leaf that became a branch has no value any more, and what was pruned has nothing.
-      deferred.removeAll { item in
-        let place = node.node(at: item.path)
-        return item.isPriority ? place.isEmpty : !place.isLeaf
-      }
-      for var item in part.deferred {
-        item.path = path.appending(item.path)
-        deferred.append(item)
-      }
+      node.graft(part.node, at: path)
+      deferred.replace(at: path, by: part.deferred, in: node)
     }
 
     mutating func setPriority(_ priority: Priority, at path: Path) {
       if node.node(at: path).isEmpty { return }
       _ = node.apply(.setPriority(path, priority.scalar))
-      deferred.removeAll { $0.isPriority && $0.path == path }
-      if let value = priority.deferred {
-        deferred.append(Draft.Deferred(path: path, isPriority: true, value: value))
-      }
+      deferred.replacePriority(at: path, by: priority.deferred)
     }
   }
 
@@ -167,7 +155,7 @@ extension DisconnectOperations {
       if let value {
         entries.append(
           Write.Entry(path: path, action: value.node.isEmpty ? .remove : .set(value.node)))
-        for var item in value.deferred {
+        for var item in value.deferred.list {
           item.path = path.appending(item.path)
           deferred.append(item)
         }
@@ -216,27 +204,13 @@ extension DisconnectOperations {
 extension DisconnectOperations.Place {
   /// The children of a value as places of their own.
   fileprivate init(partsOf whole: DisconnectOperations.Value) {
-    var deferredByKey: [Key: [Draft.Deferred]] = [:]
-    for var item in whole.deferred {
-      guard let key = item.path.first else {
-        if item.isPriority {
-          priority = DisconnectOperations.Priority(whole.node.priority, item.value)
-        }
-        continue
-      }
-      item.path = item.path.dropFirst(1)
-      deferredByKey[key, default: []].append(item)
-    }
-    if priority == nil, let scalar = whole.node.priority {
-      priority = DisconnectOperations.Priority(scalar, nil)
+    if let scalar = whole.node.priority {
+      priority = DisconnectOperations.Priority(scalar, whole.deferred.priority)
     }
     whole.node.forEachChild { key, child in
       children[key] = DisconnectOperations.Place(
-        value: DisconnectOperations.Value(child, deferredByKey[key] ?? []))
+        value: DisconnectOperations.Value(
+          child, whole.deferred.children[key] ?? DeferredValues()))
     }
   }
-}
-
-extension Path {
-  fileprivate var steps: ArraySlice<Key> { Array(keys)[...] }
 }

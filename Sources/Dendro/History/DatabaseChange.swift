@@ -6,7 +6,8 @@ public import Foundation
 /// One durable write, as it was asked for.
 ///
 /// The clock is resolved: `ServerValue.timestamp()` is the number that was written. A transaction shows
-/// as the set that it decided on.
+/// as what it changed of the data that its block was given, an update of those places, or as the set of
+/// all of it where that is shorter.
 public struct DatabaseChange: Sendable {
   /// The number of the write.
   public let lsn: LSN

@@ -16,8 +16,8 @@ final class TransactionDraft: Sendable {
   fileprivate struct State {
     /// Has a stand-in leaf or priority where a timestamp is to come.
     var node: Node
-    /// The places of the timestamps, from the transaction's location.
-    var timestamps: [Draft.Deferred] = []
+    /// From the transaction's location.
+    var timestamps = DeferredValues()
     var error: DatabaseError?
   }
 
@@ -34,40 +34,17 @@ final class TransactionDraft: Sendable {
   /// What `MutableData.value` shows: timestamps as they were set.
   func value(at path: Path) -> Any {
     let content = content(at: path)
-    let value = content.node.foundationValue
-    return content.timestamps.lazy.filter { !$0.isPriority }
-      .reduce(value) { Self.timestamp(in: $0, at: $1.path.keys.map { $0 }[...]) }
+    return content.timestamps.shown(in: content.node.foundationValue)
   }
 
   func priority(at path: Path) -> Any {
     let content = content(at: path)
-    if content.timestamps.contains(where: { $0.isPriority && $0.path.isRoot }) {
-      return ServerValue.timestamp()
-    }
+    if content.timestamps.priority != nil { return ServerValue.timestamp() }
     return content.node.priority?.foundationValue ?? NSNull()
   }
 
-  private func content(at path: Path) -> (node: Node, timestamps: [Draft.Deferred]) {
-    state.withLock { state in
-      let timestamps = state.timestamps.compactMap { item -> Draft.Deferred? in
-        guard let relative = item.path.relative(to: path) else { return nil }
-        return Draft.Deferred(path: relative, isPriority: item.isPriority, value: item.value)
-      }
-      return (state.node.node(at: path), timestamps)
-    }
-  }
-
-  private static func timestamp(in value: Any, at keys: ArraySlice<Key>) -> Any {
-    guard let key = keys.first else { return ServerValue.timestamp() }
-    if var dictionary = value as? [String: Any], let child = dictionary[key.string] {
-      dictionary[key.string] = timestamp(in: child, at: keys.dropFirst())
-      return dictionary
-    }
-    if var array = value as? [Any], let index = key.arrayIndex, index < array.count {
-      array[index] = timestamp(in: array[index], at: keys.dropFirst())
-      return array
-    }
-    return value
+  private func content(at path: Path) -> (node: Node, timestamps: DeferredValues) {
+    state.withLock { ($0.node.node(at: path), $0.timestamps.part(at: path)) }
   }
 
   // MARK: Changing
@@ -77,10 +54,14 @@ final class TransactionDraft: Sendable {
       try checkDepth(of: path)
       var reader = ValueReader(outerDepth: location.count + path.count, prefix: path)
       let new = try value.map { value throws(ValidationError) in try reader.node(value) } ?? .empty
-      return { state in
-        state.timestamps.removeAll { path.isPrefix(of: $0.path) }
+      return { [input] state in
         state.node.graft(new, at: path)
-        return reader.deferred
+        let timestamps = state.adding(reader.deferred, to: input).map { item in
+          Draft.Deferred(
+            path: item.path.dropFirst(path.count), isPriority: item.isPriority, value: item.value)
+        }
+        state.timestamps.replace(
+          at: path, by: DeferredValues(timestamps, in: state.node.node(at: path)), in: state.node)
       }
     }
   }
@@ -89,12 +70,12 @@ final class TransactionDraft: Sendable {
     change { () throws(ValidationError) in
       var reader = ValueReader(outerDepth: location.count + path.count, prefix: path)
       let scalar = try reader.priority(priority)
-      return { state in
+      return { [input] state in
         let existing = state.node.node(at: path)
-        guard !existing.isEmpty else { return [] }
-        state.timestamps.removeAll { $0.isPriority && $0.path == path }
+        guard !existing.isEmpty else { return }
         state.node.graft(existing.settingPriority(scalar), at: path)
-        return reader.deferred
+        let timestamp = state.adding(reader.deferred, to: input).first?.value
+        state.timestamps.replacePriority(at: path, by: timestamp)
       }
     }
   }
@@ -106,17 +87,13 @@ final class TransactionDraft: Sendable {
     }
   }
 
-  private typealias Changing = (inout State) -> [Draft.Deferred]
+  private typealias Changing = (inout State) -> Void
 
-  /// - Parameter prepare: reads what was given, outside the lock, and returns what to do under it: which
-  ///   returns the server values that came with it.
+  /// - Parameter prepare: reads what was given, outside the lock, and returns what to do under it.
   private func change(_ prepare: () throws(ValidationError) -> Changing) {
     do throws(ValidationError) {
       let apply = try prepare()
-      state.withLock { state in
-        let deferred = apply(&state)
-        state.fill(deferred, input: input)
-      }
+      state.withLock { apply(&$0) }
     } catch {
       fail(error)
     }
@@ -136,13 +113,18 @@ final class TransactionDraft: Sendable {
   func write(of path: Path, to location: Path) -> Draft {
     let content = content(at: path)
     if content.node.isEmpty { return Draft(.remove(location)) }
-    return Draft(.set(location, content.node), deferred: content.timestamps)
+    return Draft(.set(location, content.node), deferred: content.timestamps.list)
   }
 }
 
 extension TransactionDraft.State {
-  /// Adds the increments, and keeps the timestamps that are still there.
-  fileprivate mutating func fill(_ deferred: [Draft.Deferred], input: Node) {
+  /// Adds the increments among server values, from the transaction's location, to what was there.
+  ///
+  /// - Returns: the timestamps.
+  fileprivate mutating func adding(_ deferred: [Draft.Deferred], to input: Node)
+    -> [Draft.Deferred]
+  {
+    var timestamps: [Draft.Deferred] = []
     var increments: [Draft.Deferred] = []
     for item in deferred {
       if case .timestamp = item.value { timestamps.append(item) } else { increments.append(item) }
@@ -150,9 +132,29 @@ extension TransactionDraft.State {
     // The time is not looked at: there are none but increments.
     let sums = Draft(.set(.root, node), deferred: increments).resolved(time: 0, against: input)
     if case .set(_, let filled) = sums { node = filled }
-    timestamps.removeAll { item in
-      let place = node.node(at: item.path)
-      return item.isPriority ? place.priority == nil : !place.isLeaf
+    return timestamps
+  }
+}
+
+extension DeferredValues {
+  /// A node's value in Foundation's types, with a timestamp where one is to come.
+  fileprivate func shown(in value: Any) -> Any {
+    if self.value != nil { return ServerValue.timestamp() }
+    if children.isEmpty { return value }
+    if var dictionary = value as? [String: Any] {
+      for (key, child) in children {
+        if let part = dictionary[key.string] { dictionary[key.string] = child.shown(in: part) }
+      }
+      return dictionary
     }
+    if var array = value as? [Any] {
+      for (key, child) in children {
+        if let index = key.arrayIndex, index < array.count {
+          array[index] = child.shown(in: array[index])
+        }
+      }
+      return array
+    }
+    return value
   }
 }

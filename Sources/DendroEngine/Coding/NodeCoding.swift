@@ -16,6 +16,9 @@ enum NodeCoding {
     static let branchWithPriority: UInt8 = 0x42
   }
 
+  /// Bytes that a child takes at least: a key's length, a key, a leaf.
+  static let childByteMin = 3
+
   static func encode(_ node: Node, into buffer: PayloadBuffer) {
     if let scalar = node.scalar {
       ScalarCoding.encodeLeaf(scalar, priority: node.priority, into: buffer)
@@ -64,8 +67,8 @@ enum NodeCoding {
     guard depth > 0 || Mutant.depthBound.isPlanted else {
       throw CodingError(expected: "at most \(Limits.depth) levels", found: "more")
     }
-    // A child takes at least three bytes (a key's length, a key, a leaf), so hostile counts cost no memory.
-    let count = try reader.count("a count of children", limit: reader.remaining / 3)
+    // Hostile counts cost no memory.
+    let count = try reader.count("a count of children", limit: reader.remaining / childByteMin)
     guard count > 0 || Mutant.emptyNode.isPlanted else {
       throw CodingError(expected: "a child", found: "none")
     }

@@ -128,6 +128,32 @@ struct ConnectionTests {
       ])
   }
 
+  // Were each operation to look at the others, these would take minutes.
+  @Test(
+    "many operations with server values are one write as well", arguments: [false, true])
+  func many(belowOne: Bool) async throws {
+    let clients = 20_000
+    let status = root.child("status")
+    if belowOne { try await status.onDisconnectSetValue(["old": ServerValue.timestamp()]) }
+    for client in 0..<clients {
+      try await status.child("\(client)").onDisconnectSetValue(
+        ["left": ServerValue.timestamp(), "times": ServerValue.increment(1)],
+        andPriority: ServerValue.timestamp())
+    }
+    let writes = database.statistics.lastWrite
+    database.goOffline()
+    #expect(database.statistics.lastWrite == writes + 1)
+    let written = try await status.getData()
+    #expect(written.childrenCount == UInt(clients) + (belowOne ? 1 : 0))
+    #expect(written["old"].exists() == belowOne)
+    let problems = written.filter {
+      $0.key != "old"
+        && ($0["left"].int == nil || $0["times"].int != 1
+          || $0["left"].int != $0.priority as? Int)
+    }
+    #expect(problems.isEmpty, "\(problems.prefix(3))")
+  }
+
   @Test("a timestamp is that of the disconnection")
   func timestamp() async throws {
     let clock = SimulatedClock(at: 1000)

@@ -1,0 +1,97 @@
+import DendroTree
+
+/// The server values of one tree of data, each at the place where it is to be filled in.
+///
+/// A tree of its own beside the data, so that a change costs what lies on its way, however many there
+/// are. A value.
+struct DeferredValues: Sendable {
+  /// Of the leaf here.
+  private(set) var value: Draft.Deferred.Value?
+  /// Of the node here.
+  private(set) var priority: Draft.Deferred.Value?
+  private(set) var children: [Key: DeferredValues] = [:]
+
+  init() {}
+
+  /// Those of `list` that `node` has a place for; paths are seen from the node.
+  ///
+  /// - Complexity: O(list · depth).
+  init(_ list: [Draft.Deferred], in node: Node) {
+    for item in list {
+      let place = node.node(at: item.path)
+      if item.isPriority ? place.isEmpty : !place.isLeaf { continue }
+      change(item.path.steps) { here in
+        if item.isPriority { here.priority = item.value } else { here.value = item.value }
+      }
+    }
+  }
+
+  var isEmpty: Bool { value == nil && priority == nil && children.isEmpty }
+
+  /// Those at `path` and below, seen from there.
+  func part(at path: Path) -> DeferredValues {
+    var part = self
+    for key in path.keys {
+      guard let child = part.children[key] else { return DeferredValues() }
+      part = child
+    }
+    return part
+  }
+
+  /// All of them, in no order.
+  var list: [Draft.Deferred] {
+    var list: [Draft.Deferred] = []
+    collect(at: .root, &list)
+    return list
+  }
+
+  private func collect(at path: Path, _ list: inout [Draft.Deferred]) {
+    if let value { list.append(Draft.Deferred(path: path, value: value)) }
+    if let priority {
+      list.append(Draft.Deferred(path: path, isPriority: true, value: priority))
+    }
+    for (key, child) in children { child.collect(at: path.appending(key), &list) }
+  }
+
+  // MARK: Changing
+
+  /// Follows the data, where what is at `path` was replaced.
+  ///
+  /// - Parameters:
+  ///   - new: those of what is at the path now.
+  ///   - node: the data as they are now. What is above the path may be a branch now and have lost its
+  ///     value, or have been pruned.
+  mutating func replace(at path: Path, by new: DeferredValues, in node: Node) {
+    replace(path.steps, by: new, in: node)
+  }
+
+  private mutating func replace(
+    _ steps: ArraySlice<Key>, by new: DeferredValues, in node: Node
+  ) {
+    guard let key = steps.first else {
+      self = new
+      return
+    }
+    if !node.isLeaf { value = nil }
+    if node.priority == nil { priority = nil }
+    children[key, default: DeferredValues()].replace(
+      steps.dropFirst(), by: new, in: node.child(key))
+    if children[key]?.isEmpty == true { children[key] = nil }
+  }
+
+  /// Follows the data, where the priority of the node at `path` was replaced.
+  mutating func replacePriority(at path: Path, by new: Draft.Deferred.Value?) {
+    change(path.steps) { $0.priority = new }
+  }
+
+  private mutating func change(_ steps: ArraySlice<Key>, _ body: (inout DeferredValues) -> Void) {
+    guard let key = steps.first else { return body(&self) }
+    children[key, default: DeferredValues()].change(steps.dropFirst(), body)
+    if children[key]?.isEmpty == true { children[key] = nil }
+  }
+}
+
+extension Path {
+  /// The keys, to go down by.
+  var steps: ArraySlice<Key> { Array(keys)[...] }
+}

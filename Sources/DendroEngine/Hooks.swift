@@ -1,0 +1,114 @@
+import Dispatch
+import Synchronization
+
+/// Calls the options' closures for log lines and figures: on a queue of their own, one at a time, in the
+/// order in which things happened.
+///
+/// The engine waits for none of them, so that they may call it, and wait for it. One that is slower than
+/// the engine falls behind by `limit` calls at most; what comes then is merged or left out, and counted.
+package final class Hooks: Sendable {
+  /// Calls that may wait.
+  package static let limit = 1024
+
+  private let log: (@Sendable (LogEvent) -> Void)?
+  private let metrics: (@Sendable (Metric) -> Void)?
+  private let queue = DispatchQueue(label: "dendro.hooks", autoreleaseFrequency: .workItem)
+  private let state = Mutex(State())
+
+  fileprivate enum Call {
+    case event(LogEvent)
+    case metric(Metric)
+  }
+
+  fileprivate struct State {
+    var waiting: [Call] = []
+    var leftOutCount = 0
+    /// Whether somebody was dispatched who has not yet found that nothing waits.
+    var isTelling = false
+  }
+
+  package init(_ options: EngineOptions) {
+    log = options.log
+    metrics = options.metrics
+  }
+
+  /// Whether figures are worth making.
+  var wantsMetrics: Bool { metrics != nil }
+
+  package func tell(_ event: LogEvent) { tell(events: [event], metrics: []) }
+
+  package func tell(_ metric: Metric) { tell(events: [], metrics: [metric]) }
+
+  /// Returns at once.
+  package func tell(events: [LogEvent], metrics figures: [Metric]) {
+    let starts = state.withLock { state -> Bool in
+      if log != nil { for event in events { state.add(event) } }
+      if metrics != nil { for figure in figures { state.add(figure) } }
+      guard !state.isTelling, !state.waiting.isEmpty else { return false }
+      state.isTelling = true
+      return true
+    }
+    if starts { queue.async { self.tellAll() } }
+  }
+
+  /// Calls that wait, without those that are being made.
+  package var waitingCount: Int { state.withLock { $0.waiting.count } }
+
+  /// Whether nothing waits and no call is being made.
+  package var isIdle: Bool { state.withLock { !$0.isTelling } }
+
+  private func tellAll() {
+    while true {
+      let (calls, leftOutCount) = state.withLock { state in
+        defer {
+          state.waiting = []
+          state.leftOutCount = 0
+        }
+        state.isTelling = !state.waiting.isEmpty
+        return (state.waiting, state.leftOutCount)
+      }
+      if calls.isEmpty { return }
+      for call in calls {
+        switch call {
+        case .event(let event): log?(event)
+        case .metric(let metric): metrics?(metric)
+        }
+      }
+      if leftOutCount > 0 {
+        log?(
+          LogEvent(
+            .warning, "lines and figures were left out, since the closures for them are too slow",
+            ["count": String(leftOutCount)]))
+      }
+    }
+  }
+}
+
+extension Hooks.State {
+  fileprivate mutating func add(_ event: LogEvent) {
+    if waiting.count < Hooks.limit {
+      waiting.append(.event(event))
+    } else {
+      leftOutCount += 1
+    }
+  }
+
+  /// Past the limit a counter is added to the one that waits already, and a gauge takes its place: the
+  /// sums and the levels stay right, and there are few names.
+  fileprivate mutating func add(_ metric: Metric) {
+    if waiting.count < Hooks.limit { return waiting.append(.metric(metric)) }
+    if metric.kind == .timer {
+      leftOutCount += 1
+      return
+    }
+    for index in waiting.indices.reversed() {
+      guard case .metric(var earlier) = waiting[index], earlier.name == metric.name,
+        earlier.kind == metric.kind
+      else { continue }
+      earlier.value = metric.kind == .counter ? earlier.value + metric.value : metric.value
+      waiting[index] = .metric(earlier)
+      return
+    }
+    waiting.append(.metric(metric))
+  }
+}

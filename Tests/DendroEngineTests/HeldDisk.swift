@@ -1,0 +1,90 @@
+import DendroStorage
+import DendroTesting
+import Foundation
+
+/// A simulated disk that can be made to wait in one kind of call: a slow disk, without a clock.
+final class HeldDisk: FileSystem {
+  enum Call { case synchronize, removeSegment }
+
+  let disk = SimulatedDisk(seed: 1)
+  private let condition = NSCondition()
+  // Guarded by the condition.
+  private nonisolated(unsafe) var held: Call?
+  private nonisolated(unsafe) var waitingCount = 0
+
+  var environment: Environment {
+    Environment(fileSystem: self, clock: disk.clock, randomness: disk.randomness)
+  }
+
+  /// From now on such calls wait.
+  func hold(_ call: Call) { condition.withLock { held = call } }
+
+  func release() {
+    condition.withLock {
+      held = nil
+      condition.broadcast()
+    }
+  }
+
+  /// Returns once a call waits.
+  func waitForCall() {
+    condition.withLock {
+      while waitingCount == 0 { condition.wait() }
+    }
+  }
+
+  fileprivate func pass(_ call: Call) {
+    condition.withLock {
+      guard held == call else { return }
+      waitingCount += 1
+      condition.broadcast()
+      while held == call { condition.wait() }
+      waitingCount -= 1
+    }
+  }
+
+  func createDirectory(_ path: String) throws(SystemError) { try disk.createDirectory(path) }
+  func list(_ directory: String) throws(SystemError) -> [String] { try disk.list(directory) }
+  func open(_ path: String, _ mode: OpenMode) throws(SystemError) -> any File {
+    HeldFile(try disk.open(path, mode), of: self)
+  }
+  func rename(_ from: String, to: String) throws(SystemError) { try disk.rename(from, to: to) }
+  func remove(_ path: String) throws(SystemError) {
+    if path.hasSuffix(".log") { pass(.removeSegment) }
+    try disk.remove(path)
+  }
+  func synchronizeDirectory(_ path: String) throws(SystemError) {
+    try disk.synchronizeDirectory(path)
+  }
+  func identity(_ path: String) throws(SystemError) -> FileIdentity { try disk.identity(path) }
+}
+
+private final class HeldFile: File {
+  private let file: any File
+  private let disk: HeldDisk
+
+  init(_ file: any File, of disk: HeldDisk) {
+    self.file = file
+    self.disk = disk
+  }
+
+  func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(SystemError)
+    -> Int
+  {
+    try file.read(into: buffer, at: offset)
+  }
+  func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(SystemError) -> Int {
+    try file.write(bytes, at: offset)
+  }
+  func preallocate(from offset: UInt64, count: UInt64) throws(SystemError) {
+    try file.preallocate(from: offset, count: count)
+  }
+  func truncate(to size: UInt64) throws(SystemError) { try file.truncate(to: size) }
+  func synchronize() throws(SystemError) {
+    disk.pass(.synchronize)
+    try file.synchronize()
+  }
+  func size() throws(SystemError) -> UInt64 { try file.size() }
+  func identity() throws(SystemError) -> FileIdentity { try file.identity() }
+  func lock(_ kind: LockKind) throws(SystemError) -> Bool { try file.lock(kind) }
+}

@@ -1,0 +1,100 @@
+import DendroEngine
+import DendroTesting
+import DendroTree
+import Dispatch
+import Synchronization
+import Testing
+
+/// The closures for log lines and figures, told without the engine.
+@Suite("The queue of the hooks")
+struct HooksTests {
+  private let goesOn = DispatchSemaphore(value: 0)
+  private let lines = Told<String>()
+
+  /// Its first call waits for `goesOn`.
+  private func hooks() -> Hooks {
+    var options = EngineOptions()
+    let isFirst = Told<Bool>()
+    let wait: @Sendable () -> Void = { [goesOn] in
+      if isFirst.all.isEmpty {
+        isFirst.add(true)
+        goesOn.wait()
+      }
+    }
+    options.log = { [lines] event in
+      wait()
+      lines.add(event.message + (event.metadata["count"].map { " \($0)" } ?? ""))
+    }
+    options.metrics = { [lines] metric in
+      wait()
+      lines.add("\(metric.name) \(Int(metric.value))")
+    }
+    return Hooks(options)
+  }
+
+  /// Begins a call that lasts, and returns once it is the only one that was taken.
+  private func begin(_ hooks: Hooks) async {
+    hooks.tell(LogEvent(.info, "first"))
+    while hooks.waitingCount > 0 { await Task.yield() }
+  }
+
+  private func end(_ hooks: Hooks) async {
+    goesOn.signal()
+    while !hooks.isIdle { await Task.yield() }
+  }
+
+  @Test("lines and figures come in their order, however late")
+  func order() async {
+    let hooks = hooks()
+    await begin(hooks)
+    for number in 0..<500 {
+      hooks.tell(LogEvent(.info, "line \(number)"))
+      hooks.tell(Metric("figure", .counter, Double(number)))
+    }
+    await end(hooks)
+    #expect(
+      lines.all == ["first"] + (0..<500).flatMap { ["line \($0)", "figure \($0)"] })
+  }
+
+  @Test("past the limit lines and timers are left out and counted, sums and levels stay right")
+  func bound() async {
+    let hooks = hooks()
+    await begin(hooks)
+    for number in 0..<Hooks.limit { hooks.tell(LogEvent(.info, "line \(number)")) }
+    for number in 1...10_000 {
+      hooks.tell(
+        events: [LogEvent(.info, "lost")],
+        metrics: [
+          Metric("sum", .counter, 2), Metric("level", .gauge, Double(number)),
+          Metric("time", .timer, 1),
+        ])
+    }
+    #expect(hooks.waitingCount == Hooks.limit + 2)
+    await end(hooks)
+    let all = lines.all
+    #expect(all.count == Hooks.limit + 4)
+    #expect(all.dropFirst().prefix(Hooks.limit) == (0..<Hooks.limit).map { "line \($0)" }[...])
+    #expect(all.suffix(3).prefix(2) == ["sum 20000", "level 10000"])
+    #expect(all.last?.hasSuffix(" 20000") == true && all.last?.contains("left out") == true)
+  }
+
+  @Test("an engine whose hook stands still goes on")
+  func standsStill() async throws {
+    let first = DispatchSemaphore(value: 0)
+    let sum = Told<Double>()
+    var options = EngineOptions()
+    options.metrics = { metric in
+      guard metric.name == "dendro.commit.writes" else { return }
+      if sum.all.isEmpty { first.wait() }
+      sum.add(metric.value)
+    }
+    let engine = try Engine.open(
+      at: "/db", options: options, environment: SimulatedDisk(seed: 1).environment)
+    for number in 0..<2000 { try await engine.write(set("\(number)", .integer(1))) }
+    #expect(sum.all.isEmpty)
+    try await engine.close()
+    first.signal()
+    while sum.all.reduce(0, +) < 2000 { await Task.yield() }
+    #expect(sum.all.reduce(0, +) == 2000)
+  }
+}
