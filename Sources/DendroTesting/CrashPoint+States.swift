@@ -18,6 +18,19 @@ public struct CrashEnumeration: Sendable {
 
   /// The defaults: all that can be listed is listed.
   public init() {}
+
+  /// A few dozen states at each point, for what stands on a database rather than is one: everything
+  /// kept, the first *n* changes kept for each *n*, 16 random subsets of changes and of sectors of
+  /// 4 KiB where there are many, the last write torn at every 64th byte.
+  public static let brief: CrashEnumeration = {
+    var enumeration = CrashEnumeration()
+    enumeration.subsetLimit = 4
+    enumeration.sampleCount = 16
+    enumeration.sectorSizes = [4096]
+    enumeration.tornByteStride = 64
+    enumeration.rests = [.absent, .extended]
+    return enumeration
+  }()
 }
 
 extension CrashPoint {

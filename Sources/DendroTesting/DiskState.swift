@@ -20,6 +20,10 @@ struct DiskState: Sendable {
   var freeSpace: Int?
   /// What every call fails with once the disk is gone.
   var gone: SystemError?
+  /// How many calls there are until the disk is gone; nil where it stays.
+  var callsUntilGone: Int?
+  /// What the program has told somebody, and how many calls it had made by then.
+  var acknowledged: [(operationCount: Int, fact: String)] = []
   private var handles: [Int: Int] = [:]
   private var locks: [Int: [(handle: UInt64, kind: LockKind)]] = [:]
   private var lastHandle: UInt64 = 0
@@ -34,6 +38,13 @@ struct DiskState: Sendable {
   /// Counts the call, lets the faults have it, and writes down one that fails right away.
   private mutating func begin(_ operation: DiskOperation) throws(SystemError) -> DiskFault.Effect? {
     if let gone { throw gone }
+    if let count = callsUntilGone {
+      guard count > 0 else {
+        gone = .inputOutput
+        throw .inputOutput
+      }
+      callsUntilGone = count - 1
+    }
     guard !faults.isEmpty else { return nil }
     var struck: DiskFault.Effect?
     for index in faults.indices {

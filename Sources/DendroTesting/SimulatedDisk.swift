@@ -24,6 +24,8 @@ private import Synchronization
 /// May be used from any thread.
 public final class SimulatedDisk: Sendable {
   private let state: Mutex<DiskState>
+  /// What it was made from.
+  public let seed: UInt64
   /// The time that a database on this disk sees.
   public let clock: SimulatedClock
   /// The randomness that a database on this disk draws from.
@@ -36,6 +38,7 @@ public final class SimulatedDisk: Sendable {
 
   init(nodes: [DiskNode], seed: UInt64, clock: SimulatedClock = SimulatedClock()) {
     state = Mutex(DiskState(nodes: nodes))
+    self.seed = seed
     self.clock = clock
     randomness = SeededRandomness(seed: seed)
   }
@@ -81,10 +84,33 @@ public final class SimulatedDisk: Sendable {
     return points
   }
 
-  /// From now on every call fails with `EIO`, as if the cable had been pulled.
+  /// From now on every call fails with `EIO`, as if the cable had been pulled, and leaves nothing in
+  /// the ``trace``.
   public func disconnect() {
     withState { $0.gone = .inputOutput }
   }
+
+  /// So many more calls are served, then the disk is disconnected: a power loss that a program's code
+  /// cannot tell from one at the moment of the last call.
+  ///
+  /// - Parameter callCount: 0 is now; negative numbers count as 0.
+  public func disconnect(after callCount: Int) {
+    withState { $0.callsUntilGone = max(0, callCount) }
+  }
+
+  /// Whether a call was refused because the disk is disconnected, or `disconnect()` was called.
+  public var isDisconnected: Bool { withState { $0.gone != nil } }
+
+  /// Notes that the program has just told somebody something that has to be true from now on, such as
+  /// that a user is signed up: whatever crash follows, ``Crash/acknowledged`` has it.
+  ///
+  /// Call it where the program would answer its user, not before and not after. Any thread.
+  public func acknowledge(_ fact: String) {
+    withState { $0.acknowledged.append(($0.trace.count, fact)) }
+  }
+
+  /// All that was acknowledged, in its order.
+  public var acknowledged: [String] { withState { $0.acknowledged.map(\.fact) } }
 
   /// A disk of its own with the content that this one shows now, all of it durable: what an orderly
   /// stop and a copy would leave.

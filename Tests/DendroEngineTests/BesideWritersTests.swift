@@ -140,6 +140,63 @@ struct BesideWritersTests {
     #expect(outcomes.prefix > 10 && outcomes.refused > 10, "\(outcomes)")
   }
 
+  @Test("a reader follows a writer that cut the log where the reader had read, and began anew")
+  func readerAcrossACutLog() throws {
+    for tornCount in stride(from: 1, through: 150, by: 7) {
+      let disk = SimulatedDisk(seed: 1)
+      func open(_ mode: Engine.Mode) throws -> Engine {
+        try Engine.open(at: "/db", options: .inline, environment: disk.environment, mode: mode)
+      }
+      func write(_ engine: Engine, _ place: String, _ value: Int64) throws {
+        engine.submit(try set(place, .integer(value)), completion: nil)
+        engine.pump()
+      }
+      // The first writer dies in its third write.
+      try {
+        let killed = try open(.readWrite)
+        try write(killed, "a", 1)
+        try write(killed, "b", 2)
+        disk.inject(DiskFault(.partial(tornCount, 5), of: [.write], at: 1, isPermanent: true))
+        disk.inject(.failure(of: .truncate, at: 1, with: 5, isPermanent: true))
+        disk.inject(.failure(of: .synchronize, at: 1, with: 5, isPermanent: true))
+        killed.submit(
+          try set("c", .string(String(repeating: "torn", count: 40))), completion: nil)
+        killed.pump()
+      }()
+      disk.removeFaults()
+      let reader = try open(.readOnly)
+      // The whole record may have come through; then it is a write like any other.
+      let seen = reader.head
+      #expect(seen.lsn == LogSequenceNumber(2) || seen.lsn == LogSequenceNumber(3))
+
+      let second = try open(.readWrite)
+      #expect(second.head.lsn >= seen.lsn)
+      for round in 0..<6 {
+        try write(second, "r\(round)", Int64(round))
+        switch round % 3 {
+        case 1: try second.roll()
+        case 2: try second.checkpoint()
+        default: break
+        }
+        // What it shows stays, until it asks.
+        if round == 0 { #expect(reader.head.root == seen.root) }
+        let lsn = try reader.refresh()
+        #expect(lsn == second.head.lsn, "torn at \(tornCount), round \(round)")
+        #expect(reader.head.root == second.head.root, "torn at \(tornCount), round \(round)")
+      }
+      try reader.close()
+      // Nobody reads any more: the next checkpoints take the old log away.
+      for round in 0..<3 {
+        try write(second, "s", Int64(round))
+        try second.checkpoint()
+      }
+      let late = try open(.readOnly)
+      #expect(late.head.root == second.head.root)
+      try late.close()
+      try second.close()
+    }
+  }
+
   @Test("a clock that steps back makes no time go back, before and after reopening")
   func clockThatStepsBack() throws {
     let disk = SimulatedDisk(seed: 1)

@@ -2,55 +2,26 @@ import Dendro
 import DendroTree
 import TestSupport
 
-/// What the events of a view are, with nothing clever: filter the node before, filter the node after,
-/// compare, sort. Written as `Recorder` writes them.
+/// The oracle's events of a query, written as `Recorder` writes them.
 enum EventModel {
   typealias Told = (type: DataEventType, line: String)
 
   static func events(from old: Node, to new: Node, _ parameters: QueryParameters) -> [Told] {
-    if old == new { return [] }
-    let before = ModelQuery.children(of: old, parameters)
-    let after = ModelQuery.children(of: new, parameters)
-
-    func told(_ type: DataEventType, _ child: ModelQuery.Child) -> Told {
-      let index = after.firstIndex { same($0.key, child.key) } ?? 0
-      return EventModel.told(type, child, after: index == 0 ? nil : after[index - 1].key)
-    }
-
-    var events: [Told] = []
-    for child in before where !after.contains(where: { same($0.key, child.key) }) {
-      events.append(told(.childRemoved, child))
-    }
-    for child in after where !before.contains(where: { same($0.key, child.key) }) {
-      events.append(told(.childAdded, child))
-    }
-    var changed: [Told] = []
-    for child in after {
-      guard let was = before.first(where: { same($0.key, child.key) }),
-        was.node != child.node
-      else { continue }
-      if moves(was.node, child.node, parameters.order) { events.append(told(.childMoved, child)) }
-      changed.append(told(.childChanged, child))
-    }
-    events += changed
-    let value = shown(new, after, parameters)
-    if value != shown(old, before, parameters) { events.append(told(.value, ("", value))) }
-    return events
+    ModelEvents.events(from: view(old, parameters), to: view(new, parameters)) {
+      moves($0, $1, parameters.order)
+    }.map(told)
   }
 
   /// What one registration is told first.
   static func initialEvents(
     of node: Node, _ parameters: QueryParameters, _ type: DataEventType
   ) -> [Told] {
+    ModelEvents.initialEvents(of: view(node, parameters), kind(type)).map(told)
+  }
+
+  private static func view(_ node: Node, _ parameters: QueryParameters) -> ModelEvents.View {
     let children = ModelQuery.children(of: node, parameters)
-    switch type {
-    case .value: return [told(.value, ("", shown(node, children, parameters)), after: nil)]
-    case .childAdded:
-      return children.indices.map {
-        told(.childAdded, children[$0], after: $0 == 0 ? nil : children[$0 - 1].key)
-      }
-    default: return []
-    }
+    return (shown(node, children, parameters), children)
   }
 
   /// The view as a node: all of it, or the children that are shown, without a priority.
@@ -77,32 +48,33 @@ enum EventModel {
     }
   }
 
-  /// Spelled the same: equal strings may differ in their normalisation.
-  private static func same(_ a: String, _ b: String) -> Bool { a.utf8.elementsEqual(b.utf8) }
-
   // MARK: Lines
 
-  private static func told(
-    _ type: DataEventType, _ child: ModelQuery.Child, after previous: String?
-  ) -> Told {
-    let name =
-      switch type {
-      case .value: "value"
-      case .childRemoved: "removed"
-      case .childAdded: "added"
-      case .childChanged: "changed"
-      case .childMoved: "moved"
-      }
+  private static func kind(_ type: DataEventType) -> ModelEvents.Kind {
     switch type {
-    case .value: return (type, "value \(text(child.node))")
-    case .childRemoved: return (type, "removed \(child.key)=\(text(child.node))")
-    default:
-      return (type, "\(name) \(child.key)=\(text(child.node)) after \(previous ?? "nil")")
+    case .value: .value
+    case .childRemoved: .removed
+    case .childAdded: .added
+    case .childChanged: .changed
+    case .childMoved: .moved
     }
   }
 
+  private static func told(_ event: ModelEvents.Event) -> Told {
+    let (child, previous) = (event.child, event.previous ?? "nil")
+    let key = child.key
+    switch event.kind {
+    case .value: return (.value, "value \(text(child.node))")
+    case .removed: return (.childRemoved, "removed \(key)=\(text(child.node))")
+    case .added: return (.childAdded, "added \(key)=\(text(child.node)) after \(previous)")
+    case .changed: return (.childChanged, "changed \(key)=\(text(child.node)) after \(previous)")
+    case .moved: return (.childMoved, "moved \(key)=\(text(child.node)) after \(previous)")
+    }
+  }
+
+  /// The engine's own, in the same words.
   static func told(_ event: Event) -> Told {
-    told(event.type, (event.key?.string ?? "", event.node), after: event.previousKey?.string)
+    told((kind(event.type), (event.key?.string ?? "", event.node), event.previousKey?.string))
   }
 
   /// The export form, as `shown` shows it, with 1 and 1.0 alike.

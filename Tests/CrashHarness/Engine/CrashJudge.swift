@@ -14,8 +14,7 @@ package struct CrashJudge {
   package init(_ recording: EngineRecording, _ point: CrashPoint) {
     self.recording = recording
     self.point = point
-    let acknowledged = recording.acknowledged(at: point.operationCount)
-    bounds = acknowledged...max(acknowledged, recording.attempted(at: point.operationCount))
+    bounds = recording.durability.legalWrites(at: point.operationCount)
   }
 
   /// What is wrong with the state, or nil.
@@ -35,7 +34,7 @@ package struct CrashJudge {
       }
       guard isThorough else { return nil }
       let (root, lsn) = engine.head
-      if ModelTree(root) != recording.models[Int(lsn.rawValue)] {
+      if ModelTree(root) != recording.durability.trees[Int(lsn.rawValue)] {
         return "not the oracle's tree of write \(lsn)"
       }
       do {

@@ -17,12 +17,8 @@ package struct EngineRecording: Sendable {
   package private(set) var points: [CrashPoint] = []
   /// The tree after each write; the first is the empty one. Each was held against the oracle.
   package private(set) var trees: [Node] = [.empty]
-  /// The oracle's, for those who want to compare with it directly.
-  package private(set) var models: [ModelTree] = [.empty]
-  /// From which operation on which write was acknowledged.
-  private var acknowledged: [(operation: Int, lsn: Int)] = [(0, 0)]
-  /// From which operation on which write could be on the disk.
-  private var attempted: [(operation: Int, lsn: Int)] = [(-1, 0)]
+  /// Which of them a crash may leave, by the number of the disk's calls; and the oracle's own trees.
+  package private(set) var durability = ModelDurability()
   /// From which operation on a checkpoint of which write was said to be durable.
   private var checkpointed: [(operation: Int, lsn: Int)] = [(0, 0)]
   /// What did not hold while it ran.
@@ -55,9 +51,7 @@ package struct EngineRecording: Sendable {
     disk = prepared?.disk.copy(seed: seed) ?? SimulatedDisk(seed: seed)
     if let prepared {
       trees = prepared.trees
-      models = prepared.models
-      acknowledged = [(0, trees.count - 1)]
-      attempted = [(-1, trees.count - 1)]
+      durability = prepared.durability.continued()
     }
     var session: Session?
     for step in steps + [.close] {
@@ -80,14 +74,6 @@ package struct EngineRecording: Sendable {
     points = disk.crashPoints()
   }
 
-  package func acknowledged(at operation: Int) -> Int {
-    acknowledged.last { $0.operation <= operation }?.lsn ?? 0
-  }
-
-  package func attempted(at operation: Int) -> Int {
-    attempted.last { $0.operation < operation }?.lsn ?? 0
-  }
-
   package func checkpointed(at operation: Int) -> Int {
     checkpointed.last { $0.operation <= operation }?.lsn ?? 0
   }
@@ -98,13 +84,11 @@ package struct EngineRecording: Sendable {
     let engine = try Self.open(disk)
     let (root, lsn) = engine.head
     let last = Int(lsn.rawValue)
-    if last < acknowledged.last!.lsn || last >= trees.count || root != trees[last] {
+    if last < durability.lastAcknowledged || last >= trees.count || root != trees[last] {
       problems.append("a kill without a crash left another tree at write \(last)")
     }
     trees.removeSubrange((last + 1)...)
-    models.removeSubrange((last + 1)...)
-    attempted.append((disk.operationCount, last))
-    acknowledged.append((disk.operationCount, last))
+    durability.reopen(with: last, at: disk.operationCount)
     return Session(engine, disk, transcript)
   }
 
@@ -135,18 +119,16 @@ package struct EngineRecording: Sendable {
         continue
       }
       if !tree.apply(write).isEmpty {
-        var model = models.last!
-        model.apply(write)
-        if ModelTree(tree) != model {
+        durability.write(write)
+        if ModelTree(tree) != durability.trees.last {
           problems.append("\(write) gives another tree than the oracle")
         }
         trees.append(tree)
-        models.append(model)
         expected = trees.count - 1
       }
       session.submit(write, expecting: expected)
     }
-    attempted.append((disk.operationCount, trees.count - 1))
+    durability.begin(at: disk.operationCount)
     session.engine.pump()
     told = session.takeAnswers()
     for answer in told {
@@ -155,7 +137,7 @@ package struct EngineRecording: Sendable {
         if lsn.map({ Int($0.rawValue) }) != answer.expected {
           problems.append("write \(answer.expected ?? 0) was answered as \(lsn ?? .zero)")
         }
-        if let lsn { acknowledged.append((answer.operation, Int(lsn.rawValue))) }
+        if let lsn { durability.acknowledge(Int(lsn.rawValue), at: answer.operation) }
       case .failure(let error):
         if case .noData = error { continue }
         throw error

@@ -5,6 +5,6 @@ import Testing
 @Suite struct CrashStateTests {
   @Test func everyCrashStateOfRandomWorkloads() async {
     await CrashStates.sweep.check(
-      0..<UInt64(Scale.scaled(860)), goal: Scale.scaled(1_000_000))
+      0..<UInt64(Scale.scaled(860)), goal: Scale.goal(1_000_000))
   }
 }

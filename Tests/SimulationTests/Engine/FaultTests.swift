@@ -23,7 +23,7 @@ import Testing
 
   /// G6: calls fail while the engine recovers from a crash.
   @Test func everyCallOfARecoveryFails() async {
-    await RecoveryFaults.sweep.check(0..<UInt64(Scale.scaled(25)), goal: Scale.scaled(2000))
+    await RecoveryFaults.sweep.check(0..<UInt64(Scale.scaled(25)), goal: Scale.goal(2000))
   }
 
   /// The completions get the error, the listeners the corrective events, reads go on, writes are

@@ -7,6 +7,6 @@ import Testing
   @Test func everyCrashWhileRecovering() async {
     let first: UInt64 = 1_000_000
     await RecoveryCrashes.sweep.check(
-      first..<first + UInt64(Scale.scaled(170)), goal: Scale.scaled(200_000))
+      first..<first + UInt64(Scale.scaled(170)), goal: Scale.goal(200_000))
   }
 }

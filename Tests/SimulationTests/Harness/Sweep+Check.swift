@@ -20,6 +20,9 @@ enum Scale {
 
   /// `count` of the share; at least one.
   static func scaled(_ count: Int) -> Int { max(1, Int((Double(count) * share).rounded(.up))) }
+
+  /// What the share has to reach of a goal: jobs differ, and few of them may all be small ones.
+  static func goal(_ count: Int) -> Int { share < 1 ? 1 : scaled(count) }
 }
 
 extension Sweep {

@@ -7,7 +7,7 @@ import Testing
 @Suite struct LogCrashTests {
   /// Random workloads, each crashed after every call that changed something, in every listed state.
   @Test func everyCrashStateOfRandomLogs() async {
-    await LogCrashes.sweep.check(0..<UInt64(Scale.scaled(80)), goal: Scale.scaled(100_000))
+    await LogCrashes.sweep.check(0..<UInt64(Scale.scaled(80)), goal: Scale.goal(100_000))
   }
 
   /// A mark is not synchronized. The process is killed behind it, the next one finds it and begins a
