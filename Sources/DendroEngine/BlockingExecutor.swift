@@ -13,12 +13,10 @@ import DendroStorage
 /// It runs `body` again and again: `body` returns how long to wait for the next `wake()` at most, or
 /// nil to end. A wake that comes while `body` runs is not lost.
 final class BlockingExecutor: @unchecked Sendable {
-  // Unchecked: `mutex` guards `wanted` and `ended`; `thread` is written once before anybody else
-  // can hold the reference, and joined once by `join()`.
+  // Unchecked: `mutex` guards `wanted`; nothing else changes.
   private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
   private var wanted = false
-  private var ended = false
 
   enum Pause {
     /// There may be more to do at once.
@@ -95,10 +93,6 @@ final class BlockingExecutor: @unchecked Sendable {
       wanted = false
       pthread_mutex_unlock(mutex)
     }
-    pthread_mutex_lock(mutex)
-    ended = true
-    pthread_cond_broadcast(condition)
-    pthread_mutex_unlock(mutex)
   }
 
   /// Makes `body` run once more, soon. Any thread.
@@ -106,13 +100,6 @@ final class BlockingExecutor: @unchecked Sendable {
     pthread_mutex_lock(mutex)
     wanted = true
     pthread_cond_broadcast(condition)
-    pthread_mutex_unlock(mutex)
-  }
-
-  /// Waits until `body` has returned nil. Not from the thread itself.
-  func join() {
-    pthread_mutex_lock(mutex)
-    while !ended { pthread_cond_wait(condition, mutex) }
     pthread_mutex_unlock(mutex)
   }
 }

@@ -1,10 +1,7 @@
 /// The number of a write: 1, 2, 3, … in the order of admission, without a gap; 0 stands before the first.
-package struct LogSequenceNumber: RawRepresentable, Hashable, Comparable, Sendable,
-  CustomStringConvertible
-{
+package struct LogSequenceNumber: Hashable, Comparable, Sendable, CustomStringConvertible {
   package var rawValue: UInt64
 
-  package init(rawValue: UInt64) { self.rawValue = rawValue }
   package init(_ rawValue: UInt64) { self.rawValue = rawValue }
 
   /// Before the first write.

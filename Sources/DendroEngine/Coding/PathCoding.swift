@@ -44,8 +44,6 @@ struct PathReader {
   /// may be with its length and the longest ordered form.
   private static let byteLimit = (Limits.depth + 1) * (Limits.keyBytes + 2)
 
-  mutating func reset() { bytes.removeAll(keepingCapacity: true) }
-
   /// Reads the next path's bytes; `shared` bytes of the previous one stay.
   mutating func readBytes(_ reader: inout ByteReader) throws(CodingError) -> Int {
     let shared = try reader.count("a shared prefix", limit: bytes.count)

@@ -72,11 +72,6 @@ package final class PayloadBuffer: @unchecked Sendable {
 
   package func appendVarint(_ value: Int) { appendVarint(UInt64(value)) }
 
-  /// Zigzag: 0, −1, 1, −2, … become 0, 1, 2, 3, …
-  package func appendSignedVarint(_ value: Int64) {
-    appendVarint(UInt64(bitPattern: (value << 1) ^ (value >> 63)))
-  }
-
   /// Takes back what was appended after the first `count` bytes.
   package func removeAfter(_ count: Int) {
     precondition(count <= self.count, "bytes that were never appended cannot be kept")

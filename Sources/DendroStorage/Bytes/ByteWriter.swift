@@ -20,7 +20,6 @@ package struct ByteWriter: ~Copyable {
     count &+= 1
   }
 
-  package mutating func uint16(_ value: UInt16) { fixed(value) }
   package mutating func uint32(_ value: UInt32) { fixed(value) }
   package mutating func uint64(_ value: UInt64) { fixed(value) }
 

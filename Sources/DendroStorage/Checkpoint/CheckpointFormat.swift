@@ -37,17 +37,11 @@ package struct CheckpointHeader: Hashable, Sendable {
   init(decoding bytes: UnsafeRawBufferPointer, path: String) throws(StorageError) {
     var reader = try checkFileHead(
       bytes, magic: Self.magic, byteCount: Self.byteCount, path: path)
-    let reserved: UInt32
-    do {
-      databaseID = DatabaseID(high: try reader.uint64(), low: try reader.uint64())
-      salt = try reader.uint64()
-      lsn = LogSequenceNumber(try reader.uint64())
-      time = Int64(bitPattern: try reader.uint64())
-      reserved = try reader.uint32()
-    } catch {
-      throw .corrupt(
-        path: path, offset: UInt64(error.offset), expected: "a file header", found: "\(error)")
-    }
+    databaseID = DatabaseID(high: try reader.uint64(), low: try reader.uint64())
+    salt = try reader.uint64()
+    lsn = LogSequenceNumber(try reader.uint64())
+    time = Int64(bitPattern: try reader.uint64())
+    let reserved = try reader.uint32()
     guard reserved == 0 || Mutant.reservedZero.isPlanted else {
       throw .corrupt(path: path, offset: 56, expected: "zero", found: hexadecimal(reserved))
     }
@@ -99,33 +93,22 @@ package struct CheckpointFooter: Hashable, Sendable {
   init(
     decoding bytes: UnsafeRawBufferPointer, salt: UInt64, offset: UInt64, path: String
   ) throws(StorageError) {
-    var reader = ByteReader(bytes)
-    let checksum: UInt64
-    do {
-      let magic = try reader.uint64()
-      guard magic == Self.magic else {
-        throw StorageError.corrupt(
-          path: path, offset: offset,
-          expected: "footer magic \(hexadecimal(Self.magic.byteSwapped))",
-          found: hexadecimal(magic.byteSwapped))
-      }
-      indexOffset = try reader.uint64()
-      indexByteCount = try reader.uint32()
-      chunkCount = try reader.uint32()
-      leafCount = try reader.uint64()
-      rawByteCount = try reader.uint64()
-      contentHash = try reader.uint64()
-      lsn = LogSequenceNumber(try reader.uint64())
-      checksum = try reader.uint64()
-    } catch let error as ByteError {
+    var reader = FieldReader(bytes, of: "a footer", path: path, offset: offset)
+    let magic = try reader.uint64()
+    guard magic == Self.magic else {
       throw .corrupt(
-        path: path, offset: offset + UInt64(error.offset), expected: "a footer",
-        found: "the end of the file")
-    } catch let error as StorageError {
-      throw error
-    } catch {
-      preconditionFailure("only these two are thrown")
+        path: path, offset: offset,
+        expected: "footer magic \(hexadecimal(Self.magic.byteSwapped))",
+        found: hexadecimal(magic.byteSwapped))
     }
+    indexOffset = try reader.uint64()
+    indexByteCount = try reader.uint32()
+    chunkCount = try reader.uint32()
+    leafCount = try reader.uint64()
+    rawByteCount = try reader.uint64()
+    contentHash = try reader.uint64()
+    lsn = LogSequenceNumber(try reader.uint64())
+    let checksum = try reader.uint64()
     let expected = Checksum.xxh3(UnsafeRawBufferPointer(rebasing: bytes[..<56]), seed: salt)
     guard checksum == expected || Mutant.footerChecksum.isPlanted else {
       throw .corrupt(

@@ -18,18 +18,17 @@ package final class DiskFileSystem: FileSystem {
     guard let stream = opendir(directory) else { throw SystemError(errno) }
     defer { closedir(stream) }
     var names: [String] = []
-    while true {
-      errno = 0
-      guard let entry = readdir(stream) else {
-        if errno != 0 { throw SystemError(errno) }
-        return names
-      }
+    errno = 0
+    while let entry = readdir(stream) {
       // `d_name` is imported as a tuple; its bytes stand at a fixed offset in the entry.
       let offset = MemoryLayout<dirent>.offset(of: \.d_name)!
       let bytes = UnsafeRawPointer(entry).advanced(by: offset).assumingMemoryBound(to: CChar.self)
       let name = String(cString: bytes)
       if name != "." && name != ".." { names.append(name) }
+      errno = 0
     }
+    if errno != 0 { throw SystemError(errno) }
+    return names
   }
 
   package func open(_ path: String, _ mode: OpenMode) throws(SystemError) -> any File {
@@ -149,9 +148,10 @@ private final class DiskFile: File {
   func identity() throws(SystemError) -> FileIdentity { FileIdentity(try status()) }
 
   func lock(_ kind: LockKind) throws(SystemError) -> Bool {
-    if flock(descriptor, (kind == .exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0 { return true }
-    if errno == EWOULDBLOCK { return false }
-    throw SystemError(errno)
+    let result = flock(descriptor, (kind == .exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB)
+    if result < 0, errno == EWOULDBLOCK { return false }
+    try check(result)
+    return true
   }
 
   private func status() throws(SystemError) -> stat {

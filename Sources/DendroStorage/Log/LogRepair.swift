@@ -121,26 +121,26 @@ private func setAside(_ directory: DatabaseDirectory, _ torn: TornTail) throws(S
   var copy: UInt64 = 0
   // The same bytes are there already where a crash came between this and the cut; other bytes
   // that were cut at the same place before are kept as well.
-  while true {
-    let name = FileName.tornName(torn.segment, offset: torn.offset, copy: copy)
+  var name = FileName.tornName(torn.segment, offset: torn.offset, copy: copy)
+  while taken.contains(name), !Mutant.tornCopies.isPlanted {
     let path = directory.path + "/" + name
-    if !taken.contains(name) || Mutant.tornCopies.isPlanted {
-      let aside = path + FileName.temporarySuffix
-      try files.removeWhole(aside)
-      let file = try files.openWhole(aside, .create)
-      try segment.copy(from: torn.offset, to: stop, into: file, path: aside)
-      if !Mutant.setAsideSynchronize.isPlanted { try file.synchronizeWhole(path: aside) }
-      try files.renameWhole(aside, to: path)
-      try directory.synchronize()
-      return name
-    }
     if try holdsSame(segment, torn.offset, stop, files.openWhole(path, .read), path) {
       // It may have been renamed without its name being durable yet.
       try directory.synchronize()
       return name
     }
     copy += 1
+    name = FileName.tornName(torn.segment, offset: torn.offset, copy: copy)
   }
+  let path = directory.path + "/" + name
+  let aside = path + FileName.temporarySuffix
+  try files.removeWhole(aside)
+  let file = try files.openWhole(aside, .create)
+  try segment.copy(from: torn.offset, to: stop, into: file, path: aside)
+  if !Mutant.setAsideSynchronize.isPlanted { try file.synchronizeWhole(path: aside) }
+  try files.renameWhole(aside, to: path)
+  try directory.synchronize()
+  return name
 }
 
 private func holdsSame(

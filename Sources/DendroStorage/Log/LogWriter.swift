@@ -65,15 +65,11 @@ package final class LogWriter {
   }
   /// The write that is to be staged next.
   package var nextLSN: LogSequenceNumber { stagedLSN.next }
-  /// Bytes of records that wait for `write`.
-  package var stagedByteCount: Int { stagedCount }
   /// The size of the present segment without preallocated space.
   package var segmentByteCount: UInt64 { offset }
   package var segmentName: SegmentName { SegmentName(firstLSN: segment.firstLSN) }
   /// Whether the present segment has outgrown its limit.
   package var wantsRoll: Bool { offset >= options.segmentByteLimit }
-  /// Whether everything written is durable, and known to be so to whoever reads the log.
-  package var isClean: Bool { !hasUnsynchronized && isMarked && stagedCount == 0 }
 
   // MARK: - Beginning
 

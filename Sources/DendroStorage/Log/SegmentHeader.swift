@@ -68,17 +68,12 @@ package struct SegmentHeader: Hashable, Sendable {
   init(decoding bytes: UnsafeRawBufferPointer, path: String) throws(StorageError) {
     var reader = try checkFileHead(
       bytes, magic: Self.magic, byteCount: Self.byteCount, path: path)
-    do {
-      databaseID = DatabaseID(high: try reader.uint64(), low: try reader.uint64())
-      salt = try reader.uint64()
-      firstLSN = LogSequenceNumber(try reader.uint64())
-      baseTime = Int64(bitPattern: try reader.uint64())
-      previousChecksum = try reader.uint32()
-      checksum = try reader.uint32()
-    } catch {
-      throw .corrupt(
-        path: path, offset: UInt64(error.offset), expected: "a file header", found: "\(error)")
-    }
+    databaseID = DatabaseID(high: try reader.uint64(), low: try reader.uint64())
+    salt = try reader.uint64()
+    firstLSN = LogSequenceNumber(try reader.uint64())
+    baseTime = Int64(bitPattern: try reader.uint64())
+    previousChecksum = try reader.uint32()
+    checksum = try reader.uint32()
     guard firstLSN > .zero else {
       throw .corrupt(path: path, offset: 40, expected: "a first LSN of 1 or more", found: "0")
     }
@@ -93,8 +88,8 @@ package struct SegmentHeader: Hashable, Sendable {
 /// - Returns: a reader behind the version.
 func checkFileHead(
   _ bytes: UnsafeRawBufferPointer, magic: UInt64, byteCount: Int, path: String
-) throws(StorageError) -> ByteReader {
-  var reader = ByteReader(bytes)
+) throws(StorageError) -> FieldReader {
+  var reader = FieldReader(bytes, of: "a file header", path: path)
   guard let found = try? reader.uint64(), found == magic else {
     throw .corrupt(
       path: path, offset: 0, expected: "magic \(hexadecimal(magic.byteSwapped))",

@@ -195,7 +195,7 @@ package enum Rules {
     // Before the mark of the orderly end.
     guard
       let point = recording.points.first(where: {
-        recording.acknowledged(at: $0.operationCount) == 2
+        recording.durability.legalWrites(at: $0.operationCount).lowerBound == 2
       }),
       let path = recording.disk.segmentPaths.last
     else { return "no such moment" }

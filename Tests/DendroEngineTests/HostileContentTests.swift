@@ -1,0 +1,174 @@
+import DendroStorage
+import DendroTesting
+import DendroTree
+import Testing
+
+@testable import DendroEngine
+
+/// Content that no engine of ours writes, under right checksums.
+@Suite("Hostile content")
+struct HostileContentTests {
+  private static let id = DatabaseID(high: 1, low: 2)
+
+  private static func encoded(_ write: Write) -> [UInt8] {
+    let buffer = PayloadBuffer()
+    WriteCoding.encodeHead(of: write, timeDelta: 0, previousPath: .root, into: buffer)
+    WriteCoding.encodeBody(of: write, into: buffer)
+    return buffer.withBytes { Array($0) }
+  }
+
+  private static func orderedBytes(_ key: String) throws -> [UInt8] {
+    try Key(key).withOrderedBytes { Array($0) }
+  }
+
+  private static var leaf: [UInt8] {
+    let buffer = PayloadBuffer()
+    NodeCoding.encode(Node(.bool(true)), into: buffer)
+    return buffer.withBytes { Array($0) }
+  }
+
+  // MARK: Writes
+
+  private static func error(_ bytes: [UInt8]) -> CodingError? {
+    bytes.withUnsafeBytes { raw in
+      var reader = WriteReader(raw, firstLSN: LogSequenceNumber(1), baseTime: 0)
+      var root = Node.empty
+      var changes: [Change] = []
+      do throws(CodingError) {
+        _ = try reader.applyNext(to: &root, after: .zero, &changes)
+        return nil
+      } catch {
+        return error
+      }
+    }
+  }
+
+  @Test("an increment by what is no number, a leaf at what is no path")
+  func writes() throws {
+    let place = try path("a")
+    let set = Self.encoded(.set(place, Node(.bool(true))))
+    #expect(Self.error(set) == nil)
+    var increment = set
+    increment[1] = Self.encoded(.increment(place, .integer(1)))[1]
+    #expect(Self.error(increment)?.expected == "a number")
+    // Time, kind, what is shared, the path's length, and the key's; then the key.
+    var nowhere = set
+    let key = try Self.orderedBytes("a")
+    try #require(nowhere[5] == key[0])
+    nowhere[5] = 0xFF
+    #expect(Self.error(nowhere)?.expected == "a path")
+  }
+
+  // MARK: Checkpoints
+
+  private static func decoded(_ chunk: [UInt8]) throws -> StorageError? {
+    let disk = SimulatedDisk(seed: 1)
+    let directory = try DatabaseDirectory.open(
+      "/db", environment: disk.environment, mode: .readWrite(create: true))
+    let lsn = LogSequenceNumber(1)
+    let writer = try CheckpointWriter.begin(directory, databaseID: id, lsn: lsn, time: 0)
+    let result = chunk.withUnsafeBytes { chunk in
+      Result { () throws(StorageError) in
+        try writer.chunk(chunk, firstPath: UnsafeRawBufferPointer(start: nil, count: 0))
+      }
+    }
+    try result.get()
+    try writer.finish(leafCount: 1, contentHash: 0)
+    let reader = try CheckpointReader.open(directory, lsn: lsn)
+    do throws(StorageError) {
+      _ = try CheckpointCoding.decode(reader)
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  @Test("entries of a checkpoint that are no leaves, at no keys, or too deep")
+  func entries() throws {
+    let key = try Self.orderedBytes("a")
+    func entry(_ keys: [[UInt8]], _ content: [UInt8]) -> [UInt8] {
+      let path = keys.flatMap { [UInt8($0.count)] + $0 }
+      var length: [UInt8] = []
+      var rest = path.count
+      while rest >= 0x80 {
+        length.append(UInt8(truncatingIfNeeded: rest) | 0x80)
+        rest >>= 7
+      }
+      return [0] + length + [UInt8(rest)] + path + content
+    }
+    #expect(try Self.decoded(entry([key], Self.leaf)) == nil)
+    for (entry, expected) in [
+      (entry([key], [0xFF]), "a packed leaf in chunk 0"),
+      (entry([[0xFF]], Self.leaf), "a key in chunk 0"),
+      (entry([[0xFF], key], Self.leaf), "a key in chunk 0"),
+      (
+        entry(Array(repeating: key, count: Limits.depth + 2), Self.leaf),
+        "at most \(Limits.depth) levels in chunk 0"
+      ),
+    ] {
+      guard case .corrupt(_, 64, let found, _) = try Self.decoded(entry) else {
+        Issue.record("\(expected): \(try Self.decoded(entry) as Any)")
+        continue
+      }
+      #expect(found == expected)
+    }
+  }
+
+  // MARK: A log below a good checkpoint
+
+  /// A database whose two first writes are none, which its checkpoint hides from whoever opens it.
+  private static func hidden() throws -> SimulatedDisk {
+    let disk = SimulatedDisk(seed: 1)
+    let directory = try DatabaseDirectory.open(
+      "/db", environment: disk.environment, mode: .readWrite(create: true))
+    let log = try LogWriter.create(directory, databaseID: id, time: 0)
+    let result = [UInt8](repeating: 9, count: 20).withUnsafeBytes { bytes in
+      Result { () throws(StorageError) in
+        try log.stage(bytes, firstLSN: LogSequenceNumber(1), count: 2, baseTime: 0)
+      }
+    }
+    try result.get()
+    try log.write()
+    try log.synchronize()
+    try log.close()
+    var root = Node.empty
+    _ = root.apply(.set(try path("a"), Node(.bool(true))))
+    _ = try CheckpointCoding.write(
+      root, lsn: LogSequenceNumber(2), time: 0, databaseID: id, to: directory,
+      isCancelled: { false })
+    directory.close()
+    return disk
+  }
+
+  @Test("of the past it is told as damage, to tools too; the present does not need it")
+  func past() async throws {
+    let disk = try Self.hidden()
+    let engine = try Engine.open(at: "/db", options: .inline, environment: disk.environment)
+    #expect(engine.view(at: try path("a")).scalar == .bool(true))
+    let past = #expect(throws: EngineError.self) {
+      try engine.state(at: .lsn(LogSequenceNumber(1)))
+    }
+    guard case .storage(.corrupt) = past else {
+      Issue.record("\(past as Any)")
+      return
+    }
+    let changes = try engine.changes(since: .zero)
+    let followed = await #expect(throws: EngineError.self) { try await changes.next() }
+    guard case .storage(.corrupt(_, _, "writes", let problem)) = followed else {
+      Issue.record("\(followed as Any)")
+      return
+    }
+    #expect(problem.hasPrefix("expected "))
+    #expect(changes.position == .zero)
+    try await engine.close()
+
+    let directory = try DatabaseDirectory.open(
+      "/db", environment: disk.environment, mode: .readOnly)
+    defer { directory.close() }
+    var problems: [String?] = []
+    _ = try LogReader.read(directory) { (record, payload) throws(StorageError) in
+      problems.append(RecordWrites(record, payload).problem)
+    }
+    #expect(problems == [problem])
+  }
+}

@@ -1,0 +1,416 @@
+import DendroStorage
+import DendroTesting
+import DendroTree
+import Synchronization
+import Testing
+
+@testable import DendroEngine
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// Refusals that hardly ever come, and moments that hardly ever meet.
+@Suite("Rare refusals of an engine")
+struct RareRefusalTests {
+  private let disk = SimulatedDisk(seed: 1)
+
+  private func open(
+    _ options: EngineOptions = .inline, _ mode: Engine.Mode = .readWrite
+  ) throws -> Engine {
+    try Engine.open(at: "/db", options: options, environment: disk.environment, mode: mode)
+  }
+
+  private func isPoisoned(_ engine: Engine) throws -> Bool {
+    let told = Told<EngineError>()
+    engine.submit(try set("refused", .bool(true))) {
+      if case .failure(let error) = $0 { told.add(error) }
+    }
+    engine.pump()
+    guard case .poisoned = told.all.first else { return false }
+    return true
+  }
+
+  private var hasFailed: Bool { disk.trace.contains { $0.errno != 0 && $0.errno != ENOENT } }
+
+  // MARK: While nothing is written
+
+  @Test("a synchronize that is due while nothing is written fails: poisoned")
+  func lateSynchronize() throws {
+    var options = EngineOptions.inline
+    options.durability = .interval(.milliseconds(50))
+    let engine = try open(options)
+    let told = Told<LogSequenceNumber?>()
+    engine.submit(try set("a", .integer(1))) { if case .success(let lsn) = $0 { told.add(lsn) } }
+    engine.pump()
+    disk.inject(.failedSynchronize(at: 1, pages: .kept))
+    // Due at some time from now on; on a slow machine it was due with the write, and that is refused.
+    let acknowledged = told.all.count
+    while acknowledged == 1, !hasFailed { engine.pump() }
+    if acknowledged == 1 { #expect(try isPoisoned(engine)) }
+    #expect(throws: (any Error).self, performing: { try engine.close() })
+  }
+
+  @Test("a mark that fails, and not for want of room: poisoned")
+  func mark() async throws {
+    let engine = try open(EngineOptions())
+    // The first is the write's own.
+    disk.inject(.failure(of: .write, at: 2, with: EIO))
+    try await engine.write(set("a", .integer(1)))
+    while !hasFailed { await Task.yield() }
+    await #expect(throws: EngineError.self) { try await engine.write(set("b", .integer(2))) }
+    #expect(disk.trace.count { $0.errno == EIO } == 1, "the mark, and nothing after it")
+    #expect(engine.view(at: try path("a")).scalar == .integer(1))
+    await #expect(throws: EngineError.self) { try await engine.close() }
+  }
+
+  @Test("more than the backlog may hold makes writers wait, not fail")
+  func backlog() async throws {
+    var options = EngineOptions()
+    options.backlogByteLimit = 1
+    let engine = try open(options)
+    try await withThrowingTaskGroup { group in
+      for number in 0..<50 {
+        group.addTask {
+          try await engine.write(set("k\(number)", .string(incompressible(200))))
+        }
+      }
+      try await group.waitForAll()
+    }
+    #expect(engine.head.lsn == LogSequenceNumber(50))
+    try await engine.close()
+  }
+
+  @Test("whoever waits for a durable write stops when cancelled")
+  func cancelledWait() async {
+    let signal = DurableSignal()
+    let waiting = Task { await signal.wait(behind: LogSequenceNumber(5), durable: { .zero }) }
+    while !signal.hasWaiters { await Task.yield() }
+    signal.advance(to: LogSequenceNumber(5))
+    #expect(signal.hasWaiters)
+    waiting.cancel()
+    #expect(await waiting.value == false)
+    #expect(!signal.hasWaiters)
+  }
+
+  // MARK: Nobody to tell
+
+  @Test("a reader's write without a completion goes to whoever is told of such")
+  func unreported() throws {
+    try open().close()
+    let told = Told<EngineError>()
+    var options = EngineOptions.inline
+    options.unreportedFailure = { error, _ in told.add(error) }
+    let reader = try open(options, .readOnly)
+    reader.submit(try set("a", .integer(1)), completion: nil)
+    #expect(told.all == [.readOnly])
+    try reader.close()
+  }
+
+  @Test("a directory that cannot be listed any more refuses those who ask, and nobody else")
+  func unlistable() throws {
+    let engine = try open()
+    engine.submit(try set("a", .integer(1)), completion: nil)
+    try engine.checkpoint()
+    let reader = try open(.inline, .readOnly)
+    disk.inject(.failure(of: .list, at: 1, with: EIO, isPermanent: true))
+    #expect(throws: EngineError.self) { try engine.historyRange() }
+    #expect(throws: EngineError.self) { try reader.refresh() }
+    #expect(throws: EngineError.self) { try engine.state(at: .lsn(LogSequenceNumber(9))) }
+    #expect(reader.view(at: try path("a")).scalar == .integer(1))
+    disk.removeFaults()
+    #expect(try reader.refresh() == LogSequenceNumber(1))
+    try reader.close()
+    try engine.close()
+  }
+
+  @Test("no path at all is refused, wherever a path is asked for")
+  func emptyPath() throws {
+    #expect(throws: EngineError.self) { try Engine.open(at: "", environment: disk.environment) }
+    let engine = try open()
+    #expect(throws: EngineError.self) { try engine.backup(to: "a\0b") }
+    try engine.close()
+  }
+
+  @Test("a large tree is backed up, and a recovery of much log tells how far it has come")
+  func large() throws {
+    let engine = try open()
+    for number in 0..<4 {
+      engine.submit(try set("k\(number)", .string(incompressible(700_000))), completion: nil)
+      engine.pump()
+    }
+    try engine.backup(to: "/copy")
+    let root = engine.head.root
+    try engine.close()
+    let steps = Told<RecoveryProgress>()
+    let again = try Engine.open(
+      at: "/db", options: .inline, environment: disk.environment, progress: { steps.add($0) })
+    let log = steps.all.filter { $0.phase == .log }
+    #expect(log.count >= 2)
+    #expect(log.allSatisfy { $0.completedByteCount <= $0.totalByteCount })
+    #expect(again.head.root == root)
+    try again.close()
+    let copy = try Engine.open(at: "/copy", options: .inline, environment: disk.environment)
+    #expect(copy.head.root == root)
+    try copy.close()
+  }
+
+  @Test("a tree that is as large as it may be takes updates that only remove, and no others")
+  func memory() throws {
+    var options = EngineOptions.inline
+    options.memoryByteLimit = 20_000
+    let engine = try open(options)
+    var number = 0
+    func submit(_ draft: Draft) -> EngineError? {
+      let told = Told<EngineError>()
+      engine.submit(draft) { if case .failure(let error) = $0 { told.add(error) } }
+      engine.pump()
+      return told.all.first
+    }
+    while submit(try set("k\(number)", .string(incompressible(500)))) == nil { number += 1 }
+    func update(_ actions: [Write.Entry.Action]) throws -> Draft {
+      Draft(
+        .update(
+          .root,
+          try actions.enumerated().map { .init(path: try path("k\($0)"), action: $1) }))
+    }
+    guard case .memoryLimit = submit(try update([.remove, .set(Node(.bool(true)))])) else {
+      Issue.record("an update that adds was taken")
+      return
+    }
+    guard case .memoryLimit = submit(try update([.remove, .increment(.integer(1))])) else {
+      Issue.record("an increment was taken")
+      return
+    }
+    #expect(submit(try update([.remove, .set(.empty)])) == nil)
+    try engine.close()
+  }
+
+  // MARK: The past
+
+  @Test("a log that has become shorter than it was durable is told as damage")
+  func shortened() async throws {
+    let engine = try open()
+    for number in 0..<Int64(3) {
+      engine.submit(try set("a", .integer(number)), completion: nil)
+      engine.pump()
+    }
+    let name = try #require(disk.names(in: "/db").first { $0.hasSuffix(".log") })
+    disk.resize("/db/" + name, to: 64)
+    let changes = try engine.changes(since: .zero)
+    let followed = await #expect(throws: EngineError.self) { try await changes.next() }
+    guard case .storage(.corrupt) = followed else {
+      Issue.record("\(followed as Any)")
+      return
+    }
+    #expect(throws: EngineError.self) { try engine.state(at: .lsn(LogSequenceNumber(1))) }
+  }
+
+  @Test("a segment that goes while the past is read: told, not skipped")
+  func removedMeanwhile() throws {
+    var options = EngineOptions.inline
+    options.history = .all
+    let engine = try open(options)
+    for number in 0..<Int64(6) {
+      engine.submit(try set("a", .integer(number)), completion: nil)
+      engine.pump()
+      if number == 2 { try engine.roll() }
+    }
+    let disk = disk
+    var isRemoved = false
+    var callCount = 0
+    #expect(throws: EngineError.self) {
+      try engine.state(
+        at: .lsn(LogSequenceNumber(5)),
+        isCancelled: {
+          callCount += 1
+          // The first question comes before anything is read, the second before the first record.
+          if callCount == 2 { isRemoved = disk.erase("/db/00000000000000000001.log") }
+          return false
+        })
+    }
+    #expect(isRemoved)
+  }
+
+  // MARK: Closing in the midst of it
+
+  /// Closes the engine from another thread, and returns once it begins no checkpoint any more.
+  private static func closeAndWait(_ engine: Engine) {
+    Task.detached { try? await engine.close() }
+    // Whoever asks for a checkpoint before that is answered at the end.
+    let refused = Told<Bool>()
+    while refused.all.isEmpty {
+      Task.detached {
+        do {
+          try await engine.checkpoint()
+        } catch EngineError.closed {
+          refused.add(true)
+        } catch {}
+      }
+      usleep(1000)
+    }
+  }
+
+  private final class Holder: Sendable {
+    let engine = Mutex<Engine?>(nil)
+  }
+
+  /// Runs something before each number is drawn.
+  private final class WatchedRandomness: Randomness {
+    private let randomness: SeededRandomness
+    private let body: @Sendable () -> Void
+
+    init(_ randomness: SeededRandomness, _ body: @escaping @Sendable () -> Void) {
+      self.randomness = randomness
+      self.body = body
+    }
+
+    func next() -> UInt64 {
+      body()
+      return randomness.next()
+    }
+  }
+
+  @Test("closed while a checkpoint is written, or before a purge: both end, and nothing is lost")
+  func closedMeanwhile() async throws {
+    for purges in [false, true] {
+      let disk = SimulatedDisk(seed: 1)
+      let holder = Holder()
+      // The second number from then on is the checkpoint's; the first one is that of the segment before
+      // which it stands.
+      let isDue = Atomic<Int>(-1)
+      @Sendable func close() {
+        guard isDue.wrappingSubtract(1, ordering: .relaxed).newValue == 0,
+          let engine = holder.engine.withLock({ $0 })
+        else { return }
+        Self.closeAndWait(engine)
+      }
+      var options = EngineOptions()
+      options.checkpointFactor = 0
+      options.metrics = { if purges, $0.name == "dendro.checkpoint.seconds" { close() } }
+      let randomness = WatchedRandomness(disk.randomness) { if !purges { close() } }
+      let engine = try Engine.open(
+        at: "/db", options: options,
+        environment: Environment(
+          fileSystem: disk, clock: disk.clock, randomness: randomness))
+      holder.engine.withLock { $0 = engine }
+      for number in 0..<3 {
+        try await engine.write(set("k\(number)", .string(incompressible(300_000))))
+      }
+      let root = engine.head.root
+      isDue.store(purges ? 1 : 2, ordering: .relaxed)
+      await #expect(throws: EngineError.closed) {
+        if purges { try await engine.purgeHistory() } else { try await engine.checkpoint() }
+      }
+      holder.engine.withLock { $0 = nil }
+      // The one who closes may not have come to the end.
+      var again: Engine?
+      while again == nil {
+        do throws(EngineError) {
+          again = try Engine.open(at: "/db", options: .inline, environment: disk.environment)
+        } catch {
+          guard case .storage(.locked) = error else { throw error }
+          await Task.yield()
+        }
+      }
+      #expect(again?.head.root == root)
+      try await again?.close()
+    }
+  }
+
+  @Test("a purge takes the files of what recoveries cut, too")
+  func purgedTornFiles() throws {
+    let engine = try open()
+    engine.submit(try set("a", .integer(1)), completion: nil)
+    engine.pump()
+    let point = disk.crashPoint()
+    let crashed = point.disk(point.allKept)
+    let name = try #require(crashed.names(in: "/db").first { $0.hasSuffix(".log") })
+    let end = try #require(crashed.contents(of: "/db/" + name)?.lastIndex { $0 != 0 })
+    crashed.overwrite("/db/" + name, at: end + 1, with: [1, 2, 3])
+    let again = try Engine.open(at: "/db", options: .inline, environment: crashed.environment)
+    #expect(again.report.tornFile != nil)
+    func torn() -> Int { crashed.names(in: "/db").count { $0.contains("torn") } }
+    #expect(torn() == 1)
+    again.submit(try set("a", .integer(2)), completion: nil)
+    try again.purgeHistory()
+    #expect(torn() == 0)
+    try again.close()
+  }
+
+  // MARK: Processes
+
+  #if canImport(Glibc)
+    private static func limitMemory(to byteCount: UInt64?) {
+      var limit = rlimit()
+      let resource = __rlimit_resource_t(RLIMIT_AS.rawValue)
+      getrlimit(resource, &limit)
+      limit.rlim_cur = byteCount.map { rlim_t($0) } ?? limit.rlim_max
+      setrlimit(resource, &limit)
+    }
+
+    /// Of address space, so that no stack of another thread's fits.
+    private static func usedByteCount() -> UInt64 {
+      guard let file = fopen("/proc/self/statm", "r") else { return 0 }
+      defer { fclose(file) }
+      var line = [CChar](repeating: 0, count: 100)
+      guard fgets(&line, 100, file) != nil else { return 0 }
+      let pages = strtoull(line, nil, 10)
+      return UInt64(pages) * UInt64(sysconf(Int32(_SC_PAGESIZE)))
+    }
+
+    /// Sanitizers end the process themselves where a thread cannot be made.
+    private static let isSanitized =
+      dlsym(nil, "__tsan_init") != nil || dlsym(nil, "__asan_init") != nil
+
+    @Test("where the system has no thread an engine is refused, and a checkpoint is, until it has")
+    func noThread() async {
+      if Self.isSanitized { return }
+      await #expect(processExitsWith: .success) {
+        let disk = SimulatedDisk(seed: 1)
+        let engine = try Engine.open(at: "/db", environment: disk.environment)
+        try await engine.write(set("a", .integer(1)))
+        let told = Told<String>()
+        var options = EngineOptions()
+        options.log = { told.add($0.message) }
+        Self.limitMemory(to: Self.usedByteCount() + 2 << 20)
+        let opening = Result { () throws(EngineError) in
+          try Engine.open(at: "/other", environment: disk.environment)
+        }
+        let checkpoint = Result { () throws(EngineError) in try engine.checkpoint() }
+        let memory = Engine.inMemory(options: options, environment: disk.environment)
+        Self.limitMemory(to: nil)
+
+        for result in [opening.map { _ in () }, checkpoint] {
+          guard case .failure(.storage(.io("start a thread", _, _, _))) = result else {
+            Issue.record("\(result)")
+            continue
+          }
+        }
+        #expect(told.all == ["a database in memory cannot run"])
+        await #expect(throws: EngineError.closed) {
+          try await memory.write(set("a", .integer(1)))
+        }
+        // Now there is one, for each of them.
+        try await engine.checkpoint()
+        try await Engine.open(at: "/other", environment: disk.environment).close()
+        try await engine.close()
+      }
+    }
+
+    @Test("in a working directory that has gone no relative path is one")
+    func goneDirectory() async {
+      await #expect(processExitsWith: .success) {
+        var template = Array("/tmp/dendro-gone-XXXXXX".utf8CString)
+        let made = template.withUnsafeMutableBufferPointer { mkdtemp($0.baseAddress!) }
+        guard let made, chdir(made) == 0, rmdir(made) == 0 else { exit(1) }
+        let error = #expect(throws: EngineError.self) { try Engine.open(at: "db") }
+        guard case .storage(.io("getcwd", "db", _, .noSuchFile)) = error else { exit(2) }
+      }
+    }
+  #endif
+}

@@ -1,0 +1,204 @@
+import DendroTesting
+import Synchronization
+import Testing
+
+@testable import DendroStorage
+
+/// A reader that follows a log while it is written: the writer's next step comes between any two calls of
+/// the reader.
+@Suite("A cursor beside a writer")
+struct LiveCursorTests {
+  /// A disk on which something happens before a certain call of whoever uses it through this.
+  final class InterruptedDisk: FileSystem {
+    private let disk: SimulatedDisk
+    private let due = Mutex<(callsLeft: Int, body: (@Sendable () -> Void)?)>((0, nil))
+
+    init(_ disk: SimulatedDisk) { self.disk = disk }
+
+    /// Runs `body` before the call after so many more.
+    func interrupt(after callCount: Int, _ body: @escaping @Sendable () -> Void) {
+      due.withLock { $0 = (callCount, body) }
+    }
+
+    /// Runs what has not run yet; returns whether there was something.
+    func finish() -> Bool {
+      let body = due.withLock { due in
+        defer { due.body = nil }
+        return due.body
+      }
+      body?()
+      return body != nil
+    }
+
+    func tick() {
+      let body = due.withLock { due -> (@Sendable () -> Void)? in
+        due.callsLeft -= 1
+        guard due.callsLeft < 0, let body = due.body else { return nil }
+        due.body = nil
+        return body
+      }
+      body?()
+    }
+
+    func createDirectory(_ path: String) throws(SystemError) { try disk.createDirectory(path) }
+    func list(_ directory: String) throws(SystemError) -> [String] {
+      tick()
+      return try disk.list(directory)
+    }
+    func open(_ path: String, _ mode: OpenMode) throws(SystemError) -> any File {
+      tick()
+      return InterruptedFile(try disk.open(path, mode), self)
+    }
+    func rename(_ from: String, to: String) throws(SystemError) { try disk.rename(from, to: to) }
+    func remove(_ path: String) throws(SystemError) { try disk.remove(path) }
+    func synchronizeDirectory(_ path: String) throws(SystemError) {
+      try disk.synchronizeDirectory(path)
+    }
+    func identity(_ path: String) throws(SystemError) -> FileIdentity { try disk.identity(path) }
+  }
+
+  final class InterruptedFile: File {
+    private let file: any File
+    private let disk: InterruptedDisk
+
+    init(_ file: any File, _ disk: InterruptedDisk) {
+      self.file = file
+      self.disk = disk
+    }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(SystemError)
+      -> Int
+    {
+      disk.tick()
+      return try file.read(into: buffer, at: offset)
+    }
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(SystemError) -> Int {
+      try file.write(bytes, at: offset)
+    }
+    func preallocate(from offset: UInt64, count: UInt64) throws(SystemError) {
+      try file.preallocate(from: offset, count: count)
+    }
+    func truncate(to size: UInt64) throws(SystemError) { try file.truncate(to: size) }
+    func synchronize() throws(SystemError) { try file.synchronize() }
+    func size() throws(SystemError) -> UInt64 {
+      disk.tick()
+      return try file.size()
+    }
+    func identity() throws(SystemError) -> FileIdentity { try file.identity() }
+    func lock(_ kind: LockKind) throws(SystemError) -> Bool { try file.lock(kind) }
+  }
+
+  /// What stands in the two segments at one moment of the writer.
+  struct Moment: Sendable {
+    var first: [UInt8]
+    var second: [UInt8]?
+    /// Writes that are whole by then.
+    var count: Int
+
+    func put(on disk: SimulatedDisk) {
+      if let second {
+        if !disk.exists(segmentPath(5)) { _ = try? disk.open(segmentPath(5), .create) }
+        disk.overwrite(segmentPath(5), at: 0, with: second)
+      }
+      disk.overwrite(segmentPath(1), at: 0, with: first)
+    }
+  }
+
+  /// A writer's way from three writes over a fourth, a new segment and the seal to six.
+  private static func moments() throws -> (SimulatedDisk, [Moment]) {
+    let disk = SimulatedDisk(seed: 4)
+    let directory = try open(disk)
+    let writer = try newLog(directory)
+    func bytes(_ number: UInt64) -> [UInt8] { disk.contents(of: segmentPath(number)) ?? [] }
+    for number in 0..<3 { try writer.append(payload(number, 60)) }
+    let start = bytes(1)
+    let base = disk.copy()
+    try writer.append(payload(3, 60))
+    let whole = bytes(1)
+    try writer.roll(time: 1_704_067_200_000)
+    let sealed = bytes(1)
+    let new = bytes(5)
+    for number in 4..<6 { try writer.append(payload(number, 60)) }
+    let last = bytes(5)
+    directory.close()
+
+    func part(_ old: [UInt8], _ new: [UInt8], _ count: Int) -> [UInt8] {
+      Array(new[..<(old.count + count)])
+    }
+    var moments = [Moment(first: start, count: 3)]
+    // Half a header, a header, half a payload.
+    for count in [3, 20, whole.count - start.count - 5] {
+      moments.append(Moment(first: part(start, whole, count), count: 3))
+    }
+    moments.append(Moment(first: whole, count: 4))
+    moments.append(Moment(first: whole, second: new, count: 4))
+    moments.append(Moment(first: part(whole, sealed, 9), second: new, count: 4))
+    moments.append(Moment(first: sealed, second: new, count: 4))
+    moments.append(Moment(first: sealed, second: part(new, last, 30), count: 4))
+    moments.append(Moment(first: sealed, second: last, count: 6))
+    return (base, moments)
+  }
+
+  /// What a cursor has told.
+  private final class Told {
+    var numbers: [UInt64] = []
+    var problems: [LogCursor.Problem] = []
+  }
+
+  private static func drain(_ cursor: LogCursor, into told: Told) throws(StorageError) {
+    while try cursor.step({ item in
+      switch item {
+      case .segment: break
+      case .record(let record, _, let payload):
+        if record.kind == .writes, payload != nil { told.numbers.append(record.firstLSN.rawValue) }
+      case .problem(let problem): told.problems.append(problem)
+      }
+    }) {}
+  }
+
+  @Test("it misses nothing, tells nothing twice, and takes nothing half written for damage")
+  func everyInterleaving() throws {
+    let (base, moments) = try Self.moments()
+    var runCount = 0
+    for from in moments.indices {
+      for to in moments.indices where to > from {
+        for isLive in [true, false] {
+          var callCount = 0
+          var isReached = true
+          while isReached {
+            let disk = base.copy()
+            moments[from].put(on: disk)
+            let interrupted = InterruptedDisk(disk)
+            let directory = try DatabaseDirectory.open(
+              root,
+              environment: Environment(
+                fileSystem: interrupted, clock: disk.clock, randomness: disk.randomness),
+              mode: .readOnly)
+            defer { directory.close() }
+            let cursor = LogCursor(directory, isLive: isLive)
+            let told = Told()
+            interrupted.interrupt(after: callCount) { moments[to].put(on: disk) }
+            try Self.drain(cursor, into: told)
+            isReached = !interrupted.finish()
+            let place = "from \(from) to \(to) before call \(callCount)"
+            #expect(told.numbers.count >= moments[from].count, "\(place)")
+            if isLive {
+              try Self.drain(cursor, into: told)
+              #expect(told.numbers.count == moments[to].count, "\(place)")
+              moments[moments.count - 1].put(on: disk)
+              try Self.drain(cursor, into: told)
+              #expect(told.numbers == [1, 2, 3, 4, 5, 6], "\(place)")
+              #expect(told.problems.isEmpty, "\(place)")
+            } else {
+              #expect(told.numbers == Array(1...UInt64(told.numbers.count)), "\(place)")
+              #expect(told.problems.allSatisfy { $0.isTail }, "\(place): \(told.problems)")
+            }
+            callCount += 1
+            runCount += 1
+          }
+        }
+      }
+    }
+    #expect(runCount > 500)
+  }
+}

@@ -1,0 +1,232 @@
+import DendroTesting
+import Testing
+
+@testable import DendroStorage
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// Refusals of the system that hardly ever come.
+@Suite("Rare refusals")
+struct RareRefusalTests {
+  /// A file whose writes do nothing and say so.
+  private final class IdleFile: File {
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(SystemError)
+      -> Int
+    { 0 }
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(SystemError) -> Int { 0 }
+    func preallocate(from offset: UInt64, count: UInt64) throws(SystemError) {}
+    func truncate(to size: UInt64) throws(SystemError) {}
+    func synchronize() throws(SystemError) {}
+    func size() throws(SystemError) -> UInt64 { 0 }
+    func identity() throws(SystemError) -> FileIdentity { FileIdentity(device: 0, inode: 0) }
+    func lock(_ kind: LockKind) throws(SystemError) -> Bool { true }
+  }
+
+  @Test("a write that goes nowhere is an error, not an endless loop")
+  func idleWrite() {
+    #expect(
+      throws: StorageError.io(operation: "write", path: "f", offset: 7, error: .inputOutput)
+    ) {
+      try [UInt8](repeating: 1, count: 3).withUnsafeBytes {
+        try IdleFile().writeWhole($0, at: 7, path: "f")
+      }
+    }
+  }
+
+  @Test("directories above that cannot be synchronized were not made by us")
+  func foreignDirectories() throws {
+    for code in [SystemError.permissionDenied, .notSupported, .invalidArgument, .inputOutput] {
+      // The first call is that of the place itself, or above it, as the order may be.
+      var outcomes: [Bool] = []
+      for number in 1...4 {
+        let disk = SimulatedDisk()
+        try disk.createDirectory("/some")
+        try disk.createDirectory("/some/where")
+        disk.inject(.failure(of: .synchronizeDirectory, at: number, with: code.code))
+        let isOpen =
+          (try? DatabaseDirectory.open(
+            "/some/where/db", environment: disk.environment, mode: .readWrite(create: true))) != nil
+        outcomes.append(isOpen)
+      }
+      #expect(outcomes.contains(true), "\(code)")
+      if code == .inputOutput { #expect(outcomes.contains(false)) }
+    }
+  }
+
+  @Test("a reader whose lock file may not be opened is refused")
+  func readersLock() throws {
+    let disk = SimulatedDisk()
+    try newLog(open(disk)).close()
+    disk.inject(
+      DiskFault(.error(EACCES), of: [.open], at: 1, isPermanent: true, pathPart: "readers.lock"))
+    let error = #expect(throws: StorageError.self) { try openReadOnly(disk) }
+    guard case .io(_, _, _, .permissionDenied) = error else {
+      Issue.record("\(error as Any)")
+      return
+    }
+  }
+
+  @Test("torn bytes for whose copy there is no room are cut, and no half copy stays")
+  func noRoomForTheTornBytes() throws {
+    let disk = SimulatedDisk()
+    let directory = try open(disk)
+    let writer = try newLog(directory)
+    try writer.append(payload(0))
+    try writer.append(noise(700, seed: 1), durably: false)
+    directory.close()
+    let point = disk.crashPoint()
+    let crashed = point.disk(CrashState([.torn(count: 300, rest: .absent)]))
+    crashed.inject(
+      DiskFault(.error(ENOSPC), of: [.write], at: 1, isPermanent: true, pathPart: "torn-"))
+    let (again, resumed, log) = try resume(crashed)
+    #expect(log.entries.map(\.payload) == [payload(0)])
+    #expect(log.end.tornFile == nil)
+    #expect(try again.contents().temporaries == [] && again.contents().tornFiles == [])
+    try resumed.append(payload(1))
+    again.close()
+    #expect(try read(crashed)?.entries.map(\.payload) == [payload(0), payload(1)])
+  }
+
+  @Test("what cannot be taken ahead and not be written out either poisons")
+  func preallocation() throws {
+    let disk = SimulatedDisk()
+    let writer = try newLog(open(disk), options: LogOptions())
+    disk.inject(.failure(of: .preallocate, at: 1, with: EOPNOTSUPP, isPermanent: true))
+    disk.inject(.failure(of: .write, at: 1, with: EIO))
+    #expect(throws: StorageError.self) { try writer.append(payload(0)) }
+    #expect(writer.poison != nil)
+  }
+
+  @Test(
+    "a writer that is closed before its cut was made makes it; one that is closed takes nothing")
+  func closing() throws {
+    let disk = SimulatedDisk()
+    let directory = try open(disk)
+    let writer = try newLog(directory)
+    try writer.append(payload(0))
+    disk.inject(DiskFault(.partial(5, ENOSPC), of: [.write], at: 1))
+    #expect(throws: StorageError.self) { try writer.append(payload(1)) }
+    #expect(writer.poison == nil)
+    try writer.close()
+    let error = #expect(throws: StorageError.self) { try writer.append(payload(1)) }
+    guard case .ownershipLost(_, "the log was closed") = error else {
+      Issue.record("\(error as Any)")
+      return
+    }
+    directory.close()
+    let log = try #require(try read(disk))
+    #expect(log.entries.map(\.payload) == [payload(0)])
+    #expect(log.end.torn == nil && log.end.isMarked)
+  }
+
+  @Test("a roll without room that cannot be taken back poisons")
+  func abandonedRoll() throws {
+    let disk = SimulatedDisk()
+    let writer = try newLog(open(disk))
+    try writer.append(payload(0))
+    disk.inject(.failure(of: .create, at: 1, with: ENOSPC))
+    disk.inject(.failure(of: .synchronizeDirectory, at: 1, with: EIO))
+    #expect(throws: StorageError.self) { try writer.roll(time: 1_704_067_200_000) }
+    #expect(writer.poison != nil)
+    #expect(throws: StorageError.self) { try writer.append(payload(1)) }
+    #expect(try read(disk.copy())?.entries.map(\.payload) == [payload(0)])
+  }
+
+  // MARK: Tools
+
+  @Test("a cursor tells of links that do not hold, and where")
+  func links() throws {
+    let disk = SimulatedDisk(seed: 3)
+    let directory = try open(disk)
+    let writer = try newLog(directory)
+    try writer.append(payload(0))
+    directory.close()
+    let end = try #require(try read(disk)).end
+    var stranger = end
+    stranger.checksum ^= 1
+    for (record, expected) in [
+      (forgedRecord(behind: end, firstLSN: 3, payload: payload(1)), "first LSN 2"),
+      (
+        forgedRecord(behind: stranger, firstLSN: 2, payload: payload(1)),
+        "previous checksum \(hexadecimal(end.checksum))"
+      ),
+    ] {
+      let forged = disk.copy()
+      forged.overwrite(segmentPath(1), at: Int(end.offset), with: record)
+      let problems = try LogCursorTests.scan(forged).problems
+      #expect(problems.map(\.expected) == [expected])
+      let text = "\(problems[0])"
+      #expect(
+        text.hasPrefix("\(segmentPath(1)), offset \(end.offset): expected \(expected), found"))
+      var skipping = problems[0]
+      skipping.skippedByteCount = 7
+      #expect("\(skipping)" == text + "; 7 bytes passed over")
+    }
+  }
+
+  @Test("a cursor tells of a segment that follows another one, and stops at a format of the future")
+  func segments() throws {
+    func log(_ third: Int) throws -> SimulatedDisk {
+      let disk = SimulatedDisk(seed: 3)
+      let directory = try open(disk)
+      let writer = try newLog(directory)
+      for number in [0, 1, third] { try writer.append(payload(number)) }
+      try writer.roll(time: 1_704_067_200_000)
+      try writer.append(payload(9))
+      directory.close()
+      return disk
+    }
+    let disk = try log(2)
+    let other = try #require(try log(3).contents(of: segmentPath(4)))
+    disk.overwrite(segmentPath(4), at: 0, with: other)
+    let problems = try LogCursorTests.scan(disk).problems
+    #expect(problems.contains { $0.path == segmentPath(4) && $0.offset == 56 })
+
+    var header = Array(other.prefix(64))
+    header[8] = 9
+    let checksum = header.withUnsafeBytes {
+      Checksum.short(UnsafeRawBufferPointer(rebasing: $0[..<60]), seed: 0)
+    }
+    withUnsafeBytes(of: checksum.littleEndian) { header.replaceSubrange(60..., with: $0) }
+    disk.overwrite(segmentPath(4), at: 0, with: header)
+    let error = #expect(throws: StorageError.self) { try LogCursorTests.scan(disk) }
+    guard case .unsupportedVersion(segmentPath(4), 9, _) = error else {
+      Issue.record("\(error as Any)")
+      return
+    }
+  }
+
+  #if os(Linux)
+    @Test("with the standard streams closed no file of ours takes their numbers")
+    func closedStreams() async {
+      await #expect(processExitsWith: .success) {
+        var template = Array("/tmp/dendro-streams-XXXXXX".utf8CString)
+        let made = template.withUnsafeMutableBufferPointer { mkdtemp($0.baseAddress!) }
+        guard let made else { exit(1) }
+        let path = String(cString: made)
+        close(STDIN_FILENO)
+        let directory = try DatabaseDirectory.open(
+          path + "/db", environment: .system, mode: .readWrite(create: true))
+        let writer = try LogWriter.create(
+          directory, databaseID: DatabaseID(high: 1, low: 2), time: 0, options: plainOptions)
+        try writer.append(payload(0))
+        // Nothing has taken the free number, so that a write to it has nowhere to go.
+        let number = fcntl(STDIN_FILENO, F_GETFD)
+        #expect(number < 0 && errno == EBADF)
+        try writer.close()
+        directory.close()
+        for name in ["00000000000000000001.log", "dendro.lock", "readers.lock"] {
+          unlink(path + "/db/" + name)
+        }
+        rmdir(path + "/db")
+        rmdir(path)
+      }
+    }
+  #endif
+}
