@@ -141,6 +141,7 @@ struct LiveCursorTests {
 
   /// What a cursor has told.
   private final class Told {
+    var segments: [UInt64] = []
     var numbers: [UInt64] = []
     var problems: [LogCursor.Problem] = []
   }
@@ -148,7 +149,7 @@ struct LiveCursorTests {
   private static func drain(_ cursor: LogCursor, into told: Told) throws(StorageError) {
     while try cursor.step({ item in
       switch item {
-      case .segment: break
+      case .segment(let header, _, _): told.segments.append(header.firstLSN.rawValue)
       case .record(let record, _, let payload):
         if record.kind == .writes, payload != nil { told.numbers.append(record.firstLSN.rawValue) }
       case .problem(let problem): told.problems.append(problem)
@@ -188,6 +189,7 @@ struct LiveCursorTests {
               moments[moments.count - 1].put(on: disk)
               try Self.drain(cursor, into: told)
               #expect(told.numbers == [1, 2, 3, 4, 5, 6], "\(place)")
+              #expect(told.segments == [1, 5], "\(place)")
               #expect(told.problems.isEmpty, "\(place)")
             } else {
               #expect(told.numbers == Array(1...UInt64(told.numbers.count)), "\(place)")

@@ -112,6 +112,32 @@ import Testing
     #expect(end.unfinished != nil && end.torn == nil)
   }
 
+  @Test("a seal that a crash tore is no damage: its successor says that nothing is missing")
+  func tornSeal() throws {
+    let disk = SimulatedDisk(seed: 8)
+    let directory = try open(disk)
+    let writer = try newLog(directory)
+    for number in 0..<3 { try writer.append(payload(number, 100)) }
+    let end = try #require(disk.contents(of: segmentPath(1))).count
+    try writer.roll(time: 1_704_067_200_000)
+    try writer.append(payload(3, 100))
+    directory.close()
+    let entries = try #require(try read(disk.copy())).entries
+    let whole = try #require(disk.contents(of: segmentPath(1))).count
+    for size in end..<whole {
+      let torn = disk.copy()
+      torn.resize(segmentPath(1), to: size)
+      let scanned = try Self.scan(torn)
+      #expect(scanned.entries == entries && scanned.segments == 2)
+      #expect(scanned.damage == [] && scanned.problems.count == (size == end ? 0 : 1), "\(size)")
+      #expect(try read(torn)?.entries == entries)
+    }
+    // A record that is missing is: the successor follows another one.
+    let short = disk.copy()
+    short.resize(segmentPath(1), to: end - 20)
+    #expect(try Self.scan(short).damage != [])
+  }
+
   @Test(
     "random damage: never a trap, never another payload, nothing missing without a word",
     arguments: 0..<8)

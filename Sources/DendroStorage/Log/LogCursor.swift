@@ -22,7 +22,8 @@ package final class LogCursor {
     package var found: String
     /// Bytes that were passed over to the next valid record, or to the end.
     package var skippedByteCount: UInt64 = 0
-    /// At the end of the last segment: what a crash leaves, unless something says that it was durable.
+    /// At the end of the last segment, or in the place of a seal: what a crash leaves, unless something
+    /// says that it was durable.
     package var isTail = false
 
     package init(path: String, offset: UInt64, expected: String, found: String) {
@@ -51,6 +52,8 @@ package final class LogCursor {
   /// Records up to here are walked over in silence.
   private var silentUpTo: LogSequenceNumber
   private var isSealed = false
+  /// The segment that is read anew, of which was told before.
+  private var reopened: SegmentName?
   /// Nothing can follow any more.
   private var isEnded = false
 
@@ -96,8 +99,10 @@ package final class LogCursor {
       try body(.problem(problem(segment, wrong.expected, wrong.found)))
     }
     var decoded = try segment.payload(of: record)
-    if case .failure = decoded, try isLast(segment) {
+    var isLast = false
+    if case .failure = decoded {
       // As in `pass`: what was half written when it was read may be whole now.
+      isLast = try self.isLast(segment)
       try segment.refresh()
       decoded = try segment.payload(of: record)
     }
@@ -105,20 +110,32 @@ package final class LogCursor {
     case .success(let payload):
       if !isSilent { try body(.record(record, path: segment.path, payload: payload)) }
     case .failure(let fault):
-      if isLive, try isLast(segment) {
+      if isLive, isLast {
         // The bytes may be on their way. What was decoded of them is in the history now, so the
         // segment is read anew, up to here in silence.
         silentUpTo = max(silentUpTo, lastLSN ?? .zero)
         self.segment = nil
+        reopened = segment.name
+        lastLSN = nil
+        checksum = nil
         lastName = segment.name.firstLSN == LogSequenceNumber(1) ? nil : predecessor(of: segment)
         return false
       }
       let rest = segment.byteCount > record.offset ? segment.byteCount - record.offset : 0
       var problem = problem(segment, fault.expected, fault.found)
-      problem.isTail = try isLast(segment) && record.endOffset >= segment.byteCount
+      let isTornSeal = record.kind == .seal ? try isConfirmed(behind: segment) : false
+      problem.isTail =
+        isTornSeal || (isLast && record.endOffset >= segment.byteCount)
       problem.skippedByteCount = min(record.endOffset - record.offset, rest)
+      // As in `pass`.
+      if isTornSeal, isLive { break }
       try body(.problem(problem))
       if !isSilent { try body(.record(record, path: segment.path, payload: nil)) }
+      if problem.isTail, !isTornSeal {
+        // Told as the end of the log: what a writer may have added meanwhile is for the next walk.
+        isEnded = true
+        return false
+      }
     }
     lastLSN = record.lastLSN
     offset = record.endOffset
@@ -139,7 +156,7 @@ package final class LogCursor {
       try body(.problem(problem(segment, "\(successor), which the seal names", "no such segment")))
       return false
     }
-    if isLive, !isSealed {
+    if !isSealed {
       // The writer may have written on and rolled since the end was looked at.
       try segment.refresh()
       if offset < segment.byteCount { return true }
@@ -152,14 +169,13 @@ package final class LogCursor {
     _ segment: SegmentReader, _ expected: String, _ found: String,
     _ body: (Item) throws(StorageError) -> Void
   ) throws(StorageError) -> Bool {
+    // First this: of a segment that has a successor all is written, and what is read after it is whole.
     let isLast = try isLast(segment)
-    if isLive {
-      if isLast { return false }
-      // The writer may have written on and rolled since the place was looked at.
-      try segment.refresh()
-      if case .record(let record) = try segment.record(at: offset) {
-        return try take(record, of: segment, body)
-      }
+    if isLive, isLast { return false }
+    // The writer may have written on and rolled since the place was looked at.
+    try segment.refresh()
+    if case .record(let record) = try segment.record(at: offset) {
+      return try take(record, of: segment, body)
     }
     let search = try segment.search(from: offset)
     guard search.contentEnd > offset else {
@@ -174,6 +190,14 @@ package final class LogCursor {
       }
     }
     var problem = problem(segment, expected, found)
+    if !isLast, try isConfirmed(behind: segment) {
+      // All of its records were read. What stands here is a seal that the writer is in the middle of, or
+      // that a crash tore, and is not missed: see `LogTail`.
+      problem.skippedByteCount = search.contentEnd - offset
+      problem.isTail = true
+      if !isLive { try body(.problem(problem)) }
+      return try openNext(body)
+    }
     let next = search.firstRecord ?? search.contentEnd
     problem.skippedByteCount = next - offset
     problem.isTail = isLast && search.firstRecord == nil
@@ -217,7 +241,10 @@ package final class LogCursor {
       segment = opened
       lastLSN = LogSequenceNumber(opened.header.firstLSN.rawValue - 1)
       checksum = opened.header.checksum
-      try body(.segment(opened.header, path: path, byteCount: opened.byteCount))
+      if reopened != next {
+        try body(.segment(opened.header, path: path, byteCount: opened.byteCount))
+      }
+      reopened = nil
     } catch {
       guard case .corrupt(let path, let offset, let expected, let found) = error else {
         throw error
@@ -245,6 +272,21 @@ package final class LogCursor {
 
   private func isLast(_ segment: SegmentReader) throws(StorageError) -> Bool {
     try directory.contents().segments.last.map { $0 <= segment.name } ?? true
+  }
+
+  /// Whether the successor of a segment says that the last record that was read is its last one.
+  private func isConfirmed(behind segment: SegmentReader) throws(StorageError) -> Bool {
+    guard let lastLSN, let checksum,
+      let next = try directory.contents().segments.first(where: { $0 > segment.name }),
+      next.firstLSN == lastLSN.next
+    else { return false }
+    do {
+      return try SegmentReader(next, in: directory).header.previousChecksum == checksum
+    } catch {
+      // Told of when it is its turn.
+      guard case .corrupt = error else { throw error }
+      return false
+    }
   }
 
   private func predecessor(of segment: SegmentReader) -> SegmentName {

@@ -2,6 +2,7 @@ import DendroEngine
 import DendroStorage
 import DendroTesting
 import DendroTree
+import TestSupport
 import Foundation
 import Synchronization
 

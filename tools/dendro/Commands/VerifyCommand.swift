@@ -174,10 +174,10 @@ struct Verification {
           replay = (root, oldest.lsn)
         }
       case .problem(let problem):
-        isBroken = true
         if problem.isTail {
           tail = problem
         } else {
+          isBroken = true
           damage.append(
             Damage(message: "\(problem)", file: problem.path, offset: problem.offset))
         }
