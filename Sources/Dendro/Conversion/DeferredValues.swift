@@ -55,12 +55,9 @@ struct DeferredValues: Sendable {
 
   // MARK: Changing
 
-  /// Follows the data, where what is at `path` was replaced.
-  ///
-  /// - Parameters:
-  ///   - new: those of what is at the path now.
-  ///   - node: the data as they are now. What is above the path may be a branch now and have lost its
-  ///     value, or have been pruned.
+  /// Follows the data, where what is at `path` was replaced: `new` are those of what is there now, `node`
+  /// is all the data now. What is above the path may be a branch now and have lost its value, or have been
+  /// pruned.
   mutating func replace(at path: Path, by new: DeferredValues, in node: Node) {
     replace(path.steps, by: new, in: node)
   }

@@ -73,7 +73,7 @@ extension DisconnectOperations {
       self.deferred = deferred
     }
 
-    /// - Parameter deferred: seen from the value's place.
+    /// The deferred ones are seen from the value's place.
     init(_ node: Node, _ deferred: [Draft.Deferred] = []) {
       self.init(node, DeferredValues(deferred, in: node))
     }
