@@ -275,51 +275,44 @@ struct RareRefusalTests {
     }
   }
 
-  @Test("closed while a checkpoint is written, or before a purge: both end, and nothing is lost")
+  @Test("closed while a checkpoint is written: both end, and nothing is lost")
   func closedMeanwhile() async throws {
-    for purges in [false, true] {
-      let disk = SimulatedDisk(seed: 1)
-      let holder = Holder()
-      // The second number from then on is the checkpoint's; the first one is that of the segment before
-      // which it stands.
-      let isDue = Atomic<Int>(-1)
-      @Sendable func close() {
-        guard isDue.wrappingSubtract(1, ordering: .relaxed).newValue == 0,
-          let engine = holder.engine.withLock({ $0 })
-        else { return }
-        Self.closeAndWait(engine)
-      }
-      var options = EngineOptions()
-      options.checkpointFactor = 0
-      options.metrics = { if purges, $0.name == "dendro.checkpoint.seconds" { close() } }
-      let randomness = WatchedRandomness(disk.randomness) { if !purges { close() } }
-      let engine = try Engine.open(
-        at: "/db", options: options,
-        environment: Environment(
-          fileSystem: disk, clock: disk.clock, randomness: randomness))
-      holder.engine.withLock { $0 = engine }
-      for number in 0..<3 {
-        try await engine.write(set("k\(number)", .string(incompressible(300_000))))
-      }
-      let root = engine.head.root
-      isDue.store(purges ? 1 : 2, ordering: .relaxed)
-      await #expect(throws: EngineError.closed) {
-        if purges { try await engine.purgeHistory() } else { try await engine.checkpoint() }
-      }
-      holder.engine.withLock { $0 = nil }
-      // The one who closes may not have come to the end.
-      var again: Engine?
-      while again == nil {
-        do throws(EngineError) {
-          again = try Engine.open(at: "/db", options: .inline, environment: disk.environment)
-        } catch {
-          guard case .storage(.locked) = error else { throw error }
-          await Task.yield()
-        }
-      }
-      #expect(again?.head.root == root)
-      try await again?.close()
+    let disk = SimulatedDisk(seed: 1)
+    let holder = Holder()
+    // The second number from then on is the checkpoint's; the first one is that of the segment before
+    // which it stands.
+    let isDue = Atomic<Int>(-1)
+    let randomness = WatchedRandomness(disk.randomness) {
+      guard isDue.wrappingSubtract(1, ordering: .relaxed).newValue == 0,
+        let engine = holder.engine.withLock({ $0 })
+      else { return }
+      Self.closeAndWait(engine)
     }
+    var options = EngineOptions()
+    options.checkpointFactor = 0
+    let engine = try Engine.open(
+      at: "/db", options: options,
+      environment: Environment(fileSystem: disk, clock: disk.clock, randomness: randomness))
+    holder.engine.withLock { $0 = engine }
+    for number in 0..<3 {
+      try await engine.write(set("k\(number)", .string(incompressible(300_000))))
+    }
+    let root = engine.head.root
+    isDue.store(2, ordering: .relaxed)
+    await #expect(throws: EngineError.closed) { try await engine.checkpoint() }
+    holder.engine.withLock { $0 = nil }
+    // The one who closes may not have come to the end.
+    var again: Engine?
+    while again == nil {
+      do throws(EngineError) {
+        again = try Engine.open(at: "/db", options: .inline, environment: disk.environment)
+      } catch {
+        guard case .storage(.locked) = error else { throw error }
+        await Task.yield()
+      }
+    }
+    #expect(again?.head.root == root)
+    try await again?.close()
   }
 
   @Test("a purge takes the files of what recoveries cut, too")
@@ -345,63 +338,6 @@ struct RareRefusalTests {
   // MARK: Processes
 
   #if canImport(Glibc)
-    private static func limitMemory(to byteCount: UInt64?) {
-      var limit = rlimit()
-      let resource = __rlimit_resource_t(RLIMIT_AS.rawValue)
-      getrlimit(resource, &limit)
-      limit.rlim_cur = byteCount.map { rlim_t($0) } ?? limit.rlim_max
-      setrlimit(resource, &limit)
-    }
-
-    /// Of address space, so that no stack of another thread's fits.
-    private static func usedByteCount() -> UInt64 {
-      guard let file = fopen("/proc/self/statm", "r") else { return 0 }
-      defer { fclose(file) }
-      var line = [CChar](repeating: 0, count: 100)
-      guard fgets(&line, 100, file) != nil else { return 0 }
-      let pages = strtoull(line, nil, 10)
-      return UInt64(pages) * UInt64(sysconf(Int32(_SC_PAGESIZE)))
-    }
-
-    /// Sanitizers end the process themselves where a thread cannot be made.
-    private static let isSanitized =
-      dlsym(nil, "__tsan_init") != nil || dlsym(nil, "__asan_init") != nil
-
-    @Test("where the system has no thread an engine is refused, and a checkpoint is, until it has")
-    func noThread() async {
-      if Self.isSanitized { return }
-      await #expect(processExitsWith: .success) {
-        let disk = SimulatedDisk(seed: 1)
-        let engine = try Engine.open(at: "/db", environment: disk.environment)
-        try await engine.write(set("a", .integer(1)))
-        let told = Told<String>()
-        var options = EngineOptions()
-        options.log = { told.add($0.message) }
-        Self.limitMemory(to: Self.usedByteCount() + 2 << 20)
-        let opening = Result { () throws(EngineError) in
-          try Engine.open(at: "/other", environment: disk.environment)
-        }
-        let checkpoint = Result { () throws(EngineError) in try engine.checkpoint() }
-        let memory = Engine.inMemory(options: options, environment: disk.environment)
-        Self.limitMemory(to: nil)
-
-        for result in [opening.map { _ in () }, checkpoint] {
-          guard case .failure(.storage(.io("start a thread", _, _, _))) = result else {
-            Issue.record("\(result)")
-            continue
-          }
-        }
-        #expect(told.all == ["a database in memory cannot run"])
-        await #expect(throws: EngineError.closed) {
-          try await memory.write(set("a", .integer(1)))
-        }
-        // Now there is one, for each of them.
-        try await engine.checkpoint()
-        try await Engine.open(at: "/other", environment: disk.environment).close()
-        try await engine.close()
-      }
-    }
-
     @Test("in a working directory that has gone no relative path is one")
     func goneDirectory() async {
       await #expect(processExitsWith: .success) {
