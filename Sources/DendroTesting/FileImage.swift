@@ -19,9 +19,7 @@ struct FileImage: Sendable, Hashable {
   }
 
   var bytes: [UInt8] {
-    // One of no capacity would store its count into the object that all empty arrays share.
-    if size == 0 { return [] }
-    return [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
+    [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
       count = read(into: UnsafeMutableRawBufferPointer(buffer), at: 0)
     }
   }

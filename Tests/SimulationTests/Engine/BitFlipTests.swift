@@ -1,6 +1,5 @@
 import CrashHarness
 import DendroTesting
-import TestSupport
 import Testing
 
 /// G4: every single bit of a database, flipped; every end of a file, lost; every file, missing.

@@ -1,5 +1,4 @@
 import CrashHarness
-import TestSupport
 import Testing
 
 /// G1: the whole engine, crashed after every call that changed something.

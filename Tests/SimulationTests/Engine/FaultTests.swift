@@ -3,7 +3,6 @@ import DendroEngine
 import DendroStorage
 import DendroTesting
 import DendroTree
-import TestSupport
 import Testing
 
 #if canImport(Glibc)

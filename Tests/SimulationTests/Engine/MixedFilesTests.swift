@@ -1,5 +1,4 @@
 import CrashHarness
-import TestSupport
 import Testing
 
 /// Files that do not belong together: what a careless copy or restore leaves.

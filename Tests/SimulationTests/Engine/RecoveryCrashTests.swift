@@ -1,5 +1,4 @@
 import CrashHarness
-import TestSupport
 import Testing
 
 /// G3: a crash while recovering from a crash, after each call of the recovery; and a third one
