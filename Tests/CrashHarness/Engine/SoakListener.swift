@@ -15,6 +15,9 @@ final class SoakListener: Sendable {
     var value: DataSnapshot?
     /// Keys as bytes: strings would merge those that are only canonically equal.
     var children: [[UInt8]: DataSnapshot] = [:]
+    /// Whether all that was there at first was told. Registrations come one after the other, and writes
+    /// between them: until then events of children that were not told of yet are nobody's mistake.
+    var hasBegun = false
     var eventCount = 0
     var tick = 0
     var problem: String?
@@ -31,8 +34,9 @@ final class SoakListener: Sendable {
   }
 
   func begin() {
+    // Who is told what is there comes last: of what changes after that, the others miss nothing.
     let types: [DataEventType] =
-      kind == .value ? [.value] : [.childRemoved, .childAdded, .childChanged, .childMoved]
+      kind == .value ? [.value] : [.childRemoved, .childChanged, .childMoved, .childAdded]
     let all = types.map { type in
       query.observe(
         type,
@@ -41,6 +45,9 @@ final class SoakListener: Sendable {
         })
     }
     handles.withLock { $0 = all }
+    if kind == .children {
+      query.observeSingleEvent(of: .value) { [self] _ in state.withLock { $0.hasBegun = true } }
+    }
   }
 
   func end() {
@@ -68,6 +75,7 @@ final class SoakListener: Sendable {
       // sibling before it in the end, which may itself be told of later.
       if previous.map({ Array($0.utf8) }) == key { state.problem = "\(name) comes after itself" }
       let old = state.children.removeValue(forKey: key)
+      if old == nil, type != .childAdded, !state.hasBegun { return }
       if (old == nil) != (type == .childAdded) {
         state.problem = "\(type) of \(name), which was \(old == nil ? "not there" : "there")"
       }
