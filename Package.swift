@@ -12,6 +12,9 @@ let withMutants = Context.environment["DENDRO_MUTANTS"] != nil
 /// manager, which is why no other build has them.
 let withFuzzer = Context.environment["DENDRO_FUZZ"] != nil
 
+/// For `--sanitize thread`: links what the sanitizer must be told; see Tests/ThreadSanitizer/runtime.c.
+let withThreadSanitizer = Context.environment["DENDRO_THREAD_SANITIZER"] != nil
+
 let swiftSettings: [SwiftSetting] =
   [
     .enableUpcomingFeature("InternalImportsByDefault"),
@@ -128,6 +131,15 @@ targets.append(
     name: "DendroBench", dependencies: benchDependencies, path: "tools/bench",
     exclude: ["peer"],
     swiftSettings: swiftSettings))
+
+if withThreadSanitizer {
+  targets.append(.testTarget(name: "ThreadSanitizerTests", swiftSettings: swiftSettings))
+  for target in targets where [.executable, .test].contains(target.type) {
+    target.dependencies.append("ThreadSanitizer")
+  }
+  targets.append(
+    .target(name: "ThreadSanitizer", path: "Tests/ThreadSanitizer", publicHeadersPath: "."))
+}
 
 let package = Package(
   name: "dendro",

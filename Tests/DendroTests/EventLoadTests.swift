@@ -112,6 +112,39 @@ struct EventLoadTests {
     }
   }
 
+  /// Two paces: at full speed, where who falls behind is told differences, and held back so that each
+  /// write shows to everybody; with callbacks, snapshots and child events as the seed draws them.
+  @Test(
+    "4 writers, 8 observers that attach and detach at random, slow ones among them: in commit order, none missing, none after removal, memory bounded",
+    arguments: [false, true], [1, 2] as [UInt64])
+  func attachingAndDetaching(isHeldBack: Bool, seed: UInt64) async throws {
+    let directory = TemporaryDirectory()
+    let database = try await Database.open(
+      at: directory.path, options: DatabaseOptions(durability: .none))
+    let board = LoadBoard(database, isHeldBack: isHeldBack)
+    await withTaskGroup(of: Void.self) { group in
+      for writer in 0..<LoadBoard.writerCount {
+        group.addTask { await board.write(writer) }
+      }
+      for number in 0..<LoadBoard.observerCount {
+        group.addTask {
+          var observer = LoadObserver(number, board, seed: seed)
+          await observer.run()
+        }
+      }
+    }
+    // Whatever was still to come after a removal has come by now.
+    await settle(database)
+    #expect(board.violations.prefix(5) == [], "seed \(seed)")
+    let last = LoadChecker("in the end", board, isGapless: true)
+    last.tell(try await board.list.getData())
+    #expect(try await board.list.child("count").getData().int == board.writtenCount)
+    #expect(board.violations.prefix(5) == [])
+    #expect(database.eventBacklog.consumerCount == 0 && database.eventBacklog.stateCount == 0)
+    try await database.close()
+    print("load: \(board.writtenCount) writes, \(board.eventCount) events, held back \(isHeldBack)")
+  }
+
   @Test("4 writers, 8 listeners and windows that come and go, slow ones among them")
   func comingAndGoing() async throws {
     let writersLeft = Shared(4)
@@ -211,10 +244,20 @@ struct EventLoadTests {
     await settle(database)
     let before = mirrors.map(\.valueCount)
     list.getData { _, _ in gate.wait() }
+    // Two consumers that ask for nothing more: of all states, and of the newest only.
+    var events = list.childEvents().makeAsyncIterator()
+    var snapshots = list.snapshots.makeAsyncIterator()
+    _ = try await events.next()
+    _ = try await snapshots.next()
     plainly {
       for number in 0..<20_000 { list.child("k\(number % 50)").setValue(number) }
     }
+    let backlog = database.eventBacklog
+    #expect(backlog.consumerCount == 3)
+    #expect((3...64 + 64 + 1).contains(backlog.stateCount), "\(backlog)")
+    #expect(backlog.workCount <= 65, "\(backlog)")
     gate.signal()
+    #expect(try await snapshots.next()?.childSnapshot(forPath: "k49").int == 19_999)
     await settle(database)
     for (mirror, count) in zip(mirrors, before) {
       #expect(mirror.violations == [])

@@ -93,6 +93,9 @@ package final class Location {
 
   // MARK: What they are told
 
+  /// The number of states that wait.
+  var backlogCount: Int { backlog.count }
+
   /// Notes a new state.
   ///
   /// Past the limit the backlog becomes this one state: the listeners get the difference from what they

@@ -1,0 +1,156 @@
+// Tells the thread sanitizer what happens inside libraries that were not built with it.
+//
+// Linked into every test and executable of a build with DENDRO_THREAD_SANITIZER, and into no other one:
+// what is tested is the code that ships. `Tests/ThreadSanitizerTests` and `tools/checks/races` show that
+// with it a real race is reported and what is guarded is not. The sanitizer knows libc's mutexes and
+// condition variables, Dispatch (its runtime has interceptors for both), atomics (compiled into their
+// users) and most of tasks (their runtime calls the hooks `_swift_tsan_acquire` and
+// `_swift_tsan_release`). It does not know the three below. Each note is exactly what the runtime
+// guarantees, so none hides a race.
+//
+// Calls from our code reach the functions here because the executable comes first in the order of
+// symbols; those of the libraries are found behind them. Should a toolchain rename one, its note is
+// missing and false reports appear: it cannot fail in silence.
+
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+void __tsan_acquire(void *address);
+void __tsan_release(void *address);
+
+// What is written here is no access of the program.
+#define UNSEEN __attribute__((disable_sanitizer_instrumentation))
+/// The same function in the library that has it.
+#define NEXT(name)                                   \
+  ({                                                 \
+    static _Atomic(void *) next;                     \
+    if (!next) next = dlsym(RTLD_NEXT, name);        \
+    (void *)next;                                    \
+  })
+
+// MARK: Synchronization.Mutex
+//
+// The way without contention is compiled into the caller, and its atomics are seen. Where two threads
+// meet, the library spins or asks the kernel: unseen, every state guarded by a mutex looks unguarded.
+
+#define SWIFT __attribute__((swiftcall))
+#define SELF __attribute__((swift_context))
+#define LOCK "$s15Synchronization12_MutexHandleV9_lockSlowyys6UInt32VF"
+#define TRY_LOCK "$s15Synchronization12_MutexHandleV12_tryLockSlowSbyF"
+#define UNLOCK "$s15Synchronization12_MutexHandleV11_unlockSlowyyF"
+
+SWIFT void lock_slow(uint32_t thread, SELF void *mutex) __asm__(LOCK);
+SWIFT bool try_lock_slow(SELF void *mutex) __asm__(TRY_LOCK);
+SWIFT void unlock_slow(SELF void *mutex) __asm__(UNLOCK);
+
+UNSEEN SWIFT void lock_slow(uint32_t thread, SELF void *mutex) {
+  ((SWIFT void (*)(uint32_t, SELF void *))NEXT(LOCK))(thread, mutex);
+  __tsan_acquire(mutex);
+}
+
+UNSEEN SWIFT bool try_lock_slow(SELF void *mutex) {
+  bool locked = ((SWIFT bool (*)(SELF void *))NEXT(TRY_LOCK))(mutex);
+  if (locked) __tsan_acquire(mutex);
+  return locked;
+}
+
+UNSEEN SWIFT void unlock_slow(SELF void *mutex) {
+  __tsan_release(mutex);
+  ((SWIFT void (*)(SELF void *))NEXT(UNLOCK))(mutex);
+}
+
+// MARK: Reference counts
+//
+// Copy on write rests on them: whoever finds itself the only owner may write in place, since the
+// others read before they let go. Letting go is a release of what the object holds, being the only
+// owner, or the last one, an acquire. Noted where an object is shared, and only there: one that never
+// is needs no note.
+
+size_t swift_retainCount(void *object);
+
+UNSEEN static void let_go(void *object, uint32_t count) {
+  // As the runtime does: no object, or one that is not counted.
+  if ((intptr_t)object <= 0) return;
+  if (swift_retainCount(object) > count)
+    __tsan_release(object);
+  else
+    __tsan_acquire(object);
+}
+
+/// The object in a reference whose spare bits a string or a dictionary uses; none where it is none.
+UNSEEN static void *plain(void *object) {
+  if ((intptr_t)object <= 0) return NULL;
+  return (void *)((uintptr_t)object & 0x00fffffffffffff8);
+}
+
+UNSEEN void swift_release(void *object) {
+  let_go(object, 1);
+  ((void (*)(void *))NEXT("swift_release"))(object);
+}
+
+UNSEEN void swift_release_n(void *object, uint32_t count) {
+  let_go(object, count);
+  ((void (*)(void *, uint32_t))NEXT("swift_release_n"))(object, count);
+}
+
+UNSEEN void swift_bridgeObjectRelease(void *object) {
+  let_go(plain(object), 1);
+  ((void (*)(void *))NEXT("swift_bridgeObjectRelease"))(object);
+}
+
+UNSEEN void swift_bridgeObjectRelease_n(void *object, int count) {
+  let_go(plain(object), (uint32_t)count);
+  ((void (*)(void *, int))NEXT("swift_bridgeObjectRelease_n"))(object, count);
+}
+
+#define UNIQUE(name)                                            \
+  UNSEEN bool name(void *object) {                              \
+    bool unique = ((bool (*)(void *))NEXT(#name))(object);      \
+    if (unique) __tsan_acquire(plain(object));                  \
+    return unique;                                              \
+  }
+UNIQUE(swift_isUniquelyReferenced)
+UNIQUE(swift_isUniquelyReferenced_native)
+UNIQUE(swift_isUniquelyReferenced_nonNull)
+UNIQUE(swift_isUniquelyReferenced_nonNull_native)
+UNIQUE(swift_isUniquelyReferencedNonObjC)
+UNIQUE(swift_isUniquelyReferencedNonObjC_nonNull)
+UNIQUE(swift_isUniquelyReferencedNonObjC_nonNull_bridgeObject)
+UNIQUE(swift_isUniquelyReferenced_nonNull_bridgeObject)
+
+// MARK: Continuations
+//
+// The runtime notes a resumption, and that a task goes on which had stopped. Where the resumption comes
+// before the task waits, it goes on at once, and nothing is noted. So each goes on by way of `go_on`.
+
+#define ASYNC __attribute__((swiftasynccall))
+#define CONTEXT __attribute__((swift_async_context))
+
+struct async_context {
+  struct async_context *parent;
+  ASYNC void (*resume)(CONTEXT struct async_context *);
+};
+
+void *swift_task_getCurrent(void);
+void *swift_continuation_init(struct async_context *context, size_t flags);
+
+UNSEEN static ASYNC void go_on(CONTEXT struct async_context *context) {
+  struct async_context *own = context->parent;
+  *context = *own;
+  free(own);
+  __tsan_acquire(swift_task_getCurrent());
+  __attribute__((musttail)) return context->resume(context);
+}
+
+UNSEEN void *swift_continuation_init(struct async_context *context, size_t flags) {
+  // Only the code that goes on reads where it came from: until then there is room for this.
+  struct async_context *own = malloc(sizeof *own);
+  *own = *context;
+  context->parent = own;
+  context->resume = go_on;
+  return ((void *(*)(struct async_context *, size_t))NEXT("swift_continuation_init"))(context, flags);
+}
