@@ -19,7 +19,9 @@ struct FileImage: Sendable, Hashable {
   }
 
   var bytes: [UInt8] {
-    [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
+    // One of no capacity would store its count into the object that all empty arrays share.
+    if size == 0 { return [] }
+    return [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
       count = read(into: UnsafeMutableRawBufferPointer(buffer), at: 0)
     }
   }

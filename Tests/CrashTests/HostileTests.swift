@@ -1,12 +1,14 @@
 import Testing
 
 /// G15: directories that nobody in his right mind would write, read by processes with 512 MB of address
-/// space: each reader, and each verb of `dendro`, ends in a right tree or in an error.
+/// space: each reader, and each verb of `dendro`, ends in a right tree or in an error. A build for a
+/// sanitizer needs more than that: there it does not run, and says so.
 @Suite struct HostileTests {
   @Test func everyReaderEndsInOrder() async throws {
     let run = try await LabRun("hostile", "--count", "20000")
-    #expect(run.status == 0)
     let rows = run.report.rows
+    #expect(run.status == (rows.allSatisfy { $0.notRun != nil } ? 69 : 0))
+    if rows.map(\.notRun) == ["a sanitizer's build takes more address space to start"] { return }
     #expect(rows.map(\.notRun) == [nil, nil])
     #expect(rows.first?.count == 20_000)
     // Both kinds of end are seen.

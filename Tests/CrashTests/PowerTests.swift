@@ -1,13 +1,16 @@
+import TestSupport
 import Testing
 
 /// G8: the power is cut while a process writes to real file systems, as the loop device sees it. Where
 /// there is neither root nor a loop device it does not run, and says so.
 @Suite struct PowerTests {
   @Test func everyAcknowledgedWriteOutlastsAPowerCut() async throws {
-    let run = try await LabRun("power", "--count", "102")
+    // Of each of three file systems.
+    let count = Scale.ofProcesses(34)
+    let run = try await LabRun("power", "--count", "\(3 * count)")
     #expect(run.status == (run.report.rows.allSatisfy { $0.notRun != nil } ? 69 : 0))
     for row in run.report.rows where row.goal == "G8" && row.notRun == nil {
-      #expect(row.count == 34)
+      #expect(row.count == count)
       #expect(row.details["acknowledged writes", default: 0] > 0, "\(row.what)")
     }
     // Who acknowledges without synchronizing loses: else the cuts would prove nothing.

@@ -1,5 +1,6 @@
 import CrashHarness
 import DendroTesting
+import TestSupport
 import Testing
 
 /// G4: every single bit of a database, flipped; every end of a file, lost; every file, missing.

@@ -1,4 +1,5 @@
 import CrashHarness
+import TestSupport
 import Testing
 
 /// G1: the whole engine, crashed after every call that changed something.

@@ -3,6 +3,7 @@ import DendroEngine
 import DendroStorage
 import DendroTesting
 import DendroTree
+import TestSupport
 import Testing
 
 #if canImport(Glibc)

@@ -1,4 +1,5 @@
 import CrashHarness
+import TestSupport
 import Testing
 
 /// Files that do not belong together: what a careless copy or restore leaves.

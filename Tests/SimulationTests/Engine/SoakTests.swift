@@ -1,4 +1,5 @@
 import CrashHarness
+import TestSupport
 import Testing
 
 /// What only many threads and the whole API show, on a simulated disk.

@@ -1,29 +1,5 @@
 import CrashHarness
-import Foundation
 import Testing
-
-/// The share of the work that is done: all of it in a release build, a little in a debug build,
-/// and as much as `DENDRO_SIMULATION_SCALE` says where it is set.
-enum Scale {
-  static let share: Double = {
-    if let text = ProcessInfo.processInfo.environment["DENDRO_SIMULATION_SCALE"],
-      let scale = Double(text), scale > 0
-    {
-      return scale
-    }
-    #if DEBUG
-      return 0.01
-    #else
-      return 1
-    #endif
-  }()
-
-  /// `count` of the share; at least one.
-  static func scaled(_ count: Int) -> Int { max(1, Int((Double(count) * share).rounded(.up))) }
-
-  /// What the share has to reach of a goal: jobs differ, and few of them may all be small ones.
-  static func goal(_ count: Int) -> Int { share < 1 ? 1 : scaled(count) }
-}
 
 extension Sweep {
   /// Runs the jobs, prints `"<name>: <count> <unit>, <seconds> s"`, and fails the test with the first

@@ -1,6 +1,7 @@
 import CrashHarness
 import DendroStorage
 import DendroTesting
+import TestSupport
 import Testing
 
 /// The log alone: payloads in, crash, payloads out.

@@ -16,6 +16,14 @@ enum HostileCommand {
     // A process that ends by a trap is to end at once.
     setenv("SWIFT_BACKTRACE", "enable=no", 1)
     let wanted = options.wanted(.hostileFiles)
+    if isSanitized {
+      return [
+        LabReport.Row(
+          goal: Goal.hostileFiles.id, what: Goal.hostileFiles.what, unit: Goal.hostileFiles.unit,
+          count: 0, wanted: wanted, seconds: 0,
+          notRun: "a sanitizer's build takes more address space to start")
+      ]
+    }
     let deadline = options.minutes.map { ContinuousClock.now + .seconds($0 * 60 * 0.7) }
     let total = options.count ?? (deadline == nil ? wanted : .max)
     let progress = LabProgress(
@@ -54,6 +62,11 @@ enum HostileCommand {
     var row = board.withLock { $0.row }
     row.seconds = progress.seconds
     return [row] + HostileVerbs.run(options, directoryCount: max(1, min(total, wanted) / 400))
+  }
+
+  /// Whether this program was built for one that maps terabytes.
+  private static var isSanitized: Bool {
+    ["__tsan_init", "__asan_init"].contains { dlsym(nil, $0) != nil }
   }
 
   private struct Found {

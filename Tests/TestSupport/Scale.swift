@@ -1,0 +1,35 @@
+import Foundation
+
+/// The share of the work that long tests do: all of it in a release build, a little in a debug build,
+/// and as much as `DENDRO_SIMULATION_SCALE` says where it is set.
+package enum Scale {
+  package static let share: Double = {
+    if let asked { return asked }
+    #if DEBUG
+      return 0.01
+    #else
+      return 1
+    #endif
+  }()
+
+  /// What is asked for by the variable; nil where it is not set.
+  private static let asked: Double? = {
+    guard let text = ProcessInfo.processInfo.environment["DENDRO_SIMULATION_SCALE"],
+      let scale = Double(text), scale > 0
+    else { return nil }
+    return scale
+  }()
+
+  /// `count` of the share; at least one.
+  package static func scaled(_ count: Int) -> Int { scaled(count, by: share) }
+
+  /// What the share has to reach of a goal: jobs differ, and few of them may all be small ones.
+  package static func goal(_ count: Int) -> Int { share < 1 ? 1 : scaled(count) }
+
+  /// `count` of the share for what other processes do: all of it, unless the variable says otherwise.
+  package static func ofProcesses(_ count: Int) -> Int { scaled(count, by: asked ?? 1) }
+
+  private static func scaled(_ count: Int, by share: Double) -> Int {
+    max(1, Int((Double(count) * share).rounded(.up)))
+  }
+}
