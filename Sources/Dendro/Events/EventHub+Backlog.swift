@@ -20,7 +20,7 @@ extension Database {
     hub.state.withLock { state in
       var backlog = EventBacklog()
       for tree in [state.data, state.info] {
-        tree.forEachConcerned(by: [Path.root], root: .empty) { place, _ in
+        tree.forEachConcerned(by: .root, root: .empty) { place, _ in
           guard let location = place.location else { return }
           backlog.consumerCount += 1
           backlog.stateCount += location.backlogCount

@@ -82,16 +82,13 @@ package struct Sweep: Sendable {
     watch: (@Sendable (Tally, UInt64) -> Void)? = nil
   ) async -> Tally {
     let board = Board(jobs: (range ?? jobs).clamped(to: jobs), end: end)
-    await withTaskGroup { group in
-      for task in 0..<max(1, ProcessInfo.processInfo.activeProcessorCount) {
-        group.addTask {
-          while let job = board.next() {
-            let tally = JobsUnderWay.run(Reproduction(id, job), in: task, judge)
-            let (total, jobCount) = board.add(tally)
-            watch?(total, jobCount)
-          }
-        }
+    await JobThreads.run { thread in
+      while let job = board.next() {
+        let tally = JobsUnderWay.run(Reproduction(id, job), in: thread, judge)
+        let (total, jobCount) = board.add(tally)
+        watch?(total, jobCount)
       }
+      board.finish()
     }
     return board.total
   }
@@ -101,6 +98,7 @@ package struct Sweep: Sendable {
     private let jobs: Range<UInt64>
     private let end: End
     private let state: Mutex<(next: UInt64, tally: Tally)>
+    private let started = Mutex<ContinuousClock.Instant?>(nil)
 
     init(jobs: Range<UInt64>, end: End) {
       self.jobs = jobs
@@ -111,13 +109,20 @@ package struct Sweep: Sendable {
     var total: Tally { state.withLock { $0.tally } }
 
     func next() -> UInt64? {
-      state.withLock { state in
+      started.withLock { if $0 == nil { $0 = .now } }
+      return state.withLock { state in
         guard state.next < jobs.upperBound, state.tally.failures.count < 12,
           !end.isReached(state.tally)
         else { return nil }
         state.next += 1
         return state.next - 1
       }
+    }
+
+    /// Notes how long it took, without the time that it waited for other sweeps.
+    func finish() {
+      guard let started = started.withLock({ $0 }) else { return }
+      state.withLock { $0.tally.duration = ContinuousClock.now - started }
     }
 
     func add(_ tally: Tally) -> (Tally, jobCount: UInt64) {

@@ -13,6 +13,8 @@ package struct Tally: Sendable {
   package var failures: [Failure] = []
   /// Counts beside the main one, by name.
   package var details: [String: Int] = [:]
+  /// From the first job's begin to the last one's end; zero for a single job.
+  package var duration = Duration.zero
 
   package init(count: Int = 0, details: [String: Int] = [:]) {
     self.count = count

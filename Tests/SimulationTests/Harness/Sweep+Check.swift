@@ -9,9 +9,8 @@ extension Sweep {
     _ range: Range<UInt64>? = nil, goal: Int = 1,
     sourceLocation: SourceLocation = #_sourceLocation
   ) async -> Tally {
-    let started = ContinuousClock.now
     let tally = await run(range)
-    let seconds = (ContinuousClock.now - started).seconds
+    let seconds = tally.duration.seconds
     print(
       "\(name): \(grouped(tally.count)) \(unit)\(tally.detailText), \(Int(seconds.rounded())) s")
     for failure in tally.failures.prefix(12) {
