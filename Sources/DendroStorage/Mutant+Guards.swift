@@ -40,6 +40,8 @@ extension Mutant {
     case .repairSynchronize: "what recovery cut is synchronized before anything is appended"
     case .repairRewrites: "a tail that may never have reached the disk is written anew"
     case .repairLonger: "a segment that is longer than its records is written anew"
+    case .repairMark: "a mark that may never have reached the disk is written once more"
+    case .repairCut: "a cut that was never synchronized is, before the log goes on"
     case .repairDirectorySynchronize:
       "recovery makes the names durable, also those of the crashed process"
     case .repairSeal: "recovery adds the seal that a crash in a roll left out"

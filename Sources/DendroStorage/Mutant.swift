@@ -46,6 +46,8 @@ package enum Mutant: UInt8, CaseIterable, Hashable, Sendable {
   case repairSynchronize
   case repairRewrites
   case repairLonger
+  case repairMark
+  case repairCut
   case repairDirectorySynchronize
   case repairSeal
   case repairSealSynchronize

@@ -4,7 +4,7 @@ import Foundation
 /// `crashlab replay SWEEP JOB [steps=…] [OPERATION STATE]…`: one failure again, with what led to it.
 enum ReplayCommand {
   static func run(_ words: [String]) -> Int32 {
-    guard let place = Reproduction(words: words) else {
+    guard var place = Reproduction(words: words) else {
       CrashLab.usage("replay wants the words that a failure printed: SWEEP JOB …")
     }
     let sweep: Sweep
@@ -22,6 +22,7 @@ enum ReplayCommand {
       CrashLab.usage(
         "\(sweep.id) has the jobs \(sweep.jobs.lowerBound) to \(sweep.jobs.upperBound)")
     }
+    place.isExplained = true
     let tally = sweep.tried(place)
     print("\(sweep.name): \(grouped(tally.count)) \(sweep.unit)\(tally.detailText)")
     for failure in tally.failures { print("\(failure.problem)\n  again: \(failure.reproduction)") }

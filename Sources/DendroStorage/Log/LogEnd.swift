@@ -6,6 +6,8 @@ package struct LogEnd: Sendable {
   /// The last segment.
   package var segment: SegmentName
   package var segmentHeader: SegmentHeader
+  /// Where the last good record of the last segment begins; where there is none, as `offset`.
+  package var lastOffset: UInt64
   /// Behind the last good record of the last segment.
   package var offset: UInt64
   /// Of the last good record, or of the segment's header.

@@ -42,6 +42,7 @@ private struct Walk {
 
   private var lastLSN = LogSequenceNumber.zero
   private var checksum: UInt32 = 0
+  private var lastOffset: UInt64 = 0
   private var offset: UInt64 = 0
   private var lastTime: Int64?
   private var durableUpTo = LogSequenceNumber.zero
@@ -89,6 +90,7 @@ private struct Walk {
       durableUpTo = max(durableUpTo, lastLSN)
       checksum = segment.header.checksum
       offset = UInt64(SegmentHeader.byteCount)
+      lastOffset = offset
       isMarked = false
       lastBaseTime = segment.header.baseTime
       let end = try read(segment, next, visit)
@@ -116,7 +118,8 @@ private struct Walk {
         sizes.append((segment.name, segment.byteCount))
         return LogEnd(
           databaseID: segment.header.databaseID, segments: sizes, segment: segment.name,
-          segmentHeader: segment.header, offset: offset, checksum: checksum, lastLSN: lastLSN,
+          segmentHeader: segment.header, lastOffset: lastOffset, offset: offset, checksum: checksum,
+          lastLSN: lastLSN,
           lastTime: lastTime, durableUpTo: min(durableUpTo, lastLSN), isMarked: isMarked,
           torn: directory.mode.isReadOnly ? nil : torn,
           unfinished: directory.mode.isReadOnly ? torn : nil, unsealed: unsealed)
@@ -244,6 +247,7 @@ private struct Walk {
     if record.lastLSN > checkpoint, record.kind == .writes { try visit(record, payload) }
     lastLSN = record.lastLSN
     checksum = record.checksum
+    lastOffset = record.offset
     offset = record.endOffset
     durableUpTo = max(durableUpTo, record.durableUpTo)
     lastBaseTime = record.baseTime

@@ -18,6 +18,9 @@
 ///    (Rebello et al., USENIX ATC 2020), and a later synchronize does not write those. Nor may a
 ///    record that reads as zeros now come back from the disk later: what is longer than its records
 ///    is written anew as well;
+///    one that needs none of this is synchronized, since a refused record may have been cut off without
+///    that; before, a mark at its end is written once more over itself: its own synchronize may have
+///    failed, and the next record is chained to it;
 /// 4. a segment whose successor is there gets the seal that a crash kept from it.
 /// - Returns: the end with all of its writes durable.
 /// - Complexity: O(bytes of the last segment) where it was not closed in order, else O(1).
@@ -40,6 +43,8 @@ package func repairTail(_ directory: DatabaseDirectory, _ end: LogEnd) throws(St
     || (isLonger && !Mutant.cutBeforeAppend.isPlanted && !Mutant.repairLonger.isPlanted)
   {
     try writeAnew(directory, end)
+  } else {
+    try confirm(directory, end)
   }
   // Also where nothing was repaired: the last rename before the crash may not be durable yet.
   if !Mutant.repairDirectorySynchronize.isPlanted { try directory.synchronize() }
@@ -94,6 +99,24 @@ private func writeAnew(_ directory: DatabaseDirectory, _ end: LogEnd) throws(Sto
     // A full disk must not keep a database from being opened; then the file as it is has to do.
     try files.removeWhole(aside)
     try cutInPlace(directory, end)
+  }
+}
+
+/// Takes to the disk what the system holds of a segment that needs no repair.
+private func confirm(_ directory: DatabaseDirectory, _ end: LogEnd) throws(StorageError) {
+  let path = directory.path(of: end.segment)
+  let file = try directory.fileSystem.openWhole(path, .readWrite)
+  do {
+    // The same bytes over themselves: so the system knows that the disk may not have them.
+    if end.isMarked, !Mutant.repairMark.isPlanted {
+      try SegmentReader(end.segment, in: directory).copy(
+        from: end.lastOffset, to: end.offset, into: file, path: path, at: end.lastOffset)
+    }
+    if !Mutant.repairCut.isPlanted { try file.synchronizeWhole(path: path) }
+  } catch {
+    // Only a file system that never overwrites needs room for it, and a full disk must not keep a
+    // database from being opened.
+    if !error.isOutOfSpace { throw error }
   }
 }
 

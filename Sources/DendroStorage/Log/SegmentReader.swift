@@ -228,9 +228,10 @@ final class SegmentReader {
     return found
   }
 
-  /// Copies bytes of the file elsewhere.
+  /// Copies bytes of the file elsewhere, to `first` and behind.
   func copy(
-    from start: UInt64, to end: UInt64, into target: any File, path targetPath: String
+    from start: UInt64, to end: UInt64, into target: any File, path targetPath: String,
+    at first: UInt64 = 0
   ) throws(StorageError) {
     var place = start
     while place < end {
@@ -242,7 +243,7 @@ final class SegmentReader {
           found: "the end of the file")
       }
       let part = UnsafeRawBufferPointer(rebasing: bytes.prefix(wanted))
-      try target.writeWhole(part, at: place - start, path: targetPath)
+      try target.writeWhole(part, at: first + (place - start), path: targetPath)
       place += UInt64(part.count)
     }
   }

@@ -78,6 +78,10 @@ package struct EngineRecording: Sendable {
     checkpointed.last { $0.operation <= operation }?.lsn ?? 0
   }
 
+  /// The trees that may be found once it has ended: the last one, and where it ended with a kill, those
+  /// before it that were not taken back, from the last acknowledged on.
+  package var finalTrees: ArraySlice<Node> { trees[durability.lastAcknowledged...] }
+
   // MARK: Running
 
   private mutating func reopen() throws(EngineError) -> Session {

@@ -275,10 +275,14 @@ package struct HistoryJudge {
     for tree in trees {
       keys.formUnion(tree.node(at: path).children.keys.map { String(decoding: $0, as: UTF8.self) })
     }
-    // What was written before the last of its three kinds of events was registered may be told in part.
+    // Its three kinds of events are registered one after the other, and removed so: what was written
+    // meanwhile may be told in part.
     let registered = highest(for: listener.returned)
     for key in keys.sorted() {
-      let told = listener.events.filter { $0.key == key }.map(\.text)
+      let events = listener.events.filter { $0.key == key }
+      let told = events.prefix { event in listener.ended.map { event.time < $0 } ?? true }.map(
+        \.text)
+      let rest = events.dropFirst(told.count).map(\.text)
       let states = states { Self.text(of: $0.node(at: path + [Array(key.utf8)])) }
       let early = states.filter { $0.position <= registered }.map(\.text)
       let late = states.filter { $0.position > registered }.map(\.text)
@@ -288,10 +292,12 @@ package struct HistoryJudge {
         }
         return told.suffix(count) == late.prefix(count)
           && Self.isSubsequence(told.dropLast(count), of: early)
+          && Self.isSubsequence(rest[...], of: early + late.dropFirst(count))
       }
       if !isRight {
         problems.append(
-          "\(name) was told \(told) of the child \(key), but there were \(states.map(\.text))")
+          "\(name) was told \(told + rest) of the child \(key), but there were "
+            + "\(states.map(\.text))")
       }
     }
   }

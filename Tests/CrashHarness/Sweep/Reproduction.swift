@@ -13,6 +13,8 @@ package struct Reproduction: Sendable, CustomStringConvertible {
   /// One crash after the other: how far the trace went, and what became of what was pending. Empty
   /// for all that the job looks at.
   package var crashes: [Crash] = []
+  /// Whether what leads to a failure is to be printed too.
+  package var isExplained = false
 
   package struct Crash: Sendable {
     package var operation: Int

@@ -102,9 +102,29 @@ package enum Faults {
   private static func judge(
     _ one: Case, _ steps: [Step], _ place: Reproduction, _ tally: inout Tally
   ) {
-    for problem in problems(one, steps, &tally) {
+    let problems = problems(one, steps, &tally)
+    for problem in problems {
       tally.fail(place, "\(one.fault), \(one.durability): \(problem)")
     }
+    if place.isExplained, !problems.isEmpty { explain(one, steps) }
+  }
+
+  private static func explain(_ one: Case, _ steps: [Step]) {
+    print("\(one.fault), \(one.durability):")
+    let disk = SimulatedDisk(seed: 5)
+    var run = FaultedRun(disk, durability: one.durability)
+    disk.inject(one.fault)
+    for step in steps {
+      let first = disk.operationCount
+      run.run([step])
+      print("\(step)")
+      for (index, operation) in disk.trace.enumerated().dropFirst(first) {
+        print("  \(index + 1). \(operation)")
+      }
+    }
+    let point = disk.crashPoint()
+    print("pending:")
+    for text in point.pendingDescriptions { print("  \(text)") }
   }
 
   private static func problems(_ one: Case, _ steps: [Step], _ tally: inout Tally) -> [String] {

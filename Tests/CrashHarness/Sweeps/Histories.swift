@@ -69,6 +69,11 @@ package enum Histories {
     case .failure(let problem): tally.fail(place, problem.description)
     case .success(let history):
       for problem in HistoryJudge(history).problems.prefix(3) { tally.fail(place, problem) }
+      if place.isExplained, !tally.failures.isEmpty {
+        for (number, step) in steps { print("\(number + 1). thread \(step.client): \(step.work)") }
+        for call in history.calls { print(call) }
+        for listener in history.listeners { print(listener) }
+      }
       tally.details = [
         "writes": history.log.count,
         "reads": history.calls.count { $0.action.isRead },

@@ -22,6 +22,10 @@ import Testing
     await sweep.check(goal: min(8000, sweep.jobs.count))
   }
 
+  @Test func randomCallsFailInRandomWorkloads() async {
+    await Faults.random.check(0..<UInt64(Scale.scaled(250)), goal: Scale.scaled(8000))
+  }
+
   /// G6: calls fail while the engine recovers from a crash.
   @Test func everyCallOfARecoveryFails() async {
     await RecoveryFaults.sweep.check(0..<UInt64(Scale.scaled(25)), goal: Scale.goal(2000))
@@ -59,6 +63,31 @@ import Testing
     point.forEachState { state in
       let root = try? EngineRecording.open(point.disk(state)).head.root
       #expect(root == run.tree, "\(state)")
+    }
+  }
+
+  /// Any synchronize of an orderly end fails, and the system takes for clean what the disk never got: the
+  /// mark at the end, say, which the next opener's records follow.
+  @Test(arguments: DiskFault.Pages.allCases, 1...3)
+  func aFailedSynchronizeAtTheEnd(pages: DiskFault.Pages, number: Int) throws {
+    let disk = SimulatedDisk()
+    var run = FaultedRun(disk)
+    run.run([.set("a", .integer(1))])
+    disk.inject(.failedSynchronize(at: number, pages: pages))
+    run.run([.close])
+    run.drop()
+    disk.removeFaults()
+    let isOpen = run.reopen()
+    #expect(isOpen)
+    run.run([.set("b", .integer(2)), .set("c", .integer(3))])
+    #expect(run.problems == [])
+    let point = disk.crashPoint()
+    point.forEachState { state in
+      do throws(EngineError) {
+        #expect(try EngineRecording.open(point.disk(state)).head.root == run.tree, "\(state)")
+      } catch {
+        Issue.record("\(state): \(error)")
+      }
     }
   }
 
