@@ -131,7 +131,8 @@ public final class Database: Sendable {
 
   /// Writes a copy, as of one moment, into a new directory, which opens like any other database.
   ///
-  /// - Parameter path: absolute or relative to the working directory; must not exist.
+  /// - Parameter path: absolute or relative to the working directory; must not hold a database. It is made
+  ///   where it is missing.
   /// - Throws: ``DatabaseError`` where the disk refuses, or there are no files to copy; what was made by
   ///   then is removed again.
   public func backup(to path: String) throws {
@@ -283,6 +284,9 @@ extension Database {
 
   /// Opens what is there for reading: changes nothing on the disk, not even a torn tail, and works
   /// beside a process that writes. Shows the state of the moment of opening; writes are refused.
+  ///
+  /// As long as it is open, the writer removes no file that it needs no longer: close it soon where much is
+  /// written.
   ///
   /// - Throws: ``DatabaseError``: ``DatabaseError/Code/notFound``, ``DatabaseError/Code/corrupt``, …
   public static func open(

@@ -134,7 +134,7 @@ extension DatabaseQuery {
     let registration = Registration(
       self, type, isSingle: isSingle, block: PlainClosure(block), cancel: PlainClosure(cancel))
     do throws(DatabaseError) {
-      store.hub.register(registration, engine: try usable())
+      store.hub.register(registration, engine: try listenable())
     } catch {
       store.hub.refuse(registration, error)
     }

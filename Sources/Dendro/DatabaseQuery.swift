@@ -87,6 +87,20 @@ public class DatabaseQuery: @unchecked Sendable {
     return try store.usable()
   }
 
+  /// `usable()`, for who wants to listen. What tells listeners goes down as deep as they are, so nobody
+  /// listens where nothing can ever be.
+  func listenable() throws(DatabaseError) -> Engine {
+    let depth = path.count
+    guard depth <= Limits.depth else {
+      throw failure
+        ?? DatabaseError(
+          ValidationError(
+            .invalidPath,
+            "nobody can listen \(depth) levels deep: the data goes down to \(Limits.depth)"))
+    }
+    return try usable()
+  }
+
   /// The location's address, and the calls that make the query.
   public func description() -> String {
     DatabaseReference(store, path).url + QueryDescription.calls(of: parameters)

@@ -117,6 +117,7 @@ package final class ChangeReader: Sendable {
     let cursor: LogCursor
     if let open = state.cursor {
       cursor = open
+      try cursor.lookAgain()
     } else {
       let position = state.position
       if state.pin == nil {

@@ -177,7 +177,11 @@ final class Checkpointing: Sendable {
       } catch {
         result = .failure(error)
         if !Mutant.checkpointPause.isPlanted {
-          state.withLock { $0.logBytesMin = $0.logBytes + max(options.checkpointByteMin, 1 << 20) }
+          state.withLock { state in
+            let (sum, isOver) = state.logBytes.addingReportingOverflow(
+              max(options.checkpointByteMin, 1 << 20))
+            state.logBytesMin = isOver ? .max : sum
+          }
         }
         pipeline.hooks.tell(
           LogEvent(.warning, "no checkpoint could be taken", ["error": error.description]))
@@ -248,7 +252,10 @@ final class Checkpointing: Sendable {
     try history.pins.withPins { (rebuilding, followed) throws(StorageError) in
       rules.rebuilding = Mutant.rebuildingPin.isPlanted ? [] : rebuilding
       rules.followed = Mutant.followerPin.isPlanted ? [] : followed
-      try Retention.apply(directory, rules, unreadable: unreadable)
+      guard try !Retention.apply(directory, rules, unreadable: unreadable) else { return }
+      pipeline.hooks.tell(
+        LogEvent(
+          .warning, "a reader keeps files that are no longer needed", ["path": directory.path]))
     }
   }
 

@@ -54,7 +54,7 @@ extension CommitPipeline {
       return (true, wantsProbe)
     }
     backlog.open()
-    if wantsProbe { probe(&turn) }
+    if wantsProbe { probe(&turn, &outcome) }
     if hasWork {
       write(batch, &turn, &outcome)
     } else {
@@ -251,6 +251,10 @@ extension CommitPipeline {
         case .poisoned, .closing, .closed: break
         }
       }
+      // What is taken back here may have been admitted before the close that waits behind it.
+      if case .closing = state.phase, state.poison == nil, !Mutant.closeTells.isPlanted {
+        state.poison = refusal
+      }
       undo(&state, refusal, &outcome)
       return refusal
     }
@@ -329,9 +333,15 @@ extension CommitPipeline {
   }
 
   /// After a full disk: whether a record may be appended again.
-  private func probe(_ turn: inout Turn) {
+  private func probe(_ turn: inout Turn, _ outcome: inout Outcome) {
     guard let store = turn.store, case .full = admission.withLock({ $0.phase }) else { return }
-    guard (try? store.log.probe()) == true, !Mutant.spaceProbe.isPlanted else { return }
+    do throws(StorageError) {
+      guard try store.log.probe(), !Mutant.spaceProbe.isPlanted else { return }
+    } catch {
+      // Room would not help any more.
+      if store.log.poison != nil { poison(error, &outcome) }
+      return
+    }
     admission.withLock { state in
       if case .full = state.phase { state.phase = .running }
     }

@@ -97,8 +97,7 @@ extension CommitPipeline {
         refuse(.overtaken(path, runs: run), refused)
       }
     }
-    // In their turn: after the transaction.
-    for write in end() { submit(write.draft, completion: write.completion) }
+    end()
     if executor != nil { backlog.wait() }
   }
 
@@ -174,13 +173,31 @@ extension CommitPipeline {
     return isShorter ? (change.write, changed) : (write, whole)
   }
 
-  private func end() -> [(draft: Draft, completion: Completion?)] {
-    withAdmission { state in
+  /// What the block has written comes in its turn, after the transaction. All of it at once: a close that
+  /// is asked for from here on finds it admitted.
+  private func end() {
+    let now = clock.now()
+    let refused = withAdmission { state in
       let held = state.transaction?.takeHeldWrites() ?? []
       state.transaction?.release()
       state.transaction = nil
-      return held
+      return admit(held, now: now, &state)
     }
+    for (refusal, completion) in refused { tell(refusal, completion) }
+  }
+
+  /// - Returns: whom to tell of a refusal once the lock is free.
+  func admit(
+    _ held: [(draft: Draft, completion: Completion?)], now: Int64, _ state: inout Admission
+  ) -> [(EngineError, Completion?)] {
+    var refused: [(EngineError, Completion?)] = []
+    for (draft, completion) in held {
+      let refusal = admit(draft, body: nil, now: now, completion: completion, into: &state)
+      if let refusal, !tellInTurn(refusal, completion, &state) {
+        refused.append((refusal, completion))
+      }
+    }
+    return refused
   }
 
   // MARK: Telling

@@ -79,7 +79,7 @@ final class CommitPipeline: Sendable {
     var phase = Phase.running
     /// While a transaction runs.
     var transaction: RunningTransaction?
-    /// Why the engine was poisoned when it was closed: closing tells it again.
+    /// What the disk refused before the engine was closed, or while it closes: closing tells it again.
     var poison: EngineError?
     var observer: (any CommitObserver)?
     /// Whether the thread waits and must be woken for work.
@@ -169,7 +169,7 @@ final class CommitPipeline: Sendable {
     backlog.heldThreadCount + heldWriterCount.load(ordering: .relaxed)
   }
 
-  private func tell(_ refusal: EngineError, _ completion: Completion?) {
+  func tell(_ refusal: EngineError, _ completion: Completion?) {
     if let completion {
       completion(.failure(refusal))
     } else {
@@ -201,7 +201,7 @@ final class CommitPipeline: Sendable {
   /// Has `completion` told in its turn, after the writes before it.
   ///
   /// - Returns: false where it has to be told at once.
-  private func tellInTurn(
+  func tellInTurn(
     _ refusal: EngineError, _ completion: Completion?, _ state: inout Admission
   ) -> Bool {
     if case .closed = state.phase { return false }
@@ -249,22 +249,18 @@ final class CommitPipeline: Sendable {
   /// as ever, and hence before `last`.
   func requestClose(writing last: Draft?, _ completion: @escaping Completion) {
     let now = clock.now()
-    let (isClosed, refusals) = withAdmission { state -> (Bool, [EngineError]) in
+    let (isClosed, refused) = withAdmission { state -> (Bool, [(EngineError, Completion?)]) in
       if case .closed = state.phase { return (true, []) }
-      var refusals: [EngineError] = []
       var writes = state.transaction?.takeHeldWrites() ?? []
       if let last { writes.append((last, nil)) }
-      for (draft, completion) in writes {
-        let refusal = admit(draft, body: nil, now: now, completion: completion, into: &state)
-        if let refusal, !tellInTurn(refusal, completion, &state) { refusals.append(refusal) }
-      }
+      let refused = admit(writes, now: now, &state)
       if case .poisoned(let error) = state.phase { state.poison = error }
       state.phase = .closing
       state.transaction?.release()
       state.batch.closes.append(completion)
-      return (false, refusals)
+      return (false, refused)
     }
-    for refusal in refusals { options.unreportedFailure?(refusal, .zero) }
+    for (refusal, completion) in refused { tell(refusal, completion) }
     if isClosed {
       if last != nil { options.unreportedFailure?(.closed, .zero) }
       return completion(.success(nil))
@@ -304,6 +300,23 @@ final class CommitPipeline: Sendable {
   func giveBack(_ buffer: PayloadBuffer) {
     buffer.removeAll()
     spareBuffers.withLock { if $0.count < 16 { $0.append(buffer) } }
+  }
+
+  /// Tells the memory gauge of a write, whose size is worked out where nobody knows it.
+  private func note(
+    _ write: Write, encodedByteCount: Int?, _ firstChange: Int, _ state: inout Admission
+  ) {
+    guard state.memory.isLimited else { return }
+    var byteCount = encodedByteCount ?? 0
+    if encodedByteCount == nil {
+      let buffer = spareBuffers.withLock { $0.popLast() } ?? PayloadBuffer()
+      WriteCoding.encodeBody(of: write, into: buffer)
+      byteCount = buffer.count
+      giveBack(buffer)
+    }
+    if !isPersistent { byteCount += write.path.keys.reduce(0) { $0 + $1.orderedByteCount } }
+    state.memory.admitted(
+      write, encodedByteCount: byteCount, replaced: state.batch.changes[firstChange...])
   }
 
   func admit(
@@ -346,13 +359,13 @@ final class CommitPipeline: Sendable {
     if let mark {
       let size = state.batch.payload.count - mark.start
       state.statistics.rawByteCount += UInt64(size)
-      state.memory.admitted(write, encodedByteCount: size)
+      note(write, encodedByteCount: size, firstChange, &state)
       state.previousPath = write.path
       if state.batch.payload.count > options.backlogByteLimit, !Mutant.backlogBound.isPlanted {
         backlog.close()
       }
     } else {
-      state.memory.admitted(write, encodedByteCount: body?.count ?? 64)
+      note(write, encodedByteCount: body?.count, firstChange, &state)
     }
     state.lastLSN = lsn
     state.lastTime = time

@@ -36,6 +36,9 @@ final class Reservation: Sendable {
 
   deinit { end() }
 
+  /// Not a global one, whose threads an application may hold up.
+  private static let queue = DispatchQueue(label: "dendro.reservations")
+
   var isOver: Bool { state.withLock { $0.isOver } }
 
   /// Lets everybody go who waits. Any number of times.
@@ -67,10 +70,10 @@ final class Reservation: Sendable {
       return (state.startedDeadline(patience), !state.hasTimer)
     }
     if wantsTimer {
-      DispatchQueue.global().asyncAfter(deadline: deadline) { self.end(inVain: true) }
+      Self.queue.asyncAfter(deadline: deadline) { self.end(inVain: true) }
     }
     await withUnsafeContinuation { task in
-      holder.notify(queue: .global()) { task.resume() }
+      holder.notify(queue: Self.queue) { task.resume() }
     }
     return !state.withLock { $0.isInVain }
   }

@@ -75,16 +75,19 @@ package enum Retention {
   }
 
   /// Removes what is doomed. Repeated after a crash in between it does the rest.
+  ///
+  /// - Returns: false, and not everything was removed, where a reader holds the directory.
+  @discardableResult
   static func apply(
     _ directory: DatabaseDirectory, _ rules: Rules, unreadable: Set<LogSequenceNumber>,
     expecting checkpoint: LogSequenceNumber? = nil
-  ) throws(StorageError) {
+  ) throws(StorageError) -> Bool {
     var files = try files(directory, sizes: rules.needsSizes, unreadable: unreadable)
     if let checkpoint { files.checkpoints.append(.init(lsn: checkpoint, byteCount: 0)) }
     let doomed = doomed(files, rules) { lsn in
       try? CheckpointReader.open(directory, lsn: lsn).time
     }
-    _ = try remove(doomed, directory)
+    return try remove(doomed, directory)
   }
 
   /// Removes everything but the newest checkpoint, which must have been read to its end before, and

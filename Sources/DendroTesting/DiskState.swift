@@ -234,11 +234,14 @@ struct DiskState: Sendable {
     return (node, lastHandle)
   }
 
+  mutating func unlock(_ node: Int, _ handle: UInt64) {
+    guard var holders = locks[node] else { return }
+    holders.removeAll { $0.handle == handle }
+    locks[node] = holders.isEmpty ? nil : holders
+  }
+
   mutating func close(_ node: Int, _ handle: UInt64) {
-    if var holders = locks[node] {
-      holders.removeAll { $0.handle == handle }
-      locks[node] = holders.isEmpty ? nil : holders
-    }
+    unlock(node, handle)
     guard let count = handles[node] else { return }
     handles[node] = count > 1 ? count - 1 : nil
     if count == 1, freeSpace != nil, !isLinked(node) { freeSpace! += nodes[node].image.size }

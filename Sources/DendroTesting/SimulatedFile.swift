@@ -67,6 +67,8 @@ final class SimulatedFile: File {
     }
   }
 
+  func unlock() { disk.withState { $0.unlock(node, handle) } }
+
   private func requireWritable() throws(SystemError) {
     // EBADF, as pwrite(2) has it for a descriptor that was opened for reading.
     guard isWritable else { throw SystemError(9) }

@@ -1,8 +1,11 @@
-import DendroEngine
 import DendroStorage
 import DendroTesting
 import DendroTree
+import Foundation
+import Synchronization
 import Testing
+
+@testable import DendroEngine
 
 @Suite("The end of an engine")
 struct ClosingTests {
@@ -71,5 +74,39 @@ struct ClosingTests {
     let engine = try open()
     #expect(engine.head.root.child(try Key("a")).childCount == 50)
     try await engine.close()
+  }
+
+  @Test("closing tells that the disk refused the batch before its own")
+  func refusedBatchBefore() async throws {
+    let disk = HeldDisk()
+    let engine = try Engine.open(at: "/db", environment: disk.environment)
+    try await engine.write(set("kept", .integer(1)))
+    disk.hold(.write)
+    engine.submit(try set("lost", .string(incompressible(1 << 20))), completion: nil)
+    await onThread { disk.waitForCall() }
+    // This one gathers behind it, and so does the end.
+    engine.submit(try set("behind", .integer(2)), completion: nil)
+    let closing = Task { try await engine.close() }
+    func isClosing() -> Bool {
+      if case .closing = engine.pipeline.admission.withLock({ $0.phase }) { return true }
+      return false
+    }
+    while !isClosing() { await Task.yield() }
+    disk.disk.freeSpace = 0
+    disk.release()
+    await #expect(throws: EngineError.self) { try await closing.value }
+    disk.disk.freeSpace = nil
+    let again = try Engine.open(at: "/db", options: .inline, environment: disk.disk.environment)
+    #expect(again.head.root.childCount == 1)
+    try await again.close()
+  }
+
+  private func onThread(_ body: @escaping @Sendable () -> Void) async {
+    await withCheckedContinuation { continuation in
+      Thread.detachNewThread {
+        body()
+        continuation.resume()
+      }
+    }
   }
 }

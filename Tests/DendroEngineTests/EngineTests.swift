@@ -353,4 +353,32 @@ struct EngineTests {
     #expect(again.head.root == root)
     try await again.close()
   }
+
+  @Test("where the look for room damages the log, room is no longer what is missing")
+  func probeFails() throws {
+    let engine = try open()
+    engine.submit(try set("kept", .integer(1)), completion: nil)
+    engine.pump()
+    disk.freeSpace = 0
+    engine.submit(try set("lost", .string(incompressible(1 << 20))), completion: nil)
+    engine.pump()
+    disk.freeSpace = nil
+    disk.inject(DiskFault(.error(5), at: 1, isPermanent: true))
+    let told = Told<EngineError>()
+    for _ in 0..<3 {
+      engine.submit(try set("a", .integer(2))) { if case .failure(let e) = $0 { told.add(e) } }
+      engine.pump()
+    }
+    disk.removeFaults()
+    engine.submit(try set("a", .integer(2))) { if case .failure(let e) = $0 { told.add(e) } }
+    engine.pump()
+    guard case .poisoned = told.all.last else {
+      Issue.record("expected a poisoned engine, found \(told.all)")
+      return
+    }
+    #expect(throws: EngineError.self) { try engine.close() }
+    let again = try open()
+    #expect(again.head.root.childCount == 1)
+    try again.close()
+  }
 }

@@ -4,7 +4,7 @@ import Foundation
 
 /// A simulated disk that can be made to wait in one kind of call: a slow disk, without a clock.
 final class HeldDisk: FileSystem {
-  enum Call { case synchronize, removeSegment }
+  enum Call { case write, synchronize, removeSegment }
 
   let disk = SimulatedDisk(seed: 1)
   private let condition = NSCondition()
@@ -74,7 +74,8 @@ private final class HeldFile: File {
     try file.read(into: buffer, at: offset)
   }
   func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(SystemError) -> Int {
-    try file.write(bytes, at: offset)
+    disk.pass(.write)
+    return try file.write(bytes, at: offset)
   }
   func preallocate(from offset: UInt64, count: UInt64) throws(SystemError) {
     try file.preallocate(from: offset, count: count)
@@ -87,4 +88,5 @@ private final class HeldFile: File {
   func size() throws(SystemError) -> UInt64 { try file.size() }
   func identity() throws(SystemError) -> FileIdentity { try file.identity() }
   func lock(_ kind: LockKind) throws(SystemError) -> Bool { try file.lock(kind) }
+  func unlock() { file.unlock() }
 }

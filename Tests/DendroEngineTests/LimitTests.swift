@@ -1,8 +1,9 @@
-import DendroEngine
 import DendroStorage
 import DendroTesting
 import DendroTree
 import Testing
+
+@testable import DendroEngine
 
 @Suite("Limits and refusals")
 struct LimitTests {
@@ -147,5 +148,61 @@ struct LimitTests {
     let lsn = try await engine.write(try set("a", .integer(1)))
     while engine.statistics().durableLSN < lsn! { await Task.yield() }
     try await engine.close()
+  }
+
+  @Test("a database in memory keeps to the memory limit, whatever is written", arguments: 0..<3)
+  func memoryWithoutFiles(kind: Int) throws {
+    var options = EngineOptions.inline
+    options.memoryByteLimit = 4 << 20
+    let engine = Engine.inMemory(options: options)
+    let text = incompressible(kind == 0 ? 1000 : 100_000)
+    var builder = NodeBuilder()
+    builder.append(try Key("at"), Node(.integer(0)))
+    builder.append(try Key("text"), Node(.string(text)))
+    let tree = builder.finish(priority: nil)
+    let isRefused = Told<EngineError>()
+    for number in 0..<10_000 where isRefused.all.isEmpty {
+      let place = try path("k\(number)")
+      var draft = Draft(.set(place, kind == 1 ? tree : Node(.string(text))))
+      if kind == 2 {
+        draft = Draft(
+          .set(place, tree), deferred: [.init(path: try path("at"), value: .timestamp)])
+      }
+      engine.submit(draft) { if case .failure(let error) = $0 { isRefused.add(error) } }
+      engine.pump()
+    }
+    guard case .memoryLimit = isRefused.all.first else {
+      Issue.record("expected a refusal, found \(isRefused.all)")
+      return
+    }
+    #expect(engine.head.root.memory().byteCount < 5 << 20)
+  }
+
+  @Test("over the memory limit the tree is not measured for each removal")
+  func measures() throws {
+    var gauge = MemoryGauge(limit: 100_000)
+    var root = Node.empty
+    func apply(_ write: Write) -> EngineError? {
+      if let refusal = gauge.refusal(for: write, root: root) { return refusal }
+      var changes: [Change] = []
+      root.apply(write, recording: &changes)
+      gauge.admitted(write, encodedByteCount: 110, replaced: changes[...])
+      return nil
+    }
+    let text = Node(.string(incompressible(100)))
+    // Far over it, as a database is that was opened with a smaller limit.
+    for number in 0..<5_000 { _ = root.apply(.set(try path("k\(number)"), text)) }
+    for number in 0..<1_000 { _ = apply(.set(try path("n\(number)"), text)) }
+    let before = gauge.measureCount
+    #expect(before > 0)
+    var removedCount = 0
+    for number in 0..<5_000 {
+      #expect(apply(.remove(try path("k\(number)"))) == nil)
+      removedCount += 1
+      if apply(.set(try path("one"), text)) == nil { break }
+    }
+    #expect(root.memory().byteCount <= 100_000 * 65 / 64)
+    #expect(removedCount > 3_000)
+    #expect(gauge.measureCount - before < 50)
   }
 }

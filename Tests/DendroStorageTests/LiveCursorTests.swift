@@ -86,6 +86,7 @@ struct LiveCursorTests {
     }
     func identity() throws(SystemError) -> FileIdentity { try file.identity() }
     func lock(_ kind: LockKind) throws(SystemError) -> Bool { try file.lock(kind) }
+    func unlock() { file.unlock() }
   }
 
   /// What stands in the two segments at one moment of the writer.
@@ -202,5 +203,33 @@ struct LiveCursorTests {
       }
     }
     #expect(runCount > 500)
+  }
+
+  @Test("records that the writer took back and wrote anew are told as they are now")
+  func takenBack() throws {
+    let disk = SimulatedDisk(seed: 5)
+    let directory = try open(disk)
+    let writer = try newLog(directory)
+    try writer.append(payload(1, 60))
+    let cursor = LogCursor(directory, isLive: true)
+    // Of two records the first gets in, as a whole.
+    try writer.stage(payload(2, 60))
+    try writer.stage((0..<9000).map { UInt8(truncatingIfNeeded: $0 &* $0 &* 31 &>> 5) })
+    disk.freeSpace = 400
+    #expect(throws: StorageError.self) { try writer.write() }
+    var told: [[UInt8]] = []
+    func step() throws(StorageError) -> Bool {
+      try cursor.step { item in
+        if case .record(_, _, let payload?) = item { told.append(Array(payload)) }
+      }
+    }
+    while told.isEmpty, try step() {}
+    try writer.cutBack()
+    disk.freeSpace = nil
+    try writer.append(payload(9, 60))
+    try cursor.lookAgain()
+    while try step() {}
+    #expect(told == [payload(1, 60), payload(9, 60)])
+    try writer.close()
   }
 }

@@ -26,6 +26,7 @@ struct RareRefusalTests {
     func size() throws(SystemError) -> UInt64 { 0 }
     func identity() throws(SystemError) -> FileIdentity { FileIdentity(device: 0, inode: 0) }
     func lock(_ kind: LockKind) throws(SystemError) -> Bool { true }
+    func unlock() {}
   }
 
   @Test("a write that goes nowhere is an error, not an endless loop")

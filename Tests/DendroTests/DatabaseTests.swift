@@ -282,6 +282,70 @@ struct DatabaseTests {
     try await database.close()
   }
 
+  @Test("a checkpoint that fails does no harm where the log may grow without end")
+  func endlessLog() async throws {
+    var options = DatabaseOptions()
+    options.checkpointByteMin = .max
+    let database = try await Database.open(at: directory.path, options: options)
+    try await database.reference().child("a").setValue(1)
+    let reader: Database = try await Database.open(readOnly: directory.path)
+    for _ in 0..<2 {
+      #expect(await failure { try await database.purgeHistory() }?.code == .locked)
+      try await database.reference().child("a").setValue(2)
+    }
+    try await reader.close()
+    try await database.purgeHistory()
+    try await database.close()
+  }
+
+  @Test("nobody listens deeper than data can be, and what is asked for says so")
+  func deepListeners() async throws {
+    let database = Database.inMemory()
+    func location(_ depth: Int) -> DatabaseReference {
+      database.reference(withPath: Array(repeating: "a", count: depth).joined(separator: "/"))
+    }
+    for depth in [33, 200_000] {
+      let cancelled = Shared<DatabaseError?>(nil)
+      location(depth).observe(.value) { _ in
+      } withCancel: { error in
+        cancelled.withLock { $0 = error as? DatabaseError }
+      }
+      await settle(database)
+      #expect(cancelled.withLock { $0 }?.code == .invalidPath)
+      let error = await failure { for try await _ in location(depth).snapshots { break } }
+      #expect(error?.code == .invalidPath)
+      #expect(error?.message.contains("32") == true)
+      #expect(try await location(depth).getData().exists() == false)
+    }
+    let events = Shared(0)
+    location(32).observe(.value) { _ in events.withLock { $0 += 1 } }
+    try await location(32).setValue(1)
+    try await database.reference().removeValue()
+    await settle(database)
+    #expect(events.withLock { $0 } == 3)
+    try await database.close()
+  }
+
+  @Test("a reader that keeps files from going is told of in the log")
+  func readersKeepFiles() async throws {
+    let lines = Shared<[String]>([])
+    var options = DatabaseOptions()
+    options.logging = { line in lines.withLock { $0.append(line.message) } }
+    let database = try await Database.open(at: directory.path, options: options)
+    let reader: Database = try await Database.open(readOnly: directory.path)
+    func isTold() -> Bool {
+      lines.withLock { $0.contains { $0.contains("a reader keeps files") } }
+    }
+    for number in 0..<4 {
+      #expect(number > 1 || !isTold())
+      try await database.reference().child("a").setValue(number)
+      try await database.checkpoint()
+    }
+    try await database.close()
+    #expect(isTold())
+    try await reader.close()
+  }
+
   @Test("opening tells how far it is, and logs")
   func progress() async throws {
     let lines = Shared<[String]>([])

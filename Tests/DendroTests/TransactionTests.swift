@@ -625,6 +625,26 @@ struct TransactionTests {
     #expect(shown(try await ref.getData().value) == "{a:1,b:1}")
   }
 
+  @Test("what the block wrote is kept where the database is closed once the transaction is told")
+  func writesWithinAndClose() async throws {
+    for _ in 0..<50 {
+      let directory = TemporaryDirectory()
+      let options = DatabaseOptions(durability: .none)
+      let database = try await Database.open(at: directory.path, options: options)
+      let ref = database.reference()
+      let told = await ref.child("p").ending { data in
+        for number in 0..<100 { ref.child("k/\(number)").setValue(number) }
+        data.value = 1
+        return .success(withValue: data)
+      }
+      try await database.close()
+      #expect(told == "nil, true, 1")
+      let again = try await Database.open(at: directory.path)
+      #expect(try await again.reference().child("k").getData().childrenCount == 100)
+      try await again.close()
+    }
+  }
+
   @Test("a transaction that the block starts runs after it and after those that wait already")
   func nested() async throws {
     let root = Database.inMemory().reference()

@@ -188,13 +188,14 @@ final class EventHub: CommitObserver {
     // Not here, where the admission lock may be held: an executor may be the application's, and what is
     // freed may be large.
     if !awakened.isEmpty {
-      DispatchQueue.global().async { for waiter in awakened { waiter.resume() } }
+      Self.awakeningQueue.async { for waiter in awakened { waiter.resume() } }
     }
     if frees { Self.freeingQueue.async { self.freeReplaced() } }
     return result
   }
 
-  /// Not a global queue, whose threads an application may hold up.
+  /// Not global queues, whose threads an application may hold up.
+  private static let awakeningQueue = DispatchQueue(label: "dendro.awakening")
   private static let freeingQueue = DispatchQueue(label: "dendro.freeing")
 
   private func freeReplaced() {

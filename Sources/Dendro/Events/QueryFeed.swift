@@ -40,7 +40,7 @@ final class QueryFeed {
     if let subscription { return subscription }
     do throws(DatabaseError) {
       let new = try query.store.hub.subscribe(
-        to: query, keepingStates: types != .value, engine: try query.usable())
+        to: query, keepingStates: types != .value, engine: try query.listenable())
       subscription = new
       return new
     } catch {

@@ -150,7 +150,11 @@ package final class DatabaseDirectory: Sendable {
   }
 
   /// Whether no reader holds the directory at this moment.
-  package func mayDelete() throws(StorageError) -> Bool { try lockOutReaders() != nil }
+  package func mayDelete() throws(StorageError) -> Bool {
+    guard let lock = try lockOutReaders() else { return false }
+    release(lock)
+    return true
+  }
 
   /// Runs `body` while no reader can come, for removals.
   ///
@@ -158,7 +162,7 @@ package final class DatabaseDirectory: Sendable {
   package func withoutReaders(_ body: () throws(StorageError) -> Void) throws(StorageError) -> Bool
   {
     guard let lock = try lockOutReaders() else { return false }
-    defer { withExtendedLifetime(lock) {} }
+    defer { release(lock) }
     try body()
     return true
   }
@@ -190,7 +194,18 @@ package final class DatabaseDirectory: Sendable {
 
   /// Gives the directory back. Later writes are refused. Idempotent.
   package func close() {
-    lock.withLock { $0 = nil }
+    let held = lock.withLock { lock in
+      defer { lock = nil }
+      return lock
+    }
+    if let held { release(held) }
+  }
+
+  /// Not by closing alone: a process that another thread started at this moment holds copies of all
+  /// descriptors until it executes its program, and a fork for as long as it lives. The lock is not the
+  /// fork's to give.
+  private func release(_ lock: any File) {
+    if getpid() == processID { lock.unlock() }
   }
 
   // MARK: - Opening

@@ -154,6 +154,8 @@ private final class DiskFile: File {
     return true
   }
 
+  func unlock() { _ = flock(descriptor, LOCK_UN) }
+
   private func status() throws(SystemError) -> stat {
     var status = stat()
     try check(fstat(descriptor, &status))

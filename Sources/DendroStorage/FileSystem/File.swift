@@ -15,6 +15,9 @@ package protocol File: AnyObject, Sendable {
   func identity() throws(SystemError) -> FileIdentity
   /// `flock` without waiting; false where another holder is in the way.
   func lock(_ kind: LockKind) throws(SystemError) -> Bool
+  /// Gives the lock back, also for the copies of the descriptor that a `fork` made: closing alone would
+  /// leave it to them.
+  func unlock()
 }
 
 package enum LockKind: Hashable, Sendable { case shared, exclusive }

@@ -67,6 +67,10 @@ package final class LogCursor {
     silentUpTo = after
   }
 
+  /// Forgets what was read ahead. Behind what is durable a writer may have taken records back and written
+  /// others in their place.
+  package func lookAgain() throws(StorageError) { try segment?.refresh() }
+
   /// Takes one step, which may report several things or none.
   ///
   /// - Returns: false at the present end of the log; after more was written, it goes on.

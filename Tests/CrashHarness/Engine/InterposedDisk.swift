@@ -145,4 +145,6 @@ private final class InterposedFile: File {
     disk.note(.lock, path)
     return try file.lock(kind)
   }
+
+  func unlock() { file.unlock() }
 }
