@@ -133,5 +133,23 @@ enum KnownSweeps {
         .disconnectAtClose, .disconnectAtRelease,
       ]
     ),
+    (
+      "waiting",
+      [
+        .taskBacklog, .taskPassesOn, .reservationTimer, .refusalOrder, .abortOrder,
+        .closeHeldWrites, .transactionDifference, .barrierClosed, .transactionClosed, .hookQueue,
+        .hookLimit, .hookSums, .followerWoken, .followerEnds, .followerCancelled, .followerMoves,
+        .followerLeaves,
+      ]
+    ),
+    (
+      "listeners",
+      [
+        .firstEvents, .removedListener, .singleEvent, .unchangedValue, .wholeUpdateTold,
+        .closeDelivers, .closeCancels, .queueReplaced, .staleDrain, .callsLeft, .drainQuantum,
+        .sequenceWoken, .sequenceEnds, .sequenceCancelled, .deferredValues,
+      ]
+    ),
+    ("G18", [.registrationMoment]),
   ]
 }
