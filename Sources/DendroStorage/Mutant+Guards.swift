@@ -121,6 +121,7 @@ extension Mutant {
     case .directorySynchronize: "a new directory's name is durable before anything is acknowledged"
     case .writerLock: "one opener writes"
     case .lockIdentity: "the lock file is looked at again once it is locked"
+    case .lockReleased: "a directory that was closed is free, whatever was forked meanwhile"
     case .ownership: "the directory is still ours before each write"
     case .readersLock: "nothing goes while a reader holds the directory"
     case .readerPatience: "a reader waits for a writer that removes files"

@@ -134,6 +134,7 @@ package enum Mutant: UInt8, CaseIterable, Hashable, Sendable {
   case directorySynchronize
   case writerLock
   case lockIdentity
+  case lockReleased
   case ownership
   case readersLock
   case readerPatience

@@ -190,7 +190,9 @@ package final class DatabaseDirectory: Sendable {
 
   /// Gives the directory back. Later writes are refused. Idempotent.
   package func close() {
-    lock.withLock { $0 = nil }
+    let held = lock.withLock { $0.take() }
+    // A fork would take it from its parent.
+    if getpid() == processID, !Mutant.lockReleased.isPlanted { held?.unlock() }
   }
 
   // MARK: - Opening

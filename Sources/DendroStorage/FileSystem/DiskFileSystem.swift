@@ -154,6 +154,9 @@ private final class DiskFile: File {
     return true
   }
 
+  // The lock is the open file's, which a fork shares: closing leaves it to the child (flock(2)).
+  func unlock() { _ = flock(descriptor, LOCK_UN) }
+
   private func status() throws(SystemError) -> stat {
     var status = stat()
     try check(fstat(descriptor, &status))

@@ -15,6 +15,13 @@ package protocol File: AnyObject, Sendable {
   func identity() throws(SystemError) -> FileIdentity
   /// `flock` without waiting; false where another holder is in the way.
   func lock(_ kind: LockKind) throws(SystemError) -> Bool
+  /// Lets go of the lock at once, also where a forked process still holds the file.
+  func unlock()
+}
+
+extension File {
+  /// Nothing: for files that no fork shares the lock goes with the last reference.
+  package func unlock() {}
 }
 
 package enum LockKind: Hashable, Sendable { case shared, exclusive }

@@ -1,4 +1,5 @@
 import DendroEngine
+import DendroStorage
 import DendroTesting
 import DendroTree
 import Dispatch

@@ -122,7 +122,7 @@ enum KnownSweeps {
       "real-files",
       [
         .tailLimit, .privateFiles, .systemSynchronize, .systemDirectorySynchronize, .closeOnExec,
-        .standardStreams, .namedPipe, .pathNul,
+        .standardStreams, .namedPipe, .pathNul, .lockReleased,
       ]
     ),
     (
