@@ -45,7 +45,7 @@ package final class ChangeReader: Sendable {
 
   deinit {
     let isReading = state.withLock { state in
-      if let pin = state.pin { history.pins.remove(pin) }
+      if let pin = state.pin, !Mutant.followerLeaves.isPlanted { history.pins.remove(pin) }
       return state.cursor != nil
     }
     // The last reference goes on whatever thread, and a file that was removed meanwhile goes with its
@@ -159,7 +159,9 @@ package final class ChangeReader: Sendable {
         throw history.missing(state.position.next)
       }
     }
-    if let pin = state.pin { history.pins.move(pin, to: state.position) }
+    if let pin = state.pin, !Mutant.followerMoves.isPlanted {
+      history.pins.move(pin, to: state.position)
+    }
     return writes
   }
 }

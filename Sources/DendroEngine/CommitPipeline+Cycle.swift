@@ -16,7 +16,9 @@ extension CommitPipeline {
     if !outcome.events.isEmpty || !outcome.metrics.isEmpty {
       hooks.tell(events: outcome.events, metrics: outcome.metrics)
     }
-    if durableSignal.hasWaiters { durableSignal.advance(to: admission.withLock { $0.durable }) }
+    if durableSignal.hasWaiters, !Mutant.followerWoken.isPlanted {
+      durableSignal.advance(to: admission.withLock { $0.durable })
+    }
     if let bytes = outcome.logBytesSinceCheckpoint {
       checkpointer.withLock { $0 }?.call(bytes)
     }

@@ -128,6 +128,10 @@ extension CommitPipeline {
   private func settle(_ decision: TransactionDecision, at path: Path, _ input: Node) -> Bool {
     guard let draft = decision.draft else {
       let completion = decision.completion
+      if Mutant.abortOrder.isPlanted {
+        completion(.success(input))
+        return true
+      }
       tell({ completion($0.map { _ in input }) }) { $0.phase.refusal }
       return true
     }
@@ -145,7 +149,7 @@ extension CommitPipeline {
       let told: Completion = { completion($0.map { $0 == nil ? input : output }) }
       // What was written there and back again may be numbers of other types now.
       let change =
-        current.isIdentical(to: input)
+        current.isIdentical(to: input) || Mutant.transactionDifference.isPlanted
         ? ahead ?? shortest(decided, from: input) : (write: decided, body: nil)
       defer { if ahead == nil, let body = change.body { giveBack(body) } }
       let refusal = admit(
@@ -210,7 +214,9 @@ extension CommitPipeline {
     _ completion: @escaping Completion, _ result: Result<LogSequenceNumber?, EngineError>,
     _ state: inout Admission
   ) -> ToldNow? {
-    if case .closed = state.phase { return { completion(result) } }
+    if case .closed = state.phase, !Mutant.transactionClosed.isPlanted {
+      return { completion(result) }
+    }
     state.batch.waiting.append(.init(result: result, completion: completion))
     return nil
   }

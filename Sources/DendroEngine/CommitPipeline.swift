@@ -134,14 +134,15 @@ final class CommitPipeline: Sendable {
   /// any point. It waits for the backlog before it is admitted, since nothing else would bound what any
   /// number of tasks admits.
   func write(_ draft: Draft) async -> Result<LogSequenceNumber?, EngineError> {
-    var mustPassOn = executor != nil ? await backlog.pass() : false
+    let mayHaveToWait = executor != nil && !Mutant.taskBacklog.isPlanted
+    var mustPassOn = mayHaveToWait ? await backlog.pass() : false
     let ahead = encodeAhead(draft)
     var mayWait = true
     while true {
       let answer = await withUnsafeContinuation { (task: UnsafeContinuation<Answer, Never>) in
         let outcome = offer(
           draft, body: ahead, { task.resume(returning: .told($0)) }, mayWait: mayWait)
-        if mustPassOn { backlog.passOn() }
+        if mustPassOn, !Mutant.taskPassesOn.isPlanted { backlog.passOn() }
         if case .waits(let reservation) = outcome {
           return task.resume(returning: .waits(reservation))
         }
@@ -205,6 +206,7 @@ final class CommitPipeline: Sendable {
     _ refusal: EngineError, _ completion: Completion?, _ state: inout Admission
   ) -> Bool {
     if case .closed = state.phase { return false }
+    if Mutant.refusalOrder.isPlanted { return false }
     guard let completion else { return false }
     state.batch.waiting.append(.init(result: .failure(refusal), completion: completion))
     return true
@@ -234,7 +236,7 @@ final class CommitPipeline: Sendable {
         state.wantsProbe = true
         return .diskFull(error)
       case .poisoned(let error): return error
-      case .closing, .closed: return .closed
+      case .closing, .closed: if !Mutant.barrierClosed.isPlanted { return .closed }
       }
       add(&state)
       return nil
@@ -252,6 +254,7 @@ final class CommitPipeline: Sendable {
     let (isClosed, refused) = withAdmission { state -> (Bool, [(EngineError, Completion?)]) in
       if case .closed = state.phase { return (true, []) }
       var writes = state.transaction?.takeHeldWrites() ?? []
+      if Mutant.closeHeldWrites.isPlanted { writes = [] }
       if let last { writes.append((last, nil)) }
       let refused = admit(writes, now: now, &state)
       if case .poisoned(let error) = state.phase { state.poison = error }

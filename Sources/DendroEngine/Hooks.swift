@@ -1,3 +1,4 @@
+import DendroStorage
 import Dispatch
 import Synchronization
 
@@ -48,7 +49,9 @@ package final class Hooks: Sendable {
       state.isTelling = true
       return true
     }
-    if starts { queue.async { self.tellAll() } }
+    guard starts else { return }
+    if Mutant.hookQueue.isPlanted { return tellAll() }
+    queue.async { self.tellAll() }
   }
 
   /// Calls that wait, without those that are being made.
@@ -86,7 +89,7 @@ package final class Hooks: Sendable {
 
 extension Hooks.State {
   fileprivate mutating func add(_ event: LogEvent) {
-    if waiting.count < Hooks.limit {
+    if waiting.count < Hooks.limit || Mutant.hookLimit.isPlanted {
       waiting.append(.event(event))
     } else {
       leftOutCount += 1
@@ -105,7 +108,8 @@ extension Hooks.State {
       guard case .metric(var earlier) = waiting[index], earlier.name == metric.name,
         earlier.kind == metric.kind
       else { continue }
-      earlier.value = metric.kind == .counter ? earlier.value + metric.value : metric.value
+      let isSum = metric.kind == .counter && !Mutant.hookSums.isPlanted
+      earlier.value = isSum ? earlier.value + metric.value : metric.value
       waiting[index] = .metric(earlier)
       return
     }

@@ -69,7 +69,7 @@ final class Reservation: Sendable {
       defer { state.hasTimer = true }
       return (state.startedDeadline(patience), !state.hasTimer)
     }
-    if wantsTimer {
+    if wantsTimer, !Mutant.reservationTimer.isPlanted {
       Self.queue.asyncAfter(deadline: deadline) { self.end(inVain: true) }
     }
     await withUnsafeContinuation { task in

@@ -126,11 +126,17 @@ package enum Mutant: UInt8, CaseIterable, Hashable, Sendable {
   case changesGap
   case changesDurable
   case cursorLook
+  case followerWoken
+  case followerEnds
+  case followerCancelled
+  case followerMoves
+  case followerLeaves
 
   // The directory
   case directorySynchronize
   case writerLock
   case lockIdentity
+  case lockReleased
   case ownership
   case readersLock
   case readerPatience
@@ -177,6 +183,13 @@ package enum Mutant: UInt8, CaseIterable, Hashable, Sendable {
   case memoryLimit
   case memoryRemoval
   case backlogBound
+  case taskBacklog
+  case taskPassesOn
+  case refusalOrder
+  case barrierClosed
+  case hookQueue
+  case hookLimit
+  case hookSums
 
   // Transactions
   case transactionConflict
@@ -187,6 +200,12 @@ package enum Mutant: UInt8, CaseIterable, Hashable, Sendable {
   case heldWriteLimit
   case transactionsSerial
   case transactionsWaiting
+  case transactionDifference
+  case transactionClosed
+  case reservationTimer
+  case closeHeldWrites
+  case abortOrder
+  case deferredValues
 
   // Backups
   case backupBarrier
@@ -198,6 +217,21 @@ package enum Mutant: UInt8, CaseIterable, Hashable, Sendable {
   case eventOrder
   case completionOrder
   case listenerBacklog
+  case registrationMoment
+  case firstEvents
+  case removedListener
+  case singleEvent
+  case unchangedValue
+  case wholeUpdateTold
+  case closeDelivers
+  case closeCancels
+  case queueReplaced
+  case staleDrain
+  case callsLeft
+  case drainQuantum
+  case sequenceWoken
+  case sequenceEnds
+  case sequenceCancelled
   case disconnectAtOffline
   case disconnectAtClose
   case disconnectAtRelease

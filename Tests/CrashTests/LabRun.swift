@@ -20,6 +20,7 @@ struct LabRun {
       var notRun: String?
     }
 
+    var seed: UInt64?
     var passed: Bool
     var rows: [Row]
   }
@@ -65,7 +66,7 @@ struct LabRun {
   }
 
   /// The products are built beside the tests' bundle.
-  private static func executable(_ name: String) throws -> URL {
+  static func executable(_ name: String) throws -> URL {
     var place = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
     // Swift Testing's runner may live in the toolchain; the bundle that it loads does not.
     if let bundle = CommandLine.arguments.first(where: { $0.hasSuffix(".xctest") }) {
@@ -79,7 +80,7 @@ struct LabRun {
   }
 
   /// To its end. What it says beside the result is for a failure's message alone.
-  private static func run(_ executable: URL, _ arguments: [String]) throws -> (
+  static func run(_ executable: URL, _ arguments: [String]) throws -> (
     status: Int32, output: Data, errors: String
   ) {
     let errors = FileManager.default.temporaryDirectory

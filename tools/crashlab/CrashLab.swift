@@ -47,7 +47,7 @@ enum CrashLab {
     OPTIONS
       --seed N       what all random choices start from (default: drawn, and printed)
       --count N      how many are judged (default: what the goal asks of a submission)
-      --minutes N    go on for so long
+      --minutes N    go on for so long, with each command; what ends by itself may end earlier
       --soak         as much as the goals ask before a release
       --json         the result as JSON on standard output
       --verbose      kill, power: a line for each cycle
@@ -57,7 +57,8 @@ enum CrashLab {
       --file-system  power: ext4, xfs or btrfs alone (default: all three in turn)
 
     EXIT CODES
-      0 nothing was lost; 1 something was; 64 wrong usage; 69 nothing could be run
+      0 nothing was lost; 1 something was; 64 wrong usage; 69 nothing could be run; 130, 143 what was
+      judged until it was interrupted, by Ctrl-C or SIGTERM, and nothing was lost
 
     EXAMPLES
       crashlab states --count 100000 --seed 42
@@ -74,11 +75,13 @@ enum CrashLab {
     if getenv(FuzzRun.targetVariable) != nil { exit(Fuzzer.run()) }
     let arguments = Array(CommandLine.arguments.dropFirst())
     let rest = Array(arguments.dropFirst())
+    if rest.contains(where: { ["--help", "-h"].contains($0) }) { return print(help) }
     switch arguments.first {
     case "replay": exit(ReplayCommand.run(rest))
     case KilledWriter.subcommand: await exit(KilledWriter.run(rest))
     case HostileReader.subcommand: exit(HostileReader.run(rest))
     case DigestCommand.subcommand: exit(DigestCommand.run(rest))
+    case KeptInputs.subcommand: exit(KeptInputs.run(rest))
     case MutantSweep.subcommand: await exit(MutantSweep.run(rest))
     case "golden": exit(GoldenCommand.run(rest))
     case "mutants": exit(MutantsCommand.run(rest))
@@ -95,11 +98,16 @@ enum CrashLab {
   {
     // What mounts does so where nobody else sees it, and where it ends with the process.
     if commands.contains(where: { ["power", "full"].contains($0) }) { Namespace.enter() }
-    var words = Options(
-      arguments,
-      named: LabOptions.named.union(["--cycles", "--writers", "--directory", "--file-system"])
-        .union(FuzzOptions.named),
-      flags: LabOptions.flags.union(["--verbose"]).union(FuzzOptions.flags))
+    var (named, flags) = (LabOptions.named, LabOptions.flags)
+    for command in commands {
+      named.formUnion(RealOptions.named(of: command))
+      flags.formUnion(RealOptions.flags(of: command))
+      if command == "fuzz" {
+        named.formUnion(FuzzOptions.named)
+        flags.formUnion(FuzzOptions.flags)
+      }
+    }
+    var words = Options(arguments, named: named, flags: flags)
     let options = LabOptions(&words)
     let real = RealOptions(&words, options)
     let fuzz = FuzzOptions(&words, options)
@@ -115,8 +123,12 @@ enum CrashLab {
       case "hostile": report.rows += HostileCommand.run(options)
       case "fuzz": report.rows += FuzzCommand.run(options, fuzz)
       case "deterministic":
-        report.rows += await SweepCommand.run(command, options)
-        report.rows += DigestCommand.compare(options)
+        let deadline = options.minutes.map { ContinuousClock.now + .seconds($0 * 60) }
+        // The second half of the goal is the cheaper one.
+        report.rows += await SweepCommand.run(command, options, share: 0.75)
+        if !Interruption.isRequested {
+          report.rows += DigestCommand.compare(options, until: deadline)
+        }
       default: report.rows += await SweepCommand.run(command, options)
       }
     }

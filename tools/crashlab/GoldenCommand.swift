@@ -16,8 +16,9 @@ enum GoldenCommand {
       }
       return 0
     } catch {
-      FileHandle.standardError.write(Data("crashlab: \(error)\n".utf8))
-      return 1
+      FileHandle.standardError.write(
+        Data("crashlab: \(directory): \(error.localizedDescription)\n".utf8))
+      return 69
     }
   }
 

@@ -20,7 +20,11 @@ enum ReplayCommand {
     }
     guard sweep.jobs.contains(place.job) else {
       CrashLab.usage(
-        "\(sweep.id) has the jobs \(sweep.jobs.lowerBound) to \(sweep.jobs.upperBound)")
+        "\(sweep.id) has the jobs \(sweep.jobs.lowerBound) to \(sweep.jobs.upperBound - 1)")
+    }
+    // Where it failed for want of memory it fails so again, and a trap is told as one.
+    if sweep.id == HostileFiles.sweep.id, !HostileCommand.isSanitized {
+      return HostileCommand.replay(place)
     }
     place.isExplained = true
     let tally = sweep.tried(place)

@@ -62,6 +62,8 @@ enum SweepCommand {
       Part(nil) { _ in Past.sweep },
       Part(nil) { _ in RealFiles.sweep },
       Part(nil) { _ in Applications.sweep },
+      Part(nil) { _ in Waiting.sweep },
+      Part(nil) { _ in Listeners.sweep },
     ],
     "soak": [Part(.soak) { _ in Soak.sweep }],
     "histories": [Part(.histories) { _ in Histories.sweep }],
@@ -71,53 +73,54 @@ enum SweepCommand {
   /// How many of a sweep that draws, and has no goal of its own, are looked at.
   private static let endlessCount = 100_000
 
-  static func run(_ command: String, _ options: LabOptions) async -> [LabReport.Row] {
+  /// - `share`: of the minutes that were given, what this may take.
+  static func run(_ command: String, _ options: LabOptions, share: Double = 1) async
+    -> [LabReport.Row]
+  {
     let parts = parts[command] ?? []
-    var rows: [LabReport.Row] = []
-    var endlessCount = 0
-    for part in parts {
-      if let sweep = try? part.make(options), sweep.isEndless { endlessCount += 1 }
-    }
-    for part in parts where !Interruption.isRequested {
-      let sweep: Sweep
-      do {
-        sweep = try part.make(options)
-      } catch {
+    let deadline = options.minutes.map { ContinuousClock.now + .seconds($0 * 60 * share) }
+    let made = parts.map { part in Result { try part.make(options) } }
+    func isEndless(_ index: Int) -> Bool { (try? made[index].get())?.isEndless ?? false }
+    // Where there is a time to end at: what ends by itself leaves the others what it did not need.
+    let order =
+      deadline == nil
+      ? Array(parts.indices)
+      : parts.indices.filter { !isEndless($0) } + parts.indices.filter { isEndless($0) }
+    var rows: [Int: LabReport.Row] = [:]
+    for (place, index) in order.enumerated() where !Interruption.isRequested {
+      let part = parts[index]
+      switch made[index] {
+      case .success(let sweep):
+        let end = deadline.map { deadline in
+          let now = ContinuousClock.now
+          return now + (deadline - now) / (order.count - place)
+        }
+        rows[index] = await run(part, sweep, options, until: end)
+      case .failure(let error):
         let failure = LabReport.Failure(
           problem: "it cannot be made: \(error)", command: "crashlab \(command)")
-        rows.append(
-          LabReport.Row(
-            goal: part.goal?.id, what: part.goal?.what ?? command, unit: "", count: 0, seconds: 0,
-            failures: [failure]))
-        continue
-      }
-      if let row = await run(part, sweep, options, sharingTimeWith: max(1, endlessCount)) {
-        rows.append(row)
+        rows[index] = LabReport.Row(
+          goal: part.goal?.id, what: part.goal?.what ?? command, unit: "", count: 0, seconds: 0,
+          failures: [failure])
       }
     }
-    return rows
+    return rows.sorted { $0.key < $1.key }.map(\.value)
   }
 
   private static func run(
-    _ part: Part, _ sweep: Sweep, _ options: LabOptions, sharingTimeWith endlessCount: Int
+    _ part: Part, _ sweep: Sweep, _ options: LabOptions,
+    until deadline: ContinuousClock.Instant?
   ) async -> LabReport.Row? {
     let wanted = part.goal.map(options.wanted)
-    var end = Sweep.End(isInterrupted: { Interruption.isRequested })
-    var total: Int?
-    if sweep.isEndless {
-      if let minutes = options.minutes {
-        end.deadline = .now + .seconds(minutes * 60 / Double(endlessCount))
-        end.count = options.count
-      } else {
-        end.count = options.count ?? wanted ?? Self.endlessCount
-        // A part that only a release asks for.
-        if end.count == 0 { return nil }
-      }
-      total = end.count
-    } else {
-      end.count = options.count
-      total = options.count
+    var end = Sweep.End(
+      count: options.count, deadline: deadline, figure: part.figure,
+      isInterrupted: { Interruption.isRequested })
+    if sweep.isEndless, deadline == nil {
+      end.count = options.count ?? wanted ?? Self.endlessCount
+      // A part that only a release asks for.
+      if end.count == 0 { return nil }
     }
+    let total = end.count
     let range = sweep.isEndless ? options.seed..<UInt64.max : sweep.jobs
     let progress = LabProgress(
       part.goal?.id ?? sweep.name, unit: sweep.unit, total: total, deadline: end.deadline)
@@ -130,11 +133,12 @@ enum SweepCommand {
     var failures = tally.failures.prefix(3).map {
       LabReport.Failure(problem: $0.problem, command: "\($0.reproduction)")
     }
-    if let first = tally.failures.first {
+    if let first = tally.failures.first, !Interruption.isRequested {
       if sweep.stepCount != nil { options.note("\(sweep.name): making the failure short") }
       let short = Shrinker().shrink(first, of: sweep)
-      failures.insert(
-        LabReport.Failure(problem: short.problem, command: "\(short.reproduction)"), at: 0)
+      let shortest = LabReport.Failure(problem: short.problem, command: "\(short.reproduction)")
+      failures.removeAll { $0 == shortest }
+      failures.insert(shortest, at: 0)
     }
     return LabReport.Row(
       goal: part.goal?.id, what: part.goal?.what ?? sweep.name,

@@ -1,3 +1,4 @@
+import DendroStorage
 import DendroTree
 
 /// The server values of one tree of data, each at the place where it is to be filled in.
@@ -66,7 +67,7 @@ struct DeferredValues: Sendable {
     _ steps: ArraySlice<Key>, by new: DeferredValues, in node: Node
   ) {
     guard let key = steps.first else {
-      self = new
+      if !new.isEmpty || !Mutant.deferredValues.isPlanted { self = new }
       return
     }
     if !node.isLeaf { value = nil }

@@ -1,3 +1,4 @@
+import DendroStorage
 package import DendroTree
 
 /// Turns two states of a location into the events of each view of it, and keeps what that takes: the
@@ -127,7 +128,8 @@ package struct EventGenerator {
     if old.isIdentical(to: new) { return requests.map { _ in [] } }
     guard !orders.isEmpty || requests.contains(where: \.needsChildren) else {
       let isValueWanted = requests.contains { $0.types.contains(.value) }
-      let events = isValueWanted && old != new ? [Event.value(new)] : []
+      let differs = old != new || Mutant.unchangedValue.isPlanted
+      let events = isValueWanted && differs ? [Event.value(new)] : []
       return requests.map { _ in events }
     }
     for request in requests where !request.parameters.showsAll { attach(request.parameters, old) }

@@ -1,3 +1,4 @@
+import DendroStorage
 import DendroTree
 import Dispatch
 import Synchronization
@@ -75,12 +76,12 @@ extension EventHub {
 
   private func drain(_ number: UInt) {
     let begun = state.withLock { state -> Calls? in
-      guard state.drain == .dispatched(number) else { return nil }
+      guard state.drain == .dispatched(number) || Mutant.staleDrain.isPlanted else { return nil }
       state.drain = .running
       return state.calls.take() ?? Calls()
     }
     guard var calls = begun else { return }
-    var quantum = Self.drainQuantum
+    var quantum = Mutant.drainQuantum.isPlanted ? Int.max : Self.drainQuantum
     while true {
       while !isCalledOff(number), let call = calls.next() { make(call) }
       guard !isCalledOff(number), quantum > 0 else { return leave(calls) }
@@ -92,14 +93,14 @@ extension EventHub {
 
   /// Whether another queue was set since.
   private func isCalledOff(_ number: UInt) -> Bool {
-    drainNumber.load(ordering: .acquiring) != number
+    drainNumber.load(ordering: .acquiring) != number && !Mutant.queueReplaced.isPlanted
   }
 
   /// Ends this drain and leaves what it had still to call, and all else, to the next one.
   private func leave(_ calls: Calls) {
     dispatch(
       state.withLock { state in
-        state.calls = calls
+        if !Mutant.callsLeft.isPlanted { state.calls = calls }
         return newDrain(&state)
       })
   }
@@ -177,6 +178,7 @@ extension EventHub {
       return Calls()
     case .end(let registrations):
       for registration in registrations.values { registration.remove() }
+      if Mutant.closeCancels.isPlanted { return Calls() }
       return Calls(cancelling: registrations.values.sorted { $0.handle < $1.handle })
     }
   }
@@ -190,12 +192,12 @@ extension EventHub {
   }
 
   private func tell(_ registration: Registration, _ event: Event) {
-    guard registration.hasJoined else { return }
+    guard registration.hasJoined || Mutant.firstEvents.isPlanted else { return }
     if registration.isSingle {
       // Before the block is called: what it writes does not call it again.
-      guard registration.remove() else { return }
+      guard registration.remove() || Mutant.singleEvent.isPlanted else { return }
       state.withLock { forget(registration, in: &$0) }
-    } else if registration.isRemoved {
+    } else if registration.isRemoved, !Mutant.removedListener.isPlanted {
       return
     }
     registration.tell(event.snapshot(of: registration.query), event.previousKey?.string)

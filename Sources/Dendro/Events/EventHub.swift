@@ -111,7 +111,8 @@ final class EventHub: CommitObserver {
     guard listenerCount.load(ordering: .relaxed) > 0 else { return }
     let changes = commit.changes
     let path = changes[changes.startIndex].path
-    let others = changes.count == 1 ? [] : changes.dropFirst().map(\.path)
+    let isOne = changes.count == 1 || Mutant.wholeUpdateTold.isPlanted
+    let others = isOne ? [] : changes.dropFirst().map(\.path)
     note(path, and: others, copy root, isInfo: false)
   }
 
@@ -166,7 +167,9 @@ final class EventHub: CommitObserver {
     add { state in
       guard !state.isClosed else { return }
       state.isClosed = true
+      if Mutant.closeDelivers.isPlanted { state.work = Queue() }
       state.work.append(.end)
+      if Mutant.sequenceEnds.isPlanted { return }
       state.awakened += state.subscriptions.values.compactMap { $0.end() }
     }
   }

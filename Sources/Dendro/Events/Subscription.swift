@@ -1,3 +1,4 @@
+import DendroStorage
 package import DendroTree
 import Synchronization
 
@@ -45,7 +46,7 @@ package final class Subscription: Sendable, Identifiable {
         state.backlog.removeAll(into: &replaced)
       }
       state.backlog.append(node)
-      return state.waiter.take()
+      return Mutant.sequenceWoken.isPlanted ? nil : state.waiter.take()
     }
   }
 
@@ -80,6 +81,7 @@ package final class Subscription: Sendable, Identifiable {
           if let early = wait(waiter) { early.resume() }
         }
       } onCancel: {
+        if Mutant.sequenceCancelled.isPlanted { return }
         end(droppingStates: true)?.resume()
       }
     }

@@ -194,10 +194,7 @@ package final class DatabaseDirectory: Sendable {
 
   /// Gives the directory back. Later writes are refused. Idempotent.
   package func close() {
-    let held = lock.withLock { lock in
-      defer { lock = nil }
-      return lock
-    }
+    let held = lock.withLock { $0.take() }
     if let held { release(held) }
   }
 
@@ -205,7 +202,7 @@ package final class DatabaseDirectory: Sendable {
   /// descriptors until it executes its program, and a fork for as long as it lives. The lock is not the
   /// fork's to give.
   private func release(_ lock: any File) {
-    if getpid() == processID { lock.unlock() }
+    if getpid() == processID, !Mutant.lockReleased.isPlanted { lock.unlock() }
   }
 
   // MARK: - Opening

@@ -250,13 +250,3 @@ package enum Moments {
       ? nil : "told of write \(found.last) when \(found.durable) was durable"
   }
 }
-
-/// Runs a task beside the pool, whose threads may all be waiting for it.
-private final class QueueExecutor: TaskExecutor {
-  private let queue = DispatchQueue(label: "dendro.moments")
-
-  func enqueue(_ job: consuming ExecutorJob) {
-    let job = UnownedJob(job)
-    queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
-  }
-}

@@ -24,6 +24,7 @@ package enum RealFiles {
       inDirectory("a path with a NUL", pathNul),
       inDirectory("a tail without end", endlessTail),
       inDirectory("what cannot be synchronized", synchronize),
+      inDirectory("a fork that goes on when its parent closes", forkedHolder),
     ])
 
   private static func inDirectory(
@@ -90,6 +91,29 @@ package enum RealFiles {
     var status: Int32 = -1
     while waitpid(pid, &status, 0) < 0, errno == EINTR {}
     return status == 0 ? nil : "a file took the place of standard input"
+  }
+
+  /// It starts no other program, and so holds the very files of its parent.
+  @Sendable private static func forkedHolder(_ path: String) throws -> String? {
+    guard let symbol = dlsym(UnsafeMutableRawPointer(bitPattern: 0), "fork") else { return nil }
+    let fork = unsafeBitCast(symbol, to: (@convention(c) () -> Int32).self)
+    let engine = try open(path)
+    let pid = fork()
+    if pid == 0 {
+      while true { _ = pause() }
+    }
+    guard pid > 0 else { return "fork failed" }
+    defer {
+      _ = kill(pid, SIGKILL)
+      while waitpid(pid, nil, 0) < 0, errno == EINTR {}
+    }
+    try engine.close()
+    do throws(EngineError) {
+      try open(path).close()
+      return nil
+    } catch {
+      return "it is kept from being opened again: \(error)"
+    }
   }
 
   @Sendable private static func namedPipe(_ path: String) throws -> String? {

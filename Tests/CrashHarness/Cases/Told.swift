@@ -8,6 +8,8 @@ final class Told: Sendable {
 
   var all: [String] { list.withLock { $0 } }
 
+  func note(_ text: String) { list.withLock { $0.append(text) } }
+
   var completion: Completion {
     { [self] result in
       let text =
@@ -19,7 +21,7 @@ final class Told: Sendable {
         case .failure(.tooManyWaiting): "too many"
         case .failure: "refused"
         }
-      list.withLock { $0.append(text) }
+      note(text)
     }
   }
 }

@@ -226,6 +226,13 @@ package struct HistoryJudge {
   ) {
     let path = ModelTree.path(listener.place.path)
     let name = "the listener to «\(listener.place.rawValue)» since \(listener.began)"
+    // Once it is removed it may at most be in the middle of being told.
+    if let removed = listener.removed {
+      let late = listener.events.filter { $0.time > removed }
+      if late.count > 1 {
+        problems.append("\(name) was told \(late.map(\.text)) after its removal")
+      }
+    }
     guard listener.kind == .value else {
       return judgeChildren(of: listener, path, name)
     }

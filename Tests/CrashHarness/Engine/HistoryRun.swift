@@ -118,6 +118,8 @@ final class HistoryRun: Sendable {
       let ended = tick()
       state.withLock { $0.listeners[listener]?.ended = ended }
       for handle in handles { reference.removeObserver(withHandle: handle) }
+      let removed = tick()
+      state.withLock { $0.listeners[listener]?.removed = removed }
     case .wait: wait(for: client.answers, "an answer")
     case .pause(0): sched_yield()
     case .pause(let microseconds): usleep(microseconds)

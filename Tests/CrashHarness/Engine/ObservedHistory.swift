@@ -94,6 +94,8 @@ package struct ObservedHistory: Sendable {
     package var returned: Int
     /// When its removal began; nil where it listened to the end.
     package var ended: Int?
+    /// When its removal had returned.
+    package var removed: Int?
     package var events: [Event]
 
     package init(

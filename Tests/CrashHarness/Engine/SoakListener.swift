@@ -19,6 +19,9 @@ final class SoakListener: Sendable {
     /// between them: until then events of children that were not told of yet are nobody's mistake.
     var hasBegun = false
     var eventCount = 0
+    /// Of these, those that came once it was removed.
+    var lateCount = 0
+    var isRemoved = false
     var tick = 0
     var problem: String?
   }
@@ -52,6 +55,13 @@ final class SoakListener: Sendable {
 
   func end() {
     for handle in handles.withLock({ $0 }) { query.removeObserver(withHandle: handle) }
+    state.withLock { $0.isRemoved = true }
+  }
+
+  /// What is wrong with what it was told since it was removed: it may have been in the middle of being told.
+  var lateProblem: String? {
+    let count = state.withLock { $0.lateCount }
+    return count > 1 ? "told \(count) times after it was removed" : nil
   }
 
   var eventCount: Int { state.withLock { $0.eventCount } }
@@ -62,6 +72,7 @@ final class SoakListener: Sendable {
     let name = snapshot.key
     state.withLock { state in
       state.eventCount += 1
+      if state.isRemoved { state.lateCount += 1 }
       if type == .value {
         state.value = snapshot
         // What is told comes in the order of the writes: the counter never falls.

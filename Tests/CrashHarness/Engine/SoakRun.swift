@@ -21,6 +21,8 @@ final class SoakRun {
   private let transactions = DispatchGroup()
   private var backupCount = 0
   private var listeners: [SoakListener] = []
+  /// Those that were removed since what they are told was last looked at.
+  private var removed: [SoakListener] = []
   /// The numbers of the writes in the order of their answers.
   private let answers = Answers()
   private var submittedCount = 0
@@ -58,6 +60,7 @@ final class SoakRun {
         guard !listeners.isEmpty else { return }
         let listener = listeners.removeFirst()
         listener.end()
+        removed.append(listener)
         details["events", default: 0] += listener.eventCount
       case .compare: compare(database)
       case .synchronize: try database.synchronize()
@@ -78,7 +81,9 @@ final class SoakRun {
       case .abandon:
         // A listener would keep it open.
         for listener in listeners { listener.end() }
+        removed += listeners
         settle(database)
+        judgeRemoved()
         forget()
         abandoned = database
         details["abandonings", default: 0] += 1
@@ -251,11 +256,22 @@ final class SoakRun {
     } catch {
       problems.append("the tree's invariants: \(error)")
     }
+    judgeRemoved()
     for listener in listeners {
       if let problem = listener.problem(comparedWith: read(listener.query)) {
         problems.append("a listener to \(listener.query): \(problem)")
       }
     }
+  }
+
+  /// Once all events have arrived.
+  private func judgeRemoved() {
+    for listener in removed {
+      if let problem = listener.lateProblem {
+        problems.append("a listener to \(listener.query): \(problem)")
+      }
+    }
+    removed = []
   }
 
   private func read(_ query: DatabaseQuery) -> DataSnapshot {

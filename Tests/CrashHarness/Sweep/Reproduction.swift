@@ -74,7 +74,9 @@ package struct Reproduction: Sendable, CustomStringConvertible {
       rest = rest.dropFirst()
     }
     while let word = rest.popFirst() {
-      guard let operation = Int(word), let text = rest.popFirst() else { return nil }
+      guard let operation = Int(word), operation >= 0, let text = rest.popFirst() else {
+        return nil
+      }
       guard let state = text == "-" ? CrashState([]) : CrashState(text) else { return nil }
       crashes.append(Crash(operation: operation, state: state))
     }

@@ -54,20 +54,23 @@ package struct Sweep: Sendable {
     /// So many judged.
     package var count: Int?
     package var deadline: ContinuousClock.Instant?
+    /// Of what was found, what the count counts; nil for what the sweep counts.
+    package var figure: (@Sendable (Tally) -> Int)?
     /// Asked before each job.
     package var isInterrupted: (@Sendable () -> Bool)?
 
     package init(
       count: Int? = nil, deadline: ContinuousClock.Instant? = nil,
-      isInterrupted: (@Sendable () -> Bool)? = nil
+      figure: (@Sendable (Tally) -> Int)? = nil, isInterrupted: (@Sendable () -> Bool)? = nil
     ) {
       self.count = count
       self.deadline = deadline
+      self.figure = figure
       self.isInterrupted = isInterrupted
     }
 
     fileprivate func isReached(_ tally: Tally) -> Bool {
-      if let count, tally.count >= count { return true }
+      if let count, figure?(tally) ?? tally.count >= count { return true }
       if let deadline, ContinuousClock.now >= deadline { return true }
       return isInterrupted?() ?? false
     }

@@ -34,6 +34,8 @@ package enum Sweeps {
     "past": { Past.sweep },
     "real-files": { RealFiles.sweep },
     "application": { Applications.sweep },
+    "waiting": { Waiting.sweep },
+    "listeners": { Listeners.sweep },
     "forgeries": { Forgeries.sweep },
     "misplaced": { MisplacedFiles.sweep },
     "seals": { () throws(EngineError) in try Seals.sweep() },

@@ -33,6 +33,12 @@ struct CaseTests {
   @Test("what an application is told, and what it leaves to be written")
   func applications() async { await Applications.sweep.check() }
 
+  @Test("who waits for whom, and for how long")
+  func waiting() async { await Waiting.sweep.check() }
+
+  @Test("who is told what, once, and on which queue")
+  func listeners() async { await Listeners.sweep.check() }
+
   @Test("a wrong field under right checksums is refused")
   func forgeries() async { await Forgeries.sweep.check() }
 

@@ -177,4 +177,17 @@ import Testing
     #expect(
       answers == ["call 2 was answered before the listener to «pair/a» since 5 was told of it"])
   }
+
+  /// It may have been in the middle of being told; more than that is too much.
+  @Test(arguments: [(removed: 21, isRight: false), (removed: 22, isRight: true)])
+  func aListenerThatWasRemoved(removed: Int, isRight: Bool) {
+    let problems = problems { history in
+      var listener = Listener(
+        .a, .value, began: 5, returned: 6, ended: 20,
+        events: [.init(7, ""), .init(22, "1"), .init(23, "2")])
+      listener.removed = removed
+      history.listeners = [listener]
+    }
+    #expect(problems.contains { $0.contains("after its removal") } == !isRight, "\(problems)")
+  }
 }

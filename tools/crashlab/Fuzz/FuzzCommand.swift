@@ -78,17 +78,16 @@ enum FuzzCommand {
     let progress = LabProgress("G20", unit: "inputs", total: nil)
     var row = LabReport.Row(
       goal: "G20", what: "kept inputs of the fuzzer", unit: "inputs", count: 0, seconds: 0)
-    for target in targets {
+    for target in targets where !Interruption.isRequested {
       let corpus = Corpus(of: target)
       do {
-        for name in try corpus.names() {
-          if let problem = target.problem(with: try corpus.input(name)) {
-            row.failures.append(failure(problem, target, "\(corpus.path)/\(name)"))
-          }
-          row.count += 1
+        let found = try KeptInputs.run(target)
+        row.count += found.count
+        row.failures += found.problems.map {
+          failure($0.problem, target, $0.input.map { "\(corpus.path)/\($0)" } ?? corpus.path)
         }
       } catch {
-        row.failures.append(failure("its inputs cannot be read: \(error)", target, corpus.path))
+        row.notRun = "\(error)"
       }
       progress.update(row.count)
     }

@@ -24,7 +24,8 @@ enum HostileCommand {
           notRun: "a sanitizer's build takes more address space to start")
       ]
     }
-    let deadline = options.minutes.map { ContinuousClock.now + .seconds($0 * 60 * 0.7) }
+    let begun = ContinuousClock.now
+    let deadline = options.minutes.map { begun + .seconds($0 * 60 * 0.7) }
     let total = options.count ?? (deadline == nil ? wanted : .max)
     let progress = LabProgress(
       "G15", unit: "directories", total: total == .max ? nil : total, deadline: deadline)
@@ -38,11 +39,11 @@ enum HostileCommand {
     DispatchQueue.concurrentPerform(iterations: ProcessInfo.processInfo.activeProcessorCount) { _ in
       while true {
         let range = board.withLock { board -> Range<UInt64>? in
-          let begun = Int(board.next - options.seed)
-          guard begun < total, board.row.failures.count < 5, board.row.notRun == nil,
+          let count = Int(board.next - options.seed)
+          guard count < total, board.row.failures.count < 5, board.row.notRun == nil,
             !Interruption.isRequested, deadline.map({ ContinuousClock.now < $0 }) ?? true
           else { return nil }
-          let end = board.next + min(batch, UInt64(total - begun))
+          let end = board.next + min(batch, UInt64(total - count))
           defer { board.next = end }
           return board.next..<end
         }
@@ -61,11 +62,29 @@ enum HostileCommand {
     progress.clear()
     var row = board.withLock { $0.row }
     row.seconds = progress.seconds
-    return [row] + HostileVerbs.run(options, directoryCount: max(1, min(total, wanted) / 400))
+    if Interruption.isRequested { return [row] }
+    return [row]
+      + HostileVerbs.run(
+        options, directoryCount: max(1, min(total, wanted) / 400),
+        until: options.minutes.map { begun + .seconds($0 * 60) })
+  }
+
+  /// One directory again.
+  static func replay(_ place: Reproduction) -> Int32 {
+    setenv("SWIFT_BACKTRACE", "enable=no", 1)
+    let found = read(place.job..<place.job + 1)
+    if let problem = found.problem {
+      print("not run: \(problem)")
+      return 69
+    }
+    print("\(HostileFiles.sweep.name): \(grouped(found.count)) directories")
+    for failure in found.failures { print("\(failure.problem)\n  again: \(failure.command)") }
+    if found.failures.isEmpty { print("nothing fails") }
+    return found.failures.isEmpty ? 0 : 1
   }
 
   /// Whether this program was built for one that maps terabytes.
-  private static var isSanitized: Bool {
+  static var isSanitized: Bool {
     dlsym(nil, "__tsan_init") != nil || dlsym(nil, "__asan_init") != nil
   }
 
@@ -101,6 +120,7 @@ enum HostileCommand {
         }
       }
       let (end, said) = child.wait()
+      let isInterrupted = Interruption.explains(end)
       var last = first
       var lastWords = ""
       for line in String(decoding: said, as: UTF8.self).split(separator: "\n") {
@@ -118,7 +138,7 @@ enum HostileCommand {
           lastWords = String(line.prefix(400))
         }
       }
-      if end == .exit(0) { return found }
+      if end == .exit(0) || isInterrupted { return found }
       let what = isHung ? "it hangs" : "the reader ended with \(end)"
       found.failures.append(
         failure(lastWords.isEmpty ? what : "\(what): \(lastWords)", last))

@@ -23,7 +23,9 @@ enum HostileVerbs {
     ["verify", "DIR"],
   ]
 
-  static func run(_ options: LabOptions, directoryCount: Int) -> [LabReport.Row] {
+  static func run(
+    _ options: LabOptions, directoryCount: Int, until deadline: ContinuousClock.Instant?
+  ) -> [LabReport.Row] {
     var row = LabReport.Row(
       goal: Goal.hostileFiles.id, what: "every dendro verb on such directories", unit: "calls",
       count: 0, seconds: 0)
@@ -48,7 +50,8 @@ enum HostileVerbs {
       while true {
         let next = board.withLock { board -> Int? in
           guard board.next < directoryCount, board.row.failures.count < 5,
-            board.row.notRun == nil, !Interruption.isRequested
+            board.row.notRun == nil, !Interruption.isRequested,
+            deadline.map({ ContinuousClock.now < $0 }) ?? true
           else { return nil }
           defer { board.next += 1 }
           return board.next
@@ -123,6 +126,7 @@ enum HostileVerbs {
         }
         let end = child.wait().end
         switch end {
+        case _ where Interruption.explains(end): return (failures, exits)
         case .exit(let code) where exitCodes.contains(code) || (isStopped && code == 128 + SIGTERM):
           exits["exit \(code)", default: 0] += 1
         case .signal(SIGTERM) where isStopped: exits["stopped", default: 0] += 1

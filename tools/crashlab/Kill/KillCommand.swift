@@ -52,7 +52,8 @@ enum KillCommand {
       while count < wanted, !board.withLock({ isOver($0) }) {
         let found: [String]
         do {
-          found = try database.kill()
+          guard let problems = try database.kill() else { break }
+          found = problems
         } catch {
           return board.withLock { $0.problem = "\(error)" }
         }
@@ -101,7 +102,7 @@ enum KillCommand {
     if row.failures.isEmpty {
       place.removeIfTemporary()
     } else {
-      options.say("the databases are kept in \(place.path)")
+      row.kept = place.path
     }
     return [row]
   }
@@ -162,8 +163,8 @@ private struct KilledDatabase {
 
   /// Starts a writer, kills it, and judges what it left.
   ///
-  /// - Returns: what is wrong.
-  mutating func kill() throws -> [String] {
+  /// - Returns: what is wrong; nil where the lab was interrupted.
+  mutating func kill() throws -> [String]? {
     let durability = ["commit", "commit", "interval", "none"][Int(random.next() % 4)]
     let draws = random.next() % 1_000_000
     let child = try ChildProcess(
@@ -178,7 +179,7 @@ private struct KilledDatabase {
     } else {
       let deadline = ContinuousClock.now + .seconds(60)
       while !child.said.starts(with: "open\n".utf8), ContinuousClock.now < deadline,
-        !child.said.starts(with: "failed".utf8)
+        !child.said.starts(with: "failed".utf8), !child.isComplete
       {
         usleep(500)
       }
@@ -187,6 +188,7 @@ private struct KilledDatabase {
     }
     child.kill()
     let (end, said) = child.wait()
+    if Interruption.explains(end) { return nil }
     let told = Told(said)
     if !told.isOpen { found.earlyKills += 1 }
     var problems = told.failures

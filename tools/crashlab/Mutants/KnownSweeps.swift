@@ -122,7 +122,7 @@ enum KnownSweeps {
       "real-files",
       [
         .tailLimit, .privateFiles, .systemSynchronize, .systemDirectorySynchronize, .closeOnExec,
-        .standardStreams, .namedPipe, .pathNul,
+        .standardStreams, .namedPipe, .pathNul, .lockReleased,
       ]
     ),
     (
@@ -133,5 +133,23 @@ enum KnownSweeps {
         .disconnectAtClose, .disconnectAtRelease,
       ]
     ),
+    (
+      "waiting",
+      [
+        .taskBacklog, .taskPassesOn, .reservationTimer, .refusalOrder, .abortOrder,
+        .closeHeldWrites, .transactionDifference, .barrierClosed, .transactionClosed, .hookQueue,
+        .hookLimit, .hookSums, .followerWoken, .followerEnds, .followerCancelled, .followerMoves,
+        .followerLeaves,
+      ]
+    ),
+    (
+      "listeners",
+      [
+        .firstEvents, .removedListener, .singleEvent, .unchangedValue, .wholeUpdateTold,
+        .closeDelivers, .closeCancels, .queueReplaced, .staleDrain, .callsLeft, .drainQuantum,
+        .sequenceWoken, .sequenceEnds, .sequenceCancelled, .deferredValues,
+      ]
+    ),
+    ("G18", [.registrationMoment]),
   ]
 }

@@ -27,7 +27,7 @@ enum MutantSweep {
       case "full-disk": "G9"
       case "openers", "rules", "transactions", "promises", "ends", "backups", "moments", "past",
         "real-files",
-        "application":
+        "application", "waiting", "listeners":
         nil
       default: sweep.split(separator: "-").first.map(String.init)
       }
@@ -40,13 +40,15 @@ enum MutantSweep {
   static let plans: [Plan] = [
     Plan("rules"), Plan("openers"), Plan("forgeries"), Plan("misplaced"), Plan("promises"),
     Plan("ends"), Plan("backups"),
-    Plan("transactions"), Plan("past"), Plan("moments"), Plan("application"), Plan("real-files"),
+    Plan("transactions"), Plan("past"), Plan("moments"), Plan("application"),
+    Plan("waiting"), Plan("listeners"), Plan("real-files"),
     Plan("missing-file"), Plan("lost-seals"), Plan("strangers"), Plan("mixes"), Plan("G1", 1000),
     Plan("G2", 1000), Plan("damaged-checkpoint"), Plan("G3", 2000), Plan("log", 3000),
     Plan("full-disk"), Plan("seals"), Plan("G5", 2000), Plan("G1", 5000),
     Plan("kill-then-power-loss", 200_000), Plan("G15", 2000), Plan("truncation"), Plan("splices"),
     Plan("G5"), Plan("G6", 2000), Plan("G5-random", 2000), Plan("log", 20_000),
     Plan("G1", 20_000), Plan("G3", 10_000), Plan("G11", 10_000),
+    Plan("G18", 5000),
   ]
 
   /// What came of it.

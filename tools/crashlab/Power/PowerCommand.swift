@@ -218,7 +218,7 @@ struct PowerLab {
     let isEarly = random.next() % 8 == 0 && durability != "none"
     let deadline = ContinuousClock.now + .seconds(60)
     while !isEarly, !child.said.starts(with: "open\n".utf8), ContinuousClock.now < deadline,
-      !child.said.starts(with: "failed".utf8)
+      !child.said.starts(with: "failed".utf8), !child.isComplete
     {
       usleep(500)
     }

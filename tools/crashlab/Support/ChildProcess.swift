@@ -58,10 +58,20 @@ final class ChildProcess: Sendable {
     posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
     if joinsErrors { posix_spawn_file_actions_adddup2(&actions, ends[1], 2) }
     defer { posix_spawn_file_actions_destroy(&actions) }
+    // A group of its own: Ctrl-C is for us alone, who end it in order, and what it does is judged.
+    #if canImport(Darwin)
+      var attributes: posix_spawnattr_t?
+    #else
+      var attributes = posix_spawnattr_t()
+    #endif
+    posix_spawnattr_init(&attributes)
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETPGROUP))
+    posix_spawnattr_setpgroup(&attributes, 0)
+    defer { posix_spawnattr_destroy(&attributes) }
     let words = ([executable] + arguments).map { strdup($0) }
     defer { for word in words { free(word) } }
     var pid: pid_t = 0
-    let code = posix_spawn(&pid, executable, &actions, nil, words + [nil], environ)
+    let code = posix_spawn(&pid, executable, &actions, &attributes, words + [nil], environ)
     close(ends[1])
     guard code == 0 else {
       close(ends[0])

@@ -20,6 +20,14 @@ enum Interruption {
 
   static var isRequested: Bool { signalNumber.load(ordering: .relaxed) != 0 }
 
+  /// Whether a child's end is the same signal, which came to it before it had a group of its own.
+  static func explains(_ end: ChildProcess.End) -> Bool {
+    guard [SIGINT, SIGTERM, SIGHUP].contains(where: { end == .signal($0) }) else { return false }
+    // It may be told a moment earlier than we are.
+    for _ in 0..<200 where !isRequested { usleep(1000) }
+    return isRequested
+  }
+
   /// As a shell reports a process that the signal ended; nil where there was none.
   static var exitCode: Int32? {
     let number = signalNumber.load(ordering: .relaxed)

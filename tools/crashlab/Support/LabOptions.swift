@@ -27,10 +27,10 @@ struct LabOptions: Sendable {
     }
     minutes = nil
     if let text = options["--minutes"] {
-      if let value = Double(text), value > 0, value < 100_000 {
+      if let value = Double(text), value > 0, value <= 100_000 {
         minutes = value
       } else {
-        options.fail("--minutes wants a number above 0")
+        options.fail("--minutes wants a number above 0, up to 100000")
       }
     }
     isSoak = options.has("--soak")
@@ -64,7 +64,8 @@ struct Options {
       } else if named.contains(name), let value = rest.popFirst() {
         values[name] = value
       } else {
-        problem = named.contains(name) ? "\(name) wants a value" : "there is no option «\(name)»"
+        problem =
+          named.contains(name) ? "\(name) wants a value" : "there is no option «\(name)» here"
         return
       }
     }

@@ -17,6 +17,8 @@ struct LabReport {
     var failures: [Failure] = []
     /// Why it could not run here.
     var notRun: String?
+    /// The directory with what failed.
+    var kept: String?
 
     /// Nothing failed, and as much was judged as the goal asks; nil where there is nothing to meet.
     var isMet: Bool? {
@@ -26,7 +28,7 @@ struct LabReport {
     }
   }
 
-  struct Failure: Codable {
+  struct Failure: Codable, Equatable {
     var problem: String
     /// The command that shows it again.
     var command: String
@@ -105,6 +107,11 @@ struct LabReport {
       for (index, failure) in row.failures.enumerated() {
         text += index == 0 ? "\n\(row.goal ?? row.what) FAILED: " : "  also: "
         text += "\(failure.problem)\n  again: \(failure.command)\n"
+      }
+      if let kept = row.kept {
+        text +=
+          "  The seed does not decide when a process is killed: it may take some runs. What this one left"
+          + "\n  behind is kept in \(kept)\n"
       }
     }
     if rows.contains(where: { $0.failures.contains { $0.command.contains("crashlab replay ") } }) {

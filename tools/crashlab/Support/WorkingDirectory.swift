@@ -2,6 +2,8 @@ import Foundation
 
 /// Where the databases are made.
 struct WorkingDirectory {
+  struct Problem: Error, CustomStringConvertible { var description: String }
+
   let path: String
   let isTemporary: Bool
 
@@ -10,9 +12,16 @@ struct WorkingDirectory {
     if let given {
       path = URL(fileURLWithPath: given).path
       isTemporary = false
-      try manager.createDirectory(atPath: path, withIntermediateDirectories: true)
+      do {
+        try manager.createDirectory(atPath: path, withIntermediateDirectories: true)
+      } catch {
+        throw Problem(description: "\(path) cannot be made: \(error.localizedDescription)")
+      }
       guard try manager.contentsOfDirectory(atPath: path).isEmpty else {
-        throw CocoaError(.fileWriteFileExists)
+        throw Problem(description: "\(path) is not empty")
+      }
+      guard manager.isWritableFile(atPath: path) else {
+        throw Problem(description: "\(path) cannot be written to")
       }
     } else {
       path =
