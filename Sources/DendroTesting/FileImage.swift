@@ -1,3 +1,11 @@
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
 /// The content of one simulated file: pages that copies share until one of them is written.
 ///
 /// Making a crashed disk copies whole disks, and most of what it copies is never touched again; so
@@ -43,8 +51,8 @@ struct FileImage: Sendable, Hashable {
         }
       }
       if stored < length {
-        UnsafeMutableRawBufferPointer(rebasing: target[stored...])
-          .initializeMemory(as: UInt8.self, repeating: 0)
+        // The standard library's own goes byte by byte in builds for debugging.
+        memset(target.baseAddress! + stored, 0, length - stored)
       }
       done += length
     }

@@ -119,11 +119,6 @@ package struct Path: Sendable {
     return count
   }
 
-  /// From bytes that are known to be the stored form of `count` legal keys.
-  init(trustedStoredBytes bytes: UnsafeRawBufferPointer, count: Int) {
-    self.init(bytes: Array(bytes), count: count)
-  }
-
   /// Calls `body` with the stored bytes, which are valid during the call only.
   @inline(__always)
   package func withStoredBytes<R, E: Error>(
@@ -139,8 +134,6 @@ package struct Path: Sendable {
   /// The stored bytes, for other modules' hot paths: they see through an array's own accessors, but
   /// not through a generic method of ours.
   package var storedBytes: [UInt8] { bytes }
-
-  package var storedByteCount: Int { bytes.count }
 
   package var isRoot: Bool { count == 0 }
 

@@ -2,12 +2,20 @@ import DendroEngine
 import DendroStorage
 import DendroTesting
 import DendroTree
+import Foundation
 import Synchronization
 
 func path(_ string: String) throws -> Path { try Path(parsing: string) }
 
 func set(_ place: String, _ scalar: Scalar) throws -> Draft {
   Draft(.set(try path(place), Node(scalar)))
+}
+
+/// `body` on a thread of its own, which may wait.
+func onThread<R: Sendable>(_ body: @escaping @Sendable () -> R) async -> R {
+  await withCheckedContinuation { continuation in
+    Thread.detachNewThread { continuation.resume(returning: body()) }
+  }
 }
 
 /// Where completions and commits leave what they were told, from any thread.

@@ -136,6 +136,34 @@ struct RareRefusalTests {
     try engine.close()
   }
 
+  @Test("a backup whose place cannot be looked at, or not be cleared, says why")
+  func backupPlace() throws {
+    let engine = try open()
+    engine.submit(try set("a", .integer(1)), completion: nil)
+    engine.pump()
+    disk.inject(DiskFault(.error(EIO), of: [.identity], at: 1, pathPart: "copy"))
+    let blind = #expect(throws: EngineError.self) { try engine.backup(to: "/copy") }
+    guard case .storage(.io(_, "/copy", _, .inputOutput)) = blind else {
+      Issue.record("\(blind as Any)")
+      return
+    }
+    #expect(!disk.exists("/copy"))
+    // The first error is the one that counts, whatever becomes of what was made. The first file that is
+    // removed is what an earlier attempt may have left.
+    disk.inject(DiskFault(.error(ENOSPC), of: [.write], at: 2, isPermanent: true, pathPart: "copy"))
+    disk.inject(
+      DiskFault(.error(EACCES), of: [.remove], at: 2, isPermanent: true, pathPart: "copy"))
+    let full = #expect(throws: EngineError.self) { try engine.backup(to: "/copy") }
+    guard case .storage(let refusal) = full, refusal.isOutOfSpace else {
+      Issue.record("\(full as Any)")
+      return
+    }
+    #expect(disk.exists("/copy"))
+    disk.removeFaults()
+    try engine.backup(to: "/other")
+    try engine.close()
+  }
+
   @Test("a large tree is backed up, and a recovery of much log tells how far it has come")
   func large() throws {
     let engine = try open()
@@ -301,18 +329,66 @@ struct RareRefusalTests {
     isDue.store(2, ordering: .relaxed)
     await #expect(throws: EngineError.closed) { try await engine.checkpoint() }
     holder.engine.withLock { $0 = nil }
-    // The one who closes may not have come to the end.
-    var again: Engine?
-    while again == nil {
+    let again = try await Self.reopened(disk)
+    #expect(again.head.root == root)
+    try await again.close()
+  }
+
+  /// Once the one who closes has come to the end.
+  private static func reopened(_ disk: SimulatedDisk) async throws -> Engine {
+    while true {
       do throws(EngineError) {
-        again = try Engine.open(at: "/db", options: .inline, environment: disk.environment)
+        return try Engine.open(at: "/db", options: .inline, environment: disk.environment)
       } catch {
         guard case .storage(.locked) = error else { throw error }
         await Task.yield()
       }
     }
-    #expect(again?.head.root == root)
-    try await again?.close()
+  }
+
+  // The purge                              the one who closes
+  // writes its checkpoint
+  // removes what no opening needs: waits
+  //                                        is closing
+  // goes on: reads the checkpoint back?
+  @Test(
+    "closed between the checkpoint of a purge and its removals: the past stays, and nothing is lost"
+  )
+  func closedBeforePurge() async throws {
+    let held = HeldDisk()
+    var options = EngineOptions()
+    options.checkpointFactor = 0
+    let engine = try Engine.open(at: "/db", options: options, environment: held.environment)
+    for number in 0..<3 {
+      if number > 0 { try await engine.checkpoint() }
+      try await engine.write(set("k\(number)", .integer(1)))
+    }
+    let root = engine.head.root
+    // The third checkpoint lets the first one and the log before the second one go.
+    held.hold(.removeSegment)
+    let purge = Task { () -> EngineError? in
+      do throws(EngineError) {
+        try await engine.purgeHistory()
+        return nil
+      } catch {
+        return error
+      }
+    }
+    await onThread { held.waitForCall() }
+    await onThread { Self.closeAndWait(engine) }
+    held.release()
+    #expect(await purge.value == .closed)
+
+    let again = try await Self.reopened(held.disk)
+    #expect(again.head.root == root)
+    #expect(again.statistics().checkpointLSN == LogSequenceNumber(3))
+    let names = held.disk.names(in: "/db")
+    #expect(names.count { $0.hasSuffix(".checkpoint") } == 2, "a purge leaves one: \(names)")
+    // What the first one had begun another one ends.
+    try await again.purgeHistory()
+    #expect(held.disk.names(in: "/db").count { $0.hasSuffix(".checkpoint") } == 1)
+    #expect(again.head.root == root)
+    try await again.close()
   }
 
   @Test("a purge takes the files of what recoveries cut, too")
@@ -338,6 +414,68 @@ struct RareRefusalTests {
   // MARK: Processes
 
   #if canImport(Glibc)
+    /// As long as `body` runs, every new thread would get a stack that is larger than the address space,
+    /// unless its maker asks for another one: there is none, not even an old one to use again.
+    ///
+    /// A limit on memory or on the number of threads would not do: the stacks of threads that have ended
+    /// are kept for the next ones, and root has no such number.
+    private static func withoutThreads(_ body: () -> Void) {
+      typealias Call = @convention(c) (UnsafeMutablePointer<pthread_attr_t>) -> CInt
+      // GNU's own, which is why they are not imported.
+      let (get, set) = (
+        unsafeBitCast(dlsym(nil, "pthread_getattr_default_np"), to: Call?.self),
+        unsafeBitCast(dlsym(nil, "pthread_setattr_default_np"), to: Call?.self)
+      )
+      var usual = pthread_attr_t()
+      var unusual = pthread_attr_t()
+      guard let get, let set, get(&usual) == 0, pthread_attr_init(&unusual) == 0,
+        pthread_attr_setstacksize(&unusual, 1 << 47) == 0, set(&unusual) == 0
+      else {
+        Issue.record("the system takes no such attributes")
+        return
+      }
+      body()
+      #expect(set(&usual) == 0)
+    }
+
+    @Test("where the system has no thread an engine is refused, and a checkpoint is, until it has")
+    func noThread() async {
+      await #expect(processExitsWith: .success) {
+        let disk = SimulatedDisk(seed: 1)
+        let engine = try Engine.open(at: "/db", environment: disk.environment)
+        try await engine.write(set("a", .integer(1)))
+        var opening: EngineError?
+        var checkpoint: EngineError?
+        var memory: Engine?
+        // No closure is told here: its queue needs a thread too, and Dispatch waits until it gets one.
+        Self.withoutThreads {
+          do throws(EngineError) {
+            _ = try Engine.open(at: "/other", environment: disk.environment)
+          } catch {
+            opening = error
+          }
+          do throws(EngineError) { try engine.checkpoint() } catch { checkpoint = error }
+          memory = Engine.inMemory(environment: disk.environment)
+        }
+        for (error, place) in [(opening, "/other"), (checkpoint, "/db")] {
+          guard case .storage(.io("start a thread", place, _, let cause)) = error else {
+            Issue.record("\(place): \(error as Any)")
+            continue
+          }
+          #expect(cause.code == EAGAIN)
+        }
+        await #expect(throws: EngineError.closed) {
+          try await memory?.write(set("a", .integer(1)))
+        }
+        try await memory?.close()
+        // Now there is one, for each of them.
+        try await engine.checkpoint()
+        #expect(engine.statistics().checkpointCount == 1)
+        try await Engine.open(at: "/other", environment: disk.environment).close()
+        try await engine.close()
+      }
+    }
+
     @Test("in a working directory that has gone no relative path is one")
     func goneDirectory() async {
       await #expect(processExitsWith: .success) {

@@ -37,18 +37,11 @@ struct SuspensionTests {
       counts.begun.load(ordering: .relaxed) < writerCount
         || engine.waitingWriterCount < waitingMin
     {
-      sched_yield()
+      usleep(1000)
     }
     Task { counts.unrelated.store(true, ordering: .relaxed) }
-    while !isStuck(), !counts.unrelated.load(ordering: .relaxed) { sched_yield() }
+    while !isStuck(), !counts.unrelated.load(ordering: .relaxed) { usleep(1000) }
     return counts.unrelated.load(ordering: .relaxed)
-  }
-
-  /// `body` on a thread of its own, which may wait.
-  private func onThread<R: Sendable>(_ body: @escaping @Sendable () -> R) async -> R {
-    await withCheckedContinuation { continuation in
-      Thread.detachNewThread { continuation.resume(returning: body()) }
-    }
   }
 
   @Test("while the disk is busy and the backlog over its limit")

@@ -73,21 +73,65 @@ struct RareRefusalTests {
     }
   }
 
-  @Test("torn bytes for whose copy there is no room are cut, and no half copy stays")
-  func noRoomForTheTornBytes() throws {
+  @Test("a reader does not wait for ever for a writer that keeps readers out")
+  func lockedOut() throws {
+    let disk = SimulatedDisk()
+    let directory = try open(disk)
+    try newLog(directory).close()
+    var refusal: StorageError?
+    let isFree = try directory.withoutReaders { () throws(StorageError) in
+      do throws(StorageError) { _ = try openReadOnly(disk) } catch { refusal = error }
+    }
+    #expect(isFree)
+    guard case .locked(_, pid: 0) = refusal else {
+      Issue.record("\(refusal as Any)")
+      return
+    }
+    try openReadOnly(disk).close()
+    directory.close()
+  }
+
+  /// A disk after a crash that spoiled the second of two records, which nobody knew to be durable.
+  private func spoiled() throws -> SimulatedDisk {
     let disk = SimulatedDisk()
     let directory = try open(disk)
     let writer = try newLog(directory)
     try writer.append(payload(0))
+    let start = Int(writer.segmentByteCount)
     try writer.append(noise(700, seed: 1), durably: false)
     directory.close()
     let point = disk.crashPoint()
-    let crashed = point.disk(CrashState([.torn(count: 300, rest: .absent)]))
+    let crashed = point.disk(point.allKept)
+    #expect(crashed.overwrite(segmentPath(1), at: start + 300, with: [0, 0, 0, 0]))
+    return crashed
+  }
+
+  @Test("a disk that fails between two attempts to set torn bytes aside keeps them")
+  func failedCopy() throws {
+    let crashed = try spoiled()
+    crashed.inject(DiskFault(.error(ENOSPC), of: [.write], at: 1, pathPart: "torn-"))
+    crashed.inject(DiskFault(.error(EIO), of: [.write], at: 2, pathPart: "torn-"))
+    let error = #expect(throws: StorageError.self) { try resume(crashed) }
+    guard case .io(_, _, _, .inputOutput) = error else {
+      Issue.record("\(error as Any)")
+      return
+    }
+    let (directory, _, log) = try resume(crashed.copy())
+    #expect(log.entries.map(\.payload) == [payload(0)])
+    let torn = try #require(log.end.torn)
+    let name = try #require(log.end.tornFile)
+    #expect(try directory.contents().tornFiles == [name] && torn.byteCount > 700)
+    directory.close()
+  }
+
+  @Test("torn bytes for whose copy there is no room are cut, and no half copy stays")
+  func noRoomForTheTornBytes() throws {
+    let crashed = try spoiled()
     crashed.inject(
       DiskFault(.error(ENOSPC), of: [.write], at: 1, isPermanent: true, pathPart: "torn-"))
     let (again, resumed, log) = try resume(crashed)
     #expect(log.entries.map(\.payload) == [payload(0)])
-    #expect(log.end.tornFile == nil)
+    #expect(log.end.torn != nil && log.end.tornFile == nil)
     #expect(try again.contents().temporaries == [] && again.contents().tornFiles == [])
     try resumed.append(payload(1))
     again.close()
@@ -102,6 +146,27 @@ struct RareRefusalTests {
     disk.inject(.failure(of: .write, at: 1, with: EIO))
     #expect(throws: StorageError.self) { try writer.append(payload(0)) }
     #expect(writer.poison != nil)
+  }
+
+  @Test("a probe for room after a full disk that fails otherwise poisons")
+  func probe() throws {
+    let disk = SimulatedDisk()
+    let writer = try newLog(open(disk))
+    try writer.append(payload(0))
+    disk.inject(.failure(of: .write, at: 1, with: ENOSPC))
+    #expect(throws: StorageError.self) { try writer.append(payload(1)) }
+    try writer.cutBack()
+    // Neither room that is taken ahead nor zeros that are written out instead.
+    disk.inject(.failure(of: .preallocate, at: 1, with: EOPNOTSUPP))
+    disk.inject(.failure(of: .write, at: 1, with: EIO))
+    let error = #expect(throws: StorageError.self) { try writer.probe() }
+    guard case .io("write", segmentPath(1), _, .inputOutput) = error else {
+      Issue.record("\(error as Any)")
+      return
+    }
+    #expect(writer.poison != nil)
+    #expect(throws: StorageError.self) { try writer.append(payload(1)) }
+    #expect(try read(disk.copy())?.entries.map(\.payload) == [payload(0)])
   }
 
   @Test(

@@ -1,5 +1,6 @@
 import Dendro
 import Foundation
+import TestSupport
 import Testing
 
 @Suite("Opening, closing, durability")
@@ -348,24 +349,59 @@ struct DatabaseTests {
 
   @Test("opening tells how far it is, and logs")
   func progress() async throws {
-    let lines = Shared<[String]>([])
+    let steps = Shared<[OpeningProgress]>([])
+    // Letters without a pattern, so that the files are as large.
+    var random = SeededGenerator(seed: 1)
+    func noise() -> String {
+      String(
+        decoding: (0..<1_500_000).map { _ in UInt8.random(in: 0x30..<0x70, using: &random) },
+        as: UTF8.self)
+    }
     do {
       let database = try await Database.open(at: directory.path)
-      plainly {
-        for number in 0..<50 { database.reference().child("\(number)").setValue(number) }
-      }
+      try await database.reference().child("a").setValue(noise())
+      try await database.reference().child("b").setValue(noise())
+      try await database.checkpoint()
+      try await database.reference().child("c").setValue(noise())
+      try await database.reference().child("d").setValue(noise())
       try await database.close()
     }
     var options = DatabaseOptions()
-    options.progress = { step in
-      lines.withLock { $0.append("\(step.completedByteCount <= step.totalByteCount)") }
-    }
+    options.progress = { step in steps.withLock { $0.append(step) } }
     options.logging = { _ in }
     options.metrics = { _ in }
     let database = try await Database.open(at: directory.path, options: options)
-    #expect(database.recoveryReport.replayedWriteCount == 50)
-    #expect(lines.withLock { Set($0) }.isSubset(of: ["true"]))
+    #expect(database.recoveryReport.replayedWriteCount == 2)
     try await database.close()
+    let told = steps.withLock { $0 }
+    let log = told.drop { $0.phase == .checkpoint }
+    #expect(log.startIndex > 0 && !log.isEmpty, "\(told)")
+    for steps in [told[..<log.startIndex], log] {
+      #expect(steps.allSatisfy { $0.phase == steps.first?.phase }, "\(told)")
+      #expect(steps.allSatisfy { $0.totalByteCount > 1 << 20 }, "\(told)")
+      #expect(steps.allSatisfy { $0.completedByteCount <= $0.totalByteCount }, "\(told)")
+      #expect(
+        zip(steps, steps.dropFirst()).allSatisfy { $0.completedByteCount <= $1.completedByteCount },
+        "\(told)")
+    }
+  }
+
+  @Test("a file URL does for a path, in calls with and without await")
+  func fileURLs() async throws {
+    let url = URL(fileURLWithPath: directory.path)
+    let copy = URL(fileURLWithPath: directory.path + "/copy")
+    let database = try await Database.open(at: url)
+    try await database.reference().child("a").setValue(1)
+    try plainly {
+      try database.synchronize()
+      try database.backup(to: copy)
+    }
+    try await database.close()
+    for place in [url, copy] {
+      let again: Database = try plainly { try Database.open(at: place) }
+      #expect(try await again.reference().child("a").getData().int == 1)
+      try await again.close()
+    }
   }
 
   @Test(

@@ -71,7 +71,7 @@ final class LoadBoard: Sendable {
           let settled = DispatchSemaphore(value: 0)
           list.getData { _, _ in settled.signal() }
           settled.wait()
-          while isHeldBack, database.eventBacklog.stateCount > 16 { sched_yield() }
+          while isHeldBack, database.eventBacklog.stateCount > 16 { usleep(1000) }
         } while !isWatchedEnough
         let count = number
         state.withLock {

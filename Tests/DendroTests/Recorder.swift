@@ -89,7 +89,8 @@ final class TemporaryDirectory: Sendable {
 }
 
 /// A place that is not `async`, where a write without `await` is the one that nobody waits for.
-func plainly(_ body: () throws -> Void) rethrows { try body() }
+@discardableResult
+func plainly<R>(_ body: () throws -> R) rethrows -> R { try body() }
 
 /// A value that several closures share.
 final class Shared<Value: Sendable>: Sendable {

@@ -50,6 +50,30 @@ struct RefusingDiskTests {
     try await reopened.close()
   }
 
+  @Test(
+    "what cannot be known of the past, or not be done about it, is told in every form of the calls")
+  func refusals() async throws {
+    let database = try open()
+    try await database.reference(withPath: "a").setValue(1)
+    func codes() async -> [DatabaseError.Code?] {
+      [
+        await failure { try plainly { _ = try database.historyRange() } }?.code,
+        await failure { _ = try await database.historyRange() }?.code,
+        await failure { try plainly { try database.purgeHistory() } }?.code,
+        await failure { try await database.purgeHistory() }?.code,
+      ]
+    }
+    #expect(await codes() == [nil, nil, nil, nil])
+    // Something new, without which there is nothing to purge.
+    try await database.reference(withPath: "a").setValue(2)
+    disk.inject(.failure(of: .list, at: 1, with: EIO, isPermanent: true))
+    #expect(await codes() == [.inputOutput, .inputOutput, .inputOutput, .inputOutput])
+    disk.removeFaults()
+    #expect(await codes() == [nil, nil, nil, nil])
+    try await database.close()
+    #expect(await codes() == [.closed, .closed, .closed, .closed])
+  }
+
   @Test("a full disk takes back what did not fit, and works again once there is room")
   func diskFull() async throws {
     let handled = Shared<[String]>([])

@@ -471,7 +471,7 @@ struct TransactionTests {
         while database.engine!.waitingWriterCount == 0,
           database.statistics.lastWrite < 5
         {
-          sched_yield()
+          usleep(1000)
         }
         // Writes that are not related do not wait.
         elsewhere {
@@ -518,7 +518,7 @@ struct TransactionTests {
         var hasWaited = false
         while !isWritten.withLock({ $0 }) {
           if database.engine!.waitingWriterCount > 0 { hasWaited = true }
-          sched_yield()
+          usleep(1000)
         }
         runs.withLock { [hasWaited] in $0.append(hasWaited) }
         data.value = -1
@@ -891,7 +891,7 @@ struct TransactionTests {
           }
         }
         while database.engine!.waitingWriterCount == 0, database.statistics.lastWrite < 4 {
-          sched_yield()
+          usleep(1000)
         }
         #expect(throws: Never.self) { try database.close() }
         ended.wait()

@@ -26,10 +26,8 @@ package enum JSONParser {
     do {
       return try reader.document() ?? .empty
     } catch {
-      switch error {
-      case .text(let error): throw error
-      case .outside: fatalError("nothing outside takes part in reading from memory")
-      }
+      guard case .text(let error) = error else { fatalError("memory alone is read from") }
+      throw error
     }
   }
 
@@ -60,10 +58,8 @@ package enum JSONParser {
     do {
       return try reader.entries()
     } catch {
-      switch error {
-      case .text(let error): throw error
-      case .outside: fatalError("nothing outside takes part in reading from memory")
-      }
+      guard case .text(let error) = error else { fatalError("memory alone is read from") }
+      throw error
     }
   }
 

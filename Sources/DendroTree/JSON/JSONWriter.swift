@@ -346,22 +346,6 @@ extension PageAccess {
   }
 }
 
-extension Node {
-  /// The length of the array that this branch is in JSON, nil where it is an object: all keys are
-  /// whole numbers without leading zeros, and the largest is less than twice their number.
-  package var arrayCount: Int? {
-    guard let page = branch else { return nil }
-    defer { withExtendedLifetime(page) {} }
-    return page.access.arrayCount
-  }
-}
-
-extension Key {
-  /// The place in an array that this key names: a whole number of 0 or more within Int32, without
-  /// sign and leading zeros.
-  package var arrayIndex: Int? { withOrderedBytes { KeyCoding.arrayIndex($0) } }
-}
-
 extension KeyCoding {
   /// What ``Key/arrayIndex`` is, from ordered bytes.
   @inline(__always)

@@ -128,6 +128,42 @@ struct SettingsTests {
     #expect(results.withLock { $0 } == Array(repeating: true, count: 100))
   }
 
+  @Test(
+    "with logging every database says on standard error what it does, a line each; without none does"
+  )
+  func logging() async {
+    // In a process of its own, whose standard error is a file.
+    await #expect(processExitsWith: .success) {
+      let directory = TemporaryDirectory()
+      let file = directory.path + ".log"
+      defer { unlink(file) }
+      let descriptor = open(file, O_CREAT | O_RDWR | O_APPEND | O_CLOEXEC, 0o600)
+      #expect(descriptor >= 0 && dup2(descriptor, STDERR_FILENO) == STDERR_FILENO)
+      func lines() -> [String] {
+        let text = String(
+          decoding: FileManager.default.contents(atPath: file) ?? Data(), as: UTF8.self)
+        return text.split(separator: "\n").map(String.init)
+      }
+      let seen = Shared(0)
+      var options = DatabaseOptions()
+      // Told after the line, on the same queue.
+      options.metrics = { metric in
+        if metric.name == "dendro.checkpoint.seconds" { seen.withLock { $0 += 1 } }
+      }
+      let database = try await Database.open(at: directory.path, options: options)
+      for round in 1...3 {
+        Database.setLoggingEnabled(round == 2)
+        try await database.reference().setValue(round)
+        try await database.checkpoint()
+        while seen.withLock({ $0 }) < round { await Task.yield() }
+      }
+      try await database.close()
+      let told = lines().filter { $0.contains("checkpoint taken") }
+      #expect(told.count == 1, "\(lines())")
+      #expect(told.first?.wholeMatch(of: #/dendro: info: checkpoint taken bytes=\d+ lsn=2/#) != nil)
+    }
+  }
+
   @Test("the version is three numbers")
   func version() {
     #expect(Database.sdkVersion().wholeMatch(of: #/\d+\.\d+\.\d+/#) != nil)
