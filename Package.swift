@@ -14,6 +14,8 @@ let withFuzzer = Context.environment["DENDRO_FUZZ"] != nil
 
 /// For `--sanitize thread`: links what the sanitizer must be told; see Tests/ThreadSanitizer/runtime.c.
 let withThreadSanitizer = Context.environment["DENDRO_THREAD_SANITIZER"] != nil
+/// For `--sanitize address`: tries its sight too; see Tests/AddressSanitizerTests.
+let withAddressSanitizer = Context.environment["DENDRO_ADDRESS_SANITIZER"] != nil
 
 let swiftSettings: [SwiftSetting] =
   [
@@ -139,6 +141,9 @@ if withThreadSanitizer {
   }
   targets.append(
     .target(name: "ThreadSanitizer", path: "Tests/ThreadSanitizer", publicHeadersPath: "."))
+}
+if withAddressSanitizer {
+  targets.append(.testTarget(name: "AddressSanitizerTests", swiftSettings: swiftSettings))
 }
 
 let package = Package(

@@ -61,7 +61,12 @@ struct Tool {
     process.executableURL = URL(fileURLWithPath: executable)
     process.arguments = arguments
     process.currentDirectoryURL = URL(fileURLWithPath: folder.path)
-    process.environment = ["PATH": "/usr/bin:/bin", "TERM": "xterm"].merging(environment) { $1 }
+    // A sanitizer's report goes where the suite looks for it.
+    let sanitizers = ProcessInfo.processInfo.environment.filter { name, _ in
+      ["ASAN_OPTIONS", "TSAN_OPTIONS"].contains(name)
+    }
+    process.environment = ["PATH": "/usr/bin:/bin", "TERM": "xterm"]
+      .merging(sanitizers) { $1 }.merging(environment) { $1 }
     // Files, not pipes: nothing has to be read while it runs.
     let output = try folder.file()
     let errors = try folder.file()
