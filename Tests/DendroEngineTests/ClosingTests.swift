@@ -92,10 +92,9 @@ struct ClosingTests {
       return false
     }
     while !isClosing() { await Task.yield() }
-    disk.disk.freeSpace = 0
+    disk.disk.inject(DiskFault(.error(28), at: 1))
     disk.release()
     await #expect(throws: EngineError.self) { try await closing.value }
-    disk.disk.freeSpace = nil
     let again = try Engine.open(at: "/db", options: .inline, environment: disk.disk.environment)
     #expect(again.head.root.childCount == 1)
     try await again.close()
