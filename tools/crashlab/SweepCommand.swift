@@ -78,8 +78,9 @@ enum SweepCommand {
     -> [LabReport.Row]
   {
     let parts = parts[command] ?? []
-    let deadline = options.minutes.map { ContinuousClock.now + .seconds($0 * 60 * share) }
     let made = parts.map { part in Result { try part.make(options) } }
+    // Without what it takes to make their databases.
+    let deadline = options.minutes.map { ContinuousClock.now + .seconds($0 * 60 * share) }
     func isEndless(_ index: Int) -> Bool { (try? made[index].get())?.isEndless ?? false }
     // Where there is a time to end at: what ends by itself leaves the others what it did not need.
     let order =
@@ -140,11 +141,13 @@ enum SweepCommand {
       failures.removeAll { $0 == shortest }
       failures.insert(shortest, at: 0)
     }
-    return LabReport.Row(
+    var row = LabReport.Row(
       goal: part.goal?.id, what: part.goal?.what ?? sweep.name,
       unit: part.figure == nil ? sweep.unit : part.goal?.unit ?? sweep.unit,
       count: part.figure?(tally) ?? tally.count, wanted: wanted, seconds: seconds,
       details: tally.details, failures: failures)
+    if tally.count == 0, failures.isEmpty { row.notRun = "there was no time for it" }
+    return row
   }
 }
 
