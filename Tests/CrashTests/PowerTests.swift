@@ -6,14 +6,17 @@ import Testing
 @Suite struct PowerTests {
   @Test func everyAcknowledgedWriteOutlastsAPowerCut() async throws {
     // Of each of three file systems.
-    let count = Scale.ofProcesses(34)
+    let whole = 34
+    let count = Scale.ofProcesses(whole)
     let run = try await LabRun("power", "--count", "\(3 * count)")
     #expect(run.status == (run.report.rows.allSatisfy { $0.notRun != nil } ? 69 : 0))
     for row in run.report.rows where row.goal == "G8" && row.notRun == nil {
       #expect(row.count == count)
-      // One cut may come while the writer is still opening.
-      if count < 10 { continue }
-      #expect(row.details["acknowledged writes", default: 0] > 0, "\(row.what)")
+      // On a busy machine a writer may have done nothing by its cut, and with a share of the work there
+      // may be a single one.
+      if count >= whole {
+        #expect(row.details["acknowledged writes", default: 0] > 0, "\(row.what)")
+      }
     }
     // Who acknowledges without synchronizing loses: else the cuts would prove nothing.
     for row in run.report.rows where row.goal == nil && row.notRun == nil {
