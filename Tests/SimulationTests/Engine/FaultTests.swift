@@ -23,7 +23,7 @@ import Testing
   }
 
   @Test func randomCallsFailInRandomWorkloads() async {
-    await Faults.random.check(0..<UInt64(Scale.scaled(250)), goal: Scale.scaled(8000))
+    await Faults.random.check(0..<UInt64(Scale.scaled(250)), goal: Scale.goal(8000))
   }
 
   /// G6: calls fail while the engine recovers from a crash.
