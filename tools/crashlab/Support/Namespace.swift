@@ -8,14 +8,27 @@ enum Namespace {
   /// Begins the program anew in such a namespace; returns where that was done or cannot be.
   static func enter() {
     #if os(Linux)
-      guard getuid() == 0, !isPrivate, let tool = SystemTool.path(of: "unshare") else { return }
+      guard getuid() == 0, !isPrivate, refusal == nil, let tool = SystemTool.path(of: "unshare")
+      else { return }
       setenv(variable, "1", 1)
       let words =
-        [tool, "--mount", "--propagation", "private", "--", ChildProcess.ownExecutable]
-        + CommandLine.arguments.dropFirst()
+        [tool] + options + [ChildProcess.ownExecutable] + CommandLine.arguments.dropFirst()
       execv(tool, words.map { strdup($0) } + [nil])
       unsetenv(variable)
     #endif
+  }
+
+  private static let options = ["--mount", "--propagation", "private", "--"]
+
+  /// Why there can be none, tried out: in some containers, or where a `chroot` begins in the middle of a
+  /// file system.
+  private static var refusal: String? {
+    do {
+      try SystemTool.run("unshare", options + ["true"])
+      return nil
+    } catch {
+      return "\(error)"
+    }
   }
 
   static var isPrivate: Bool { getenv(variable) != nil }
@@ -24,7 +37,7 @@ enum Namespace {
   static var problem: String? {
     #if os(Linux)
       if getuid() != 0 { return "not root" }
-      if !isPrivate { return "no mount namespace of its own (unshare is missing)" }
+      if !isPrivate { return "no mount namespace of its own: \(refusal ?? "none was asked for")" }
       return nil
     #else
       return "not Linux"
@@ -47,7 +60,9 @@ enum SystemTool {
   }
 
   /// Runs one to its end.
-  static func run(_ name: String, _ arguments: String...) throws {
+  static func run(_ name: String, _ arguments: String...) throws { try run(name, arguments) }
+
+  static func run(_ name: String, _ arguments: [String]) throws {
     guard let path = path(of: name) else { throw Failure(description: "\(name) is missing") }
     let process = Process()
     process.executableURL = URL(fileURLWithPath: path)
