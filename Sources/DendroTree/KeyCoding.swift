@@ -17,7 +17,7 @@ enum KeyCoding {
     if utf8.count > Limits.keyBytes {
       return "has \(utf8.count) bytes of UTF-8; the limit is \(Limits.keyBytes)."
     }
-    for byte in utf8 where !isLegal[Int(byte)] {
+    for byte in utf8 where !isLegal(byte) {
       return byte < 0x20 || byte == 0x7F
         ? "has the control character U+\(hexadecimal(byte)); control characters are forbidden."
         : "has '\(Character(UnicodeScalar(byte)))'; the characters [ ] . # $ / are forbidden."
@@ -25,9 +25,13 @@ enum KeyCoding {
     return nil
   }
 
-  /// One flag a byte of UTF-8.
-  static let isLegal: [Bool] = (0..<256).map { byte in
-    byte >= 0x20 && byte != 0x7F && !"[].#$/".utf8.contains(UInt8(byte))
+  /// Whether a byte of UTF-8 may be part of a key: all but control characters and `[ ] . # $ /`. A flag for
+  /// each of ASCII's; a table would ask for each byte whether it was made.
+  @inline(__always)
+  private static func isLegal(_ byte: UInt8) -> Bool {
+    if byte >= 0x80 { return true }
+    let flags: UInt64 = byte < 0x40 ? 0xFFFF_3FE7_0000_0000 : 0x7FFF_FFFF_D7FF_FFFF
+    return flags &>> UInt64(byte & 0x3F) & 1 != 0
   }
 
   private static func hexadecimal(_ byte: UInt8) -> String {
@@ -191,7 +195,7 @@ enum KeyCoding {
     for byte in bytes {
       if byte >= 0x80 {
         isASCII = false
-      } else if !isLegal[Int(byte)] {
+      } else if !isLegal(byte) {
         return false
       }
     }
