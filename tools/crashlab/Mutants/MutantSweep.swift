@@ -46,7 +46,7 @@ enum MutantSweep {
     Plan("G2", 1000), Plan("damaged-checkpoint"), Plan("G3", 2000), Plan("log", 3000),
     Plan("full-disk"), Plan("seals"), Plan("G5", 2000), Plan("G1", 5000),
     Plan("kill-then-power-loss", 200_000), Plan("G15", 2000), Plan("truncation"), Plan("splices"),
-    Plan("G5"), Plan("G6", 2000), Plan("G5-random", 2000), Plan("log", 20_000),
+    Plan("G5"), Plan("G6", 2000), Plan("G5-random", 8000), Plan("log", 20_000),
     Plan("G1", 20_000), Plan("G3", 10_000), Plan("G11", 10_000),
     Plan("G18", 5000),
   ]
