@@ -247,7 +247,13 @@ package enum Mutant: UInt8, CaseIterable, Hashable, Sendable {
 
   /// Of a guard that says again what another one implies: that one, which has to be switched off besides
   /// for anything to be seen.
-  package var twin: Mutant? { self == .logReachesCheckpoint ? .checkpointProof : nil }
+  package var twin: Mutant? {
+    switch self {
+    case .logReachesCheckpoint: .checkpointProof
+    case .resumeSynchronize: .repairCut
+    default: nil
+    }
+  }
 
   package var name: String { "\(self)" }
 

@@ -69,7 +69,9 @@ package final class LogCursor {
 
   /// Forgets what was read ahead. Behind what is durable a writer may have taken records back and written
   /// others in their place.
-  package func lookAgain() throws(StorageError) { try segment?.refresh() }
+  package func lookAgain() throws(StorageError) {
+    if !Mutant.cursorLook.isPlanted { try segment?.refresh() }
+  }
 
   /// Takes one step, which may report several things or none.
   ///
