@@ -59,15 +59,3 @@ extension Node {
     return last >= 0 && last < 2 * childCount ? last + 1 : nil
   }
 }
-
-extension Key {
-  /// The key as an index: digits without a leading zero, at most `Int32.max`.
-  var arrayIndex: Int? {
-    // The ordered form of a canonical integer: a tag that counts the bytes of the magnitude, and those.
-    withOrderedBytes { bytes -> Int? in
-      guard let tag = bytes.first, tag >= 0x10, tag <= 0x14, bytes.count == 1 + Int(tag - 0x10)
-      else { return nil }
-      return bytes.dropFirst().reduce(0) { $0 << 8 | Int($1) }
-    }
-  }
-}

@@ -106,16 +106,24 @@ private func writeAnew(_ directory: DatabaseDirectory, _ end: LogEnd) throws(Sto
 private func confirm(_ directory: DatabaseDirectory, _ end: LogEnd) throws(StorageError) {
   let path = directory.path(of: end.segment)
   let file = try directory.fileSystem.openWhole(path, .readWrite)
-  do {
+  if end.isMarked, !Mutant.repairMark.isPlanted {
     // The same bytes over themselves: so the system knows that the disk may not have them.
-    if end.isMarked, !Mutant.repairMark.isPlanted {
+    try unlessFull { () throws(StorageError) in
       try SegmentReader(end.segment, in: directory).copy(
         from: end.lastOffset, to: end.offset, into: file, path: path, at: end.lastOffset)
     }
-    if !Mutant.repairCut.isPlanted { try file.synchronizeWhole(path: path) }
+  }
+  if !Mutant.repairCut.isPlanted {
+    try unlessFull { () throws(StorageError) in try file.synchronizeWhole(path: path) }
+  }
+}
+
+/// Goes on where there is no room for `step`: only a file system that never overwrites needs room for bytes
+/// that are there already, and a full disk must not keep a database from being opened.
+private func unlessFull(_ step: () throws(StorageError) -> Void) throws(StorageError) {
+  do {
+    try step()
   } catch {
-    // Only a file system that never overwrites needs room for it, and a full disk must not keep a
-    // database from being opened.
     if !error.isOutOfSpace { throw error }
   }
 }

@@ -346,6 +346,12 @@ extension PageAccess {
   }
 }
 
+extension Key {
+  /// The place in an array that this key names: a whole number of 0 or more within Int32, without
+  /// sign and leading zeros.
+  package var arrayIndex: Int? { withOrderedBytes { KeyCoding.arrayIndex($0) } }
+}
+
 extension KeyCoding {
   /// What ``Key/arrayIndex`` is, from ordered bytes.
   @inline(__always)

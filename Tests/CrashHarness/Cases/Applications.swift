@@ -43,7 +43,7 @@ package enum Applications {
     let reference = database.reference().child("n")
     let seen = Seen()
     listen(to: reference, seen)
-    let gate = standingStill(database.callbackQueue)
+    let gate = database.callbackQueue.standStill()
     for value in 1...20 { reference.setValue(value) }
     gate.signal()
     try database.close()
@@ -55,7 +55,7 @@ package enum Applications {
     let database = Database.inMemory()
     let reference = database.reference().child("n")
     let told = Mutex<[String]>([])
-    let gate = standingStill(database.callbackQueue)
+    let gate = database.callbackQueue.standStill()
     _ = reference.observe(.value) { snapshot in
       if snapshot.exists() { told.withLock { $0.append("event") } }
     }
@@ -69,23 +69,12 @@ package enum Applications {
     return order == ["event", "completion"] ? nil : "\(order)"
   }
 
-  /// Holds the queue up until the semaphore is signalled.
-  private static func standingStill(_ queue: DispatchQueue) -> DispatchSemaphore {
-    let (gate, isStanding) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-    queue.async {
-      isStanding.signal()
-      gate.wait()
-    }
-    isStanding.wait()
-    return gate
-  }
-
   @Sendable private static func slowListener() throws -> String? {
     let database = Database.inMemory()
     let reference = database.reference().child("n")
     let seen = Seen()
     listen(to: reference, seen)
-    let gate = standingStill(database.callbackQueue)
+    let gate = database.callbackQueue.standStill()
     for value in 1...1000 { reference.setValue(value) }
     gate.signal()
     try database.close()

@@ -26,17 +26,6 @@ package enum Listeners {
       Case("server values that a block writes over", serverValues),
     ])
 
-  /// Holds the queue up until the semaphore is signalled.
-  private static func standingStill(_ queue: DispatchQueue) -> DispatchSemaphore {
-    let (gate, isStanding) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-    queue.async {
-      isStanding.signal()
-      gate.wait()
-    }
-    isStanding.wait()
-    return gate
-  }
-
   /// Closes the database, and waits for all that it tells on its queue.
   private static func close(_ database: Database) throws {
     try database.close()
@@ -60,7 +49,7 @@ package enum Listeners {
     let told = Told()
     listen(to: reference, as: "a", told)
     database.callbackQueue.sync {}
-    let gate = standingStill(database.callbackQueue)
+    let gate = database.callbackQueue.standStill()
     reference.setValue(1)
     listen(to: reference, as: "b", told)
     reference.setValue(2)
@@ -93,7 +82,7 @@ package enum Listeners {
     let reference = database.reference().child("n")
     let told = Told()
     reference.observeSingleEvent(of: .childAdded) { told.note($0.key) }
-    let gate = standingStill(database.callbackQueue)
+    let gate = database.callbackQueue.standStill()
     reference.setValue(["a": 1, "b": 2])
     reference.child("c").setValue(3)
     gate.signal()
@@ -134,7 +123,7 @@ package enum Listeners {
         told.note((error as? DatabaseError)?.code == .closed ? "closed" : "\(error)")
       })
     database.callbackQueue.sync {}
-    let gate = standingStill(database.callbackQueue)
+    let gate = database.callbackQueue.standStill()
     reference.setValue(1)
     try database.close()
     gate.signal()
@@ -177,7 +166,7 @@ package enum Listeners {
     let database = Database.inMemory()
     let (old, new) = (queue("old"), queue("new"))
     database.callbackQueue = old
-    let gates = [standingStill(old), standingStill(new)]
+    let gates = [old.standStill(), new.standStill()]
     let told = Told()
     _ = database.reference().child("n").observe(.value) { _ in
       told.note(DispatchQueue.getSpecific(key: name) ?? "none")
@@ -221,20 +210,11 @@ package enum Listeners {
   {
     let executor = QueueExecutor()
     let reference = database.reference().child("n")
-    let task = Task(executorPreference: executor) {
-      do {
-        for try await snapshot in reference.snapshots {
-          told.note("\(snapshot.value as? Int ?? 0)")
-        }
-        told.note("end")
-      } catch {
-        told.note("\(error)")
+    let task = executor.follow(told, isOver) {
+      for try await snapshot in reference.snapshots {
+        told.note("\(snapshot.value as? Int ?? 0)")
       }
-      isOver.signal()
     }
-    while told.all.isEmpty { usleep(200) }
-    // Behind the task: it waits.
-    executor.settle()
     return (task, executor)
   }
 

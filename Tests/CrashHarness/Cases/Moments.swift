@@ -191,10 +191,7 @@ package enum Moments {
   @Sendable private static func backlog() throws -> String? {
     let disk = SimulatedDisk(seed: 1)
     let between = InterposedDisk(disk)
-    var options = EngineOptions()
-    options.checkpointFactor = 0
-    options.backlogByteLimit = 4000
-    let engine = try between.open(options)
+    let engine = try between.open(.smallBacklog)
     let isWritten = DispatchSemaphore(value: 0)
     let progress = Progress()
     between.interpose(before: .write, on: ".log") {

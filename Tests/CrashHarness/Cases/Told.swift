@@ -45,3 +45,13 @@ extension Engine {
     return value
   }
 }
+
+extension EngineOptions {
+  /// For cases in which too much is to wait for the disk; checkpoints are taken by the case alone.
+  static var smallBacklog: EngineOptions {
+    var options = EngineOptions()
+    options.checkpointFactor = 0
+    options.backlogByteLimit = 4000
+    return options
+  }
+}

@@ -13,20 +13,9 @@ extension Waiting {
   ) throws -> Task<Void, Never> {
     if let error = engine.put("n", .integer(1)) { throw error }
     let reader = try engine.changes(since: .zero)
-    let executor = QueueExecutor()
-    let task = Task(executorPreference: executor) {
-      do throws(EngineError) {
-        while let writes = try await reader.next() { told.note("\(writes.count)") }
-        told.note("end")
-      } catch {
-        told.note("\(error)")
-      }
-      isOver.signal()
+    return QueueExecutor().follow(told, isOver) {
+      while let writes = try await reader.next() { told.note("\(writes.count)") }
     }
-    while told.all.isEmpty { usleep(200) }
-    // Behind the task: it waits.
-    executor.settle()
-    return task
   }
 
   @Sendable static func followerEnds() throws -> String? {

@@ -36,10 +36,7 @@ package enum Waiting {
   @Sendable private static func tasks() throws -> String? {
     let disk = SimulatedDisk(seed: 1)
     let between = InterposedDisk(disk)
-    var options = EngineOptions()
-    options.checkpointFactor = 0
-    options.backlogByteLimit = 4000
-    let engine = try between.open(options)
+    let engine = try between.open(.smallBacklog)
     let (isBegun, goesOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
     between.interpose(before: .write, on: ".log") {
       isBegun.signal()

@@ -81,14 +81,7 @@ import Testing
     #expect(isOpen)
     run.run([.set("b", .integer(2)), .set("c", .integer(3))])
     #expect(run.problems == [])
-    let point = disk.crashPoint()
-    point.forEachState { state in
-      do throws(EngineError) {
-        #expect(try EngineRecording.open(point.disk(state)).head.root == run.tree, "\(state)")
-      } catch {
-        Issue.record("\(state): \(error)")
-      }
-    }
+    expect(run.tree, afterEachCrashOf: disk)
   }
 
   /// Killed right after the failed synchronize, before anything could be cut: the system takes for
@@ -110,10 +103,14 @@ import Testing
     #expect(run.problems == [])
     run.run([.set("d", .integer(4))])
     if thenCheckpoint { run.run([.checkpoint, .set("e", .integer(5))]) }
+    expect(run.tree, afterEachCrashOf: disk)
+  }
+
+  private func expect(_ tree: Node, afterEachCrashOf disk: SimulatedDisk) {
     let point = disk.crashPoint()
     point.forEachState { state in
       do throws(EngineError) {
-        #expect(try EngineRecording.open(point.disk(state)).head.root == run.tree, "\(state)")
+        #expect(try EngineRecording.open(point.disk(state)).head.root == tree, "\(state)")
       } catch {
         Issue.record("\(state): \(error)")
       }
