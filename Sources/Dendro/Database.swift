@@ -176,6 +176,7 @@ public final class Database: Sendable {
   /// - Throws: ``DatabaseError`` where the disk refused; the database is closed nevertheless.
   public func close() throws {
     guard !closed.exchange(true, ordering: .acquiringAndReleasing) else { return }
+    delist()
     defer { hub.close() }
     guard let engine else { return }
     let last = takeLastWrite()
@@ -185,6 +186,7 @@ public final class Database: Sendable {
   /// `close()` without holding a thread.
   public nonisolated(nonsending) func close() async throws {
     guard !closed.exchange(true, ordering: .acquiringAndReleasing) else { return }
+    delist()
     defer { hub.close() }
     guard let engine else { return }
     let last = takeLastWrite()

@@ -62,7 +62,9 @@ struct Batch {
   static let recordByteLimit = 64 << 10
 
   /// Whether there is nothing to do and nobody to tell.
-  var isEmpty: Bool { records.isEmpty && waiting.isEmpty && rolls.isEmpty && closes.isEmpty }
+  var isEmpty: Bool { records.isEmpty && isAwaitedByNobody }
+  /// Whether nobody is told when it is on the disk.
+  var isAwaitedByNobody: Bool { waiting.isEmpty && rolls.isEmpty && closes.isEmpty }
   var lastLSN: LogSequenceNumber? { writes.last?.lsn }
 
   /// Forgets everything but keeps the memory for the next batch.

@@ -6,7 +6,8 @@ extension CommitPipeline {
   /// How long after the last batch an empty record says up to where the log is durable.
   private static let idleDelay = Duration.milliseconds(200)
 
-  /// Takes what has gathered to the disk and tells everybody in it.
+  /// Takes what has gathered to the disk and tells everybody in it, or lets it grow for a moment more where
+  /// nobody waits for it.
   ///
   /// - Returns: how long to wait for more at most; nil once closed.
   func cycle() -> BlockingExecutor.Pause? {
@@ -44,24 +45,37 @@ extension CommitPipeline {
     var outcome = Outcome()
     var batch = Batch()
     swap(&batch, &turn.spare)
-    let (hasWork, wantsProbe) = admission.withLock { state -> (Bool, Bool) in
+    let mayGather = executor != nil && turn.gatheringSince == nil
+    let (next, wantsProbe) = admission.withLock { state -> (ThreadState, Bool) in
       let wantsProbe = state.wantsProbe
       state.wantsProbe = false
-      if state.batch.isEmpty && !wantsProbe {
-        state.isIdle = true
-        return (false, false)
+      state.thread = .busy
+      if !wantsProbe {
+        if state.batch.isEmpty {
+          state.thread = .idle
+        } else if mayGather, mayGrow(state.batch) {
+          state.thread = .gathering
+        }
       }
-      swap(&batch, &state.batch)
-      state.inFlight = InFlight(writes: batch.writes, changes: batch.changes)
-      return (true, wantsProbe)
+      if case .busy = state.thread {
+        swap(&batch, &state.batch)
+        state.inFlight = InFlight(writes: batch.writes, changes: batch.changes)
+      }
+      return (state.thread, wantsProbe)
+    }
+    if case .gathering = next {
+      outcome.pause = .atMost(turn.beginGathering(options))
+      swap(&batch, &turn.spare)
+      return outcome
     }
     backlog.open()
     if wantsProbe { probe(&turn, &outcome) }
-    if hasWork {
+    if case .busy = next {
       write(batch, &turn, &outcome)
     } else {
       rest(&turn, &outcome)
     }
+    turn.endGathering()
     batch.removeAll()
     swap(&batch, &turn.spare)
     return outcome

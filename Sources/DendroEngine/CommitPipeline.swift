@@ -7,7 +7,7 @@ import Synchronization
 /// A write is admitted under one short lock: encoded into the open batch, applied to the head,
 /// numbered and shown to the observer. A cycle (`CommitPipeline+Cycle.swift`) then takes the whole
 /// batch, hands it to the disk, and tells everybody in it. While the disk is busy with one batch the
-/// next one gathers.
+/// next one gathers; and for a moment where nobody waits for it.
 final class CommitPipeline: Sendable {
   let options: EngineOptions
   let clock: any Clock
@@ -28,7 +28,7 @@ final class CommitPipeline: Sendable {
   let checkpointer = Mutex<Hook?>(nil)
   /// Told after each cycle that there are more durable writes.
   let durableSignal = DurableSignal()
-  private let spareBuffers = Mutex<[PayloadBuffer]>([])
+  let spareBuffers = Mutex<[PayloadBuffer]>([])
 
   /// A closure in a box of its own. One that stood in the mutex itself, a generic type, would be
   /// wrapped in two more thunks by every access, without end: calls would become slower and slower,
@@ -58,6 +58,15 @@ final class CommitPipeline: Sendable {
     }
   }
 
+  /// What the thread does, and hence what it has to be woken for.
+  enum ThreadState {
+    /// It looks at the open batch before it sleeps.
+    case busy
+    /// It lets a batch for which nobody waits grow for a moment.
+    case gathering
+    case idle
+  }
+
   /// What the disk is busy with, as far as it is needed to take it back.
   struct InFlight {
     var writes: [Batch.Admitted] = []
@@ -73,7 +82,7 @@ final class CommitPipeline: Sendable {
     var lastTime: Int64
     var acknowledged: LogSequenceNumber
     var durable: LogSequenceNumber
-    /// What gathers while the disk is busy.
+    /// What gathers until the thread takes it.
     var batch = Batch()
     var inFlight = InFlight()
     var phase = Phase.running
@@ -82,8 +91,7 @@ final class CommitPipeline: Sendable {
     /// What the disk refused before the engine was closed, or while it closes: closing tells it again.
     var poison: EngineError?
     var observer: (any CommitObserver)?
-    /// Whether the thread waits and must be woken for work.
-    var isIdle = false
+    var thread = ThreadState.busy
     var wantsProbe = false
     /// Of the write encoded last: the next one says what it shares with it.
     var previousPath = Path.root
@@ -213,15 +221,27 @@ final class CommitPipeline: Sendable {
   }
 
   /// Runs `body` under the admission lock and wakes the thread where there is work for it after.
+  @inline(__always)
   func withAdmission<R: Sendable>(_ body: (inout Admission) -> R) -> R {
     let (result, wakes) = admission.withLock { state -> (R, Bool) in
       let result = body(&state)
-      let wakes = state.isIdle && (!state.batch.isEmpty || state.wantsProbe)
-      if wakes { state.isIdle = false }
+      let wakes: Bool
+      switch state.thread {
+      case .busy: wakes = false
+      case .gathering: wakes = state.wantsProbe || !mayGrow(state.batch)
+      case .idle: wakes = state.wantsProbe || !state.batch.isEmpty
+      }
+      if wakes { state.thread = .busy }
       return (result, wakes)
     }
     if wakes { executor?.wake() }
     return result
+  }
+
+  /// Whether nothing is lost for anybody if the batch goes to the disk a little later.
+  func mayGrow(_ batch: borrowing Batch) -> Bool {
+    batch.isAwaitedByNobody
+      && batch.payload.count < min(Batch.recordByteLimit, options.backlogByteLimit)
   }
 
   // MARK: Barriers
@@ -290,20 +310,7 @@ final class CommitPipeline: Sendable {
     withAdmission { $0.durable = min(lsn, $0.lastLSN) }
   }
 
-  // MARK: Encoding
-
-  /// Encodes what may be large outside the lock.
-  func encodeAhead(_ draft: Draft) -> PayloadBuffer? {
-    guard draft.deferred.isEmpty, WriteCoding.mayBeLarge(draft.write) else { return nil }
-    let buffer = spareBuffers.withLock { $0.popLast() } ?? PayloadBuffer()
-    WriteCoding.encodeBody(of: draft.write, into: buffer)
-    return buffer
-  }
-
-  func giveBack(_ buffer: PayloadBuffer) {
-    buffer.removeAll()
-    spareBuffers.withLock { if $0.count < 16 { $0.append(buffer) } }
-  }
+  // MARK: One write
 
   /// Tells the memory gauge of a write, whose size is worked out where nobody knows it.
   private func note(
@@ -329,13 +336,24 @@ final class CommitPipeline: Sendable {
     if let body, body.count > options.writeByteLimit, !Mutant.writeLimit.isPlanted {
       return .writeTooLarge(bytes: body.count, limit: options.writeByteLimit)
     }
-    if let refusal = state.phase.refusal {
+    if case .running = state.phase {
+      // Nearly always, and without copying what the other phases hold.
+    } else if let refusal = state.phase.refusal {
       if case .full = state.phase { state.wantsProbe = true }
       return refusal
     }
     let time = Mutant.monotonicTime.isPlanted ? now : max(state.lastTime, now)
-    let write =
-      draft.deferred.isEmpty ? draft.write : draft.resolved(time: time, against: state.root)
+    return draft.deferred.isEmpty
+      ? admit(resolved: draft.write, body: body, time: time, completion: completion, into: &state)
+      : admit(
+        resolved: draft.resolved(time: time, against: state.root), body: body, time: time,
+        completion: completion, into: &state)
+  }
+
+  private func admit(
+    resolved write: Write, body: PayloadBuffer?, time: Int64, completion: Completion?,
+    into state: inout Admission
+  ) -> EngineError? {
     if let refusal = state.memory.refusal(for: write, root: state.root) { return refusal }
     if case .setPriority(let path, _) = write, state.root.node(at: path).isEmpty {
       return .noData(path)
@@ -350,7 +368,14 @@ final class CommitPipeline: Sendable {
       return .writeTooLarge(bytes: size, limit: options.writeByteLimit)
     }
     let firstChange = state.batch.changes.count
-    state.root.apply(write, recording: &state.batch.changes)
+    if let mark {
+      state.batch.payload.withBytes { payload in
+        let body = UnsafeRawBufferPointer(rebasing: payload[mark.body...])
+        state.root.apply(write, packed: body, recording: &state.batch.changes)
+      }
+    } else {
+      state.root.apply(write, recording: &state.batch.changes)
+    }
     let changeCount = state.batch.changes.count - firstChange
     guard changeCount > 0 else {
       if let mark { takeBack(mark, &state) }
@@ -379,10 +404,9 @@ final class CommitPipeline: Sendable {
         root: state.root)
     }
     if isPersistent {
-      // A new subtree that is held would make the next write into it copy.
-      for i in firstChange..<state.batch.changes.count where state.batch.changes[i].new.isBranch {
-        state.batch.changes[i].new = .empty
-      }
+      // A new subtree that is held would make the next write into it copy, and a string would be let go
+      // by the other thread.
+      for i in firstChange..<state.batch.changes.count { state.batch.changes[i].new = .empty }
       state.batch.writes.append(
         .init(lsn: lsn, changeCount: Int32(changeCount), isReported: completion != nil))
     } else {
@@ -392,57 +416,5 @@ final class CommitPipeline: Sendable {
       state.batch.waiting.append(.init(result: .success(lsn), completion: completion))
     }
     return nil
-  }
-
-  /// Where the encoding of one write begins, and what it changed beside the bytes.
-  private struct EncodingMark {
-    var start: Int
-    var beganRecord: Bool
-    var previousLastTime: Int64
-  }
-
-  private func encode(
-    _ write: Write, body: PayloadBuffer?, lsn: LogSequenceNumber, time: Int64,
-    into state: inout Admission
-  ) -> EncodingMark {
-    let payload = state.batch.payload
-    let begins =
-      state.batch.records.last.map { $0.end - $0.start >= Batch.recordByteLimit } ?? true
-    if begins {
-      state.batch.records.append(
-        .init(
-          start: payload.count, end: payload.count, firstLSN: lsn, count: 0, baseTime: time,
-          lastTime: time))
-      state.previousPath = .root
-    }
-    let last = state.batch.records.count - 1
-    let mark = EncodingMark(
-      start: payload.count, beganRecord: begins,
-      previousLastTime: state.batch.records[last].lastTime)
-    WriteCoding.encodeHead(
-      of: write, timeDelta: UInt64(time - mark.previousLastTime),
-      previousPath: state.previousPath, into: payload)
-    if let body {
-      payload.append(body)
-    } else {
-      WriteCoding.encodeBody(of: write, into: payload)
-    }
-    state.batch.records[last].end = payload.count
-    state.batch.records[last].count += 1
-    state.batch.records[last].lastTime = time
-    return mark
-  }
-
-  /// Takes back the encoding of the write that was encoded last.
-  private func takeBack(_ mark: EncodingMark, _ state: inout Admission) {
-    state.batch.payload.removeAfter(mark.start)
-    let last = state.batch.records.count - 1
-    if mark.beganRecord {
-      state.batch.records.removeLast()
-    } else {
-      state.batch.records[last].end = mark.start
-      state.batch.records[last].count -= 1
-      state.batch.records[last].lastTime = mark.previousLastTime
-    }
   }
 }

@@ -210,6 +210,7 @@ package final class Engine: Sendable {
   }
 
   /// The draft; where that guard is switched off, its last entry after the others were written alone.
+  @inline(__always)
   private func tail(of draft: Draft) -> Draft {
     guard Mutant.wholeUpdate.isPlanted, case .update(let path, let entries) = draft.write,
       draft.deferred.isEmpty, let last = entries.last

@@ -29,6 +29,11 @@ package struct EngineOptions: Sendable {
   /// if it awaits its write, suspended. Default: 64 MiB.
   package var backlogByteLimit = 64 << 20
 
+  /// How long writes for which nobody waits may gather before they are taken to the disk together. A thread
+  /// that took each by itself would be woken for each, and hold up the one that writes. A reader in another
+  /// process and `changes(since:)` see them that much later. Default: 500 µs.
+  package var gatheringDelay = Duration.microseconds(500)
+
   /// How long a transaction that was overtaken three times makes writers wait, in all its runs together,
   /// before they go ahead nevertheless. Longer than a run of a block takes; short, since a block that
   /// waits for such a writer stands still meanwhile. Default: 1 s.

@@ -13,14 +13,28 @@ struct Turn {
   /// Of the oldest record that is not synchronized.
   private var unsynchronizedSince = ContinuousClock.now
   private var lastAppend = ContinuousClock.now
+  /// Since when the batch that comes next grows; nil where it does not.
+  private(set) var gatheringSince: ContinuousClock.Instant?
 
   init(store: consuming sending Store?) { self.store = store }
 
   var sinceAppend: Duration { ContinuousClock.now - lastAppend }
 
+  /// Lets the next batch grow.
+  ///
+  /// - Returns: for how long: a synchronize that is due before is not put off.
+  mutating func beginGathering(_ options: EngineOptions) -> Duration {
+    gatheringSince = .now
+    var delay = options.gatheringDelay
+    if case .interval(let interval) = options.durability { delay = min(delay, interval) }
+    return min(delay, untilSynchronize(options) ?? delay)
+  }
+
+  mutating func endGathering() { gatheringSince = nil }
+
   mutating func didAppend() {
     lastAppend = .now
-    if !hasUnsynchronized { unsynchronizedSince = lastAppend }
+    if !hasUnsynchronized { unsynchronizedSince = gatheringSince ?? lastAppend }
     hasUnsynchronized = true
     wantsMark = true
   }

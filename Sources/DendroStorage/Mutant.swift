@@ -3,7 +3,9 @@
 /// A guard that no test misses is not known to work. In a build with `DENDRO_MUTANTS` in the environment,
 /// `crashlab mutants` plants one after the other and shows which of the lab's sweeps notices. In every
 /// other build `isPlanted` is the constant false, and the guards are compiled as if it were not there.
-package enum Mutant: UInt8, CaseIterable, Hashable, Sendable {
+///
+/// Public since the optimizer looks into another module's members only if they are.
+public enum Mutant: UInt8, CaseIterable, Hashable, Sendable {
   // The log's records
   case recordHeaderChecksum
   case recordPlace
@@ -293,7 +295,7 @@ package enum Mutant: UInt8, CaseIterable, Hashable, Sendable {
     }()
 
     /// Whether the guard is switched off.
-    package var isPlanted: Bool { Self.planted[Int(rawValue)] }
+    public var isPlanted: Bool { Self.planted[Int(rawValue)] }
   }
 #else
   extension Mutant {
@@ -305,6 +307,6 @@ package enum Mutant: UInt8, CaseIterable, Hashable, Sendable {
 
     /// Never: the guard is there.
     @inlinable @inline(__always)
-    package var isPlanted: Bool { false }
+    public var isPlanted: Bool { false }
   }
 #endif

@@ -28,9 +28,14 @@ extension Node {
   }
 
   /// `apply(_:)` that appends the changes to what is there already, for callers that keep many.
-  package mutating func apply(_ write: Write, recording changes: inout [Change]) {
+  ///
+  /// - Parameter packed: where the write sets a leaf, its packed form may be given: it is copied as it
+  ///   is. Not looked at otherwise.
+  package mutating func apply(
+    _ write: Write, packed: UnsafeRawBufferPointer? = nil, recording changes: inout [Change]
+  ) {
     switch write {
-    case .set(let path, let node): set(node, at: path, &changes)
+    case .set(let path, let node): set(node, packed, at: path, &changes)
     case .remove(let path): set(.empty, at: path, &changes)
     case .increment(let path, let delta): increment(delta, at: path, &changes)
     case .setPriority(let path, let priority): setPriority(priority, at: path, &changes)
@@ -63,7 +68,9 @@ extension Node {
     assign(node, at: path)
   }
 
-  private mutating func set(_ new: Node, at path: Path, _ changes: inout [Change]) {
+  private mutating func set(
+    _ new: Node, _ packed: UnsafeRawBufferPointer? = nil, at path: Path, _ changes: inout [Change]
+  ) {
     let place = locate(path)
     if new.isEmpty {
       if place.existing.isEmpty { return }
@@ -76,8 +83,13 @@ extension Node {
       let replaced = node(at: leaf)
       assign(new, at: path)
       changes.append(Change(path: leaf, replaced: replaced, new: node(at: leaf)))
-    } else if place.existing != new {
-      assign(new, at: path)
+    } else if place.existing.isEmpty || place.existing != new {
+      // A long leaf that is in a box already is not copied: the box is shared.
+      if let packed, case .scalar = new.content {
+        path.withStoredBytes { assign(.packed(packed), at: $0) }
+      } else {
+        assign(new, at: path)
+      }
       changes.append(Change(path: path, replaced: place.existing, new: new))
     }
   }
@@ -105,19 +117,16 @@ extension Node {
   }
 
   private func locate(_ path: Path) -> Place {
-    var place = Place()
-    if path.isRoot {
-      place.existing = self
-    } else if let page = branch {
+    if path.isRoot { return Place(existing: self) }
+    guard let page = branch else { return Place(leafDepth: isEmpty ? nil : 0) }
+    return withExtendedLifetime(page) {
       path.withStoredBytes { bytes in
         let start = bytes.baseAddress.unsafelyUnwrapped
+        var place = Place()
         place.locate(page.access, PathStep(start, end: start + bytes.count), depth: 0)
+        return place
       }
-      withExtendedLifetime(page) {}
-    } else if isLeaf {
-      place.leafDepth = 0
     }
-    return place
   }
 }
 

@@ -51,7 +51,7 @@ extension Node {
   /// Whether any child has a priority. Where none has, the default order is that of the keys.
   ///
   /// - Complexity: O(1): each page knows.
-  package var hasChildPriorities: Bool { branch?.header.hasPriorities ?? false }
+  package var hasChildPriorities: Bool { branch?.hasPriorities ?? false }
 }
 
 extension PageAccess {

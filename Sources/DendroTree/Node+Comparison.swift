@@ -15,6 +15,7 @@ extension Node: Equatable {
 extension Node {
   /// 0 for a leaf or nothing, else one more than the highest child: the levels of keys below.
   package func height() -> Int {
+    if !isBranch { return 0 }
     var height = 0
     forEachChild { _, child in height = max(height, 1 + child.height()) }
     return height

@@ -15,6 +15,33 @@ extension Node {
     return true
   }
 
+  /// The number of bytes of a packed leaf; nil for other nodes.
+  package var packedLeafByteCount: Int? {
+    switch content {
+    case .empty: nil
+    case .scalar(let scalar): PackedScalar.leafByteCount(scalar, priority: ownPriority)
+    case .page(let page):
+      page.kind == .box ? withExtendedLifetime(page) { page.access.value(0).count } : nil
+    }
+  }
+
+  /// Writes the packed form of a leaf.
+  ///
+  /// - Parameter target: has room for `packedLeafByteCount` bytes.
+  package func writePackedLeaf(to target: UnsafeMutableRawPointer) {
+    switch content {
+    case .empty: break
+    case .scalar(let scalar):
+      _ = PackedScalar.writeLeaf(scalar, priority: ownPriority, to: target)
+    case .page(let page):
+      // A leaf's box holds its packed form, with the same priority.
+      withExtendedLifetime(page) {
+        let packed = page.access.value(0)
+        target.copyMemory(from: packed.baseAddress.unsafelyUnwrapped, byteCount: packed.count)
+      }
+    }
+  }
+
   /// Calls `body` with each leaf's stored path and packed form, and with each branch's that has a
   /// priority (the packed priority after `30`, and no scalar), in the order of paths, branches first.
   ///
@@ -35,13 +62,11 @@ extension Node {
       Void
   ) throws(E) {
     guard let page = branch else {
-      guard let scalar else { return }
-      var packed: [UInt8] = []
-      if let priority {
-        packed.append(PackedScalar.priorityTag)
-        PackedScalar.append(priority, to: &packed)
+      guard let byteCount = packedLeafByteCount else { return }
+      let packed = [UInt8](unsafeUninitializedCapacity: byteCount) { target, count in
+        writePackedLeaf(to: UnsafeMutableRawPointer(target.baseAddress.unsafelyUnwrapped))
+        count = byteCount
       }
-      PackedScalar.append(scalar, to: &packed)
       return try Node.call(body, path, packed)
     }
     if let priority {

@@ -40,7 +40,7 @@ package struct Node: Sendable {
   /// The root page of a branch.
   @inline(__always)
   var branch: Page? {
-    if case .page(let page) = content, page.header.kind != .box { page } else { nil }
+    if case .page(let page) = content, page.kind != .box { page } else { nil }
   }
 
   /// What a leaf holds; nil for other nodes.
@@ -48,7 +48,7 @@ package struct Node: Sendable {
     switch content {
     case .empty: nil
     case .scalar(let scalar): scalar
-    case .page(let page): page.header.kind == .box ? page.boxedScalar : nil
+    case .page(let page): page.kind == .box ? page.boxedScalar : nil
     }
   }
 
@@ -56,7 +56,7 @@ package struct Node: Sendable {
   package var priority: Scalar? { ownPriority }
 
   /// The number of direct children.
-  package var childCount: Int { (branch?.header.total).map(Int.init) ?? 0 }
+  package var childCount: Int { branch?.total ?? 0 }
 
   /// The child at a key; the empty node if there is none.
   ///
@@ -89,7 +89,7 @@ package struct Node: Sendable {
   package func settingPriority(_ priority: Scalar?) -> Node {
     switch content {
     case .empty: self
-    case .page(let page) where page.header.kind == .box:
+    case .page(let page) where page.kind == .box:
       Node(content: .scalar(page.boxedScalar), priority: priority)  // The box has the old one.
     case .scalar, .page: Node(content: content, priority: priority)
     }

@@ -68,20 +68,30 @@ package enum PackedScalar {
         (target + 1).copyMemory(from: $0.baseAddress.unsafelyUnwrapped, byteCount: count)
       }
       return target + 1 + count
-    case .string(var value):
-      return value.withUTF8 { utf8 in
-        var next = target
-        if utf8.count < 127 {
-          next.storeBytes(of: stringTag + UInt8(utf8.count), as: UInt8.self)
-          next += 1
-        } else {
-          next.storeBytes(of: longStringTag, as: UInt8.self)
-          next = Varint.write(utf8.count, to: next + 1)
-        }
-        if let source = utf8.baseAddress { next.copyMemory(from: source, byteCount: utf8.count) }
-        return next + utf8.count
+    case .string(let value):
+      // Where a string is contiguous, as nearly all are, it need not be copied for that.
+      if let end = value.utf8.withContiguousStorageIfAvailable({ write(utf8: $0, to: target) }) {
+        return end
       }
+      var contiguous = value
+      return contiguous.withUTF8 { write(utf8: $0, to: target) }
     }
+  }
+
+  @inline(__always)
+  private static func write(
+    utf8: UnsafeBufferPointer<UInt8>, to target: UnsafeMutableRawPointer
+  ) -> UnsafeMutableRawPointer {
+    var next = target
+    if utf8.count < 127 {
+      next.storeBytes(of: stringTag + UInt8(utf8.count), as: UInt8.self)
+      next += 1
+    } else {
+      next.storeBytes(of: longStringTag, as: UInt8.self)
+      next = Varint.write(utf8.count, to: next + 1)
+    }
+    if let source = utf8.baseAddress { next.copyMemory(from: source, byteCount: utf8.count) }
+    return next + utf8.count
   }
 
   /// Appends the packed form.

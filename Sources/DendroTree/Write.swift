@@ -52,30 +52,29 @@ extension Write {
   /// - Complexity: O(nodes in it + entries · log entries).
   package func validate() throws(ValidationError) {
     switch self {
-    case .set(let path, let node): try Write.check(path, .set(node), node.height())
-    case .remove(let path): try Write.check(path, .remove, 0)
-    case .increment(let path, let delta): try Write.check(path, .increment(delta), 0)
-    case .setPriority(let path, let priority): try Write.check(path, .setPriority(priority), 0)
+    case .set(let path, let node): try Write.check(depthOf: path, and: node)
+    case .remove(let path): try Write.check(path, .remove)
+    case .increment(let path, let delta): try Write.check(path, .increment(delta))
+    case .setPriority(let path, let priority): try Write.check(path, .setPriority(priority))
     case .update(let base, let entries):
-      for entry in entries {
-        var height = 0
-        if case .set(let node) = entry.action { height = node.height() }
-        try Write.check(base.appending(entry.path), entry.action, height)
-      }
+      for entry in entries { try Write.check(base.appending(entry.path), entry.action) }
       try Write.checkConflicts(entries)
     }
   }
 
-  private static func check(
-    _ path: Path, _ action: Entry.Action, _ height: Int
-  ) throws(ValidationError) {
-    let depth = path.count + height
+  private static func check(depthOf path: Path, and node: Node) throws(ValidationError) {
+    let depth = path.count + node.height()
     if depth > Limits.depth {
       throw ValidationError(
         .invalidData,
         "The write at \(path.prefix(Limits.depth)) is \(depth) levels deep; the limit is \(Limits.depth)."
       )
     }
+  }
+
+  private static func check(_ path: Path, _ action: Entry.Action) throws(ValidationError) {
+    if case .set(let node) = action { return try check(depthOf: path, and: node) }
+    try check(depthOf: path, and: .empty)
     switch action {
     case .increment(let delta) where !delta.isFinite:
       throw ValidationError(.invalidData, "The increment at \(path) is not a finite number.")

@@ -56,6 +56,40 @@ import Testing
   }
 
   @Test(
+    "a leaf that is set from its packed form is the leaf itself",
+    arguments: 1...10 as ClosedRange<UInt64>)
+  func packedLeaves(seed: UInt64) throws {
+    var generator = WriteGenerator(seed: seed)
+    var node = Node.empty
+    var other = Node.empty
+    var leafCount = 0
+    for step in 0..<1_000 {
+      let write = generator.write()
+      var packed = [UInt8](repeating: 0xEE, count: 8)
+      if case .set(_, let new) = write, let byteCount = new.packedLeafByteCount {
+        packed = [UInt8](unsafeUninitializedCapacity: byteCount) { target, count in
+          if let base = target.baseAddress {
+            new.writePackedLeaf(to: UnsafeMutableRawPointer(base))
+          }
+          count = byteCount
+        }
+        leafCount += 1
+      }
+      let changes = node.apply(write)
+      var otherChanges: [Change] = []
+      // Bytes for what sets no leaf are not looked at.
+      packed.withUnsafeBytes { other.apply(write, packed: $0, recording: &otherChanges) }
+      #expect(other == node, "seed \(seed), step \(step)")
+      #expect(otherChanges.map(\.path) == changes.map(\.path))
+      #expect(otherChanges.map(\.replaced) == changes.map(\.replaced))
+      #expect(otherChanges.map(\.new) == changes.map(\.new))
+    }
+    try other.checkInvariants()
+    #expect(ModelTree(other) == ModelTree(node))
+    #expect(leafCount > 100)
+  }
+
+  @Test(
     "reads, iteration and neighbours agree with the model", arguments: 1...12 as ClosedRange<UInt64>
   )
   func reading(seed: UInt64) throws {

@@ -14,14 +14,8 @@ extension Database {
   /// Reading, writing and listening go on as before: nothing here waits for a server. A failure of the
   /// write goes to ``DatabaseOptions/errorHandler``.
   public func goOffline() {
-    connection.noteUse()
     do throws(DatabaseError) {
-      let engine = try usable()
-      if let draft = connection.set(online: false, hub.infoChanged),
-        !Mutant.disconnectAtOffline.isPlanted
-      {
-        engine.submit(draft, completion: nil)
-      }
+      OpenDatabase(engine: try usable(), hub: hub, connection: connection).goOffline()
     } catch {
       hub.report(error)
     }
@@ -29,10 +23,8 @@ extension Database {
 
   /// Says that the program is online again: makes `.info/connected` true.
   public func goOnline() {
-    connection.noteUse()
     do throws(DatabaseError) {
-      _ = try usable()
-      _ = connection.set(online: true, hub.infoChanged)
+      OpenDatabase(engine: try usable(), hub: hub, connection: connection).goOnline()
     } catch {
       hub.report(error)
     }
@@ -56,32 +48,50 @@ extension Database {
 
 // MARK: - All databases
 
+/// What going offline takes. It does not hold the database, whose last reference closes it; nor is there
+/// a weak one, which would make each of its references, one for every location, slower to count.
+private struct OpenDatabase {
+  let engine: Engine
+  let hub: EventHub
+  let connection: Connection
+
+  func goOffline() {
+    connection.noteUse()
+    if let draft = connection.set(online: false, hub.infoChanged),
+      !Mutant.disconnectAtOffline.isPlanted
+    {
+      engine.submit(draft, completion: nil)
+    }
+  }
+
+  func goOnline() {
+    connection.noteUse()
+    _ = connection.set(online: true, hub.infoChanged)
+  }
+
+  static let all = Mutex<[ObjectIdentifier: OpenDatabase]>([:])
+}
+
 extension Database {
-  private struct Reference {
-    weak var database: Database?
-  }
-
-  private static let all = Mutex<[ObjectIdentifier: Reference]>([:])
-
   /// Makes it one of those that `DatabaseReference.goOffline()` means.
-  func enlist() { Self.all.withLock { $0[ObjectIdentifier(self)] = Reference(database: self) } }
-
-  func delist() { Self.all.withLock { _ = $0.removeValue(forKey: ObjectIdentifier(self)) } }
-
-  /// Those that are open.
-  fileprivate static var allOpen: [Database] {
-    all.withLock { $0.values.compactMap(\.database) }.filter { (try? $0.usable()) != nil }
+  func enlist() {
+    guard let engine else { return }
+    let open = OpenDatabase(engine: engine, hub: hub, connection: connection)
+    OpenDatabase.all.withLock { $0[ObjectIdentifier(self)] = open }
   }
+
+  /// Closed or gone.
+  func delist() { OpenDatabase.all.withLock { _ = $0.removeValue(forKey: ObjectIdentifier(self)) } }
 }
 
 extension DatabaseReference {
   /// ``Database/goOffline()`` of every open database of the process.
   public class func goOffline() {
-    for database in Database.allOpen { database.goOffline() }
+    for database in OpenDatabase.all.withLock({ Array($0.values) }) { database.goOffline() }
   }
 
   /// ``Database/goOnline()`` of every open database of the process.
   public class func goOnline() {
-    for database in Database.allOpen { database.goOnline() }
+    for database in OpenDatabase.all.withLock({ Array($0.values) }) { database.goOnline() }
   }
 }

@@ -64,10 +64,10 @@ package enum CheckpointCoding {
 
     /// - Returns: false where it was cancelled.
     mutating func encode(_ node: Node, isCancelled: () -> Bool) throws(StorageError) -> Bool {
-      if let scalar = node.scalar {
+      if node.isLeaf {
         leafCount += 1
         beginEntry()
-        ScalarCoding.encodeLeaf(scalar, priority: node.priority, into: buffer)
+        NodeCoding.encode(node, into: buffer)
       } else if !node.isEmpty {
         if let priority = node.priority {
           beginEntry()

@@ -20,8 +20,8 @@ enum NodeCoding {
   static let childByteMin = 3
 
   static func encode(_ node: Node, into buffer: PayloadBuffer) {
-    if let scalar = node.scalar {
-      ScalarCoding.encodeLeaf(scalar, priority: node.priority, into: buffer)
+    if let count = node.packedLeafByteCount {
+      buffer.append(room: count) { node.writePackedLeaf(to: $0) }
     } else if node.isEmpty {
       buffer.append(Tag.empty)
     } else {

@@ -5,11 +5,13 @@
 /// it again until the cycle hands it back the same way.
 ///
 /// Unsafe inside: `base` has room for `capacity` bytes, the first `count` of which are initialised;
-/// `reserve` is the only place that moves them, and every append reserves before it stores.
+/// `reserve` is the only place that moves them, and every append reserves before it stores. No method
+/// calls another one of the same buffer while it changes a property, so that nothing has to be checked at
+/// run time for overlapping accesses.
 package final class PayloadBuffer: @unchecked Sendable {
-  private var base: UnsafeMutableRawPointer
-  private var capacity: Int
-  package private(set) var count = 0
+  @exclusivity(unchecked) private var base: UnsafeMutableRawPointer
+  @exclusivity(unchecked) private var capacity: Int
+  @exclusivity(unchecked) package private(set) var count = 0
 
   /// - Parameter capacity: bytes reserved at once; grows by doubling.
   package init(capacity: Int = 256) {

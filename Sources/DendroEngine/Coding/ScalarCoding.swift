@@ -9,12 +9,6 @@ enum ScalarCoding {
     }
   }
 
-  static func encodeLeaf(_ scalar: Scalar, priority: Scalar?, into buffer: PayloadBuffer) {
-    buffer.append(room: PackedScalar.leafByteCount(scalar, priority: priority)) {
-      _ = PackedScalar.writeLeaf(scalar, priority: priority, to: $0)
-    }
-  }
-
   static func decode(_ reader: inout ByteReader) throws(CodingError) -> Scalar {
     var offset = reader.offset
     guard let scalar = PackedScalar.read(reader.bytes, at: &offset) else {

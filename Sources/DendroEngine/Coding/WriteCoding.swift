@@ -30,9 +30,8 @@ package enum WriteCoding {
   static func mayBeLarge(_ write: Write) -> Bool {
     switch write {
     case .set(_, let node):
-      guard let scalar = node.scalar else { return !node.isEmpty }
-      if case .string(let string) = scalar { return string.utf8.count > 1024 }
-      return false
+      guard let count = node.packedLeafByteCount else { return !node.isEmpty }
+      return count > 1024
     case .update: return true
     case .remove, .increment, .setPriority: return false
     }
@@ -43,8 +42,22 @@ package enum WriteCoding {
     of write: Write, timeDelta: UInt64, previousPath: Path, into buffer: PayloadBuffer
   ) {
     buffer.appendVarint(timeDelta)
-    buffer.append(kind(of: write))
-    PathCoding.encode(write.path, after: previousPath, into: buffer)
+    // Each for itself: a path that came out of `write` would be retained.
+    switch write {
+    case .remove(let path): encode(Kind.remove, path, after: previousPath, into: buffer)
+    case .set(let path, _): encode(Kind.set, path, after: previousPath, into: buffer)
+    case .increment(let path, _): encode(Kind.increment, path, after: previousPath, into: buffer)
+    case .setPriority(let path, _):
+      encode(Kind.setPriority, path, after: previousPath, into: buffer)
+    case .update(let path, _): encode(Kind.update, path, after: previousPath, into: buffer)
+    }
+  }
+
+  private static func encode(
+    _ kind: UInt8, _ path: Path, after previous: Path, into buffer: PayloadBuffer
+  ) {
+    buffer.append(kind)
+    PathCoding.encode(path, after: previous, into: buffer)
   }
 
   /// The part that depends on the write alone.
@@ -73,16 +86,6 @@ package enum WriteCoding {
         case .setPriority(let priority): encode(priority: priority, into: buffer)
         }
       }
-    }
-  }
-
-  private static func kind(of write: Write) -> UInt8 {
-    switch write {
-    case .remove: return Kind.remove
-    case .set: return Kind.set
-    case .increment: return Kind.increment
-    case .setPriority: return Kind.setPriority
-    case .update: return Kind.update
     }
   }
 

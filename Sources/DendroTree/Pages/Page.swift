@@ -81,9 +81,18 @@ final class Page: ManagedBuffer<PageHeader, UInt64> {
     return unsafeDowncast(buffer, to: Page.self)  // `create` makes an instance of the receiver.
   }
 
+  /// Whoever uses it sees to it that the page is held meanwhile.
   var access: PageAccess {
     PageAccess(header: withUnsafeMutablePointerToHeader { $0 })
   }
+
+  // Not by way of `header`, whose accesses are checked for overlaps at run time.
+  @inline(__always)
+  var kind: PageHeader.Kind { withExtendedLifetime(self) { access.kind } }
+  @inline(__always)
+  var total: Int { withExtendedLifetime(self) { access.total } }
+  @inline(__always)
+  var hasPriorities: Bool { withExtendedLifetime(self) { access.hasPriorities } }
 
   deinit {
     let access = access

@@ -27,7 +27,7 @@ struct PageValue {
           hasPriority: node.ownPriority != nil)
       case .page(let page):
         // A boxed leaf has its priority in the box.
-        let priority = page.header.kind == .box ? nil : node.ownPriority
+        let priority = page.kind == .box ? nil : node.ownPriority
         self.init(
           .reference(priority: priority),
           1 + (priority.map { 1 + PackedScalar.byteCount($0) } ?? 0), page,
@@ -132,7 +132,7 @@ extension PageAccess {
     guard let page = reference(index).pointee else {
       preconditionFailure("an entry is marked as a reference and has none")
     }
-    return page.header.kind == .box
+    return page.kind == .box
       ? page.unboxed : Node(content: .page(page), priority: priority)
   }
 }
