@@ -29,8 +29,8 @@ extension Node {
 
   /// `apply(_:)` that appends the changes to what is there already, for callers that keep many.
   ///
-  /// - Parameter packed: where the write sets a leaf, its packed form may be given: it is copied as it
-  ///   is. Not looked at otherwise.
+  /// Where the write sets a leaf, its packed form may be given, and is copied as it is; it is not looked at
+  /// otherwise.
   package mutating func apply(
     _ write: Write, packed: UnsafeRawBufferPointer? = nil, recording changes: inout [Change]
   ) {
