@@ -16,6 +16,8 @@ struct Batch {
   var writes: [Admitted] = []
   /// What the writes replaced, write after write: what is needed to take them back.
   var changes: [Change] = []
+  /// Writes of a database in memory, where somebody wants the figure.
+  var countInMemory = 0
   /// Who waits, in the order in which they are to be told.
   var waiting: [Waiting] = []
   /// Whether somebody asked for a synchronize whatever the durability.
@@ -62,7 +64,7 @@ struct Batch {
   static let recordByteLimit = 64 << 10
 
   /// Whether there is nothing to do and nobody to tell.
-  var isEmpty: Bool { records.isEmpty && isAwaitedByNobody }
+  var isEmpty: Bool { records.isEmpty && countInMemory == 0 && isAwaitedByNobody }
   /// Whether nobody is told when it is on the disk.
   var isAwaitedByNobody: Bool { waiting.isEmpty && rolls.isEmpty && closes.isEmpty }
   var lastLSN: LogSequenceNumber? { writes.last?.lsn }
@@ -74,6 +76,7 @@ struct Batch {
     // What a burst has blown up is not kept.
     writes.removeAll(keepingCapacity: writes.capacity <= 1 << 14)
     changes.removeAll(keepingCapacity: changes.capacity <= 1 << 14)
+    countInMemory = 0
     waiting.removeAll(keepingCapacity: true)
     wantsSynchronize = false
     rolls.removeAll()

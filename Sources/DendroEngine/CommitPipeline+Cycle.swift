@@ -111,7 +111,7 @@ extension CommitPipeline {
     let lastLSN = batch.lastLSN
     let recordCount = batch.records.count
     let durable = turn.store?.log.durableUpTo
-    let writeCount = batch.writes.count
+    let writeCount = batch.writes.count + batch.countInMemory
     let logBytes = turn.store?.logBytesSinceCheckpoint
     let logByteCount = turn.store?.log.storedByteCount ?? 0
     let synchronizeCount = turn.synchronizeCount

@@ -17,6 +17,18 @@ extension CommitPipeline {
     spareBuffers.withLock { if $0.count < 16 { $0.append(buffer) } }
   }
 
+  /// The bytes that a write to a database in memory would take, paths in full, where a limit may ask for
+  /// them; else 0.
+  func sizeInMemory(_ write: Write, _ body: PayloadBuffer?, _ state: borrowing Admission) -> Int {
+    guard state.memory.isLimited || WriteCoding.mayBeLarge(write) else { return 0 }
+    let pathByteCount = write.path.storedBytes.count
+    if let body { return pathByteCount + body.count }
+    let buffer = spareBuffers.withLock { $0.popLast() } ?? PayloadBuffer()
+    defer { giveBack(buffer) }
+    WriteCoding.encodeBody(of: write, into: buffer)
+    return pathByteCount + buffer.count
+  }
+
   /// Where the encoding of one write begins, and what it changed beside the bytes.
   struct EncodingMark {
     var start: Int

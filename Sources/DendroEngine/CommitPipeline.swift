@@ -312,23 +312,6 @@ final class CommitPipeline: Sendable {
 
   // MARK: One write
 
-  /// Tells the memory gauge of a write, whose size is worked out where nobody knows it.
-  private func note(
-    _ write: Write, encodedByteCount: Int?, _ firstChange: Int, _ state: inout Admission
-  ) {
-    guard state.memory.isLimited else { return }
-    var byteCount = encodedByteCount ?? 0
-    if encodedByteCount == nil {
-      let buffer = spareBuffers.withLock { $0.popLast() } ?? PayloadBuffer()
-      WriteCoding.encodeBody(of: write, into: buffer)
-      byteCount = buffer.count
-      giveBack(buffer)
-    }
-    if !isPersistent { byteCount += write.path.keys.reduce(0) { $0 + $1.orderedByteCount } }
-    state.memory.admitted(
-      write, encodedByteCount: byteCount, replaced: state.batch.changes[firstChange...])
-  }
-
   func admit(
     _ draft: Draft, body: PayloadBuffer?, now: Int64, completion: Completion?,
     into state: inout Admission
@@ -360,11 +343,9 @@ final class CommitPipeline: Sendable {
     }
     let lsn = state.lastLSN.next
     let mark = isPersistent ? encode(write, body: body, lsn: lsn, time: time, into: &state) : nil
-    if let mark, state.batch.payload.count - mark.start > options.writeByteLimit,
-      !Mutant.writeLimit.isPlanted
-    {
-      let size = state.batch.payload.count - mark.start
-      takeBack(mark, &state)
+    let size = mark.map { state.batch.payload.count - $0.start } ?? sizeInMemory(write, body, state)
+    if size > options.writeByteLimit, !Mutant.writeLimit.isPlanted {
+      if let mark { takeBack(mark, &state) }
       return .writeTooLarge(bytes: size, limit: options.writeByteLimit)
     }
     let firstChange = state.batch.changes.count
@@ -384,16 +365,14 @@ final class CommitPipeline: Sendable {
       }
       return nil
     }
-    if let mark {
-      let size = state.batch.payload.count - mark.start
+    state.memory.admitted(
+      write, encodedByteCount: size, replaced: state.batch.changes[firstChange...])
+    if mark != nil {
       state.statistics.rawByteCount += UInt64(size)
-      note(write, encodedByteCount: size, firstChange, &state)
       state.previousPath = write.path
       if state.batch.payload.count > options.backlogByteLimit, !Mutant.backlogBound.isPlanted {
         backlog.close()
       }
-    } else {
-      note(write, encodedByteCount: body?.count, firstChange, &state)
     }
     state.lastLSN = lsn
     state.lastTime = time
@@ -411,6 +390,7 @@ final class CommitPipeline: Sendable {
         .init(lsn: lsn, changeCount: Int32(changeCount), isReported: completion != nil))
     } else {
       state.batch.changes.removeAll(keepingCapacity: true)
+      if hooks.wantsMetrics { state.batch.countInMemory += 1 }
     }
     if let completion {
       state.batch.waiting.append(.init(result: .success(lsn), completion: completion))

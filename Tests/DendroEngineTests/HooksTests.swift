@@ -78,6 +78,24 @@ struct HooksTests {
     #expect(all.last?.hasSuffix(" 20000") == true && all.last?.contains("left out") == true)
   }
 
+  @Test("writes are counted, on a disk and in memory, awaited or not", arguments: [false, true])
+  func counts(inMemory: Bool) async throws {
+    let sum = Told<Double>()
+    var options = EngineOptions()
+    options.metrics = { if $0.name == "dendro.commit.writes" { sum.add($0.value) } }
+    let engine =
+      inMemory
+      ? Engine.inMemory(options: options)
+      : try Engine.open(
+        at: "/db", options: options, environment: SimulatedDisk(seed: 1).environment)
+    for number in 0..<100 { engine.submit(try set("a\(number)", .integer(1)), completion: nil) }
+    while sum.all.reduce(0, +) < 100 { await Task.yield() }
+    for number in 0..<100 { try await engine.write(set("b\(number)", .integer(1))) }
+    try await engine.close()
+    while sum.all.reduce(0, +) < 200 { await Task.yield() }
+    #expect(sum.all.reduce(0, +) == 200)
+  }
+
   @Test("an engine whose hook stands still goes on")
   func standsStill() async throws {
     let first = DispatchSemaphore(value: 0)

@@ -41,6 +41,29 @@ struct LimitTests {
     try again.close()
   }
 
+  @Test("a write over the limit is refused in memory too", arguments: [false, true])
+  func writeTooLargeInMemory(isDeferred: Bool) throws {
+    var options = EngineOptions.inline
+    options.writeByteLimit = 2000
+    let engine = Engine.inMemory(options: options)
+    var builder = NodeBuilder()
+    builder.append(try Key("at"), Node(.integer(0)))
+    builder.append(try Key("k"), Node(.string(String(repeating: "x", count: 2001))))
+    var draft = Draft(.set(try path("a"), builder.finish(priority: nil)))
+    if isDeferred { draft.deferred = [.init(path: try path("at"), value: .timestamp)] }
+    let told = Told<Result<LogSequenceNumber?, EngineError>>()
+    engine.submit(draft) { told.add($0) }
+    engine.submit(try set("behind", .integer(1))) { told.add($0) }
+    engine.pump()
+    guard case .failure(.writeTooLarge(_, limit: 2000)) = told.all.first else {
+      Issue.record("expected a refusal, found \(told.all)")
+      return
+    }
+    #expect(engine.head.lsn == LogSequenceNumber(1))
+    #expect(engine.head.root.childCount == 1)
+    try engine.close()
+  }
+
   @Test("over the memory limit only removals are admitted")
   func memory() throws {
     var options = EngineOptions.inline
