@@ -19,6 +19,7 @@ extension Mutant {
     case .formatVersion: "a format of the future is refused"
     case .reservedZero: "reserved bytes of a header are zero"
     case .segmentSalt: "each segment draws a salt of its own"
+    case .drawnSalt: "chance comes from the environment alone, so that a seed repeats all of it"
     case .segmentName: "a segment begins with the write that its name tells"
     case .databaseIdentity: "every file carries the identity of this database"
     case .sealedSuccessor: "a seal names the one segment that may follow"

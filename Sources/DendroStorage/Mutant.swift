@@ -26,6 +26,7 @@ public enum Mutant: UInt8, CaseIterable, Hashable, Sendable {
   case formatVersion
   case reservedZero
   case segmentSalt
+  case drawnSalt
   case segmentName
   case databaseIdentity
   case sealedSuccessor

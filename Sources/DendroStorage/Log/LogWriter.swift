@@ -448,7 +448,9 @@ package final class LogWriter {
   }
 
   private static func drawSalt(_ directory: DatabaseDirectory) -> UInt64 {
-    let salt = directory.environment.randomness.next()
+    let salt =
+      Mutant.drawnSalt.isPlanted
+      ? UInt64.random(in: .min ... .max) : directory.environment.randomness.next()
     return Mutant.segmentSalt.isPlanted ? 0 : salt
   }
 

@@ -150,6 +150,7 @@ enum KnownSweeps {
         .sequenceWoken, .sequenceEnds, .sequenceCancelled, .deferredValues,
       ]
     ),
+    ("G13", [.drawnSalt]),
     ("G18", [.registrationMoment]),
   ]
 }

@@ -48,7 +48,7 @@ enum MutantSweep {
     Plan("kill-then-power-loss", 200_000), Plan("G15", 2000), Plan("truncation"), Plan("splices"),
     Plan("G5"), Plan("G6", 2000), Plan("G5-random", 8000), Plan("log", 20_000),
     Plan("G1", 20_000), Plan("G3", 10_000), Plan("G11", 10_000),
-    Plan("G18", 5000),
+    Plan("G13", 100), Plan("G18", 5000),
   ]
 
   /// What came of it.
