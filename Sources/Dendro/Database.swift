@@ -39,14 +39,16 @@ public final class Database: Sendable {
   }
 
   deinit {
+    if hub.isForked { return }
     delist()
     leaveDisconnectOperations()
     // Not waited for: the last reference may go anywhere, also on the engine's own thread.
     hub.close()
   }
 
-  /// The engine, unless opening failed or the database was closed.
+  /// The engine, unless opening failed, the database was closed, or this is a fork.
   func usable() throws(DatabaseError) -> Engine {
+    if hub.isForked { throw DatabaseError(EngineError.forked) }
     if closed.load(ordering: .relaxed) { throw .closed }
     guard let engine else { throw openingError ?? .closed }
     return engine
@@ -175,6 +177,7 @@ public final class Database: Sendable {
   ///
   /// - Throws: ``DatabaseError`` where the disk refused; the database is closed nevertheless.
   public func close() throws {
+    if hub.isForked { throw DatabaseError(EngineError.forked) }
     guard !closed.exchange(true, ordering: .acquiringAndReleasing) else { return }
     delist()
     defer { hub.close() }
@@ -185,6 +188,7 @@ public final class Database: Sendable {
 
   /// `close()` without holding a thread.
   public nonisolated(nonsending) func close() async throws {
+    if hub.isForked { throw DatabaseError(EngineError.forked) }
     guard !closed.exchange(true, ordering: .acquiringAndReleasing) else { return }
     delist()
     defer { hub.close() }
@@ -213,9 +217,10 @@ public final class Database: Sendable {
 // MARK: - Figures
 
 extension Database {
-  /// What was done since opening, and how things stand. Zeros where opening failed.
+  /// What was done since opening, and how things stand. Zeros where opening failed, and in a fork.
   public var statistics: DatabaseStatistics {
-    DatabaseStatistics(engine?.statistics() ?? EngineStatistics())
+    let engine = hub.isForked ? nil : engine
+    return DatabaseStatistics(engine?.statistics() ?? EngineStatistics())
   }
 
   /// What opening found. Empty for a database in memory.

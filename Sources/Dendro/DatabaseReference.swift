@@ -1,3 +1,4 @@
+import DendroEngine
 import DendroTree
 import Foundation
 
@@ -64,6 +65,7 @@ public final class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   /// Keys made by one process ascend even where the clock steps back.
   public func childByAutoId() -> DatabaseReference {
     if path.isInfo { return failing(.notWritable(path)) }
+    if store.hub.isForked { return failing(DatabaseError(EngineError.forked)) }
     do throws(ValidationError) {
       return appending(try Key(store.nextPushID()))
     } catch {

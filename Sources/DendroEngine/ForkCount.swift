@@ -9,7 +9,7 @@ import Synchronization
 
 /// How often the lineage of this process has been forked since the first look: whoever remembers the
 /// count can tell, at the price of one load, that it now runs in a child.
-enum ForkCount {
+package enum ForkCount {
   private static let count = Atomic<Int>(0)
 
   private static let isInstalled: Bool = {
@@ -17,7 +17,7 @@ enum ForkCount {
     return true
   }()
 
-  static var current: Int {
+  package static var current: Int {
     _ = isInstalled
     return count.load(ordering: .relaxed)
   }

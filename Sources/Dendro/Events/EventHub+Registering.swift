@@ -43,6 +43,7 @@ extension EventHub {
   ///
   /// - Complexity: O(length of the path), however many listen there.
   func remove(_ handle: DatabaseHandle, of query: DatabaseQuery) {
+    if isForked { return }
     let removed = add { state -> Registration? in
       guard let registration = state.byHandle[handle], query.failure == nil,
         registration.query.path == query.path,
@@ -59,7 +60,7 @@ extension EventHub {
   ///
   /// - Complexity: O(registrations removed).
   func removeAll(of query: DatabaseQuery) {
-    guard query.failure == nil else { return }
+    guard query.failure == nil, !isForked else { return }
     let removed = add { state -> [Registration] in
       guard let location = state.listeners(at: query.path).location(at: query.path) else {
         return []
@@ -120,6 +121,7 @@ extension EventHub {
   }
 
   func unsubscribe(_ subscription: Subscription, of query: DatabaseQuery) {
+    if isForked { return }
     add { state in
       guard state.subscriptions.removeValue(forKey: ObjectIdentifier(subscription)) != nil else {
         return

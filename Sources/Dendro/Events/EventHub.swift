@@ -27,6 +27,13 @@ final class EventHub: CommitObserver {
   /// The number of the drain that was dispatched or called off last. Changed under the lock.
   let drainNumber = Atomic<UInt>(0)
   private let errorHandler: (@Sendable (DatabaseError) -> Void)?
+  private let forkCount = ForkCount.current
+
+  /// Whether this process is a fork of the one that made it. Nobody is told anything then, and no lock of
+  /// the parent's may be taken: a mutex remembers the thread that holds it by a number which a fork changes
+  /// for some callers and not for others (`_swift_stdlib_gettid` is cached by module), so that giving it
+  /// back can end the process.
+  var isForked: Bool { forkCount != ForkCount.current }
 
   struct State {
     /// Who listens to the data.
@@ -150,6 +157,7 @@ final class EventHub: CommitObserver {
   /// Calls `body` on the callback queue, after all that was queued before.
   func enqueue(_ body: @escaping @Sendable () -> Void) {
     if Mutant.completionOrder.isPlanted { return body() }
+    if isForked { return }
     add { $0.work.append(.call(body)) }
   }
 
@@ -164,6 +172,7 @@ final class EventHub: CommitObserver {
 
   /// Ends every registration and subscription after what was queued before; later ones are refused.
   func close() {
+    if isForked { return }
     add { state in
       guard !state.isClosed else { return }
       state.isClosed = true
