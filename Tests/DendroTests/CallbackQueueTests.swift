@@ -38,6 +38,8 @@ struct CallbackQueueTests {
       }
     }
     database.callbackQueue = queue("other")
+    // Behind all five: their completions are queued by then.
+    try await database.synchronize()
     let lines = await recorder.take()
     let values = lines.filter { $0.contains("value") }
     #expect(values == (["null"] + (0..<5).map(String.init)).map { "other: value \($0)" })

@@ -337,6 +337,8 @@ struct EventTests {
     _ = await recorder.take()
     try await root.child("a").setValue(1)
     _ = await recorder.take()
+    // The block was called by then, and what it wrote is told next.
+    _ = await recorder.take()
     try await root.child("a").setValue(2)
     #expect(try await root.child("b").getData().string == "written")
     #expect(await recorder.take() == [])
