@@ -43,15 +43,23 @@ package struct ClosedDatabase: Sendable {
   package enum Outcome: Hashable, Sendable {
     case harmless
     case refused
+    /// Without its last write, which is told to be in doubt.
+    case undecidable
     case wrong(String)
   }
 
   /// What becomes of opening a damaged copy: the tree that was closed, a refusal that names the
-  /// place, or else what must not be.
+  /// place, or else what must not be. Where both the last record and the one that proves it are damaged,
+  /// nothing can tell them from a torn tail.
   package func outcome(_ damaged: SimulatedDisk) -> Outcome {
     do throws(EngineError) {
       let engine = try EngineRecording.open(damaged)
-      return engine.head.root == tree ? .harmless : .wrong("another tree")
+      let root = engine.head.root
+      if root == tree { return .harmless }
+      // The last write alone, and only where the report says so.
+      let before = trees.last { $0 != tree }
+      return engine.report.lastBatchUndecidable && root == before
+        ? .undecidable : .wrong("another tree")
     } catch {
       guard case .storage(let cause) = error else { return .wrong("refused as \(error)") }
       switch cause {

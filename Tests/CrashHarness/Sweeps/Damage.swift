@@ -62,6 +62,9 @@ package enum Damage {
     switch database.outcome(disk) {
     case .harmless: tally.details["harmless", default: 0] += 1
     case .refused: tally.details["refused", default: 0] += 1
+    case .undecidable where bits.count > 1: tally.details["undecidable", default: 0] += 1
+    case .undecidable:
+      tally.fail(place, "bits \(bits) of \(path) flipped: the last write is told to be in doubt")
     case .wrong(let problem):
       tally.fail(place, "bits \(bits) (byte \(bits[0] / 8)) of \(path) flipped: \(problem)")
     }
@@ -106,6 +109,7 @@ package enum Damage {
         if path == last { tally.fail(place, "nobody misses \(path)") }
       case .refused:
         if !path.hasSuffix(".log") { tally.fail(place, "refused without \(path)") }
+      case .undecidable: tally.fail(place, "without \(path): the last write is told to be in doubt")
       case .wrong(let problem): tally.fail(place, "without \(path): \(problem)")
       }
       return tally
