@@ -167,7 +167,7 @@ package final class Engine: Sendable {
 
   deinit {
     // Not waited for: the last reference may go on the very thread that would have to be waited for.
-    if forkCount == ForkCount.current, !Mutant.releaseCloses.isPlanted, beginClosing() {
+    if !isForked, !Mutant.releaseCloses.isPlanted, beginClosing() {
       requestClose(writing: nil) { _ in }
     }
   }
@@ -224,7 +224,7 @@ package final class Engine: Sendable {
   /// Why nothing can be written through this engine, whatever becomes of it; nil where it can.
   package var refusal: EngineError? {
     if isReadOnly, !Mutant.readOnlyWrites.isPlanted { return .readOnly }
-    return forkCount != ForkCount.current && !Mutant.forkCheck.isPlanted ? .forked : nil
+    return isForked && !Mutant.forkCheck.isPlanted ? .forked : nil
   }
 
   private func refuse(_ error: EngineError, _ completion: Completion?) {
@@ -247,6 +247,7 @@ package final class Engine: Sendable {
 
   /// Whether this process is a fork of the one that opened it.
   var isForked: Bool { forkCount != ForkCount.current }
+
   /// The head as the only state that can be read.
   var headRange: HistoryRange { pipeline.range }
 
@@ -325,7 +326,7 @@ package final class Engine: Sendable {
   /// - Throws: `.storage` where a database is at `path` already or it cannot be written; what was made
   ///   there is removed again then.
   package func backup(to path: String) throws(EngineError) {
-    if forkCount != ForkCount.current { throw .forked }
+    if isForked { throw .forked }
     guard let databaseID else { throw .storage(.notFound(path: "memory")) }
     let absolute: String
     do throws(StorageError) {
@@ -403,7 +404,7 @@ package final class Engine: Sendable {
   }
 
   private func wait(_ request: (@escaping Completion) -> Void) throws(EngineError) {
-    if forkCount != ForkCount.current { throw .forked }
+    if isForked { throw .forked }
     let outcome = Awaited()
     request { outcome.set($0) }
     if pipeline.executor == nil { pipeline.pump() }
@@ -411,7 +412,7 @@ package final class Engine: Sendable {
   }
 
   private func suspend(_ request: (@escaping Completion) -> Void) async throws(EngineError) {
-    if forkCount != ForkCount.current { throw .forked }
+    if isForked { throw .forked }
     let result = await withUnsafeContinuation { continuation in
       request { continuation.resume(returning: $0) }
       if pipeline.executor == nil { pipeline.pump() }
