@@ -10,7 +10,7 @@ struct EventVectorTests {
 
   @Test("every script: the same events in the same order over all listeners")
   func scripts() async throws {
-    let file = #filePath.split(separator: "/").dropLast().joined(separator: "/")
+    let file = #filePath.split(separator: "/").dropLast(2).joined(separator: "/")
     let text = try String(contentsOfFile: "/\(file)/Fixtures/events.jsonl", encoding: .utf8)
     let lines = text.split(separator: "\n")
     #expect(lines.count == 400)

@@ -277,7 +277,7 @@ struct SurfaceTableTests {
   // MARK: The article
 
   private static let package = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    .deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
   /// The verdict on each name in the tables below a heading: `same`, `better`, `different`, `absent`.
   private static func verdicts(under heading: String) throws -> [(name: String, verdict: String)] {
