@@ -6,8 +6,6 @@ let warningsAreErrors = Context.environment["DENDRO_WARNINGS_AS_ERRORS"] != nil
 /// Builds the benchmark's LevelDB peer (Debian: libleveldb-dev).
 let withLevelDB = Context.environment["DENDRO_BENCH_LEVELDB"] != nil
 
-/// Lets `crashlab mutants` switch off one guard after the other; see Sources/DendroStorage/Mutant.swift.
-let withMutants = Context.environment["DENDRO_MUTANTS"] != nil
 /// Builds the fuzzer into `crashlab`; tools/fuzz sets it. The flags are unsafe ones to the package
 /// manager, which is why no other build has them.
 let withFuzzer = Context.environment["DENDRO_FUZZ"] != nil
@@ -22,7 +20,6 @@ let swiftSettings: [SwiftSetting] =
     .enableUpcomingFeature("InternalImportsByDefault"),
     .enableUpcomingFeature("MemberImportVisibility"),
   ] + (warningsAreErrors ? [.treatAllWarnings(as: .error)] : [])
-  + (withMutants ? [.define("DENDRO_MUTANTS")] : [])
 
 /// Counts the ways through what is fuzzed, watches its memory, and keeps its assertions.
 let fuzzedSettings: [SwiftSetting] =

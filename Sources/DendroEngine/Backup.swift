@@ -12,7 +12,6 @@ enum Backup {
     let barrier = Awaited()
     head.request(barrier.set) { state in
       taken = (state.root, state.lastLSN, state.lastTime)
-      if Mutant.backupBarrier.isPlanted { return barrier.set(.success(nil)) }
       state.batch.wantsSynchronize = true
       state.batch.waiting.append(.init(result: .success(nil), completion: barrier.set))
     }
@@ -25,7 +24,7 @@ enum Backup {
         let directory = try DatabaseDirectory.open(
           path, environment: environment, mode: .readWrite(create: true))
         defer { directory.close() }
-        guard try directory.contents().isEmpty || Mutant.backupPlace.isPlanted else {
+        guard try directory.contents().isEmpty else {
           throw .io(operation: "backup", path: path, offset: nil, error: .exists)
         }
         try footprint.begin()
@@ -37,7 +36,7 @@ enum Backup {
         try log.close()
       } catch {
         if case .locked = error { throw error }
-        if !Mutant.backupRemoved.isPlanted { footprint.remove() }
+        footprint.remove()
         throw error
       }
     } catch {

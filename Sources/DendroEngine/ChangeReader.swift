@@ -45,7 +45,7 @@ package final class ChangeReader: Sendable {
 
   deinit {
     let isReading = state.withLock { state in
-      if let pin = state.pin, !Mutant.followerLeaves.isPlanted { history.pins.remove(pin) }
+      if let pin = state.pin { history.pins.remove(pin) }
       return state.cursor != nil
     }
     // The last reference goes on whatever thread, and a file that was removed meanwhile goes with its
@@ -63,7 +63,7 @@ package final class ChangeReader: Sendable {
     while !Task.isCancelled, !history.isClosed {
       let position = self.position
       let (durable, last) = history.pipeline.withAdmission {
-        (Mutant.changesDurable.isPlanted ? $0.acknowledged : $0.durable, $0.lastLSN)
+        ($0.durable, $0.lastLSN)
       }
       if position > last { throw history.refusal(of: .lsn(position)) }
       if position < durable {
@@ -139,7 +139,7 @@ package final class ChangeReader: Sendable {
               path: record.segment.fileName, offset: record.offset, expected: "writes",
               found: problem)
           }
-          guard record.firstLSN <= state.position.next || Mutant.changesGap.isPlanted else {
+          guard record.firstLSN <= state.position.next else {
             throw history.missing(state.position.next)
           }
           for write in content.writes
@@ -159,7 +159,7 @@ package final class ChangeReader: Sendable {
         throw history.missing(state.position.next)
       }
     }
-    if let pin = state.pin, !Mutant.followerMoves.isPlanted {
+    if let pin = state.pin {
       history.pins.move(pin, to: state.position)
     }
     return writes

@@ -176,12 +176,10 @@ final class Checkpointing: Sendable {
         state.withLock { $0.logBytesMin = 0 }
       } catch {
         result = .failure(error)
-        if !Mutant.checkpointPause.isPlanted {
-          state.withLock { state in
-            let (sum, isOver) = state.logBytes.addingReportingOverflow(
-              max(options.checkpointByteMin, 1 << 20))
-            state.logBytesMin = isOver ? .max : sum
-          }
+        state.withLock { state in
+          let (sum, isOver) = state.logBytes.addingReportingOverflow(
+            max(options.checkpointByteMin, 1 << 20))
+          state.logBytesMin = isOver ? .max : sum
         }
         pipeline.hooks.tell(
           LogEvent(.warning, "no checkpoint could be taken", ["error": error.description]))
@@ -206,10 +204,6 @@ final class Checkpointing: Sendable {
           .init(result: .success(nil), completion: barrier.set))
       }
       taken = (state.root, state.lastLSN, state.lastTime)
-      if Mutant.checkpointBarrier.isPlanted {
-        return state.batch.waiting.append(
-          .init(result: .success(nil), completion: barrier.set))
-      }
       state.batch.rolls.append(barrier.set)
     }
     if pipeline.executor == nil { pipeline.pump() }
@@ -217,9 +211,6 @@ final class Checkpointing: Sendable {
     guard let (root, lsn, time) = taken else { return }
     let started = ContinuousClock.now
     do throws(StorageError) {
-      if Mutant.deleteAfterCheckpoint.isPlanted {
-        try Retention.apply(directory, Retention.Rules(), unreadable: [], expecting: lsn)
-      }
       let byteCount = try CheckpointCoding.write(
         root, lsn: lsn, time: time, databaseID: databaseID, to: directory,
         isCancelled: { self.state.withLock { $0.isStopped } })
@@ -244,14 +235,14 @@ final class Checkpointing: Sendable {
 
   private func retain() throws(StorageError) {
     var rules = Retention.Rules()
-    rules.history = Mutant.historyKept.isPlanted ? .none : options.history
+    rules.history = options.history
     rules.now = pipeline.clock.now()
     rules.checkpointFactor = options.checkpointFactor
     rules.checkpointByteMin = options.checkpointByteMin
     let unreadable = state.withLock { $0.unreadable }
     try history.pins.withPins { (rebuilding, followed) throws(StorageError) in
-      rules.rebuilding = Mutant.rebuildingPin.isPlanted ? [] : rebuilding
-      rules.followed = Mutant.followerPin.isPlanted ? [] : followed
+      rules.rebuilding = rebuilding
+      rules.followed = followed
       guard try !Retention.apply(directory, rules, unreadable: unreadable) else { return }
       pipeline.hooks.tell(
         LogEvent(
@@ -275,7 +266,7 @@ final class Checkpointing: Sendable {
     guard let newest = state.withLock({ $0.newest?.lsn }) else { return }
     do throws(StorageError) {
       let reader = try CheckpointReader.open(directory, lsn: newest)
-      for chunk in 0..<(Mutant.purgeReadBack.isPlanted ? 0 : reader.chunkCount) {
+      for chunk in 0..<reader.chunkCount {
         if state.withLock({ $0.isStopped }) {
           throw .ownershipLost(path: directory.path, reason: "closed")
         }

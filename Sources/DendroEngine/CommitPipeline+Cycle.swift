@@ -17,7 +17,7 @@ extension CommitPipeline {
     if !outcome.events.isEmpty || !outcome.metrics.isEmpty {
       hooks.tell(events: outcome.events, metrics: outcome.metrics)
     }
-    if durableSignal.hasWaiters, !Mutant.followerWoken.isPlanted {
+    if durableSignal.hasWaiters {
       durableSignal.advance(to: admission.withLock { $0.durable })
     }
     if let bytes = outcome.logBytesSinceCheckpoint {
@@ -94,8 +94,7 @@ extension CommitPipeline {
       return close(batch, refusal, &turn, &outcome)
     }
     do throws(StorageError) {
-      let isWanted = batch.wantsSynchronize && !Mutant.synchronizeBarrier.isPlanted
-      if isWanted || turn.isSynchronizeDue(options) { try turn.synchronize() }
+      if batch.wantsSynchronize || turn.isSynchronizeDue(options) { try turn.synchronize() }
     } catch {
       let refusal = refuse(batch, error, isAppend: false, &turn, &outcome)
       return close(batch, refusal, &turn, &outcome)
@@ -107,7 +106,6 @@ extension CommitPipeline {
 
   private func acknowledge(_ batch: borrowing Batch, _ turn: inout Turn, _ outcome: inout Outcome) {
     for waiting in batch.waiting { outcome.told.append((waiting.completion, waiting.result)) }
-    if Mutant.answerOrder.isPlanted { outcome.told.reverse() }
     let lastLSN = batch.lastLSN
     let recordCount = batch.records.count
     let durable = turn.store?.log.durableUpTo
@@ -118,8 +116,7 @@ extension CommitPipeline {
     admission.withLock { state in
       state.inFlight = InFlight()
       if let lastLSN { state.acknowledged = lastLSN }
-      state.durable =
-        Mutant.durableKnowledge.isPlanted ? state.acknowledged : durable ?? state.acknowledged
+      state.durable = durable ?? state.acknowledged
       state.statistics.batchCount += 1
       state.statistics.recordCount += UInt64(recordCount)
       state.statistics.logByteCount = logByteCount
@@ -163,12 +160,12 @@ extension CommitPipeline {
     guard !batch.closes.isEmpty else { return }
     var result: Result<LogSequenceNumber?, EngineError> = .success(nil)
     // Whoever closes is told of what the disk refused, even if it was long ago.
-    if let refusal = refusal ?? admission.withLock({ $0.poison }), !Mutant.closeTells.isPlanted {
+    if let refusal = refusal ?? admission.withLock({ $0.poison }) {
       result = .failure(refusal)
     }
     if let store = turn.store {
       if let poison = store.log.poison {
-        if case .success = result, !Mutant.closeTells.isPlanted {
+        if case .success = result {
           result = .failure(.storage(poison))
         }
       } else {
@@ -191,7 +188,7 @@ extension CommitPipeline {
       state.batch.removeAll()
       return late
     }
-    for waiting in late where !Mutant.lateAnswers.isPlanted {
+    for waiting in late {
       outcome.told.append((waiting.completion, .failure(.closed)))
     }
     for completion in batch.closes { outcome.told.append((completion, result)) }
@@ -259,7 +256,7 @@ extension CommitPipeline {
         refusal = .diskFull(error)
         if case .running = state.phase { state.phase = .full(error) }
       } else {
-        let isDoubtful = state.acknowledged > durable && !Mutant.doubtTold.isPlanted
+        let isDoubtful = state.acknowledged > durable
         let doubt = isDoubtful ? durable.next...state.acknowledged : nil
         refusal = .poisoned(cause: error, notKnownDurable: doubt)
         switch state.phase {
@@ -268,7 +265,7 @@ extension CommitPipeline {
         }
       }
       // What is taken back here may have been admitted before the close that waits behind it.
-      if case .closing = state.phase, state.poison == nil, !Mutant.closeTells.isPlanted {
+      if case .closing = state.phase, state.poison == nil {
         state.poison = refusal
       }
       undo(&state, refusal, &outcome)
@@ -289,7 +286,7 @@ extension CommitPipeline {
   /// A synchronize or a roll failed outside a batch: only what has gathered since is taken back.
   private func poison(_ error: StorageError, _ outcome: inout Outcome) {
     let refusal = admission.withLock { state -> EngineError in
-      let isDoubtful = state.acknowledged > state.durable && !Mutant.doubtTold.isPlanted
+      let isDoubtful = state.acknowledged > state.durable
       let doubt = isDoubtful ? state.durable.next...state.acknowledged : nil
       let refusal = EngineError.poisoned(cause: error, notKnownDurable: doubt)
       switch state.phase {
@@ -306,35 +303,26 @@ extension CommitPipeline {
 
   /// Takes back every write that was not acknowledged, newest first.
   private func undo(_ state: inout Admission, _ refusal: EngineError, _ outcome: inout Outcome) {
-    if Mutant.undo.isPlanted { return }
-    let isWhole = !Mutant.undoGathered.isPlanted
-    let writes = state.inFlight.writes + (isWhole ? state.batch.writes : [])
-    var replaced = state.inFlight.changes + (isWhole ? state.batch.changes : [])
-    for write in Mutant.undoOrder.isPlanted ? writes : writes.reversed() {
+    let writes = state.inFlight.writes + state.batch.writes
+    var replaced = state.inFlight.changes + state.batch.changes
+    for write in writes.reversed() {
       var changes: [Change] = []
-      let own =
-        Mutant.undoOrder.isPlanted
-        ? replaced.prefix(Int(write.changeCount)) : replaced.suffix(Int(write.changeCount))
-      for change in own.reversed() {
+      for change in replaced.suffix(Int(write.changeCount)).reversed() {
         let current = state.root.node(at: change.path)
         state.root.graft(change.replaced, at: change.path)
         changes.append(Change(path: change.path, replaced: current, new: change.replaced))
       }
-      if Mutant.undoOrder.isPlanted {
-        replaced.removeFirst(Int(write.changeCount))
-      } else {
-        replaced.removeLast(Int(write.changeCount))
-      }
+      replaced.removeLast(Int(write.changeCount))
       let commit = Commit(
         lsn: write.lsn, time: state.lastTime, changes: changes[...], isUndo: true)
-      if !Mutant.undoEvents.isPlanted { state.observer?.committed(commit, root: state.root) }
+      state.observer?.committed(commit, root: state.root)
     }
-    for write in writes where !write.isReported && !Mutant.unreportedTold.isPlanted {
+    for write in writes where !write.isReported {
       outcome.unreported.append((refusal, write.lsn))
     }
     state.inFlight = InFlight()
     state.batch.forgetWrites()
-    if !Mutant.undoNumbers.isPlanted { state.lastLSN = state.acknowledged }
+    state.lastLSN = state.acknowledged
   }
 
   private func tellOpenBatch(_ refusal: EngineError, _ outcome: inout Outcome) {
@@ -352,7 +340,7 @@ extension CommitPipeline {
   private func probe(_ turn: inout Turn, _ outcome: inout Outcome) {
     guard let store = turn.store, case .full = admission.withLock({ $0.phase }) else { return }
     do throws(StorageError) {
-      guard try store.log.probe(), !Mutant.spaceProbe.isPlanted else { return }
+      guard try store.log.probe() else { return }
     } catch {
       // Room would not help any more.
       if store.log.poison != nil { poison(error, &outcome) }

@@ -67,11 +67,8 @@ extension CommitPipeline {
   ) -> Standing {
     guard case .running = state.phase else { return .free }
     // Not bound to a name: a second reference would make each append copy what is held.
-    if state.transaction?.isHere == true, !Mutant.heldWrites.isPlanted {
-      guard
-        state.transaction?.heldWrites.count ?? 0 < Self.heldWriteLimit
-          || Mutant.heldWriteLimit.isPlanted
-      else {
+    if state.transaction?.isHere == true {
+      guard state.transaction?.heldWrites.count ?? 0 < Self.heldWriteLimit else {
         return .refused(.tooManyWaiting(limit: Self.heldWriteLimit))
       }
       state.transaction?.heldWrites.append((draft, completion))
@@ -89,11 +86,10 @@ extension CommitPipeline {
     at path: Path, refused: @escaping @Sendable (EngineError) -> Void,
     decide: (Node) -> TransactionDecision
   ) {
-    let limit = Mutant.transactionRunLimit.isPlanted ? .max : Self.transactionRunLimit
-    for run in 1...limit {
+    for run in 1...Self.transactionRunLimit {
       guard let input = begin(at: path, run: run, refused) else { break }
       if settle(decide(input), at: path, input) { break }
-      if run == limit {
+      if run == Self.transactionRunLimit {
         refuse(.overtaken(path, runs: run), refused)
       }
     }
@@ -114,7 +110,7 @@ extension CommitPipeline {
         if case .full = state.phase { state.wantsProbe = true }
         return (.empty, refusal)
       }
-      if run > Self.runsBeforeReservation, !Mutant.transactionReservation.isPlanted {
+      if run > Self.runsBeforeReservation {
         state.transaction?.reserve(path, patience: options.reservationPatience)
       }
       return (state.root.node(at: path), nil)
@@ -128,10 +124,6 @@ extension CommitPipeline {
   private func settle(_ decision: TransactionDecision, at path: Path, _ input: Node) -> Bool {
     guard let draft = decision.draft else {
       let completion = decision.completion
-      if Mutant.abortOrder.isPlanted {
-        completion(.success(input))
-        return true
-      }
       tell({ completion($0.map { _ in input }) }) { $0.phase.refusal }
       return true
     }
@@ -140,7 +132,7 @@ extension CommitPipeline {
     defer { if let body = ahead?.body { giveBack(body) } }
     let (isSettled, told) = withAdmission { state -> (Bool, ToldNow?) in
       let current = state.root.node(at: path)
-      guard current == input || Mutant.transactionConflict.isPlanted else { return (false, nil) }
+      guard current == input else { return (false, nil) }
       let time = max(state.lastTime, now)
       let decided = draft.resolved(time: time, against: state.root)
       let output: Node = if case .set(_, let node) = decided { node } else { .empty }
@@ -149,7 +141,7 @@ extension CommitPipeline {
       let told: Completion = { completion($0.map { $0 == nil ? input : output }) }
       // What was written there and back again may be numbers of other types now.
       let change =
-        current.isIdentical(to: input) || Mutant.transactionDifference.isPlanted
+        current.isIdentical(to: input)
         ? ahead ?? shortest(decided, from: input) : (write: decided, body: nil)
       defer { if ahead == nil, let body = change.body { giveBack(body) } }
       let refusal = admit(
@@ -214,7 +206,7 @@ extension CommitPipeline {
     _ completion: @escaping Completion, _ result: Result<LogSequenceNumber?, EngineError>,
     _ state: inout Admission
   ) -> ToldNow? {
-    if case .closed = state.phase, !Mutant.transactionClosed.isPlanted {
+    if case .closed = state.phase {
       return { completion(result) }
     }
     state.batch.waiting.append(.init(result: result, completion: completion))

@@ -52,8 +52,8 @@ final class CommitPipeline: Sendable {
       switch self {
       case .running: return nil
       case .full(let error): return .diskFull(error)
-      case .poisoned(let error): return Mutant.refusePoisoned.isPlanted ? nil : error
-      case .closing, .closed: return Mutant.refuseClosed.isPlanted ? nil : .closed
+      case .poisoned(let error): return error
+      case .closing, .closed: return .closed
       }
     }
   }
@@ -142,7 +142,7 @@ final class CommitPipeline: Sendable {
   /// any point. It waits for the backlog before it is admitted, since nothing else would bound what any
   /// number of tasks admits.
   func write(_ draft: Draft) async -> Result<LogSequenceNumber?, EngineError> {
-    let mayHaveToWait = executor != nil && !Mutant.taskBacklog.isPlanted
+    let mayHaveToWait = executor != nil
     var mustPassOn = mayHaveToWait ? await backlog.pass() : false
     let ahead = encodeAhead(draft)
     var mayWait = true
@@ -150,7 +150,7 @@ final class CommitPipeline: Sendable {
       let answer = await withUnsafeContinuation { (task: UnsafeContinuation<Answer, Never>) in
         let outcome = offer(
           draft, body: ahead, { task.resume(returning: .told($0)) }, mayWait: mayWait)
-        if mustPassOn, !Mutant.taskPassesOn.isPlanted { backlog.passOn() }
+        if mustPassOn { backlog.passOn() }
         if case .waits(let reservation) = outcome {
           return task.resume(returning: .waits(reservation))
         }
@@ -214,7 +214,6 @@ final class CommitPipeline: Sendable {
     _ refusal: EngineError, _ completion: Completion?, _ state: inout Admission
   ) -> Bool {
     if case .closed = state.phase { return false }
-    if Mutant.refusalOrder.isPlanted { return false }
     guard let completion else { return false }
     state.batch.waiting.append(.init(result: .failure(refusal), completion: completion))
     return true
@@ -256,7 +255,7 @@ final class CommitPipeline: Sendable {
         state.wantsProbe = true
         return .diskFull(error)
       case .poisoned(let error): return error
-      case .closing, .closed: if !Mutant.barrierClosed.isPlanted { return .closed }
+      case .closing, .closed: return .closed
       }
       add(&state)
       return nil
@@ -274,7 +273,6 @@ final class CommitPipeline: Sendable {
     let (isClosed, refused) = withAdmission { state -> (Bool, [(EngineError, Completion?)]) in
       if case .closed = state.phase { return (true, []) }
       var writes = state.transaction?.takeHeldWrites() ?? []
-      if Mutant.closeHeldWrites.isPlanted { writes = [] }
       if let last { writes.append((last, nil)) }
       let refused = admit(writes, now: now, &state)
       if case .poisoned(let error) = state.phase { state.poison = error }
@@ -316,7 +314,7 @@ final class CommitPipeline: Sendable {
     _ draft: Draft, body: PayloadBuffer?, now: Int64, completion: Completion?,
     into state: inout Admission
   ) -> EngineError? {
-    if let body, body.count > options.writeByteLimit, !Mutant.writeLimit.isPlanted {
+    if let body, body.count > options.writeByteLimit {
       return .writeTooLarge(bytes: body.count, limit: options.writeByteLimit)
     }
     if case .running = state.phase {
@@ -325,7 +323,7 @@ final class CommitPipeline: Sendable {
       if case .full = state.phase { state.wantsProbe = true }
       return refusal
     }
-    let time = Mutant.monotonicTime.isPlanted ? now : max(state.lastTime, now)
+    let time = max(state.lastTime, now)
     return draft.deferred.isEmpty
       ? admit(resolved: draft.write, body: body, time: time, completion: completion, into: &state)
       : admit(
@@ -344,7 +342,7 @@ final class CommitPipeline: Sendable {
     let lsn = state.lastLSN.next
     let mark = isPersistent ? encode(write, body: body, lsn: lsn, time: time, into: &state) : nil
     let size = mark.map { state.batch.payload.count - $0.start } ?? sizeInMemory(write, body, state)
-    if size > options.writeByteLimit, !Mutant.writeLimit.isPlanted {
+    if size > options.writeByteLimit {
       if let mark { takeBack(mark, &state) }
       return .writeTooLarge(bytes: size, limit: options.writeByteLimit)
     }
@@ -370,7 +368,7 @@ final class CommitPipeline: Sendable {
     if mark != nil {
       state.statistics.rawByteCount += UInt64(size)
       state.previousPath = write.path
-      if state.batch.payload.count > options.backlogByteLimit, !Mutant.backlogBound.isPlanted {
+      if state.batch.payload.count > options.backlogByteLimit {
         backlog.close()
       }
     }

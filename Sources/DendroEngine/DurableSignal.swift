@@ -44,7 +44,7 @@ final class DurableSignal: Sendable {
         if Task.isCancelled { resume(id, false) }
       }
     } onCancel: {
-      if !Mutant.followerCancelled.isPlanted { resume(id, false) }
+      resume(id, false)
     }
   }
 
@@ -60,7 +60,7 @@ final class DurableSignal: Sendable {
   func close() {
     let ids = state.withLock { state in
       state.isClosed = true
-      return Mutant.followerEnds.isPlanted ? [] : Array(state.waiters.keys)
+      return Array(state.waiters.keys)
     }
     for id in ids { resume(id, false) }
   }

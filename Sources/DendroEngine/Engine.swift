@@ -167,7 +167,7 @@ package final class Engine: Sendable {
 
   deinit {
     // Not waited for: the last reference may go on the very thread that would have to be waited for.
-    if !isForked, !Mutant.releaseCloses.isPlanted, beginClosing() {
+    if !isForked, beginClosing() {
       requestClose(writing: nil) { _ in }
     }
   }
@@ -185,7 +185,7 @@ package final class Engine: Sendable {
   /// - Complexity: O(log n) for a scalar, O(size) for a tree.
   package func submit(_ draft: Draft, completion: Completion?) {
     if let refusal = refusal(of: draft) { return refuse(refusal, completion) }
-    pipeline.submit(tail(of: draft), completion: completion)
+    pipeline.submit(draft, completion: completion)
   }
 
   /// `submit`, and waits until the write is as durable as the options ask, without holding a thread. Past
@@ -196,35 +196,23 @@ package final class Engine: Sendable {
   @discardableResult
   package func write(_ draft: Draft) async throws(EngineError) -> LogSequenceNumber? {
     if let refusal = refusal(of: draft) { throw refusal }
-    return try await pipeline.write(tail(of: draft)).get()
+    return try await pipeline.write(draft).get()
   }
 
   private func refusal(of draft: Draft) -> EngineError? {
     if let refusal { return refusal }
     do throws(ValidationError) {
-      if !Mutant.validation.isPlanted { try draft.write.validate() }
+      try draft.write.validate()
       return nil
     } catch {
       return .validation(error)
     }
   }
 
-  /// The draft; where that guard is switched off, its last entry after the others were written alone.
-  @inline(__always)
-  private func tail(of draft: Draft) -> Draft {
-    guard Mutant.wholeUpdate.isPlanted, case .update(let path, let entries) = draft.write,
-      draft.deferred.isEmpty, let last = entries.last
-    else { return draft }
-    for entry in entries.dropLast() {
-      pipeline.submit(Draft(.update(path, [entry])), completion: nil)
-    }
-    return Draft(.update(path, [last]))
-  }
-
   /// Why nothing can be written through this engine, whatever becomes of it; nil where it can.
   package var refusal: EngineError? {
-    if isReadOnly, !Mutant.readOnlyWrites.isPlanted { return .readOnly }
-    return isForked && !Mutant.forkCheck.isPlanted ? .forked : nil
+    if isReadOnly { return .readOnly }
+    return isForked ? .forked : nil
   }
 
   private func refuse(_ error: EngineError, _ completion: Completion?) {

@@ -188,7 +188,7 @@ final class History: Sendable {
       if isCancelled() || isClosed { return nil }
       let isMore = try cursor.record { (record, payload) throws(StorageError) in
         // Whoever purges does not wait: the log may begin behind the checkpoint by now.
-        guard record.firstLSN <= replayer.lastLSN.next || Mutant.historyGap.isPlanted else {
+        guard record.firstLSN <= replayer.lastLSN.next else {
           throw missing(replayer.lastLSN.next)
         }
         goesOn = try replayer.replay(record, payload, upTo: limit)

@@ -1,4 +1,3 @@
-import DendroStorage
 import Dispatch
 import Synchronization
 
@@ -50,7 +49,6 @@ package final class Hooks: Sendable {
       return true
     }
     guard starts else { return }
-    if Mutant.hookQueue.isPlanted { return tellAll() }
     queue.async { self.tellAll() }
   }
 
@@ -89,7 +87,7 @@ package final class Hooks: Sendable {
 
 extension Hooks.State {
   fileprivate mutating func add(_ event: LogEvent) {
-    if waiting.count < Hooks.limit || Mutant.hookLimit.isPlanted {
+    if waiting.count < Hooks.limit {
       waiting.append(.event(event))
     } else {
       leftOutCount += 1
@@ -108,7 +106,7 @@ extension Hooks.State {
       guard case .metric(var earlier) = waiting[index], earlier.name == metric.name,
         earlier.kind == metric.kind
       else { continue }
-      let isSum = metric.kind == .counter && !Mutant.hookSums.isPlanted
+      let isSum = metric.kind == .counter
       earlier.value = isSum ? earlier.value + metric.value : metric.value
       waiting[index] = .metric(earlier)
       return

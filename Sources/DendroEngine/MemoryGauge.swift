@@ -1,4 +1,3 @@
-import DendroStorage
 import DendroTree
 
 /// Watches the memory of the tree against the limit of the options.
@@ -37,7 +36,7 @@ struct MemoryGauge {
 
   /// Why `write` may not be admitted, or nil. Removals always may.
   mutating func refusal(for write: Write, root: Node) -> EngineError? {
-    guard let limit, !write.onlyRemoves || Mutant.memoryRemoval.isPlanted else { return nil }
+    guard let limit, !write.onlyRemoves else { return nil }
     let isDue =
       measured > limit
       ? removedSince >= measured - limit : addedSince > max(limit - measured, limit / 64)
@@ -47,8 +46,7 @@ struct MemoryGauge {
       addedSince = 0
       removedSince = 0
     }
-    return measured > limit && !Mutant.memoryLimit.isPlanted
-      ? .memoryLimit(bytes: measured, limit: limit) : nil
+    return measured > limit ? .memoryLimit(bytes: measured, limit: limit) : nil
   }
 }
 

@@ -64,17 +64,14 @@ struct Recovery {
           lsn: lsn, byteCount: try directory.byteCount(ofCheckpoint: lsn))
         return
       } catch {
-        if case .unsupportedVersion = error, !Mutant.checkpointVersion.isPlanted { throw error }
-        if Mutant.olderCheckpoint.isPlanted { throw error }
+        if case .unsupportedVersion = error { throw error }
         firstError = firstError ?? error
         result.unreadable.insert(lsn)
         result.report.unreadableCheckpoints.append(error.description)
       }
     }
     // None: right only where the log goes back to the first write.
-    if let firstError, contents.segments.map(\.firstLSN).min() != LogSequenceNumber(1),
-      !Mutant.checkpointRefusal.isPlanted
-    {
+    if let firstError, contents.segments.map(\.firstLSN).min() != LogSequenceNumber(1) {
       throw firstError
     }
   }
@@ -113,7 +110,7 @@ struct Recovery {
       }
     }
     guard let end else { return }
-    if end.lastLSN < checkpointLSN, !Mutant.logReachesCheckpoint.isPlanted {
+    if end.lastLSN < checkpointLSN {
       throw .corrupt(
         path: directory.path, offset: 0,
         expected: "a log that reaches the checkpoint at write \(checkpointLSN)",
@@ -128,7 +125,7 @@ struct Recovery {
     result.report.replayedByteCount = replayer.byteCount
     result.replayedLogByteCount = replayer.storedByteCount
     if let torn = end.torn {
-      result.report.lastBatchUndecidable = torn.isUndecidable && !Mutant.undecidableTold.isPlanted
+      result.report.lastBatchUndecidable = torn.isUndecidable
       result.report.tornTail = torn.sentence
       result.report.tornByteCount = torn.byteCount
     }

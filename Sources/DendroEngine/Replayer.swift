@@ -64,7 +64,7 @@ struct Replayer {
       let applied: (lsn: LogSequenceNumber, time: Int64)
       do throws(CodingError) {
         applied = try reader.applyNext(
-          to: &root, after: Mutant.replayFilter.isPlanted ? .zero : lastLSN, &changes)
+          to: &root, after: lastLSN, &changes)
       } catch {
         throw error.located(in: record)
       }
@@ -74,7 +74,7 @@ struct Replayer {
       lastTime = max(lastTime, applied.time)
       writeCount += 1
     }
-    guard reader.isAtEnd || Mutant.payloadEnd.isPlanted else {
+    guard reader.isAtEnd else {
       throw CodingError(expected: "the end of the record's writes", found: "more bytes").located(
         in: record)
     }

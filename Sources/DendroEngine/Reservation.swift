@@ -1,4 +1,3 @@
-import DendroStorage
 import DendroTree
 import Dispatch
 import Synchronization
@@ -28,7 +27,6 @@ final class Reservation: Sendable {
   init(_ path: Path, patience: Duration) {
     self.path = path
     let longest = Duration.seconds(86_400)
-    let patience = Mutant.reservationPatience.isPlanted ? longest : patience
     let (seconds, attoseconds) = min(max(patience, .zero), longest).components
     self.patience = .nanoseconds(Int(seconds) * 1_000_000_000 + Int(attoseconds / 1_000_000_000))
     holder.enter()
@@ -69,7 +67,7 @@ final class Reservation: Sendable {
       defer { state.hasTimer = true }
       return (state.startedDeadline(patience), !state.hasTimer)
     }
-    if wantsTimer, !Mutant.reservationTimer.isPlanted {
+    if wantsTimer {
       Self.queue.asyncAfter(deadline: deadline) { self.end(inVain: true) }
     }
     await withUnsafeContinuation { task in

@@ -104,7 +104,7 @@ package enum Retention {
     }
     guard try remove(doomed, directory) else { return false }
     // Nobody reads those.
-    for name in contents.tornFiles where !Mutant.purgeTorn.isPlanted {
+    for name in contents.tornFiles {
       try directory.removeTornFile(name)
     }
     try directory.synchronize()
@@ -127,11 +127,10 @@ package enum Retention {
       }
       guard isFree else { return false }
     }
-    let segments = Mutant.removalOrder.isPlanted ? doomed.segments.reversed() : doomed.segments
-    for segment in segments {
+    for segment in doomed.segments {
       let isFree = try directory.withoutReaders { () throws(StorageError) in
         try directory.removeSegment(segment)
-        if !Mutant.removalSynchronize.isPlanted { try directory.synchronize() }
+        try directory.synchronize()
       }
       guard isFree else { return false }
     }
@@ -167,10 +166,8 @@ package enum Retention {
   package static func doomed(
     _ files: Files, _ rules: Rules, time: (LogSequenceNumber) -> Int64?
   ) -> Doomed {
-    let readable = files.checkpoints.filter {
-      $0.isReadable || Mutant.unreadableCheckpoint.isPlanted
-    }
-    let keptCount = Mutant.twoCheckpoints.isPlanted ? 1 : 2
+    let readable = files.checkpoints.filter(\.isReadable)
+    let keptCount = 2
     guard readable.count >= keptCount, let first = files.segments.first, let newest = readable.last
     else { return Doomed() }
     let older = readable[readable.count - keptCount].lsn
@@ -203,7 +200,6 @@ package enum Retention {
     for lsn in rules.followed where lsn < anchor {
       guard let wanted = kept.last(where: { $0.lsn <= lsn })?.lsn,
         files.logByteCount(from: wanted, to: anchor) <= followerByteLimit
-          || Mutant.followerLimit.isPlanted
       else { continue }
       anchor = wanted
     }
@@ -246,10 +242,9 @@ private struct Thinning {
     var kept = [last]
     for (index, anchor) in anchors.enumerated().dropFirst() {
       let next = index + 1 < anchors.count ? anchors[index + 1].lsn : older
-      guard
-        Double(files.logByteCount(from: last.lsn, to: next)) > limit(after: last)
-          || Mutant.thinning.isPlanted
-      else { continue }
+      guard Double(files.logByteCount(from: last.lsn, to: next)) > limit(after: last) else {
+        continue
+      }
       kept.append(anchor)
       last = anchor
     }

@@ -52,7 +52,7 @@ struct Turn {
 
   func isSynchronizeDue(_ options: EngineOptions) -> Bool {
     switch options.durability {
-    case .everyCommit: return !Mutant.acknowledgeAfterSynchronize.isPlanted
+    case .everyCommit: return true
     case .interval: return untilSynchronize(options).map { $0 <= .zero } ?? false
     case .none: return false
     }
@@ -64,7 +64,6 @@ struct Turn {
     switch options.durability {
     case .everyCommit: return .zero
     case .interval(let interval):
-      if Mutant.intervalSynchronize.isPlanted { return nil }
       return interval - (ContinuousClock.now - unsynchronizedSince)
     case .none: return nil
     }

@@ -34,7 +34,6 @@ import Testing
     ("replay G1 1 steps=5-2", "replay wants the words"),
     ("replay G1 1 -3 k", "replay wants the words"),
     ("golden", "golden wants a directory"),
-    ("mutants --only nothing", "there is no mutant «nothing»"),
   ])
   func whatIsWrongIsSaid(line: String, problem: String) throws {
     let (status, output, errors) = try Self.call(line)

@@ -84,7 +84,6 @@ enum CrashLab {
     case KeptInputs.subcommand: exit(KeptInputs.run(rest))
     case MutantSweep.subcommand: await exit(MutantSweep.run(rest))
     case "golden": exit(GoldenCommand.run(rest))
-    case "mutants": exit(MutantsCommand.run(rest))
     case "help", "--help", "-h": print(help)
     case nil: usage(nil)
     case "all": await exit(run(order, "all", rest))

@@ -1,5 +1,4 @@
 import DendroEngine
-import DendroStorage
 import DendroTree
 import Dispatch
 import Synchronization
@@ -32,16 +31,13 @@ extension Database {
 
   /// What was registered for the end: the last write, once nothing more can be registered.
   func takeLastWrite() -> Draft? {
-    let draft = connection.end()
-    return Mutant.disconnectAtClose.isPlanted ? nil : draft
+    connection.end()
   }
 
   /// Writes it where nobody closed the database: on a thread that may wait, since the last reference may
   /// go on the engine's own.
   func leaveDisconnectOperations() {
-    guard let engine, engine.refusal == nil, let draft = connection.end(),
-      !Mutant.disconnectAtRelease.isPlanted
-    else { return }
+    guard let engine, engine.refusal == nil, let draft = connection.end() else { return }
     DispatchQueue.global().async { engine.submit(draft, completion: nil) }
   }
 }
@@ -57,9 +53,7 @@ private struct OpenDatabase {
 
   func goOffline() {
     connection.noteUse()
-    if let draft = connection.set(online: false, hub.infoChanged),
-      !Mutant.disconnectAtOffline.isPlanted
-    {
+    if let draft = connection.set(online: false, hub.infoChanged) {
       engine.submit(draft, completion: nil)
     }
   }

@@ -1,4 +1,3 @@
-import DendroStorage
 package import DendroTree
 
 /// Turns two states of a location into the events of each view of it, and keeps what that takes: the
@@ -128,8 +127,7 @@ package struct EventGenerator {
     if old.isIdentical(to: new) { return requests.map { _ in [] } }
     guard !orders.isEmpty || requests.contains(where: \.needsChildren) else {
       let isValueWanted = requests.contains { $0.types.contains(.value) }
-      let differs = old != new || Mutant.unchangedValue.isPlanted
-      let events = isValueWanted && differs ? [Event.value(new)] : []
+      let events = isValueWanted && old != new ? [Event.value(new)] : []
       return requests.map { _ in events }
     }
     for request in requests where !request.parameters.showsAll { attach(request.parameters, old) }

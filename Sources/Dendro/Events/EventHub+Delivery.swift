@@ -1,4 +1,3 @@
-import DendroStorage
 import DendroTree
 import Dispatch
 import Synchronization
@@ -76,12 +75,12 @@ extension EventHub {
 
   private func drain(_ number: UInt) {
     let begun = state.withLock { state -> Calls? in
-      guard state.drain == .dispatched(number) || Mutant.staleDrain.isPlanted else { return nil }
+      guard state.drain == .dispatched(number) else { return nil }
       state.drain = .running
       return state.calls.take() ?? Calls()
     }
     guard var calls = begun else { return }
-    var quantum = Mutant.drainQuantum.isPlanted ? Int.max : Self.drainQuantum
+    var quantum = Self.drainQuantum
     while true {
       while !isCalledOff(number), let call = calls.next() { make(call) }
       guard !isCalledOff(number), quantum > 0 else { return leave(calls) }
@@ -93,14 +92,14 @@ extension EventHub {
 
   /// Whether another queue was set since.
   private func isCalledOff(_ number: UInt) -> Bool {
-    drainNumber.load(ordering: .acquiring) != number && !Mutant.queueReplaced.isPlanted
+    drainNumber.load(ordering: .acquiring) != number
   }
 
   /// Ends this drain and leaves what it had still to call, and all else, to the next one.
   private func leave(_ calls: Calls) {
     dispatch(
       state.withLock { state in
-        if !Mutant.callsLeft.isPlanted { state.calls = calls }
+        state.calls = calls
         return newDrain(&state)
       })
   }
@@ -178,7 +177,6 @@ extension EventHub {
       return Calls()
     case .end(let registrations):
       for registration in registrations.values { registration.remove() }
-      if Mutant.closeCancels.isPlanted { return Calls() }
       return Calls(cancelling: registrations.values.sorted { $0.handle < $1.handle })
     }
   }
@@ -192,12 +190,12 @@ extension EventHub {
   }
 
   private func tell(_ registration: Registration, _ event: Event) {
-    guard registration.hasJoined || Mutant.firstEvents.isPlanted else { return }
+    guard registration.hasJoined else { return }
     if registration.isSingle {
       // Before the block is called: what it writes does not call it again.
-      guard registration.remove() || Mutant.singleEvent.isPlanted else { return }
+      guard registration.remove() else { return }
       state.withLock { forget(registration, in: &$0) }
-    } else if registration.isRemoved, !Mutant.removedListener.isPlanted {
+    } else if registration.isRemoved {
       return
     }
     registration.tell(event.snapshot(of: registration.query), event.previousKey?.string)

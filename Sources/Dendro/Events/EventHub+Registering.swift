@@ -1,5 +1,4 @@
 import DendroEngine
-import DendroStorage
 import DendroTree
 import Synchronization
 
@@ -7,11 +6,8 @@ extension EventHub {
   /// Registers a listener and queues its first events.
   func register(_ registration: Registration, engine: Engine) {
     let query = registration.query
-    let early =
-      Mutant.registrationMoment.isPlanted
-      ? Self.withTree(of: query, engine) { $0.node(at: query.path) } : nil
     let isOpen = Self.withTree(of: query, engine) { root in
-      let node = early ?? root.node(at: query.path)
+      let node = root.node(at: query.path)
       return add { state in
         guard !state.isClosed else { return false }
         let listeners = state.listeners(at: query.path)

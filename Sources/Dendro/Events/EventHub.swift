@@ -1,5 +1,4 @@
 import DendroEngine
-import DendroStorage
 package import DendroTree
 import Dispatch
 import Synchronization
@@ -118,8 +117,7 @@ final class EventHub: CommitObserver {
     guard listenerCount.load(ordering: .relaxed) > 0 else { return }
     let changes = commit.changes
     let path = changes[changes.startIndex].path
-    let isOne = changes.count == 1 || Mutant.wholeUpdateTold.isPlanted
-    let others = isOne ? [] : changes.dropFirst().map(\.path)
+    let others = changes.count == 1 ? [] : changes.dropFirst().map(\.path)
     note(path, and: others, copy root, isInfo: false)
   }
 
@@ -156,7 +154,6 @@ final class EventHub: CommitObserver {
 
   /// Calls `body` on the callback queue, after all that was queued before.
   func enqueue(_ body: @escaping @Sendable () -> Void) {
-    if Mutant.completionOrder.isPlanted { return body() }
     if isForked { return }
     add { $0.work.append(.call(body)) }
   }
@@ -176,9 +173,7 @@ final class EventHub: CommitObserver {
     add { state in
       guard !state.isClosed else { return }
       state.isClosed = true
-      if Mutant.closeDelivers.isPlanted { state.work = Queue() }
       state.work.append(.end)
-      if Mutant.sequenceEnds.isPlanted { return }
       state.awakened += state.subscriptions.values.compactMap { $0.end() }
     }
   }

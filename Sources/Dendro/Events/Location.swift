@@ -1,4 +1,3 @@
-import DendroStorage
 package import DendroTree
 import Synchronization
 
@@ -24,7 +23,7 @@ package final class Location {
   var isTidyingQueued = false
 
   /// States that wait for a slow listener at most.
-  package static let backlogLimit = Mutant.listenerBacklog.isPlanted ? Int.max : 64
+  package static let backlogLimit = 64
 
   package init(path: Path, node: Node, tally: StepTally = StepTally()) {
     self.path = path
@@ -109,9 +108,6 @@ package final class Location {
   package func note(_ node: Node, replacing replaced: inout [Node]) -> Bool {
     if backlog.count >= Self.backlogLimit { backlog.removeAll(into: &replaced) }
     backlog.append(node)
-    if Mutant.eventOrder.isPlanted {
-      for _ in 1..<backlog.count { if let older = backlog.popFirst() { backlog.append(older) } }
-    }
     guard turns < backlog.count else { return false }
     turns += 1
     return true

@@ -1,4 +1,3 @@
-import DendroStorage
 package import DendroTree
 import Synchronization
 
@@ -46,7 +45,7 @@ package final class Subscription: Sendable, Identifiable {
         state.backlog.removeAll(into: &replaced)
       }
       state.backlog.append(node)
-      return Mutant.sequenceWoken.isPlanted ? nil : state.waiter.take()
+      return state.waiter.take()
     }
   }
 
@@ -81,7 +80,6 @@ package final class Subscription: Sendable, Identifiable {
           if let early = wait(waiter) { early.resume() }
         }
       } onCancel: {
-        if Mutant.sequenceCancelled.isPlanted { return }
         end(droppingStates: true)?.resume()
       }
     }

@@ -1,6 +1,4 @@
-import DendroStorage
 import Dispatch
-import Foundation
 
 /// The transactions of a database: one at a time, in the order in which they were started.
 ///
@@ -21,9 +19,6 @@ final class TransactionQueue: Sendable {
 
   /// Starts a transaction for somebody who waits for its end.
   func start(_ transaction: Transaction) {
-    if Mutant.transactionsSerial.isPlanted {
-      return Thread.detachNewThread { transaction.run() }
-    }
     queue.async { transaction.run() }
   }
 
@@ -32,17 +27,10 @@ final class TransactionQueue: Sendable {
   /// - Parameter mayWait: false on the queue's own thread, where no place becomes free meanwhile.
   /// - Returns: false where there is no place.
   func start(_ transaction: Transaction, mayWait: Bool) -> Bool {
-    if Mutant.transactionsWaiting.isPlanted {
-      places.signal()
-    } else if mayWait {
+    if mayWait {
       places.wait()
     } else if places.wait(timeout: .now()) == .timedOut {
       return false
-    }
-    if Mutant.transactionsSerial.isPlanted {
-      places.signal()
-      Thread.detachNewThread { transaction.run() }
-      return true
     }
     queue.async { [places] in
       places.signal()

@@ -64,12 +64,12 @@ enum NodeCoding {
   private static func decodeChildren(
     _ reader: inout ByteReader, priority: Scalar?, depth: Int
   ) throws(CodingError) -> Node {
-    guard depth > 0 || Mutant.depthBound.isPlanted else {
+    guard depth > 0 else {
       throw CodingError(expected: "at most \(Limits.depth) levels", found: "more")
     }
     // Hostile counts cost no memory.
     let count = try reader.count("a count of children", limit: reader.remaining / childByteMin)
-    guard count > 0 || Mutant.emptyNode.isPlanted else {
+    guard count > 0 else {
       throw CodingError(expected: "a child", found: "none")
     }
     var builder = NodeBuilder()
@@ -79,7 +79,7 @@ enum NodeCoding {
         throw CodingError(expected: "a key", found: "bytes that are no key's")
       }
       let child = try decode(&reader, depth: depth - 1)
-      guard !child.isEmpty || Mutant.emptyNode.isPlanted else {
+      guard !child.isEmpty else {
         throw CodingError(expected: "a child", found: "an empty node")
       }
       builder.append(key, child)

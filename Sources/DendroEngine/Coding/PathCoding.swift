@@ -68,7 +68,7 @@ struct PathReader {
     guard let path = bytes.withUnsafeBytes({ Path(storedBytes: $0) }) else {
       throw CodingError(expected: "a path", found: "bytes that are no path's")
     }
-    guard path.count <= depth || Mutant.pathDepth.isPlanted else {
+    guard path.count <= depth else {
       throw CodingError(expected: "at most \(Limits.depth) levels", found: "more")
     }
     return path
@@ -84,7 +84,7 @@ extension ByteReader {
     } catch {
       throw CodingError(expected: what, found: error.description)
     }
-    guard value <= UInt64(max(limit, 0)) || Mutant.countBound.isPlanted else {
+    guard value <= UInt64(max(limit, 0)) else {
       throw CodingError(expected: "\(what) of at most \(limit)", found: String(value))
     }
     return Int(value)

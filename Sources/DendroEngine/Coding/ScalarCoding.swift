@@ -29,7 +29,7 @@ enum ScalarCoding {
 
   static func decodePriority(_ reader: inout ByteReader) throws(CodingError) -> Scalar {
     let scalar = try decode(&reader)
-    guard scalar.isValidPriority || Mutant.priorityKind.isPlanted else {
+    guard scalar.isValidPriority else {
       throw CodingError(expected: "a number or string as priority", found: "a boolean")
     }
     return scalar

@@ -51,12 +51,12 @@ package struct ByteReader {
       let byte = bytes[offset]
       offset &+= 1
       // The tenth byte holds one bit.
-      if shift == 63 && byte > 1 && !Mutant.varintWidth.isPlanted {
+      if shift == 63 && byte > 1 {
         throw .invalidVarint(offset: start)
       }
       value |= UInt64(byte & 0x7F) &<< shift
       if byte < 0x80 {
-        if byte == 0 && shift > 0 && !Mutant.shortestVarint.isPlanted {
+        if byte == 0 && shift > 0 {
           throw .invalidVarint(offset: start)
         }
         return value
@@ -73,7 +73,7 @@ package struct ByteReader {
   }
 
   package mutating func bytes(_ count: Int) throws(ByteError) -> UnsafeRawBufferPointer {
-    guard count >= 0, count <= remaining || Mutant.byteBound.isPlanted else {
+    guard count >= 0, count <= remaining else {
       throw .truncated(offset: offset)
     }
     defer { offset &+= count }

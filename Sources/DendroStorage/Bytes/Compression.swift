@@ -10,8 +10,8 @@ enum Compression {
   /// Whether this many stored bytes can hold that many raw ones: LZ4's best ratio is 255, and a
   /// declared size beyond it is refused before memory is taken.
   static func isPlausible(raw: UInt64, stored: UInt64) -> Bool {
-    (raw <= UInt64(rawByteLimit) && stored <= UInt64(storedByteLimit)
-      && raw <= 255 &* stored &+ 64) || Mutant.declaredSize.isPlanted
+    raw <= UInt64(rawByteLimit) && stored <= UInt64(storedByteLimit)
+      && raw <= 255 &* stored &+ 64
   }
 
   static let storedByteLimit = bound(rawByteLimit)

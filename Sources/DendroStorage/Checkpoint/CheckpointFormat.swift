@@ -42,7 +42,7 @@ package struct CheckpointHeader: Hashable, Sendable {
     lsn = LogSequenceNumber(try reader.uint64())
     time = Int64(bitPattern: try reader.uint64())
     let reserved = try reader.uint32()
-    guard reserved == 0 || Mutant.reservedZero.isPlanted else {
+    guard reserved == 0 else {
       throw .corrupt(path: path, offset: 56, expected: "zero", found: hexadecimal(reserved))
     }
   }
@@ -110,7 +110,7 @@ package struct CheckpointFooter: Hashable, Sendable {
     lsn = LogSequenceNumber(try reader.uint64())
     let checksum = try reader.uint64()
     let expected = Checksum.xxh3(UnsafeRawBufferPointer(rebasing: bytes[..<56]), seed: salt)
-    guard checksum == expected || Mutant.footerChecksum.isPlanted else {
+    guard checksum == expected else {
       throw .corrupt(
         path: path, offset: offset + 56, expected: "footer checksum \(hexadecimal(expected))",
         found: hexadecimal(checksum))
@@ -174,13 +174,13 @@ struct ChunkHeader: Hashable {
     func word(_ place: Int) -> UInt32 {
       UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: place, as: UInt32.self))
     }
-    guard word(28) == expected || Mutant.chunkHeaderChecksum.isPlanted else {
+    guard word(28) == expected else {
       throw .corrupt(
         path: path, offset: offset + 28,
         expected: "chunk header checksum \(hexadecimal(expected))", found: hexadecimal(word(28)))
     }
     let magic = isIndex ? Self.indexMagic : Self.magic
-    guard word(0) == magic && word(4) <= 1 || Mutant.chunkKind.isPlanted else {
+    guard word(0) == magic && word(4) <= 1 else {
       throw .corrupt(
         path: path, offset: offset, expected: isIndex ? "the index" : "a chunk",
         found: hexadecimal(bytes.prefix(8)))

@@ -45,7 +45,7 @@ package final class CheckpointReader: Sendable {
     let head = try Self.read(file, path, size, &buffer, at: 0, count: CheckpointHeader.byteCount)
     let header = try CheckpointHeader(decoding: head, path: path)
     self.header = header
-    guard header.lsn == lsn || Mutant.checkpointName.isPlanted else {
+    guard header.lsn == lsn else {
       throw .corrupt(
         path: path, offset: 40, expected: "LSN \(lsn), as the name says", found: "\(header.lsn)")
     }
@@ -63,7 +63,7 @@ package final class CheckpointReader: Sendable {
     let footer = try CheckpointFooter(
       decoding: foot, salt: header.salt, offset: footerOffset, path: path)
     self.footer = footer
-    guard footer.lsn == header.lsn || Mutant.footerNumber.isPlanted else {
+    guard footer.lsn == header.lsn else {
       throw .corrupt(
         path: path, offset: footerOffset + 48, expected: "LSN \(header.lsn), as in the header",
         found: "\(footer.lsn)")
@@ -72,7 +72,7 @@ package final class CheckpointReader: Sendable {
       UInt64(footer.indexByteCount))
     guard
       !overflow && indexEnd == footerOffset
-        && footer.indexOffset >= UInt64(CheckpointHeader.byteCount) || Mutant.indexPlace.isPlanted
+        && footer.indexOffset >= UInt64(CheckpointHeader.byteCount)
     else {
       throw .corrupt(
         path: path, offset: footerOffset + 8, expected: "an index that ends at \(footerOffset)",
@@ -139,7 +139,7 @@ package final class CheckpointReader: Sendable {
           guard
             byteCount >= UInt64(ChunkHeader.byteCount)
               && byteCount <= footer.indexOffset - offset
-              && rawByteCount <= UInt64(ChunkHeader.rawByteLimit) || Mutant.indexEntries.isPlanted
+              && rawByteCount <= UInt64(ChunkHeader.rawByteLimit)
           else {
             fault = "chunk \(number) of \(byteCount) bytes, \(rawByteCount) raw, at \(offset)"
             return
@@ -153,7 +153,7 @@ package final class CheckpointReader: Sendable {
           offset += byteCount
           raw += rawByteCount
         }
-        if !reader.isAtEnd, !Mutant.indexEnd.isPlanted {
+        if !reader.isAtEnd {
           fault = "\(reader.remaining) bytes behind the last chunk's entry"
         }
       } catch {
@@ -161,10 +161,10 @@ package final class CheckpointReader: Sendable {
       }
     }
     if let fault { throw corrupt("an index of \(footer.chunkCount) chunks", fault) }
-    guard offset == footer.indexOffset || Mutant.indexSizes.isPlanted else {
+    guard offset == footer.indexOffset else {
       throw corrupt("chunks up to the index at \(footer.indexOffset)", "their end at \(offset)")
     }
-    guard raw == footer.rawByteCount || Mutant.indexSizes.isPlanted else {
+    guard raw == footer.rawByteCount else {
       throw corrupt("\(footer.rawByteCount) raw bytes in all, as in the footer", "\(raw)")
     }
     return entries
@@ -181,9 +181,8 @@ package final class CheckpointReader: Sendable {
     let header = try ChunkHeader(
       decoding: bytes, isIndex: isIndex, salt: salt, offset: offset, path: path)
     guard
-      (header.storedByteCount == byteCount - ChunkHeader.byteCount && header.number == number
-        && (rawByteCount == nil || header.rawByteCount == rawByteCount))
-        || Mutant.chunkOrder.isPlanted
+      header.storedByteCount == byteCount - ChunkHeader.byteCount && header.number == number
+        && (rawByteCount == nil || header.rawByteCount == rawByteCount)
     else {
       throw .corrupt(
         path: path, offset: offset + 8,
@@ -207,7 +206,7 @@ package final class CheckpointReader: Sendable {
       raw = UnsafeRawBufferPointer(start: decoded.base, count: header.rawByteCount)
     }
     let checksum = Checksum.xxh3(raw, seed: salt)
-    guard checksum == header.payloadChecksum || Mutant.chunkChecksum.isPlanted else {
+    guard checksum == header.payloadChecksum else {
       throw .corrupt(
         path: path, offset: offset + UInt64(ChunkHeader.byteCount),
         expected: "payload checksum \(hexadecimal(header.payloadChecksum))",

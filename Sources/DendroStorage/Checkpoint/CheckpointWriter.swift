@@ -83,17 +83,12 @@ package final class CheckpointWriter {
     ).encode(into: &bytes, salt: header.salt)
     try file.writeWhole(bytes.bytes, at: offset, path: path)
     offset += UInt64(bytes.count)
-    if Mutant.checkpointRename.isPlanted {
-      try directory.fileSystem.renameWhole(path, to: directory.path(ofCheckpoint: header.lsn))
-    }
-    if !Mutant.checkpointSynchronize.isPlanted { try file.synchronizeWhole(path: path) }
+    try file.synchronizeWhole(path: path)
     // The last moment at which the directory may turn out to be somebody else's.
-    if !Mutant.checkpointOwnership.isPlanted { try directory.checkOwnership() }
-    if !Mutant.checkpointRename.isPlanted {
-      try directory.fileSystem.renameWhole(path, to: directory.path(ofCheckpoint: header.lsn))
-    }
+    try directory.checkOwnership()
+    try directory.fileSystem.renameWhole(path, to: directory.path(ofCheckpoint: header.lsn))
     isOpen = false
-    if !Mutant.checkpointDirectorySynchronize.isPlanted { try directory.synchronize() }
+    try directory.synchronize()
   }
 
   /// Gives the checkpoint up and removes what was written, as far as the disk lets it: the next

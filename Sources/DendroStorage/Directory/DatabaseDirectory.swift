@@ -80,11 +80,10 @@ package final class DatabaseDirectory: Sendable {
       _ = try Self.contents(of: path, files)
       lock = Mutex(try Self.lockAsReader(path + "/" + FileName.readersLockName, files))
       lockIdentity = nil
-      if Mutant.readOnly.isPlanted { try removeTemporaries() }
     case .readWrite(let create):
       if create {
         try files.createDirectoryWhole(path)
-        if try Self.contents(of: path, files).isEmpty, !Mutant.directorySynchronize.isPlanted {
+        if try Self.contents(of: path, files).isEmpty {
           try files.synchronizeWay(to: path)
         }
       } else if try Self.contents(of: path, files).isEmpty {
@@ -94,7 +93,7 @@ package final class DatabaseDirectory: Sendable {
       lock = Mutex(file)
       lockIdentity = identity
       try makeReadersLock()
-      if !Mutant.temporaries.isPlanted { try removeTemporaries() }
+      try removeTemporaries()
     }
   }
 
@@ -127,8 +126,7 @@ package final class DatabaseDirectory: Sendable {
   /// - Throws: `.ownershipLost` after a `fork`, after `close()`, and where the lock file or a
   ///   directory above it was moved, removed or replaced.
   package func checkOwnership() throws(StorageError) {
-    if Mutant.ownership.isPlanted { return }
-    if getpid() != processID, !Mutant.forkCheck.isPlanted {
+    if getpid() != processID {
       throw .ownershipLost(path: path, reason: "this process is a fork of the one that opened it")
     }
     guard let lockIdentity else { return }
@@ -202,7 +200,7 @@ package final class DatabaseDirectory: Sendable {
   /// descriptors until it executes its program, and a fork for as long as it lives. The lock is not the
   /// fork's to give.
   private func release(_ lock: any File) {
-    if getpid() == processID, !Mutant.lockReleased.isPlanted { lock.unlock() }
+    if getpid() == processID { lock.unlock() }
   }
 
   // MARK: - Opening
@@ -247,13 +245,11 @@ package final class DatabaseDirectory: Sendable {
     // keep nobody out. Somebody who replaces it again and again is not waited for.
     for _ in 0..<16 {
       let file = try files.openWhole(path, .openOrCreate)
-      guard try file.lockWhole(.exclusive, path: path) || Mutant.writerLock.isPlanted else {
+      guard try file.lockWhole(.exclusive, path: path) else {
         throw .locked(path: directory, pid: try readProcessID(file, path))
       }
       let identity = try file.identityWhole(path: path)
-      guard (try? files.identityWhole(path)) == identity || Mutant.lockIdentity.isPlanted else {
-        continue
-      }
+      guard (try? files.identityWhole(path)) == identity else { continue }
       // One write of constant length: no truncation, and nothing of an older pid is left.
       let digits = String(processID)
       var line = ByteWriter()
@@ -294,7 +290,7 @@ package final class DatabaseDirectory: Sendable {
       throw error
     }
     // A writer locks readers out only while it removes a few files.
-    for _ in 0..<(Mutant.readerPatience.isPlanted ? 1 : 500) {
+    for _ in 0..<500 {
       if try file.lockWhole(.shared, path: path) { return file }
       usleep(2000)
     }
@@ -314,8 +310,7 @@ package final class DatabaseDirectory: Sendable {
   private func lockOutReaders() throws(StorageError) -> (any File)? {
     try checkWritable()
     let file = try fileSystem.openWhole(readersLockPath, .openOrCreate)
-    return try file.lockWhole(.exclusive, path: readersLockPath) || Mutant.readersLock.isPlanted
-      ? file : nil
+    return try file.lockWhole(.exclusive, path: readersLockPath) ? file : nil
   }
 
   func checkWritable() throws(StorageError) {

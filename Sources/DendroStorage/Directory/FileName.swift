@@ -44,9 +44,7 @@ enum FileName: Hashable {
     } else if name.utf8.count > 4, name.hasSuffix(Self.temporarySuffix) {
       switch FileName(String(name.dropLast(Self.temporarySuffix.count))) {
       case .segment, .checkpoint, .torn: self = .temporary
-      default:
-        guard Mutant.foreignFiles.isPlanted else { return nil }
-        self = .temporary
+      default: return nil
       }
     } else {
       let bytes = Array(name.utf8)

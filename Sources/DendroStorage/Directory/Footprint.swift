@@ -36,10 +36,9 @@ package struct Footprint {
   /// it; before `begin`, of files only the locks. What others put there stays, and so do the directories
   /// that hold it. Not where somebody else holds the lock.
   package func remove() {
-    for name in (try? fileSystem.listWhole(path)) ?? []
-    where !names.contains(name) || Mutant.backupOthers.isPlanted {
+    for name in (try? fileSystem.listWhole(path)) ?? [] where !names.contains(name) {
       let isOurs = hasBegun ? FileName(name) != nil : Self.isLock(name)
-      guard isOurs || Mutant.backupOthers.isPlanted else { continue }
+      guard isOurs else { continue }
       try? fileSystem.removeWhole(path + "/" + name)
     }
     for directory in missing {

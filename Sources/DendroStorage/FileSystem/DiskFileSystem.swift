@@ -11,7 +11,7 @@ package final class DiskFileSystem: FileSystem {
   package init() {}
 
   package func createDirectory(_ path: String) throws(SystemError) {
-    try check(mkdir(path, Mutant.privateFiles.isPlanted ? 0o777 : 0o700))
+    try check(mkdir(path, 0o700))
   }
 
   package func list(_ directory: String) throws(SystemError) -> [String] {
@@ -60,7 +60,6 @@ package final class DiskFileSystem: FileSystem {
   }
 
   package func synchronizeDirectory(_ path: String) throws(SystemError) {
-    if Mutant.systemDirectorySynchronize.isPlanted { return }
     let descriptor = try descriptor(path, O_RDONLY | O_DIRECTORY)
     defer { close(descriptor) }
     try check(fsync(descriptor))
@@ -74,12 +73,10 @@ package final class DiskFileSystem: FileSystem {
 
   private func descriptor(_ path: String, _ flags: Int32) throws(SystemError) -> Int32 {
     // A NUL would end the path early in C and name another file.
-    if path.utf8.contains(0), !Mutant.pathNul.isPlanted { throw SystemError(EINVAL) }
+    if path.utf8.contains(0) { throw SystemError(EINVAL) }
     // Without waiting: a pipe under one of our names must not hold us up. Files do not mind.
-    let flags =
-      flags | (Mutant.closeOnExec.isPlanted ? 0 : O_CLOEXEC)
-      | (Mutant.namedPipe.isPlanted ? 0 : O_NONBLOCK) | O_NOCTTY
-    let mode: mode_t = Mutant.privateFiles.isPlanted ? 0o666 : 0o600
+    let flags = flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
+    let mode: mode_t = 0o600
     #if canImport(Glibc)
       let descriptor = Glibc.open(path, flags, mode)
     #elseif canImport(Musl)
@@ -90,7 +87,7 @@ package final class DiskFileSystem: FileSystem {
     try check(descriptor)
     // A process that was started with its standard streams closed would get their numbers for our files,
     // and whatever is printed to them would land in the log.
-    guard descriptor <= STDERR_FILENO, !Mutant.standardStreams.isPlanted else {
+    guard descriptor <= STDERR_FILENO else {
       return descriptor
     }
     let higher = fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
@@ -132,7 +129,6 @@ private final class DiskFile: File {
   }
 
   func synchronize() throws(SystemError) {
-    if Mutant.systemSynchronize.isPlanted { return }
     #if canImport(Darwin)
       // fsync on Darwin does not empty the drive's cache (its fsync(2)).
       try check(fcntl(descriptor, F_FULLFSYNC))

@@ -16,8 +16,8 @@ func whole<R>(
       return try call()
     } catch {
       interruptions += 1
-      let isLast = interruptions > interruptionLimit && !Mutant.interruptionLimit.isPlanted
-      if error != .interrupted || isLast || Mutant.interruption.isPlanted {
+      let isLast = interruptions > interruptionLimit
+      if error != .interrupted || isLast {
         throw .io(operation: operation, path: path, offset: offset, error: error)
       }
     }
@@ -40,7 +40,6 @@ extension File {
       }
       if count <= 0 { break }
       done += min(count, rest.count)
-      if Mutant.shortRead.isPlanted { break }
     }
     return done
   }
@@ -58,11 +57,10 @@ extension File {
       }
       // POSIX lets a write of more than nothing return 0 only where something is badly wrong;
       // going on would be an endless loop.
-      guard count > 0 || Mutant.zeroWrite.isPlanted else {
+      guard count > 0 else {
         throw .io(operation: "write", path: path, offset: place, error: .inputOutput)
       }
       done += min(count, rest.count)
-      if Mutant.shortWrite.isPlanted { break }
     }
   }
 

@@ -70,7 +70,7 @@ package final class LogCursor {
   /// Forgets what was read ahead. Behind what is durable a writer may have taken records back and written
   /// others in their place.
   package func lookAgain() throws(StorageError) {
-    if !Mutant.cursorLook.isPlanted { try segment?.refresh() }
+    try segment?.refresh()
   }
 
   /// Takes one step, which may report several things or none.
@@ -83,7 +83,7 @@ package final class LogCursor {
     if isLive, offset >= segment.byteCount { try segment.refresh() }
     guard !isSealed, offset < segment.byteCount else { return try leave(segment, body) }
     var found = try segment.record(at: offset)
-    if isLive, case .invalid = found, !Mutant.cursorLook.isPlanted {
+    if isLive, case .invalid = found {
       // The bytes may have been read before the writer came to them.
       try segment.refresh()
       found = try segment.record(at: offset)

@@ -26,7 +26,7 @@ package enum LogReader {
     if contents == nil { contents = try directory.contents() }
     var walk = Walk(
       directory: directory, segments: contents?.segments ?? [], checkpoint: checkpoint,
-      provenDurable: Mutant.checkpointProof.isPlanted ? .zero : max(checkpoint, provenDurable),
+      provenDurable: max(checkpoint, provenDurable),
       databaseID: databaseID)
     return try walk.run(visit)
   }
@@ -64,10 +64,7 @@ private struct Walk {
 
   mutating func run(_ visit: LogReader.Visitor) throws(StorageError) -> LogEnd? {
     if segments.isEmpty && provenDurable == .zero { return nil }
-    let place = segments.lastIndex { $0.firstLSN <= checkpoint.next }
-    guard
-      let start = place ?? (Mutant.firstSegment.isPlanted ? segments.indices.first : nil)
-    else {
+    guard let start = segments.lastIndex(where: { $0.firstLSN <= checkpoint.next }) else {
       let first = segments.first
       throw .corrupt(
         path: first.map { directory.path(of: $0) } ?? directory.path, offset: 0,
@@ -103,8 +100,7 @@ private struct Walk {
         } else {
           // A live writer has rolled since the directory was listed.
           segments = try directory.contents().segments
-          guard let place = segments.firstIndex(of: segment.name), place + 1 < segments.count,
-            !Mutant.rolledMeanwhile.isPlanted
+          guard let place = segments.firstIndex(of: segment.name), place + 1 < segments.count
           else { throw missingSuccessor(segment) }
           index = place
           let reader = try SegmentReader(segments[place + 1], in: directory)
@@ -179,12 +175,8 @@ private struct Walk {
         search = found
         if searchStart == offset && found.contentEnd == offset { remainder = .nothing }
         if let durable = found.durableUpTo, durable > lastLSN {
-          isProven = !Mutant.provenDurable.isPlanted
+          isProven = true
         }
-        if Mutant.zeroTail.isPlanted, try segment.isZero(at: offset) {
-          (remainder, isProven) = (.nothing, false)
-        }
-        if Mutant.tornTail.isPlanted { isProven = true }
       }
       let tail = LogTail(
         remainder: remainder,
@@ -196,7 +188,7 @@ private struct Walk {
         // what stands there now; and what is bad is corrupt only if it was looked at after that which
         // proves it durable.
         let isNew = look.map { $0.offset != offset || (isProven && !$0.wasProven) } ?? true
-        if remainder != .nothing && isNew && !Mutant.secondLook.isPlanted {
+        if remainder != .nothing && isNew {
           look = (offset, isProven)
           try segment.refresh()
           continue
@@ -230,10 +222,10 @@ private struct Walk {
 
   /// Whether a valid record continues the log, in number, chain and knowledge.
   private func linkFault(_ record: RecordInfo) -> Fault? {
-    if record.firstLSN != lastLSN.next, !Mutant.recordSequence.isPlanted {
+    if record.firstLSN != lastLSN.next {
       return Fault(expected: "first LSN \(lastLSN.next)", found: "\(record.firstLSN)")
     }
-    if record.header.previousChecksum != checksum, !Mutant.recordChain.isPlanted {
+    if record.header.previousChecksum != checksum {
       return Fault(
         expected: "previous checksum \(hexadecimal(checksum))",
         found: hexadecimal(record.header.previousChecksum))
@@ -258,14 +250,12 @@ private struct Walk {
   private func sealRemainder(_ payload: UnsafeRawBufferPointer, _ next: SegmentReader?)
     -> LogTail.Remainder
   {
-    guard let next else { return Mutant.missingSuccessor.isPlanted ? .nothing : .seal }
-    return Seal.successorChecksum(payload) == next.header.checksum
-      || Mutant.sealedSuccessor.isPlanted ? .seal : .detached
+    guard let next else { return .seal }
+    return Seal.successorChecksum(payload) == next.header.checksum ? .seal : .detached
   }
 
   private func confirms(_ next: SegmentReader) -> Bool {
     (next.header.firstLSN == lastLSN.next && next.header.previousChecksum == checksum)
-      || Mutant.segmentChain.isPlanted
   }
 
   /// Only the last pair can lack its seal by a crash; an older one was completed when it was opened.
@@ -276,7 +266,7 @@ private struct Walk {
   }
 
   private func check(_ segment: SegmentReader, isOf databaseID: DatabaseID) throws(StorageError) {
-    if segment.header.databaseID != databaseID, !Mutant.databaseIdentity.isPlanted {
+    if segment.header.databaseID != databaseID {
       throw .corrupt(
         path: segment.path, offset: 16, expected: "database \(databaseID)",
         found: "\(segment.header.databaseID)")

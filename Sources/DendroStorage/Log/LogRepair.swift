@@ -29,26 +29,24 @@ package func repairTail(_ directory: DatabaseDirectory, _ end: LogEnd) throws(St
 {
   try directory.checkWritable()
   var end = end
-  if let torn = end.torn, !Mutant.setAside.isPlanted {
+  if let torn = end.torn {
     end.tornFile = try setAsideIfRoom(directory, torn)
   }
   // A process that was killed in a roll may have written the seal without synchronizing it; nobody
   // looks at that segment again.
-  if !end.isMarked, end.segments.count > 1, !Mutant.repairSealSynchronize.isPlanted {
+  if !end.isMarked, end.segments.count > 1 {
     try synchronize(end.segments[end.segments.count - 2].name, directory)
   }
   let isLonger = (end.segments.last?.byteCount ?? 0) > end.offset
   let isUnproven = end.durableUpTo < end.lastLSN
-  if isUnproven || (end.torn != nil && !Mutant.cutBeforeAppend.isPlanted)
-    || (isLonger && !Mutant.cutBeforeAppend.isPlanted && !Mutant.repairLonger.isPlanted)
-  {
+  if isUnproven || end.torn != nil || isLonger {
     try writeAnew(directory, end)
   } else {
     try confirm(directory, end)
   }
   // Also where nothing was repaired: the last rename before the crash may not be durable yet.
-  if !Mutant.repairDirectorySynchronize.isPlanted { try directory.synchronize() }
-  if let unsealed = end.unsealed, !Mutant.repairSeal.isPlanted {
+  try directory.synchronize()
+  if let unsealed = end.unsealed {
     try seal(directory, unsealed)
     end.unsealed = nil
   }
@@ -66,7 +64,7 @@ private func setAsideIfRoom(_ directory: DatabaseDirectory, _ torn: TornTail) th
   do {
     return try setAside(directory, torn)
   } catch {
-    guard error.isOutOfSpace, !Mutant.fullDiskOpens.isPlanted else { throw error }
+    guard error.isOutOfSpace else { throw error }
   }
   let path = directory.path(of: torn.segment)
   let file = try directory.fileSystem.openWhole(path, .readWrite)
@@ -86,16 +84,15 @@ private func writeAnew(_ directory: DatabaseDirectory, _ end: LogEnd) throws(Sto
   let files = directory.fileSystem
   let path = directory.path(of: end.segment)
   let aside = path + FileName.temporarySuffix
-  if Mutant.repairRewrites.isPlanted { return try cutInPlace(directory, end) }
   do {
     try files.removeWhole(aside)
     let file = try files.openWhole(aside, .create)
     try SegmentReader(end.segment, in: directory).copy(
       from: 0, to: end.offset, into: file, path: aside)
-    if !Mutant.repairSynchronize.isPlanted { try file.synchronizeWhole(path: aside) }
+    try file.synchronizeWhole(path: aside)
     try files.renameWhole(aside, to: path)
   } catch {
-    guard error.isOutOfSpace, !Mutant.fullDiskOpens.isPlanted else { throw error }
+    guard error.isOutOfSpace else { throw error }
     // A full disk must not keep a database from being opened; then the file as it is has to do.
     try files.removeWhole(aside)
     try cutInPlace(directory, end)
@@ -106,16 +103,14 @@ private func writeAnew(_ directory: DatabaseDirectory, _ end: LogEnd) throws(Sto
 private func confirm(_ directory: DatabaseDirectory, _ end: LogEnd) throws(StorageError) {
   let path = directory.path(of: end.segment)
   let file = try directory.fileSystem.openWhole(path, .readWrite)
-  if end.isMarked, !Mutant.repairMark.isPlanted {
+  if end.isMarked {
     // The same bytes over themselves: so the system knows that the disk may not have them.
     try unlessFull { () throws(StorageError) in
       try SegmentReader(end.segment, in: directory).copy(
         from: end.lastOffset, to: end.offset, into: file, path: path, at: end.lastOffset)
     }
   }
-  if !Mutant.repairCut.isPlanted {
-    try unlessFull { () throws(StorageError) in try file.synchronizeWhole(path: path) }
-  }
+  try unlessFull { () throws(StorageError) in try file.synchronizeWhole(path: path) }
 }
 
 /// Goes on where there is no room for `step`: only a file system that never overwrites needs room for bytes
@@ -153,7 +148,7 @@ private func setAside(_ directory: DatabaseDirectory, _ torn: TornTail) throws(S
   // The same bytes are there already where a crash came between this and the cut; other bytes
   // that were cut at the same place before are kept as well.
   var name = FileName.tornName(torn.segment, offset: torn.offset, copy: copy)
-  while taken.contains(name), !Mutant.tornCopies.isPlanted {
+  while taken.contains(name) {
     let path = directory.path + "/" + name
     if try holdsSame(segment, torn.offset, stop, files.openWhole(path, .read), path) {
       // It may have been renamed without its name being durable yet.
@@ -168,7 +163,7 @@ private func setAside(_ directory: DatabaseDirectory, _ torn: TornTail) throws(S
   try files.removeWhole(aside)
   let file = try files.openWhole(aside, .create)
   try segment.copy(from: torn.offset, to: stop, into: file, path: aside)
-  if !Mutant.setAsideSynchronize.isPlanted { try file.synchronizeWhole(path: aside) }
+  try file.synchronizeWhole(path: aside)
   try files.renameWhole(aside, to: path)
   try directory.synchronize()
   return name

@@ -106,7 +106,7 @@ package final class LogWriter {
       allocatedEnd: max(end.offset, try file.sizeWhole(path: path)), isMarked: end.isMarked)
     // A mark need not be durable to say that all before it is. But what follows names its checksum,
     // and a new segment's header would be durable before it: then nothing would confirm it any more.
-    writer.hasUnsynchronized = !Mutant.resumeSynchronize.isPlanted
+    writer.hasUnsynchronized = true
     return writer
   }
 
@@ -163,7 +163,7 @@ package final class LogWriter {
       kind: .writes, isCompressed: blockByteCount > 0, isRestart: isRestart,
       storedByteCount: blockByteCount > 0 ? blockByteCount : payload.count,
       rawByteCount: payload.count, firstLSN: firstLSN, count: count, baseTime: baseTime,
-      durableUpTo: Mutant.recordDurableUpTo.isPlanted ? stagedLSN : durableUpTo,
+      durableUpTo: durableUpTo,
       previousChecksum: stagedChecksum, payloadChecksum: 0)
     header.payloadChecksum = Checksum.xxh3(payload, seed: segment.salt)
     stage(
@@ -218,9 +218,6 @@ package final class LogWriter {
     do {
       try file.synchronizeWhole(path: path)
     } catch {
-      if Mutant.noRetry.isPlanted, (try? file.synchronizeWhole(path: path)) != nil {
-        return noteSynchronized()
-      }
       throw poison(error)
     }
     noteSynchronized()
@@ -245,8 +242,8 @@ package final class LogWriter {
     dropStaged()
     do {
       try checkIdentity()
-      if !Mutant.cutBack.isPlanted { try file.truncateWhole(to: offset, path: path) }
-      if !Mutant.cutBackSynchronize.isPlanted { try file.synchronizeWhole(path: path) }
+      try file.truncateWhole(to: offset, path: path)
+      try file.synchronizeWhole(path: path)
     } catch {
       throw poison(error)
     }
@@ -261,8 +258,7 @@ package final class LogWriter {
   /// did not return, whole or not at all.
   package func abandon(_ cause: StorageError, dropsUnsynchronized: Bool) {
     _ = poison(cause)
-    guard dropsUnsynchronized, offset > synchronizedOffset, !Mutant.dropUnsynchronized.isPlanted
-    else { return }
+    guard dropsUnsynchronized, offset > synchronizedOffset else { return }
     do {
       // Another opener may have appended behind what we know, if the lock was taken from us.
       try checkIdentity()
@@ -312,7 +308,6 @@ package final class LogWriter {
     try checkGood()
     precondition(stagedCount == 0, "staged records are written before a mark")
     if isMarked && durableUpTo == lastLSN || lastLSN == .zero { return }
-    if Mutant.markAtClose.isPlanted { return }
     reserveStaging(0)
     stage(
       RecordHeader(
@@ -344,14 +339,13 @@ package final class LogWriter {
     try checkGood()
     precondition(stagedCount == 0, "staged records are written before a roll")
     if lastLSN < segment.firstLSN { return }
-    if !Mutant.rollSynchronize.isPlanted { try synchronize() }
+    try synchronize()
     let header = SegmentHeader(
       databaseID: segment.databaseID, salt: Self.drawSalt(directory),
       firstLSN: lastLSN.next, baseTime: time, previousChecksum: checksum)
     // Room for the seal first: once the successor exists, its predecessor must get one.
     let sealRoom = UInt64(RecordHeader.byteCountMax + Seal.byteCount)
-    let hasRoom = try Mutant.sealRoom.isPlanted ? true : probe(byteCount: Int(sealRoom))
-    guard hasRoom else {
+    guard try probe(byteCount: Int(sealRoom)) else {
       throw .io(operation: "preallocate", path: path, offset: offset, error: .noSpace)
     }
     let successor: any File
@@ -371,7 +365,7 @@ package final class LogWriter {
       try abandon(header, error)
     }
     do {
-      if !Mutant.sealSynchronize.isPlanted { try file.synchronizeWhole(path: path) }
+      try file.synchronizeWhole(path: path)
     } catch {
       throw poison(error)
     }
@@ -391,7 +385,7 @@ package final class LogWriter {
     checksum = header.checksum
     stagedChecksum = checksum
     isMarked = false
-    if !Mutant.historyAtRoll.isPlanted { compressor.restart() }
+    compressor.restart()
   }
 
   /// Ends the log in order: everything durable, a mark, no preallocated space. Idempotent; the
@@ -406,7 +400,7 @@ package final class LogWriter {
       break
     }
     dropStaged()
-    if !Mutant.closeSynchronize.isPlanted { try synchronize() }
+    try synchronize()
     try mark()
     if allocatedEnd > offset {
       do {
@@ -418,7 +412,7 @@ package final class LogWriter {
       allocatedEnd = offset
       hasUnsynchronized = true
     }
-    if !Mutant.closeSynchronize.isPlanted { try synchronize() }
+    try synchronize()
     state = .closed
   }
 
@@ -438,20 +432,14 @@ package final class LogWriter {
     var bytes = ByteWriter()
     header.encode(into: &bytes)
     try file.writeWhole(bytes.bytes, at: 0, path: aside)
-    if Mutant.segmentRename.isPlanted { try files.renameWhole(aside, to: path) }
-    if !Mutant.segmentSynchronize.isPlanted { try file.synchronizeWhole(path: aside) }
-    if !Mutant.segmentRename.isPlanted { try files.renameWhole(aside, to: path) }
-    if !Mutant.segmentDirectorySynchronize.isPlanted {
-      try files.synchronizeDirectoryWhole(directory.path)
-    }
+    try file.synchronizeWhole(path: aside)
+    try files.renameWhole(aside, to: path)
+    try files.synchronizeDirectoryWhole(directory.path)
     return file
   }
 
   private static func drawSalt(_ directory: DatabaseDirectory) -> UInt64 {
-    let salt =
-      Mutant.drawnSalt.isPlanted
-      ? UInt64.random(in: .min ... .max) : directory.environment.randomness.next()
-    return Mutant.segmentSalt.isPlanted ? 0 : salt
+    directory.environment.randomness.next()
   }
 
   /// Takes back a roll for which there was no room; any other trouble, now or before, poisons.
@@ -460,19 +448,15 @@ package final class LogWriter {
     guard cause.isOutOfSpace else { throw poison(cause) }
     // The seal first: a successor without it is what a crash in a roll leaves, while a seal without
     // its successor says that one is missing.
-    if !Mutant.takenBackOrder.isPlanted { try cutBack() }
-    if Mutant.rollTakenBack.isPlanted { throw cause }
+    try cutBack()
     let path = directory.path(of: SegmentName(firstLSN: header.firstLSN))
     do {
       try directory.fileSystem.removeWhole(path + FileName.temporarySuffix)
       try directory.fileSystem.removeWhole(path)
-      if !Mutant.takenBackSynchronize.isPlanted {
-        try directory.fileSystem.synchronizeDirectoryWhole(directory.path)
-      }
+      try directory.fileSystem.synchronizeDirectoryWhole(directory.path)
     } catch {
       throw poison(error)
     }
-    if Mutant.takenBackOrder.isPlanted { try cutBack() }
     throw cause
   }
 
@@ -502,7 +486,7 @@ package final class LogWriter {
     stagedChecksum = checksum
     stagedLSN = lastLSN
     // What was dropped is in the compressor's history and will be in no reader's.
-    if !Mutant.historyAfterDrop.isPlanted { compressor.restart() }
+    compressor.restart()
   }
 
   /// Takes space ahead, so that a synchronize need not make the file's new size durable as well.
@@ -526,7 +510,6 @@ package final class LogWriter {
 
   private func checkIdentity() throws(StorageError) {
     try directory.checkOwnership()
-    if Mutant.segmentIdentity.isPlanted { return }
     let found: FileIdentity
     do {
       found = try directory.fileSystem.identityWhole(path)
@@ -554,7 +537,7 @@ package final class LogWriter {
 
   private func poison(_ error: StorageError) -> StorageError {
     if case .poisoned(let first) = state { return first }
-    if !Mutant.writePoison.isPlanted { state = .poisoned(error) }
+    state = .poisoned(error)
     dropStaged()
     return error
   }

@@ -37,7 +37,7 @@ final class SegmentReader {
     header = try SegmentHeader(
       decoding: UnsafeRawBufferPointer(
         start: buffer.base, count: min(windowCount, SegmentHeader.byteCount)), path: path)
-    guard header.firstLSN == name.firstLSN || Mutant.segmentName.isPlanted else {
+    guard header.firstLSN == name.firstLSN else {
       throw .corrupt(
         path: path, offset: 40, expected: "first LSN \(name.firstLSN), as the name says",
         found: "\(header.firstLSN)")
@@ -122,14 +122,14 @@ final class SegmentReader {
       stored = UnsafeRawBufferPointer(start: nil, count: 0)
     } else {
       let rest = byteCount > start ? byteCount - start : 0
-      guard UInt64(header.storedByteCount) <= rest || Mutant.payloadBound.isPlanted else {
+      guard UInt64(header.storedByteCount) <= rest else {
         return .failure(
           PayloadFault(
             expected: "a payload of \(header.storedByteCount) bytes",
             found: "\(rest) bytes to the end of the file", isWhole: false))
       }
       let bytes = try bytes(at: start, count: header.storedByteCount)
-      guard bytes.count >= header.storedByteCount || Mutant.payloadBound.isPlanted else {
+      guard bytes.count >= header.storedByteCount else {
         return .failure(
           PayloadFault(
             expected: "a payload of \(header.storedByteCount) bytes",
@@ -151,9 +151,9 @@ final class SegmentReader {
       raw = stored
     }
     let checksum = Checksum.xxh3(raw, seed: self.header.salt)
-    guard checksum == header.payloadChecksum || Mutant.payloadChecksum.isPlanted else {
+    guard checksum == header.payloadChecksum else {
       // Whoever looks again must not decode against what was wrong.
-      if header.isCompressed, !Mutant.wrongBlock.isPlanted { decompressor.forget(raw.count) }
+      if header.isCompressed { decompressor.forget(raw.count) }
       return .failure(
         PayloadFault(
           expected: "payload checksum \(hexadecimal(header.payloadChecksum))",
@@ -161,11 +161,6 @@ final class SegmentReader {
     }
     if !header.isCompressed && header.kind == .writes { decompressor.append(raw: raw) }
     return .success(raw)
-  }
-
-  /// Whether zeros stand where a record should begin; what follows is not looked at.
-  func isZero(at offset: UInt64) throws(StorageError) -> Bool {
-    try bytes(at: offset, count: 16).prefix(16).allSatisfy { $0 == 0 }
   }
 
   // MARK: - Searching
@@ -188,9 +183,7 @@ final class SegmentReader {
   ///   costs at most one header's checksum, and no length is followed.
   ///   With `stopsAtFirst` it ends at the first valid header.
   func search(from offset: UInt64, stopsAtFirst: Bool = false) throws(StorageError) -> Search {
-    guard
-      byteCount - min(offset, byteCount) <= Self.tailByteLimit || Mutant.tailLimit.isPlanted
-    else {
+    guard byteCount - min(offset, byteCount) <= Self.tailByteLimit else {
       throw .corrupt(
         path: path, offset: offset,
         expected:

@@ -69,7 +69,7 @@ package struct RecordHeader: Hashable, Sendable {
     // payload or misdirected by the disk, is ever taken for a record.
     let checksum = Checksum.short(
       UnsafeRawBufferPointer(start: place, count: end),
-      seed: segment.salt &+ (Mutant.recordPlace.isPlanted ? 0 : offset))
+      seed: segment.salt &+ offset)
     place.storeBytes(of: checksum.littleEndian, toByteOffset: end, as: UInt32.self)
     return (end &+ 4, checksum)
   }
@@ -147,14 +147,12 @@ package struct RecordHeader: Hashable, Sendable {
     }
     let expected = Checksum.short(
       UnsafeRawBufferPointer(rebasing: bytes[..<end]),
-      seed: segment.salt &+ (Mutant.recordPlace.isPlanted ? 0 : offset))
-    guard checksum == expected || Mutant.recordHeaderChecksum.isPlanted else {
+      seed: segment.salt &+ offset)
+    guard checksum == expected else {
       return .invalid(.checksum(expected: expected, found: checksum))
     }
 
-    guard let kind = RecordKind(rawValue: flags & 0x0F),
-      flags & 0xC0 == 0 || Mutant.recordShape.isPlanted
-    else {
+    guard let kind = RecordKind(rawValue: flags & 0x0F), flags & 0xC0 == 0 else {
       return .invalid(.field("a known kind and flags, not \(hexadecimal(flags))"))
     }
     let isRestart = flags & restartFlag != 0
@@ -163,30 +161,23 @@ package struct RecordHeader: Hashable, Sendable {
     }
     let (first, firstOverflow) = segment.firstLSN.rawValue.addingReportingOverflow(lsnDelta)
     let (last, lastOverflow) = first.addingReportingOverflow(count)
-    guard !firstOverflow, !lastOverflow, last <= UInt64(Int64.max),
-      count <= raw || Mutant.recordCount.isPlanted
-    else {
+    guard !firstOverflow, !lastOverflow, last <= UInt64(Int64.max), count <= raw else {
       return .invalid(.field("a count that the payload can hold, not \(count)"))
     }
-    guard durableDelta < first || Mutant.durableBound.isPlanted else {
+    guard durableDelta < first else {
       return .invalid(.field("a durable write before the record's first"))
     }
     switch kind {
     case .writes:
-      guard count > 0 || Mutant.recordWrites.isPlanted else {
+      guard count > 0 else {
         return .invalid(.field("one write or more"))
       }
     case .seal:
-      guard
-        count == 0 && flags == kind.rawValue && stored == UInt64(Seal.byteCount)
-          || Mutant.recordShape.isPlanted
-      else {
+      guard count == 0 && flags == kind.rawValue && stored == UInt64(Seal.byteCount) else {
         return .invalid(.field("a seal of \(Seal.byteCount) bytes"))
       }
     case .mark:
-      guard
-        count == 0 && flags == kind.rawValue && stored == 0 || Mutant.recordShape.isPlanted
-      else {
+      guard count == 0 && flags == kind.rawValue && stored == 0 else {
         return .invalid(.field("a mark without payload"))
       }
     }
