@@ -152,7 +152,7 @@ package final class Engine: Sendable {
       clock: environment.clock, options: options)
     pipeline.knowDurable(upTo: recovered.end?.durableUpTo ?? recovered.lastLSN)
     history = History(directory: directory, pipeline: pipeline, isReadOnly: true)
-    follower = Mutex(Follower(directory: directory))
+    follower = Mutex(Follower(directory: directory, databaseID: recovered.databaseID))
   }
 
   private func start() throws(StorageError) {

@@ -4,12 +4,21 @@ import DendroTree
 /// What a read-only engine needs to see again what another process has written since.
 struct Follower {
   private let directory: DatabaseDirectory
+  private let databaseID: DatabaseID?
 
-  init(directory: DatabaseDirectory) { self.directory = directory }
+  init(directory: DatabaseDirectory, databaseID: DatabaseID?) {
+    self.directory = directory
+    self.databaseID = databaseID
+  }
 
+  /// - Throws: `.ownershipLost` where the directory now holds another database.
   func recover() throws(StorageError) -> Recovery.Result {
     var recovery = Recovery(directory: directory, progress: nil)
-    return try recovery.run()
+    let result = try recovery.run()
+    guard result.databaseID == databaseID else {
+      throw .ownershipLost(path: directory.path, reason: "another database stands there now")
+    }
+    return result
   }
 
   func close() { directory.close() }

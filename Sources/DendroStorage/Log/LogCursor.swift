@@ -49,11 +49,20 @@ package final class LogCursor {
   /// What the next record has to follow; nil behind damage.
   private var lastLSN: LogSequenceNumber?
   private var checksum: UInt32?
-  /// Records up to here are walked over in silence.
+  /// The last record that was taken from this segment.
+  private var lastRecord: RecordInfo?
+  /// The last write of all records that were taken, and the checksum of its record where it is known.
+  private var reachedLSN = LogSequenceNumber.zero
+  private var reachedChecksum: UInt32?
+  /// Whether a segment is read again that was read up to `reachedLSN` before.
+  private var isRereading = false
+  /// Writes up to here were durable when a record was made: no writer takes them back.
+  private var durableLSN = LogSequenceNumber.zero
+  /// Records up to here are read without a report.
   private var silentUpTo: LogSequenceNumber
   private var isSealed = false
-  /// The segment that is read anew, of which was told before.
-  private var reopened: SegmentName?
+  /// The last segment that was reported.
+  private var reportedSegment: SegmentName?
   /// Nothing can follow any more.
   private var isEnded = false
 
@@ -80,20 +89,95 @@ package final class LogCursor {
   package func step(_ body: (Item) throws(StorageError) -> Void) throws(StorageError) -> Bool {
     if isEnded { return false }
     guard let segment else { return try openNext(body) }
-    if isLive, offset >= segment.byteCount { try segment.refresh() }
-    guard !isSealed, offset < segment.byteCount else { return try leave(segment, body) }
-    var found = try segment.record(at: offset)
-    if isLive, case .invalid = found {
-      // The bytes may have been read before the writer came to them.
-      try segment.refresh()
-      found = try segment.record(at: offset)
+    var found = try next(in: segment)
+    if isLive, found?.record == nil {
+      // The bytes may have been read before the writer came to them, and from a file that the next
+      // writer has replaced.
+      guard try follow(segment, body) else { return true }
+      found = try next(in: segment)
     }
     switch found {
+    case nil:
+      return try leave(segment, body)
     case .invalid(let fault):
       return try pass(segment, fault.expected, fault.description, body)
     case .record(let record):
       return try take(record, of: segment, body)
     }
+  }
+
+  /// What stands where the next record begins; nil at the end of the segment.
+  private func next(in segment: SegmentReader) throws(StorageError) -> SegmentReader.Found? {
+    if isSealed || offset >= segment.byteCount { return nil }
+    return try segment.record(at: offset)
+  }
+
+  /// Takes in what writers did to the segment since it was read.
+  ///
+  /// - Returns: false where its records are no longer what they were. The cursor then reads the log again,
+  ///   without a report up to the last write that no writer takes back.
+  private func follow(
+    _ segment: SegmentReader, _ body: (Item) throws(StorageError) -> Void
+  ) throws(StorageError) -> Bool {
+    switch try segment.refresh() {
+    case .same:
+      if try isLastRecordInPlace(segment) { return true }
+      try rewind(segment, body)
+      return false
+    case .other, .removed:
+      let segments = try directory.contents().segments
+      if lastRecord == nil, let first = segments.first,
+        first.firstLSN <= max(silentUpTo, reachedLSN).next
+      {
+        // A roll that was taken back for want of room.
+        reopen()
+        return false
+      }
+      // Retention removes segments from the front only: the open file is read to its end.
+      let isLast = segments.last.map { $0 <= segment.name } ?? true
+      if isLast {
+        isEnded = true
+        try body(
+          .problem(
+            problem(
+              segment, "\(segment.name), which was read up to here", "another file, or none")))
+      }
+      return !isLast
+    }
+  }
+
+  /// Whether the record before the cursor still stands where it was read.
+  private func isLastRecordInPlace(_ segment: SegmentReader) throws(StorageError) -> Bool {
+    guard let lastRecord else { return true }
+    guard case .record(let found) = try segment.record(at: lastRecord.offset) else { return false }
+    return found.checksum == lastRecord.checksum
+  }
+
+  /// The writer took records back after its disk refused a batch, and may have written others since.
+  private func rewind(
+    _ segment: SegmentReader, _ body: (Item) throws(StorageError) -> Void
+  ) throws(StorageError) {
+    let isReported = reachedLSN > durableLSN
+    var problem = problem(
+      segment, "the records up to LSN \(reachedLSN), as they were read",
+      "others from LSN \(durableLSN.next) on")
+    problem.isTail = true
+    if isReported { silentUpTo = durableLSN }
+    reachedLSN = durableLSN
+    reachedChecksum = nil
+    reopen()
+    if isReported { try body(.problem(problem)) }
+  }
+
+  /// Reads the segment of the next record again, without a report of what was read.
+  private func reopen() {
+    silentUpTo = max(silentUpTo, reachedLSN)
+    isRereading = true
+    segment = nil
+    lastName = nil
+    lastLSN = nil
+    checksum = nil
+    lastRecord = nil
   }
 
   private func take(
@@ -102,7 +186,18 @@ package final class LogCursor {
   ) throws(StorageError) -> Bool {
     let isSilent = record.lastLSN <= silentUpTo
     if let wrong = linkFault(record) {
+      if isLive, try !isLastRecordInPlace(segment) {
+        try rewind(segment, body)
+        return true
+      }
       try body(.problem(problem(segment, wrong.expected, wrong.found)))
+    }
+    if isRereading, record.kind == .writes, record.lastLSN >= reachedLSN {
+      isRereading = false
+      if let reachedChecksum, reachedChecksum != record.checksum {
+        try rewind(segment, body)
+        return true
+      }
     }
     var decoded = try segment.payload(of: record)
     var isLast = false
@@ -119,12 +214,7 @@ package final class LogCursor {
       if isLive, isLast {
         // The bytes may be on their way. What was decoded of them is in the history now, so the
         // segment is read anew, up to here in silence.
-        silentUpTo = max(silentUpTo, lastLSN ?? .zero)
-        self.segment = nil
-        reopened = segment.name
-        lastLSN = nil
-        checksum = nil
-        lastName = segment.name.firstLSN == LogSequenceNumber(1) ? nil : predecessor(of: segment)
+        reopen()
         return false
       }
       let rest = segment.byteCount > record.offset ? segment.byteCount - record.offset : 0
@@ -144,6 +234,12 @@ package final class LogCursor {
       }
     }
     lastLSN = record.lastLSN
+    lastRecord = record
+    if record.kind == .writes, record.lastLSN >= reachedLSN {
+      reachedLSN = record.lastLSN
+      reachedChecksum = record.checksum
+    }
+    durableLSN = max(durableLSN, record.durableUpTo)
     offset = record.endOffset
     isSealed = record.kind == .seal
     // The successor repeats the checksum of the last record before the seal.
@@ -164,7 +260,11 @@ package final class LogCursor {
     }
     if !isSealed {
       // The writer may have written on and rolled since the end was looked at.
-      try segment.refresh()
+      if isLive {
+        guard try follow(segment, body) else { return true }
+      } else {
+        try segment.refresh()
+      }
       if offset < segment.byteCount { return true }
     }
     return try openNext(body)
@@ -245,12 +345,15 @@ package final class LogCursor {
               found: hexadecimal(opened.header.previousChecksum))))
       }
       segment = opened
+      lastRecord = nil
       lastLSN = LogSequenceNumber(opened.header.firstLSN.rawValue - 1)
+      // What stands before a segment was synchronized before the segment was made.
+      durableLSN = max(durableLSN, lastLSN ?? .zero)
       checksum = opened.header.checksum
-      if reopened != next {
+      if reportedSegment.map({ $0 < next }) ?? true {
+        reportedSegment = next
         try body(.segment(opened.header, path: path, byteCount: opened.byteCount))
       }
-      reopened = nil
     } catch {
       guard case .corrupt(let path, let offset, let expected, let found) = error else {
         throw error
@@ -258,6 +361,7 @@ package final class LogCursor {
       segment = nil
       lastLSN = nil
       checksum = nil
+      lastRecord = nil
       try body(
         .problem(Problem(path: path, offset: offset, expected: expected, found: found)))
     }
@@ -293,10 +397,6 @@ package final class LogCursor {
       guard case .corrupt = error else { throw error }
       return false
     }
-  }
-
-  private func predecessor(of segment: SegmentReader) -> SegmentName {
-    SegmentName(firstLSN: LogSequenceNumber(segment.name.firstLSN.rawValue - 1))
   }
 
   private func problem(_ segment: SegmentReader, _ expected: String, _ found: String) -> Problem {

@@ -12,7 +12,8 @@ final class SegmentReader {
   let path: String
   let header: SegmentHeader
   private(set) var byteCount: UInt64
-  private let file: any File
+  private var file: any File
+  private var identity: FileIdentity
 
   private var buffer = RawBuffer()
   private var windowStart: UInt64 = 0
@@ -24,10 +25,14 @@ final class SegmentReader {
 
   private var decompressor = HistoryDecompressor()
 
+  private let directory: DatabaseDirectory
+
   init(_ name: SegmentName, in directory: DatabaseDirectory) throws(StorageError) {
     self.name = name
+    self.directory = directory
     path = directory.path(of: name)
     file = try directory.fileSystem.openWhole(path, .read)
+    identity = try file.identityWhole(path: path)
     byteCount = try file.sizeWhole(path: path)
     // The whole of a small segment comes with the read of its header.
     let first = Int(min(byteCount, UInt64(Self.windowByteCount)))
@@ -44,10 +49,49 @@ final class SegmentReader {
     }
   }
 
-  /// Takes in what a live writer did since.
-  func refresh() throws(StorageError) {
-    byteCount = try file.sizeWhole(path: path)
+  /// What stands at the path of the segment.
+  enum Standing {
+    /// The segment: the open file, or its rewrite by a later opener, which is read from now on.
+    case same
+    /// A segment with another header. The open file is kept.
+    case other
+    /// Nothing. The open file is kept.
+    case removed
+  }
+
+  /// Forgets what was read ahead and takes in what was written since.
+  ///
+  /// Recovery rewrites a segment beside itself and renames it: the records that were read keep their
+  /// offsets, and so the history for decompression stays valid.
+  @discardableResult
+  func refresh() throws(StorageError) -> Standing {
     windowCount = 0
+    let standing = try adoptRewrite()
+    byteCount = try file.sizeWhole(path: path)
+    return standing
+  }
+
+  private func adoptRewrite() throws(StorageError) -> Standing {
+    let files = directory.fileSystem
+    let found: any File
+    do throws(StorageError) {
+      if try files.identityWhole(path) == identity { return .same }
+      found = try files.openWhole(path, .read)
+    } catch {
+      if case .io(_, _, _, .noSuchFile) = error { return .removed }
+      throw error
+    }
+    var bytes = RawBuffer()
+    bytes.reserve(SegmentHeader.byteCount)
+    let count = try found.readWhole(
+      into: UnsafeMutableRawBufferPointer(start: bytes.base, count: SegmentHeader.byteCount),
+      at: 0, path: path)
+    let foundHeader = try? SegmentHeader(
+      decoding: UnsafeRawBufferPointer(start: bytes.base, count: count), path: path)
+    guard foundHeader == header else { return .other }
+    identity = try found.identityWhole(path: path)
+    file = found
+    return .same
   }
 
   /// At least `count` bytes from `offset` on, or fewer where the file ends before; contiguous, and
@@ -86,6 +130,11 @@ final class SegmentReader {
   enum Found {
     case record(RecordInfo)
     case invalid(RecordHeader.Fault)
+
+    var record: RecordInfo? {
+      if case .record(let record) = self { return record }
+      return nil
+    }
   }
 
   /// The header at `offset`; bounded work whatever stands there.

@@ -55,7 +55,10 @@ struct LiveCursorTests {
     func synchronizeDirectory(_ path: String) throws(SystemError) {
       try disk.synchronizeDirectory(path)
     }
-    func identity(_ path: String) throws(SystemError) -> FileIdentity { try disk.identity(path) }
+    func identity(_ path: String) throws(SystemError) -> FileIdentity {
+      tick()
+      return try disk.identity(path)
+    }
   }
 
   final class InterruptedFile: File {
