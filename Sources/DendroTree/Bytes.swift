@@ -1,7 +1,7 @@
-/// Compares two byte strings as memcmp does, a prefix before what it is a prefix of.
+/// Compares two byte strings as memcmp does; a proper prefix is less.
 ///
-/// Eight bytes at a time: keys share long prefixes (push ids), and a call into the C library costs
-/// more than the comparison.
+/// It compares eight bytes at a time, since keys share long prefixes (push ids). A call into the C
+/// library would cost more than the comparison.
 ///
 /// - Returns: negative, zero or positive.
 @inline(__always)
@@ -17,7 +17,7 @@ func compareBytes(
     offset &+= 8
   }
   if offset < common && common >= 8 {
-    // The last word overlaps bytes already known to be equal.
+    // The last word overlaps bytes that are known to be equal.
     let x = (a + (common &- 8)).loadUnaligned(as: UInt64.self)
     let y = (b + (common &- 8)).loadUnaligned(as: UInt64.self)
     if x != y { return x.bigEndian < y.bigEndian ? -1 : 1 }
@@ -32,9 +32,10 @@ func compareBytes(
   return aCount &- bCount
 }
 
-/// LEB128: seven bits a byte, the lowest first, the highest bit says that more follow.
+/// LEB128: seven bits a byte, the least significant first. The highest bit of a byte is set if another
+/// byte follows.
 enum Varint {
-  /// Bytes that `value` takes.
+  /// The encoded size of `value` in bytes.
   @inline(__always)
   static func byteCount(_ value: Int) -> Int {
     value < 0x80 ? 1 : value < 0x4000 ? 2 : value < 0x20_0000 ? 3 : value < 0x1000_0000 ? 4 : 5
@@ -54,7 +55,7 @@ enum Varint {
     return next + 1
   }
 
-  /// Reads what `write` wrote, from bytes that are known to be whole.
+  /// Reads a varint from bytes that are known to hold a whole one.
   @inline(__always)
   static func readTrusted(_ address: UnsafeRawPointer) -> (value: Int, byteCount: Int) {
     let first = Int(address.load(as: UInt8.self))
@@ -69,7 +70,7 @@ enum Varint {
     }
   }
 
-  /// Reads a varint of at most five bytes in its shortest form; nil where there is none.
+  /// Reads a varint of at most five bytes. Returns nil unless it is whole and in its shortest form.
   static func read(_ bytes: UnsafeRawBufferPointer, at offset: Int) -> (value: Int, byteCount: Int)?
   {
     var value = 0
@@ -85,8 +86,8 @@ enum Varint {
   }
 }
 
-/// Strict UTF-8 as the Unicode standard's table 3-7 has it: no surrogates, nothing overlong, at
-/// most U+10FFFF.
+/// Whether the bytes are well-formed UTF-8 by table 3-7 of the Unicode standard: no surrogates, no
+/// overlong sequences, no code points above U+10FFFF.
 func isValidUTF8(_ bytes: UnsafeRawBufferPointer) -> Bool {
   guard let start = bytes.baseAddress else { return true }
   let count = bytes.count

@@ -1,17 +1,20 @@
-/// Takes bytes one after the other; how they are cut into calls must not matter.
+/// Hashes a sequence of bytes. The result must not depend on how the bytes are divided into calls.
 package protocol ContentHasher {
   mutating func combine(_ bytes: UnsafeRawBufferPointer)
 }
 
 extension Node {
-  /// Feeds a hasher with a form of the content that depends on the content alone.
+  /// Feeds a hasher with bytes that depend on the content alone.
   ///
-  /// Equal trees give equal bytes, on any machine and in any version: 1 and 1.0 are one, and so are
-  /// 0 and -0.0. Priorities are included. The form: an empty node is 00; a node with a priority is
-  /// 30, the packed priority, the node without it; a leaf is 01 and its packed scalar; a branch is
-  /// 02 and the number of children (8 bytes, little-endian), then for each the length of its ordered
-  /// bytes (2 bytes, little-endian), these, and the child. A double that is an integer of 64 bits
-  /// is packed as one.
+  /// Equal trees give equal bytes, on any machine and in any version: 1 and 1.0 give the same bytes, and
+  /// so do 0 and -0.0. Priorities are included.
+  ///
+  /// | node | bytes |
+  /// | --- | --- |
+  /// | empty | 00 |
+  /// | with a priority | 30, the packed priority, the node without its priority |
+  /// | leaf | 01, the packed scalar; a double that equals a 64-bit integer is packed as the integer |
+  /// | branch | 02, the number of children (8 bytes, little-endian), then each child: the length of its key's ordered bytes (2 bytes, little-endian), these bytes, the node |
   ///
   /// - Complexity: O(bytes).
   package func contentHash(using hasher: inout some ContentHasher) {
@@ -50,7 +53,7 @@ extension Node {
 }
 
 extension Scalar {
-  /// The one of several equal scalars that is hashed.
+  /// The representative of all scalars that equal this one.
   fileprivate var hashed: Scalar {
     if case .double(let value) = self, let integer = Number.integer(equalTo: value) {
       return .integer(integer)

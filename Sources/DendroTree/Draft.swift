@@ -1,6 +1,8 @@
-/// A write with values that only admission can know: the time, and sums with what is there.
+/// A write with deferred values, which are computed when the write is admitted: the time, and sums with
+/// existing numbers.
 package struct Draft: Sendable {
-  /// Has a stand-in leaf (any scalar, with its priority if it has one) where a value is deferred.
+  /// Has a placeholder leaf (any scalar, with the priority that the leaf will keep) for each deferred
+  /// value.
   package var write: Write
   package var deferred: [Deferred]
 
@@ -9,11 +11,11 @@ package struct Draft: Sendable {
     self.deferred = deferred
   }
 
-  /// One value to be filled in.
+  /// One deferred value.
   package struct Deferred: Sendable {
-    /// Seen from the write's path.
+    /// Relative to the path of the write.
     package var path: Path
-    /// Whether it is the priority of the node at the path, not its value.
+    /// Whether the priority of the node at the path is deferred instead of the value.
     package var isPriority: Bool
     package var value: Value
 
@@ -26,22 +28,22 @@ package struct Draft: Sendable {
     package enum Value: Sendable {
       /// The time of the write in milliseconds since 1970.
       case timestamp
-      /// The sum of this and the number at the same place before the write, if there is one.
+      /// The sum of this number and the one at the same path before the write, if there is one.
       case increment(Number)
     }
   }
 
-  /// The write as it is logged.
+  /// Returns the write with every deferred value computed, as it is logged.
   ///
-  /// A deferred value keeps the priority of its stand-in; a deferred priority of a node that the
-  /// write leaves empty is dropped. An increment of a whole leaf is better given as
-  /// `Write.increment`, which is logged as its delta; here it becomes the set of the sum.
+  /// A deferred value keeps the priority of its placeholder; a deferred priority of a node that the
+  /// write leaves empty is dropped. To increment a single leaf, prefer `Write.increment`, which is
+  /// logged as its delta; a deferred increment becomes a set of the sum.
   ///
   /// - Complexity: O(deferred values · depth).
   package func resolved(time: Int64, against root: Node) -> Write {
     if deferred.isEmpty { return write }
     let before = root.node(at: write.path)
-    // Values first: a priority needs its node.
+    // Values come first, since a priority needs its node.
     let items = deferred.filter { !$0.isPriority } + deferred.filter(\.isPriority)
     switch write {
     case .set(let base, var node):
@@ -63,7 +65,7 @@ package struct Draft: Sendable {
   private static func fill(
     _ entries: inout [Write.Entry], with items: [Deferred], _ time: Int64, _ before: Node
   ) {
-    // By path: an update may have as many entries as deferred values.
+    // The dictionaries avoid a quadratic search: an update may have many entries and deferred values.
     var data: [Path: Int] = [:]
     var priorities: [Path: Int] = [:]
     for (index, entry) in entries.enumerated() {
@@ -75,11 +77,11 @@ package struct Draft: Sendable {
     }
     for item in items {
       let scalar = item.scalar(time, before)
-      // No entry lies below another one.
+      // At most one entry is a prefix of the path, since no entry lies below another one.
       for depth in 0...item.path.count {
         guard let index = data[item.path.prefix(depth)] else { continue }
         guard case .set(var node) = entries[index].action else { continue }
-        // Held once only, or the change would copy it.
+        // The entry gives up its reference to the node, or the change would copy pages.
         entries[index].action = .remove
         item.fill(&node, at: item.path.dropFirst(depth), scalar)
         entries[index].action = .set(node)
@@ -103,10 +105,10 @@ extension Draft.Deferred {
   }
 
   fileprivate func fill(_ node: inout Node, at path: Path, _ scalar: Scalar) {
-    let standIn = node.node(at: path)
+    let placeholder = node.node(at: path)
     node.graft(
       isPriority
-        ? standIn.settingPriority(scalar) : Node(scalar, priority: standIn.priority),
+        ? placeholder.settingPriority(scalar) : Node(scalar, priority: placeholder.priority),
       at: path)
   }
 }

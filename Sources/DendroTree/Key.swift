@@ -1,20 +1,22 @@
-/// One component of a path, and the one order of keys.
+/// One component of a path.
 ///
-/// A key is held as *ordered bytes*: a form whose byte-by-byte order is the order of keys (integer
-/// keys first, by value; then all others by UTF-16 code units), see <doc:DataModel>. The same
-/// bytes stand in pages, logs and checkpoints. Keys are equal if they are spelled the same: nothing
-/// is normalised.
+/// A key is stored as *ordered bytes*: a form whose byte-by-byte order is the order of keys (integer
+/// keys first, by value; then all others by UTF-16 code units), see <doc:DataModel>. Pages, logs and
+/// checkpoints contain the same bytes. Keys are equal if they are spelled with the same code points;
+/// Unicode normalisation does not apply.
 ///
-/// Up to 23 bytes are held in place; longer keys cost one allocation. A value; any thread.
+/// Keys of up to 23 bytes are stored inline; longer ones cost one allocation. A key is a value and may
+/// be used on any thread.
 package struct Key: Sendable {
-  /// The first 23 bytes, padded with zeros, then the count (or `Key.overflowMark`), as they lie in
-  /// memory. Read as big-endian integers they compare as the bytes do, shorter first.
+  /// In memory order: the first 23 bytes, padded with zeros, then the count, or
+  /// `Key.overflowSentinel`. Compared as big-endian integers, the words order as the bytes do, a prefix
+  /// first.
   private var words: (UInt64, UInt64, UInt64)
-  /// All the bytes, if there are more than 23.
+  /// All bytes, if there are more than 23.
   private var overflow: [UInt8]?
 
   static let inlineByteCountMax = 23
-  private static let overflowMark: UInt8 = 0xFF
+  private static let overflowSentinel: UInt8 = 0xFF
 
   /// - Throws: `ValidationError` of kind `.invalidKey` if the string is empty, longer than 768
   ///   bytes of UTF-8, or has a control character or one of `[ ] . # $ /`.
@@ -26,9 +28,9 @@ package struct Key: Sendable {
     self = try result.get()
   }
 
-  /// A key from its UTF-8, which need not be valid.
+  /// Makes a key from UTF-8, which is validated.
   ///
-  /// - Throws: `ValidationError` of kind `.invalidKey`, as `init(_:)`, or if the bytes are no UTF-8.
+  /// - Throws: `ValidationError` of kind `.invalidKey`, as `init(_:)`, or if the bytes are not UTF-8.
   package init(utf8: UnsafeRawBufferPointer) throws(ValidationError) {
     guard isValidUTF8(utf8) else {
       throw ValidationError(.invalidKey, "A key is not valid UTF-8.")
@@ -36,7 +38,7 @@ package struct Key: Sendable {
     try self.init(trusted: utf8)
   }
 
-  /// From valid UTF-8.
+  /// Makes a key from valid UTF-8.
   init(trusted utf8: UnsafeRawBufferPointer) throws(ValidationError) {
     if let problem = KeyCoding.problem(utf8) {
       throw ValidationError(.invalidKey, "The key \(KeyCoding.quoted(utf8)) \(problem)")
@@ -44,13 +46,13 @@ package struct Key: Sendable {
     self = KeyCoding.withOrderedBytes(utf8) { Key(trustedOrderedBytes: $0) }
   }
 
-  /// A key from its ordered bytes; nil unless they are the form of a legal key.
+  /// Makes a key from its ordered bytes; nil unless they are the ordered bytes of a legal key.
   package init?(orderedBytes: UnsafeRawBufferPointer) {
     guard KeyCoding.isValid(orderedBytes: orderedBytes) else { return nil }
     self.init(trustedOrderedBytes: orderedBytes)
   }
 
-  /// From bytes that are known to be the ordered bytes of a legal key.
+  /// Makes a key from bytes that are known to be the ordered bytes of a legal key.
   @inline(__always)
   init(trustedOrderedBytes bytes: UnsafeRawBufferPointer) {
     words = (0, 0, 0)
@@ -61,13 +63,13 @@ package struct Key: Sendable {
       let target = words.baseAddress.unsafelyUnwrapped
       target.copyMemory(from: start, byteCount: min(count, Key.inlineByteCountMax))
       target.storeBytes(
-        of: count <= Key.inlineByteCountMax ? UInt8(count) : Key.overflowMark,
+        of: count <= Key.inlineByteCountMax ? UInt8(count) : Key.overflowSentinel,
         toByteOffset: Key.inlineByteCountMax, as: UInt8.self)
     }
     if count > Key.inlineByteCountMax { overflow = Array(bytes) }
   }
 
-  /// Calls `body` with the ordered bytes, which are valid during the call only.
+  /// Calls `body` with the ordered bytes, which are valid only during the call.
   @inline(__always)
   package func withOrderedBytes<R, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
@@ -89,7 +91,7 @@ package struct Key: Sendable {
     overflow?.count ?? Int(UInt8(truncatingIfNeeded: words.2.bigEndian))
   }
 
-  /// The key as it was spelled.
+  /// The spelling of the key.
   package var string: String { withOrderedBytes { KeyCoding.string(orderedBytes: $0) } }
 }
 

@@ -1,17 +1,19 @@
-/// Between a key's UTF-8 and its ordered bytes (the table in <doc:DataModel>).
+/// Converts between a key's UTF-8 and its ordered bytes (the table in <doc:DataModel>).
 ///
-/// Integer key: a tag, the magnitude in big-endian bytes without leading zeros (complemented for
-/// negatives), and a last byte only where the spelling is not the canonical one. Any other key: its
-/// UTF-8 with the lead bytes permuted so that U+10000 and above sort before U+E000…U+FFFF, as
-/// UTF-16 code units do.
+/// An integer key is a tag and the magnitude in big-endian bytes without leading zeros (complemented
+/// for negatives); if the spelling is not canonical, one more byte describes it. Any other key is its
+/// UTF-8 with the lead bytes permuted so that U+10000 and above sort before U+E000…U+FFFF, as UTF-16
+/// code units do.
 enum KeyCoding {
-  /// Below every byte of a key that is no integer: 0x0B…0x14 are the tags of integers.
+  /// The tag of the integer key 0. All tags of integer keys, 0x0B…0x14, are below every byte of any
+  /// other key.
   private static let zeroTag = 0x10
   private static let integerByteCountMax = 6
-  /// Before the bytes of a bound that is empty or begins with a control character, which no key does.
+  /// Precedes the bytes of a query bound that is empty or begins with a control character, which no key
+  /// does.
   static let unprintableTag: UInt8 = 0x1F
 
-  /// What is wrong with a key's UTF-8 (which is valid), as the end of a sentence; nil if it is legal.
+  /// Describes, as the end of a sentence, why a key of valid UTF-8 is illegal; nil if it is legal.
   static func problem(_ utf8: UnsafeRawBufferPointer) -> String? {
     if utf8.isEmpty { return "is empty." }
     if utf8.count > Limits.keyBytes {
@@ -19,14 +21,16 @@ enum KeyCoding {
     }
     for byte in utf8 where !isLegal(byte) {
       return byte < 0x20 || byte == 0x7F
-        ? "has the control character U+\(hexadecimal(byte)); control characters are forbidden."
+        ? "has the control character U+\(UInt32(byte).hexadecimal(digitCount: 4)); control characters are forbidden."
         : "has '\(Character(UnicodeScalar(byte)))'; the characters [ ] . # $ / are forbidden."
     }
     return nil
   }
 
-  /// Whether a byte of UTF-8 may be part of a key: all but control characters and `[ ] . # $ /`. A flag for
-  /// each of ASCII's; a table would ask for each byte whether it was made.
+  /// Whether a byte of UTF-8 may be part of a key: every byte but control characters and `[ ] . # $ /`.
+  ///
+  /// Two constants hold one flag for each ASCII character. A static array would be initialised lazily
+  /// and check for that on each access.
   @inline(__always)
   private static func isLegal(_ byte: UInt8) -> Bool {
     if byte >= 0x80 { return true }
@@ -34,12 +38,7 @@ enum KeyCoding {
     return flags &>> UInt64(byte & 0x3F) & 1 != 0
   }
 
-  private static func hexadecimal(_ byte: UInt8) -> String {
-    let digits = String(byte, radix: 16, uppercase: true)
-    return String(repeating: "0", count: 4 - digits.count) + digits
-  }
-
-  /// The key in quotation marks for a message, cut after 64 bytes.
+  /// The key in quotation marks for a message, truncated after 64 bytes.
   static func quoted(_ utf8: UnsafeRawBufferPointer) -> String {
     let shown = String(decoding: utf8.prefix(64), as: UTF8.self)
     var text = "\""
@@ -61,7 +60,7 @@ enum KeyCoding {
     }
   }
 
-  /// Writes the ordered bytes of a legal key, at most `utf8.count + 1` of them; returns their count.
+  /// Writes the ordered bytes of a legal key, at most `utf8.count + 1` of them, and returns their count.
   @inline(__always)
   static func encode(_ utf8: UnsafeRawBufferPointer, to target: UnsafeMutableRawPointer) -> Int {
     let first = utf8[0]
@@ -86,7 +85,7 @@ enum KeyCoding {
     return count
   }
 
-  /// The value, if the spelling is that of an integer key.
+  /// The value of an integer key; nil for other keys.
   static func integer(_ utf8: UnsafeRawBufferPointer) -> Int32? {
     guard utf8.count <= 11 else { return nil }
     let isNegative = utf8[0] == 0x2D
@@ -141,7 +140,7 @@ enum KeyCoding {
     byte < 0xEE ? byte : byte < 0xF3 ? byte + 2 : byte - 5
   }
 
-  /// The spelling of valid ordered bytes, or of those of a bound.
+  /// The spelling of valid ordered bytes, which may also be those of a query bound.
   static func string(orderedBytes bytes: UnsafeRawBufferPointer) -> String {
     guard let first = bytes.first else { return "" }
     if first == unprintableTag {
@@ -158,7 +157,7 @@ enum KeyCoding {
     }
   }
 
-  /// The spelling of an integer key; nil where the bytes are not of that form.
+  /// The spelling of an integer key; nil if the bytes do not have that form.
   private static func integerSpelling(_ bytes: UnsafeRawBufferPointer) -> String? {
     guard let tag = bytes.first.map(Int.init) else { return nil }
     let isNegative = tag < zeroTag
@@ -171,14 +170,14 @@ enum KeyCoding {
     }
     let digits = String(magnitude)
     if bytes.count == 1 + byteCount { return isNegative ? "-" + digits : digits }
-    let mark = Int(bytes[1 + byteCount])
-    let hasSign = mark & 1 == 0
-    let zeros = mark / 2 - digits.utf8.count - (hasSign ? 1 : 0)
+    let spelling = Int(bytes[1 + byteCount])
+    let hasSign = spelling & 1 == 0
+    let zeros = spelling / 2 - digits.utf8.count - (hasSign ? 1 : 0)
     guard zeros >= 0, zeros <= 11 else { return nil }
     return (hasSign ? "-" : "") + String(repeating: "0", count: zeros) + digits
   }
 
-  /// Whether the bytes are the ordered bytes of a legal key, in the one form that it has.
+  /// Whether the bytes are the ordered bytes of a legal key.
   static func isValid(orderedBytes bytes: UnsafeRawBufferPointer) -> Bool {
     guard let first = bytes.first, bytes.count <= Limits.keyBytes else { return false }
     if first < 0x20 {

@@ -1,9 +1,10 @@
-/// The limits of the data model, in one place.
+/// The limits of the data model.
 package enum Limits {
-  /// Bytes of UTF-8 in one key.
+  /// The largest key, in bytes of UTF-8.
   package static let keyBytes = 768
-  /// Segments of the path plus nesting of the data; `.value`, `.priority` and `.sv` do not count.
+  /// The largest depth: the keys of a path plus the levels of the data at it. `.value`, `.priority` and
+  /// `.sv` do not count.
   package static let depth = 32
-  /// Bytes of UTF-8 in one string.
+  /// The longest string, in bytes of UTF-8.
   package static let stringBytes = 10 * 1024 * 1024
 }

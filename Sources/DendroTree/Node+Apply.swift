@@ -1,4 +1,4 @@
-/// One replaced node: what events are made from, and what takes a write back.
+/// One replaced node. Events are generated from changes, and writes are undone with them.
 package struct Change: Sendable {
   package var path: Path
   package var replaced: Node
@@ -12,25 +12,25 @@ package struct Change: Sendable {
 }
 
 extension Node {
-  /// Applies a valid write, in place where nothing else holds what changes.
+  /// Applies a valid write. Pages that no other value shares are changed in place.
   ///
-  /// A change is told where the first difference is seen from the root: at the ancestor that
-  /// vanishes when its last child does, and at the leaf that a write below it turns into a branch.
-  /// The changes of an update are in the order in which they were made, data in the order of paths,
-  /// then priorities; a later one may lie below an earlier one.
+  /// The path of a change is that of the topmost node that differs: the path of the write, the highest
+  /// ancestor that is removed with its last child, or the leaf that a write below it turns into a
+  /// branch. The changes of an update are in the order in which they were made: data in the order of
+  /// paths, then priorities. The path of a later change may lie below that of an earlier one.
   ///
-  /// - Returns: the changes; none if the tree is as before (equal numbers are equal).
-  /// - Complexity: O(depth · log children), and comparing what is replaced with what replaces it.
+  /// - Returns: the changes; none if the tree equals the one before (1 equals 1.0).
+  /// - Complexity: O(depth · log children), and the comparison of the replaced node with the new one.
   package mutating func apply(_ write: Write) -> [Change] {
     var changes: [Change] = []
     apply(write, recording: &changes)
     return changes
   }
 
-  /// `apply(_:)` that appends the changes to what is there already, for callers that keep many.
+  /// Applies a valid write as `apply(_:)` does, and appends its changes to `changes`.
   ///
-  /// Where the write sets a leaf, its packed form may be given, and is copied as it is; it is not looked at
-  /// otherwise.
+  /// - Parameter packed: the packed form of the leaf, if the caller has it and the write sets a leaf; it
+  ///   is copied without being validated. Ignored for other writes.
   package mutating func apply(
     _ write: Write, packed: UnsafeRawBufferPointer? = nil, recording changes: inout [Change]
   ) {
@@ -58,10 +58,10 @@ extension Node {
     }
   }
 
-  /// Takes back one change: makes `node` what is at `path`.
+  /// Makes `node` the node at `path`, for example to undo a change.
   ///
-  /// `for change in changes.reversed() { root.graft(change.replaced, at: change.path) }` gives
-  /// exactly the tree before the write that reported them.
+  /// `for change in changes.reversed() { root.graft(change.replaced, at: change.path) }` restores
+  /// exactly the tree before the write that returned these changes.
   ///
   /// - Complexity: O(depth · log children).
   package mutating func graft(_ node: Node, at path: Path) {
@@ -71,26 +71,27 @@ extension Node {
   private mutating func set(
     _ new: Node, _ packed: UnsafeRawBufferPointer? = nil, at path: Path, _ changes: inout [Change]
   ) {
-    let place = locate(path)
+    let target = lookUp(path)
     if new.isEmpty {
-      if place.existing.isEmpty { return }
-      let pruned = path.prefix(place.prunedDepth)
-      let replaced = place.prunedDepth == path.count ? place.existing : node(at: pruned)
+      if target.existing.isEmpty { return }
+      let pruned = path.prefix(target.prunedDepth)
+      let replaced = target.prunedDepth == path.count ? target.existing : node(at: pruned)
       assign(.empty, at: pruned)
       changes.append(Change(path: pruned, replaced: replaced, new: .empty))
-    } else if let depth = place.leafDepth {
+    } else if let depth = target.leafDepth {
       let leaf = path.prefix(depth)
       let replaced = node(at: leaf)
       assign(new, at: path)
       changes.append(Change(path: leaf, replaced: replaced, new: node(at: leaf)))
-    } else if place.existing.isEmpty || place.existing != new {
-      // A long leaf that is in a box already is not copied: the box is shared.
+    } else if target.existing.isEmpty || target.existing != new {
+      // A long leaf that already has a box is assigned as a node, which shares the box instead of copying
+      // it.
       if let packed, case .scalar = new.content {
         path.withStoredBytes { assign(.packed(packed), at: $0) }
       } else {
         assign(new, at: path)
       }
-      changes.append(Change(path: path, replaced: place.existing, new: new))
+      changes.append(Change(path: path, replaced: target.existing, new: new))
     }
   }
 
@@ -108,31 +109,34 @@ extension Node {
     changes.append(Change(path: path, replaced: existing, new: new))
   }
 
-  fileprivate struct Place {
+  /// What a write at a path has to know about the tree.
+  fileprivate struct Lookup {
+    /// The node at the path.
     var existing = Node.empty
     /// The depth of the leaf above the path, if there is one.
     var leafDepth: Int?
-    /// The depth of the highest node that would be empty without what is at the path.
+    /// The depth of the highest node that is removed together with the node at the path.
     var prunedDepth = 0
   }
 
-  private func locate(_ path: Path) -> Place {
-    if path.isRoot { return Place(existing: self) }
-    guard let page = branch else { return Place(leafDepth: isEmpty ? nil : 0) }
+  private func lookUp(_ path: Path) -> Lookup {
+    if path.isRoot { return Lookup(existing: self) }
+    guard let page = branch else { return Lookup(leafDepth: isEmpty ? nil : 0) }
     return withExtendedLifetime(page) {
       path.withStoredBytes { bytes in
         let start = bytes.baseAddress.unsafelyUnwrapped
-        var place = Place()
-        place.locate(page.access, PathStep(start, end: start + bytes.count), depth: 0)
-        return place
+        var lookup = Lookup()
+        lookup.descend(page.access, PathStep(start, end: start + bytes.count), depth: 0)
+        return lookup
       }
     }
   }
 }
 
-extension Node.Place {
-  /// Goes down from the branch at `depth` with that root page; retains nothing on its way.
-  fileprivate mutating func locate(_ root: PageAccess, _ path: PathStep, depth: Int) {
+extension Node.Lookup {
+  /// Follows the path down from the branch at `depth` whose root page is `root`, without retaining
+  /// pages.
+  fileprivate mutating func descend(_ root: PageAccess, _ path: PathStep, depth: Int) {
     var root = root
     var step = path
     var depth = depth
@@ -147,7 +151,7 @@ extension Node.Place {
       guard let branch = page.branchReference(index) else {
         let node = page.node(index)
         if let boxed = node.branch {
-          locate(boxed.access, step.next, depth: depth)
+          descend(boxed.access, step.next, depth: depth)
           withExtendedLifetime(boxed) {}
         } else {
           leafDepth = depth

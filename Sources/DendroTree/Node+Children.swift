@@ -1,7 +1,7 @@
 extension Node {
-  /// Children in order, upwards or downwards, from a key or from the end.
+  /// The children in ascending or descending order, from a key or from the first or last child.
   ///
-  /// Holds the node as it was; later changes are not seen. Each step is O(1) on average.
+  /// The sequence retains the node; later changes do not affect it. Each step is O(1) on average.
   package struct Children: Sequence, @unchecked Sendable {  // See `Page`.
     let root: Page?
     let start: Key?
@@ -20,10 +20,10 @@ extension Node {
     Children(root: branch, start: key, isReversed: false)
   }
 
-  /// All children, the last key first.
+  /// All children, in descending order of keys.
   package var reversedChildren: Children { Children(root: branch, start: nil, isReversed: true) }
 
-  /// The children at `key` and below, the last key first.
+  /// The children at `key` and below, in descending order of keys.
   package func reversedChildren(from key: Key) -> Children {
     Children(root: branch, start: key, isReversed: true)
   }
@@ -31,7 +31,7 @@ extension Node {
   /// Calls `body` with each child in the order of keys; faster than `children`.
   package func forEachChild<E: Error>(_ body: (Key, Node) throws(E) -> Void) throws(E) {
     guard let page = branch else { return }
-    // Each page is held through its turn by the one above it.
+    // Each page is retained by the page above it while it is visited.
     try Node.forEachChild(of: page.access, body)
     withExtendedLifetime(page) {}
   }
@@ -48,9 +48,9 @@ extension Node {
     }
   }
 
-  /// Whether any child has a priority. Where none has, the default order is that of the keys.
+  /// Whether any child has a priority. If none has, ordering by priority equals ordering by key.
   ///
-  /// - Complexity: O(1): each page knows.
+  /// - Complexity: O(1), since each page stores it.
   package var hasChildPriorities: Bool { branch?.hasPriorities ?? false }
 }
 
@@ -64,10 +64,10 @@ extension PageAccess {
 
 extension Node.Children {
   package struct Iterator: IteratorProtocol, @unchecked Sendable {  // See `Page`.
-    /// The leaf page at hand and the entry that comes next.
+    /// The current leaf page and the index of the next entry in it.
     private(set) var leaf: Page?
     private(set) var index = 0
-    /// The inner pages above it, from the root, and which of their pages was entered.
+    /// The inner pages from the root to the leaf page, and the index of the child page entered in each.
     private var above: [(page: Page, index: Int)] = []
     private let isReversed: Bool
 
@@ -96,23 +96,24 @@ extension Node.Children {
     }
 
     package mutating func next() -> (key: Key, node: Node)? {
-      guard settle(), let leaf else { return nil }
+      guard moveToEntry(), let leaf else { return nil }
       let access = leaf.access
       defer { index += isReversed ? -1 : 1 }
       return (access.keyValue(index), access.node(index))
     }
 
-    /// Goes on to the next leaf page if this one is at its end; false at the end of all.
-    mutating func settle() -> Bool {
+    /// Moves to the next leaf page if the current one has no further entry. Returns false after the last
+    /// child.
+    mutating func moveToEntry() -> Bool {
       while let leaf {
         if index >= 0 && index < leaf.access.count { return true }
-        leavePage()
+        moveToNextPage()
       }
       return false
     }
 
-    /// Goes on to the first entry of the next leaf page.
-    private mutating func leavePage() {
+    /// Moves to the first entry of the next leaf page.
+    private mutating func moveToNextPage() {
       leaf = nil
       while let (page, index) = above.popLast() {
         let next = index + (isReversed ? -1 : 1)
@@ -134,17 +135,17 @@ extension Node.Children {
       self.index = isReversed ? page.access.count - 1 : 0
     }
 
-    /// Two ascending iterators at the same place of the same page: moves both behind all that they
-    /// share from there on. False if they are not.
+    /// If two ascending iterators are at the same entry of the same page, moves both behind the pages
+    /// that they share from there on. Otherwise returns false.
     static func skipShared(_ a: inout Self, _ b: inout Self) -> Bool {
       guard let page = a.leaf, page === b.leaf, a.index == b.index else { return false }
-      // The same leaf page in the same inner page is followed by the same pages.
+      // Within a shared inner page, the pages that follow the shared leaf page are shared too.
       while let x = a.above.last, let y = b.above.last, x.page === y.page {
         a.above.removeLast()
         b.above.removeLast()
       }
-      a.leavePage()
-      b.leavePage()
+      a.moveToNextPage()
+      b.moveToNextPage()
       return true
     }
   }

@@ -1,7 +1,7 @@
 extension Node: Equatable {
-  /// Whether both hold the same data: numbers by value, priorities included.
+  /// Whether both nodes have the same data, priorities included. Numbers compare by value.
   ///
-  /// - Complexity: O(nodes that the two do not share).
+  /// - Complexity: O(nodes that the two trees do not share).
   package static func == (a: Node, b: Node) -> Bool {
     if a.priority != b.priority { return false }
     if a.isBranch || b.isBranch {
@@ -13,7 +13,9 @@ extension Node: Equatable {
 }
 
 extension Node {
-  /// 0 for a leaf or nothing, else one more than the highest child: the levels of keys below.
+  /// The number of levels of keys below the node: 0 for a leaf or the empty node.
+  ///
+  /// - Complexity: O(nodes).
   package func height() -> Int {
     if !isBranch { return 0 }
     var height = 0

@@ -1,10 +1,10 @@
 extension Node {
-  /// Calls `body` with each of the smallest places where two trees differ, in the order of paths.
+  /// Calls `body` with each of the smallest subtrees in which two trees differ, in the order of paths.
   ///
-  /// A place is a leaf, a subtree that only one of them has, or a branch whose priority differs
-  /// (then with all that is in it). What the two share is skipped unread.
+  /// Such a subtree is a leaf, a branch that only one of the trees has, or a branch whose priority
+  /// differs, which is reported as a whole. Shared pages are skipped without being read.
   ///
-  /// - Complexity: O(nodes that the two do not share).
+  /// - Complexity: O(nodes that the two trees do not share).
   package static func difference<E: Error>(
     from old: Node, to new: Node, _ body: (Path, _ old: Node, _ new: Node) throws(E) -> Void
   ) throws(E) {
@@ -34,8 +34,8 @@ extension Node {
     return differs
   }
 
-  /// Calls `body` with each key of either branch and its nodes, in order, except for some where the
-  /// two share storage, until it returns false.
+  /// Calls `body` with each key of either branch and the two nodes at it, in the order of keys, until it
+  /// returns false. Keys at which the branches share storage may be skipped.
   static func forEachUnshared<E: Error>(
     _ a: Node, _ b: Node, _ body: (Key, Node, Node) throws(E) -> Bool
   ) throws(E) {
@@ -46,7 +46,9 @@ extension Node {
     var y: (key: Key, node: Node)?
     while true {
       if x == nil && y == nil {
-        while left.settle(), right.settle(), Node.Children.Iterator.skipShared(&left, &right) {}
+        while left.moveToEntry(), right.moveToEntry(),
+          Node.Children.Iterator.skipShared(&left, &right)
+        {}
       }
       if x == nil { x = left.next() }
       if y == nil { y = right.next() }

@@ -1,4 +1,4 @@
-/// A tree that is not as the code of this module leaves it.
+/// A violated invariant of a tree, which means that this module has a bug.
 package struct InvariantViolation: Error, CustomStringConvertible, Sendable {
   package var path: Path
   package var problem: String
@@ -6,10 +6,10 @@ package struct InvariantViolation: Error, CustomStringConvertible, Sendable {
 }
 
 extension Node {
-  /// Walks the whole tree: order of keys, counts, fill and height of pages, every packed byte,
-  /// validity of keys and priorities, and that no node below the root is empty.
+  /// Checks the whole tree: the order of keys, the counts, fill and height of pages, every packed byte,
+  /// the validity of keys and priorities, and that no node below the root is empty.
   ///
-  /// - Throws: `InvariantViolation` for the first thing that is wrong.
+  /// - Throws: `InvariantViolation` for the first violation found.
   /// - Complexity: O(nodes).
   package func checkInvariants() throws {
     try check(at: .root)
@@ -21,7 +21,7 @@ extension Node {
     }
     if let priority = ownPriority {
       if isEmpty { throw fail("an empty node has a priority") }
-      if !priority.isValidPriority { throw fail("a priority is neither number nor string") }
+      if !priority.isValidPriority { throw fail("a priority is neither a number nor a string") }
     }
     guard case .page(let page) = content else { return }
     if page.access.kind == .box { return try PageChecker(path: path).checkBox(page.access) }
@@ -56,7 +56,7 @@ private struct PageChecker {
       let end = page.offset(index + 1)
       let value = page.valueStart(index) - UnsafeRawPointer(page.tail)
       if page.offset(index) >= end || value > end || key.count > Limits.keyBytes {
-        throw fail("entry \(index) is not between its neighbours")
+        throw fail("entry \(index) overlaps its neighbours")
       }
     }
   }
@@ -64,13 +64,15 @@ private struct PageChecker {
   func checkBox(_ page: PageAccess) throws {
     try checkExtent(page)
     if page.count != 1 || page.total != 0 || page.hasPriorities {
-      throw fail("a box has not one entry")
+      throw fail("a box does not have exactly one entry")
     }
-    if page.value(0).count <= Page.inlineValueByteCountMax { throw fail("a box holds little") }
+    if page.value(0).count <= Page.inlineValueByteCountMax {
+      throw fail("a box has a value that fits into a page")
+    }
     try checkValue(page, 0)
   }
 
-  /// A packed leaf, or a reference with or without a priority.
+  /// Checks that a value is a packed leaf, or a reference with or without a priority.
   func checkValue(_ page: PageAccess, _ index: Int) throws {
     let bytes = UnsafeRawBufferPointer(page.value(index))
     var offset = 0
@@ -82,7 +84,7 @@ private struct PageChecker {
     }
     if offset < bytes.count && bytes[offset] == Pages.referenceTag {
       if offset + 1 != bytes.count || !page.hasReferences || page.reference(index).pointee == nil {
-        throw fail("entry \(index) is no whole reference")
+        throw fail("entry \(index) is not a complete reference")
       }
       let target = PageAccess(page.reference(index))
       if target.kind == .box && (page.kind == .box || offset > 0) {
@@ -91,7 +93,7 @@ private struct PageChecker {
       if target.kind == .box { try checkBox(target) }
     } else {
       if PackedScalar.end(validating: bytes, at: offset) != bytes.count {
-        throw fail("entry \(index) is no packed leaf")
+        throw fail("entry \(index) is not a packed leaf")
       }
       if page.hasReferences && page.reference(index).pointee != nil {
         throw fail("a leaf has a reference")
@@ -107,26 +109,26 @@ private struct PageChecker {
     switch page.kind {
     case .box: throw fail("a box is among the children")
     case .leaf:
-      if page.total != page.count { throw fail("a leaf page counts wrongly") }
+      if page.total != page.count { throw fail("a leaf page has a wrong total") }
       if leafHeight ?? height != height { throw fail("leaf pages are not on one level") }
       leafHeight = height
       if page.hasPriorities != (0..<page.count).contains(where: page.hasPriority) {
-        throw fail("a leaf page is wrong about its priorities")
+        throw fail("a leaf page has a wrong flag for priorities")
       }
       for index in 0..<page.count {
         let raw = page.key(index)
         let bytes = UnsafeRawBufferPointer(start: raw.start, count: raw.count)
         guard let key = Key(orderedBytes: bytes) else {
-          throw fail("entry \(index) has no legal key")
+          throw fail("entry \(index) has an illegal key")
         }
         if let lastKey, !(lastKey < key) { throw fail("\(key) does not come after \(lastKey)") }
         if let low, key < low { throw fail("\(key) is before its page") }
-        if let high, !(key < high) { throw fail("\(key) is behind its page") }
+        if let high, !(key < high) { throw fail("\(key) is after its page") }
         lastKey = key
         try checkValue(page, index)
       }
     case .inner:
-      if isRoot && page.count < 2 { throw fail("the root page has one page") }
+      if isRoot && page.count < 2 { throw fail("the root page has only one child page") }
       var total = 0
       var hasPriorities = false
       var last: PageAccess?
@@ -141,7 +143,7 @@ private struct PageChecker {
           height: height + 1)
         total += child.total
         hasPriorities = hasPriorities || child.hasPriorities
-        // Two of a kind that are nearly empty would have been merged.
+        // Two such pages would have been merged when the second one became nearly empty.
         if let last, last.isNearlyEmpty, child.isNearlyEmpty,
           last.hasReferences == child.hasReferences
         {
@@ -149,16 +151,16 @@ private struct PageChecker {
         }
         last = child
       }
-      if page.total != total { throw fail("an inner page counts wrongly") }
+      if page.total != total { throw fail("an inner page has a wrong total") }
       if page.hasPriorities != hasPriorities {
-        throw fail("an inner page is wrong about its priorities")
+        throw fail("an inner page has a wrong flag for priorities")
       }
     }
   }
 }
 
 extension Node {
-  /// The memory of all pages, each counted as often as it is referred to.
+  /// The memory of all pages. A page with several references in the tree is counted once for each.
   ///
   /// - Complexity: O(nodes).
   package func memory() -> TreeMemory {
@@ -184,6 +186,6 @@ extension TreeMemory {
         leafCount += 1
       }
     }
-    // A box without a reference is itself the one leaf, which its entry just counted.
+    // A box without a reference is one leaf, which the loop counted as its entry.
   }
 }

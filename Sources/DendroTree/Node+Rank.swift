@@ -1,15 +1,15 @@
 extension Node {
-  /// How many children, from the first key upwards, satisfy `precedes`; it must hold for none after the
-  /// first for which it does not.
+  /// The number of children whose keys satisfy `precedes`. Their keys must come before all keys that do
+  /// not.
   ///
-  /// - Complexity: O(log children) calls; the sizes of the pages on the way are added up.
+  /// - Complexity: O(log children) calls, plus adding up the totals of the pages on the way.
   package func childCount(while precedes: (Key) -> Bool) -> Int {
     guard let page = branch else { return 0 }
     return withExtendedLifetime(page) {
       var page = page.access
       var count = 0
       while page.kind == .inner {
-        // The last page whose first key precedes; the key of the first page bounds nothing.
+        // Take the last page whose least key precedes. The key of the first page is not a bound.
         let index = page.partitionPoint(in: 1..<page.count, precedes) - 1
         for before in 0..<index { count += PageAccess(page.reference(before)).total }
         page = PageAccess(page.reference(index))
@@ -18,13 +18,13 @@ extension Node {
     }
   }
 
-  /// The child with `rank` children before it, in the order of keys.
+  /// The child at a rank: the number of children before it in the order of keys.
   ///
-  /// - Parameter rank: below `childCount`.
-  /// - Complexity: O(log children); the sizes of the pages on the way are added up.
+  /// - Parameter rank: at least 0 and less than `childCount`.
+  /// - Complexity: O(log children), plus adding up the totals of the pages on the way.
   package func child(at rank: Int) -> (key: Key, node: Node) {
     guard let page = branch, rank >= 0, rank < childCount else {
-      preconditionFailure("there are \(childCount) children: none has \(rank) before it")
+      preconditionFailure("rank \(rank) is out of range: there are \(childCount) children")
     }
     return withExtendedLifetime(page) {
       var page = page.access
@@ -43,10 +43,10 @@ extension Node {
     }
   }
 
-  /// Calls `body` with each key at which the children differ and with both nodes, in the order of keys.
-  /// Whether the nodes themselves have other priorities plays no part.
+  /// Calls `body` with each key at which the children differ and with both children, in the order of
+  /// keys. The priorities of `old` and `new` themselves are not compared.
   ///
-  /// - Complexity: O(nodes that the two do not share).
+  /// - Complexity: O(nodes that the two trees do not share).
   package static func changedChildren(
     from old: Node, to new: Node, _ body: (Key, _ old: Node, _ new: Node) -> Void
   ) {
@@ -58,7 +58,8 @@ extension Node {
 }
 
 extension PageAccess {
-  /// The first entry of the range whose key does not precede; its end if there is none.
+  /// The index of the first entry in the range whose key does not precede; the end of the range if there
+  /// is none.
   fileprivate func partitionPoint(in range: Range<Int>, _ precedes: (Key) -> Bool) -> Int {
     var low = range.lowerBound
     var high = range.upperBound

@@ -1,9 +1,9 @@
 extension Node {
-  /// Sets a leaf from the bytes of a log or checkpoint, without making values of them: what
-  /// `apply(.set(path, leaf))` does, but for noting the change.
+  /// Sets a leaf from the bytes of a log or checkpoint, without decoding them into a `Path` and a
+  /// `Scalar`. The effect is that of `apply(.set(path, leaf))`, but no change is reported.
   ///
-  /// - Returns: false, and nothing is done, unless the bytes are a stored path of at most
-  ///   `Limits.depth` keys and one packed leaf.
+  /// - Returns: false if the bytes are not a stored path of at most `Limits.depth` keys and one packed
+  ///   leaf; the tree is unchanged then.
   /// - Complexity: O(depth · log children).
   package mutating func set(
     storedPath path: UnsafeRawBufferPointer, packedLeaf leaf: UnsafeRawBufferPointer
@@ -27,14 +27,14 @@ extension Node {
 
   /// Writes the packed form of a leaf.
   ///
-  /// - Parameter target: has room for `packedLeafByteCount` bytes.
+  /// - Parameter target: memory for `packedLeafByteCount` bytes.
   package func writePackedLeaf(to target: UnsafeMutableRawPointer) {
     switch content {
     case .empty: break
     case .scalar(let scalar):
       _ = PackedScalar.writeLeaf(scalar, priority: ownPriority, to: target)
     case .page(let page):
-      // A leaf's box holds its packed form, with the same priority.
+      // The box of a leaf has its packed form, including the priority.
       withExtendedLifetime(page) {
         let packed = page.access.value(0)
         target.copyMemory(from: packed.baseAddress.unsafelyUnwrapped, byteCount: packed.count)
@@ -42,10 +42,11 @@ extension Node {
     }
   }
 
-  /// Calls `body` with each leaf's stored path and packed form, and with each branch's that has a
-  /// priority (the packed priority after `30`, and no scalar), in the order of paths, branches first.
+  /// Calls `body` with the stored path and the packed form of each leaf and of each branch that has a
+  /// priority, in the order of paths, a branch before its children. The packed form of such a branch is
+  /// `30` and the packed priority, without a scalar.
   ///
-  /// The bytes are valid during the call only. What checkpoints are written from.
+  /// The bytes are valid only during the call. Checkpoints are written with this method.
   ///
   /// - Complexity: O(nodes).
   package func forEachStored<E: Error>(
@@ -99,7 +100,8 @@ extension Node {
         continue
       }
       let before = path.count
-      // An entry begins as a stored path goes on: the count of the key, then the key.
+      // An entry begins with the same bytes as a component of a stored path: the length of the key, then
+      // the key.
       path.append(
         contentsOf: UnsafeRawBufferPointer(
           start: page.tail + page.offset(index),

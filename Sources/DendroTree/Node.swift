@@ -1,18 +1,19 @@
-/// A tree: nothing, a leaf, or a branch with ordered children, and its priority.
+/// A tree: the empty node, a leaf, or a branch with ordered children; leaves and branches may have a
+/// priority.
 ///
-/// A persistent value: a copy is O(1) and shares everything; a change copies only the pages on the
-/// way to it that another value shares, once each (<doc:Tree>). A branch has at least one child, and
-/// no child is empty. Values may be read and copied on any thread; one variable must not be changed
-/// by two at once.
+/// A node is a persistent value. A copy is O(1) and shares all pages; a change copies only shared pages
+/// on the path to it, each of them once (<doc:Tree>). A branch has at least one child, and no child is
+/// empty. Nodes may be read and copied on any thread, but two threads must not change one variable at
+/// once.
 ///
-/// Trees are as deep as the paths that made them: `Write.validate()` keeps them within
-/// `Limits.depth`, and what walks a tree recurses as deep.
+/// Functions that walk a tree recurse as deep as the tree is. `Write.validate()` limits the depth to
+/// `Limits.depth`.
 package struct Node: Sendable {
   /// Unchecked: see `Page`.
   enum Content: @unchecked Sendable {
     case empty
     case scalar(Scalar)
-    /// A branch's root page, or the box of a leaf that is too long for a page.
+    /// The root page of a branch, or the box of a leaf that is too long for a page.
     case page(Page)
   }
 
@@ -24,7 +25,7 @@ package struct Node: Sendable {
     ownPriority = priority
   }
 
-  /// Nothing: the same as a location that does not exist.
+  /// The node of a location without data.
   package static let empty = Node(content: .empty, priority: nil)
 
   package init(_ scalar: Scalar, priority: Scalar? = nil) {
@@ -43,7 +44,7 @@ package struct Node: Sendable {
     if case .page(let page) = content, page.kind != .box { page } else { nil }
   }
 
-  /// What a leaf holds; nil for other nodes.
+  /// The value of a leaf; nil for other nodes.
   package var scalar: Scalar? {
     switch content {
     case .empty: nil
@@ -52,7 +53,7 @@ package struct Node: Sendable {
     }
   }
 
-  /// A number or a string, if the node has a priority.
+  /// The priority, which is a number or a string; nil if the node has none.
   package var priority: Scalar? { ownPriority }
 
   /// The number of direct children.
@@ -85,30 +86,30 @@ package struct Node: Sendable {
     }
   }
 
-  /// The same node with another priority; the empty node never has one.
+  /// Returns the same node with another priority. The empty node never has a priority.
   package func settingPriority(_ priority: Scalar?) -> Node {
     switch content {
     case .empty: self
     case .page(let page) where page.kind == .box:
-      Node(content: .scalar(page.boxedScalar), priority: priority)  // The box has the old one.
+      Node(content: .scalar(page.boxedScalar), priority: priority)  // The box has the old priority.
     case .scalar, .page: Node(content: content, priority: priority)
     }
   }
 
-  /// Whether both are the same storage, which implies that they are equal. Leaves that are held
-  /// outside of any page have none: then it is whether they are equal and of the same type.
+  /// Whether both nodes share their storage, which implies that they are equal. A leaf outside of a page
+  /// has no storage; two such leaves are identical if they are equal and of the same type.
   package func isIdentical(to other: Node) -> Bool {
     let isSame: Bool
     switch (content, other.content) {
     case (.page(let a), .page(let b)): isSame = a === b
     case (.empty, .empty): return true
     case (.scalar(.integer(let a)), .scalar(.integer(let b))): isSame = a == b
-    case (.scalar(let a), .scalar(let b)): isSame = a == b && a.hasBits(of: b)
+    case (.scalar(let a), .scalar(let b)): isSame = a == b && a.hasSameBits(as: b)
     default: return false
     }
     guard isSame, ownPriority == other.ownPriority else { return false }
     guard let priority = ownPriority, let otherPriority = other.ownPriority else { return true }
-    return priority.hasBits(of: otherPriority)
+    return priority.hasSameBits(as: otherPriority)
   }
 }
 
@@ -118,7 +119,7 @@ extension Node {
     path.withStoredBytes { assign(.node(new), at: $0) }
   }
 
-  mutating func assign(_ new: borrowing Assigned, at storedPath: UnsafeRawBufferPointer) {
+  mutating func assign(_ new: borrowing AssignedValue, at storedPath: UnsafeRawBufferPointer) {
     guard let start = storedPath.baseAddress, !storedPath.isEmpty else {
       self = new.node
       return
@@ -126,7 +127,7 @@ extension Node {
     let step = PathStep(start, end: start + storedPath.count)
     let priority = ownPriority
     if branch != nil, case .page(let page) = content {
-      content = .empty  // So that the page has one reference, if no other value shares it.
+      content = .empty  // Otherwise `content` would be a second reference to the page.
       var root: Page? = consume page
       Pages.assign(&root, step, new)
       self = root.map { Node(content: .page($0), priority: priority) } ?? .empty
@@ -137,15 +138,15 @@ extension Node {
 }
 
 extension Pages {
-  /// A branch with the one path that leads to a non-empty node.
-  static func chain(_ step: PathStep, _ new: borrowing Assigned) -> Page {
+  /// Makes a branch whose only descendant at `step` is a non-empty node.
+  static func chain(_ step: PathStep, _ new: borrowing AssignedValue) -> Page {
     var slot: Page? = Page.make(.leaf, hasReferences: false, capacity: 8)
     assign(&slot, step, new)
     guard let page = slot else { preconditionFailure("a non-empty node makes a branch") }
     return page
   }
 
-  /// The entry of a key in the branch with that root page.
+  /// The entry of a key in the branch with this root page.
   @inline(__always)
   static func find(
     _ root: PageAccess, _ key: UnsafeRawPointer, _ keyCount: Int
@@ -158,7 +159,7 @@ extension Pages {
     return found ? (page, index) : nil
   }
 
-  /// The node at a path below the branch with that root page.
+  /// The node at a path below the branch with this root page.
   static func node(_ root: PageAccess, _ path: PathStep) -> Node {
     var page = root
     var step = path

@@ -1,7 +1,7 @@
-/// Builds the children of one branch.
+/// Builds a branch from its children.
 ///
-/// Any order will do; ascending is fast and leaves full pages. Of several nodes at one key the last
-/// holds, be it empty. Not thread-safe.
+/// Children may be appended in any order; ascending order is fastest and fills the pages. If a key is
+/// appended more than once, the last node counts, even if it is empty. Not thread-safe.
 package struct NodeBuilder: @unchecked Sendable {  // See `Page`.
   private var root: Page?
 
@@ -12,10 +12,10 @@ package struct NodeBuilder: @unchecked Sendable {  // See `Page`.
     key.withOrderedBytes { append(orderedBytes: $0, .node(child)) }
   }
 
-  /// Appends a leaf from stored bytes, without making values of them.
+  /// Appends a leaf from stored bytes, without decoding them into a `Key` and a `Scalar`.
   ///
-  /// - Returns: false, and nothing is done, unless the bytes are those of a legal key and of one
-  ///   packed leaf.
+  /// - Returns: false if the bytes are not those of a legal key and one packed leaf; nothing is appended
+  ///   then.
   package mutating func append(
     storedKey key: UnsafeRawBufferPointer, packedLeaf leaf: UnsafeRawBufferPointer
   ) -> Bool {
@@ -26,8 +26,8 @@ package struct NodeBuilder: @unchecked Sendable {  // See `Page`.
     return true
   }
 
-  /// Appends at the ordered bytes of a legal key, which are not looked at again.
-  mutating func append(orderedBytes key: UnsafeRawBufferPointer, _ new: Assigned) {
+  /// Appends a child whose key has these ordered bytes, which are not validated.
+  mutating func append(orderedBytes key: UnsafeRawBufferPointer, _ new: AssignedValue) {
     if root == nil {
       if new.isEmpty { return }
       root = Page.make(.leaf, hasReferences: false, capacity: 8)
@@ -35,7 +35,7 @@ package struct NodeBuilder: @unchecked Sendable {  // See `Page`.
     Pages.assign(&root, PathStep(key: key), new)
   }
 
-  /// The branch, or the empty node if no child is left.
+  /// Returns the branch, or the empty node if there is no child.
   package consuming func finish(priority: Scalar? = nil) -> Node {
     root.map { Node(content: .page($0), priority: priority) } ?? .empty
   }

@@ -1,13 +1,13 @@
-/// An integer or a double: what a leaf can be incremented by.
+/// An integer or a double. A leaf is incremented by a number.
 package enum Number: Sendable {
   case integer(Int64)
-  /// Finite.
+  /// A finite double.
   case double(Double)
 
-  /// The sum: an integer if both are and it fits, else a double.
+  /// Returns the sum: an integer if both numbers are integers and the sum fits 64 bits, otherwise a
+  /// double.
   ///
-  /// A sum of doubles beyond the greatest finite double becomes that double, since a leaf is always
-  /// finite.
+  /// A sum beyond the greatest finite double becomes that double, since leaves are finite.
   package func adding(_ other: Number) -> Number {
     if case .integer(let a) = self, case .integer(let b) = other {
       let (sum, overflows) = a.addingReportingOverflow(b)
@@ -35,8 +35,9 @@ package enum Number: Sendable {
     }
   }
 
-  /// What incrementing `existing` (the leaf before the write, if there is one) by this gives: the
-  /// sum if it is a number, else the increment itself.
+  /// Increments `existing`, the scalar of the leaf before the write, by this number.
+  ///
+  /// - Returns: the sum if `existing` is a number, otherwise this number.
   package func incrementing(_ existing: Scalar?) -> Scalar {
     switch existing {
     case .integer(let value): Number.integer(value).adding(self).scalar
@@ -50,7 +51,7 @@ extension Number: Comparable {
   package static func == (a: Number, b: Number) -> Bool { compare(a, b) == 0 }
   package static func < (a: Number, b: Number) -> Bool { compare(a, b) < 0 }
 
-  /// By value and exactly: an integer is never rounded to be compared.
+  /// Compares by value and exactly: an integer is not rounded to a double.
   ///
   /// - Returns: negative, zero or positive.
   static func compare(_ a: Number, _ b: Number) -> Int {
@@ -65,7 +66,7 @@ extension Number: Comparable {
   private static func compare(_ integer: Int64, _ double: Double) -> Int {
     if double >= 0x1p63 { return -1 }
     if double < -0x1p63 { return 1 }
-    let wholeInteger = Int64(double)  // Towards zero; in range, as just checked.
+    let wholeInteger = Int64(double)  // Rounds towards zero; the range was checked above.
     if integer != wholeInteger { return integer < wholeInteger ? -1 : 1 }
     let whole = Double(wholeInteger)  // Exact: from 2^53 on every double is whole.
     return whole == double ? 0 : whole < double ? -1 : 1
@@ -73,7 +74,7 @@ extension Number: Comparable {
 }
 
 extension Number {
-  /// The integer that a double is, if it is one of 64 bits.
+  /// The 64-bit integer that equals a double; nil if there is none.
   package static func integer(equalTo double: Double) -> Int64? {
     guard double >= -0x1p63, double < 0x1p63 else { return nil }
     let integer = Int64(double)

@@ -1,22 +1,22 @@
-/// The bytes of a scalar, and of a leaf: the same in pages, logs and checkpoints.
+/// The packed form of scalars and leaves: their bytes in pages, logs and checkpoints.
 ///
 /// | first byte | then | scalar |
 /// | --- | --- | --- |
 /// | 00, 01 | | `false`, `true` |
-/// | 10 + n, n = 0…8 | n bytes, little-endian, two's complement | integer; n is the least that holds it, 0 for zero |
+/// | 10 + n, n = 0…8 | n bytes, little-endian, two's complement | integer; n is the least that fits the value, 0 for zero |
 /// | 20 + n, n = 0…8 | n bytes: the first n of the 8 big-endian bytes of the IEEE 754 double | double; the other bytes are zero, the nth is not; finite |
 /// | 30 | packed scalar (priority), packed scalar | *a leaf with a priority* (number or string) |
 /// | 80 + n, n = 0…126 | n bytes | string of n bytes of UTF-8 |
 /// | FF | length as LEB128 (≥ 127), that many bytes | string, at most 10 MiB |
 ///
-/// Every scalar has exactly one packed form; all other bytes are refused.
+/// Every scalar has exactly one packed form; readers refuse all other bytes.
 package enum PackedScalar {
   static let integerTag: UInt8 = 0x10
   static let doubleTag: UInt8 = 0x20
   static let priorityTag: UInt8 = 0x30
   static let stringTag: UInt8 = 0x80
   static let longStringTag: UInt8 = 0xFF
-  /// Bytes of the longest string whose length stands in its tag.
+  /// The bytes of the longest string whose tag includes its length.
   static let shortStringByteCountMax = 126
 
   /// The number of bytes that `write` writes.
@@ -69,7 +69,7 @@ package enum PackedScalar {
       }
       return target + 1 + count
     case .string(let value):
-      // Where a string is contiguous, as nearly all are, it need not be copied for that.
+      // Nearly all strings are contiguous and need no copy.
       if let end = value.utf8.withContiguousStorageIfAvailable({ write(utf8: $0, to: target) }) {
         return end
       }
@@ -103,9 +103,9 @@ package enum PackedScalar {
     }
   }
 
-  /// Where the packed scalar at `offset` ends; nil unless it is whole, valid and in its one form.
+  /// The end of the packed scalar at `offset`; nil unless it is complete, valid and in its only form.
   ///
-  /// - Complexity: O(bytes of a string, which are checked to be UTF-8); allocates nothing.
+  /// - Complexity: O(bytes), since a string is validated as UTF-8; allocates nothing.
   package static func end(validating bytes: UnsafeRawBufferPointer, at offset: Int) -> Int? {
     guard offset >= 0, offset < bytes.count else { return nil }
     let tag = bytes[offset]
@@ -141,8 +141,8 @@ package enum PackedScalar {
     }
   }
 
-  /// The packed scalar at `offset`, which moves behind it; nil, and nothing moves, unless it is
-  /// whole, valid and in its one form.
+  /// Reads the packed scalar at `offset` and moves `offset` to its end. Returns nil, and leaves `offset`
+  /// unchanged, unless the scalar is complete, valid and in its only form.
   package static func read(_ bytes: UnsafeRawBufferPointer, at offset: inout Int) -> Scalar? {
     guard let end = end(validating: bytes, at: offset) else { return nil }
     let (scalar, _) = readTrusted(bytes.baseAddress.unsafelyUnwrapped + offset)
@@ -170,7 +170,7 @@ package enum PackedScalar {
     return bits
   }
 
-  /// The scalar at an address that holds a valid packed one, and its bytes.
+  /// The valid packed scalar at an address, and its size in bytes.
   @inline(__always)
   static func readTrusted(_ address: UnsafeRawPointer) -> (scalar: Scalar, byteCount: Int) {
     let tag = address.load(as: UInt8.self)
@@ -190,7 +190,7 @@ package enum PackedScalar {
     return (.bool(tag == 1), 1)
   }
 
-  /// The bytes of the valid packed scalar at an address.
+  /// The size in bytes of the valid packed scalar at an address.
   @inline(__always)
   static func byteCountTrusted(_ address: UnsafeRawPointer) -> Int {
     let tag = address.load(as: UInt8.self)
@@ -229,7 +229,7 @@ extension PackedScalar {
     return write(scalar, to: next)
   }
 
-  /// Where the packed leaf at `offset` ends; nil unless it is whole, valid and in its one form.
+  /// The end of the packed leaf at `offset`; nil unless it is complete, valid and in its only form.
   package static func leafEnd(validating bytes: UnsafeRawBufferPointer, at offset: Int) -> Int? {
     guard offset >= 0, offset < bytes.count else { return nil }
     guard bytes[offset] == priorityTag else { return end(validating: bytes, at: offset) }
@@ -239,8 +239,8 @@ extension PackedScalar {
     return end(validating: bytes, at: scalar)
   }
 
-  /// The packed leaf at `offset`, which moves behind it; nil, and nothing moves, unless it is
-  /// whole, valid and in its one form.
+  /// Reads the packed leaf at `offset` and moves `offset` to its end. Returns nil, and leaves `offset`
+  /// unchanged, unless the leaf is complete, valid and in its only form.
   package static func readLeaf(
     _ bytes: UnsafeRawBufferPointer, at offset: inout Int
   ) -> (scalar: Scalar, priority: Scalar?)? {

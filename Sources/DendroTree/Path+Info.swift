@@ -1,12 +1,13 @@
 extension Key {
-  /// `.info`: no key that anybody can write, so that it stands apart from the data.
+  /// `.info`. It is not a legal key, so no write can reach data below it.
   package static let info = Array(".info".utf8).withUnsafeBytes { Key(trustedOrderedBytes: $0) }
 }
 
 extension Path {
-  /// `/.info`: what the database says of itself, outside the data.
+  /// `/.info`, the location of the database's state, such as whether it is connected. It is not part of the
+  /// data.
   package static let info = Path.root.appending(Key.info)
 
-  /// Whether it is `/.info` or below.
+  /// Whether the path is `/.info` or below it.
   package var isInfo: Bool { Path.info.isPrefix(of: self) }
 }

@@ -1,7 +1,8 @@
-/// A location: the keys that lead from the root to it.
+/// A path: the keys that lead from the root to a location.
 ///
-/// Held in one run of bytes: for each key the count of its ordered bytes as a LEB128 varint, then
-/// these bytes. The same bytes stand in logs and checkpoints. A value; any thread.
+/// A path is stored as one array of bytes: for each key the number of its ordered bytes as a LEB128
+/// varint, then these bytes. Logs and checkpoints contain the same bytes. A path is a value and may be
+/// used on any thread.
 package struct Path: Sendable {
   private let bytes: [UInt8]
   /// The number of keys.
@@ -12,12 +13,12 @@ package struct Path: Sendable {
     self.count = count
   }
 
-  /// The location of the whole tree.
+  /// The path of the whole tree, which has no keys.
   package static let root = Path(bytes: [], count: 0)
 
-  /// The keys of `text` between slashes; empty ones are dropped, so that "" is the root.
+  /// Parses keys separated by slashes. Empty keys are dropped, so "" and "/" are the root.
   ///
-  /// - Throws: `ValidationError` of kind `.invalidPath`, naming the key that `Key` would refuse.
+  /// - Throws: `ValidationError` of kind `.invalidPath`, which names the illegal key.
   package init(parsing text: String) throws(ValidationError) {
     var text = text
     let result: Result<Path, ValidationError> = text.withUTF8 { utf8 in
@@ -29,7 +30,7 @@ package struct Path: Sendable {
   private init(validUTF8 utf8: UnsafeRawBufferPointer) throws(ValidationError) {
     var problem: ValidationError?
     var keyCount = 0
-    // A segment of n bytes takes n + 1 in the text and at most n + 2 here.
+    // A segment of n bytes needs at most n + 2 here, and takes n + 1 in the text with its slash.
     bytes = [UInt8](unsafeUninitializedCapacity: 2 * utf8.count + 2) { target, written in
       var next = UnsafeMutableRawPointer(target.baseAddress.unsafelyUnwrapped)
       let start = next
@@ -57,18 +58,19 @@ package struct Path: Sendable {
     if let problem { throw problem }
   }
 
-  /// Writes one key's count and ordered bytes; returns the address after them.
+  /// Writes the length and the ordered bytes of one key, and returns the address after them.
   @inline(__always)
   private static func write(
     _ segment: UnsafeRawBufferPointer, to next: UnsafeMutableRawPointer
   ) -> UnsafeMutableRawPointer {
-    // The count is known only afterwards; below 127 bytes it takes one byte in any case.
+    // The number of ordered bytes is known only after encoding. For a segment of less than 127 bytes its
+    // varint always takes one byte.
     if segment.count < 127 {
       let byteCount = KeyCoding.encode(segment, to: next + 1)
       next.storeBytes(of: UInt8(byteCount), as: UInt8.self)
       return next + 1 + byteCount
     }
-    let byteCount = segment.count  // Too long for an integer key, so nothing grows or shrinks.
+    let byteCount = segment.count  // Too long for an integer key, so encoding keeps the length.
     let target = Varint.write(byteCount, to: next)
     _ = KeyCoding.encode(segment, to: target)
     return target + byteCount
@@ -94,7 +96,7 @@ package struct Path: Sendable {
     key.withOrderedBytes { bytes.append(contentsOf: $0) }
   }
 
-  /// A path from its stored bytes; nil unless they are the stored form of legal keys.
+  /// Makes a path from its stored bytes; nil unless they are the stored form of legal keys.
   package init?(storedBytes: UnsafeRawBufferPointer) {
     guard let count = Path.keyCount(validating: storedBytes) else { return nil }
     self.init(bytes: Array(storedBytes), count: count)
@@ -119,7 +121,7 @@ package struct Path: Sendable {
     return count
   }
 
-  /// Calls `body` with the stored bytes, which are valid during the call only.
+  /// Calls `body` with the stored bytes, which are valid only during the call.
   @inline(__always)
   package func withStoredBytes<R, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
@@ -131,8 +133,8 @@ package struct Path: Sendable {
     return try result.get()
   }
 
-  /// The stored bytes, for other modules' hot paths: they see through an array's own accessors, but
-  /// not through a generic method of ours.
+  /// The stored bytes, for the hot paths of other modules. The optimizer specializes an array's accessors
+  /// there, but not `withStoredBytes`.
   package var storedBytes: [UInt8] { bytes }
 
   package var isRoot: Bool { count == 0 }
@@ -183,6 +185,7 @@ package struct Path: Sendable {
     return Path(bytes: bytes, count: count + 1)
   }
 
+  /// The path of a location below this one, given its path relative to this one.
   package func appending(_ path: Path) -> Path {
     if path.isRoot { return self }
     if isRoot { return path }
@@ -191,7 +194,7 @@ package struct Path: Sendable {
 
   /// Whether `other` is this location or below it.
   package func isPrefix(of other: Path) -> Bool {
-    // Every key carries its length, so a prefix in bytes is a prefix in keys.
+    // Each key is preceded by its length, so a prefix in bytes is a prefix in keys.
     count <= other.count && bytes.count <= other.bytes.count
       && bytes.withUnsafeBytes { a in
         other.bytes.withUnsafeBytes { b in
@@ -201,7 +204,7 @@ package struct Path: Sendable {
       }
   }
 
-  /// This location as seen from `ancestor`; nil if it is not there or below.
+  /// The path relative to `ancestor`; nil if this path is not at or below `ancestor`.
   package func relative(to ancestor: Path) -> Path? {
     guard ancestor.isPrefix(of: self) else { return nil }
     if ancestor.isRoot { return self }
@@ -212,7 +215,7 @@ package struct Path: Sendable {
 extension Path {
   package var keys: Keys { Keys(path: self) }
 
-  /// The keys of a path, from the root downwards.
+  /// The keys of a path, beginning at the root.
   package struct Keys: Sequence, Sendable {
     let path: Path
 
@@ -243,7 +246,7 @@ extension Path: Hashable {
 }
 
 extension Path: Comparable {
-  /// Key by key in the order of keys; a prefix comes first.
+  /// Compares key by key in the order of keys; a prefix comes first.
   package static func < (a: Path, b: Path) -> Bool {
     a.withStoredBytes { a in
       b.withStoredBytes { b in
@@ -255,7 +258,7 @@ extension Path: Comparable {
           let (yCount, yPrefix) = Varint.readTrusted(y)
           let order = compareBytes(x + xPrefix, xCount, y + yPrefix, yCount)
           if order != 0 { return order < 0 }
-          offset += xPrefix + xCount  // Equal keys take equal room.
+          offset += xPrefix + xCount  // Equal keys have equal sizes.
         }
         return a.count < b.count
       }
@@ -264,7 +267,7 @@ extension Path: Comparable {
 }
 
 extension Path: CustomStringConvertible {
-  /// The keys, each after a slash; "/" is the root.
+  /// The keys, each preceded by a slash; "/" for the root.
   package var description: String {
     if isRoot { return "/" }
     var text = ""

@@ -1,26 +1,27 @@
-/// Makes child keys in the order of their making: 20 characters, of which the first 8 are the time
-/// in milliseconds and the other 12 are random.
+/// Generates child keys that sort in the order of their generation. A key has 20 characters: the first 8
+/// are the time in milliseconds, the other 12 are random.
 ///
-/// Not thread-safe: its owner locks it.
+/// Not thread-safe; the owner protects it with a lock.
 package struct PushIDGenerator: Sendable {
   private static let alphabet = Array(
     "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz".utf8)
   private static let timeMax: Int64 = (1 << 48) - 1
 
   private var lastTime: Int64 = -1
-  /// The 12 last digits, the most significant first.
+  /// The last 12 digits, the most significant first.
   private var tail: [UInt8] = Array(repeating: 0, count: 12)
 
   package init() {}
 
-  /// The next id, greater than all before: when the clock steps back, the last time goes on.
+  /// Returns the next id, which is greater than all before. If the clock steps back, the last time is used
+  /// again.
   ///
-  /// Within one millisecond the tail counts up from its random start; should it ever overflow, the
-  /// id is one of the next millisecond.
+  /// Within one millisecond the random part is incremented. If it overflows, the id gets the time of the
+  /// next millisecond.
   ///
   /// - Parameters:
-  ///   - now: milliseconds since 1970; held between 0 and 2^48 − 1.
-  ///   - random: 64 random bits a call; called twice for each new millisecond.
+  ///   - now: milliseconds since 1970, clamped to 0…2^48 − 1.
+  ///   - random: returns 64 random bits; called twice for each new millisecond.
   package mutating func next(now: Int64, random: () -> UInt64) -> String {
     let time = max(lastTime, min(max(now, 0), PushIDGenerator.timeMax))
     if time != lastTime {
@@ -48,7 +49,7 @@ package struct PushIDGenerator: Sendable {
     }
   }
 
-  /// Adds one; false if all digits were the greatest.
+  /// Increments the random part. Returns false if it overflows.
   private mutating func increment() -> Bool {
     for index in tail.indices.reversed() {
       if tail[index] < 63 {

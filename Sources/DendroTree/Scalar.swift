@@ -1,17 +1,17 @@
-/// What a leaf or a priority holds.
+/// The value of a leaf, or a priority.
 ///
-/// Equality is that of the data model: 1 equals 1.0, -0.0 equals 0, true does not equal 1, and
-/// strings are equal only if they are spelled with the same code points. The order is
-/// `false` < `true` < numbers < strings by UTF-16 code units. A value; any thread.
+/// Equality is that of the data model: 1 equals 1.0, -0.0 equals 0, true does not equal 1, and strings
+/// are equal only if they have the same code points. The order is `false` < `true` < numbers < strings;
+/// strings compare by UTF-16 code units. A scalar is a value and may be used on any thread.
 package enum Scalar: Sendable {
   case bool(Bool)
   case integer(Int64)
-  /// Finite: whoever takes numbers from outside refuses the others.
+  /// A finite double. Parsers and converters refuse other doubles.
   case double(Double)
-  /// At most `Limits.stringBytes` of UTF-8.
+  /// A string of at most `Limits.stringBytes` bytes of UTF-8.
   case string(String)
 
-  /// The number, if it is one.
+  /// The value as a number; nil for a bool or string.
   package var number: Number? {
     switch self {
     case .integer(let value): .integer(value)
@@ -20,13 +20,13 @@ package enum Scalar: Sendable {
     }
   }
 
-  /// Whether it can be a priority: a number or a string.
+  /// Whether the scalar can be a priority, that is, a number or a string.
   package var isValidPriority: Bool {
     if case .bool = self { false } else { true }
   }
 
-  /// Whether two that are equal are also written with the same bits: 1 and 1.0 are not, nor 0.0 and -0.0.
-  func hasBits(of other: Scalar) -> Bool {
+  /// Whether two equal scalars also have the same packed form: 1 and 1.0 do not, nor do 0.0 and -0.0.
+  func hasSameBits(as other: Scalar) -> Bool {
     switch (self, other) {
     case (.integer, .double), (.double, .integer): false
     case (.double(let a), .double(let b)): a.bitPattern == b.bitPattern
@@ -51,7 +51,7 @@ package enum Scalar: Sendable {
     return 0
   }
 
-  /// By UTF-16 code units, literally.
+  /// Compares by UTF-16 code units, without normalisation.
   private static func compareStrings(_ a: String, _ b: String) -> Int {
     var a = a
     var b = b
@@ -60,7 +60,7 @@ package enum Scalar: Sendable {
     }
   }
 
-  /// Valid UTF-8 in the order of UTF-16 code units.
+  /// Compares valid UTF-8 in the order of UTF-16 code units.
   static func compareUTF8(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Int {
     guard let x = a.baseAddress, let y = b.baseAddress else { return a.count - b.count }
     let common = min(a.count, b.count)
@@ -72,8 +72,9 @@ package enum Scalar: Sendable {
     }
     while offset < common && a[offset] == b[offset] { offset &+= 1 }
     if offset == common { return a.count - b.count }
-    // Bytes first differ in a lead byte or in the same place of equally led characters; only leads
-    // EE and EF (U+E000…U+FFFF) stand otherwise than in UTF-8: above F0…F4 (the surrogates).
+    // The first different bytes are two lead bytes, or they are at the same index of characters with
+    // equal lead bytes. UTF-16 order differs from byte order only in this: the leads EE and EF
+    // (U+E000…U+FFFF) come after F0…F4 (surrogate pairs).
     let p = a[offset]
     let q = b[offset]
     if p >= 0xEE && q >= 0xEE && (p < 0xF0) != (q < 0xF0) { return p < 0xF0 ? 1 : -1 }

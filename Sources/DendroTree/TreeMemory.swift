@@ -1,6 +1,6 @@
-/// The memory that a tree takes, as computed from the capacities of its pages.
+/// The memory of a tree, computed from the capacities of its pages.
 package struct TreeMemory: Hashable, Sendable {
-  /// Bytes of heap, with the allocator's own 8 bytes and rounding to 16.
+  /// The bytes of heap, including the allocator's 8 bytes for each page and its rounding to 16.
   package var byteCount = 0
   package var pageCount = 0
   package var leafCount = 0

@@ -1,6 +1,6 @@
-/// Input that the rules of the data model refuse.
+/// An error for input that violates the rules of the data model.
 package struct ValidationError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The names that Firebase gives to these refusals.
+  /// The kinds of errors; the raw values are Firebase's names for them.
   package enum Kind: String, Hashable, Sendable {
     case invalidData = "InvalidFirebaseData"
     case invalidLeafValueType = "InvalidLeafValueType"
@@ -12,7 +12,7 @@ package struct ValidationError: Error, Hashable, Sendable, CustomStringConvertib
   }
 
   package var kind: Kind
-  /// What, where and the limit, in one sentence.
+  /// One sentence that names the input, the location and the limit.
   package var message: String
 
   package init(_ kind: Kind, _ message: String) {

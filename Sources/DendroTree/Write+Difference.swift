@@ -1,15 +1,16 @@
 extension Write {
-  /// What makes the branch `old` at `path` into the branch `new`, told by what differs: one change, or an
-  /// update of several. What the two share is skipped unread.
+  /// Finds a write that turns the branch `old` at `path` into the branch `new` and has only the
+  /// differences: a single change, or an update of several. Shared pages are skipped without being read.
   ///
-  /// Applied where `old` is, it leaves exactly `new`: no branch on the way is empty at any time, so none
-  /// is pruned and loses its priority. Branches that have no key in common are replaced as a whole.
+  /// Applied to a tree with `old` at `path`, the write leaves exactly `new` there. No branch on the way is
+  /// empty at any time, so none is pruned and loses its priority. Branches without a common key are
+  /// replaced as a whole.
   ///
-  /// - Returns: the write, which does nothing where the two are equal; with how many children the
-  ///   branches have that it leaves in place, each of which the set of `new` would hold. Nil where only
-  ///   the set leaves exactly `new`: nothing is in common, or a number differs in its type alone,
-  ///   which counts as no change.
-  /// - Complexity: O(nodes that the two do not share).
+  /// - Returns: the write, which changes nothing if the branches are equal, and the number of children in
+  ///   the branches that the write does not replace. A set of `new` would have to include each of them.
+  ///   Nil if only a set leaves exactly `new`: the branches have no common key, or a number differs only in
+  ///   its type, which a write treats as no change.
+  /// - Complexity: O(nodes that the two trees do not share).
   package static func changing(
     _ old: Node, to new: Node, at path: Path
   ) -> (write: Write, siblingCount: Int)? {
@@ -20,23 +21,23 @@ extension Write {
     guard difference.entries.count == 1, let only = difference.entries.first else {
       return (.update(path, difference.entries), difference.siblingCount)
     }
-    let place = path.appending(only.path)
+    let target = path.appending(only.path)
     switch only.action {
     case .set where only.path.isRoot: return nil
-    case .set(let node): return (.set(place, node), difference.siblingCount)
-    case .remove: return (.remove(place), difference.siblingCount)
-    case .increment(let delta): return (.increment(place, delta), difference.siblingCount)
+    case .set(let node): return (.set(target, node), difference.siblingCount)
+    case .remove: return (.remove(target), difference.siblingCount)
+    case .increment(let delta): return (.increment(target, delta), difference.siblingCount)
     case .setPriority(let priority):
-      return (.setPriority(place, priority), difference.siblingCount)
+      return (.setPriority(target, priority), difference.siblingCount)
     }
   }
 }
 
-/// Gathers the entries of an update.
+/// Collects the entries of the update from one branch to another.
 private struct BranchDifference {
   var entries: [Write.Entry] = []
   var siblingCount = 0
-  /// Whether the entries, applied, leave exactly the new tree.
+  /// Whether applying the entries leaves exactly the new tree.
   var isExact = true
 
   mutating func add(_ path: Path, _ old: Node, _ new: Node) {
@@ -70,9 +71,9 @@ private struct BranchDifference {
     siblingCount = siblings
   }
 
-  /// Of two that are equal.
+  /// Whether two equal scalars, or two missing ones, have the same packed form.
   private func hasSameBits(_ a: Scalar?, _ b: Scalar?) -> Bool {
     guard let a, let b else { return true }
-    return a.hasBits(of: b)
+    return a.hasSameBits(as: b)
   }
 }

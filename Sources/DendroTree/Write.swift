@@ -1,21 +1,22 @@
-/// One atomic change of the tree: what a log sequence number counts.
+/// One atomic change of the tree. Log sequence numbers count writes.
 ///
-/// Everything in it is resolved: applying it to the same tree gives the same tree, anywhere and for
-/// ever. Paths are of nodes; a priority is named by the case, not by a key.
+/// A write has no deferred values: applying it to the same tree gives the same tree, on any machine and
+/// in any version. Paths lead to nodes; a write of a priority is a case of its own, not a path with a
+/// pseudo key.
 package enum Write: Sendable {
-  /// Replaces what is at the path, priorities included. The empty node removes it.
+  /// Replaces the node at the path, priorities included. The empty node removes it.
   case set(Path, Node)
-  /// Several changes below the path at once; all the rest stays.
+  /// Makes several changes below the path at once, and keeps all other data.
   case update(Path, [Entry])
   case remove(Path)
-  /// Sets the leaf at the path to the sum of its number, if it has one, and this.
+  /// Adds the number to the leaf at the path, or sets the leaf to it if there is no number.
   case increment(Path, Number)
   /// Replaces the priority of the node at the path, if there is one.
   case setPriority(Path, Scalar?)
 
   /// One of the changes of an update.
   package struct Entry: Sendable {
-    /// Seen from the update's path.
+    /// Relative to the path of the update.
     package var path: Path
     package var action: Action
 
@@ -34,7 +35,7 @@ package enum Write: Sendable {
     }
   }
 
-  /// Where it takes place; an update's own path.
+  /// The path of the write; for an update, the path that its entries are relative to.
   package var path: Path {
     switch self {
     case .set(let path, _), .update(let path, _), .remove(let path), .increment(let path, _),
@@ -45,11 +46,11 @@ package enum Write: Sendable {
 }
 
 extension Write {
-  /// Checks what the types cannot say: the depth, the paths of an update against each other, and
-  /// that priorities and increments are valid.
+  /// Checks the rules that the types do not enforce: the depth, conflicts between the paths of an update,
+  /// and the validity of priorities and increments.
   ///
   /// - Throws: `ValidationError` of kind `.invalidData`.
-  /// - Complexity: O(nodes in it + entries · log entries).
+  /// - Complexity: O(nodes in the write + entries · log entries).
   package func validate() throws(ValidationError) {
     switch self {
     case .set(let path, let node): try Write.check(depthOf: path, and: node)
@@ -80,7 +81,8 @@ extension Write {
       throw ValidationError(.invalidData, "The increment at \(path) is not a finite number.")
     case .setPriority(let priority?):
       if !priority.isValidPriority {
-        throw ValidationError(.invalidData, "The priority at \(path) is neither number nor string.")
+        throw ValidationError(
+          .invalidData, "The priority at \(path) is neither a number nor a string.")
       }
       if case .double(let value) = priority, !value.isFinite {
         throw ValidationError(.invalidData, "The priority at \(path) is not a finite number.")
@@ -89,13 +91,13 @@ extension Write {
     }
   }
 
-  /// No entry may be at or above another; a priority is below the node that it belongs to.
+  /// Checks that no entry is at or above another one. A priority counts as below its node.
   private static func checkConflicts(_ entries: [Entry]) throws(ValidationError) {
     let sorted = entries.sorted {
       $0.path == $1.path ? !$0.action.isPriority && $1.action.isPriority : $0.path < $1.path
     }
-    // Whatever lies below a path follows it without a gap, so that the last path seen which is not
-    // below another one is the only one that can be above the next.
+    // In this order, all paths below a path follow it without a gap. So only the last path that is not
+    // below another one can be above the next path.
     var above: Path?
     var lastPriority: Path?
     for entry in sorted {

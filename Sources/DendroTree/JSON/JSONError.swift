@@ -1,16 +1,17 @@
 /// Why a JSON text was refused, and where.
 package struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
   package enum Kind: Hashable, Sendable {
-    /// Not JSON by RFC 8259, or a number or nesting that no double or tree can hold.
+    /// The text is not JSON by RFC 8259, or a number exceeds the range of a double.
     case syntax
-    /// JSON, but not data that the tree takes: a forbidden key, a wrong priority, too deep, too long.
+    /// The text is JSON, but the data model refuses it: a forbidden key, an invalid priority, too many
+    /// levels, or a string that is too long.
     case data(ValidationError.Kind)
   }
 
   package var kind: Kind
-  /// What is wrong, without the place.
+  /// What is wrong, without the position.
   package var message: String
-  /// Where in the text.
+  /// The position in the text where parsing stopped.
   package var position: JSONPosition
   /// The location inside the document, as `/a/b`; `/` for the document itself.
   package var path: String
@@ -23,18 +24,18 @@ package struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
   }
 
   package var description: String {
-    let place = path == "/" ? "" : ", at \(path)"
-    return "\(position)\(place): \(message)"
+    let location = path == "/" ? "" : ", at \(path)"
+    return "\(position)\(location): \(message)"
   }
 }
 
-/// A place in a text.
+/// A position in a text.
 package struct JSONPosition: Hashable, Sendable, CustomStringConvertible {
-  /// Bytes before it.
+  /// The number of bytes before the position.
   package var offset: Int
-  /// From 1; a line ends at a line feed.
+  /// Counted from 1; a line ends at a line feed.
   package var line: Int
-  /// From 1, in Unicode scalars.
+  /// Counted from 1 in Unicode scalars.
   package var column: Int
 
   package init(offset: Int, line: Int, column: Int) {
@@ -46,8 +47,10 @@ package struct JSONPosition: Hashable, Sendable, CustomStringConvertible {
   package var description: String { "line \(line), column \(column) (byte \(offset))" }
 }
 
-/// What ends a reading: the text, or whoever delivers it or takes the pieces.
+/// Why parsing stopped.
 enum JSONFailure: Error {
+  /// The text has an error.
   case text(JSONError)
-  case outside(any Error)
+  /// A closure of the caller, the source or the consumer of pieces, threw this error.
+  case closure(any Error)
 }

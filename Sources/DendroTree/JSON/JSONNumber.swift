@@ -1,17 +1,17 @@
-/// Numbers as JSON writes them.
+/// Parses and writes the numbers of JSON.
 enum JSONNumber {
   enum Parsed {
     case number(Number)
-    /// Beyond the largest double.
+    /// The number exceeds the largest double.
     case outOfRange
-    /// The byte at which the grammar was left, and what was expected there.
+    /// The index of the first byte that violates the grammar, and what was expected there.
     case malformed(Int, String)
   }
 
-  /// Bytes at `place` that can be part of a number.
+  /// The number of bytes from `start` that can be part of a number.
   @inline(__always)
-  static func length(_ place: UnsafePointer<UInt8>, _ end: UnsafePointer<UInt8>) -> Int {
-    var current = place
+  static func length(_ start: UnsafePointer<UInt8>, _ end: UnsafePointer<UInt8>) -> Int {
+    var current = start
     loop: while current < end {
       switch current.pointee {
       case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "+"),
@@ -20,11 +20,13 @@ enum JSONNumber {
       default: break loop
       }
     }
-    return current - place
+    return current - start
   }
 
-  /// Reads a whole number by the grammar of RFC 8259, section 6: without fraction and exponent, and
-  /// in the range of Int64, an integer; otherwise the nearest double.
+  /// Parses a number that fills `text` (RFC 8259, section 6).
+  ///
+  /// A number without fraction and exponent that fits Int64 becomes an integer; every other number
+  /// becomes the nearest double.
   static func parse(_ text: UnsafeBufferPointer<UInt8>) -> Parsed {
     var index = 0
     @inline(__always) func digit() -> UInt64? {
@@ -35,7 +37,8 @@ enum JSONNumber {
     let isNegative = index < text.count && text[index] == UInt8(ascii: "-")
     if isNegative { index += 1 }
 
-    // 19 digits fit UInt64; further ones only make the number inexact for the short way.
+    // A mantissa of 19 digits fits UInt64. With more digits `double` takes its slow path, which reads
+    // the text again.
     var mantissa: UInt64 = 0
     var digits = 0
     var exponent = 0
@@ -82,13 +85,13 @@ enum JSONNumber {
       guard digit() != nil else { return .malformed(index, "expected a digit in the exponent") }
       var value = 0
       while let next = digit() {
-        // Far beyond any double, and far from overflow.
+        // An exponent of a million is beyond any double, and adding it to another cannot overflow.
         if value < 1_000_000 { value = value * 10 + Int(next) }
         index += 1
       }
       exponent += isSmall ? -value : value
     }
-    guard index == text.count else { return .malformed(index, "this is no number") }
+    guard index == text.count else { return .malformed(index, "this is not a number") }
     return double(text, isNegative, mantissa, digits, exponent)
   }
 
@@ -101,8 +104,8 @@ enum JSONNumber {
     _ text: UnsafeBufferPointer<UInt8>, _ isNegative: Bool, _ mantissa: UInt64, _ digits: Int,
     _ exponent: Int
   ) -> Parsed {
-    // A mantissa below 2^53 and a power of ten up to 10^22 are exact doubles, so one operation
-    // rounds once and rightly (Clinger, «How to read floating point numbers accurately», 1990).
+    // A mantissa up to 2^53 and a power of ten up to 10^22 are exact doubles, so one operation
+    // rounds once and correctly (Clinger, «How to read floating point numbers accurately», 1990).
     if digits <= 19, mantissa <= 1 << 53, exponent >= -22, exponent <= 22 {
       let exact = Double(mantissa)
       let value = exponent < 0 ? exact / powers[-exponent] : exact * powers[exponent]
@@ -114,24 +117,26 @@ enum JSONNumber {
     return .number(.double(value))
   }
 
-  /// The most bytes that ``write(_:to:)`` makes of a number.
-  static let bytes = 32
+  /// The most bytes that ``write(_:to:)`` writes for one number.
+  static let byteCountMax = 32
 
-  /// Writes an integer in full.
+  /// Writes an integer with all its digits.
+  ///
+  /// - Returns: the number of bytes written.
   @inline(__always)
-  static func write(_ value: Int64, to place: UnsafeMutablePointer<UInt8>) -> Int {
-    var place = place
+  static func write(_ value: Int64, to target: UnsafeMutablePointer<UInt8>) -> Int {
+    var target = target
     var count = 0
     if value < 0 {
-      place.pointee = UInt8(ascii: "-")
-      place += 1
+      target.pointee = UInt8(ascii: "-")
+      target += 1
       count = 1
     }
-    return count + write(magnitude: value.magnitude, to: place)
+    return count + write(magnitude: value.magnitude, to: target)
   }
 
   @inline(__always)
-  private static func write(magnitude: UInt64, to place: UnsafeMutablePointer<UInt8>) -> Int {
+  private static func write(magnitude: UInt64, to target: UnsafeMutablePointer<UInt8>) -> Int {
     var length = 1
     var bound: UInt64 = 10
     while magnitude >= bound {
@@ -145,36 +150,42 @@ enum JSONNumber {
     repeat {
       index -= 1
       let quotient = rest / 10
-      place[index] = UInt8(truncatingIfNeeded: rest &- quotient &* 10) &+ UInt8(ascii: "0")
+      target[index] = UInt8(truncatingIfNeeded: rest &- quotient &* 10) &+ UInt8(ascii: "0")
       rest = quotient
     } while index > 0
     return length
   }
 
-  /// Writes a finite double as JavaScript's `String(x)` does (ECMA-262, Number::toString), except
-  /// that whole numbers from 2^53 to 2^63 get all their digits: read back as integers, they are equal
-  /// to the double. Negative zero is `0`.
-  static func write(_ value: Double, to place: UnsafeMutablePointer<UInt8>) -> Int {
-    var place = place
+  /// Writes a finite double as JavaScript's `String(x)` does (ECMA-262, Number::toString).
+  ///
+  /// Unlike JavaScript, it writes whole numbers from 2^53 to 2^63 with all their digits: parsed as
+  /// integers, they equal the double. Negative zero is written as `0`.
+  ///
+  /// - Returns: the number of bytes written.
+  static func write(_ value: Double, to target: UnsafeMutablePointer<UInt8>) -> Int {
+    var target = target
     var count = 0
     var value = value
     if value < 0 {
-      place.pointee = UInt8(ascii: "-")
-      place += 1
+      target.pointee = UInt8(ascii: "-")
+      target += 1
       count = 1
       value = -value
     }
     if value <= 0x1p63, value == value.rounded(.towardZero) {
-      return count + write(magnitude: UInt64(value), to: place)
+      return count + write(magnitude: UInt64(value), to: target)
     }
-    if let length = writeShort(value, to: place) { return count + length }
-    return count + writeShortest(value, to: place)
+    if let length = writeShort(value, to: target) { return count + length }
+    return count + writeShortest(value, to: target)
   }
 
-  /// Writes a double with at most 15 digits, six of them behind the point, which is most of those
-  /// that people write. Fifteen digits survive the way through a double, so no shorter text and no
-  /// other text of this length means the same one; the quotient of two exact doubles is the nearest.
-  private static func writeShort(_ value: Double, to place: UnsafeMutablePointer<UInt8>) -> Int? {
+  /// Writes a double that has at most 15 digits, at most six of them after the point; nil for other
+  /// doubles. Most numbers in documents are of this form.
+  ///
+  /// A decimal of 15 digits survives conversion to a double and back, so no shorter text and no other
+  /// text of this length parses to the same double. The test is exact, since dividing two exact
+  /// doubles gives the double nearest to the quotient.
+  private static func writeShort(_ value: Double, to target: UnsafeMutablePointer<UInt8>) -> Int? {
     guard value < 1e9, value >= 1e-6 else { return nil }
     var decimals = 1
     while decimals <= 6 {
@@ -183,11 +194,11 @@ enum JSONNumber {
         var digits = UInt64(scaled)
         let whole = digits / UInt64(powers[decimals])
         digits -= whole * UInt64(powers[decimals])
-        let length = write(magnitude: whole, to: place)
-        place[length] = UInt8(ascii: ".")
+        let length = write(magnitude: whole, to: target)
+        target[length] = UInt8(ascii: ".")
         var index = length + decimals
         while index > length {
-          place[index] = UInt8(truncatingIfNeeded: digits % 10) + UInt8(ascii: "0")
+          target[index] = UInt8(truncatingIfNeeded: digits % 10) + UInt8(ascii: "0")
           digits /= 10
           index -= 1
         }
@@ -198,15 +209,16 @@ enum JSONNumber {
     return nil
   }
 
-  /// Writes a positive double by the shortest digits that mean it, which the standard library finds;
-  /// only where it puts the point differs from JavaScript.
-  private static func writeShortest(_ value: Double, to place: UnsafeMutablePointer<UInt8>) -> Int {
-    // Seventeen digits at most.
+  /// Writes the shortest digits that parse to a positive double. The standard library finds the
+  /// digits; it only places the point and the exponent differently from JavaScript.
+  private static func writeShortest(_ value: Double, to target: UnsafeMutablePointer<UInt8>) -> Int
+  {
+    // The shortest digits of a double are at most 17.
     var digits: (UInt64, UInt64, UInt64) = (0, 0, 0)
     return withUnsafeMutableBytes(of: &digits) { digits in
       var count = 0
       var leading = true
-      // The value is 0.d₁d₂d₃… × 10^point.
+      // The value is 0.d₁d₂d₃… · 10^point.
       var point = 0
       var seenPoint = false
       var exponent = 0
@@ -236,17 +248,18 @@ enum JSONNumber {
       }
       point += isSmall ? -exponent : exponent
       while count > 1, digits[count - 1] == UInt8(ascii: "0") { count -= 1 }
-      return layOut(digits, count, point, at: place)
+      return format(digits, count, point, to: target)
     }
   }
 
-  private static func layOut(
+  /// Writes digits with the point and the exponent where JavaScript places them.
+  private static func format(
     _ digits: UnsafeMutableRawBufferPointer, _ count: Int, _ point: Int,
-    at place: UnsafeMutablePointer<UInt8>
+    to target: UnsafeMutablePointer<UInt8>
   ) -> Int {
     var length = 0
     func put(_ byte: UInt8) {
-      place[length] = byte
+      target[length] = byte
       length += 1
     }
     if point >= count, point <= 21 {
@@ -269,7 +282,7 @@ enum JSONNumber {
       put(UInt8(ascii: "e"))
       let exponent = point - 1
       put(exponent < 0 ? UInt8(ascii: "-") : UInt8(ascii: "+"))
-      length += write(magnitude: UInt64(exponent.magnitude), to: place + length)
+      length += write(magnitude: UInt64(exponent.magnitude), to: target + length)
     }
     return length
   }

@@ -1,25 +1,27 @@
-/// What every page begins with.
+/// The header of a page.
 struct PageHeader {
   enum Kind: UInt8 {
-    /// Entries are children: a key and a packed leaf, or a mark and a reference.
+    /// Each entry is a child: its key, and a packed leaf or a tag that stands for the entry's reference.
     case leaf
-    /// Entries are pages: the least key that may be in them, and a reference. The first one's key
-    /// counts as less than all others.
+    /// Each entry is a page: a lower bound of the keys in it, and a reference. The bound of the first entry
+    /// counts as less than all keys.
     case inner
-    /// One entry without a key, for what is too long for a page: a packed leaf, or a long priority
-    /// and the reference to its branch.
+    /// One entry without a key, whose value is too long for a page: a packed leaf, or a long priority and
+    /// the reference to its branch.
     case box
   }
 
   var kind: Kind
-  /// Bytes of one slot: 2 without references, 16 with.
+  /// The size of one slot in bytes: 2 without references, 16 with them.
   var slotStride: UInt8
+  /// The number of entries.
   var count: UInt16
-  /// Bytes of entries, from the start of the tail.
+  /// The size of all entries in bytes; they begin at the start of the tail.
   var used: UInt32
-  /// Bytes of the tail, a multiple of 8.
+  /// The size of the tail in bytes, a multiple of 8.
   var capacity: UInt32
-  /// `total`, twice, and 1 more where `hasPriorities`: pages are many, and their headers small.
+  /// `2 · total + (hasPriorities ? 1 : 0)`. Sharing a field keeps the header small, since there are many
+  /// pages.
   private var totalAndPriorities: UInt32 = 0
 
   init(kind: Kind, slotStride: UInt8, capacity: UInt32) {
@@ -30,7 +32,7 @@ struct PageHeader {
     used = 0
   }
 
-  /// Children in a leaf page, or in all leaf pages below an inner page; 0 in a box.
+  /// The number of children in a leaf page, or in all leaf pages below an inner page; 0 in a box.
   @inline(__always)
   var total: UInt32 {
     get { totalAndPriorities >> 1 }
@@ -45,48 +47,50 @@ struct PageHeader {
   }
 }
 
-/// One allocation of a tree: the header, then the tail.
+/// A page of a tree: one allocation with the header and the tail.
 ///
-/// The tail holds entries from its start, in the order of keys and without gaps, and slots from its
-/// end downwards, so that both grow into what is free between them:
+/// Entries lie at the start of the tail, in the order of keys and without gaps. Slots lie at its end and
+/// grow downwards. The free bytes are in between:
 ///
 ///     | entry 0 | entry 1 | … | free | … | slot 1 | slot 0 |
 ///
-/// An entry is the count of its key (LEB128), the key's ordered bytes, and the value up to the next
-/// entry. A slot is the entry's offset (2 bytes), or a reference (8), the offset (2) and 6 unused
-/// bytes where the page has references. Pages without references are plain bytes: copying one is
-/// one `memcpy`.
+/// An entry is the length of its key (LEB128), the key's ordered bytes, and the value, which ends where
+/// the next entry begins. In a page without references a slot is the offset of its entry (2 bytes). In a
+/// page with references it is a reference (8 bytes), the offset (2) and 6 unused bytes. A page without
+/// references is plain bytes: one `memcpy` copies it.
 ///
-/// The values that hold pages are `@unchecked Sendable` (`ManagedBuffer` cannot be). It is sound since
-/// a page is changed only while exactly one reference to it exists (`PageAccess.writable` asks
-/// `isKnownUniquelyReferenced`), and then by whoever owns that one; a page that two values share is
-/// never written.
+/// The values that hold pages are `@unchecked Sendable`, since `ManagedBuffer` is not `Sendable`. This is
+/// sound because a page is changed only while exactly one reference to it exists
+/// (`PageAccess.writable` checks `isKnownUniquelyReferenced`), and only by the owner of that reference.
+/// A page that two values share is never written.
 final class Page: ManagedBuffer<PageHeader, UInt64> {
-  /// A page of plain bytes grows up to this and is then split: it takes 2 KiB of heap.
+  /// A page without references is split when it is larger than this. It takes at most 2 KiB of heap
+  /// then.
   static let plainByteCountMax = 2_048 - Page.overhead
-  /// The same for a page with references, where a copy costs one retain an entry.
+  /// The same for a page with references, which is smaller since a copy retains each reference.
   static let referencingByteCountMax = 512 - Page.overhead
-  /// Longer values go into boxes, so that at least two entries with the longest keys fit in a plain
-  /// page.
+  /// A longer value is put into a box, so that at least two entries with the longest keys fit into a page
+  /// without references.
   static let inlineValueByteCountMax = 216
-  /// What an allocation takes beside its tail: the allocator's word, the object's two, the header.
+  /// The bytes of an allocation beside its tail: one word of the allocator, two of the object, and the
+  /// header.
   static let overhead = 8 + 16 + MemoryLayout<PageHeader>.size
 
   static func make(_ kind: PageHeader.Kind, hasReferences: Bool, capacity: Int) -> Page {
-    // The allocator hands out multiples of 16; what it would waste is ours.
+    // The allocator rounds up to multiples of 16; the page uses the bytes that rounding adds.
     let rounded = (capacity + overhead + 15) & ~15 - overhead
     let header = PageHeader(
       kind: kind, slotStride: hasReferences ? 16 : 2, capacity: UInt32(rounded))
     let buffer = Page.create(minimumCapacity: rounded / 8) { _ in header }
-    return unsafeDowncast(buffer, to: Page.self)  // `create` makes an instance of the receiver.
+    return unsafeDowncast(buffer, to: Page.self)  // `create` returns an instance of its receiver.
   }
 
-  /// Whoever uses it sees to it that the page is held meanwhile.
+  /// Accesses the bytes of the page. The caller must keep the page alive while it uses the access.
   var access: PageAccess {
     PageAccess(header: withUnsafeMutablePointerToHeader { $0 })
   }
 
-  // Not by way of `header`, whose accesses are checked for overlaps at run time.
+  // These do not use `header`, since Swift checks accesses to it for exclusivity at run time.
   @inline(__always)
   var kind: PageHeader.Kind { withExtendedLifetime(self) { access.kind } }
   @inline(__always)

@@ -1,23 +1,25 @@
 /// Reads and edits the bytes of one page: the unsafe type of this module.
 ///
 /// Why it is sound:
-/// 1. *Lifetime.* An access does not own its page. Each is made from a reference that a value holds
-///    through the whole operation (`withExtendedLifetime`, or a slot of a page that is held so), and
-///    none outlives the operation that made it.
-/// 2. *Bounds.* Every index is below `count` (checked by `assert`), every offset was written by
-///    `insert`, which first made room; entries and slots never overlap, since `used + count · stride
-///    ≤ capacity` (`checkInvariants`). Bytes from outside get into a page only after validation, so
-///    lengths read from entries are those that were written.
-/// 3. *References.* A slot's reference is an initialised `Page?` from `insert` until `remove`,
-///    `moveEntries` or `deinit`, which end it exactly once; slots are moved bit by bit, which moves
-///    the ownership with them.
-/// 4. *Writes.* Mutating calls are made only on the result of `writable`.
+/// 1. *Lifetime.* An access does not own its page. It is made from a reference that stays alive during
+///    the whole operation (by `withExtendedLifetime`, or since it lies in a slot of a page that is kept
+///    alive that way), and it does not outlive the operation.
+/// 2. *Bounds.* Every index is less than `count` (checked by `assert`). Every offset was written by
+///    `insert`, after `writable` had made room. Entries and slots never overlap, since `used + count ·
+///    stride ≤ capacity` (`checkInvariants`). Bytes from files are validated before they are put into a
+///    page, so the lengths in entries are correct.
+/// 3. *References.* The reference of a slot is an initialised `Page?` from `insert` until `remove`,
+///    `moveEntries` or `deinit`, each of which deinitialises or moves it exactly once. Copying the bytes
+///    of a slot to another address moves its ownership.
+/// 4. *Writes.* Mutating methods are called only on the result of `writable`.
+///
+/// The methods that change a page are in `PageAccess+Edit.swift`.
 struct PageAccess {
   let header: UnsafeMutablePointer<PageHeader>
 
   init(header: UnsafeMutablePointer<PageHeader>) { self.header = header }
 
-  /// The page behind an initialised slot, without retaining it.
+  /// Accesses the page that an initialised slot refers to, without retaining it.
   @inline(__always)
   init(_ slot: UnsafeMutablePointer<Page?>) {
     let address = UnsafeRawPointer(slot).load(as: UnsafeRawPointer.self)
@@ -33,39 +35,41 @@ struct PageAccess {
   @inline(__always) var hasPriorities: Bool { header.pointee.hasPriorities }
   @inline(__always) var stride: Int { Int(header.pointee.slotStride) }
   @inline(__always) var hasReferences: Bool { header.pointee.slotStride == 16 }
-  /// Bytes in use, free ones not counted.
+  /// The number of bytes of all entries and slots.
   @inline(__always) var byteCount: Int { Int(header.pointee.used) &+ stride &* count }
 
-  /// Beyond this a page is split, unless it has only entries that are very long.
+  /// A page that is larger than this is split, unless it has too few entries: one in a leaf page, two in an
+  /// inner page.
   @inline(__always) var byteCountMax: Int {
     hasReferences ? Page.referencingByteCountMax : Page.plainByteCountMax
   }
-  /// Whether the slots of references would make of a page of many short leaves one that two splits do
-  /// not bring near its bound. A half of it cannot be merged with the other one again.
+  /// Whether the larger slots of references would make a page of many short leaves so large that two
+  /// splits do not bring it near its bound. The page is split first then; its halves are too large to be
+  /// merged again.
   var isTooFullForReferences: Bool {
     !hasReferences && byteCount > Page.plainByteCountMax / 4 * 3
       && byteCount + 14 * count > Page.plainByteCountMax / 2 * 3
   }
-  /// Below this a page is merged with a neighbour, where both fit into three quarters of one.
+  /// Whether the page is merged with a neighbour, if both together fit into three quarters of a page.
   @inline(__always) var isNearlyEmpty: Bool { byteCount < byteCountMax / 4 }
 
   @inline(__always)
-  private func slot(_ index: Int) -> UnsafeMutableRawPointer {
+  func slot(_ index: Int) -> UnsafeMutableRawPointer {
     tail + (Int(header.pointee.capacity) &- stride &* (index &+ 1))
   }
 
   @inline(__always)
-  private func offsetAddress(_ index: Int) -> UnsafeMutableRawPointer {
+  func offsetAddress(_ index: Int) -> UnsafeMutableRawPointer {
     slot(index) + (hasReferences ? 8 : 0)
   }
 
-  /// Where entry `index` begins; for `count`, where the entries end.
+  /// The offset of entry `index` in the tail; for `count`, the end of the entries.
   @inline(__always)
   func offset(_ index: Int) -> Int {
     index == count ? Int(header.pointee.used) : Int(offsetAddress(index).load(as: UInt16.self))
   }
 
-  /// The reference of an entry, in a page that has references.
+  /// The reference of an entry. The page must have references.
   @inline(__always)
   func reference(_ index: Int) -> UnsafeMutablePointer<Page?> {
     assert(hasReferences && index < count)
@@ -81,7 +85,7 @@ struct PageAccess {
     return (entry + prefix, count)
   }
 
-  /// The bytes after the key.
+  /// The bytes of an entry after its key.
   @inline(__always)
   func value(_ index: Int) -> UnsafeMutableRawBufferPointer {
     let key = key(index)
@@ -95,12 +99,12 @@ struct PageAccess {
     return compareBytes(own.start, own.count, key, keyCount)
   }
 
-  /// The entry with that key, or where it would be inserted.
+  /// The index of the entry with that key, or the index at which it would be inserted.
   @inline(__always)
   func find(_ key: UnsafeRawPointer, _ keyCount: Int) -> (index: Int, found: Bool) {
     var high = count &- 1
     if high < 0 { return (0, false) }
-    // Keys mostly come in order, and recent ones are read most.
+    // The last entry is tried first: most keys are inserted in order, and recent ones are read most.
     let last = compare(high, key, keyCount)
     if last <= 0 { return last == 0 ? (high, true) : (high &+ 1, false) }
     var low = 0
@@ -113,7 +117,7 @@ struct PageAccess {
     return (low, false)
   }
 
-  /// The page of an inner page that a key belongs to.
+  /// The index of the child page of an inner page to which a key belongs.
   @inline(__always)
   func childIndex(_ key: UnsafeRawPointer, _ keyCount: Int) -> Int {
     var high = count &- 1
@@ -124,184 +128,5 @@ struct PageAccess {
       if compare(middle, key, keyCount) <= 0 { low = middle &+ 1 } else { high = middle }
     }
     return low &- 1
-  }
-}
-
-// Changes. The first group makes room and may put another page into the slot.
-extension PageAccess {
-  /// The page in a slot, copied first if another value shares it, with room for `extra` more bytes
-  /// of entry, one more slot, and references if asked for.
-  static func writable(
-    _ slot: UnsafeMutablePointer<Page?>, extra: Int = 0, references: Bool = false
-  ) -> PageAccess {
-    let old = PageAccess(slot)
-    let isUnique = isKnownUniquelyReferenced(&slot.pointee)
-    let stride = references ? 16 : old.stride
-    let needed = Int(old.header.pointee.used) + extra + stride * (old.count + (extra > 0 ? 1 : 0))
-    if isUnique && stride == old.stride && needed <= old.header.pointee.capacity { return old }
-    // An eighth more than asked for, as long as the page is not about to be split.
-    let limit = stride == 16 ? Page.referencingByteCountMax : Page.plainByteCountMax
-    let roomy = min(needed + needed / 8, max(limit, needed))
-    let page = Page.make(
-      old.kind, hasReferences: stride == 16, capacity: extra > 0 ? roomy : needed)
-    let new = page.access
-    new.header.pointee.count = old.header.pointee.count
-    new.header.pointee.used = old.header.pointee.used
-    new.header.pointee.total = old.header.pointee.total
-    new.header.pointee.hasPriorities = old.header.pointee.hasPriorities
-    new.tail.copyMemory(from: old.tail, byteCount: Int(old.header.pointee.used))
-    let count = old.count
-    if stride == 2 {
-      (new.slot(count - 1)).copyMemory(from: old.slot(count - 1), byteCount: 2 * count)
-    } else {
-      for index in 0..<count {
-        new.setOffset(index, old.offset(index))
-        let target = new.slot(index)
-        if !old.hasReferences {
-          target.initializeMemory(as: Page?.self, to: nil)
-        } else if isUnique {
-          target.copyMemory(from: old.slot(index), byteCount: 8)  // Moved, see below.
-        } else {
-          target.initializeMemory(as: Page?.self, to: old.reference(index).pointee)
-        }
-      }
-    }
-    if isUnique { old.header.pointee.count = 0 }  // Its references live on in the new page.
-    slot.pointee = page
-    return new
-  }
-
-  @inline(__always)
-  private func setOffset(_ index: Int, _ offset: Int) {
-    offsetAddress(index).storeBytes(of: UInt16(truncatingIfNeeded: offset), as: UInt16.self)
-  }
-
-  private func shiftOffsets(from first: Int, by delta: Int) {
-    var index = first
-    while index < count {
-      setOffset(index, offset(index) &+ delta)
-      index &+= 1
-    }
-  }
-
-  static func entryByteCount(keyCount: Int, valueCount: Int) -> Int {
-    Varint.byteCount(keyCount) + keyCount + valueCount
-  }
-
-  /// Makes an entry before `index`, in a page with room, and returns where its value goes.
-  func insert(
-    at index: Int, _ key: UnsafeRawPointer, _ keyCount: Int, valueCount: Int, _ reference: Page?
-  ) -> UnsafeMutableRawPointer {
-    let byteCount = PageAccess.entryByteCount(keyCount: keyCount, valueCount: valueCount)
-    assert(self.byteCount + byteCount + stride <= Int(header.pointee.capacity))
-    let count = self.count
-    let used = Int(header.pointee.used)
-    let start = offset(index)
-    let entry = tail + start
-    if index < count {
-      (entry + byteCount).copyMemory(from: entry, byteCount: used &- start)
-      let last = slot(count &- 1)
-      (last - stride).copyMemory(from: last, byteCount: stride &* (count &- index))
-    }
-    header.pointee.used = UInt32(truncatingIfNeeded: used &+ byteCount)
-    header.pointee.count = UInt16(truncatingIfNeeded: count &+ 1)
-    if hasReferences { slot(index).initializeMemory(as: Page?.self, to: reference) }
-    setOffset(index, start)
-    shiftOffsets(from: index &+ 1, by: byteCount)
-    let keyStart = Varint.write(keyCount, to: entry)
-    keyStart.copyMemory(from: key, byteCount: keyCount)
-    return keyStart + keyCount
-  }
-
-  /// Gives an entry another value, in a page with room, and returns where it goes.
-  func replace(
-    at index: Int, valueCount: Int, _ reference: Page?
-  ) -> UnsafeMutableRawPointer {
-    let old = value(index)
-    let start = old.baseAddress.unsafelyUnwrapped
-    let delta = valueCount &- old.count
-    if delta != 0 {
-      let end = start + old.count
-      let rest = tail + Int(header.pointee.used) - end
-      (start + valueCount).copyMemory(from: end, byteCount: rest)
-      header.pointee.used = UInt32(truncatingIfNeeded: Int(header.pointee.used) &+ delta)
-      shiftOffsets(from: index &+ 1, by: delta)
-    }
-    if hasReferences { self.reference(index).pointee = reference }
-    return start
-  }
-
-  func remove(at index: Int) {
-    let start = offset(index)
-    let end = offset(index &+ 1)
-    if hasReferences { reference(index).deinitialize(count: 1) }
-    let used = Int(header.pointee.used)
-    (tail + start).copyMemory(from: tail + end, byteCount: used &- end)
-    shiftOffsets(from: index &+ 1, by: start &- end)
-    let last = slot(count &- 1)
-    (last + stride).copyMemory(from: last, byteCount: stride &* (count &- 1 &- index))
-    header.pointee.used = UInt32(truncatingIfNeeded: used &- (end &- start))
-    header.pointee.count = UInt16(truncatingIfNeeded: count &- 1)
-  }
-
-  /// Moves the entries from `index` on into a new page.
-  func moveEntries(from index: Int) -> Page {
-    let count = self.count
-    let start = offset(index)
-    let byteCount = Int(header.pointee.used) - start
-    let page = Page.make(
-      kind, hasReferences: hasReferences, capacity: byteCount + stride * (count - index))
-    let new = page.access
-    new.header.pointee.count = UInt16(count - index)
-    new.header.pointee.used = UInt32(byteCount)
-    new.tail.copyMemory(from: tail + start, byteCount: byteCount)
-    new.slot(count - index - 1)
-      .copyMemory(from: slot(count - 1), byteCount: stride * (count - index))
-    new.shiftOffsets(from: 0, by: -start)
-    header.pointee.count = UInt16(index)
-    header.pointee.used = UInt32(start)
-    new.header.pointee.hasPriorities = header.pointee.hasPriorities
-    recount()
-    new.recount()
-    return page
-  }
-
-  /// Sets `total` and `hasPriorities` from what is there. A leaf page without priorities has none
-  /// afterwards either.
-  func recount() {
-    switch kind {
-    case .leaf:
-      header.pointee.total = UInt32(count)
-      if hasPriorities { findPriorities() }
-    case .box: header.pointee.total = 0
-    case .inner:
-      var total = 0
-      for index in 0..<count { total += PageAccess(reference(index)).total }
-      header.pointee.total = UInt32(total)
-      findPriorities()
-    }
-  }
-
-  /// Sets `hasPriorities` from the entries, or from the pages below.
-  func findPriorities() {
-    var found = false
-    var index = 0
-    while index < count && !found {
-      found = kind == .inner ? PageAccess(reference(index)).hasPriorities : hasPriority(index)
-      index += 1
-    }
-    header.pointee.hasPriorities = found
-  }
-
-  /// Whether the child at an entry of a leaf page has a priority.
-  func hasPriority(_ index: Int) -> Bool {
-    var value = valueStart(index)
-    if hasReferences, value.load(as: UInt8.self) == Pages.referenceTag,
-      reference(index).pointee != nil  // The last child of a branch may have gone just now.
-    {
-      let page = PageAccess(reference(index))
-      if page.kind == .box { value = page.valueStart(0) }  // Holds the priority too.
-    }
-    return value.load(as: UInt8.self) == PackedScalar.priorityTag
   }
 }

@@ -1,4 +1,5 @@
-/// The value of an entry, ready to be written into a page: short bytes, and a reference or none.
+/// The value of an entry in the form in which it is written into a page: at most
+/// `Page.inlineValueByteCountMax` bytes and an optional reference.
 struct PageValue {
   private enum Bytes {
     case scalar(Scalar, priority: Scalar?)
@@ -9,11 +10,11 @@ struct PageValue {
   private let bytes: Bytes
   let byteCount: Int
   let reference: Page?
-  /// Whether the child has a priority, wherever it is held.
+  /// Whether the child has a priority, in these bytes or in the box.
   let hasPriority: Bool
 
-  /// Puts what is too long into a box.
-  init(_ new: borrowing Assigned) {
+  /// Makes the value of a non-empty node. A value that is too long is put into a box.
+  init(_ new: borrowing AssignedValue) {
     switch new {
     case .packed(let packed):
       self.init(
@@ -26,7 +27,7 @@ struct PageValue {
           PackedScalar.leafByteCount(scalar, priority: node.ownPriority), nil,
           hasPriority: node.ownPriority != nil)
       case .page(let page):
-        // A boxed leaf has its priority in the box.
+        // The box of a leaf includes the priority.
         let priority = page.kind == .box ? nil : node.ownPriority
         self.init(
           .reference(priority: priority),
@@ -80,7 +81,7 @@ struct PageValue {
 }
 
 extension Pages {
-  /// The node of a valid packed leaf.
+  /// Decodes a valid packed leaf.
   static func leaf(_ address: UnsafeRawPointer) -> Node {
     var next = address
     let priority = readPriority(&next)
@@ -95,7 +96,7 @@ extension Pages {
     return priority
   }
 
-  /// The tag of a value after its priority.
+  /// The first tag of a value after its priority, if it has one.
   @inline(__always)
   static func tag(_ address: UnsafeRawPointer) -> UInt8 {
     let tag = address.load(as: UInt8.self)
@@ -112,8 +113,8 @@ extension PageAccess {
     return key.start + key.count
   }
 
-  /// The root page of the branch that an entry of a leaf page has in place; nil for leaves and for
-  /// what is in a box.
+  /// The reference to the root page of a branch in an entry of a leaf page; nil for leaves, and for
+  /// branches whose priority is in a box.
   @inline(__always)
   func branchReference(_ index: Int) -> UnsafeMutablePointer<Page?>? {
     guard hasReferences, Pages.tag(valueStart(index)) == Pages.referenceTag else { return nil }
@@ -121,7 +122,7 @@ extension PageAccess {
     return PageAccess(reference).kind == .box ? nil : reference
   }
 
-  /// The node that an entry of a leaf page holds.
+  /// The node in an entry of a leaf page.
   func node(_ index: Int) -> Node {
     var address = valueStart(index)
     let priority = Pages.readPriority(&address)
@@ -130,7 +131,7 @@ extension PageAccess {
         content: .scalar(PackedScalar.readTrusted(address).scalar), priority: priority)
     }
     guard let page = reference(index).pointee else {
-      preconditionFailure("an entry is marked as a reference and has none")
+      preconditionFailure("an entry has the tag of a reference and no reference")
     }
     return page.kind == .box
       ? page.unboxed : Node(content: .page(page), priority: priority)
@@ -138,17 +139,17 @@ extension PageAccess {
 }
 
 extension Page {
-  /// The node that a box holds.
+  /// The node in a box.
   var unboxed: Node {
     withExtendedLifetime(self) {
       let access = access
       var address = access.valueStart(0)
       let priority = Pages.readPriority(&address)
       guard address.load(as: UInt8.self) == Pages.referenceTag else {
-        return Node(content: .page(self), priority: priority)  // Read when asked for: it is long.
+        return Node(content: .page(self), priority: priority)  // `scalar` decodes the long leaf on demand.
       }
       guard let page = access.reference(0).pointee else {
-        preconditionFailure("a box is marked as a reference and has none")
+        preconditionFailure("a box has the tag of a reference and no reference")
       }
       return Node(content: .page(page), priority: priority)
     }
