@@ -116,7 +116,7 @@ var targets: [Target] = [
 ]
 
 var benchDependencies: [Target.Dependency] = [
-  "Dendro", "DendroEngine", "DendroStorage", "DendroTree",
+  "Dendro", "DendroTesting", "DendroTree",
 ]
 if withLevelDB {
   targets.append(

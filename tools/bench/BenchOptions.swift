@@ -1,4 +1,4 @@
-/// What the command line asks for.
+/// The options of the command line.
 struct BenchOptions {
   enum Action { case run, list, help }
 
@@ -7,7 +7,7 @@ struct BenchOptions {
   var isQuick = false
   var printsJSON = false
   var rounds = 5
-  /// Nil: the system's temporary folder.
+  /// The folder for the databases; nil for the system's temporary folder.
   var directory: String?
 
   init(_ arguments: some Sequence<String>) throws {

@@ -6,16 +6,17 @@ enum DendroBench {
   static let help = """
     usage: dendro-bench [WORKLOAD…] [--list] [--quick] [--json] [--rounds N] [--directory DIR]
 
-    Measures Dendro, all workloads where none is named. Each workload prints the medians of its
-    rounds with the least and the most beside them. Built with DENDRO_BENCH_LEVELDB=1 (which is
-    what tools/bench/peer does), some take turns with LevelDB in the same run; only these ratios
-    mean something on a machine that others use too.
+    Measures Dendro with the named workloads, or with all of them. Each figure is the median of
+    the rounds, followed by the minimum and the maximum. If built with DENDRO_BENCH_LEVELDB=1, as
+    tools/bench/peer does, some workloads take turns with LevelDB in the same run; on a shared
+    machine only these ratios are meaningful.
 
-      --list           name the workloads, each with a sentence
-      --quick          a twentieth of the work in one round: whether it runs, not how fast
-      --json           one JSON object instead of text
-      --rounds N       rounds of each workload; 5 unless told otherwise
-      --directory DIR  where the databases are made and removed; the system's temporary folder
+      --list           list the workloads, each with a sentence
+      --quick          do a twentieth of the work in one round, to check that it runs
+      --json           print one JSON object instead of text
+      --rounds N       run each workload N times; the default is 5
+      --directory DIR  create the databases in DIR, and remove them afterwards; the default is the
+                       system's temporary folder
 
     examples:
       dendro-bench sets reopen
@@ -39,10 +40,10 @@ enum DendroBench {
         try await run(options)
       }
     } catch let error as UsageError {
-      complain(error.message + "\n\n" + help)
+      printError(error.message + "\n\n" + help)
       exit(64)
     } catch {
-      complain("dendro-bench: \(error)")
+      printError("dendro-bench: \(error)")
       exit(1)
     }
   }
@@ -71,7 +72,7 @@ enum DendroBench {
     let figures: [Figure]
   }
 
-  private static func complain(_ message: String) {
+  private static func printError(_ message: String) {
     FileHandle.standardError.write(Data((message + "\n").utf8))
   }
 }

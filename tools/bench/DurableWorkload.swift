@@ -7,7 +7,7 @@ extension Workload {
   static let durable = Workload(
     name: "durable",
     sentence:
-      "64 writers at once, each awaiting every small set until it is durable; then one alone."
+      "64 concurrent writers, each of which awaits every small set until it is durable; then one writer."
   ) { session in
     let sets = PostSets(count: session.scaled(64_000))
     var writesPerSynchronize: [Double] = []
@@ -60,7 +60,7 @@ extension Workload {
     session.record(
       Figure("durable", "dendro, sets a synchronize", "sets", writesPerSynchronize))
 
-    // One after the other, each in a record of its own.
+    // One task awaits each set, so that each is in a record of its own.
     let aloneCount = session.scaled(4_000)
     var alone: [Double] = []
     var logBytes: [Double] = []
@@ -81,37 +81,5 @@ extension Workload {
     }
     session.record(Figure("durable", "dendro, one task", "sets a second", alone))
     session.record(Figure("durable", "log, one set a record", "bytes a set", logBytes))
-  }
-}
-
-/// Runs `body` on that many threads at once, with the number of each; throws the first error.
-func inThreads(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) throws {
-  let outcome = ThreadOutcome()
-  let group = DispatchGroup()
-  for number in 0..<count {
-    group.enter()
-    Thread.detachNewThread {
-      do {
-        try body(number)
-      } catch {
-        outcome.note(error)
-      }
-      group.leave()
-    }
-  }
-  group.wait()
-  try outcome.check()
-}
-
-private final class ThreadOutcome: @unchecked Sendable {
-  private let lock = NSLock()
-  private var error: (any Error)?
-
-  func note(_ error: any Error) {
-    lock.withLock { self.error = self.error ?? error }
-  }
-
-  func check() throws {
-    if let error = lock.withLock({ error }) { throw error }
   }
 }

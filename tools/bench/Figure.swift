@@ -1,6 +1,6 @@
 import Foundation
 
-/// A measured figure: the median of its rounds, with the least and the most.
+/// A measured figure: the median of its rounds, the minimum and the maximum.
 struct Figure: Encodable, CustomStringConvertible {
   let workload: String
   let name: String
@@ -11,7 +11,7 @@ struct Figure: Encodable, CustomStringConvertible {
   let roundCount: Int
 
   init(_ workload: String, _ name: String, _ unit: String, _ values: [Double]) {
-    precondition(!values.isEmpty, "a figure without a round")
+    precondition(!values.isEmpty, "a figure needs at least one round")
     let sorted = values.sorted()
     let middle = sorted.count / 2
     self.workload = workload
@@ -30,15 +30,15 @@ struct Figure: Encodable, CustomStringConvertible {
 
   var description: String {
     let label = name.padding(toLength: max(36, name.count), withPad: " ", startingAt: 0)
-    let value = Self.spell(median)
+    let value = Self.format(median)
     let padded = String(repeating: " ", count: max(0, 12 - value.count)) + value
     let range =
-      roundCount > 1 ? "  (\(Self.spell(least)) … \(Self.spell(most)), \(roundCount) rounds)" : ""
+      roundCount > 1 ? "  (\(Self.format(least)) … \(Self.format(most)), \(roundCount) rounds)" : ""
     return "\(label)\(padded) \(unit)\(range)"
   }
 
-  /// At least three digits, thousands apart.
-  private static func spell(_ value: Double) -> String {
+  /// Formats a value with at least three significant digits and with separated thousands.
+  private static func format(_ value: Double) -> String {
     let magnitude = abs(value)
     let digits = magnitude >= 100 ? 0 : magnitude >= 10 ? 1 : magnitude >= 1 ? 2 : 4
     let plain = String(format: "%.\(digits)f", value)

@@ -2,7 +2,7 @@
   import CDendroLevelDB
   import Foundation
 
-  /// Keys and values as bytes, made before anything is timed.
+  /// Keys and values as bytes, which are prepared before the measurement.
   struct LevelDBEntries: Sendable {
     let keys: [[CChar]]
     let values: [[CChar]]
@@ -15,11 +15,11 @@
     var count: Int { keys.count }
   }
 
-  /// The peer, as its documentation advises to use it, with one deviation in its favour: the write
-  /// buffer holds everything. So it never compacts while it is measured, and opening replays its log.
-  /// What it does after that replay, writing the buffer to a table, belongs to its opening.
+  /// A LevelDB database, used as its documentation advises, with one deviation in its favour: the write
+  /// buffer is large enough for all data. So LevelDB never compacts during a measurement, and opening
+  /// replays its log. After the replay it writes the buffer to a table; this is a part of opening.
   final class LevelDB: @unchecked Sendable {
-    // Unchecked: leveldb_t may be used by any thread, and the others are only read.
+    // Unchecked: a leveldb_t may be used on any thread, and the options are never changed.
     private let database: OpaquePointer
     private let options: OpaquePointer
     private let buffered: OpaquePointer
@@ -50,7 +50,7 @@
       leveldb_readoptions_destroy(reading)
     }
 
-    /// One batch of one put.
+    /// Writes one batch with one put.
     func put(_ entries: LevelDBEntries, _ index: Int, synchronizing: Bool) throws {
       var message: UnsafeMutablePointer<CChar>?
       entries.keys[index].withUnsafeBufferPointer { key in
@@ -63,7 +63,7 @@
       try LevelDB.check(message)
     }
 
-    /// Its log up to here is on the disk: an empty batch, synchronized.
+    /// Makes all earlier writes durable, by writing an empty batch synchronously.
     func synchronize() throws {
       let batch = leveldb_writebatch_create()
       defer { leveldb_writebatch_destroy(batch) }

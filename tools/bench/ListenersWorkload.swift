@@ -1,4 +1,5 @@
 import Dendro
+import DendroTesting
 import Foundation
 import Synchronization
 
@@ -6,8 +7,8 @@ extension Workload {
   static let listeners = Workload(
     name: "listeners",
     sentence: """
-      100,000 sets of ranks in a list of 100,000, with listeners elsewhere, there or to its end, and at \
-      10,000 posts with a listener each.
+      100,000 sets of ranks in a list of 100,000 children, with various listeners, and 100,000 sets of \
+      titles of 10,000 posts, with a listener at each.
       """
   ) { session in
     try await runList(session)
@@ -16,17 +17,17 @@ extension Workload {
 
   // MARK: One list
 
-  /// Who listens while a list is written to.
+  /// The listeners that exist while the list is written to.
   private enum Audience: String, CaseIterable {
-    case nobody = "0 listeners"
+    case empty = "0 listeners"
     case elsewhere = "100,000 listeners elsewhere"
     case value = "a value listener to one child"
     case window = "limitToLast(100) by rank"
 
-    /// Has the list's place listened to.
-    func listen(_ list: DatabaseReference, _ count: Int, _ counter: EventCounter) {
+    /// Adds the listeners.
+    func listen(to list: DatabaseReference, _ count: Int, _ counter: EventCounter) {
       switch self {
-      case .nobody: break
+      case .empty: break
       case .elsewhere:
         for number in 0..<count {
           list.root.child("elsewhere/\(number % 1_000)/\(number)").observe(.value) { _ in }
@@ -57,8 +58,8 @@ extension Workload {
         try await list.setValue(children)
         let counter = EventCounter()
         let attach = ContinuousClock.now
-        audience.listen(list, childCount, counter)
-        await told(list)
+        audience.listen(to: list, childCount, counter)
+        await deliverEvents(of: list)
         if audience == .window {
           attached.append((ContinuousClock.now - attach) / .milliseconds(1))
         }
@@ -66,11 +67,12 @@ extension Workload {
         setRanks(of: list, childCount, setCount)
         written[audience, default: []].append(
           Double(setCount) / ((ContinuousClock.now - start) / .seconds(1)))
-        await told(list)
+        await deliverEvents(of: list)
         delivered[audience, default: []].append(
           Double(setCount) / ((ContinuousClock.now - start) / .seconds(1)))
-        let isTold = audience == .value || audience == .window
-        try expect(isTold == (counter.total > 0), "who listens is told")
+        let expectsEvents = audience == .value || audience == .window
+        try expect(
+          expectsEvents == (counter.total > 0), "exactly the listeners of the list get events")
         try await database.close()
       }
     }
@@ -81,13 +83,14 @@ extension Workload {
     for audience in [Audience.value, .window] {
       session.record(
         Figure(
-          "listeners", "the same, until all is told", "sets a second", delivered[audience] ?? []))
+          "listeners", "the same, until all events are delivered", "sets a second",
+          delivered[audience] ?? []))
     }
     session.record(Figure("listeners", "limitToLast(100): first events", "ms", attached))
   }
 
-  /// Returns once everything that was queued for the listeners was told.
-  private static func told(_ list: DatabaseReference) async {
+  /// Returns when all queued events have been delivered, since completions come after them.
+  private static func deliverEvents(of list: DatabaseReference) async {
     await withCheckedContinuation { continuation in
       list.child("post-1000000").getData { _, _ in continuation.resume() }
     }
@@ -98,7 +101,7 @@ extension Workload {
   private static func runPosts(_ session: Session) async throws {
     let postCount = session.scaled(10_000)
     let setCount = session.scaled(100_000)
-    var generator = SeededGenerator(seed: 4)
+    var generator = SeededRandomness(seed: 4)
     let values = (0..<setCount).map { _ in generator.text(20) }
     let paths = (0..<postCount).map { "posts/post-\($0)" }
     let targets = (0..<setCount).map { _ in paths.randomElement(using: &generator)! }
@@ -123,7 +126,7 @@ extension Workload {
         let start = ContinuousClock.now
         setTitles(of: root, at: targets, to: values)
         let written = (ContinuousClock.now - start) / .seconds(1)
-        // Completions come on the listeners' queue, after all events of earlier writes.
+        // The completion comes after all events of earlier writes, on the same queue.
         await withCheckedContinuation { continuation in
           root.child("barrier").setValue(2) { _, _ in continuation.resume() }
         }
@@ -131,7 +134,7 @@ extension Workload {
         if isObserved {
           with.append(Double(setCount) / written)
           events.append(Double(counter.total) / delivered)
-          try expect(counter.total >= postCount, "every listener was told")
+          try expect(counter.total >= postCount, "every listener got an event")
         } else {
           without.append(Double(setCount) / written)
         }
@@ -139,13 +142,13 @@ extension Workload {
       }
     }
     session.record(Figure("listeners", "sets without listeners", "sets a second", without))
-    session.record(Figure("listeners", "sets, each heard by one", "sets a second", with))
+    session.record(Figure("listeners", "sets, each with one listener", "sets a second", with))
     session.record(Figure("listeners", "events delivered", "events a second", events))
   }
 }
 
-/// Without waiting for any of them, hence in a function that is not `async`. One in a hundred comes into
-/// the last hundred.
+/// Sets ranks without waiting for completions. The function is not `async`, so that the overloads without
+/// `await` are called. One set in a hundred moves a child into the last hundred.
 private func setRanks(of list: DatabaseReference, _ childCount: Int, _ setCount: Int) {
   for number in 0..<setCount {
     let rank = number % 100 == 0 ? childCount + number : number * 613 % childCount
@@ -153,7 +156,7 @@ private func setRanks(of list: DatabaseReference, _ childCount: Int, _ setCount:
   }
 }
 
-/// Likewise.
+/// Sets titles without waiting for completions; not `async` for the same reason.
 private func setTitles(of root: DatabaseReference, at paths: [String], to values: [String]) {
   for (index, path) in paths.enumerated() {
     root.child(path).child("title").setValue(values[index % values.count])

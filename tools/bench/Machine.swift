@@ -6,7 +6,7 @@ import Foundation
   import Musl
 #endif
 
-/// What the figures were measured on, and when.
+/// The machine and the time of a measurement.
 struct Machine: Encodable, CustomStringConvertible {
   let date: String
   let processor: String
@@ -14,7 +14,7 @@ struct Machine: Encodable, CustomStringConvertible {
   let memoryByteCount: UInt64
   let system: String
   let fileSystem: String
-  /// The mean number of processes that wanted a core in the last minute before the start.
+  /// The load average of the minute before the start.
   let load: Double
 
   init(workspace: URL) {
@@ -36,7 +36,7 @@ struct Machine: Encodable, CustomStringConvertible {
     load = getloadavg(&loads, 1) == 1 ? loads[0] : 0
   }
 
-  /// The type of the mount that `path` lies in.
+  /// The file system type of the mount that contains `path`.
   private static func fileSystem(at path: String) -> String {
     let path = URL(fileURLWithPath: path).resolvingSymlinksInPath().path + "/"
     let mounts = (try? String(contentsOfFile: "/proc/self/mounts", encoding: .utf8)) ?? ""
@@ -45,7 +45,7 @@ struct Machine: Encodable, CustomStringConvertible {
       let fields = line.split(separator: " ")
       guard fields.count > 2 else { continue }
       let point = fields[1] == "/" ? "/" : fields[1] + "/"
-      // The later of two mounts on one point covers the other.
+      // A later mount covers an earlier one at the same point.
       if path.hasPrefix(point), point.count >= best.point.count {
         best = (String(point), String(fields[2]))
       }

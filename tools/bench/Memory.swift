@@ -6,9 +6,9 @@ import Foundation
   import Musl
 #endif
 
-/// Bytes of memory that the process occupies, once the allocator has given back what is free.
+/// The resident memory of the process, after the allocator has returned free memory to the system.
 func residentByteCount() -> Int {
-  // Only glibc has it, and not in the module that Swift imports.
+  // Only glibc has `malloc_trim`, and its Swift module does not include it.
   if let trim = dlsym(nil, "malloc_trim") {
     _ = unsafeBitCast(trim, to: (@convention(c) (Int) -> Int32).self)(0)
   }

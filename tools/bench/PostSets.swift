@@ -1,7 +1,7 @@
+import DendroTesting
 import DendroTree
 
-/// Small sets as an app makes them: five fields of about 20 bytes at `posts/<push id>/<field>`, post
-/// after post.
+/// Small sets like those of an app: five fields of 20 bytes for each post, at `posts/<push id>/<field>`.
 struct PostSets {
   static let fields = ["uid", "author", "title", "body", "link"]
 
@@ -11,7 +11,7 @@ struct PostSets {
   let postCount: Int
 
   init(count: Int) {
-    var generator = SeededGenerator(seed: 1)
+    var generator = SeededRandomness(seed: 1)
     var ids = PushIDGenerator()
     var paths: [String] = []
     var values: [String] = []
@@ -21,7 +21,7 @@ struct PostSets {
     for index in 0..<count {
       let field = index % Self.fields.count
       if field == 0 {
-        // A post each 3 ms from a fixed moment on.
+        // There is one post every 3 ms, beginning at a fixed time.
         let time = 1_700_000_000_000 + Int64(index / Self.fields.count) * 3
         id = ids.next(now: time, random: { generator.next() })
       }

@@ -1,8 +1,8 @@
 import Foundation
 
-/// One run of the benchmark: how much is done, where, and the figures so far.
+/// One run of the benchmark: its scale, its folder, and the figures so far.
 ///
-/// Used by one task at a time.
+/// Only one task uses it at a time, hence `@unchecked Sendable`.
 final class Session: @unchecked Sendable {
   let workspace: URL
   let rounds: Int
@@ -25,16 +25,16 @@ final class Session: @unchecked Sendable {
 
   func removeWorkspace() { try? FileManager.default.removeItem(at: workspace) }
 
-  /// The size of a workload: all of it, or a twentieth.
+  /// Scales the size of a workload: `--quick` does a twentieth.
   func scaled(_ count: Int) -> Int { isQuick ? max(1, count / 20) : count }
 
-  /// Where no file is yet.
+  /// A new path in the workspace, at which nothing exists yet.
   func newDirectory() -> URL {
     directoryCount += 1
     return workspace.appendingPathComponent("\(directoryCount)")
   }
 
-  /// Runs `body` with a path where nothing is, and removes afterwards what it left there.
+  /// Runs `body` with a path at which nothing exists, and removes what it created there.
   func withDirectory<R>(_ body: (URL) async throws -> R) async throws -> R {
     let url = newDirectory()
     defer { try? FileManager.default.removeItem(at: url) }
@@ -46,8 +46,8 @@ final class Session: @unchecked Sendable {
     if !isSilent { print("  \(figure)") }
   }
 
-  /// Runs every contestant once a round, in turn and in changing order, and records their medians
-  /// and the ratio of the first to each other one, as the median of the ratios of the rounds.
+  /// Runs every contestant once in each round, with alternating order. Records the median of each, and
+  /// the ratio of the first contestant to each other one: the median of the ratios of all rounds.
   func compare(_ workload: String, unit: String, _ contestants: [Contestant]) async throws {
     var results: [[Double]] = contestants.map { _ in [] }
     for round in 0..<rounds {
@@ -67,14 +67,7 @@ final class Session: @unchecked Sendable {
   }
 }
 
-/// One of those who do the same work in turns.
-struct Contestant {
-  let name: String
-  /// Does the work once; returns its rate: more is better.
-  let round: () async throws -> Double
-}
-
-/// Seconds that `body` took.
+/// Runs `body` and returns the seconds that it took.
 func seconds(_ body: () async throws -> Void) async rethrows -> Double {
   let start = ContinuousClock.now
   try await body()

@@ -2,7 +2,7 @@ import Dendro
 import Foundation
 
 extension DatabaseOptions {
-  /// The log alone: no checkpoint comes in between.
+  /// Options without automatic checkpoints, so that only the log is measured.
   static func withoutCheckpoints(_ durability: Durability) -> DatabaseOptions {
     var options = DatabaseOptions(durability: durability)
     options.checkpointFactor = 0
@@ -59,7 +59,7 @@ extension Workload {
 
   static let reopen = Workload(
     name: "reopen",
-    sentence: "Opening what sets has written, from the log alone."
+    sentence: "Opening the database that sets writes, by replaying its log."
   ) { session in
     let sets = PostSets(count: session.scaled(500_000))
     let written = session.newDirectory()
@@ -104,7 +104,7 @@ extension Workload {
 }
 
 extension PostSets {
-  /// All sets through the public API, and one synchronize.
+  /// Writes all sets through the public API, then synchronizes once.
   func write(to database: Database) throws {
     let root = database.reference()
     for index in 0..<count { root.child(paths[index]).setValue(values[index]) }
@@ -120,14 +120,4 @@ extension Session {
       return try await body(copy)
     }
   }
-}
-
-/// A figure of wrong results would be worth nothing.
-func expect(_ condition: Bool, _ claim: String) throws {
-  if !condition { throw WrongResult(claim: claim) }
-}
-
-struct WrongResult: Error, CustomStringConvertible {
-  let claim: String
-  var description: String { "does not hold: \(claim)" }
 }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Where results go, so that no optimizer finds out that nobody looks at them.
+/// Consumes results, so that the optimizer cannot remove the work that computes them.
 enum Sink {
   private static let total = Atomic<UInt64>(0)
 

@@ -1,3 +1,4 @@
+import DendroTesting
 import DendroTree
 
 extension Workload {
@@ -9,7 +10,7 @@ extension Workload {
     let sets = PostSets(count: session.scaled(500_000))
     let paths = try sets.paths.map { try Path(parsing: $0) }
     let nodes = sets.values.map { Node(.string($0)) }
-    var shuffling = SeededGenerator(seed: 2)
+    var shuffling = SeededRandomness(seed: 2)
     let shuffled = Array(paths.indices).shuffled(using: &shuffling)
     let count = Double(paths.count)
 
@@ -37,7 +38,7 @@ extension Workload {
           / (await seconds {
             for index in shuffled { Sink.take(root.node(at: paths[index]).isLeaf ? 1 : 0) }
           }))
-      // Every leaf gets its neighbour's value: nothing grows, everything changes.
+      // Every leaf gets another value of the same size, so every set changes a leaf and no page grows.
       overwriting.append(
         count
           / (await seconds {

@@ -1,4 +1,4 @@
-/// Something that is measured: one word, one sentence, and how it is done.
+/// A workload: its name, a sentence that describes it, and the function that measures it.
 struct Workload: Sendable {
   let name: String
   let sentence: String

@@ -146,7 +146,8 @@ extension Page {
       var address = access.valueStart(0)
       let priority = Pages.readPriority(&address)
       guard address.load(as: UInt8.self) == Pages.referenceTag else {
-        return Node(content: .page(self), priority: priority)  // `scalar` decodes the long leaf on demand.
+        // `scalar` decodes the long leaf on demand.
+        return Node(content: .page(self), priority: priority)
       }
       guard let page = access.reference(0).pointee else {
         preconditionFailure("a box has the tag of a reference and no reference")
