@@ -1,15 +1,15 @@
-/// One crash of a program on a ``SimulatedDisk``: when it came, what it left, and what the program had
-/// told by then.
+/// One crash of a program on a ``SimulatedDisk``: when it happened, which state it left, and what the
+/// program had acknowledged before.
 ///
-/// Its ``description`` is short, and ``CrashTest`` reads it back.
+/// Its ``description`` is short, and ``CrashTest`` parses it.
 public struct Crash: Sendable, CustomStringConvertible {
-  /// What the disk was made from.
+  /// The seed of the disk.
   public let seed: UInt64
-  /// How many calls the disk had served.
+  /// The number of calls that the disk had served.
   public let operationCount: Int
-  /// What became of the changes that were not synchronized.
+  /// Which of the changes that were not synchronized the crash kept.
   public let state: CrashState
-  /// What the program had acknowledged, in its order: ``SimulatedDisk/acknowledge(_:)``.
+  /// The facts that the program had acknowledged, in order, with ``SimulatedDisk/acknowledge(_:)``.
   public let acknowledged: [String]
   private let point: CrashPoint
 
@@ -21,45 +21,45 @@ public struct Crash: Sendable, CustomStringConvertible {
     self.point = point
   }
 
-  /// The disk as the crash left it, a new one for each call.
+  /// Returns the disk as the crash left it; a new one for each call.
   ///
   /// - Complexity: O(files); content is shared until written.
   public func disk() -> SimulatedDisk { point.disk(state, seed: seed) }
 
-  /// What was not synchronized when it came, a line for each change with what became of it.
+  /// The changes that were not synchronized, one a line, each with what the crash did to it.
   public var explanation: String {
     zip(point.pendingDescriptions, state.fates).map { "\(CrashState([$1])): \($0)" }
       .joined(separator: "\n")
   }
 
-  /// Seed, number of calls and state, such as `1/57/k,d,t17+`; `-` where there was nothing to lose.
+  /// Seed, number of calls and state, such as `1/57/k,d,t17+`; the state is `-` if all changes were
+  /// synchronized.
   public var description: String {
     "\(seed)/\(operationCount)/\(state.fates.isEmpty ? "-" : "\(state)")"
   }
 
-  /// The same crash for the one who reads it: the value of `DENDRO_CRASH` makes a ``CrashTest`` run it
-  /// alone.
+  /// The crash as a setting of `DENDRO_CRASH`, which makes a ``CrashTest`` run only this crash.
   public var reproduction: String { "DENDRO_CRASH=\(self)" }
 }
 
 extension SimulatedDisk {
-  /// Every crash that could have come while what was done on this disk was done: after each call that
-  /// changed or synchronized something, and before the first, in each state that it could have left.
+  /// Every crash that could have happened during the calls made on this disk: before the first call and
+  /// after each one that changed or synchronized something, in each state that the crash could have left.
   ///
-  /// What was acknowledged between two such calls had been acknowledged when the crash came: so a fact
-  /// that was told too early is noticed if it was told before its disk was asked. ``CrashTest`` does not
-  /// depend on who was faster.
+  /// A crash between two such calls includes all facts that were acknowledged between them. So a fact that
+  /// was acknowledged too early is noticed if the program acknowledged it before it called the disk.
+  /// ``CrashTest`` does not depend on which of the two happened first.
   ///
-  /// - Parameter enumeration: which states. Default: ``CrashEnumeration/brief``.
-  /// - Complexity: of the call, O(length of the trace); the crashes are made as they are asked for.
+  /// - Parameter enumeration: the states to enumerate. Default: ``CrashEnumeration/brief``.
+  /// - Complexity: O(length of the trace) for the call; the sequence is lazy.
   public func crashes(
     _ enumeration: CrashEnumeration = .brief
   ) -> some Sequence<Crash> {
-    let (base, trace, told) = withState { ($0.base, $0.trace, $0.acknowledged) }
+    let (base, trace, facts) = withState { ($0.base, $0.trace, $0.acknowledged) }
     var point = CrashPoint(base: base)
     var moments = [(point: point, endCount: 0)]
     for operation in trace {
-      // Until the next such call the disk stays as this one left it.
+      // The disk does not change until the next such call.
       moments[moments.count - 1].endCount = point.operationCount
       point.advance(past: operation)
       if operation.isCrashPoint { moments.append((point, point.operationCount)) }
@@ -67,26 +67,26 @@ extension SimulatedDisk {
     moments[moments.count - 1].endCount = .max
     let seed = seed
     return moments.lazy.flatMap { moment in
-      let acknowledged = told.prefix { $0.operationCount <= moment.endCount }.map(\.fact)
+      let acknowledged = facts.prefix { $0.operationCount <= moment.endCount }.map(\.fact)
       return moment.point.states(enumeration).map {
         Crash(seed: seed, point: moment.point, state: $0, acknowledged: acknowledged)
       }
     }
   }
 
-  /// The crashes at the end of what was done.
+  /// The crashes after the last call.
   func crashesNow(_ enumeration: CrashEnumeration) -> [Crash] {
-    let (point, told) = withState { state in
+    let (point, facts) = withState { state in
       (CrashPoint(base: state.base, trace: state.trace[...]), state.acknowledged.map(\.fact))
     }
     return point.states(enumeration).map {
-      Crash(seed: seed, point: point, state: $0, acknowledged: told)
+      Crash(seed: seed, point: point, state: $0, acknowledged: facts)
     }
   }
 }
 
 extension CrashPoint {
-  /// As ``CrashPoint/forEachState(_:_:)`` goes through them.
+  /// The states that ``CrashPoint/forEachState(_:_:)`` enumerates, in its order.
   func states(_ enumeration: CrashEnumeration) -> [CrashState] {
     var states: [CrashState] = []
     forEachState(enumeration) { states.append($0) }

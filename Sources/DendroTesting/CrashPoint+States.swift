@@ -1,25 +1,25 @@
-/// Which states ``CrashPoint/forEachState(_:_:)`` goes through.
+/// The states that ``CrashPoint/forEachState(_:_:)`` enumerates.
 public struct CrashEnumeration: Sendable {
-  /// Up to so many changes, or sectors, every subset is taken; of more, random ones.
+  /// Every subset is enumerated of up to this many changes or sectors; of more, random subsets.
   public var subsetLimit = 10
-  /// How many random subsets are taken where there are too many for all.
+  /// The number of random subsets if there are too many changes or sectors for all subsets.
   public var sampleCount = 64
-  /// Sectors that the disk writes in one piece, in bytes.
+  /// The sizes in bytes of the sectors that the disk writes atomically.
   public var sectorSizes = [512, 4096]
-  /// The last write is torn at every so many bytes; 1 is every byte.
+  /// The last write is torn at every multiple of this number of bytes; 1 is every byte.
   public var tornByteStride = 1
-  /// What stands in place of what was torn off.
+  /// The possible contents in place of the part that was torn off.
   public var rests: [CrashState.Rest] = [.absent, .extended, .garbage(seed: 1)]
   /// Leaves out the states in which the last change is dropped as a whole: they are the same disks
   /// as those of an earlier point.
   public var onlyNew = false
-  /// What random choices start from.
+  /// The seed of random choices.
   public var seed: UInt64 = 0
 
-  /// The defaults: all that can be listed is listed.
+  /// The defaults, which enumerate as many states as is practical.
   public init() {}
 
-  /// A few dozen states at each point, for what stands on a database rather than is one: everything
+  /// A few dozen states at each point, for programs that use a database rather than implement one: everything
   /// kept, the first *n* changes kept for each *n*, 16 random subsets of changes and of sectors of
   /// 4 KiB where there are many, the last write torn at every 64th byte.
   public static let brief: CrashEnumeration = {
@@ -34,7 +34,7 @@ public struct CrashEnumeration: Sendable {
 }
 
 extension CrashPoint {
-  /// Goes through the legal states, those that order and sectors allow first.
+  /// Enumerates the legal states, beginning with those that keep the order of changes.
   ///
   /// In this order: all kept; the first *n* changes kept, for each *n*; the same with the last
   /// write torn at each byte, for each of the rests; every subset of the changes; every subset of

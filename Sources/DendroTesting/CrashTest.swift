@@ -23,8 +23,8 @@
 /// }
 /// ```
 ///
-/// A program that answers its user before the disk has answered the program is found by it whichever of
-/// the two is faster: the power goes before the disk could answer, and the user is told nevertheless.
+/// The test always finds a program that answers its user before the disk has answered the program: the
+/// power fails before the disk answers, so the check sees an acknowledged fact that was lost.
 ///
 /// **One crash again.** A failure names its crash, such as `1/57/k,d`: seed, calls, state. With
 /// `DENDRO_CRASH=1/57/k,d` in the environment every crash test of the process runs that crash alone and
@@ -68,10 +68,9 @@ public struct CrashTest: Sendable {
   /// to its end, and calls `check` with every crash that can come then.
   ///
   /// - Parameters:
-  ///   - program: what is tested: opens its database on the disk, works, and calls
-  ///     ``SimulatedDisk/acknowledge(_:)`` wherever it would answer a user. What it throws once its disk
-  ///     is gone is what a dead program says; it must come to an end then. Let go of, or close, what it
-  ///     opened.
+  ///   - program: the program under test. It opens its database on the disk, works, and calls
+  ///     ``SimulatedDisk/acknowledge(_:)`` wherever it would answer a user. After its disk is disconnected
+  ///     it must end, and release or close what it opened; errors that it throws then are ignored.
   ///   - check: opens what is there and throws where something acknowledged is missing. Opening must
   ///     succeed, too: what it throws counts.
   /// - Returns: how many crashes were judged.

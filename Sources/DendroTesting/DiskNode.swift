@@ -24,7 +24,8 @@ struct DirectoryEntries: Sendable, Hashable {
 
   var isEmpty: Bool { entries.isEmpty }
   var count: Int { entries.count }
-  /// Last created first: `FileSystem.list` promises no order, and nobody shall rely on one.
+  /// The names, the last created first. `FileSystem.list` promises no order, so tests must not see a
+  /// convenient one.
   var names: [String] { entries.reversed().map(\.name) }
 
   func forEach(_ body: (String, Int) -> Void) {

@@ -75,8 +75,8 @@ enum DiskEffect: Sendable, Hashable, CustomStringConvertible {
   case unlink(directory: Int, name: Name)
   case rename(directory: Int, name: Name, newDirectory: Int, newName: Name, node: Int)
   case synchronize(node: Int)
-  /// The system tried, failed, and will not try again: what was pending for the file may have
-  /// reached the disk or not, and no later synchronize tells.
+  /// The system tried, failed, and will not try again. The pending changes of the file may or may not have
+  /// reached the disk, and no later synchronize reports which.
   case failSynchronize(node: Int)
   case synchronizeDirectory(node: Int)
 

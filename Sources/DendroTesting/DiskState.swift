@@ -22,7 +22,7 @@ struct DiskState: Sendable {
   var gone: SystemError?
   /// How many calls there are until the disk is gone; nil where it stays.
   var callsUntilGone: Int?
-  /// What the program has told somebody, and how many calls it had made by then.
+  /// The facts that the program has acknowledged, each with the number of calls made before it.
   var acknowledged: [(operationCount: Int, fact: String)] = []
   private var handles: [Int: Int] = [:]
   private var locks: [Int: [(handle: UInt64, kind: LockKind)]] = [:]
@@ -247,7 +247,8 @@ struct DiskState: Sendable {
     if count == 1, freeSpace != nil, !isLinked(node) { freeSpace! += nodes[node].image.size }
   }
 
-  /// The node lost a name. Its space comes back now, or when the last handle goes.
+  /// Frees the space of a node that lost its name, unless a handle is open. Then the space is freed when
+  /// the last handle is closed.
   private mutating func release(_ node: Int) {
     if freeSpace != nil, handles[node] == nil { freeSpace! += nodes[node].image.size }
   }

@@ -51,7 +51,7 @@ struct FileImage: Sendable, Hashable {
         }
       }
       if stored < length {
-        // The standard library's own goes byte by byte in builds for debugging.
+        // In debug builds, the method of the standard library writes byte by byte.
         memset(target.baseAddress! + stored, 0, length - stored)
       }
       done += length

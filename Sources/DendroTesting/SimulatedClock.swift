@@ -1,7 +1,7 @@
 import DendroStorage
 private import Synchronization
 
-/// A clock that stands still until it is told to move.
+/// A clock that stands still until a test advances it.
 ///
 /// May be used from any thread.
 public final class SimulatedClock: Sendable {

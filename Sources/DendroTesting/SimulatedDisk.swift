@@ -1,10 +1,10 @@
 package import DendroStorage
 private import Synchronization
 
-/// A disk in memory that knows what a crash may take from it.
+/// A disk in memory that simulates crashes.
 ///
-/// It is told what a program writes and synchronizes, and makes from that every disk that a power
-/// cut could have left, so that a program's recovery can be run on them by the million:
+/// It records what a program writes and synchronizes, and derives every disk that a power cut could have
+/// left, so that a test can run the program's recovery on millions of them:
 ///
 /// ```swift
 /// let disk = SimulatedDisk(seed: 1)
@@ -17,14 +17,14 @@ private import Synchronization
 /// }
 /// ```
 ///
-/// It also fails where it is told to (``inject(_:)``, ``freeSpace``), shows and changes what its
-/// files hold, and writes down every call that was made (``trace``). Nothing in it is random but
-/// what its seed decides. What it assumes of a disk stands at ``CrashPoint``.
+/// It also injects faults (``inject(_:)``, ``freeSpace``), reads and changes the contents of its files, and
+/// records every call (``trace``). All its random choices follow from its seed. ``CrashPoint`` describes
+/// what it assumes of a disk.
 ///
 /// May be used from any thread.
 public final class SimulatedDisk: Sendable {
   private let state: Mutex<DiskState>
-  /// What it was made from.
+  /// The seed of the disk's random choices.
   public let seed: UInt64
   /// The time that a database on this disk sees.
   public let clock: SimulatedClock
@@ -101,10 +101,10 @@ public final class SimulatedDisk: Sendable {
   /// Whether a call was refused because the disk is disconnected, or `disconnect()` was called.
   public var isDisconnected: Bool { withState { $0.gone != nil } }
 
-  /// Notes that the program has just told somebody something that has to be true from now on, such as
-  /// that a user is signed up: whatever crash follows, ``Crash/acknowledged`` has it.
+  /// Records a fact that the program has just promised to a user, such as that a sign-up succeeded.
+  /// ``Crash/acknowledged`` includes it for every later crash.
   ///
-  /// Call it where the program would answer its user, not before and not after. Any thread.
+  /// Call it exactly where the program would answer its user, on any thread.
   public func acknowledge(_ fact: String) {
     withState { $0.acknowledged.append(($0.trace.count, fact)) }
   }

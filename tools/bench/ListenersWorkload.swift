@@ -83,7 +83,7 @@ extension Workload {
     for audience in [Audience.value, .window] {
       session.record(
         Figure(
-          "listeners", "the same, until all events are delivered", "sets a second",
+          "listeners", "the same, all events delivered", "sets a second",
           delivered[audience] ?? []))
     }
     session.record(Figure("listeners", "limitToLast(100): first events", "ms", attached))

@@ -28,8 +28,7 @@ enum CrashLab {
       power          power cuts on real ext4, XFS and Btrfs in images, with a control that must lose
                      data (G8); as root, with loop devices
       full           a real disk that is full at every 4 KiB step (G9); as root
-      hostile        directories that nobody in his right mind would write, read by a process that
-                     has 512 MB (G15)
+      hostile        directories made to do harm, read by a process that has 512 MB (G15)
       fuzz           all parsers, held against inputs that libFuzzer finds (G10); needs the build that
                      tools/fuzz makes, without which it replays the kept inputs alone (G20);
                      [--target NAME,…] [--executions N | --seconds N] [--minimize] [--input FILE]
@@ -95,7 +94,7 @@ enum CrashLab {
   private static func run(_ commands: [String], _ name: String, _ arguments: [String]) async
     -> Int32
   {
-    // What mounts does so where nobody else sees it, and where it ends with the process.
+    // Commands that mount file systems do so in a namespace of their own, which ends with the process.
     if commands.contains(where: { ["power", "full"].contains($0) }) { Namespace.enter() }
     var (named, flags) = (LabOptions.named, LabOptions.flags)
     for command in commands {

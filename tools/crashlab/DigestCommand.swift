@@ -1,8 +1,8 @@
 import CrashHarness
 import Foundation
 
-/// The same seed in two processes, which hash differently: nothing that is written, told or called
-/// may depend on it.
+/// Runs the same seed in two processes, which hash differently. No write, event or call may depend on
+/// the order of a hash table.
 enum DigestCommand {
   static let subcommand = "digests"
   /// As many as `--count` takes.
@@ -80,7 +80,7 @@ enum DigestCommand {
 
     init(of child: ChildProcess) { self.child = child }
 
-    /// - Returns: nil where the child has ended, or `isOver` says that nobody waits any more.
+    /// - Returns: nil if the child has ended, or `isOver` returns true.
     mutating func next(until isOver: () -> Bool) -> String? {
       while !isOver() {
         if let end = heard[place...].firstIndex(of: UInt8(ascii: "\n")) {

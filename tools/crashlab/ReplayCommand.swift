@@ -22,7 +22,7 @@ enum ReplayCommand {
       CrashLab.usage(
         "\(sweep.id) has the jobs \(sweep.jobs.lowerBound) to \(sweep.jobs.upperBound - 1)")
     }
-    // Where it failed for want of memory it fails so again, and a trap is told as one.
+    // The memory limit applies again, and a trap is reported as one.
     if sweep.id == HostileFiles.sweep.id, !HostileCommand.isSanitized {
       return HostileCommand.replay(place)
     }

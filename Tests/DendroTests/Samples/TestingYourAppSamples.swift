@@ -3,7 +3,7 @@ import DendroTesting
 import Testing
 
 // sample
-/// Signs users up, and welcomes them once they are.
+/// Signs users up, and then welcomes them.
 struct SignUps {
   let database: Database
   let welcome: (String) -> Void
@@ -23,7 +23,7 @@ struct SignUps {
 @Suite("TestingYourApp.md")
 struct TestingYourAppSamples {
   // sample
-  @Test func whoeverWasWelcomedIsSignedUp() async throws {
+  @Test func everyWelcomedUserIsSignedUp() async throws {
     try await CrashTest(seed: 1).run { disk in
       let database = try Database.open(at: "/users", on: disk)
       let signUps = SignUps(database: database) { disk.acknowledge($0) }

@@ -3,7 +3,7 @@ import DendroEngine
 import Foundation
 
 /// `crashlab full`: a real disk in memory, with room for 0, 1, 2, … up to 255 pages of 4 KiB, while a
-/// database appends and while it writes a checkpoint; then there is room again, and work goes on.
+/// database appends and while it writes a checkpoint; then there is room again, and writing continues.
 enum FullCommand {
   static let pageByteCount = 4096
   static let stepCount = 256

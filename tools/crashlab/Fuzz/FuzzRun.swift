@@ -107,9 +107,9 @@ struct FuzzRun {
 
   // MARK: Findings
 
-  /// Leaks are told at the end, when no input can be named.
+  /// Leaks are reported at the end, without an input.
   ///
-  /// What broke goes to the kept inputs at once, where the suite replays it until it is mended.
+  /// A failing input is added to the kept inputs immediately, and the suite replays it until it passes.
   private func failures(besides before: Set<String>, said: String, end: String) throws
     -> [LabReport.Failure]
   {

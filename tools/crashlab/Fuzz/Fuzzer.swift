@@ -29,7 +29,7 @@
 
     static func run() -> Int32 {
       guard target != nil else { return 64 }
-      // Whoever watches reads one stream.
+      // The parent process reads a single stream.
       dup2(1, 2)
       var argc = CommandLine.argc
       var argv = CommandLine.unsafeArgv

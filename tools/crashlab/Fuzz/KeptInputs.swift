@@ -2,8 +2,8 @@ import CrashHarness
 import Foundation
 import FuzzTargets
 
-/// The kept inputs of a target, run by a process of their own: where one of them ends it by a trap, the
-/// next one goes on behind it.
+/// The kept inputs of a target, run by a process of their own. If one of them traps, another process
+/// continues after it.
 enum KeptInputs {
   static let subcommand = "kept-inputs"
 

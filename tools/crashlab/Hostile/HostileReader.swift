@@ -1,8 +1,8 @@
 import CrashHarness
 import Foundation
 
-/// The process that reads what nobody should: it says each number before it begins it, so that whoever
-/// watches knows where it died or hangs.
+/// The process that reads hostile directories. It prints each number before it begins, so that the parent
+/// process knows where it died or hangs.
 enum HostileReader {
   static let subcommand = "hostile-reader"
 

@@ -43,7 +43,7 @@ enum KillCommand {
         || deadline.map { ContinuousClock.now >= $0 } ?? false
     }
     @Sendable func work(on number: Int) {
-      // Whoever wants one database again takes its seed alone.
+      // Each database has its own seed, so that it can be run again alone.
       let seed = options.seed &+ UInt64(number)
       let wanted = min(cyclesPerDatabase, cycles - number * cyclesPerDatabase)
       var database = KilledDatabase(
@@ -189,17 +189,17 @@ private struct KilledDatabase {
     child.kill()
     let (end, said) = child.wait()
     if Interruption.explains(end) { return nil }
-    let told = Told(said)
-    if !told.isOpen { found.earlyKills += 1 }
-    var problems = told.failures
+    let output = WriterOutput(said)
+    if !output.isOpen { found.earlyKills += 1 }
+    var problems = output.failures
     if end != .signal(9) { problems.append("the writer ended by itself: \(end)") }
-    problems += judge(told)
-    lastCycle = "\(durability), \(told.acknowledged.count) writers heard, \(lastCycle)"
+    problems += judge(output)
+    lastCycle = "\(durability), \(output.acknowledged.count) writers heard, \(lastCycle)"
     isWell = isWell && problems.isEmpty
     return problems
   }
 
-  private mutating func judge(_ told: Told) -> [String] {
+  private mutating func judge(_ output: WriterOutput) -> [String] {
     // Half of the time the judge only looks, and the next child has the recovery to do.
     let mode: Engine.Mode = random.next() % 2 == 0 ? .readOnly : .readWrite
     do throws(EngineError) {
@@ -209,15 +209,15 @@ private struct KilledDatabase {
       if report.checkpointLSN != nil { found.checkpoints += 1 }
       var problems = report.unreadableCheckpoints.map { "a checkpoint cannot be read: \($0)" }
       problems += report.foreignFiles.map { "a file of no known name: \($0)" }
-      problems += verdict.judge(engine.view(at: .root), acknowledged: told.acknowledged)
+      problems += verdict.judge(engine.view(at: .root), acknowledged: output.acknowledged)
       try engine.close()
       lastCycle =
         "write \(report.lastLSN), torn \(report.tornByteCount) bytes, "
         + "checkpoint \(report.checkpointLSN?.description ?? "none")"
       return problems
     } catch {
-      if case .storage(.notFound) = error, !told.isOpen, verdict.isUntouched {
-        return []  // killed before there was anything
+      if case .storage(.notFound) = error, !output.isOpen, verdict.isUntouched {
+        return []  // It was killed before the database existed.
       }
       return ["the database does not open: \(error)"]
     }

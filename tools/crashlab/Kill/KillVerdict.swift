@@ -1,6 +1,6 @@
 import DendroTree
 
-/// What a killed process left, against what it had been told was safe.
+/// Compares what a killed process left with the writes that were acknowledged to it.
 struct KillVerdict {
   let workload: KillWorkload
   let writerCount: Int
@@ -8,7 +8,7 @@ struct KillVerdict {
   private(set) var states: [KillWorkload.WriterState]
   private(set) var acknowledgedCount = 0
   private(set) var unacknowledgedSurvivorCount = 0
-  /// Whether acknowledged writes may be missing at the end: nobody synchronized them.
+  /// Whether acknowledged writes may be missing at the end, since they were not synchronized.
   let mayLose: Bool
   /// Acknowledged writes that are missing, where that may be.
   private(set) var lostCount = 0
@@ -20,7 +20,7 @@ struct KillVerdict {
     states = Array(repeating: .init(), count: writerCount)
   }
 
-  /// - Parameter acknowledged: for each writer the last number that it was told.
+  /// - Parameter acknowledged: the last acknowledged number of each writer.
   /// - Returns: what is wrong; empty where all holds.
   mutating func judge(_ root: Node, acknowledged: [Int: Int]) -> [String] {
     var problems: [String] = []

@@ -1,7 +1,7 @@
 import DendroTree
 
-/// What the writers write: a pure function of seed, writer and number, so that whoever knows how
-/// many writes of each writer happened knows the whole tree.
+/// The writes of the writers: a pure function of seed, writer and number, so that the whole tree follows
+/// from the number of writes of each writer.
 ///
 /// Each writer alternates between an update of several places, which must happen in all of them or
 /// in none, and an increment, which every other writer makes by a transaction. Every update also counts

@@ -5,13 +5,13 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// The process that is made to be killed: several concurrent writers, some by transactions, with
-/// checkpoints in between, each acknowledged write told on standard output at once.
+/// The process that is killed. It runs several concurrent writers, some of which use transactions, takes
+/// checkpoints in between, and prints each acknowledged write immediately.
 enum KilledWriter {
   static let subcommand = "killed-writer"
 
-  /// The lines that it says: `open` once the database is, then `<writer> <number>` for each
-  /// acknowledged write, `failed …` where one was refused.
+  /// The lines of its output: `open` when the database is open, `<writer> <number>` for each acknowledged
+  /// write, and `failed …` for a refused one.
   static func run(_ arguments: [String]) async -> Int32 {
     var options = Options(
       arguments, named: ["--directory", "--seed", "--writers", "--durability", "--draws"])
@@ -73,7 +73,7 @@ enum KilledWriter {
       let acknowledged = number
       let draft = Draft(workload.write(of: writer, number: number))
       let isDone = await withUnsafeContinuation { (continuation: UnsafeContinuation<Bool, Never>) in
-        let told: @Sendable (EngineError?) -> Void = { error in
+        let complete: @Sendable (EngineError?) -> Void = { error in
           if let error {
             say("failed \(writer) \(acknowledged): \(error)")
           } else {
@@ -83,9 +83,9 @@ enum KilledWriter {
         }
         // Every other writer counts by transactions, so that both kinds meet.
         if case .increment = draft.write, !writer.isMultiple(of: 2) {
-          count(on: engine, writer: writer, refused: told) { told($0.failure) }
+          count(on: engine, writer: writer, refused: complete) { complete($0.failure) }
         } else {
-          engine.submit(draft) { told($0.failure) }
+          engine.submit(draft) { complete($0.failure) }
         }
       }
       guard isDone else { return }

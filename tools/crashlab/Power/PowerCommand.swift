@@ -144,7 +144,7 @@ struct PowerLab {
     verdict = KillVerdict(workload: KillWorkload(seed: seed), writerCount: writerCount)
   }
 
-  /// One cut under full durability; the database goes on from one to the next.
+  /// Cuts the power once under full durability. The next cut continues with the same database.
   ///
   /// - Returns: what is wrong.
   mutating func cut() throws -> [String] {
@@ -157,8 +157,8 @@ struct PowerLab {
     }
     cutCount += 1
     let acknowledgedBefore = verdict.acknowledgedCount
-    let told = try writeUntilTheCut(verdict.workload.seed, durability: "commit")
-    var found = told.failures
+    let output = try writeUntilTheCut(verdict.workload.seed, durability: "commit")
+    var found = output.failures
     do throws(EngineError) {
       let mode: Engine.Mode = random.next() % 2 == 0 ? .readOnly : .readWrite
       let engine = try Engine.open(at: directory, mode: mode)
@@ -168,10 +168,10 @@ struct PowerLab {
         found.append("a checkpoint cannot be read: \(checkpoint)")
       }
       for file in engine.report.foreignFiles { found.append("a file of no known name: \(file)") }
-      found += verdict.judge(engine.view(at: .root), acknowledged: told.acknowledged)
+      found += verdict.judge(engine.view(at: .root), acknowledged: output.acknowledged)
       try engine.close()
     } catch {
-      if case .storage(.notFound) = error, told.acknowledged.isEmpty, verdict.isUntouched {
+      if case .storage(.notFound) = error, output.acknowledged.isEmpty, verdict.isUntouched {
         return found  // cut before there was anything
       }
       found.append("the database does not open: \(error)")
@@ -187,11 +187,11 @@ struct PowerLab {
     databaseCount += 1
     let workload = KillWorkload(seed: random.next())
     var verdict = KillVerdict(workload: workload, writerCount: writerCount, mayLose: true)
-    let told = try writeUntilTheCut(workload.seed, durability: "none")
-    let acknowledged = told.acknowledged.values.reduce(0, +)
+    let output = try writeUntilTheCut(workload.seed, durability: "none")
+    let acknowledged = output.acknowledged.values.reduce(0, +)
     do throws(EngineError) {
       let engine = try Engine.open(at: directory, mode: .readWrite)
-      let problems = verdict.judge(engine.view(at: .root), acknowledged: told.acknowledged)
+      let problems = verdict.judge(engine.view(at: .root), acknowledged: output.acknowledged)
       try engine.close()
       say("control: \(verdict.lostCount) of \(acknowledged) acknowledged writes lost")
       return (verdict.lostCount, problems)
@@ -204,7 +204,7 @@ struct PowerLab {
   private var directory: String { "\(image.mountPoint)/database-\(databaseCount)" }
 
   /// Starts a writer, stops it somewhere, cuts the power, and starts the machine again.
-  private func writeUntilTheCut(_ seed: UInt64, durability: String) throws -> Told {
+  private func writeUntilTheCut(_ seed: UInt64, durability: String) throws -> WriterOutput {
     let draws = random.next() % 1_000_000
     // Should this process be killed, its child, stopped for ever, would keep the file system mounted.
     let child = try ChildProcess(
@@ -233,8 +233,8 @@ struct PowerLab {
     child.kill()
     _ = child.wait()
     try image.restart(from: try result.get())
-    var told = Told(said)
-    told.failures += failures
-    return told
+    var output = WriterOutput(said)
+    output.failures += failures
+    return output
   }
 }

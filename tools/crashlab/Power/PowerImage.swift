@@ -9,7 +9,7 @@ final class PowerImage {
     /// Smaller ones are refused by their tools.
     var byteCount: UInt64 { self == .ext4 ? 64 << 20 : 320 << 20 }
 
-    /// Ways to mount it; they differ in what a cut may take of what nobody synchronized.
+    /// Mount options; they differ in which writes without a synchronize a cut may lose.
     var mountOptions: [String] {
       switch self {
       case .ext4:
@@ -72,13 +72,13 @@ final class PowerImage {
         isMounted = false
         return
       }
-      usleep(10_000)  // somebody still has a file open: the process that was killed
+      usleep(10_000)  // The killed process still has a file open.
     }
     try? SystemTool.run("umount", "--lazy", mountPoint)
     isMounted = false
   }
 
-  /// The power goes: copies what the device has by now. Nobody may write meanwhile but the kernel.
+  /// Cuts the power by copying the present content of the device. Only the kernel may write meanwhile.
   ///
   /// - Returns: what to mount then; the present one stays mounted until it is.
   func cut() throws -> String {

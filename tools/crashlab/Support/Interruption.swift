@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// Ctrl-C and SIGTERM: what runs ends in order, tells what it found, and cleans up.
+/// Handles Ctrl-C and SIGTERM: the running command ends in order, reports its findings, and cleans up.
 enum Interruption {
   private static let signalNumber = Atomic<Int32>(0)
 
@@ -23,7 +23,7 @@ enum Interruption {
   /// Whether a child's end is the same signal, which came to it before it had a group of its own.
   static func explains(_ end: ChildProcess.End) -> Bool {
     guard [SIGINT, SIGTERM, SIGHUP].contains(where: { end == .signal($0) }) else { return false }
-    // It may be told a moment earlier than we are.
+    // The child may get the signal a moment earlier than this process.
     for _ in 0..<200 where !isRequested { usleep(1000) }
     return isRequested
   }

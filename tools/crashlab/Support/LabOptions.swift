@@ -1,6 +1,6 @@
 import Foundation
 
-/// What every command takes: how much, from which seed, and in which form it is told.
+/// The options of every command: the amount of work, the seed, and the format of the report.
 struct LabOptions: Sendable {
   static let named: Set<String> = ["--seed", "--count", "--minutes"]
   static let flags: Set<String> = ["--json", "--soak"]

@@ -1,7 +1,7 @@
 import Foundation
 
-/// A mount namespace of the process's own: what it mounts nobody else sees, and the kernel unmounts it,
-/// and lets go of the loop devices, when the last process in it ends, however it ends.
+/// A mount namespace of the process's own. Other processes do not see its mounts. When the last process in it
+/// ends, in whatever way, the kernel unmounts them and releases the loop devices.
 enum Namespace {
   private static let variable = "CRASHLAB_NAMESPACE"
 
