@@ -185,6 +185,28 @@ struct InspectionTests {
     #expect(try dendro("set", "db", "/x", "1").status == 2)
   }
 
+  @Test("a missing segment that only the older checkpoint needs is noticed")
+  func missingOlderSegment() throws {
+    for index in 1...20 {
+      try dendro("set", "db", "/k\(index)", "\(index)")
+      if index == 8 || index == 16 { try dendro("checkpoint", "db", "--history", "none") }
+    }
+    #expect(
+      try folder.names(in: "db").filter { $0.hasSuffix(".log") } == [
+        "00000000000000000009.log", "00000000000000000017.log",
+      ])
+    #expect(try dendro("verify", "db").status == 0)
+    try FileManager.default.removeItem(
+      atPath: "\(folder.path)/db/00000000000000000009.log")
+    let outcome = try dendro("verify", "db")
+    #expect(outcome.status == 2)
+    #expect(outcome.output.contains("00000000000000000008.checkpoint"), "\(outcome.output)")
+    #expect(outcome.output.contains("write 9"), "\(outcome.output)")
+    // Until the newest checkpoint is damaged, all else works.
+    #expect(try dendro("get", "db", "/k20").output == "20\n")
+    #expect(try dendro("set", "db", "/k21", "21").status == 0)
+  }
+
   @Test("a checkpoint whose bytes are right and whose tree is not what the log gives is found")
   func wrongCheckpoint() throws {
     try fill()

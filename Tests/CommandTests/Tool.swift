@@ -100,9 +100,11 @@ struct Tool {
       String(decoding: FileManager.default.contents(atPath: file) ?? Data(), as: UTF8.self)
     }
 
-    /// Waits until `text` has been said, or the process has ended.
+    /// Waits until `text` has been said, or the process has ended. After two minutes, which only a
+    /// failure takes, it gives up.
     func waitForOutput(_ text: String, onErrors: Bool = false) -> Bool {
-      while process.isRunning {
+      let deadline = ContinuousClock.now + .seconds(120)
+      while process.isRunning, ContinuousClock.now < deadline {
         if self.text(onErrors ? errors : output).contains(text) { return true }
         usleep(2000)
       }
