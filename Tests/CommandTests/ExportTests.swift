@@ -26,7 +26,7 @@ struct ExportTests {
 
   private func kind(_ name: String) -> mode_t { information(name).st_mode & S_IFMT }
 
-  /// Whatever an export leaves beside what is there.
+  /// All files but those of the tool's output.
   private func visibleNames() throws -> [String] {
     try folder.names(in: ".").filter { !$0.hasPrefix(".file-") }
   }

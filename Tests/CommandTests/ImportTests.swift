@@ -184,7 +184,7 @@ struct ImportTests {
     #expect(try dendro("get", "atomic").status == 1)
   }
 
-  @Test("what is there is not overwritten unasked")
+  @Test("existing data is replaced only with --replace")
   func existing() throws {
     try folder.write(#"{"n":1}"#, to: "one.json")
     try folder.write(#"{"m":{"bad.key":1}}"#, to: "bad.json")
@@ -194,7 +194,7 @@ struct ImportTests {
     #expect(refused.errors.contains("--replace"))
     // Not a terminal: no answer is no.
     #expect(try dendro("import", "db", "/a", "one.json", "--replace").status == 64)
-    // The file is checked before anything goes.
+    // The file is checked before anything is removed.
     #expect(try dendro("import", "db", "/a", "bad.json", "--replace", "--force").status == 65)
     #expect(try dendro("export", "db", "/a").output == #"{"n":1}"# + "\n")
     try folder.write(#"{"o":2}"#, to: "two.json")

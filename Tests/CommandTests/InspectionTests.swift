@@ -153,7 +153,7 @@ struct InspectionTests {
     #expect(try dendro("export", "db", "/").output == good)
   }
 
-  @Test("log goes on behind damage")
+  @Test("log continues behind damage")
   func logBehindDamage() throws {
     for index in 0..<20 { try dendro("set", "db", "/k\(index)", "\(index)") }
     let file = "db/00000000000000000001.log"
@@ -264,7 +264,7 @@ struct InspectionTests {
     #expect(try dendro("set", "db", "/y", "1").status == 0)
   }
 
-  @Test("watch tells what is there and what comes")
+  @Test("watch prints the value, then each change")
   func watch() throws {
     try dendro("set", "db", "/a/b", "1")
     let watch = try dendro.start(["watch", "db", "/a", "--json", "--count", "4", "--interval", "2"])

@@ -61,7 +61,7 @@ struct Tool {
     process.executableURL = URL(fileURLWithPath: executable)
     process.arguments = arguments
     process.currentDirectoryURL = URL(fileURLWithPath: folder.path)
-    // A sanitizer's report goes where the suite looks for it.
+    // The suite collects the reports of sanitizers.
     let sanitizers = ProcessInfo.processInfo.environment.filter { name, _ in
       ["ASAN_OPTIONS", "TSAN_OPTIONS"].contains(name)
     }
@@ -115,7 +115,7 @@ struct Tool {
   }
 }
 
-/// A folder that goes with the test.
+/// A folder that is removed with the test.
 final class Folder {
   let path: String
   private var count = 0

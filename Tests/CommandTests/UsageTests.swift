@@ -6,7 +6,7 @@ struct UsageTests {
   private let dendro: Tool
   init() throws { dendro = Tool(folder: try Folder()) }
 
-  @Test("without words, what there is goes to standard error")
+  @Test("without words, the overview is printed to standard error")
   func noWords() throws {
     let outcome = try dendro()
     #expect(outcome.status == 64)
@@ -65,7 +65,7 @@ struct UsageTests {
     (["log", "db", "--since", "2026-01-00"], "takes an LSN or a time"),
   ]
 
-  @Test("misuse is told, with exit code 64", arguments: misuses)
+  @Test("misuse is an error, with exit code 64", arguments: misuses)
   func misuse(words: [String], message: String) throws {
     try dendro("set", "db", "/x", "1")
     let outcome = try dendro.run(words)
@@ -126,7 +126,7 @@ struct UsageTests {
     (["increment", "db", "/n/.priority", "1"], "not incremented"),
   ]
 
-  @Test("bad data is told, with exit code 65, and nothing is written", arguments: badInputs)
+  @Test("bad data is an error, with exit code 65, and nothing is written", arguments: badInputs)
   func badInput(words: [String], message: String) throws {
     let outcome = try dendro.run(words)
     #expect(outcome.status == 65)

@@ -30,7 +30,7 @@ struct VerbTests {
     #expect(try dendro("get", "db", "/users/ada/name", "--raw").output == "Ada\n")
     #expect(try dendro("get", "db", "users", "--shallow", "-c").output == "{\"ada\":true}\n")
 
-    let missing = try dendro("get", "db", "/nobody")
+    let missing = try dendro("get", "db", "/missing")
     #expect(missing.status == 1)
     #expect(missing.output == "null\n")
     #expect(missing.errors.isEmpty)
@@ -142,7 +142,7 @@ struct VerbTests {
     #expect(try export() == #"{"n":1}"#)
   }
 
-  @Test("remove asks before everything goes")
+  @Test("remove asks before it removes the whole tree")
   func remove() throws {
     try dendro("set", "db", "/", #"{"a":1,"b":2}"#)
     #expect(try dendro("remove", "db", "/a", "--dry-run").output.contains("1 leaf at /a"))

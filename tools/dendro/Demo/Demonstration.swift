@@ -111,7 +111,6 @@ final class Demonstration {
         "demo-writer", directory, "--writers", "\(writers)", "--seed", "\(seed)",
       ])
     var record = BlogRecord()
-    // Not at a round moment.
     let limit = seconds + Double(seed % 500) / 1000
     var began = Platform.uptime()
     var nextLine = 0.5
@@ -138,7 +137,7 @@ final class Demonstration {
             + "acknowledged;  listeners: \(record.listened.text)")
         try say("         most stars: \(record.ranking)")
       }
-      // Slow machines get the time that it takes to have something to lose.
+      // A slow machine gets more time, until there are acknowledged writes to lose.
       if isReady ? now >= limit && record.acknowledged >= 100 || now >= limit + 30 : now >= 300,
         !isKilled
       {
@@ -161,11 +160,11 @@ final class Demonstration {
         + "\(Format.count(record.underWay)) under way")
     problems += record.complaints
     if record.acknowledged == 0 { problems.append("no write was acknowledged") }
-    if record.listened.events == 0 { problems.append("no listener heard of anything") }
+    if record.listened.events == 0 { problems.append("no listener received an event") }
     try say(
-      "  the ranked list: \(Format.count(record.top.entered)) came in, "
-        + "\(Format.count(record.top.left)) went out, \(Format.count(record.top.moved)) moved")
-    if record.top.entered == 0 { problems.append("nobody came into the ranked list") }
+      "  the ranked list: \(Format.count(record.top.entered)) entered, "
+        + "\(Format.count(record.top.left)) left, \(Format.count(record.top.moved)) moved")
+    if record.top.entered == 0 { problems.append("no post entered the ranked list") }
     return record
   }
 
@@ -182,7 +181,7 @@ final class Demonstration {
         + "(\(Format.bytes(report.replayedByteCount))) in \(Format.seconds(report.elapsed.seconds)); "
         + "last write \(report.lastWrite)")
     if let torn = report.tornTail {
-      try say("  torn tail cut and set aside: \(torn)")
+      try say("  torn tail cut and quarantined: \(torn)")
     } else {
       try say("  the log ended cleanly: the kill fell between two appends")
     }

@@ -1,6 +1,6 @@
 import DendroTree
 
-/// A path, or the priority of what is there.
+/// A path, or the priority of the node at a path.
 struct Location {
   let path: Path
   let isPriority: Bool

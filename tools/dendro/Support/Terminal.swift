@@ -67,7 +67,7 @@ final class Terminal {
     guard canAsk else {
       throw Failure.usage("\(question) Nothing was done", hint: "--force says yes")
     }
-    write("\(question) Go on? [y/N] ")
+    write("\(question) Continue? [y/N] ")
     let answer = readLine() ?? ""
     guard ["y", "yes"].contains(answer.lowercased()) else {
       throw Failure(.problem, "nothing was done")

@@ -186,7 +186,7 @@ final class Importer {
   private func flush() throws {
     guard let session else { return }
     if let whole {
-      // A set replaces what is there: no removal needed.
+      // A set replaces the old node: no removal is needed.
       if !whole.isEmpty || needsRemoval {
         try writes.submit(
           whole.isEmpty ? .remove(target) : .set(target, whole), to: session.engine)

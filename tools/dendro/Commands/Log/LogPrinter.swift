@@ -73,7 +73,7 @@ final class LogPrinter {
     return isDamaged ? .damaged : .success
   }
 
-  /// Shows what is there, to the present end.
+  /// Prints the log up to its present end.
   private func show(_ cursor: LogCursor) throws {
     var failure: (any Error)?
     do {

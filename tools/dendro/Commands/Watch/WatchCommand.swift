@@ -2,13 +2,13 @@ extension Command {
   static let watch = Command(
     name: "watch", summary: "follow what changes at a location",
     discussion: """
-      Prints what is there, then every change as another process makes it: the number and the time of the
+      Prints the value at PATH, then every change as another process makes it: the number and the time of the
       write, the place that changed, and its new value (null: removed). Ends with Ctrl-C.
       """,
     parameters: [.directory, .optionalPath],
     options: [
       Option(name: "count", short: "n", value: "N", summary: "end after N changes"),
-      Option(name: "changes-only", short: "c", summary: "without what is there at first"),
+      Option(name: "changes-only", short: "c", summary: "without the value at first"),
       Option(
         name: "interval", value: "MS", summary: "milliseconds between two looks at the log (100)"),
       .json,

@@ -60,7 +60,8 @@ final class Watcher {
       {}
       if let failure { throw failure }
       if isBroken {
-        // The writer took back what its disk refused, or the files are damaged: opening tells which.
+        // The writer took back a batch that its disk refused, or the files are damaged, which opening
+        // reports.
         let before = root.node(at: location.path)
         try load()
         try compare(before, root.node(at: location.path), at: location.path, time: nil)
