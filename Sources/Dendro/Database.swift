@@ -170,7 +170,8 @@ public final class Database: Sendable {
   /// Events and completions that wait are still delivered; then listeners' cancel blocks are told
   /// ``DatabaseError/Code/closed``, and the listeners are gone. Later operations get that error too;
   /// snapshots stay readable. Transactions that were not admitted yet fail with it as well; what their
-  /// blocks have written until then is written. Closing twice does nothing.
+  /// blocks have written until then is written. A second call returns once the first has closed the database, and
+  /// throws nothing.
   ///
   /// Waits for the disk, but for no callback and no block: it may be called in any of them, and by
   /// ``DatabaseOptions/logging`` and ``DatabaseOptions/metrics``.
@@ -178,7 +179,9 @@ public final class Database: Sendable {
   /// - Throws: ``DatabaseError`` where the disk refused; the database is closed nevertheless.
   public func close() throws {
     if hub.isForked { throw DatabaseError(EngineError.forked) }
-    guard !closed.exchange(true, ordering: .acquiringAndReleasing) else { return }
+    guard !closed.exchange(true, ordering: .acquiringAndReleasing) else {
+      return try Self.translating { () throws(EngineError) in try engine?.waitUntilClosed() }
+    }
     delist()
     defer { hub.close() }
     guard let engine else { return }
@@ -189,12 +192,13 @@ public final class Database: Sendable {
   /// `close()` without holding a thread.
   public nonisolated(nonsending) func close() async throws {
     if hub.isForked { throw DatabaseError(EngineError.forked) }
-    guard !closed.exchange(true, ordering: .acquiringAndReleasing) else { return }
-    delist()
-    defer { hub.close() }
+    let isFirst = !closed.exchange(true, ordering: .acquiringAndReleasing)
+    if isFirst { delist() }
+    defer { if isFirst { hub.close() } }
     guard let engine else { return }
-    let last = takeLastWrite()
     do throws(EngineError) {
+      guard isFirst else { return try await engine.waitUntilClosed() }
+      let last = takeLastWrite()
       try await engine.close(writing: last)
     } catch {
       throw DatabaseError(error)

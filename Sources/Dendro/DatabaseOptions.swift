@@ -51,7 +51,7 @@ public struct DatabaseOptions: Sendable {
   public var progress: (@Sendable (OpeningProgress) -> Void)?
 
   /// How long a transaction that was overtaken three times makes writers wait. Default: 1 s.
-  package var reservationPatience = Duration.seconds(1)
+  package var reservationTimeout = Duration.seconds(1)
 
   /// The defaults.
   public init() {}
@@ -128,7 +128,7 @@ extension DatabaseOptions {
     engine.checkpointFactor = checkpointFactor.isFinite ? max(0, checkpointFactor) : 0
     engine.checkpointByteMin = checkpointByteMin
     engine.history = history.engineValue
-    engine.reservationPatience = reservationPatience
+    engine.reservationTimeout = reservationTimeout
     engine.memoryByteLimit = memoryByteLimit.map { max(0, $0) }
     engine.writeByteLimit = min(max(0, writeByteLimit), engine.writeByteLimit)
     engine.log = { [logging] event in

@@ -2,7 +2,7 @@ package import DendroStorage
 package import DendroTree
 import Synchronization
 
-/// A tree that survives: admission, log, recovery and checkpoints of one directory.
+/// A durable tree: admission, log, recovery and checkpoints of one directory.
 ///
 /// Any thread may call anything, except where a member says otherwise. Reads never wait for the disk.
 package final class Engine: Sendable {
@@ -15,84 +15,17 @@ package final class Engine: Sendable {
   package let path: String?
   package let isReadOnly: Bool
   let pipeline: CommitPipeline
-  private let checkpointing: Checkpointing?
+  let checkpointing: Checkpointing?
   /// Nil in memory.
   let history: History?
   /// Nil where this engine writes.
-  private let follower: Mutex<Follower?>
-  private let environment: Environment
-  private let closing = Mutex(false)
-  /// A child process has no thread that would ever answer it.
+  let follower: Mutex<Follower?>
+  let environment: Environment
+  let closing = Mutex(Closing())
+  /// A child process has no commit thread.
   private let forkCount = ForkCount.current
 
-  // MARK: Opening
-
-  /// Opens or creates the database in the directory at `path`, replaying what the newest checkpoint
-  /// does not hold.
-  ///
-  /// - Parameters:
-  ///   - path: absolute, or relative to the working directory; created with mode 0700 where missing,
-  ///     its parent must exist.
-  ///   - progress: told how far it has come, on the calling thread, at most once a mebibyte.
-  /// - Throws: `.storage` where the files cannot be used (damaged, locked, refused by the system);
-  ///   nothing was changed then.
-  /// - Complexity: O(size of the checkpoint + log since). Waits for the disk on the calling thread.
-  package static func open(
-    at path: String, options: EngineOptions = EngineOptions(), environment: Environment = .system,
-    mode: Mode = .readWrite, progress: (@Sendable (RecoveryProgress) -> Void)? = nil
-  ) throws(EngineError) -> Engine {
-    do throws(StorageError) {
-      let started = ContinuousClock.now
-      let path = try WorkingDirectory.absolute(path)
-      let directory = try DatabaseDirectory.open(
-        path, environment: environment,
-        mode: mode == .readOnly ? .readOnly : .readWrite(create: mode == .readWrite))
-      do throws(StorageError) {
-        var recovery = Recovery(directory: directory, progress: progress)
-        var recovered = try recovery.run()
-        if mode == .readOnly {
-          recovered.report.elapsed = ContinuousClock.now - started
-          return Engine(readOnly: recovered, directory, path, options, environment)
-        }
-        let log = try recovered.openLog(directory, options)
-        recovered.report.elapsed = ContinuousClock.now - started
-        let engine = Engine(recovered, log, directory, path, options, environment)
-        try engine.start()
-        return engine
-      } catch {
-        directory.close()
-        throw error
-      }
-    } catch {
-      throw .storage(error)
-    }
-  }
-
-  /// A tree that lives only as long as this object. Where the system has no thread for it, the log is
-  /// told and the engine is closed from the beginning.
-  package static func inMemory(
-    options: EngineOptions = EngineOptions(), environment: Environment = .system
-  ) -> Engine {
-    let engine = Engine(inMemory: options, environment)
-    do {
-      try engine.start()
-    } catch {
-      engine.pipeline.hooks.tell(
-        LogEvent(.error, "a database in memory cannot run", ["error": "\(error)"]))
-    }
-    return engine
-  }
-
-  package enum Mode: Hashable, Sendable {
-    /// Created where missing.
-    case readWrite
-    /// Must exist already.
-    case readWriteExisting
-    /// Changes nothing, not even a torn tail; works beside a writer.
-    case readOnly
-  }
-
-  private init(
+  init(
     _ recovered: Recovery.Result, _ log: sending LogWriter, _ directory: DatabaseDirectory,
     _ path: String, _ options: EngineOptions, _ environment: Environment
   ) {
@@ -119,7 +52,7 @@ package final class Engine: Sendable {
     checkpointing.attach()
   }
 
-  private init(inMemory options: EngineOptions, _ environment: Environment) {
+  init(inMemory options: EngineOptions, _ environment: Environment) {
     self.options = options
     self.environment = environment
     path = nil
@@ -134,7 +67,7 @@ package final class Engine: Sendable {
       options: options)
   }
 
-  private init(
+  init(
     readOnly recovered: Recovery.Result, _ directory: DatabaseDirectory, _ path: String,
     _ options: EngineOptions, _ environment: Environment
   ) {
@@ -150,31 +83,27 @@ package final class Engine: Sendable {
     pipeline = CommitPipeline(
       root: recovered.root, lastLSN: recovered.lastLSN, lastTime: recovered.lastTime, store: nil,
       clock: environment.clock, options: options)
-    pipeline.knowDurable(upTo: recovered.end?.durableUpTo ?? recovered.lastLSN)
+    pipeline.replaceHead(recovered)
     history = History(directory: directory, pipeline: pipeline, isReadOnly: true)
     follower = Mutex(Follower(directory: directory, databaseID: recovered.databaseID))
   }
 
-  private func start() throws(StorageError) {
-    guard let executor = pipeline.executor else { return }
-    do {
-      try executor.start { [pipeline] in pipeline.cycle() }
-    } catch {
-      pipeline.giveUp()
-      throw .io(operation: "start a thread", path: path ?? "memory", offset: nil, error: error)
-    }
-  }
-
   deinit {
-    // Not waited for: the last reference may go on the very thread that would have to be waited for.
-    if !isForked, beginClosing() {
-      requestClose(writing: nil) { _ in }
-    }
+    // Not waited for here, since the last reference may be released on the commit thread, which closes:
+    // the next opening of the directory waits.
+    if isForked || !beginClosing() { return }
+    // Under inline execution there is no cycle to come: the lock is released with the file.
+    guard pipeline.executor != nil else { return requestClose(writing: nil) { _ in } }
+    EngineClosings.begin()
+    requestClose(writing: nil) { _ in EngineClosings.end() }
   }
 
   // MARK: Writing
 
   /// Admits a write. Once this returns the head shows it, unless `completion` says that it failed.
+  ///
+  /// Past `EngineOptions.stallByteLimit` it is admitted only once there is room; on a full disk the engine
+  /// looks for room before it refuses a write.
   ///
   /// - Parameters:
   ///   - draft: validated by the caller as far as keys and values go; conflicting update paths and
@@ -188,18 +117,17 @@ package final class Engine: Sendable {
     pipeline.submit(draft, completion: completion)
   }
 
-  /// `submit`, and waits until the write is as durable as the options ask, without holding a thread. Past
-  /// `EngineOptions.backlogByteLimit` it is admitted only once there is room.
+  /// `submit`, and waits until the write is as durable as the options ask, without holding a thread.
   ///
   /// - Returns: the write's number, nil where it changed nothing.
-  /// - Throws: why it failed; it was taken back then. Cancellation does not take a write back.
+  /// - Throws: why it failed; it was undone then. Cancellation does not undo a write.
   @discardableResult
   package func write(_ draft: Draft) async throws(EngineError) -> LogSequenceNumber? {
     if let refusal = refusal(of: draft) { throw refusal }
     return try await pipeline.write(draft).get()
   }
 
-  private func refusal(of draft: Draft) -> EngineError? {
+  func refusal(of draft: Draft) -> EngineError? {
     if let refusal { return refusal }
     do throws(ValidationError) {
       try draft.write.validate()
@@ -209,13 +137,13 @@ package final class Engine: Sendable {
     }
   }
 
-  /// Why nothing can be written through this engine, whatever becomes of it; nil where it can.
+  /// Why this engine can never write; nil where it can.
   package var refusal: EngineError? {
     if isReadOnly { return .readOnly }
     return isForked ? .forked : nil
   }
 
-  private func refuse(_ error: EngineError, _ completion: Completion?) {
+  func refuse(_ error: EngineError, _ completion: Completion?) {
     if let completion {
       completion(.failure(error))
     } else {
@@ -242,7 +170,7 @@ package final class Engine: Sendable {
   /// The head and the number of its last write.
   package var head: (root: Node, lsn: LogSequenceNumber) { withHead { ($0, $1) } }
 
-  /// Who is told of every commit from now on; replaces who was told before.
+  /// Sets the observer of every commit from now on.
   package func setObserver(_ observer: (any CommitObserver)?) {
     pipeline.withAdmission { $0.observer = observer }
   }
@@ -251,161 +179,11 @@ package final class Engine: Sendable {
     var statistics = pipeline.withAdmission { state in
       var statistics = state.statistics
       statistics.lastLSN = state.lastLSN
-      statistics.durableLSN = state.durable
+      statistics.durableLSN = state.durableLSN
       return statistics
     }
     checkpointing?.describe(&statistics)
     return statistics
-  }
-
-  // MARK: Barriers
-
-  /// Waits until every write admitted so far is durable, whatever the durability.
-  package func synchronize() throws(EngineError) { try wait { self.requestSynchronize($0) } }
-
-  /// `synchronize()` without holding a thread.
-  package func synchronize() async throws(EngineError) {
-    try await suspend { self.requestSynchronize($0) }
-  }
-
-  /// Begins a new segment of the log; everything admitted so far is durable once this returns.
-  package func roll() throws(EngineError) {
-    if isReadOnly { throw .readOnly }
-    try wait { completion in pipeline.request(completion) { $0.batch.rolls.append(completion) } }
-  }
-
-  /// Writes a checkpoint of the head beside the running writers and deletes what no opening needs any
-  /// more.
-  ///
-  /// - Returns: once the checkpoint is durable. Nothing is done where nothing was written since.
-  package func checkpoint() throws(EngineError) {
-    if isReadOnly { throw .readOnly }
-    guard let checkpointing else { return }
-    try wait { checkpointing.request($0) }
-  }
-
-  /// `checkpoint()` without holding a thread.
-  package func checkpoint() async throws(EngineError) {
-    if isReadOnly { throw .readOnly }
-    guard let checkpointing else { return }
-    try await suspend { checkpointing.request($0) }
-  }
-
-  /// Removes the past: everything but a checkpoint of a moment within the call, which is read back
-  /// first, and the writes since. What was removed from the tree before the call is in no file then.
-  ///
-  /// - Throws: `.storage(.locked)` where a reader holds the directory; not everything was removed
-  ///   then, and the next call goes on.
-  package func purgeHistory() throws(EngineError) {
-    if isReadOnly { throw .readOnly }
-    guard let checkpointing else { return }
-    try wait { checkpointing.request($0, purges: true) }
-  }
-
-  /// `purgeHistory()` without holding a thread.
-  package func purgeHistory() async throws(EngineError) {
-    if isReadOnly { throw .readOnly }
-    guard let checkpointing else { return }
-    try await suspend { checkpointing.request($0, purges: true) }
-  }
-
-  /// Writes a database of its own into the new directory at `path`: the tree as of one moment.
-  ///
-  /// - Throws: `.storage` where a database is at `path` already or it cannot be written; what was made
-  ///   there is removed again then.
-  package func backup(to path: String) throws(EngineError) {
-    if isForked { throw .forked }
-    guard let databaseID else { throw .storage(.notFound(path: "memory")) }
-    let absolute: String
-    do throws(StorageError) {
-      absolute = try WorkingDirectory.absolute(path)
-    } catch {
-      throw .storage(error)
-    }
-    try Backup.write(
-      head: pipeline, databaseID: databaseID, to: absolute, environment: environment)
-  }
-
-  /// Does what is waiting for the disk, under inline execution. Returns once nothing waits.
-  package func pump() {
-    pipeline.pump()
-    checkpointing?.runIfDue()
-  }
-
-  // MARK: Closing
-
-  /// Takes everything admitted to the disk, synchronizes, lets the directory go.
-  ///
-  /// - Parameter last: admitted as the last write, whether or not a transaction's block is running, on
-  ///   this thread or another; a failure goes to `options.unreportedFailure`.
-  /// - Throws: where the disk refuses; the engine is closed nevertheless. Later writes get `.closed`;
-  ///   views stay valid. Closing twice does nothing.
-  package func close(writing last: Draft? = nil) throws(EngineError) {
-    guard beginClosing() else { return refuse(last) }
-    let last = admissible(last)
-    try wait { self.requestClose(writing: last, $0) }
-  }
-
-  /// `close(writing:)` without holding a thread.
-  package func close(writing last: Draft? = nil) async throws(EngineError) {
-    guard beginClosing() else { return refuse(last) }
-    let last = admissible(last)
-    try await suspend { self.requestClose(writing: last, $0) }
-  }
-
-  private func refuse(_ last: Draft?) { if last != nil { refuse(.closed, nil) } }
-
-  private func admissible(_ last: Draft?) -> Draft? {
-    guard let last else { return nil }
-    guard let refusal = refusal(of: last) else { return last }
-    refuse(refusal, nil)
-    return nil
-  }
-
-  private func requestSynchronize(_ completion: @escaping Completion) {
-    pipeline.request(completion) { state in
-      state.batch.wantsSynchronize = true
-      state.batch.waiting.append(.init(result: .success(nil), completion: completion))
-    }
-  }
-
-  private func requestClose(writing last: Draft?, _ completion: @escaping Completion) {
-    history?.close()
-    follower.withLock { follower in
-      follower?.close()
-      follower = nil
-    }
-    let pipeline = pipeline
-    if let checkpointing {
-      checkpointing.stop { pipeline.requestClose(writing: last, completion) }
-    } else {
-      pipeline.requestClose(writing: last, completion)
-    }
-  }
-
-  /// - Returns: whether this is the first time.
-  private func beginClosing() -> Bool {
-    closing.withLock { isClosing in
-      defer { isClosing = true }
-      return !isClosing
-    }
-  }
-
-  private func wait(_ request: (@escaping Completion) -> Void) throws(EngineError) {
-    if isForked { throw .forked }
-    let outcome = Awaited()
-    request { outcome.set($0) }
-    if pipeline.executor == nil { pipeline.pump() }
-    _ = try outcome.get()
-  }
-
-  private func suspend(_ request: (@escaping Completion) -> Void) async throws(EngineError) {
-    if isForked { throw .forked }
-    let result = await withUnsafeContinuation { continuation in
-      request { continuation.resume(returning: $0) }
-      if pipeline.executor == nil { pipeline.pump() }
-    }
-    _ = try result.get()
   }
 
   // MARK: Following another process's writer
@@ -420,8 +198,7 @@ package final class Engine: Sendable {
         try follower?.recover()
       }
       guard let recovered else { return head.lsn }
-      pipeline.replaceHead(root: recovered.root, lsn: recovered.lastLSN, time: recovered.lastTime)
-      pipeline.knowDurable(upTo: recovered.end?.durableUpTo ?? recovered.lastLSN)
+      pipeline.replaceHead(recovered)
       return recovered.lastLSN
     } catch {
       throw .storage(error)

@@ -25,31 +25,32 @@ package struct EngineOptions: Sendable {
   /// The measure is an estimate from page sizes. Default: nil.
   package var memoryByteLimit: Int?
 
-  /// Bytes of admitted, not yet written log above which a caller waits for the disk: on its thread, or,
-  /// if it awaits its write, suspended. Default: 64 MiB.
-  package var backlogByteLimit = 64 << 20
+  /// Bytes of memory that admitted writes take until the disk has them, their completions included, above
+  /// which a writer waits: on its thread, or, if it awaits its write, suspended. A batch has at most these
+  /// and one write more. Default: 64 MiB.
+  package var stallByteLimit = 64 << 20
 
-  /// How long writes for which nobody waits may gather before they are taken to the disk together. A thread
-  /// that took each by itself would be woken for each, and hold up the one that writes. A reader in another
-  /// process and `changes(since:)` see them that much later. Default: 500 µs.
-  package var gatheringDelay = Duration.microseconds(500)
+  /// How long a batch grows for which no caller waits. A commit thread that took each write by itself would
+  /// be woken for each, and hold up the writer. A reader in another process and `changes(since:)` see such
+  /// writes that much later. Default: 500 µs.
+  package var commitDelay = Duration.microseconds(500)
 
-  /// How long a transaction that was overtaken three times makes writers wait, in all its runs together,
-  /// before they go ahead nevertheless. Longer than a run of a block takes; short, since a block that
-  /// waits for such a writer stands still meanwhile. Default: 1 s.
-  package var reservationPatience = Duration.seconds(1)
+  /// How long a transaction that was overtaken three times makes writers wait, in all its runs together.
+  /// Longer than a run of a block takes; short, since a block that waits for such a writer waits as long.
+  /// Default: 1 s.
+  package var reservationTimeout = Duration.seconds(1)
 
-  /// Who does the disk's work. Default: a thread of the engine's own.
+  /// Which thread waits for the disk. Default: one of the engine's own.
   package var execution: Execution = .thread
 
-  /// Told what the engine does, on a queue of its own, one call at a time with `metrics`, in order. The
-  /// engine does not wait for it, so that it may call the engine. Of one that falls behind by 1024 calls
-  /// lines and timers are left out, and it is told how many; counters are added up and of gauges the
-  /// last one comes, so that sums and levels stay right. Default: nobody.
+  /// Gets log events, on a queue of its own, one call at a time with `metrics`, in order. The engine does
+  /// not wait for it, so that it may call the engine. Where it is behind by 1024 calls, events and timers
+  /// are left out, and an event says how many; counters are added up and of gauges the last one is kept, so
+  /// that sums and levels stay right. Default: nil.
   package var log: (@Sendable (LogEvent) -> Void)?
-  /// Told figures; called as `log` is. Default: nobody.
+  /// Gets metrics, as `log` gets events. Default: nil.
   package var metrics: (@Sendable (Metric) -> Void)?
-  /// Told of a write without a completion that failed after it was admitted. Default: nobody.
+  /// Gets the failures of writes without a completion. Default: nil.
   package var unreportedFailure: (@Sendable (EngineError, LogSequenceNumber) -> Void)?
 
   package init() {}

@@ -1,18 +1,19 @@
 import Dispatch
 import Synchronization
 
-/// Calls the options' closures for log lines and figures: on a queue of their own, one at a time, in the
+/// Calls the options' closures for log events and metrics: on a queue of their own, one at a time, in the
 /// order in which things happened.
 ///
-/// The engine waits for none of them, so that they may call it, and wait for it. One that is slower than
-/// the engine falls behind by `limit` calls at most; what comes then is merged or left out, and counted.
-package final class Hooks: Sendable {
+/// The engine does not wait for them, so that they may call it and wait for it. A closure that is slower
+/// than the engine is behind by `limit` calls at most; what comes then is merged or left out, and counted.
+package final class Instrumentation: Sendable {
   /// Calls that may wait.
   package static let limit = 1024
 
   private let log: (@Sendable (LogEvent) -> Void)?
   private let metrics: (@Sendable (Metric) -> Void)?
-  private let queue = DispatchQueue(label: "dendro.hooks", autoreleaseFrequency: .workItem)
+  private let queue = DispatchQueue(
+    label: "dendro.instrumentation", autoreleaseFrequency: .workItem)
   private let state = Mutex(State())
 
   fileprivate enum Call {
@@ -23,8 +24,8 @@ package final class Hooks: Sendable {
   fileprivate struct State {
     var waiting: [Call] = []
     var leftOutCount = 0
-    /// Whether somebody was dispatched who has not yet found that nothing waits.
-    var isTelling = false
+    /// Whether calls are being made, or are about to be.
+    var isCalling = false
   }
 
   package init(_ options: EngineOptions) {
@@ -32,40 +33,40 @@ package final class Hooks: Sendable {
     metrics = options.metrics
   }
 
-  /// Whether figures are worth making.
+  /// Whether metrics are called for.
   var wantsMetrics: Bool { metrics != nil }
 
-  package func tell(_ event: LogEvent) { tell(events: [event], metrics: []) }
+  package func record(_ event: LogEvent) { record(events: [event], metrics: []) }
 
-  package func tell(_ metric: Metric) { tell(events: [], metrics: [metric]) }
+  package func record(_ metric: Metric) { record(events: [], metrics: [metric]) }
 
   /// Returns at once.
-  package func tell(events: [LogEvent], metrics figures: [Metric]) {
+  package func record(events: [LogEvent], metrics figures: [Metric]) {
     let starts = state.withLock { state -> Bool in
       if log != nil { for event in events { state.add(event) } }
       if metrics != nil { for figure in figures { state.add(figure) } }
-      guard !state.isTelling, !state.waiting.isEmpty else { return false }
-      state.isTelling = true
+      guard !state.isCalling, !state.waiting.isEmpty else { return false }
+      state.isCalling = true
       return true
     }
     guard starts else { return }
-    queue.async { self.tellAll() }
+    queue.async { self.callAll() }
   }
 
   /// Calls that wait, without those that are being made.
   package var waitingCount: Int { state.withLock { $0.waiting.count } }
 
   /// Whether nothing waits and no call is being made.
-  package var isIdle: Bool { state.withLock { !$0.isTelling } }
+  package var isIdle: Bool { state.withLock { !$0.isCalling } }
 
-  private func tellAll() {
+  private func callAll() {
     while true {
       let (calls, leftOutCount) = state.withLock { state in
         defer {
           state.waiting = []
           state.leftOutCount = 0
         }
-        state.isTelling = !state.waiting.isEmpty
+        state.isCalling = !state.waiting.isEmpty
         return (state.waiting, state.leftOutCount)
       }
       if calls.isEmpty { return }
@@ -78,16 +79,16 @@ package final class Hooks: Sendable {
       if leftOutCount > 0 {
         log?(
           LogEvent(
-            .warning, "lines and figures were left out, since the closures for them are too slow",
+            .warning, "events and timers were left out, since the closures for them are too slow",
             ["count": String(leftOutCount)]))
       }
     }
   }
 }
 
-extension Hooks.State {
+extension Instrumentation.State {
   fileprivate mutating func add(_ event: LogEvent) {
-    if waiting.count < Hooks.limit {
+    if waiting.count < Instrumentation.limit {
       waiting.append(.event(event))
     } else {
       leftOutCount += 1
@@ -97,7 +98,7 @@ extension Hooks.State {
   /// Past the limit a counter is added to the one that waits already, and a gauge takes its place: the
   /// sums and the levels stay right, and there are few names.
   fileprivate mutating func add(_ metric: Metric) {
-    if waiting.count < Hooks.limit { return waiting.append(.metric(metric)) }
+    if waiting.count < Instrumentation.limit { return waiting.append(.metric(metric)) }
     if metric.kind == .timer {
       leftOutCount += 1
       return

@@ -79,8 +79,11 @@ struct ClosingTests {
   @Test("closing tells that the disk refused the batch before its own")
   func refusedBatchBefore() async throws {
     let disk = HeldDisk()
+    let first = try Engine.open(at: "/db", environment: disk.environment)
+    try await first.write(set("kept", .integer(1)))
+    try await first.close()
+    // Opened anew, so that no idle record is due.
     let engine = try Engine.open(at: "/db", environment: disk.environment)
-    try await engine.write(set("kept", .integer(1)))
     disk.hold(.write)
     engine.submit(try set("lost", .string(incompressible(1 << 20))), completion: nil)
     await onThread { disk.waitForCall() }
@@ -88,7 +91,7 @@ struct ClosingTests {
     engine.submit(try set("behind", .integer(2)), completion: nil)
     let closing = Task { try await engine.close() }
     func isClosing() -> Bool {
-      if case .closing = engine.pipeline.admission.withLock({ $0.phase }) { return true }
+      if case .closing = engine.pipeline.withAdmission({ $0.phase }) { return true }
       return false
     }
     while !isClosing() { await Task.yield() }
@@ -100,12 +103,54 @@ struct ClosingTests {
     try await again.close()
   }
 
-  private func onThread(_ body: @escaping @Sendable () -> Void) async {
-    await withCheckedContinuation { continuation in
-      Thread.detachNewThread {
-        body()
-        continuation.resume()
-      }
+  @Test("a second close returns once the directory is free, not before")
+  func closedTwice() async throws {
+    let disk = HeldDisk()
+    let engine = try Engine.open(at: "/db", environment: disk.environment)
+    engine.submit(try set("a", .integer(1)), completion: nil)
+    disk.hold(.synchronize)
+    let first = Task { try await engine.close() }
+    await onThread { disk.waitForCall() }
+    let isSecondDone = Told<Bool>()
+    let second = Task {
+      try await engine.close()
+      isSecondDone.add(true)
     }
+    while engine.closeWaiterCount == 0, isSecondDone.all.isEmpty { await Task.yield() }
+    #expect(isSecondDone.all.isEmpty)
+    disk.release()
+    try await second.value
+    let again = try Engine.open(at: "/db", options: .inline, environment: disk.environment)
+    try await again.close()
+    try await first.value
+  }
+
+  @Test("an engine that was released is closed before the same directory opens again")
+  func released() async throws {
+    let disk = HeldDisk()
+    let environment = disk.environment
+    func release() async throws {
+      let engine = try Engine.open(at: "/db", environment: environment)
+      try await engine.write(set("a", .integer(1)))
+      disk.hold(.synchronize)
+      engine.submit(try set("b", .integer(1)), completion: nil)
+    }
+    try await release()
+    await onThread { disk.waitForCall() }
+    let opened = Told<Result<LogSequenceNumber, EngineError>>()
+    Thread.detachNewThread {
+      opened.add(
+        Result { () throws(EngineError) in
+          let again = try Engine.open(at: "/db", environment: environment)
+          let lsn = again.head.lsn
+          try again.close()
+          return lsn
+        })
+    }
+    while EngineClosings.waiterCount == 0, opened.all.isEmpty { await Task.yield() }
+    #expect(opened.all.isEmpty)
+    disk.release()
+    while opened.all.isEmpty { await Task.yield() }
+    #expect(opened.all == [.success(LogSequenceNumber(2))])
   }
 }

@@ -184,7 +184,7 @@ struct EngineTests {
     #expect(told.all == [true, true])
     #expect(engine.head.root == before)
     #expect(mirror.root == before)
-    #expect(mirror.undoneCount == 2)
+    #expect(mirror.undoneCount == 1)
     disk.removeFaults()
     let refused = Told<EngineError>()
     engine.submit(try set("more", .integer(3))) {

@@ -156,7 +156,7 @@ struct ErrorTableTests {
     },
     Row("maxretry", .maxRetry, "a transaction that is overtaken 25 times") { _ in
       var options = DatabaseOptions()
-      options.reservationPatience = .milliseconds(1)
+      options.reservationTimeout = .milliseconds(1)
       let database = Database.inMemory(options: options)
       let ref = database.reference()
       _ = try await ref.runTransactionBlock { data in

@@ -17,11 +17,9 @@ package enum CommandLineTool {
     .checkpoint, .purge, .backup, .demo, .demoWriter,
   ]
 
-  /// Runs the verb of the process's command line.
-  ///
-  /// - Returns: the exit status.
+  /// The whole process: what the words of its command line ask for, and the status that it ends with.
   package static func main() -> Int32 {
-    // A reader that closes the pipe ends the process, as with other tools.
+    // Whoever closes the other end of a pipe has seen enough.
     signal(SIGPIPE, SIG_DFL)
     Interruption.unblock()
     return run(Array(Platform.arguments().dropFirst()))
@@ -33,7 +31,7 @@ package enum CommandLineTool {
   package static func run(_ arguments: [String?]) -> Int32 {
     do {
       let words = try arguments.enumerated().map { index, word in
-        // With replacement characters it would be another path or another value.
+        // Mended, it would be another path or another value.
         guard let word else { throw Failure.usage("argument \(index + 1) is not UTF-8") }
         return word
       }
@@ -75,7 +73,7 @@ package enum CommandLineTool {
       return ExitCode.success.rawValue
     }
     let code = try command.run(arguments)
-    // The verb ended in order, but its caller must see that it did not finish.
+    // Interrupted but in order: the caller still has to see that it was not the whole job.
     return code == .interrupted ? Interruption.exitStatus : code.rawValue
   }
 

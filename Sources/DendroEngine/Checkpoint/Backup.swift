@@ -6,17 +6,15 @@ enum Backup {
   static func write(
     head: CommitPipeline, databaseID: DatabaseID, to path: String, environment: Environment
   ) throws(EngineError) {
-    // Only what will not be taken back may leave: taken in the same moment in which the barrier is put
-    // behind it.
+    // A backup has no writes that a failing disk undoes: the root is taken in the same moment in which the
+    // barrier is added.
     var taken: (root: Node, lsn: LogSequenceNumber, time: Int64)?
-    let barrier = Awaited()
-    head.request(barrier.set) { state in
-      taken = (state.root, state.lastLSN, state.lastTime)
-      state.batch.wantsSynchronize = true
-      state.batch.waiting.append(.init(result: .success(nil), completion: barrier.set))
+    try head.wait { completion in
+      head.request(completion) { admission in
+        taken = (admission.root, admission.lastLSN, admission.lastTime)
+        admission.batch.addSynchronize(completion)
+      }
     }
-    if head.executor == nil { head.pump() }
-    _ = try barrier.get()
     guard let (root, lsn, time) = taken else { return }
     do throws(StorageError) {
       var footprint = try Footprint(of: path, environment.fileSystem)

@@ -2,8 +2,7 @@ import DendroStorage
 import DendroTree
 import Synchronization
 
-/// When a checkpoint is taken, and how: from a frozen root beside the running writers, on a thread of its
-/// own, one at a time.
+/// Takes checkpoints: from a frozen root beside the running writers, on a thread of its own, one at a time.
 final class Checkpointing: Sendable {
   private let pipeline: CommitPipeline
   private let directory: DatabaseDirectory
@@ -18,12 +17,12 @@ final class Checkpointing: Sendable {
     var unreadable: Set<LogSequenceNumber>
     var checkpointCount: UInt64 = 0
     var isWanted = false
-    /// Whether one of those who wait wants the past removed.
+    /// Whether one of the waiting calls removes history.
     var isPurgeWanted = false
     var isStopped = false
     var isStarted = false
     var waiting: [Completion] = []
-    /// What to call once the thread does nothing any more.
+    /// Called once the thread has ended.
     var stopped: (@Sendable () -> Void)?
     /// After a failure: the bytes of log that an automatic checkpoint waits for before it tries again,
     /// so that a full disk is not filled with attempts.
@@ -47,12 +46,15 @@ final class Checkpointing: Sendable {
     self.history = history
     self.options = options
     state = Mutex(State(newest: newest, unreadable: unreadable))
-    executor = options.execution == .thread ? BlockingExecutor() : nil
+    executor = options.execution == .thread ? BlockingExecutor(name: "dendro-chkpt") : nil
   }
 
-  /// Listens for the log's growth.
+  /// Takes automatic checkpoints from now on.
   func attach() {
-    pipeline.checkpointer.withLock { $0 = .init { bytes in self.consider(bytes) } }
+    guard options.checkpointFactor > 0 else { return }
+    pipeline.groupCommit.disk.withLock { disk in
+      disk.logGrowthHandler = { [weak self] in self?.consider($0) }
+    }
   }
 
   func describe(_ statistics: inout EngineStatistics) {
@@ -66,7 +68,6 @@ final class Checkpointing: Sendable {
   // MARK: When
 
   private func consider(_ logBytes: UInt64) {
-    guard options.checkpointFactor > 0 else { return }
     let isDue = state.withLock { state -> Bool in
       let size = Double(state.newest?.byteCount ?? 0)
       state.logBytes = logBytes
@@ -79,8 +80,9 @@ final class Checkpointing: Sendable {
     if isDue { wake() }
   }
 
-  /// A checkpoint on the executor's thread, or under inline execution here; `completion` is told. With
-  /// `purges`, all that is older goes.
+  /// Takes a checkpoint on the executor's thread, or here under inline execution, and calls `completion`.
+  ///
+  /// - Parameter purges: whether everything older is removed after it.
   func request(_ completion: @escaping Completion, purges: Bool = false) {
     let isStopped = state.withLock { state -> Bool in
       if state.isStopped { return true }
@@ -97,10 +99,9 @@ final class Checkpointing: Sendable {
     if executor == nil { work() }
   }
 
-  /// Begins nothing any more, ends what runs at its next chunk, and calls `then` once nothing runs: the
-  /// directory may not be let go before. Not waited for; once.
+  /// Begins no checkpoint any more, ends the running one at its next chunk, and calls `then` after that:
+  /// the directory may not be released before. Returns at once. Call once.
   func stop(then: @escaping @Sendable () -> Void) {
-    pipeline.checkpointer.withLock { $0 = nil }
     let isStarted = state.withLock { state -> Bool in
       state.isStopped = true
       if state.isStarted { state.stopped = then }
@@ -128,7 +129,7 @@ final class Checkpointing: Sendable {
     }
   }
 
-  /// The next one who wants a checkpoint tries again.
+  /// The next request tries again to start the thread.
   private func withoutThread(_ error: SystemError) {
     let (waiting, stopped) = state.withLock { state in
       state.isStarted = false
@@ -138,7 +139,7 @@ final class Checkpointing: Sendable {
     }
     let refusal = EngineError.storage(
       .io(operation: "start a thread", path: directory.path, offset: nil, error: error))
-    pipeline.hooks.tell(
+    pipeline.instrumentation.record(
       LogEvent(.warning, "no checkpoint could be taken", ["error": refusal.description]))
     for completion in waiting { completion(.failure(refusal)) }
     stopped?()
@@ -152,7 +153,7 @@ final class Checkpointing: Sendable {
       return (stopped, state.takeWaiting())
     }
     guard let stopped else { return .untilWoken }
-    // Who asked while the last checkpoint ran.
+    // Requests that came while the last checkpoint ran.
     for completion in late { completion(.failure(.closed)) }
     stopped()
     return nil
@@ -169,7 +170,8 @@ final class Checkpointing: Sendable {
     var result: Result<LogSequenceNumber?, EngineError> = .failure(.closed)
     if !isStopped {
       do throws(EngineError) {
-        if isPurgeWanted { try roll() }
+        // So that the log until now can be removed.
+        if isPurgeWanted { try pipeline.roll() }
         try take()
         if isPurgeWanted { try purge() }
         result = .success(nil)
@@ -181,7 +183,7 @@ final class Checkpointing: Sendable {
             max(options.checkpointByteMin, 1 << 20))
           state.logBytesMin = isOver ? .max : sum
         }
-        pipeline.hooks.tell(
+        pipeline.instrumentation.record(
           LogEvent(.warning, "no checkpoint could be taken", ["error": error.description]))
       }
     }
@@ -192,22 +194,16 @@ final class Checkpointing: Sendable {
   // MARK: How
 
   private func take() throws(EngineError) {
-    // The log must hold all of it first, or the checkpoint could tell of writes that a failing disk
-    // takes back: the root is taken in the same moment in which the barrier is put behind it. And a segment
-    // that begins here lets the ones before it go one day.
+    // The log must hold all of it first, or the checkpoint could have writes that a failing disk undoes:
+    // the root is taken in the same moment in which the barrier is added. The segment that begins there
+    // lets retention remove the ones before it one day.
     let newest = state.withLock { $0.newest?.lsn }
     var taken: (root: Node, lsn: LogSequenceNumber, time: Int64)?
-    let barrier = Awaited()
-    pipeline.request(barrier.set) { state in
-      guard state.lastLSN > .zero, state.lastLSN != newest else {
-        return state.batch.waiting.append(
-          .init(result: .success(nil), completion: barrier.set))
-      }
-      taken = (state.root, state.lastLSN, state.lastTime)
-      state.batch.rolls.append(barrier.set)
-    }
-    if pipeline.executor == nil { pipeline.pump() }
-    _ = try barrier.get()
+    let rolled = try pipeline.roll(after: { admission in
+      guard admission.lastLSN > .zero, admission.lastLSN != newest else { return false }
+      taken = (admission.root, admission.lastLSN, admission.lastTime)
+      return true
+    })
     guard let (root, lsn, time) = taken else { return }
     let started = ContinuousClock.now
     do throws(StorageError) {
@@ -217,14 +213,17 @@ final class Checkpointing: Sendable {
       guard let byteCount else { throw .ownershipLost(path: directory.path, reason: "closed") }
       state.withLock { state in
         state.newest = Recovery.CheckpointPlace(lsn: lsn, byteCount: byteCount)
+        state.unreadable.remove(lsn)
         state.checkpointCount += 1
       }
-      pipeline.turn.withLock { $0.store?.checkpointed() }
-      pipeline.hooks.tell(
+      pipeline.groupCommit.disk.withLock {
+        $0.store?.checkpointed(segmentsUpTo: rolled ?? lsn)
+      }
+      pipeline.instrumentation.record(
         LogEvent(
           .info, "checkpoint taken",
           ["lsn": lsn.description, "bytes": String(byteCount)]))
-      pipeline.hooks.tell(
+      pipeline.instrumentation.record(
         Metric("dendro.checkpoint.seconds", .timer, (ContinuousClock.now - started).inSeconds))
       try retain()
     } catch {
@@ -244,7 +243,7 @@ final class Checkpointing: Sendable {
       rules.rebuilding = rebuilding
       rules.followed = followed
       guard try !Retention.apply(directory, rules, unreadable: unreadable) else { return }
-      pipeline.hooks.tell(
+      pipeline.instrumentation.record(
         LogEvent(
           .warning, "a reader keeps files that are no longer needed", ["path": directory.path]))
     }
@@ -252,15 +251,7 @@ final class Checkpointing: Sendable {
 
   // MARK: Purging
 
-  /// Begins a segment, so that what was written until now can go.
-  private func roll() throws(EngineError) {
-    let barrier = Awaited()
-    pipeline.request(barrier.set) { $0.batch.rolls.append(barrier.set) }
-    if pipeline.executor == nil { pipeline.pump() }
-    _ = try barrier.get()
-  }
-
-  /// Removes what is older than the newest checkpoint, once that was read to its end: there is no other
+  /// Removes what is older than the newest checkpoint, after reading that to its end: there is no other one
   /// then.
   private func purge() throws(EngineError) {
     guard let newest = state.withLock({ $0.newest?.lsn }) else { return }

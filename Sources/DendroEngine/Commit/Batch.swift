@@ -1,92 +1,87 @@
 package import DendroStorage
 import DendroTree
 
-/// What a write's caller is told: the write's number (nil where it changed nothing), or why it failed.
+/// Gets a write's LSN (nil where the write changed nothing), or why it failed.
 package typealias Completion = @Sendable (Result<LogSequenceNumber?, EngineError>) -> Void
 
-/// Writes that were admitted together and go to the disk together, in order.
+/// Writes that were admitted together and are committed together, in order.
 ///
-/// The open batch belongs to admission; once taken, it belongs to the one cycle that writes it.
+/// The open batch belongs to `Admission`. Once taken, it belongs to the one cycle that commits it.
 struct Batch {
-  /// The encoded writes, record after record.
-  var payload = PayloadBuffer()
-  /// Where the records lie in `payload`.
-  var records: [RecordSpan] = []
-  /// The writes, oldest first.
-  var writes: [Admitted] = []
-  /// What the writes replaced, write after write: what is needed to take them back.
+  /// The encoded writes.
+  var encoder = BatchEncoder()
+  /// Oldest first.
+  var writes: [AdmittedWrite] = []
+  /// What the writes replaced, oldest first: what undoes them.
   var changes: [Change] = []
-  /// Writes of a database in memory, where somebody wants the figure.
+  /// Writes of a database in memory, where the metrics count them.
   var countInMemory = 0
-  /// Who waits, in the order in which they are to be told.
-  var waiting: [Waiting] = []
-  /// Whether somebody asked for a synchronize whatever the durability.
+  /// In the order of the calls.
+  var completions: [PendingCompletion] = []
+  /// Whether the batch is synchronized whatever the durability.
   var wantsSynchronize = false
-  /// Who waits for a new segment to begin after this batch, and for all before it to be durable.
+  /// Called once a new segment has begun after this batch; with the last LSN before the segment.
   var rolls: [Completion] = []
-  /// Who waits for the log to be closed after this batch.
+  /// Called once the log is closed after this batch.
   var closes: [Completion] = []
 
-  struct RecordSpan {
-    var start: Int
-    var end: Int
-    var firstLSN: LogSequenceNumber
-    var count: Int
-    /// Milliseconds since 1970 of the first write.
-    var baseTime: Int64
-    /// Of the last write so far.
-    var lastTime: Int64
-  }
-
-  struct Admitted {
+  struct AdmittedWrite {
     var lsn: LogSequenceNumber
     /// How many of the batch's changes are this write's.
     var changeCount: Int32
-    /// Whether a completion tells of a failure.
-    var isReported: Bool
+    /// Whether a completion reports a failure.
+    var hasCompletion: Bool
   }
 
-  struct Waiting {
-    /// What to say where the disk does not refuse; nil inside for a write that changed nothing and for
-    /// a barrier.
+  struct PendingCompletion {
+    /// The result where the disk takes the batch. Nil inside for a barrier, and for a write that changed
+    /// nothing.
     var result: Result<LogSequenceNumber?, EngineError>
     var completion: Completion
 
-    /// What to say where the disk refuses with `refusal`.
+    /// The result where the disk refuses the batch.
     func failure(_ refusal: EngineError) -> Result<LogSequenceNumber?, EngineError> {
       if case .failure = result { return result }
       return .failure(refusal)
     }
   }
 
-  /// Raw bytes after which a record is closed and the next begins: long enough for the compression to
-  /// see some text and the header to weigh nothing, short enough to be checked in one go.
+  /// Raw bytes after which the next record begins: long enough for the compression to find repetitions
+  /// and for the header to weigh little, short enough to be checked at once.
   static let recordByteLimit = 64 << 10
 
-  /// Whether there is nothing to do and nobody to tell.
-  var isEmpty: Bool { records.isEmpty && countInMemory == 0 && isAwaitedByNobody }
-  /// Whether nobody is told when it is on the disk.
-  var isAwaitedByNobody: Bool { waiting.isEmpty && rolls.isEmpty && closes.isEmpty }
+  /// A pending completion with its closure's context, about.
+  private static let completionByteCount = 192
+
+  /// Arrays that a burst has grown beyond this many elements are not kept.
+  private static let keptCapacityMax = 1 << 14
+
+  /// Bytes of memory that the batch takes, about: what backpressure limits.
+  var byteCount: Int {
+    encoder.byteCount + completions.count &* Self.completionByteCount
+      + changes.count &* MemoryLayout<Change>.stride
+  }
+
+  var isEmpty: Bool { encoder.records.isEmpty && countInMemory == 0 && hasNoCompletions }
+  /// Whether no caller waits for the batch.
+  var hasNoCompletions: Bool { completions.isEmpty && rolls.isEmpty && closes.isEmpty }
   var lastLSN: LogSequenceNumber? { writes.last?.lsn }
 
-  /// Forgets everything but keeps the memory for the next batch.
+  /// Empties the batch, and keeps its memory for the next one.
   mutating func removeAll() {
-    payload.removeAll()
-    records.removeAll(keepingCapacity: true)
-    // What a burst has blown up is not kept.
-    writes.removeAll(keepingCapacity: writes.capacity <= 1 << 14)
-    changes.removeAll(keepingCapacity: changes.capacity <= 1 << 14)
+    encoder.removeAll()
+    writes.removeAll(keepingCapacity: writes.capacity <= Self.keptCapacityMax)
+    changes.removeAll(keepingCapacity: changes.capacity <= Self.keptCapacityMax)
     countInMemory = 0
-    waiting.removeAll(keepingCapacity: true)
+    completions.removeAll(keepingCapacity: completions.capacity <= Self.keptCapacityMax)
     wantsSynchronize = false
     rolls.removeAll()
     closes.removeAll()
   }
 
-  /// Forgets the writes, but not who waits.
-  mutating func forgetWrites() {
-    payload.removeAll()
-    records.removeAll()
+  /// Removes the writes, but not the completions.
+  mutating func removeWrites() {
+    encoder.removeAll()
     writes.removeAll()
     changes.removeAll()
   }

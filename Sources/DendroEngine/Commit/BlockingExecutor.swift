@@ -1,4 +1,5 @@
 import DendroStorage
+import Synchronization
 
 #if canImport(Glibc)
   import Glibc
@@ -13,10 +14,12 @@ import DendroStorage
 /// It runs `body` again and again: `body` returns how long to wait for the next `wake()` at most, or
 /// nil to end. A wake that comes while `body` runs is not lost.
 final class BlockingExecutor: @unchecked Sendable {
-  // Unchecked: `mutex` guards `wanted`; nothing else changes.
+  // Unchecked: `mutex` guards `wanted`; nothing else changes without being atomic.
   private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
   private var wanted = false
+  private let name: StaticString
+  private let threadID = Atomic<UInt>(0)
 
   enum Pause {
     /// There may be more to do at once.
@@ -25,7 +28,10 @@ final class BlockingExecutor: @unchecked Sendable {
     case atMost(Duration)
   }
 
-  init() {
+  /// - Parameter name: of the thread, for debuggers: at most 15 bytes.
+  init(name: StaticString) {
+    precondition(name.utf8CodeUnitCount <= 15, "longer names are refused by the system")
+    self.name = name
     pthread_mutex_init(mutex, nil)
     var attributes = pthread_condattr_t()
     pthread_condattr_init(&attributes)
@@ -45,7 +51,7 @@ final class BlockingExecutor: @unchecked Sendable {
 
   /// Starts the thread. Call until it succeeds, once.
   ///
-  /// - Throws: where the system has no thread or no memory for its stack; `body` is let go then.
+  /// - Throws: where the system has no thread or no memory for its stack; `body` is released then.
   func start(_ body: @escaping @Sendable () -> Pause?) throws(SystemError) {
     let context = Unmanaged.passRetained(ThreadContext { [self] in run(body) })
     #if canImport(Darwin)
@@ -65,15 +71,43 @@ final class BlockingExecutor: @unchecked Sendable {
     #endif
   }
 
+  /// Whether the caller runs within `body`.
+  var isCurrentThread: Bool {
+    threadID.load(ordering: .relaxed) == Self.currentThreadID
+  }
+
+  private static var currentThreadID: UInt {
+    #if canImport(Darwin)
+      UInt(bitPattern: pthread_self())
+    #else
+      pthread_self()
+    #endif
+  }
+
+  private func nameThread() {
+    name.withUTF8Buffer { name in
+      name.withMemoryRebound(to: CChar.self) { name in
+        #if canImport(Darwin)
+          pthread_setname_np(name.baseAddress!)
+        #else
+          _ = setThreadName?(pthread_self(), name.baseAddress!)
+        #endif
+      }
+    }
+  }
+
   private func run(_ body: () -> Pause?) {
+    nameThread()
+    threadID.store(Self.currentThreadID, ordering: .relaxed)
     while let pause = body() {
+      if case .none = pause { continue }
       pthread_mutex_lock(mutex)
       switch pause {
       case .none: break
       case .untilWoken:
         while !wanted { pthread_cond_wait(condition, mutex) }
       case .atMost(let duration):
-        // A day is as good as for ever, and no sum of it overflows.
+        // At most a day, so that no sum overflows.
         let (seconds, attoseconds) = min(max(duration, .zero), .seconds(86_400)).components
         let nanoseconds = attoseconds / 1_000_000_000
         #if canImport(Darwin)
@@ -93,6 +127,7 @@ final class BlockingExecutor: @unchecked Sendable {
       wanted = false
       pthread_mutex_unlock(mutex)
     }
+    threadID.store(0, ordering: .relaxed)
   }
 
   /// Makes `body` run once more, soon. Any thread.
@@ -119,4 +154,12 @@ private final class ThreadContext {
     Unmanaged<ThreadContext>.fromOpaque(raw!).takeRetainedValue().body()
     return nil
   }
+#endif
+
+#if !canImport(Darwin)
+  /// Linux has `pthread_setname_np`; its declaration is hidden from Swift behind a macro.
+  private let setThreadName: (@convention(c) (pthread_t, UnsafePointer<CChar>) -> Int32)? =
+    dlsym(nil, "pthread_setname_np").map {
+      unsafeBitCast($0, to: (@convention(c) (pthread_t, UnsafePointer<CChar>) -> Int32).self)
+    }
 #endif

@@ -3,7 +3,7 @@ import Dispatch
 import Synchronization
 
 /// One result that a thread waits for.
-final class Awaited: Sendable {
+final class BlockingResult: Sendable {
   private let result = Mutex<Result<LogSequenceNumber?, EngineError>?>(nil)
   private let semaphore = DispatchSemaphore(value: 0)
 

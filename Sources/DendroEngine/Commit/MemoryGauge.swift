@@ -1,16 +1,16 @@
+import DendroStorage
 import DendroTree
 
-/// Watches the memory of the tree against the limit of the options.
+/// Compares the memory of the tree with the limit of the options.
 ///
-/// Measuring walks every page, so it is done only when what was added since the last measure may have
-/// reached the limit, or where that was over it, when enough may have been removed. Over the limit by up
-/// to a 64th is possible.
+/// Measuring visits every page, so it is done without the admission lock, and only when what was added
+/// since the last measure may have reached the limit, or, where that was over it, when enough may have
+/// been removed. Over the limit by up to a 64th is possible.
 struct MemoryGauge {
   private let limit: Int?
   private var measured = 0
   private var addedSince = 0
   private var removedSince = 0
-  /// How often it was measured.
   private(set) var measureCount = 0
 
   init(limit: Int?) { self.limit = limit }
@@ -21,32 +21,47 @@ struct MemoryGauge {
 
   var isLimited: Bool { limit != nil }
 
-  /// - Complexity: O(1); over the limit O(pages of what was removed).
+  /// Notes what an admitted write has changed.
   mutating func admitted(_ write: Write, encodedByteCount: Int, replaced: ArraySlice<Change>) {
     guard let limit else { return }
     if !write.onlyRemoves {
-      addedSince += (encodedByteCount + 16) * Self.growth
+      addedSince &+= (encodedByteCount + 16) &* Self.growth
     } else if measured > limit {
       // Rather too much: a measure too early costs time, one that never came would refuse for ever.
       for change in replaced {
-        removedSince += (change.replaced.memory().byteCount + 64) * Self.growth
+        removedSince =
+          Self.byteCount(ofLeaf: change.replaced).map { removedSince &+ $0 } ?? measured
       }
     }
   }
 
-  /// Why `write` may not be admitted, or nil. Removals always may.
-  mutating func refusal(for write: Write, root: Node) -> EngineError? {
-    guard let limit, !write.onlyRemoves else { return nil }
-    let isDue =
-      measured > limit
+  /// Bytes that a leaf may take; nil for a branch, whose pages would have to be visited.
+  private static func byteCount(ofLeaf node: Node) -> Int? {
+    guard node.isLeaf else { return nil }
+    guard case .string(let string) = node.scalar else { return 64 * growth }
+    return (string.utf8.count + 64) * growth
+  }
+
+  /// Whether the tree has to be measured before `write` is admitted. Removals always may be admitted.
+  func isMeasureDue(for write: Write) -> Bool {
+    guard let limit, !write.onlyRemoves else { return false }
+    return measured > limit
       ? removedSince >= measured - limit : addedSince > max(limit - measured, limit / 64)
-    if isDue {
-      measured = root.memory().byteCount
-      measureCount += 1
-      addedSince = 0
-      removedSince = 0
-    }
-    return measured > limit ? .memoryLimit(bytes: measured, limit: limit) : nil
+  }
+
+  /// Before the head's memory is measured.
+  mutating func beginMeasure() {
+    measureCount += 1
+    addedSince = 0
+    removedSince = 0
+  }
+
+  mutating func endMeasure(_ byteCount: Int) { measured = byteCount }
+
+  /// Why `write` may not be admitted, or nil.
+  func refusal(for write: Write) -> EngineError? {
+    guard let limit, measured > limit, !write.onlyRemoves else { return nil }
+    return .memoryLimit(bytes: measured, limit: limit)
   }
 }
 

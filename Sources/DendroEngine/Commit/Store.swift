@@ -1,15 +1,14 @@
 import DendroStorage
 
-/// The disk side of the engine: the directory and the log's end. No locks and no tasks: whoever has
-/// the pipeline's turn uses it.
+/// The directory and the log's end. No locks: `DiskState` owns it.
 struct Store {
   let directory: DatabaseDirectory
   let log: LogWriter
   /// Bytes of log after the newest checkpoint that were there before this opening, less what was
   /// appended since and is now covered by one.
   private var carriedByteCount: Int64
-  /// Bytes appended when the newest segment began.
-  private var byteCountAtRoll: UInt64 = 0
+  /// How many bytes were appended when segments began that no checkpoint covers yet; ascending.
+  private var rolls: [(lastLSN: LogSequenceNumber, byteCount: UInt64)] = []
 
   init(
     directory: DatabaseDirectory, log: LogWriter, replayedByteCount: UInt64
@@ -26,16 +25,21 @@ struct Store {
   /// Begins a segment; everything before it is durable then.
   mutating func roll(time: Int64) throws(StorageError) {
     try log.roll(time: time)
-    byteCountAtRoll = log.storedByteCount
+    if let last = rolls.last, last.lastLSN == log.lastLSN { return }
+    rolls.append((log.lastLSN, log.storedByteCount))
   }
 
-  /// A checkpoint covers everything before the newest segment.
-  mutating func checkpointed() { carriedByteCount = -Int64(clamping: byteCountAtRoll) }
+  /// Notes that a checkpoint covers the segments that end with the write or before it.
+  mutating func checkpointed(segmentsUpTo lsn: LogSequenceNumber) {
+    guard let index = rolls.lastIndex(where: { $0.lastLSN <= lsn }) else { return }
+    carriedByteCount = -Int64(clamping: rolls[index].byteCount)
+    rolls.removeSubrange(..<index)
+  }
 
-  /// Appends a batch's records in one go. After an error the log is as it was, or poisoned.
+  /// Appends a batch's records in one call. After an error the log is as it was, or poisoned.
   func append(_ batch: borrowing Batch) throws(StorageError) {
-    let records = batch.records
-    try batch.payload.withBytes { (payload) throws(StorageError) in
+    let records = batch.encoder.records
+    try batch.encoder.payload.withBytes { (payload) throws(StorageError) in
       for record in records {
         try log.stage(
           UnsafeRawBufferPointer(rebasing: payload[record.start..<record.end]),

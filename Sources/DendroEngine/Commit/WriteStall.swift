@@ -7,18 +7,20 @@
 #endif
 import Synchronization
 
-/// Callers pass while it is open and wait while it is closed: those that may, on their threads, the others
-/// without holding one.
-final class Gate: @unchecked Sendable {
-  // Unchecked: the mutex guards the condition's state and the queue of tasks; `isClosed` is atomic so that
-  // passing an open gate costs one load.
+/// Where writers wait for the disk: some on their threads, tasks without one.
+///
+/// Admission begins a stall under its lock when it turns a writer away; the commit thread ends it once it
+/// has taken the batch or looked for room. Whoever passes is offered to admission again.
+final class WriteStall: @unchecked Sendable {
+  // Unchecked: the mutex guards the condition's state and the queue of tasks; `isStalled` is atomic so that
+  // ending a stall that there is not costs one load.
   private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-  private let isClosed = Atomic<Bool>(false)
+  private let isStalled = Atomic<Bool>(false)
   private let heldThreads = Atomic<Int>(0)
   /// Tasks that wait: those of the first list are next, its last one first.
-  private var nextTasks: [UnsafeContinuation<Bool, Never>] = []
-  private var laterTasks: [UnsafeContinuation<Bool, Never>] = []
+  private var nextTasks: [UnsafeContinuation<Void, Never>] = []
+  private var laterTasks: [UnsafeContinuation<Void, Never>] = []
 
   init() {
     pthread_mutex_init(mutex, nil)
@@ -32,25 +34,25 @@ final class Gate: @unchecked Sendable {
     mutex.deallocate()
   }
 
-  func close() { isClosed.store(true, ordering: .releasing) }
+  func begin() { isStalled.store(true, ordering: .releasing) }
 
-  /// Lets everybody pass who holds a thread, and of the tasks the first one.
-  func open() {
-    guard isClosed.load(ordering: .acquiring) else { return }
+  /// Lets all waiting threads pass, and the first of the tasks.
+  func end() {
+    guard isStalled.load(ordering: .acquiring) else { return }
     pthread_mutex_lock(mutex)
-    isClosed.store(false, ordering: .releasing)
+    isStalled.store(false, ordering: .releasing)
     pthread_cond_broadcast(condition)
     let task = popTask()
     pthread_mutex_unlock(mutex)
-    task?.resume(returning: true)
+    task?.resume()
   }
 
   /// Waits on the calling thread.
   func wait() {
-    guard isClosed.load(ordering: .acquiring) else { return }
+    guard isStalled.load(ordering: .acquiring) else { return }
     heldThreads.add(1, ordering: .relaxed)
     pthread_mutex_lock(mutex)
-    while isClosed.load(ordering: .acquiring) { pthread_cond_wait(condition, mutex) }
+    while isStalled.load(ordering: .acquiring) { pthread_cond_wait(condition, mutex) }
     pthread_mutex_unlock(mutex)
     heldThreads.subtract(1, ordering: .relaxed)
   }
@@ -59,29 +61,36 @@ final class Gate: @unchecked Sendable {
   var heldThreadCount: Int { heldThreads.load(ordering: .relaxed) }
 
   /// Waits without holding a thread. Tasks pass in the order in which they came, one after the other, so
-  /// that a thousand of them do not all pass at the moment in which there is room for one.
+  /// that a thousand of them do not pass when there is room for one.
   ///
-  /// - Returns: whether it waited: then it is to call `passOn()` once it has done what it waited for.
-  func pass() async -> Bool {
-    guard isClosed.load(ordering: .acquiring) else { return false }
-    return await withUnsafeContinuation { task in
+  /// Call `passOn()` once the write was offered again.
+  ///
+  /// - Parameter isFirst: whether the task has waited before and hence comes before the others.
+  func waitSuspended(isFirst: Bool) async {
+    await withUnsafeContinuation { task in
       pthread_mutex_lock(mutex)
-      let waits = isClosed.load(ordering: .acquiring)
-      if waits { laterTasks.append(task) }
+      let waits = isStalled.load(ordering: .acquiring)
+      if waits {
+        if isFirst {
+          nextTasks.append(task)
+        } else {
+          laterTasks.append(task)
+        }
+      }
       pthread_mutex_unlock(mutex)
-      if !waits { task.resume(returning: false) }
+      if !waits { task.resume() }
     }
   }
 
-  /// Lets the next task pass, if the gate is still open; otherwise that is done when it opens.
+  /// Lets the next task pass, unless another stall has begun, whose end lets it pass.
   func passOn() {
     pthread_mutex_lock(mutex)
-    let task = isClosed.load(ordering: .acquiring) ? nil : popTask()
+    let task = isStalled.load(ordering: .acquiring) ? nil : popTask()
     pthread_mutex_unlock(mutex)
-    task?.resume(returning: true)
+    task?.resume()
   }
 
-  private func popTask() -> UnsafeContinuation<Bool, Never>? {
+  private func popTask() -> UnsafeContinuation<Void, Never>? {
     if nextTasks.isEmpty {
       nextTasks = laterTasks.reversed()
       laterTasks = []

@@ -63,7 +63,7 @@ package final class ChangeReader: Sendable {
     while !Task.isCancelled, !history.isClosed {
       let position = self.position
       let (durable, last) = history.pipeline.withAdmission {
-        ($0.durable, $0.lastLSN)
+        ($0.durableLSN, $0.lastLSN)
       }
       if position > last { throw history.refusal(of: .lsn(position)) }
       if position < durable {
@@ -75,8 +75,8 @@ package final class ChangeReader: Sendable {
       } else {
         if history.isReadOnly { return nil }
         let pipeline = history.pipeline
-        let isMore = await pipeline.durableSignal.wait(
-          behind: position, durable: { pipeline.withAdmission { $0.durable } })
+        let isMore = await pipeline.groupCommit.durableSignal.wait(
+          behind: position, durable: { pipeline.withAdmission { $0.durableLSN } })
         if !isMore { return nil }
       }
     }

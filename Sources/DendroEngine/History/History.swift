@@ -31,7 +31,7 @@ final class History: Sendable {
   /// Ends what waits and what runs. Not waited for: nothing is changed by it.
   func close() {
     closed.store(true, ordering: .releasing)
-    pipeline.durableSignal.close()
+    pipeline.groupCommit.durableSignal.close()
   }
 
   // MARK: How far back
@@ -86,7 +86,7 @@ final class History: Sendable {
   {
     let head = pipeline.withAdmission { state in
       (
-        lsn: state.lastLSN, durable: state.durable,
+        lsn: state.lastLSN, durable: state.durableLSN,
         root: Self.isHead(point, state) ? state.root : nil
       )
     }
@@ -146,7 +146,7 @@ final class History: Sendable {
     throw refusal(of: point)
   }
 
-  private static func isHead(_ point: HistoryPoint, _ state: CommitPipeline.Admission) -> Bool {
+  private static func isHead(_ point: HistoryPoint, _ state: Admission) -> Bool {
     switch point {
     case .lsn(let lsn): lsn == state.lastLSN
     case .time(let time): time >= state.lastTime
@@ -214,17 +214,6 @@ extension CommitPipeline {
       return HistoryRange(
         oldest: state.lastLSN, oldestTime: time, newest: state.lastLSN, newestTime: time)
     }
-  }
-
-  /// Waits until every write admitted so far is durable. Not on the pipeline's own thread.
-  func synchronize() throws(EngineError) {
-    let barrier = Awaited()
-    request(barrier.set) { state in
-      state.batch.wantsSynchronize = true
-      state.batch.waiting.append(.init(result: .success(nil), completion: barrier.set))
-    }
-    if executor == nil { pump() }
-    _ = try barrier.get()
   }
 }
 

@@ -1,13 +1,13 @@
 package import DendroTree
 import Synchronization
 
-/// What a transaction's block has decided on.
+/// What a transaction's block has decided.
 package struct TransactionDecision {
-  /// The set of what is to be at the path, or its removal; nil where the block gives up.
+  /// Sets or removes the node at the path; nil where the block gives up.
   package var draft: Draft?
-  /// Told what is at the path then, in the order of the writes and once it is as durable as the options
-  /// ask; or why it was taken back. Where the block gives up it is told what the block was given, once
-  /// that is durable. On the engine's thread: it may not wait.
+  /// Gets the node at the path after the write, in the order of the writes and once it is as durable as the
+  /// options ask; or why it was undone. Where the block gives up it gets the block's input, once that is
+  /// durable. Called on the commit thread: it may not wait.
   package var completion: @Sendable (Result<Node, EngineError>) -> Void
 
   package init(
@@ -19,19 +19,19 @@ package struct TransactionDecision {
 }
 
 extension Engine {
-  /// Lets `decide` make of the node at `path` what is to be there, and admits that only if the node is
-  /// still the same then; otherwise `decide` is called again, with what is there now.
+  /// Has `decide` replace the node at `path`, and admits the result only if the node is still the same;
+  /// otherwise `decide` is called again, with the node that is there now.
   ///
   /// `decide` is called on the calling thread and under no lock. What it writes itself is admitted after
   /// the transaction. After three lost runs, writes of other threads at `path`, above or below wait for
-  /// the transaction, for `EngineOptions.reservationPatience` in all: one that `decide` itself waits for
-  /// gets through then, and later ones do not wait.
+  /// the transaction, for `EngineOptions.reservationTimeout` in all: one that `decide` itself waits for
+  /// is admitted then, and later ones do not wait.
   ///
-  /// One at a time: the caller sees to that. It waits where the backlog is over its limit.
+  /// The caller runs one at a time. It waits for the disk as `submit` does.
   ///
   /// - Parameters:
   ///   - path: what is read and written.
-  ///   - refused: told in place of the decision's completion where no write is admitted (closed, full,
+  ///   - refused: called in place of the decision's completion where no write is admitted (closed, full,
   ///     read-only, …), and after 25 runs, `.overtaken`.
   ///   - decide: its draft is validated by the caller.
   package func transact(
@@ -39,11 +39,13 @@ extension Engine {
     decide: (_ input: Node) -> TransactionDecision
   ) {
     if let refusal { return refused(refusal) }
-    pipeline.transact(at: path, refused: refused, decide: decide)
+    TransactionRunner(pipeline: pipeline, path: path, refused: refused).run(decide)
   }
 
   /// Whether a transaction's block is running on the calling thread.
-  package var isInTransaction: Bool { pipeline.withAdmission { $0.transaction?.isHere ?? false } }
+  package var isInTransaction: Bool {
+    pipeline.withAdmission { $0.transaction?.isOnThisThread ?? false }
+  }
 
   /// How many threads writes hold at this moment, since they wait for the disk or for a transaction.
   package var heldThreadCount: Int { pipeline.heldThreadCount }

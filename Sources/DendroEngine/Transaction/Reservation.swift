@@ -2,14 +2,14 @@ import DendroTree
 import Dispatch
 import Synchronization
 
-/// A path that a transaction keeps to itself: from when it was overtaken three times until it ends, but
-/// no longer than the writers' patience, which begins with the first one that waits.
+/// A path that a transaction reserves after it was overtaken three times, until it ends or the timeout has
+/// passed, which begins with the first writer that waits.
 ///
-/// A block that waits for a writer that waits for the block would stand still for ever: so it stands still
-/// once, for the patience, and in its later runs nobody waits for it.
+/// A block that waits for a writer that waits for the block would never end. With the timeout it waits
+/// once, and in its later runs no writer waits for it.
 final class Reservation: Sendable {
   private let path: Path
-  private let patience: DispatchTimeInterval
+  private let timeout: DispatchTimeInterval
   /// Entered until the end.
   private let holder = DispatchGroup()
   private let state = Mutex(State())
@@ -17,36 +17,36 @@ final class Reservation: Sendable {
   fileprivate struct State {
     var isOver = false
     /// Whether it ended before its transaction did.
-    var isInVain = false
-    /// When it ends at the latest, once somebody waits.
+    var hasTimedOut = false
+    /// When it ends at the latest, once a writer waits.
     var deadline: DispatchTime?
-    /// Whether somebody sees to it that it ends then, whoever waits.
+    /// Whether a timer ends it then.
     var hasTimer = false
   }
 
-  init(_ path: Path, patience: Duration) {
+  init(_ path: Path, timeout: Duration) {
     self.path = path
     let longest = Duration.seconds(86_400)
-    let (seconds, attoseconds) = min(max(patience, .zero), longest).components
-    self.patience = .nanoseconds(Int(seconds) * 1_000_000_000 + Int(attoseconds / 1_000_000_000))
+    let (seconds, attoseconds) = min(max(timeout, .zero), longest).components
+    self.timeout = .nanoseconds(Int(seconds) * 1_000_000_000 + Int(attoseconds / 1_000_000_000))
     holder.enter()
   }
 
   deinit { end() }
 
-  /// Not a global one, whose threads an application may hold up.
+  /// Of its own, since an application may block all threads of the global queues.
   private static let queue = DispatchQueue(label: "dendro.reservations")
 
   var isOver: Bool { state.withLock { $0.isOver } }
 
-  /// Lets everybody go who waits. Any number of times.
-  func end() { end(inVain: false) }
+  /// Lets all writers pass. May be called again.
+  func end() { end(timedOut: false) }
 
-  private func end(inVain: Bool) {
+  private func end(timedOut: Bool) {
     let isFirst = state.withLock { state in
       if state.isOver { return false }
       state.isOver = true
-      state.isInVain = inVain
+      state.hasTimedOut = timedOut
       return true
     }
     if isFirst { holder.leave() }
@@ -54,26 +54,26 @@ final class Reservation: Sendable {
 
   /// Waits on the calling thread.
   ///
-  /// - Returns: whether the transaction ended in time; if not, the write goes ahead of it.
+  /// - Returns: whether the transaction ended in time; if not, the write does not wait for it again.
   func wait() -> Bool {
-    let deadline = state.withLock { $0.startedDeadline(patience) }
-    if holder.wait(timeout: deadline) == .timedOut { end(inVain: true) }
-    return !state.withLock { $0.isInVain }
+    let deadline = state.withLock { $0.startedDeadline(timeout) }
+    if holder.wait(timeout: deadline) == .timedOut { end(timedOut: true) }
+    return !state.withLock { $0.hasTimedOut }
   }
 
   /// `wait()` without holding a thread.
   func wait() async -> Bool {
     let (deadline, wantsTimer) = state.withLock { state in
       defer { state.hasTimer = true }
-      return (state.startedDeadline(patience), !state.hasTimer)
+      return (state.startedDeadline(timeout), !state.hasTimer)
     }
     if wantsTimer {
-      Self.queue.asyncAfter(deadline: deadline) { self.end(inVain: true) }
+      Self.queue.asyncAfter(deadline: deadline) { self.end(timedOut: true) }
     }
     await withUnsafeContinuation { task in
       holder.notify(queue: Self.queue) { task.resume() }
     }
-    return !state.withLock { $0.isInVain }
+    return !state.withLock { $0.hasTimedOut }
   }
 
   /// Whether the write changes the node at the path, one above or one below.
@@ -89,9 +89,9 @@ final class Reservation: Sendable {
 }
 
 extension Reservation.State {
-  fileprivate mutating func startedDeadline(_ patience: DispatchTimeInterval) -> DispatchTime {
+  fileprivate mutating func startedDeadline(_ timeout: DispatchTimeInterval) -> DispatchTime {
     if let deadline { return deadline }
-    let new = DispatchTime.now() + patience
+    let new = DispatchTime.now() + timeout
     deadline = new
     return new
   }

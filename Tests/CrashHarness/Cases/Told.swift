@@ -51,7 +51,7 @@ extension EngineOptions {
   static var smallBacklog: EngineOptions {
     var options = EngineOptions()
     options.checkpointFactor = 0
-    options.backlogByteLimit = 4000
+    options.stallByteLimit = 4000
     return options
   }
 }

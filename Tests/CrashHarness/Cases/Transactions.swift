@@ -55,7 +55,7 @@ package enum Transactions {
 
   private static func open(patience: Duration = .seconds(1)) throws(EngineError) -> Engine {
     var options = EngineRecording.options()
-    options.reservationPatience = patience
+    options.reservationTimeout = patience
     return try EngineRecording.open(SimulatedDisk(seed: 1), options)
   }
 

@@ -76,7 +76,7 @@ package enum Waiting {
 
   @Sendable private static func taskAndBlock() throws -> String? {
     var options = EngineRecording.options()
-    options.reservationPatience = .milliseconds(20)
+    options.reservationTimeout = .milliseconds(20)
     let engine = try EngineRecording.open(SimulatedDisk(seed: 1), options)
     let executor = QueueExecutor()
     let place = Path("n")
@@ -226,7 +226,7 @@ package enum Waiting {
       isTelling.signal()
       goesOn.wait()
     }
-    let count = 3 * Hooks.limit
+    let count = 3 * Instrumentation.limit
     options.metrics = { metric in
       let all = sum.withLock { sum in
         sum += metric.value
@@ -234,16 +234,16 @@ package enum Waiting {
       }
       if metric.name == "last" || Int(all) == count { isDone.signal() }
     }
-    let hooks = Hooks(options)
-    hooks.tell(LogEvent(.info, "first"))
+    let calls = Instrumentation(options)
+    calls.record(LogEvent(.info, "first"))
     isTelling.wait()
-    for _ in 0..<count { hooks.tell(LogEvent(.info, "more")) }
-    let waitingCount = hooks.waitingCount
-    for _ in 0..<count { hooks.tell(Metric("figure", .counter, 1)) }
-    hooks.tell(Metric("last", .gauge, 0))
+    for _ in 0..<count { calls.record(LogEvent(.info, "more")) }
+    let waitingCount = calls.waitingCount
+    for _ in 0..<count { calls.record(Metric("figure", .counter, 1)) }
+    calls.record(Metric("last", .gauge, 0))
     goesOn.signal()
     isDone.wait()
-    if waitingCount > Hooks.limit { return "\(waitingCount) calls waited" }
+    if waitingCount > Instrumentation.limit { return "\(waitingCount) calls waited" }
     let found = Int(sum.withLock { $0 })
     return found == count ? nil : "the sum is \(found), not \(count)"
   }

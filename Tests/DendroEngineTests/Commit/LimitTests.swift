@@ -206,7 +206,11 @@ struct LimitTests {
     var gauge = MemoryGauge(limit: 100_000)
     var root = Node.empty
     func apply(_ write: Write) -> EngineError? {
-      if let refusal = gauge.refusal(for: write, root: root) { return refusal }
+      if gauge.isMeasureDue(for: write) {
+        gauge.beginMeasure()
+        gauge.endMeasure(root.memory().byteCount)
+      }
+      if let refusal = gauge.refusal(for: write) { return refusal }
       var changes: [Change] = []
       root.apply(write, recording: &changes)
       gauge.admitted(write, encodedByteCount: 110, replaced: changes[...])

@@ -71,7 +71,7 @@ struct RareRefusalTests {
   @Test("more than the backlog may hold makes writers wait, not fail")
   func backlog() async throws {
     var options = EngineOptions()
-    options.backlogByteLimit = 1
+    options.stallByteLimit = 1
     let engine = try open(options)
     try await withThrowingTaskGroup { group in
       for number in 0..<50 {

@@ -48,7 +48,7 @@ struct SuspensionTests {
   func backlog() async throws {
     let held = HeldDisk()
     var options = EngineOptions()
-    options.backlogByteLimit = 1
+    options.stallByteLimit = 1
     let engine = try Engine.open(at: "/db", options: options, environment: held.environment)
     let counts = Counts()
     held.hold(.synchronize)
@@ -65,7 +65,7 @@ struct SuspensionTests {
   @Test("while a transaction keeps its place to itself")
   func reservation() async throws {
     var options = EngineOptions()
-    options.reservationPatience = .seconds(3600)
+    options.reservationTimeout = .seconds(3600)
     let engine = Engine.inMemory(options: options)
     let counts = Counts()
     let told = Told<Bool>()
@@ -103,7 +103,7 @@ struct SuspensionTests {
   func many() async throws {
     let held = HeldDisk()
     var options = EngineOptions()
-    options.backlogByteLimit = 1
+    options.stallByteLimit = 1
     options.durability = .none
     for closes in [false, true] {
       let engine = try Engine.open(

@@ -11,6 +11,8 @@ final class HeldDisk: FileSystem {
   // Guarded by the condition.
   private nonisolated(unsafe) var held: Call?
   private nonisolated(unsafe) var waitingCount = 0
+  /// Called with the path of each file that is created, on the thread that creates it.
+  private nonisolated(unsafe) var created: (@Sendable (String) -> Void)?
 
   var environment: Environment {
     Environment(fileSystem: self, clock: disk.clock, randomness: disk.randomness)
@@ -33,6 +35,9 @@ final class HeldDisk: FileSystem {
     }
   }
 
+  /// From now on `body` is called with the path of each file that is created.
+  func onCreate(_ body: (@Sendable (String) -> Void)?) { condition.withLock { created = body } }
+
   fileprivate func pass(_ call: Call) {
     condition.withLock {
       guard held == call else { return }
@@ -46,7 +51,9 @@ final class HeldDisk: FileSystem {
   func createDirectory(_ path: String) throws(SystemError) { try disk.createDirectory(path) }
   func list(_ directory: String) throws(SystemError) -> [String] { try disk.list(directory) }
   func open(_ path: String, _ mode: OpenMode) throws(SystemError) -> any File {
-    HeldFile(try disk.open(path, mode), of: self)
+    let file = HeldFile(try disk.open(path, mode), of: self)
+    if mode == .create { condition.withLock { created }?(path) }
+    return file
   }
   func rename(_ from: String, to: String) throws(SystemError) { try disk.rename(from, to: to) }
   func remove(_ path: String) throws(SystemError) {

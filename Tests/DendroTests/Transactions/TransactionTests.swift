@@ -425,7 +425,7 @@ struct TransactionTests {
   /// Writers wait as long as it takes, so that a test that depends on it cannot pass by chance.
   private func patientDatabase() -> Database {
     var options = DatabaseOptions()
-    options.reservationPatience = .seconds(3600)
+    options.reservationTimeout = .seconds(3600)
     return Database.inMemory(options: options)
   }
 
@@ -503,7 +503,7 @@ struct TransactionTests {
   @Test("a block that waits for a writer each time makes it wait once")
   func patienceOnce() async throws {
     var options = DatabaseOptions()
-    options.reservationPatience = .milliseconds(300)
+    options.reservationTimeout = .milliseconds(300)
     let database = Database.inMemory(options: options)
     let ref = database.reference().child("p")
     let runs = Shared<[Bool]>([])
@@ -534,7 +534,7 @@ struct TransactionTests {
   @Test("a block that waits for a writer each time ends after 25 runs")
   func maxRetry() async throws {
     var options = DatabaseOptions()
-    options.reservationPatience = .milliseconds(1)
+    options.reservationTimeout = .milliseconds(1)
     let ref = Database.inMemory(options: options).reference().child("p")
     let runs = Shared(0)
     let error = await failure {

@@ -2,14 +2,14 @@ import CrashHarness
 import Foundation
 import Synchronization
 
-/// One sweep in a process of its own, up to the first violation.
+/// One sweep in a process of its own, up to the first thing that it notices.
 enum MutantSweep {
   static let subcommand = "mutant-sweep"
 
   /// Which sweep, and how much of it at most.
   struct Plan: Sendable {
     var sweep: String
-    /// Nil for all of it.
+    /// Nil for all that there are.
     var count: Int?
 
     init(_ sweep: String, _ count: Int? = nil) {
@@ -17,7 +17,7 @@ enum MutantSweep {
       self.count = count
     }
 
-    /// The goal that it serves, if any.
+    /// The goal that it serves; nil for what is looked at beside them.
     var goal: String? {
       switch sweep {
       case "log", "kill-then-power-loss", "seals": "G1"
@@ -36,7 +36,7 @@ enum MutantSweep {
     var name: String { goal.map { $0 == sweep ? sweep : "\($0), \(sweep)" } ?? sweep }
   }
 
-  /// Cheap ones first, and a little of everything before much of anything.
+  /// In the order of their costs, and a little of everything before much of anything.
   static let plans: [Plan] = [
     Plan("rules"), Plan("openers"), Plan("forgeries"), Plan("misplaced"), Plan("promises"),
     Plan("ends"), Plan("backups"),
@@ -51,13 +51,14 @@ enum MutantSweep {
     Plan("G13", 100), Plan("G18", 5000),
   ]
 
+  /// What came of it.
   enum Outcome: Sendable {
     case held
     /// A violation was reported.
-    case violated(String)
-    /// The process ended by itself: one of our preconditions, or an access to memory that is not there.
+    case noticed(String)
+    /// The process ended by itself: an invariant of ours, or memory that nobody may use.
     case trapped(String)
-    /// No job ended within the timeout.
+    /// No job ended for so long.
     case hung(seconds: Int)
   }
 
@@ -72,12 +73,12 @@ enum MutantSweep {
   static func run(_ arguments: [String]) async -> Int32 {
     guard arguments.count == 3, let seed = UInt64(arguments[1]), let count = Int(arguments[2])
     else { return 64 }
-    // The parent reads what a trap prints, and no mutant may take the machine's memory.
+    // Last words are to be heard, and no mutant may take the machine's memory.
     dup2(1, 2)
     var limit = rlimit(rlim_cur: 8 << 30, rlim_max: 8 << 30)
     _ = setrlimit(memoryResource, &limit)
     let started = ContinuousClock.now
-    @Sendable func report(_ line: String) {
+    @Sendable func tell(_ line: String) {
       FileHandle.standardOutput.write(Data((line + "\n").utf8))
     }
     do {
@@ -89,14 +90,14 @@ enum MutantSweep {
       let range = sweep.isEndless ? seed..<UInt64.max : sweep.jobs
       let tally = await sweep.run(range, until: end) { tally, _ in
         if !tally.failures.isEmpty { hasFailed.store(true, ordering: .relaxed) }
-        report("count \(tally.count)")
+        tell("count \(tally.count)")
       }
-      report("count \(tally.count)")
-      report("seconds \((ContinuousClock.now - started).seconds)")
-      if let failure = tally.failures.first { report("violated \(failure.problem)") }
+      tell("count \(tally.count)")
+      tell("seconds \((ContinuousClock.now - started).seconds)")
+      if let failure = tally.failures.first { tell("noticed \(failure.problem)") }
       return 0
     } catch {
-      report("violated it cannot be made: \(error)")
+      tell("noticed it cannot be made: \(error)")
       return 0
     }
   }
@@ -111,10 +112,10 @@ enum MutantSweep {
 
   // MARK: In the parent
 
-  /// Runs the plan in a child with these mutants.
-  static func start(_ plan: Plan, planted: String, seed: UInt64, timeout: Int) -> Result {
+  /// Runs the plan in a child with these guards switched off.
+  static func start(_ plan: Plan, planted: String, seed: UInt64, patience: Int) -> Result {
     setenv("DENDRO_PLANTED", planted, 1)
-    // A backtrace takes longer than everything before it.
+    // What would be told of a trap takes longer than everything before it.
     setenv("SWIFT_BACKTRACE", "enable=no", 1)
     let started = ContinuousClock.now
     let child: ChildProcess
@@ -124,14 +125,14 @@ enum MutantSweep {
     } catch {
       return Result(outcome: .trapped("\(error)"), count: 0, seconds: 0)
     }
-    var knownCount = 0
+    var heard = 0
     var lastNews = ContinuousClock.now
     var isHung = false
     while !child.isComplete {
       usleep(5000)
       let count = child.saidCount
-      if count != knownCount { (knownCount, lastNews) = (count, .now) }
-      if ContinuousClock.now - lastNews > .seconds(timeout) || Interruption.isRequested {
+      if count != heard { (heard, lastNews) = (count, .now) }
+      if ContinuousClock.now - lastNews > .seconds(patience) || Interruption.isRequested {
         isHung = !Interruption.isRequested
         child.kill()
         break
@@ -139,12 +140,12 @@ enum MutantSweep {
     }
     let (end, said) = child.wait()
     return result(
-      of: end, String(decoding: said, as: UTF8.self), isHung ? timeout : nil,
+      of: end, String(decoding: said, as: UTF8.self), isHung ? patience : nil,
       (ContinuousClock.now - started).seconds)
   }
 
   private static func result(
-    of end: ChildProcess.End, _ said: String, _ timeout: Int?, _ elapsed: Double
+    of end: ChildProcess.End, _ said: String, _ patience: Int?, _ elapsed: Double
   ) -> Result {
     var result = Result(outcome: .held, count: 0, seconds: elapsed)
     var last = ""
@@ -156,14 +157,14 @@ enum MutantSweep {
       case "seconds":
         result.seconds = Double(rest) ?? elapsed
         isComplete = true
-      case "violated":
-        result.outcome = .violated(rest)
+      case "noticed":
+        result.outcome = .noticed(rest)
         isComplete = true
       default: last = last.isEmpty ? String(line) : last
       }
     }
-    if let timeout {
-      result.outcome = .hung(seconds: timeout)
+    if let patience {
+      result.outcome = .hung(seconds: patience)
     } else if end != .exit(0) || !isComplete {
       result.outcome = .trapped(last.isEmpty ? "\(end)" : "\(end): \(last)")
     }
@@ -172,6 +173,6 @@ enum MutantSweep {
 }
 
 extension ChildProcess {
-  /// Bytes of its output so far.
+  /// Bytes that it has said so far.
   var saidCount: Int { said.count }
 }

@@ -2,7 +2,7 @@
 struct Failure: Error {
   var code: ExitCode
   var message: String
-  /// What the user can do about it.
+  /// What to do now.
   var hint: String?
 
   init(_ code: ExitCode, _ message: String, hint: String? = nil) {

@@ -1,0 +1,117 @@
+import DendroStorage
+import DendroTree
+
+extension Admission {
+  /// Admits one write: encodes it into the open batch, applies it to the head, gives it the next LSN and
+  /// shows the observer what changed.
+  ///
+  /// - Returns: why it was refused; nothing has changed then.
+  mutating func admit(
+    _ draft: Draft, body: PayloadBuffer?, now: Int64, completion: Completion?
+  ) -> EngineError? {
+    if let body, body.count > limits.writeByteCount {
+      return .writeTooLarge(bytes: body.count, limit: limits.writeByteCount)
+    }
+    if case .running = phase {
+      // Nearly always, and without copying what the other phases hold.
+    } else if let refusal = phase.refusal {
+      if case .full = phase { wantsProbe = true }
+      return refusal
+    }
+    let time = max(lastTime, now)
+    return draft.deferred.isEmpty
+      ? admit(resolved: draft.write, body: body, time: time, completion: completion)
+      : admit(
+        resolved: draft.resolved(time: time, against: root), body: body, time: time,
+        completion: completion)
+  }
+
+  /// Admits writes that were held back.
+  ///
+  /// - Returns: the refusals to report without the lock.
+  mutating func admit(
+    _ held: [(draft: Draft, completion: Completion?)], now: Int64
+  ) -> [(EngineError, Completion?)] {
+    var refused: [(EngineError, Completion?)] = []
+    for (draft, completion) in held {
+      let refusal = admit(draft, body: nil, now: now, completion: completion)
+      if let refusal, !complete(completion, .failure(refusal)) {
+        refused.append((refusal, completion))
+      }
+    }
+    return refused
+  }
+
+  private mutating func admit(
+    resolved write: Write, body: PayloadBuffer?, time: Int64, completion: Completion?
+  ) -> EngineError? {
+    if let refusal = memory.refusal(for: write) { return refusal }
+    if case .setPriority(let path, _) = write, root.node(at: path).isEmpty {
+      return .noData(path)
+    }
+    let lsn = lastLSN.next
+    let savepoint =
+      limits.isPersistent
+      ? batch.encoder.encode(write, body: body, lsn: lsn, time: time) : nil
+    let byteCount =
+      savepoint.map { batch.encoder.byteCount - $0.start } ?? byteCountInMemory(write, body)
+    if byteCount > limits.writeByteCount {
+      if let savepoint { batch.encoder.rollBack(to: savepoint) }
+      return .writeTooLarge(bytes: byteCount, limit: limits.writeByteCount)
+    }
+    let firstChange = batch.changes.count
+    if let savepoint {
+      batch.encoder.payload.withBytes { payload in
+        let body = UnsafeRawBufferPointer(rebasing: payload[savepoint.body...])
+        root.apply(write, packed: body, recording: &batch.changes)
+      }
+    } else {
+      root.apply(write, recording: &batch.changes)
+    }
+    let changeCount = batch.changes.count - firstChange
+    guard changeCount > 0 else {
+      if let savepoint { batch.encoder.rollBack(to: savepoint) }
+      if let completion {
+        batch.completions.append(.init(result: .success(nil), completion: completion))
+      }
+      return nil
+    }
+    memory.admitted(
+      write, encodedByteCount: byteCount, replaced: batch.changes[firstChange...])
+    lastLSN = lsn
+    lastTime = time
+    statistics.writeCount += 1
+    if let observer {
+      observer.committed(
+        Commit(lsn: lsn, time: time, changes: batch.changes[firstChange...], isUndo: false),
+        root: root)
+    }
+    if savepoint != nil {
+      statistics.rawByteCount += UInt64(byteCount)
+      batch.encoder.keep(write)
+      // Undoing needs only what was replaced. A second reference to a new subtree would make the next
+      // write into it copy its pages.
+      for i in firstChange..<batch.changes.count { batch.changes[i].new = .empty }
+      batch.writes.append(
+        .init(lsn: lsn, changeCount: Int32(changeCount), hasCompletion: completion != nil))
+    } else {
+      batch.changes.removeAll(keepingCapacity: true)
+      if limits.countsWrites { batch.countInMemory += 1 }
+    }
+    if let completion {
+      batch.completions.append(.init(result: .success(lsn), completion: completion))
+    }
+    return nil
+  }
+
+  /// Bytes that a write to a database in memory would take in a log, with its path in full, where a
+  /// limit needs them; else 0.
+  private func byteCountInMemory(_ write: Write, _ body: PayloadBuffer?) -> Int {
+    guard memory.isLimited || WriteCoding.mayBeLarge(write) else { return 0 }
+    let pathByteCount = write.path.storedBytes.count
+    if let body { return pathByteCount + body.count }
+    WriteCoding.encodeBody(of: write, into: scratch)
+    defer { scratch.removeAll() }
+    return pathByteCount + scratch.count
+  }
+}

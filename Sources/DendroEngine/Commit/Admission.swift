@@ -1,0 +1,194 @@
+import DendroStorage
+import DendroTree
+
+/// The head, the open batch, and what is decided about both: what `AdmissionLock` guards.
+///
+/// A value without locks, clock or files. The caller passes the time and does what the results say.
+struct Admission {
+  let limits: Limits
+  /// The tree with every admitted write.
+  var root: Node
+  /// Of the last admitted write.
+  var lastLSN: LogSequenceNumber
+  /// Of the last admitted write; times never decrease.
+  var lastTime: Int64
+  /// Of the last write that the log has taken.
+  var acknowledgedLSN: LogSequenceNumber
+  var durableLSN: LogSequenceNumber
+  /// Joined by writes until the commit thread takes it.
+  var batch = Batch()
+  /// What undoes the batch that the commit thread has taken and not yet acknowledged.
+  var inFlight = InFlight()
+  var phase = Phase.running
+  /// While a transaction runs.
+  var transaction: RunningTransaction?
+  /// What the disk refused before the engine closed, or while it closes: `close()` reports it.
+  var closingFailure: EngineError?
+  var observer: (any CommitObserver)?
+  var memory: MemoryGauge
+  var statistics = EngineStatistics()
+  /// Sizes writes of a database in memory.
+  let scratch = PayloadBuffer()
+
+  private var commitThread = CommitThread.busy
+  /// Whether the next cycle looks for room on a disk that was full.
+  var wantsProbe = false
+  private var begunProbeCount: UInt64 = 0
+  private var endedProbeCount: UInt64 = 0
+
+  struct Limits {
+    var writeByteCount: Int
+    /// Bytes of the open batch above which writers wait for the disk.
+    var stallByteCount: Int
+    /// Whether there is a log.
+    var isPersistent: Bool
+    /// Whether writes of a database in memory are counted for the metrics.
+    var countsWrites: Bool
+  }
+
+  struct InFlight {
+    var writes: [Batch.AdmittedWrite] = []
+    var changes: [Change] = []
+  }
+
+  /// What the commit thread does, and hence what it has to be woken for.
+  private enum CommitThread {
+    /// It looks at the open batch before it sleeps.
+    case busy
+    /// It lets a batch without completions grow for the commit delay.
+    case delaying
+    case idle
+  }
+
+  init(
+    root: Node, lastLSN: LogSequenceNumber, lastTime: Int64, memory: MemoryGauge, limits: Limits
+  ) {
+    self.root = root
+    self.lastLSN = lastLSN
+    self.lastTime = lastTime
+    acknowledgedLSN = lastLSN
+    durableLSN = lastLSN
+    self.memory = memory
+    self.limits = limits
+  }
+
+  // MARK: Backpressure
+
+  /// Whether writers wait until the commit thread has taken the open batch.
+  var isStalled: Bool { batch.byteCount > limits.stallByteCount }
+
+  /// Whether the open batch may wait for the commit delay: no caller waits for it, and it is short.
+  private var mayDelayBatch: Bool {
+    batch.hasNoCompletions && batch.encoder.byteCount < Batch.recordByteLimit
+      && batch.byteCount < limits.stallByteCount
+  }
+
+  // MARK: The commit thread
+
+  /// Whether the commit thread has to be woken for what was just added. It counts as woken then.
+  @inline(__always)
+  mutating func wakesCommitThread() -> Bool {
+    switch commitThread {
+    case .busy: return false
+    case .delaying: if !wantsProbe, mayDelayBatch { return false }
+    case .idle: if !wantsProbe, batch.isEmpty { return false }
+    }
+    commitThread = .busy
+    return true
+  }
+
+  /// What a cycle of the commit thread begins with.
+  enum CycleStart {
+    /// The batch was taken; `probes`: there has to be room on the disk first.
+    case commit(probes: Bool)
+    /// The batch may grow.
+    case delay
+    case idle
+  }
+
+  /// Exchanges the open batch for an empty one where the commit thread is to commit it.
+  mutating func beginCycle(taking taken: inout Batch, mayDelay: Bool) -> CycleStart {
+    let probes = wantsProbe
+    if !probes {
+      if batch.isEmpty {
+        commitThread = .idle
+        return .idle
+      }
+      if mayDelay, mayDelayBatch {
+        commitThread = .delaying
+        return .delay
+      }
+    }
+    if probes { begunProbeCount += 1 }
+    wantsProbe = false
+    commitThread = .busy
+    swap(&taken, &batch)
+    inFlight = InFlight(writes: taken.writes, changes: taken.changes)
+    return .commit(probes: probes)
+  }
+
+  /// Lets the commit thread sleep after a batch, unless there is more to do.
+  ///
+  /// - Returns: whether it may sleep.
+  mutating func endCycle() -> Bool {
+    guard batch.isEmpty, !wantsProbe else { return false }
+    commitThread = .idle
+    return true
+  }
+
+  /// Notes that the log has taken the batch in flight.
+  ///
+  /// - Parameters:
+  ///   - lastLSN: of the batch; nil where it has no writes.
+  ///   - durableLSN: nil in memory.
+  mutating func acknowledge(_ lastLSN: LogSequenceNumber?, durableLSN: LogSequenceNumber?) {
+    inFlight = InFlight()
+    if let lastLSN { acknowledgedLSN = lastLSN }
+    self.durableLSN = durableLSN ?? acknowledgedLSN
+  }
+
+  // MARK: A full disk
+
+  /// The number that `hasProbed(since:)` takes, and a probe in the next cycle.
+  mutating func requestProbe() -> UInt64 {
+    wantsProbe = true
+    return begunProbeCount
+  }
+
+  /// Whether a probe has ended that began after the request.
+  func hasProbed(since request: UInt64) -> Bool { endedProbeCount > request }
+
+  mutating func endProbe(foundRoom: Bool) {
+    endedProbeCount += 1
+    if foundRoom, case .full = phase { phase = .running }
+  }
+
+  // MARK: Closing
+
+  /// Admits what the running transaction's block has written, then `last`, and nothing after that.
+  /// The transaction itself will be refused.
+  ///
+  /// - Returns: the refusals to report without the lock; nil where the engine is closed already.
+  mutating func beginClosing(
+    writing last: Draft?, now: Int64, _ completion: @escaping Completion
+  ) -> [(EngineError, Completion?)]? {
+    if case .closed = phase { return nil }
+    var writes = transaction?.takeHeldWrites() ?? []
+    if let last { writes.append((last, nil)) }
+    let refused = admit(writes, now: now)
+    if case .poisoned(let error) = phase { closingFailure = error }
+    phase = .closing
+    transaction?.release()
+    batch.closes.append(completion)
+    return refused
+  }
+
+  /// - Returns: the completions that came after the last batch was taken.
+  mutating func endClosing() -> [Batch.PendingCompletion] {
+    phase = .closed
+    observer = nil
+    let late = batch.completions
+    batch.removeAll()
+    return late
+  }
+}

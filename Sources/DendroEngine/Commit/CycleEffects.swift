@@ -1,0 +1,25 @@
+import DendroStorage
+
+/// What a cycle of the commit thread leaves to be done without any lock.
+struct CycleEffects {
+  /// Of the batch that the disk has taken: called first, with the results that they have.
+  var acknowledged: [Batch.PendingCompletion] = []
+  /// The other completions, in the order in which they are called.
+  var completions: [(Completion, Result<LogSequenceNumber?, EngineError>)] = []
+  /// Writes without a completion that were undone.
+  var unreported: [(EngineError, LogSequenceNumber)] = []
+  var events: [LogEvent] = []
+  var metrics: [Metric] = []
+  /// Called with the bytes of log since the newest checkpoint.
+  var logGrowth: (handler: @Sendable (UInt64) -> Void, byteCount: UInt64)?
+  /// Nil once closed.
+  var pause: BlockingExecutor.Pause? = BlockingExecutor.Pause.none
+
+  mutating func fail(_ pending: [Batch.PendingCompletion], _ refusal: EngineError) {
+    for one in pending { completions.append((one.completion, one.failure(refusal))) }
+  }
+
+  mutating func fail(_ rolls: [Completion], _ refusal: EngineError) {
+    for completion in rolls { completions.append((completion, .failure(refusal))) }
+  }
+}

@@ -1,0 +1,114 @@
+import DendroStorage
+import DendroTree
+
+/// What happens when the disk refuses.
+extension GroupCommit {
+  /// Undoes the batch and what has joined the open one since.
+  ///
+  /// A full disk is only a pause where the log can be cut back to the last good record. Everything else
+  /// poisons the engine.
+  ///
+  /// - Returns: the error that the completions get.
+  func refuse(
+    _ batch: borrowing Batch, _ error: StorageError, isAppend: Bool, _ disk: inout DiskState,
+    _ effects: inout CycleEffects
+  ) -> EngineError {
+    let log = disk.store!.log
+    var isFull = false
+    if isAppend {
+      do throws(StorageError) {
+        try log.cutBack()
+        isFull = error.isOutOfSpace
+      } catch {
+        effects.events.append(
+          LogEvent(.error, "the log could not be cut back", ["error": error.description]))
+      }
+    }
+    if !isFull {
+      log.abandon(error, dropsUnsynchronized: options.durability == .everyCommit)
+    }
+    let durableLSN = log.durableUpTo
+    let (refusal, unreported) = admission.withLockInCycle { admission in
+      admission.durableLSN = durableLSN
+      let refusal = admission.refuse(error, isFull: isFull)
+      // What is undone here may have been admitted before the close that waits behind it.
+      if case .closing = admission.phase, admission.closingFailure == nil {
+        admission.closingFailure = refusal
+      }
+      return (refusal, admission.undo())
+    }
+    effects.fail(batch.completions, refusal)
+    effects.fail(batch.rolls, refusal)
+    failOpenBatch(refusal, unreported, &effects)
+    effects.events.append(
+      LogEvent(
+        isFull ? .warning : .error, "the disk refused a batch",
+        ["error": error.description, "writes": String(batch.writes.count)]))
+    return refusal
+  }
+
+  /// After a synchronize or a roll outside a batch has failed: undoes what has joined the open batch.
+  func poison(_ error: StorageError, _ effects: inout CycleEffects) {
+    let (refusal, unreported) = admission.withLockInCycle { admission in
+      (admission.refuse(error, isFull: false), admission.undo())
+    }
+    failOpenBatch(refusal, unreported, &effects)
+    effects.events.append(
+      LogEvent(.error, "the disk refused a synchronize", ["error": error.description]))
+  }
+
+  private func failOpenBatch(
+    _ refusal: EngineError, _ unreported: [LogSequenceNumber], _ effects: inout CycleEffects
+  ) {
+    effects.unreported += unreported.map { (refusal, $0) }
+    let (completions, rolls) = admission.withLockInCycle { $0.batch.takeCompletions() }
+    effects.fail(completions, refusal)
+    effects.fail(rolls, refusal)
+    // There may be a close in the open batch.
+    effects.pause = BlockingExecutor.Pause.none
+  }
+
+  /// Looks for room for a record on a disk that was full.
+  func probe(_ disk: inout DiskState, _ effects: inout CycleEffects) {
+    var hasRoom = false
+    if let log = disk.store?.log, case .full = admission.withLockInCycle({ $0.phase }) {
+      do throws(StorageError) {
+        hasRoom = try log.probe()
+      } catch {
+        // Room would not help any more.
+        if log.poison != nil { poison(error, &effects) }
+      }
+    }
+    admission.withLockInCycle { $0.endProbe(foundRoom: hasRoom) }
+  }
+}
+
+extension Admission {
+  /// Changes the phase after the disk refused.
+  ///
+  /// - Returns: why writes are refused from now on.
+  fileprivate mutating func refuse(_ error: StorageError, isFull: Bool) -> EngineError {
+    if isFull {
+      if case .running = phase { phase = .full(error) }
+      return .diskFull(error)
+    }
+    let doubtful = acknowledgedLSN > durableLSN ? durableLSN.next...acknowledgedLSN : nil
+    let refusal = EngineError.poisoned(cause: error, notKnownDurable: doubtful)
+    switch phase {
+    case .running, .full: phase = .poisoned(refusal)
+    case .poisoned, .closing, .closed: break
+    }
+    return refusal
+  }
+}
+
+extension Batch {
+  /// Removes the completions of writes and barriers, but not those of a close.
+  fileprivate mutating func takeCompletions() -> ([PendingCompletion], [Completion]) {
+    defer {
+      completions = []
+      rolls = []
+    }
+    return (completions, rolls)
+  }
+}

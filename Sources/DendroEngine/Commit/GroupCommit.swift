@@ -1,0 +1,218 @@
+import DendroStorage
+import DendroTree
+import Synchronization
+
+/// Has the disk take the open batch, one cycle after the other, on the commit thread.
+///
+/// A cycle holds the lock of the disk's state, and takes the admission lock within it for moments. Writers
+/// only ever take the admission lock.
+final class GroupCommit: Sendable {
+  let admission: AdmissionLock
+  let options: EngineOptions
+  /// Held for a whole cycle, and by a checkpoint for a moment.
+  let disk: Mutex<DiskState>
+  /// Wakes tasks that wait for more durable writes.
+  let durableSignal = DurableSignal()
+  private let stall: WriteStall
+  private let instrumentation: Instrumentation
+  /// Whether a thread runs the cycles; otherwise `pump()` does.
+  private let hasThread: Bool
+
+  init(
+    admission: AdmissionLock, stall: WriteStall, disk: consuming sending DiskState,
+    hasThread: Bool, instrumentation: Instrumentation, options: EngineOptions
+  ) {
+    self.admission = admission
+    self.stall = stall
+    self.disk = Mutex(disk)
+    self.hasThread = hasThread
+    self.instrumentation = instrumentation
+    self.options = options
+  }
+
+  /// Commits the open batch and calls its completions, or lets it grow where no caller waits for it.
+  ///
+  /// - Returns: how long to sleep at most where there is nothing to do; nil once closed.
+  func cycle() -> BlockingExecutor.Pause? {
+    let effects = disk.withLock { disk in self.cycle(&disk) }
+    for pending in effects.acknowledged { pending.completion(pending.result) }
+    for (completion, result) in effects.completions { completion(result) }
+    for (error, lsn) in effects.unreported { options.unreportedFailure?(error, lsn) }
+    if !effects.events.isEmpty || !effects.metrics.isEmpty {
+      instrumentation.record(events: effects.events, metrics: effects.metrics)
+    }
+    if durableSignal.hasWaiters {
+      durableSignal.advance(to: admission.withLockInCycle { $0.durableLSN })
+    }
+    if let (handler, byteCount) = effects.logGrowth { handler(byteCount) }
+    return effects.pause
+  }
+
+  /// Cycles until there is nothing left to do: replaces the thread under inline execution.
+  func pump() {
+    repeat { _ = cycle() } while admission.withLockInCycle { !$0.batch.isEmpty }
+  }
+
+  private func cycle(_ disk: inout DiskState) -> CycleEffects {
+    var effects = CycleEffects()
+    var batch = Batch()
+    swap(&batch, &disk.spare)
+    let mayDelay = hasThread && disk.delayedSince == nil
+    let start = admission.withLockInCycle { $0.beginCycle(taking: &batch, mayDelay: mayDelay) }
+    switch start {
+    case .delay:
+      effects.pause = .atMost(disk.beginDelay(options))
+    case .idle:
+      stall.end()
+      disk.endDelay()
+      rest(&disk, &effects)
+    case .commit(let probes):
+      if probes { probe(&disk, &effects) }
+      stall.end()
+      commit(&batch, &disk, &effects)
+      disk.endDelay()
+      batch.removeAll()
+    }
+    swap(&batch, &disk.spare)
+    return effects
+  }
+
+  // MARK: One batch
+
+  private func commit(
+    _ batch: inout Batch, _ disk: inout DiskState, _ effects: inout CycleEffects
+  ) {
+    var refusal: EngineError?
+    do throws(StorageError) {
+      try disk.append(batch)
+    } catch {
+      refusal = refuse(batch, error, isAppend: true, &disk, &effects)
+    }
+    if refusal == nil {
+      do throws(StorageError) {
+        if batch.wantsSynchronize || disk.isSynchronizeDue(options) { try disk.synchronize() }
+      } catch {
+        refusal = refuse(batch, error, isAppend: false, &disk, &effects)
+      }
+    }
+    if refusal == nil {
+      acknowledge(&batch, &disk, &effects)
+      roll(batch, &disk, &effects)
+    }
+    if !batch.closes.isEmpty { close(batch, refusal, &disk, &effects) }
+  }
+
+  private func acknowledge(
+    _ batch: inout Batch, _ disk: inout DiskState, _ effects: inout CycleEffects
+  ) {
+    swap(&effects.acknowledged, &batch.completions)
+    let lastLSN = batch.lastLSN
+    let recordCount = batch.encoder.records.count
+    let log = disk.store?.log
+    let durableLSN = log?.durableUpTo
+    let logByteCount = log?.storedByteCount ?? 0
+    let logBytesSinceCheckpoint = disk.store?.logBytesSinceCheckpoint ?? 0
+    let synchronizeCount = disk.synchronizeCount
+    // Otherwise the cycle is not over yet.
+    let mayEnd = batch.rolls.isEmpty && batch.closes.isEmpty && !(log?.wantsRoll ?? false)
+    let hasEnded = admission.withLockInCycle { admission in
+      admission.acknowledge(lastLSN, durableLSN: durableLSN)
+      admission.statistics.batchCount += 1
+      admission.statistics.recordCount += UInt64(recordCount)
+      admission.statistics.logByteCount = logByteCount
+      admission.statistics.logBytesSinceCheckpoint = logBytesSinceCheckpoint
+      admission.statistics.synchronizeCount = synchronizeCount
+      return mayEnd && admission.endCycle()
+    }
+    if hasEnded, hasThread { effects.pause = disk.pause(options) }
+    if let handler = disk.logGrowthHandler, logBytesSinceCheckpoint >= options.checkpointByteMin {
+      effects.logGrowth = (handler, logBytesSinceCheckpoint)
+    }
+    if instrumentation.wantsMetrics {
+      let writeCount = batch.writes.count + batch.countInMemory
+      effects.metrics = [
+        Metric("dendro.commit.batches", .counter, 1),
+        Metric("dendro.commit.writes", .counter, Double(writeCount)),
+        Metric("dendro.log.bytes", .gauge, Double(logByteCount)),
+      ]
+    }
+  }
+
+  private func roll(
+    _ batch: borrowing Batch, _ disk: inout DiskState, _ effects: inout CycleEffects
+  ) {
+    guard let log = disk.store?.log else {
+      for completion in batch.rolls { effects.completions.append((completion, .success(nil))) }
+      return
+    }
+    guard !batch.rolls.isEmpty || log.wantsRoll else { return }
+    var result: Result<LogSequenceNumber?, EngineError>
+    do throws(StorageError) {
+      try disk.roll(time: admission.withLockInCycle { $0.lastTime })
+      let durableLSN = log.durableUpTo
+      admission.withLockInCycle { $0.durableLSN = durableLSN }
+      result = .success(log.lastLSN)
+    } catch {
+      effects.events.append(
+        LogEvent(.warning, "no new segment could be begun", ["error": error.description]))
+      if log.poison != nil { poison(error, &effects) }
+      result = .failure(admission.withLockInCycle { $0.phase.refusal } ?? .storage(error))
+    }
+    for completion in batch.rolls { effects.completions.append((completion, result)) }
+  }
+
+  /// - Parameter refusal: why the batch itself was refused.
+  private func close(
+    _ batch: borrowing Batch, _ refusal: EngineError?, _ disk: inout DiskState,
+    _ effects: inout CycleEffects
+  ) {
+    var failure = refusal ?? admission.withLockInCycle { $0.closingFailure }
+    if let store = disk.store {
+      if let poison = store.log.poison {
+        failure = failure ?? .storage(poison)
+      } else {
+        do throws(StorageError) {
+          try store.log.close()
+          let durableLSN = store.log.durableUpTo
+          admission.withLockInCycle { $0.durableLSN = durableLSN }
+        } catch {
+          failure = .storage(error)
+        }
+      }
+      store.directory.close()
+    }
+    disk.store = nil
+    disk.logGrowthHandler = nil
+    // What came after the batch was taken found the phase closing: these are refusals in their turn.
+    effects.fail(admission.withLockInCycle { $0.endClosing() }, .closed)
+    let result: Result<LogSequenceNumber?, EngineError> =
+      failure.map { .failure($0) } ?? .success(nil)
+    for completion in batch.closes { effects.completions.append((completion, result)) }
+    effects.pause = nil
+  }
+
+  // MARK: No batch
+
+  /// A due synchronize, the idle record, and how long to sleep.
+  private func rest(_ disk: inout DiskState, _ effects: inout CycleEffects) {
+    effects.pause = .untilWoken
+    guard let log = disk.store?.log,
+      case .running = admission.withLockInCycle({ $0.phase })
+    else { return }
+    do throws(StorageError) {
+      if let duration = disk.untilSynchronize(options), duration <= .zero {
+        try disk.synchronize()
+        let durableLSN = log.durableUpTo
+        admission.withLockInCycle { $0.durableLSN = durableLSN }
+      }
+      if hasThread, disk.isIdleRecordDue {
+        disk.wantsIdleRecord = false
+        try log.mark()
+      }
+    } catch {
+      // Without room for the idle record the log is as it was: recovery needs it only to tell damage.
+      if log.poison != nil { return poison(error, &effects) }
+    }
+    if hasThread { effects.pause = disk.pause(options) }
+  }
+}

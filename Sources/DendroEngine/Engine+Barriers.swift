@@ -1,0 +1,88 @@
+import DendroStorage
+
+extension Engine {
+  /// Waits until every write admitted so far is durable, whatever the durability.
+  package func synchronize() throws(EngineError) { try wait(pipeline.requestSynchronize) }
+
+  /// `synchronize()` without holding a thread.
+  package func synchronize() async throws(EngineError) {
+    try await suspend(pipeline.requestSynchronize)
+  }
+
+  /// Begins a new segment of the log; everything admitted so far is durable once this returns.
+  package func roll() throws(EngineError) {
+    if isReadOnly { throw .readOnly }
+    if isForked { throw .forked }
+    try pipeline.roll()
+  }
+
+  /// Writes a checkpoint of the head beside the running writers and deletes what no opening needs any
+  /// more.
+  ///
+  /// - Returns: once the checkpoint is durable. Nothing is done where nothing was written since.
+  package func checkpoint() throws(EngineError) {
+    if isReadOnly { throw .readOnly }
+    guard let checkpointing else { return }
+    try wait { checkpointing.request($0) }
+  }
+
+  /// `checkpoint()` without holding a thread.
+  package func checkpoint() async throws(EngineError) {
+    if isReadOnly { throw .readOnly }
+    guard let checkpointing else { return }
+    try await suspend { checkpointing.request($0) }
+  }
+
+  /// Removes the past: everything but a checkpoint of a moment within the call, which is read back
+  /// first, and the writes since. What was removed from the tree before the call is in no file then.
+  ///
+  /// - Throws: `.storage(.locked)` where a reader holds the directory; not everything was removed
+  ///   then, and the next call goes on.
+  package func purgeHistory() throws(EngineError) {
+    if isReadOnly { throw .readOnly }
+    guard let checkpointing else { return }
+    try wait { checkpointing.request($0, purges: true) }
+  }
+
+  /// `purgeHistory()` without holding a thread.
+  package func purgeHistory() async throws(EngineError) {
+    if isReadOnly { throw .readOnly }
+    guard let checkpointing else { return }
+    try await suspend { checkpointing.request($0, purges: true) }
+  }
+
+  /// Writes a database of its own into the new directory at `path`: the tree as of one moment.
+  ///
+  /// - Throws: `.storage` where a database is at `path` already or it cannot be written; what was made
+  ///   there is removed again then.
+  package func backup(to path: String) throws(EngineError) {
+    if isForked { throw .forked }
+    guard let databaseID else { throw .storage(.notFound(path: "memory")) }
+    let absolute: String
+    do throws(StorageError) {
+      absolute = try WorkingDirectory.absolute(path)
+    } catch {
+      throw .storage(error)
+    }
+    try Backup.write(
+      head: pipeline, databaseID: databaseID, to: absolute, environment: environment)
+  }
+
+  /// Does what is waiting for the disk, under inline execution. Returns once nothing waits.
+  package func pump() {
+    pipeline.groupCommit.pump()
+    checkpointing?.runIfDue()
+  }
+
+  // MARK: Waiting
+
+  func wait(_ request: (@escaping Completion) -> Void) throws(EngineError) {
+    if isForked { throw .forked }
+    try pipeline.wait(request)
+  }
+
+  func suspend(_ request: (@escaping Completion) -> Void) async throws(EngineError) {
+    if isForked { throw .forked }
+    try await pipeline.waitSuspended(request)
+  }
+}

@@ -1,0 +1,84 @@
+package import DendroStorage
+
+extension Engine {
+  /// Opens or creates the database in the directory at `path`, replaying what the newest checkpoint
+  /// does not hold.
+  ///
+  /// Where an engine of this process that was released without `close()` still holds the directory, this
+  /// waits until that is closed.
+  ///
+  /// - Parameters:
+  ///   - path: absolute, or relative to the working directory; created with mode 0700 where missing,
+  ///     its parent must exist.
+  ///   - progress: called on the calling thread, at most once a mebibyte.
+  ///
+  /// - Throws: `.storage` where the files cannot be used (damaged, locked, refused by the system);
+  ///   nothing was changed then.
+  /// - Complexity: O(size of the checkpoint + log since). Waits for the disk on the calling thread.
+  package static func open(
+    at path: String, options: EngineOptions = EngineOptions(), environment: Environment = .system,
+    mode: Mode = .readWrite, progress: (@Sendable (RecoveryProgress) -> Void)? = nil
+  ) throws(EngineError) -> Engine {
+    do throws(StorageError) {
+      let started = ContinuousClock.now
+      let path = try WorkingDirectory.absolute(path)
+      let directory = try EngineClosings.retry { () throws(StorageError) in
+        try DatabaseDirectory.open(
+          path, environment: environment,
+          mode: mode == .readOnly ? .readOnly : .readWrite(create: mode == .readWrite))
+      }
+      do throws(StorageError) {
+        var recovery = Recovery(directory: directory, progress: progress)
+        var recovered = try recovery.run()
+        if mode == .readOnly {
+          recovered.report.elapsed = ContinuousClock.now - started
+          return Engine(readOnly: recovered, directory, path, options, environment)
+        }
+        let log = try recovered.openLog(directory, options)
+        recovered.report.elapsed = ContinuousClock.now - started
+        let engine = Engine(recovered, log, directory, path, options, environment)
+        try engine.start()
+        return engine
+      } catch {
+        directory.close()
+        throw error
+      }
+    } catch {
+      throw .storage(error)
+    }
+  }
+
+  /// A tree that lives only as long as this object. Where the system has no thread for it, the engine is
+  /// closed from the beginning, and a log event says so.
+  package static func inMemory(
+    options: EngineOptions = EngineOptions(), environment: Environment = .system
+  ) -> Engine {
+    let engine = Engine(inMemory: options, environment)
+    do {
+      try engine.start()
+    } catch {
+      engine.pipeline.instrumentation.record(
+        LogEvent(.error, "a database in memory cannot run", ["error": "\(error)"]))
+    }
+    return engine
+  }
+
+  package enum Mode: Hashable, Sendable {
+    /// Created where missing.
+    case readWrite
+    /// Must exist already.
+    case readWriteExisting
+    /// Changes nothing, not even a torn tail; works beside a writer.
+    case readOnly
+  }
+
+  func start() throws(StorageError) {
+    guard let executor = pipeline.executor else { return }
+    do {
+      try executor.start { [groupCommit = pipeline.groupCommit] in groupCommit.cycle() }
+    } catch {
+      pipeline.giveUp()
+      throw .io(operation: "start a thread", path: path ?? "memory", offset: nil, error: error)
+    }
+  }
+}

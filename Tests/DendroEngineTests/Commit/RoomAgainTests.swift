@@ -1,0 +1,56 @@
+import DendroStorage
+import DendroTesting
+import DendroTree
+import Testing
+
+@testable import DendroEngine
+
+@Suite("A disk that has room again")
+struct RoomAgainTests {
+  private let disk = SimulatedDisk(seed: 1)
+
+  @Test("the first write after it is admitted", arguments: [false, true])
+  func firstWrite(awaits: Bool) async throws {
+    let engine = try Engine.open(at: "/db", environment: disk.environment)
+    try await engine.write(set("kept", .integer(1)))
+    disk.freeSpace = 0
+    let large = Node(.string(incompressible(200_000)))
+    await #expect(throws: EngineError.self) {
+      try await engine.write(Draft(.set(try path("large"), large)))
+    }
+    // Nothing changes while there is none.
+    await #expect(throws: EngineError.self) { try await engine.write(set("small", .integer(1))) }
+    disk.freeSpace = nil
+    if awaits {
+      try await engine.write(set("again", .integer(1)))
+    } else {
+      let result = await withCheckedContinuation { continuation in
+        do {
+          engine.submit(try set("again", .integer(1))) { continuation.resume(returning: $0) }
+        } catch {
+          Issue.record(error)
+        }
+      }
+      #expect(throws: Never.self) { try result.get() }
+    }
+    #expect(engine.view(at: try path("again")).scalar == .integer(1))
+    try await engine.close()
+  }
+
+  @Test("what was synchronized when the log was cut back counts as durable")
+  func durableAfterTheCut() throws {
+    var options = EngineOptions.inline
+    options.durability = .none
+    let engine = try Engine.open(at: "/db", options: options, environment: disk.environment)
+    engine.submit(try set("kept", .integer(1)), completion: nil)
+    engine.pump()
+    #expect(engine.statistics().durableLSN == .zero)
+    disk.freeSpace = 0
+    engine.submit(try set("large", .string(incompressible(200_000))), completion: nil)
+    engine.pump()
+    #expect(engine.head.lsn == LogSequenceNumber(1))
+    #expect(engine.statistics().durableLSN == LogSequenceNumber(1))
+    disk.freeSpace = nil
+    try engine.close()
+  }
+}

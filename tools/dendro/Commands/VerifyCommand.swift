@@ -1,0 +1,298 @@
+import DendroEngine
+import DendroStorage
+import DendroTree
+
+extension Command {
+  static let verify = Command(
+    name: "verify", summary: "read everything and check it",
+    discussion: """
+      Reads every record and every checkpoint, replays the log, compares the tree with what each
+      checkpoint says of it, and walks it for broken rules. Exit code 2 where anything is damaged, also
+      if the database can still be opened without it. What a crash left at the end of the log is no damage.
+      Works beside a running writer, for what was written when it began.
+      """,
+    parameters: [.directory],
+    options: [.json],
+    examples: [Example(line: "dendro verify db && echo good", summary: "in a script")],
+    run: { arguments in
+      let directory = try DatabaseDirectory.open(
+        Platform.absolutePath(arguments.directory), environment: .system, mode: .readOnly)
+      defer { directory.close() }
+      var verification = Verification(directory)
+      try verification.run()
+      let terminal = try Terminal(color: arguments.value("color"))
+      if arguments.wantsJSON {
+        try terminal.print(verification.json.text)
+      } else {
+        try verification.print(to: terminal)
+      }
+      try terminal.flush()
+      return verification.damage.isEmpty ? .success : .damaged
+    })
+}
+
+/// One check of a whole database.
+struct Verification {
+  private let directory: DatabaseDirectory
+  /// What is damaged, in the order in which it was met.
+  private(set) var damage: [Damage] = []
+  private(set) var tail: LogCursor.Problem?
+  private(set) var recordCount = 0
+  private(set) var writeCount: UInt64 = 0
+  private(set) var replayedCount: UInt64 = 0
+  private(set) var byteCount: UInt64 = 0
+  private(set) var segmentCount = 0
+  private(set) var checkpointCount = 0
+  private(set) var comparedCount = 0
+  private(set) var leafCount: Int?
+  private(set) var contentHash: UInt64?
+  private(set) var lastLSN = LogSequenceNumber.zero
+  private let progress = Progress("verifying")
+
+  struct Damage {
+    var message: String
+    var file: String?
+    var offset: UInt64?
+  }
+
+  /// What a readable checkpoint says.
+  private struct Expected {
+    var lsn: LogSequenceNumber
+    var hash: UInt64
+    /// Of the oldest one that the log leads on from: there may be many.
+    var root: Node?
+  }
+
+  init(_ directory: DatabaseDirectory) { self.directory = directory }
+
+  mutating func run() throws {
+    let contents = try directory.contents()
+    guard !contents.isEmpty else {
+      throw Failure(.problem, "there is no database at \(directory.path)")
+    }
+    let head = recover()
+    let expected = try readCheckpoints(contents)
+    try readLog(expected, head)
+    progress.clear()
+  }
+
+  /// Opens it as a reader would; nil where that is refused.
+  private mutating func recover() -> (root: Node, lsn: LogSequenceNumber)? {
+    do throws(EngineError) {
+      let engine = try Engine.open(at: directory.path, mode: .readOnly)
+      let head = engine.head
+      // Checkpoints that cannot be read are met again below, with their places.
+      try engine.close()
+      leafCount = head.root.leafCount()
+      contentHash = CheckpointCoding.contentHash(of: head.root)
+      lastLSN = head.lsn
+      do { try head.root.checkInvariants() } catch {
+        add("the tree breaks a rule: \(error)")
+      }
+      return head
+    } catch {
+      if case .storage(let error) = error { add(error) } else { add("\(error)") }
+      return nil
+    }
+  }
+
+  private mutating func readCheckpoints(_ contents: DatabaseDirectory.Contents) throws
+    -> [Expected]
+  {
+    let firstLSN = contents.segments.first?.firstLSN ?? .zero
+    var expected: [Expected] = []
+    for lsn in contents.checkpoints {
+      checkpointCount += 1
+      do throws(StorageError) {
+        let reader = try CheckpointReader.open(directory, lsn: lsn)
+        let root = try CheckpointCoding.decode(reader)
+        byteCount += try directory.byteCount(ofCheckpoint: lsn)
+        let hash = CheckpointCoding.contentHash(of: root)
+        if hash != reader.contentHash {
+          add(
+            .corrupt(
+              path: reader.path, offset: 0,
+              expected: "a tree with the hash \(Survey.hash(reader.contentHash))",
+              found: Survey.hash(hash)))
+        }
+        do { try root.checkInvariants() } catch {
+          add("the tree of the checkpoint at LSN \(lsn) breaks a rule: \(error)")
+        }
+        // The replay may begin with it.
+        let isFirst = lsn.next >= firstLSN && !expected.contains { $0.root != nil }
+        expected.append(Expected(lsn: lsn, hash: hash, root: isFirst ? root : nil))
+      } catch {
+        if case .io = error { throw error }
+        add(error)
+      }
+    }
+    return expected
+  }
+
+  /// Reads the whole log, and replays it from its beginning or from the oldest checkpoint.
+  private mutating func readLog(
+    _ expected: [Expected], _ head: (root: Node, lsn: LogSequenceNumber)?
+  ) throws {
+    let cursor = LogCursor(directory)
+    // Replayed as far as the log is whole.
+    var replay: (root: Node, lsn: LogSequenceNumber)?
+    var waiting = expected[...]
+    var damage: [Damage] = []
+    var tail: LogCursor.Problem?
+    var isBroken = false
+    var counts = (segments: 0, records: 0, writes: UInt64(0), replayed: UInt64(0), bytes: UInt64(0))
+    var compared = 0
+    let end = head?.lsn
+
+    func compare() {
+      while let first = waiting.first, let state = replay, first.lsn <= state.lsn {
+        waiting.removeFirst()
+        guard first.lsn == state.lsn else { continue }
+        compared += 1
+        let hash = CheckpointCoding.contentHash(of: state.root)
+        if hash != first.hash {
+          damage.append(
+            Damage(
+              message: "the log replayed to LSN \(first.lsn) gives the tree \(Survey.hash(hash)), "
+                + "its checkpoint holds \(Survey.hash(first.hash))",
+              file: directory.path(ofCheckpoint: first.lsn), offset: nil))
+        }
+      }
+    }
+
+    while try cursor.step({ item in
+      switch item {
+      case .segment(let header, _, let byteCount):
+        counts.segments += 1
+        counts.bytes += byteCount
+        guard counts.segments == 1 else { break }
+        // An older one is what a crash left of a cleanup: the log that led on from it is gone.
+        waiting = waiting.drop { $0.lsn.next < header.firstLSN }
+        if header.firstLSN == LogSequenceNumber(1) {
+          replay = (.empty, .zero)
+        } else if let oldest = waiting.popFirst(), let root = oldest.root {
+          replay = (root, oldest.lsn)
+        }
+      case .problem(let problem):
+        if problem.isTail {
+          tail = problem
+        } else {
+          isBroken = true
+          damage.append(
+            Damage(message: "\(problem)", file: problem.path, offset: problem.offset))
+        }
+      case .record(let record, let path, let payload):
+        counts.records += 1
+        progress.update(
+          record.endOffset, of: nil, "\(Format.count(counts.writes, "write")), \(path)")
+        guard let payload else { break }
+        let content = RecordWrites(record, payload)
+        if let problem = content.problem {
+          isBroken = true
+          damage.append(
+            Damage(
+              message: "\(path), offset \(record.offset): \(problem)", file: path,
+              offset: record.offset))
+        }
+        for logged in content.writes {
+          counts.writes += 1
+          guard !isBroken, let state = replay, logged.lsn > state.lsn, logged.lsn <= end ?? .zero
+          else { continue }
+          _ = replay?.root.apply(logged.write)
+          replay?.lsn = logged.lsn
+          counts.replayed += 1
+          compare()
+        }
+      }
+    }) {}
+    compare()
+    if !isBroken, let head, let state = replay, state.lsn == head.lsn, let contentHash {
+      let hash = CheckpointCoding.contentHash(of: state.root)
+      if hash != contentHash {
+        damage.append(
+          Damage(
+            message: "the replayed log gives the tree \(Survey.hash(hash)), opening gives "
+              + Survey.hash(contentHash), file: nil, offset: nil))
+      }
+    }
+    for one in damage where !self.damage.contains(where: { $0.isAt(one) }) {
+      self.damage.append(one)
+    }
+    self.tail = tail
+    segmentCount = counts.segments
+    recordCount = counts.records
+    writeCount = counts.writes
+    replayedCount = counts.replayed
+    byteCount += counts.bytes
+    comparedCount = compared
+  }
+
+  private mutating func add(_ message: String) {
+    damage.append(Damage(message: message, file: nil, offset: nil))
+  }
+
+  private mutating func add(_ error: StorageError) {
+    var one = Damage(message: "\(error)", file: nil, offset: nil)
+    if case .corrupt(let path, let offset, _, _) = error { (one.file, one.offset) = (path, offset) }
+    if !damage.contains(where: { $0.isAt(one) }) { damage.append(one) }
+  }
+
+  // MARK: Saying it
+
+  var json: JSONValue {
+    .object([
+      ("good", .bool(damage.isEmpty)), ("lastLSN", .unsigned(lastLSN.rawValue)),
+      ("leaves", leafCount.map { .count($0) } ?? .null),
+      ("hash", contentHash.map { .string(Survey.hash($0)) } ?? .null),
+      ("segments", .count(segmentCount)), ("records", .count(recordCount)),
+      ("writes", .unsigned(writeCount)), ("replayedWrites", .unsigned(replayedCount)),
+      ("checkpoints", .count(checkpointCount)), ("comparedCheckpoints", .count(comparedCount)),
+      ("bytes", .unsigned(byteCount)),
+      ("unfinishedEnd", tail.map { .string("\($0)") } ?? .null),
+      (
+        "damage",
+        .array(
+          damage.map { one in
+            .object([
+              ("message", .string(one.message)), ("file", one.file.map { .string($0) } ?? .null),
+              ("offset", one.offset.map { .unsigned($0) } ?? .null),
+            ])
+          })
+      ),
+    ])
+  }
+
+  func print(to terminal: Terminal) throws {
+    func row(_ name: String, _ value: String) throws {
+      try terminal.print("\(name.padded(to: 14))\(value)")
+    }
+    try row(
+      "log",
+      "\(Format.count(segmentCount, "segment")), \(Format.count(recordCount, "record")), "
+        + "\(Format.count(writeCount, "write")), \(Format.count(replayedCount)) of them replayed")
+    try row(
+      "checkpoints",
+      "\(checkpointCount)" + (comparedCount > 0 ? ", \(comparedCount) compared with the log" : ""))
+    try row("read", Format.bytes(byteCount))
+    if let leafCount, let contentHash {
+      try row("tree", "\(Format.count(leafCount, "leaf")) as of write \(lastLSN)")
+      try row("hash", Survey.hash(contentHash))
+    }
+    if let tail { try row("end", "unfinished, as a crash or a running writer leaves it: \(tail)") }
+    for one in damage { try terminal.print(terminal.colored("damage: \(one.message)", .red)) }
+    try terminal.print(
+      damage.isEmpty
+        ? terminal.colored("good", .green)
+        : terminal.colored(
+          damage[0].offset.map { "damaged, first at \(damage[0].file ?? ""), offset \($0)" }
+            ?? "damaged", .red))
+  }
+}
+
+extension Verification.Damage {
+  /// Whether both are about one place: opening and walking meet the same damage.
+  fileprivate func isAt(_ other: Self) -> Bool {
+    guard let file, let offset else { return message == other.message }
+    return file == other.file && offset == other.offset
+  }
+}

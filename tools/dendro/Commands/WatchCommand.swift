@@ -1,0 +1,151 @@
+import DendroEngine
+import DendroStorage
+import DendroTree
+
+extension Command {
+  static let watch = Command(
+    name: "watch", summary: "follow what changes at a location",
+    discussion: """
+      Prints what is there, then every change as another process makes it: write number, time, the
+      place that changed, and what stands there now (null: removed). Goes on until Ctrl-C.
+      """,
+    parameters: [.directory, .optionalPath],
+    options: [
+      Option(name: "count", short: "n", value: "N", summary: "end after N changes"),
+      Option(name: "changes-only", short: "c", summary: "without what is there at first"),
+      Option(
+        name: "interval", value: "MS", summary: "look again after so many milliseconds (100)"),
+      .json,
+    ],
+    examples: [
+      Example(line: "dendro watch db /messages", summary: "until Ctrl-C"),
+      Example(line: "dendro watch db / --json --count 1", summary: "the next change, for a script"),
+    ],
+    run: { try Watcher($0).run() })
+}
+
+/// Follows the writer's log with a tree of its own: every write is applied to it, and the places where
+/// it made a difference are told.
+private final class Watcher {
+  private let arguments: Arguments
+  private let location: Location
+  private let terminal: Terminal
+  private let lines: LogLines
+  private let limit: Int
+  private let interval: Int
+  private let path: String
+  private var root = Node.empty
+  private var lsn = LogSequenceNumber.zero
+  private var count = 0
+
+  init(_ arguments: Arguments) throws {
+    self.arguments = arguments
+    location = try Location(arguments.positional(1))
+    guard !location.isPriority else {
+      throw Failure(.badInput, "watch the place, not its priority")
+    }
+    terminal = try Terminal(color: arguments.value("color"))
+    var lines = LogLines(terminal: terminal, isJSON: arguments.wantsJSON)
+    lines.valueWidth = 100
+    self.lines = lines
+    limit = try arguments.integer("count", in: 1...Int.max) ?? .max
+    interval = try arguments.integer("interval", in: 1...60_000) ?? 100
+    path = Platform.absolutePath(arguments.directory)
+  }
+
+  func run() throws -> ExitCode {
+    Interruption.listen()
+    try load()
+    if !arguments.has("changes-only") {
+      try tell(location.path, root.node(at: location.path), time: nil, type: "value")
+      try terminal.flush()
+    }
+    let directory = try DatabaseDirectory.open(path, environment: .system, mode: .readOnly)
+    defer { directory.close() }
+    var cursor = LogCursor(directory, after: lsn, isLive: true)
+    while count < limit {
+      var failure: (any Error)?
+      var isBroken = false
+      while count < limit, failure == nil, !isBroken,
+        try cursor.step({ item in
+          switch item {
+          case .segment: break
+          case .problem: isBroken = true
+          case .record(let record, _, let payload):
+            guard let payload else {
+              isBroken = true
+              return
+            }
+            do { try self.follow(RecordWrites(record, payload)) } catch { failure = error }
+          }
+        })
+      {}
+      if let failure { throw failure }
+      if isBroken {
+        // The writer took back what its disk refused, or the files are damaged, which opening tells.
+        let before = root.node(at: location.path)
+        try load()
+        try compare(before, root.node(at: location.path), at: location.path, time: nil)
+        cursor = LogCursor(directory, after: lsn, isLive: true)
+      }
+      try terminal.flush()
+      guard count < limit else { break }
+      if Interruption.isRequested { return .interrupted }
+      Interruption.sleep(milliseconds: interval)
+    }
+    try terminal.flush()
+    return .success
+  }
+
+  private func load() throws {
+    let engine = try Engine.open(at: path, mode: .readOnly)
+    (root, lsn) = engine.head
+    try engine.close()
+  }
+
+  private func follow(_ content: RecordWrites) throws {
+    for logged in content.writes where logged.lsn > lsn {
+      lsn = logged.lsn
+      for change in root.apply(logged.write) where count < limit {
+        if location.path.isPrefix(of: change.path) {
+          try compare(change.replaced, change.new, at: change.path, time: logged.time)
+        } else if let below = location.path.relative(to: change.path) {
+          try compare(
+            change.replaced.node(at: below), change.new.node(at: below), at: location.path,
+            time: logged.time)
+        }
+      }
+    }
+  }
+
+  private func compare(_ old: Node, _ new: Node, at path: Path, time: Int64?) throws {
+    guard old != new, count < limit else { return }
+    count += 1
+    try tell(
+      path, new, time: time, type: new.isEmpty ? "removed" : old.isEmpty ? "added" : "changed")
+  }
+
+  private func tell(_ path: Path, _ node: Node, time: Int64?, type: String) throws {
+    if arguments.wantsJSON {
+      try terminal.print(
+        JSONValue.object([
+          ("type", .string(type)), ("lsn", .unsigned(lsn.rawValue)),
+          ("time", time.map { .integer($0) } ?? .null), ("path", .string("\(path)")),
+          ("value", .node(node, JSONStyle(.value))),
+        ]).text)
+      return
+    }
+    let when = time.map(Format.time) ?? String(repeating: " ", count: 24)
+    let color: Terminal.Color =
+      switch type {
+      case "added": .green
+      case "removed": .red
+      case "changed": .yellow
+      default: .blue
+      }
+    try terminal.print(
+      "\("\(lsn)".leftPadded(to: 8))  \(terminal.colored(when, .dim))  "
+        + "\(terminal.colored(type.padded(to: 7), color))  \(terminal.colored("\(path)", .cyan))  "
+        + lines.preview(node))
+  }
+}
