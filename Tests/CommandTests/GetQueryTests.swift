@@ -77,7 +77,7 @@ struct GetQueryTests {
   }
 
   @Test(
-    "what does not go together is told",
+    "contradicting options are an error",
     arguments: [
       ("--order-by stars", "child:stars"),
       ("--order-by child:", "--order-by"),
@@ -93,11 +93,11 @@ struct GetQueryTests {
       ("--equal-to [1]", "takes null, a boolean, a number or a string"),
       ("--equal-to true", "by priority"),
     ])
-  func refused(_ line: String, _ told: String) throws {
+  func refused(_ line: String, _ message: String) throws {
     let outcome = try dendro.run(
       ["get", "db", "/posts"] + line.split(separator: " ").map(String.init))
     #expect(outcome.status == 64)
-    #expect(outcome.errors.contains(told), "\(outcome.errors)")
+    #expect(outcome.errors.contains(message), "\(outcome.errors)")
     #expect(outcome.output.isEmpty)
   }
 }

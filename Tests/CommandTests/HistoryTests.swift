@@ -50,7 +50,8 @@ struct HistoryTests {
   }
 
   @Test(
-    "writing verbs keep the past; checkpoint gives up as much as it is told to, purge all of it")
+    "writing verbs keep the past; checkpoint removes as much of it as it is asked to, purge all of it"
+  )
   func keeping() throws {
     try fill()
     #expect(try oldest() == 0)
@@ -64,7 +65,7 @@ struct HistoryTests {
     #expect(try dendro("checkpoint", "db", "--history", "none").status == 0)
     #expect(try oldest() == 10)
     try dendro("set", "db", "/n", "12")
-    #expect(try dendro("purge", "db").status == 64, "without asking there is nobody to say yes")
+    #expect(try dendro("purge", "db").status == 64, "without a terminal it needs --force")
     #expect(try oldest() == 10)
     let purged = try dendro("purge", "db", "--force", "--json")
     #expect(purged.status == 0)
@@ -74,7 +75,7 @@ struct HistoryTests {
     #expect(try dendro("get", "db", "/n").output == "12\n")
   }
 
-  @Test("log --follow shows what is there, then each write as it comes")
+  @Test("log --follow prints the log, then each write as it comes")
   func follow() throws {
     try fill()
     let running = try dendro.start(["log", "db", "--last", "2", "--follow", "--json"])

@@ -98,6 +98,46 @@ struct ImportTests {
     }
   }
 
+  @Test("a key that comes thousands of times takes no more writes than its text has chunks")
+  func repeatedKeyWrites() throws {
+    let values = (0..<20_000).map { "\"same\":\($0)" }.joined(separator: ",")
+    try folder.write("{\(values)}", to: "in.json")
+    let outcome = try dendro("import", "db", "/", "in.json", "--chunk-size", "100000", "--json")
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    #expect(outcome.object["writes"] as? Int ?? 0 < 10)
+    #expect(outcome.object["leaves"] as? Int == 1)
+    #expect(try dendro("export", "db").output == #"{"same":19999}"# + "\n")
+    let dry = try dendro("import", "db", "/", "in.json", "--dry-run", "--json")
+    #expect(dry.object["leaves"] as? Int == 1)
+  }
+
+  /// Members of two keys in every order, as leaves, branches, deeper ones, nothing, and with priorities.
+  @Test("pieces of repeated keys, in chunks of any size, make what one write makes")
+  func repeatedKeysInAnyOrder() throws {
+    let large = (0..<400).map { "\"k\($0)\":\($0)" }.joined(separator: ",")
+    let members = [
+      "\"a\":1", "\"a\":{\(large)}", "\"a\":null", "\"a\":{\"k7\":{\(large)},\".priority\":2}",
+      "\"a\":{\(large),\".priority\":1}", "\"a\":{\"k7\":null,\"x\":{\(large)},\"x\":3}",
+      "\"b\":{\(large)}",
+    ]
+    var number = 0
+    for first in members {
+      for second in members {
+        let text = "{\"p\":{\(first),\(second)},\"p\":{\(second),\(first),\(second)}}"
+        try folder.write(text, to: "in.json")
+        number += 1
+        try dendro("import", "whole\(number)", "/", "in.json", "--atomic")
+        let whole = try dendro("export", "whole\(number)").output
+        let outcome = try dendro(
+          "import", "db\(number)", "/", "in.json", "--json", "--chunk-size", "\(400 << number % 7)")
+        #expect(outcome.status == 0, "\(outcome.errors)")
+        #expect(try dendro("export", "db\(number)").output == whole, "\(first) \(second)")
+        let leaves = try dendro("info", "db\(number)", "--json").object["leaves"] as? Int
+        #expect(outcome.object["leaves"] as? Int == leaves)
+      }
+    }
+  }
+
   static let refused: [(String, String)] = [
     (#"{"a":1,"b":{"x/y":2}}"#, "line 1, column 13 (byte 12), at /b: "),
     ("{\n  \"a\": 1,\n  \"b\": [1, {\"c.d\": 2}]\n}", "line 3, column 13 (byte 24), at /b/1: "),
@@ -144,7 +184,7 @@ struct ImportTests {
     #expect(try dendro("get", "atomic").status == 1)
   }
 
-  @Test("what is there is not overwritten unasked")
+  @Test("existing data is replaced only with --replace")
   func existing() throws {
     try folder.write(#"{"n":1}"#, to: "one.json")
     try folder.write(#"{"m":{"bad.key":1}}"#, to: "bad.json")
@@ -154,7 +194,7 @@ struct ImportTests {
     #expect(refused.errors.contains("--replace"))
     // Not a terminal: no answer is no.
     #expect(try dendro("import", "db", "/a", "one.json", "--replace").status == 64)
-    // The file is checked before anything goes.
+    // The file is checked before anything is removed.
     #expect(try dendro("import", "db", "/a", "bad.json", "--replace", "--force").status == 65)
     #expect(try dendro("export", "db", "/a").output == #"{"n":1}"# + "\n")
     try folder.write(#"{"o":2}"#, to: "two.json")

@@ -153,7 +153,7 @@ struct InspectionTests {
     #expect(try dendro("export", "db", "/").output == good)
   }
 
-  @Test("log goes on behind damage")
+  @Test("log continues behind damage")
   func logBehindDamage() throws {
     for index in 0..<20 { try dendro("set", "db", "/k\(index)", "\(index)") }
     let file = "db/00000000000000000001.log"
@@ -183,6 +183,28 @@ struct InspectionTests {
     #expect(try dendro("verify", "db").status == 2)
     #expect(try dendro("get", "db").status == 2)
     #expect(try dendro("set", "db", "/x", "1").status == 2)
+  }
+
+  @Test("a missing segment that only the older checkpoint needs is noticed")
+  func missingOlderSegment() throws {
+    for index in 1...20 {
+      try dendro("set", "db", "/k\(index)", "\(index)")
+      if index == 8 || index == 16 { try dendro("checkpoint", "db", "--history", "none") }
+    }
+    #expect(
+      try folder.names(in: "db").filter { $0.hasSuffix(".log") } == [
+        "00000000000000000009.log", "00000000000000000017.log",
+      ])
+    #expect(try dendro("verify", "db").status == 0)
+    try FileManager.default.removeItem(
+      atPath: "\(folder.path)/db/00000000000000000009.log")
+    let outcome = try dendro("verify", "db")
+    #expect(outcome.status == 2)
+    #expect(outcome.output.contains("00000000000000000008.checkpoint"), "\(outcome.output)")
+    #expect(outcome.output.contains("write 9"), "\(outcome.output)")
+    // Until the newest checkpoint is damaged, all else works.
+    #expect(try dendro("get", "db", "/k20").output == "20\n")
+    #expect(try dendro("set", "db", "/k21", "21").status == 0)
   }
 
   @Test("a checkpoint whose bytes are right and whose tree is not what the log gives is found")
@@ -242,7 +264,7 @@ struct InspectionTests {
     #expect(try dendro("set", "db", "/y", "1").status == 0)
   }
 
-  @Test("watch tells what is there and what comes")
+  @Test("watch prints the value, then each change")
   func watch() throws {
     try dendro("set", "db", "/a/b", "1")
     let watch = try dendro.start(["watch", "db", "/a", "--json", "--count", "4", "--interval", "2"])

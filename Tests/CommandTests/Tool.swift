@@ -61,7 +61,7 @@ struct Tool {
     process.executableURL = URL(fileURLWithPath: executable)
     process.arguments = arguments
     process.currentDirectoryURL = URL(fileURLWithPath: folder.path)
-    // A sanitizer's report goes where the suite looks for it.
+    // The suite collects the reports of sanitizers.
     let sanitizers = ProcessInfo.processInfo.environment.filter { name, _ in
       ["ASAN_OPTIONS", "TSAN_OPTIONS"].contains(name)
     }
@@ -100,9 +100,11 @@ struct Tool {
       String(decoding: FileManager.default.contents(atPath: file) ?? Data(), as: UTF8.self)
     }
 
-    /// Waits until `text` has been said, or the process has ended.
+    /// Waits until `text` has been said, or the process has ended. After two minutes, which only a
+    /// failure takes, it gives up.
     func waitForOutput(_ text: String, onErrors: Bool = false) -> Bool {
-      while process.isRunning {
+      let deadline = ContinuousClock.now + .seconds(120)
+      while process.isRunning, ContinuousClock.now < deadline {
         if self.text(onErrors ? errors : output).contains(text) { return true }
         usleep(2000)
       }
@@ -113,7 +115,7 @@ struct Tool {
   }
 }
 
-/// A folder that goes with the test.
+/// A folder that is removed with the test.
 final class Folder {
   let path: String
   private var count = 0

@@ -6,7 +6,7 @@ struct UsageTests {
   private let dendro: Tool
   init() throws { dendro = Tool(folder: try Folder()) }
 
-  @Test("without words, what there is goes to standard error")
+  @Test("without words, the overview is printed to standard error")
   func noWords() throws {
     let outcome = try dendro()
     #expect(outcome.status == 64)
@@ -53,7 +53,7 @@ struct UsageTests {
     (["log", "db", "--last", "many"], "--last takes a whole number from 1"),
     (["log", "db", "--last", "0"], "--last takes a whole number from 1"),
     (["log", "db", "--since", "yesterday"], "takes an LSN or a time"),
-    (["log", "db", "--since", "5", "--until", "3"], "--since lies behind --until"),
+    (["log", "db", "--since", "5", "--until", "3"], "--since is later than --until"),
     (["set", "db", "/a", "1", "--durability", "perhaps"], "every-commit, none or interval:MS"),
     (["set", "db", "/a", "1", "--durability", "interval:0"], "every-commit, none or interval:MS"),
     (["get", "db", "--color", "green"], "auto, always or never"),
@@ -65,13 +65,50 @@ struct UsageTests {
     (["log", "db", "--since", "2026-01-00"], "takes an LSN or a time"),
   ]
 
-  @Test("misuse is told, with exit code 64", arguments: misuses)
+  @Test("misuse is an error, with exit code 64", arguments: misuses)
   func misuse(words: [String], message: String) throws {
     try dendro("set", "db", "/x", "1")
     let outcome = try dendro.run(words)
     #expect(outcome.status == 64)
     #expect(outcome.output.isEmpty)
     #expect(outcome.errors.contains(message), "\(outcome.errors)")
+  }
+
+  /// What `"$UNSET"` and `"/users/$UNSET/name"` are to a verb that writes.
+  static let emptyPaths = ["", "//", "/users//name", "/users/", "//name", "/users//.priority"]
+
+  @Test("a PATH with an empty part is refused by every verb that writes", arguments: emptyPaths)
+  func emptyPath(path: String) throws {
+    try dendro("set", "db", "/users", #"{"name":"Ada"}"#)
+    let before = try dendro("export", "db").output
+    let verbs = [
+      ["set", "db", path, "1"], ["set", "db", path, "-"], ["update", "db", path, #"{"a":1}"#],
+      ["push", "db", path, "1"], ["increment", "db", path], ["increment", "db", path, "1"],
+      ["remove", "db", path], ["remove", "db", path, "--force"],
+      ["remove", "db", path, "--dry-run"],
+      ["import", "db", path, "-"], ["import", "db", path, "-", "--replace", "--force"],
+      ["import", "db", path, "-", "--dry-run"],
+    ]
+    for words in verbs {
+      let outcome = try dendro.run(words, input: "1")
+      #expect(outcome.status == 64, "\(words): \(outcome.errors)")
+      #expect(outcome.errors.contains("/ is the root"), "\(words): \(outcome.errors)")
+      #expect(outcome.output.isEmpty)
+    }
+    #expect(try dendro("export", "db").output == before)
+    #expect(try dendro("set", "new", path, "1").status == 64)
+    #expect(try !dendro.folder.names(in: ".").contains("new"))
+  }
+
+  @Test("nor is one taken for a key of an update")
+  func emptyKey() throws {
+    try dendro("set", "db", "/users", #"{"name":"Ada"}"#)
+    for key in ["", "/", "//"] {
+      let outcome = try dendro("update", "db", "/users", "{\"\(key)\":1}")
+      #expect(outcome.status == 65, "\(key)")
+    }
+    #expect(try dendro("update", "db", "/users", #"{".priority":1,"a/b":2}"#).status == 0)
+    #expect(try dendro("get", "db", "/users/name", "--raw").output == "Ada\n")
   }
 
   static let badInputs: [([String], String)] = [
@@ -89,7 +126,7 @@ struct UsageTests {
     (["increment", "db", "/n/.priority", "1"], "not incremented"),
   ]
 
-  @Test("bad data is told, with exit code 65, and nothing is written", arguments: badInputs)
+  @Test("bad data is an error, with exit code 65, and nothing is written", arguments: badInputs)
   func badInput(words: [String], message: String) throws {
     let outcome = try dendro.run(words)
     #expect(outcome.status == 65)

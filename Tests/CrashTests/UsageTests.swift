@@ -49,6 +49,14 @@ import Testing
     #expect(output.contains("EXIT CODES"))
   }
 
+  /// Mutants are in the build of `tools/mutants` alone.
+  @Test func anOrdinaryBuildHasNoMutants() throws {
+    let (status, output, errors) = try Self.call("mutants --only recordChain")
+    #expect(status == 69)
+    #expect(output == "")
+    #expect(errors.contains("Run tools/mutants"))
+  }
+
   @Test func aDirectoryThatCannotBeUsed() throws {
     let folder = FileManager.default.temporaryDirectory
       .appendingPathComponent("crashlab-usage-\(UUID().uuidString)")

@@ -1,6 +1,8 @@
 /// One of several databases that do the same work in turns.
 struct Contestant {
   let name: String
-  /// Does the work once and returns its rate; higher is better.
-  let round: () async throws -> Double
+  /// The size of the work, in what its rate counts.
+  let count: Int
+  /// Does the work once.
+  let round: () async throws -> Cost
 }

@@ -12,12 +12,12 @@ extension Workload {
     let sets = PostSets(count: session.scaled(64_000))
     var writesPerSynchronize: [Double] = []
     var contestants = [
-      Contestant(name: "dendro, 64 tasks") {
+      Contestant(name: "dendro, 64 tasks", count: sets.count) {
         try await session.withDirectory { url in
           let database = try await Database.open(
             at: url, options: .withoutCheckpoints(.everyCommit))
           let root = database.reference()
-          let elapsed = try await seconds {
+          let (_, cost) = try await measured {
             try await withThrowingTaskGroup(of: Void.self) { group in
               for writer in 0..<writerCount {
                 group.addTask {
@@ -34,29 +34,28 @@ extension Workload {
           writesPerSynchronize.append(
             Double(sets.count) / Double(max(1, statistics.synchronizeCount)))
           try await database.close()
-          return Double(sets.count) / elapsed
+          return cost
         }
       }
     ]
     #if canImport(CDendroLevelDB)
       let entries = LevelDBEntries(sets)
       contestants.append(
-        Contestant(name: "leveldb, 64 threads") {
+        Contestant(name: "leveldb, 64 threads", count: sets.count) {
           try await session.withDirectory { url in
             let peer = try LevelDB(at: url)
             defer { peer.close() }
-            return Double(sets.count)
-              / (try await seconds {
-                try inThreads(writerCount) { writer in
-                  for index in stride(from: writer, to: entries.count, by: writerCount) {
-                    try peer.put(entries, index, synchronizing: true)
-                  }
+            return try await measured {
+              try inThreads(writerCount) { writer in
+                for index in stride(from: writer, to: entries.count, by: writerCount) {
+                  try peer.put(entries, index, synchronizing: true)
                 }
-              })
+              }
+            }.1
           }
         })
     #endif
-    try await session.compare("durable", unit: "sets a second", contestants)
+    try await session.compare("durable", "set", contestants)
     session.record(
       Figure("durable", "dendro, sets a synchronize", "sets", writesPerSynchronize))
 

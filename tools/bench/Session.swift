@@ -46,30 +46,36 @@ final class Session: @unchecked Sendable {
     if !isSilent { print("  \(figure)") }
   }
 
-  /// Runs every contestant once in each round, with alternating order. Records the median of each, and
-  /// the ratio of the first contestant to each other one: the median of the ratios of all rounds.
-  func compare(_ workload: String, unit: String, _ contestants: [Contestant]) async throws {
-    var results: [[Double]] = contestants.map { _ in [] }
+  /// Runs every contestant once in each round, with alternating order. Records the medians of its rate and
+  /// its CPU time, and the ratios of the first contestant to each other one: the medians of the ratios of
+  /// all rounds.
+  ///
+  /// - Parameter noun: what a contestant does `count` of.
+  func compare(_ workload: String, _ noun: String, _ contestants: [Contestant]) async throws {
+    var costs: [[Cost]] = contestants.map { _ in [] }
     for round in 0..<rounds {
       let order = Array(contestants.indices)
       for index in round.isMultiple(of: 2) ? order : order.reversed() {
-        results[index].append(try await contestants[index].round())
+        costs[index].append(try await contestants[index].round())
       }
     }
-    for (contestant, values) in zip(contestants, results) {
-      record(Figure(workload, contestant.name, unit, values))
+    for (contestant, costs) in zip(contestants, costs) {
+      let count = Double(contestant.count)
+      record(
+        Figure(workload, contestant.name, "\(noun)s a second", costs.map { count / $0.seconds }))
+      record(
+        Figure(
+          workload, "\(contestant.name), CPU time", "µs a \(noun)",
+          costs.map { $0.processorSeconds * 1e6 / count }))
     }
     for index in contestants.indices.dropFirst() {
-      let ratios = zip(results[0], results[index]).map { $0 / $1 }
+      let pairs = zip(costs[0], costs[index])
+      let name = "\(contestants[0].name)/\(contestants[index].name)"
+      record(Figure(workload, name, "times", pairs.map { $1.seconds / $0.seconds }))
       record(
-        Figure(workload, "\(contestants[0].name)/\(contestants[index].name)", "times", ratios))
+        Figure(
+          workload, "\(name), CPU time", "times",
+          pairs.map { $1.processorSeconds / $0.processorSeconds }))
     }
   }
-}
-
-/// Runs `body` and returns the seconds that it took.
-func seconds(_ body: () async throws -> Void) async rethrows -> Double {
-  let start = ContinuousClock.now
-  try await body()
-  return (ContinuousClock.now - start) / .seconds(1)
 }

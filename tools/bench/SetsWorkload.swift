@@ -19,40 +19,37 @@ extension Workload {
     var memory: [Double] = []
     var logBytes: [Double] = []
     var contestants = [
-      Contestant(name: "dendro") {
+      Contestant(name: "dendro", count: sets.count) {
         try await session.withDirectory { url in
           let before = residentByteCount()
           let database = try await Database.open(at: url, options: .withoutCheckpoints(.none))
-          let elapsed = try await seconds {
-            try sets.write(to: database)
-          }
+          let (_, cost) = try await measured { try sets.write(to: database) }
           memory.append(Double(residentByteCount() - before) / Double(sets.count))
           let statistics = database.statistics
           try expect(statistics.lastDurableWrite == UInt64(sets.count), "every set is durable")
           logBytes.append(Double(statistics.logByteCount) / Double(sets.count))
           try await database.close()
-          return Double(sets.count) / elapsed
+          return cost
         }
       }
     ]
     #if canImport(CDendroLevelDB)
       let entries = LevelDBEntries(sets)
       contestants.append(
-        Contestant(name: "leveldb") {
+        Contestant(name: "leveldb", count: sets.count) {
           try await session.withDirectory { url in
             let peer = try LevelDB(at: url)
             defer { peer.close() }
-            return Double(sets.count)
-              / (try await seconds {
-                for index in 0..<entries.count {
-                  try peer.put(entries, index, synchronizing: false)
-                }
-                try peer.synchronize()
-              })
+            return try await measured {
+              for index in 0..<entries.count {
+                try peer.put(entries, index, synchronizing: false)
+              }
+              try peer.synchronize()
+            }.1
           }
         })
     #endif
-    try await session.compare("sets", unit: "sets a second", contestants)
+    try await session.compare("sets", "set", contestants)
     session.record(Figure("sets", "log", "bytes a set", logBytes))
     session.record(Figure("sets", "memory, log writer included", "bytes a leaf", memory))
   }
@@ -67,16 +64,16 @@ extension Workload {
     try sets.write(to: database)
     try await database.close()
     var contestants = [
-      Contestant(name: "dendro") {
+      Contestant(name: "dendro", count: sets.count) {
         // Opening may change the files, so each round opens a fresh copy.
         try await session.withCopy(of: written) { url in
-          let start = ContinuousClock.now
-          let database = try await Database.open(at: url, options: .withoutCheckpoints(.none))
-          let elapsed = (ContinuousClock.now - start) / .seconds(1)
+          let (database, cost) = try await measured {
+            try await Database.open(at: url, options: .withoutCheckpoints(.none))
+          }
           let posts = try await database.reference(withPath: "posts").getData()
           try expect(posts.childrenCount == sets.postCount, "every post is back")
           try await database.close()
-          return Double(sets.count) / elapsed
+          return cost
         }
       }
     ]
@@ -88,18 +85,16 @@ extension Workload {
       try peer.synchronize()
       peer.close()
       contestants.append(
-        Contestant(name: "leveldb") {
+        Contestant(name: "leveldb", count: sets.count) {
           try await session.withCopy(of: peerWritten) { url in
-            let start = ContinuousClock.now
-            let peer = try LevelDB(at: url)
-            let elapsed = (ContinuousClock.now - start) / .seconds(1)
+            let (peer, cost) = try await measured { try LevelDB(at: url) }
             defer { peer.close() }
             try expect(try peer.contains(entries, entries.count - 1), "the last set is back")
-            return Double(sets.count) / elapsed
+            return cost
           }
         })
     #endif
-    try await session.compare("reopen", unit: "sets a second", contestants)
+    try await session.compare("reopen", "set", contestants)
   }
 }
 

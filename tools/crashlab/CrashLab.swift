@@ -38,9 +38,9 @@ enum CrashLab {
       replay         one failure again, from the words that it printed; those that were mended stand
                      in Tests/Fixtures/PastSeeds.txt, and the suite replays them (G20)
       golden         writes the golden databases of today's format into a directory (G19)
-      mutants        switches off every guard of storage and engine, one after the other, and shows
-                     which sweep misses it (G12); needs the build that tools/mutants makes;
-                     [--only NAME,…] [--sweeps ID[:COUNT],…] [--patience SECONDS] [--markdown]
+      mutants        takes every guard away, one after the other, and shows which sweep kills the
+                     mutant (G12); in the build that tools/mutants makes;
+                     [--only NAME,…] [--sweeps ID[:COUNT],…] [--timeout SECONDS] [--markdown]
                      [--no-control]
 
     OPTIONS
@@ -83,6 +83,7 @@ enum CrashLab {
     case KeptInputs.subcommand: exit(KeptInputs.run(rest))
     case MutantSweep.subcommand: await exit(MutantSweep.run(rest))
     case "golden": exit(GoldenCommand.run(rest))
+    case "mutants": exit(MutantsCommand.run(rest))
     case "help", "--help", "-h": print(help)
     case nil: usage(nil)
     case "all": await exit(run(order, "all", rest))

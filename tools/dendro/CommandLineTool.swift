@@ -17,9 +17,11 @@ package enum CommandLineTool {
     .checkpoint, .purge, .backup, .demo, .demoWriter,
   ]
 
-  /// The whole process: what the words of its command line ask for, and the status that it ends with.
+  /// Runs the verb of the process's command line.
+  ///
+  /// - Returns: the exit status.
   package static func main() -> Int32 {
-    // Whoever closes the other end of a pipe has seen enough.
+    // A reader that closes the pipe ends the process, as with other tools.
     signal(SIGPIPE, SIG_DFL)
     Interruption.unblock()
     return run(Array(Platform.arguments().dropFirst()))
@@ -31,7 +33,7 @@ package enum CommandLineTool {
   package static func run(_ arguments: [String?]) -> Int32 {
     do {
       let words = try arguments.enumerated().map { index, word in
-        // Mended, it would be another path or another value.
+        // With replacement characters it would be another path or another value.
         guard let word else { throw Failure.usage("argument \(index + 1) is not UTF-8") }
         return word
       }
@@ -73,7 +75,7 @@ package enum CommandLineTool {
       return ExitCode.success.rawValue
     }
     let code = try command.run(arguments)
-    // Interrupted but in order: the caller still has to see that it was not the whole job.
+    // The verb ended in order, but its caller must see that it did not finish.
     return code == .interrupted ? Interruption.exitStatus : code.rawValue
   }
 

@@ -111,11 +111,12 @@ package enum Retention {
     return true
   }
 
-  /// Oldest first, each segment for good before the next, so that what a crash leaves has no gap: to
-  /// whoever walks over all of the log, a gap is damage.
+  /// Removes checkpoints, then segments, oldest first. The checkpoints are durably gone before the first
+  /// segment is removed, and each segment before the next, so that a crash leaves neither a checkpoint
+  /// whose log is missing nor a gap in the log: both would look like damage.
   ///
-  /// A reader that opened meanwhile may be about to read them: they wait for the next time. Readers are
-  /// kept out for one removal only, since they do not wait for long.
+  /// A reader that opened meanwhile may be about to read the files: they wait for the next time. Readers
+  /// are kept out for one removal only, since they do not wait for long.
   ///
   /// - Returns: false where a reader holds the directory.
   private static func remove(_ doomed: Doomed, _ directory: DatabaseDirectory)
@@ -127,6 +128,7 @@ package enum Retention {
       }
       guard isFree else { return false }
     }
+    if !doomed.checkpoints.isEmpty, !doomed.segments.isEmpty { try directory.synchronize() }
     for segment in doomed.segments {
       let isFree = try directory.withoutReaders { () throws(StorageError) in
         try directory.removeSegment(segment)

@@ -2,14 +2,14 @@ import CrashHarness
 import Foundation
 import Synchronization
 
-/// One sweep in a process of its own, up to the first thing that it notices.
+/// One sweep in a process of its own, up to the first violation.
 enum MutantSweep {
   static let subcommand = "mutant-sweep"
 
   /// Which sweep, and how much of it at most.
   struct Plan: Sendable {
     var sweep: String
-    /// Nil for all that there are.
+    /// Nil for all of it.
     var count: Int?
 
     init(_ sweep: String, _ count: Int? = nil) {
@@ -17,7 +17,7 @@ enum MutantSweep {
       self.count = count
     }
 
-    /// The goal that it serves; nil for what is looked at beside them.
+    /// The goal that it serves, if any.
     var goal: String? {
       switch sweep {
       case "log", "kill-then-power-loss", "seals": "G1"
@@ -36,7 +36,7 @@ enum MutantSweep {
     var name: String { goal.map { $0 == sweep ? sweep : "\($0), \(sweep)" } ?? sweep }
   }
 
-  /// In the order of their costs, and a little of everything before much of anything.
+  /// Cheap ones first, and a little of everything before much of anything.
   static let plans: [Plan] = [
     Plan("rules"), Plan("openers"), Plan("forgeries"), Plan("misplaced"), Plan("promises"),
     Plan("ends"), Plan("backups"),
@@ -51,14 +51,13 @@ enum MutantSweep {
     Plan("G13", 100), Plan("G18", 5000),
   ]
 
-  /// What came of it.
   enum Outcome: Sendable {
     case held
     /// A violation was reported.
-    case noticed(String)
-    /// The process ended by itself: an invariant of ours, or memory that nobody may use.
+    case violated(String)
+    /// The process ended by itself: one of our preconditions, or an access to memory that is not there.
     case trapped(String)
-    /// No job ended for so long.
+    /// No job ended within the timeout.
     case hung(seconds: Int)
   }
 
@@ -73,12 +72,12 @@ enum MutantSweep {
   static func run(_ arguments: [String]) async -> Int32 {
     guard arguments.count == 3, let seed = UInt64(arguments[1]), let count = Int(arguments[2])
     else { return 64 }
-    // Last words are to be heard, and no mutant may take the machine's memory.
+    // The parent reads what a trap prints, and no mutant may take the machine's memory.
     dup2(1, 2)
     var limit = rlimit(rlim_cur: 8 << 30, rlim_max: 8 << 30)
     _ = setrlimit(memoryResource, &limit)
     let started = ContinuousClock.now
-    @Sendable func tell(_ line: String) {
+    @Sendable func report(_ line: String) {
       FileHandle.standardOutput.write(Data((line + "\n").utf8))
     }
     do {
@@ -90,14 +89,14 @@ enum MutantSweep {
       let range = sweep.isEndless ? seed..<UInt64.max : sweep.jobs
       let tally = await sweep.run(range, until: end) { tally, _ in
         if !tally.failures.isEmpty { hasFailed.store(true, ordering: .relaxed) }
-        tell("count \(tally.count)")
+        report("count \(tally.count)")
       }
-      tell("count \(tally.count)")
-      tell("seconds \((ContinuousClock.now - started).seconds)")
-      if let failure = tally.failures.first { tell("noticed \(failure.problem)") }
+      report("count \(tally.count)")
+      report("seconds \((ContinuousClock.now - started).seconds)")
+      if let failure = tally.failures.first { report("violated \(failure.problem)") }
       return 0
     } catch {
-      tell("noticed it cannot be made: \(error)")
+      report("violated it cannot be made: \(error)")
       return 0
     }
   }
@@ -112,10 +111,10 @@ enum MutantSweep {
 
   // MARK: In the parent
 
-  /// Runs the plan in a child with these guards switched off.
-  static func start(_ plan: Plan, planted: String, seed: UInt64, patience: Int) -> Result {
+  /// Runs the plan in a child with these mutants.
+  static func start(_ plan: Plan, planted: String, seed: UInt64, timeout: Int) -> Result {
     setenv("DENDRO_PLANTED", planted, 1)
-    // What would be told of a trap takes longer than everything before it.
+    // A backtrace takes longer than everything before it.
     setenv("SWIFT_BACKTRACE", "enable=no", 1)
     let started = ContinuousClock.now
     let child: ChildProcess
@@ -125,14 +124,14 @@ enum MutantSweep {
     } catch {
       return Result(outcome: .trapped("\(error)"), count: 0, seconds: 0)
     }
-    var heard = 0
+    var knownCount = 0
     var lastNews = ContinuousClock.now
     var isHung = false
     while !child.isComplete {
       usleep(5000)
       let count = child.saidCount
-      if count != heard { (heard, lastNews) = (count, .now) }
-      if ContinuousClock.now - lastNews > .seconds(patience) || Interruption.isRequested {
+      if count != knownCount { (knownCount, lastNews) = (count, .now) }
+      if ContinuousClock.now - lastNews > .seconds(timeout) || Interruption.isRequested {
         isHung = !Interruption.isRequested
         child.kill()
         break
@@ -140,12 +139,12 @@ enum MutantSweep {
     }
     let (end, said) = child.wait()
     return result(
-      of: end, String(decoding: said, as: UTF8.self), isHung ? patience : nil,
+      of: end, String(decoding: said, as: UTF8.self), isHung ? timeout : nil,
       (ContinuousClock.now - started).seconds)
   }
 
   private static func result(
-    of end: ChildProcess.End, _ said: String, _ patience: Int?, _ elapsed: Double
+    of end: ChildProcess.End, _ said: String, _ timeout: Int?, _ elapsed: Double
   ) -> Result {
     var result = Result(outcome: .held, count: 0, seconds: elapsed)
     var last = ""
@@ -157,14 +156,14 @@ enum MutantSweep {
       case "seconds":
         result.seconds = Double(rest) ?? elapsed
         isComplete = true
-      case "noticed":
-        result.outcome = .noticed(rest)
+      case "violated":
+        result.outcome = .violated(rest)
         isComplete = true
       default: last = last.isEmpty ? String(line) : last
       }
     }
-    if let patience {
-      result.outcome = .hung(seconds: patience)
+    if let timeout {
+      result.outcome = .hung(seconds: timeout)
     } else if end != .exit(0) || !isComplete {
       result.outcome = .trapped(last.isEmpty ? "\(end)" : "\(end): \(last)")
     }
@@ -173,6 +172,6 @@ enum MutantSweep {
 }
 
 extension ChildProcess {
-  /// Bytes that it has said so far.
+  /// Bytes of its output so far.
   var saidCount: Int { said.count }
 }

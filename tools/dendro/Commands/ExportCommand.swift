@@ -6,9 +6,9 @@ extension Command {
   static let export = Command(
     name: "export", summary: "write what is at a location as JSON",
     discussion: """
-      Writes the export form, with priorities; 'import' gives back the same tree. The text is written as
-      the tree is walked, at one moment of it. null, with exit code 1, where nothing is. Works beside a
-      running writer.
+      Writes the export form, with priorities, of one moment; 'import' gives back the same tree. Where
+      nothing is, that is null, and the exit code 1. A FILE is replaced once all is written, and keeps its
+      mode; links are followed, and pipes and devices are written to. Works beside a running writer.
       """,
     parameters: [.directory, .optionalPath],
     options: [
@@ -22,48 +22,60 @@ extension Command {
       Example(line: "dendro export db /users --pretty | less", summary: "to read"),
     ],
     run: { arguments in
-      let session = try Session.reading(arguments, path: arguments.positional(1))
-      let head = session.engine.head
-      var node = head.root.node(at: session.location.path)
-      if session.location.isPriority { node = node.priority.map { Node($0) } ?? .empty }
-      let path = arguments.value("output")
-      let writesFile = path != nil && path != "-"
-      if arguments.wantsJSON, !writesFile {
-        throw Failure.usage(
-          "--json is about the file of --output; the export itself is JSON anyway")
-      }
-      let output = try OutputFile(path)
-      let progress = Progress("exporting")
-      var bytes: UInt64 = 0
-      let style = JSONStyle(
-        arguments.has("value") ? .value : .export, isPretty: arguments.has("pretty"))
+      try exportTree(arguments)
+    })
+
+  private static func exportTree(_ arguments: Arguments) throws -> ExitCode {
+    let path = arguments.value("output")
+    if arguments.wantsJSON, path == nil || path == "-" {
+      throw Failure.usage("--json is about the file of --output; the export itself is JSON anyway")
+    }
+    let session = try Session.reading(arguments, path: arguments.positional(1))
+    let head = session.engine.head
+    // The tree stays as it is; the reader of a pipe may take long, and files wait to be removed meanwhile.
+    try session.close()
+    var node = head.root.node(at: session.location.path)
+    if session.location.isPriority { node = node.priority.map { Node($0) } ?? .empty }
+    let output = try OutputFile(path)
+    if output.isReplacement { Interruption.listen() }
+    let progress = Progress("exporting")
+    var bytes: UInt64 = 0
+    let style = JSONStyle(
+      arguments.has("value") ? .value : .export, isPretty: arguments.has("pretty"))
+    do {
       try JSONWriter.write(node, style: style) { part in
+        if output.isReplacement, Interruption.isRequested { throw Interruption.Ended() }
         try output.write(part)
         bytes += UInt64(part.count)
-        if writesFile { progress.update(bytes, of: nil, Format.bytes(bytes)) }
+        if !output.isStandardOutput { progress.update(bytes, of: nil, Format.bytes(bytes)) }
       }
       try [UInt8(ascii: "\n")].withUnsafeBytes(output.write)
       try output.finish()
+    } catch is Interruption.Ended {
       progress.clear()
-      if writesFile {
-        let seconds = progress.seconds
-        let leaves = node.leafCount()
-        let terminal = try Terminal(color: arguments.value("color"))
-        if arguments.wantsJSON {
-          try terminal.print(
-            JSONValue.object([
-              ("lsn", .unsigned(head.lsn.rawValue)),
-              ("path", .string(session.location.description)), ("file", .string(path ?? "")),
-              ("leaves", .count(leaves)), ("bytes", .unsigned(bytes + 1)),
-              ("seconds", .number(seconds)),
-            ]).text)
-        } else {
-          try terminal.print(
-            "exported \(Format.count(leaves, "leaf")), \(Format.bytes(bytes + 1)), as of write "
-              + "\(head.lsn), in \(Format.seconds(seconds))")
-        }
-        try terminal.flush()
+      Terminal.note("dendro: interrupted; nothing was written")
+      return .interrupted
+    }
+    progress.clear()
+    if !output.isStandardOutput {
+      let seconds = progress.seconds
+      let leaves = node.leafCount()
+      let terminal = try Terminal(color: arguments.value("color"))
+      if arguments.wantsJSON {
+        try terminal.print(
+          JSONValue.object([
+            ("lsn", .unsigned(head.lsn.rawValue)),
+            ("path", .string(session.location.description)), ("file", .string(path ?? "")),
+            ("leaves", .count(leaves)), ("bytes", .unsigned(bytes + 1)),
+            ("seconds", .number(seconds)),
+          ]).text)
+      } else {
+        try terminal.print(
+          "exported \(Format.count(leaves, "leaf")), \(Format.bytes(bytes + 1)), as of write "
+            + "\(head.lsn), in \(Format.seconds(seconds))")
       }
-      return node.isEmpty ? .problem : .success
-    })
+      try terminal.flush()
+    }
+    return node.isEmpty ? .problem : .success
+  }
 }

@@ -32,7 +32,7 @@ struct BlogJudge {
         userPosts.childSnapshot(forPath: "\(expected.post.author)/\(key)"))
     }
     for post in posts {
-      check(record.posts[post.key] != nil, "post \(post.key) was written by somebody")
+      check(record.posts[post.key] != nil, "post \(post.key) is in the record")
     }
     for user in userPosts {
       for post in user {
@@ -53,7 +53,9 @@ struct BlogJudge {
       views >= range.acknowledged && views <= range.begun,
       "there were \(range.acknowledged) to \(range.begun) views (found \(views))")
     let known: Set = ["iso-codes", "posts", "user-posts", "users", "stats"]
-    for child in root { check(known.contains(child.key), "/\(child.key) was written by somebody") }
+    for child in root {
+      check(known.contains(child.key), "/\(child.key) is a place that the demonstration writes")
+    }
   }
 
   /// The ranked list must be what sorting all posts gives.
@@ -82,13 +84,13 @@ struct BlogJudge {
       post.childSnapshot(forPath: "title").value as? String == expected.post.title
         && post.childSnapshot(forPath: "body").value as? String == expected.post.body
         && post.childSnapshot(forPath: "uid").value as? String == expected.post.author,
-      "post \(key) has what was written")
+      "post \(key) has the content that was written")
     let stars = Set(post.childSnapshot(forPath: "stars").map(\.key))
     starCount += stars.count
     for (user, isAcknowledged) in expected.stars where isAcknowledged {
       check(stars.contains(user), "the acknowledged star of \(user) on \(key) is there")
     }
-    check(stars.isSubset(of: expected.stars.keys), "every star on \(key) was given by somebody")
+    check(stars.isSubset(of: expected.stars.keys), "every star on \(key) is in the record")
     check(
       post.childSnapshot(forPath: "starCount").value as? Int == stars.count,
       "post \(key) counts its \(stars.count) stars")

@@ -1,5 +1,5 @@
-/// A post of the demonstration's blog; its content follows from its author and number, so that it can
-/// be told from the record alone.
+/// A post of the demonstration's blog. Its content follows from its author and number, so that the record
+/// needs only these.
 struct BlogPost {
   var author: String
   var number: Int

@@ -28,7 +28,7 @@ struct BlogRecord {
   }
 
   private(set) var posts: [String: Post] = [:]
-  /// The number that each user counts posts with.
+  /// The post counter of each user.
   private(set) var counts: [String: Range] = [:]
   private(set) var views = Range()
   /// The database is open and the writers begin.
@@ -71,7 +71,9 @@ struct BlogRecord {
   }
 
   private func malformed(_ line: Substring) -> Failure {
-    Failure(.problem, "the writer process reported what nobody understands: \(line.prefix(200))")
+    Failure(
+      .problem,
+      "the writer process printed a line that is not one of the record: \(line.prefix(200))")
   }
 
   /// The ranked list in words, the best one first.

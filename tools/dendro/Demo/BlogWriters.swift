@@ -6,15 +6,15 @@ import Synchronization
 /// Many writers of one social blog, in a process that is going to be killed.
 ///
 /// Each post stands in two places, written at once; stars are counted by increments; drafts are
-/// removed again; a hot counter takes one from everybody. Before each write a line on standard output
-/// tells what is about to be written (`b`), after its acknowledgement another (`a`).
+/// removed again; all users increment one counter. Before each write a line on standard output says what
+/// is about to be written (`b`), and another one follows its acknowledgement (`a`).
 final class BlogWriters: Sendable {
   private let database: Database
   private let root: DatabaseReference
   private let writers: Int
   private let seed: UInt64
   private let nextID = Atomic<UInt64>(1)
-  /// Posts that anybody may star.
+  /// Posts that every user may star.
   private let posts = Mutex<[(author: String, key: String)]>([])
   private let events = Mutex(BlogEvents())
   private let top = Mutex(TopPosts())
@@ -73,7 +73,7 @@ final class BlogWriters: Sendable {
   private func write(as user: String, _ generator: SplitMix) async {
     var generator = generator
     var number = 0
-    /// This user's drafts, not starred by anybody.
+    /// This user's drafts, which have no stars.
     var drafts: [String] = []
     /// Posts that this user has starred.
     var starred: Set<String> = []
@@ -173,7 +173,7 @@ final class BlogWriters: Sendable {
   }
 }
 
-/// What the listeners have heard.
+/// How many events the listeners received.
 struct BlogEvents {
   var added = 0
   var changed = 0
@@ -182,8 +182,8 @@ struct BlogEvents {
 
   var events: Int { added + changed + removed + views }
   var text: String {
-    "\(Format.count(added)) posts came, \(Format.count(changed)) changed, "
-      + "\(Format.count(removed)) went, \(Format.count(views)) views"
+    "\(Format.count(added)) posts added, \(Format.count(changed)) changed, "
+      + "\(Format.count(removed)) removed, \(Format.count(views)) views"
   }
 }
 

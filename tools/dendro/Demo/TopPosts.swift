@@ -17,7 +17,7 @@ struct TopPosts {
   private(set) var entered = 0
   private(set) var left = 0
   private(set) var moved = 0
-  /// Who is in the list by what came and went alone.
+  /// The posts in the list according to the events alone.
   private var keys: Set<String> = []
 
   init() {}
@@ -34,9 +34,9 @@ struct TopPosts {
 
   mutating func move() { moved += 1 }
 
-  /// Takes the list as a whole, which comes after what came and went.
+  /// Takes the whole list, which follows the events of single posts.
   ///
-  /// - Returns: what does not hold; nil if all does.
+  /// - Returns: what is wrong; nil if nothing is.
   mutating func take(_ posts: DataSnapshot) -> String? {
     entries = posts.map { post in
       Entry(key: post.key, stars: post.childSnapshot(forPath: "starCount").value as? Int ?? -1)
@@ -49,7 +49,7 @@ struct TopPosts {
       return "the ranked list is out of order: \(list)"
     }
     if keys != Set(entries.map(\.key)) {
-      return "what came and went leaves \(keys.sorted()) in the ranked list: \(list)"
+      return "the events leave \(keys.sorted()) in the ranked list: \(list)"
     }
     return nil
   }

@@ -1,7 +1,7 @@
 import DendroEngine
 package import DendroTree
 
-/// The parsers of the command line alone, for those who hold them against anything.
+/// The parsers of the command line alone, for tests with arbitrary words.
 extension CommandLineTool {
   /// Sorts the words of a verb as the verb does, and reads those that every verb reads alike; nothing
   /// is opened.

@@ -100,6 +100,18 @@ struct Arguments: Sendable {
   var wantsJSON: Bool { has(.json) }
   var directory: String { positional[0] }
 
+  /// DIRECTORY, absolute.
+  func directoryPath() throws -> String { try Self.absolutePath(directory, "DIRECTORY") }
+
+  /// - Parameter parameter: what the word is called in errors.
+  static func absolutePath(_ word: String, _ parameter: String) throws -> String {
+    guard !word.isEmpty else { throw Failure.usage("\(parameter) is empty") }
+    guard word.firstMatch(of: /^[A-Za-z][A-Za-z0-9+.-]*:\/\//) == nil else {
+      throw Failure.usage("\(parameter) is a path, not a URL: \(Failure.quoted(word))")
+    }
+    return word.hasPrefix("/") ? word : try "\(Platform.workingDirectory())/\(word)"
+  }
+
   func positional(_ index: Int) -> String? {
     index < positional.count ? positional[index] : nil
   }

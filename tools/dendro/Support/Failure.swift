@@ -2,7 +2,7 @@
 struct Failure: Error {
   var code: ExitCode
   var message: String
-  /// What to do now.
+  /// What the user can do about it.
   var hint: String?
 
   init(_ code: ExitCode, _ message: String, hint: String? = nil) {

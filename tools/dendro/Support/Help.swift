@@ -17,7 +17,7 @@ enum Help {
       \(table([("-h, --help", "show this help, or a verb's"), ("--version", "show the version")]))
       Examples:
         dendro import db / cities.json     a file into a new database
-        dendro get db /cities/berlin       what is there
+        dendro get db /cities/berlin       the value of one place
         dendro watch db /cities            every change from now on
         dendro log db --last 10            the last ten writes
 

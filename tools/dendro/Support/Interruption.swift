@@ -8,7 +8,7 @@ import Synchronization
   import Darwin
 #endif
 
-/// Ctrl-C and SIGTERM, for the verbs that end in order: they look here between two steps.
+/// Ctrl-C and SIGTERM, for the verbs that end in order: they check for a signal between two steps.
 enum Interruption {
   private static let signalNumber = Atomic<Int32>(0)
 
@@ -20,11 +20,11 @@ enum Interruption {
     pthread_sigmask(SIG_UNBLOCK, &signals, nil)
   }
 
-  /// From now on both signals only leave a note; a second one ends the process at once.
+  /// From now on a first signal is only remembered; a second one ends the process at once.
   static func listen() {
     // The variable is made before a handler may need it.
     _ = signalNumber.load(ordering: .relaxed)
-    // Without SA_RESTART, so that whoever waits for input looks up.
+    // Without SA_RESTART, so that the signal ends a wait for input.
     var action = sigaction()
     let handler: @convention(c) (Int32) -> Void = { number in
       if Interruption.signalNumber.exchange(number, ordering: .relaxed) != 0 {
@@ -47,12 +47,12 @@ enum Interruption {
   /// 130 for Ctrl-C, 143 for SIGTERM, as a shell reports processes that those ended.
   static var exitStatus: Int32 { 128 + signalNumber.load(ordering: .relaxed) }
 
-  /// What a verb throws that cannot go on.
+  /// Thrown by a verb that the signal ends.
   struct Ended: Error, CustomStringConvertible {
     var description: String { "interrupted" }
   }
 
-  /// Waits, but not on after a signal.
+  /// Waits; a signal ends the wait.
   static func sleep(milliseconds: Int) {
     var time = timespec(
       tv_sec: milliseconds / 1000, tv_nsec: milliseconds % 1000 * 1_000_000)

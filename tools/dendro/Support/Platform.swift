@@ -10,7 +10,7 @@
 enum Platform {
   static var lastError: String { String(cString: strerror(errno)) }
 
-  /// Writes all bytes; a reader that has gone ends the process as SIGPIPE does.
+  /// Writes all bytes. Where the reader of a pipe has closed it, SIGPIPE ends the process.
   static func writeAll(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, to name: String)
     throws
   {
@@ -55,11 +55,18 @@ enum Platform {
     CapturedOutput.current == nil && isatty(descriptor) == 1
   }
 
+  /// How many columns a terminal has; 80 where it does not say.
+  static func columnCount(_ descriptor: Int32) -> Int {
+    var size = winsize()
+    if ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 { return Int(size.ws_col) }
+    return 80
+  }
+
   static func environment(_ name: String) -> String? {
     getenv(name).map { String(cString: $0) }
   }
 
-  /// Nanoseconds on a clock that only goes forward.
+  /// Nanoseconds on a monotonic clock.
   static func uptime() -> UInt64 {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
@@ -75,99 +82,12 @@ enum Platform {
 
   static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
-  static func absolutePath(_ path: String) -> String {
-    guard !path.hasPrefix("/") else { return path }
-    guard let directory = getcwd(nil, 0) else { return path }
+  /// - Throws: where the working directory is gone.
+  static func workingDirectory() throws -> String {
+    guard let directory = getcwd(nil, 0) else {
+      throw Failure(.inputOutput, "the working directory cannot be found: \(lastError)")
+    }
     defer { free(directory) }
-    return String(cString: directory) + "/" + path
-  }
-}
-
-/// A file that is read from front to back, or standard input.
-final class InputFile {
-  let name: String
-  private let descriptor: Int32
-  /// Bytes in it; nil for a pipe.
-  let size: UInt64?
-
-  /// `-` is standard input.
-  init(_ path: String) throws {
-    if path == "-" {
-      name = "standard input"
-      descriptor = 0
-    } else {
-      name = path
-      descriptor = open(path, O_RDONLY | O_CLOEXEC)
-      guard descriptor >= 0 else {
-        throw Failure(.inputOutput, "cannot open \(path): \(Platform.lastError)")
-      }
-    }
-    var information = stat()
-    if fstat(descriptor, &information) == 0, information.st_mode & S_IFMT == S_IFREG {
-      size = UInt64(max(0, information.st_size))
-    } else {
-      size = nil
-    }
-  }
-
-  deinit { if descriptor > 0 { close(descriptor) } }
-
-  func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
-    try Platform.readSome(descriptor, into: buffer, from: name)
-  }
-
-  /// All of it, up to a limit that keeps a wrong file from filling the memory.
-  func readAll(limit: Int) throws -> [UInt8] {
-    var bytes = [UInt8]()
-    let part = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 1)
-    defer { part.deallocate() }
-    while true {
-      let count = try read(into: part)
-      if count == 0 { return bytes }
-      bytes.append(contentsOf: part[..<count])
-      guard bytes.count <= limit else {
-        throw Failure(.badInput, "\(name) has more than \(Format.bytes(UInt64(limit)))")
-      }
-    }
-  }
-}
-
-/// A new file that appears whole or not at all, or standard output.
-final class OutputFile {
-  private let path: String?
-  private let temporary: String
-  private let descriptor: Int32
-  private var isFinished = false
-
-  init(_ path: String?) throws {
-    self.path = path
-    guard let path, path != "-" else {
-      temporary = ""
-      descriptor = 1
-      return
-    }
-    temporary = "\(path).\(getpid()).tmp"
-    descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
-    guard descriptor >= 0 else {
-      throw Failure(.inputOutput, "cannot create \(temporary): \(Platform.lastError)")
-    }
-  }
-
-  deinit {
-    guard descriptor != 1 else { return }
-    close(descriptor)
-    if !isFinished { unlink(temporary) }
-  }
-
-  func write(_ bytes: UnsafeRawBufferPointer) throws {
-    try Platform.writeAll(descriptor, bytes, to: path ?? "standard output")
-  }
-
-  func finish() throws {
-    guard descriptor != 1, let path else { return }
-    guard fsync(descriptor) == 0, rename(temporary, path) == 0 else {
-      throw Failure(.inputOutput, "cannot finish \(path): \(Platform.lastError)")
-    }
-    isFinished = true
+    return String(cString: directory)
   }
 }

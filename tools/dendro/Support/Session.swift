@@ -9,32 +9,61 @@ struct Session {
   let engine: Engine
   let location: Location
 
-  /// Beside a writer or alone; changes nothing.
+  /// Opens a database beside a writer or alone; changes nothing.
   static func reading(_ arguments: Arguments, path: String?) throws -> Session {
     let location = try Location(path)
     let progress = Progress("opening")
     let engine = try Engine.open(
-      at: Platform.absolutePath(arguments.directory), mode: .readOnly,
-      progress: progress.recovery)
+      at: arguments.directoryPath(), mode: .readOnly, progress: progress.recovery)
     return Session(engine: engine, location: location)
   }
 
-  /// The one writer; `create` makes the database where there is none.
+  /// Opens a database as its one writer.
   ///
-  /// The past that the database's own program keeps is not ours to remove: all of it stays.
+  /// The history that the database's own program keeps is not ours to remove: by default all of it
+  /// stays.
+  ///
+  /// - Parameter creates: whether the database is made where there is none, unless `--no-create` is given
+  ///   or other files stand there.
   static func writing(
-    _ arguments: Arguments, path: String?, create: Bool, history: HistoryRetention = .all
+    _ arguments: Arguments, at location: Location = .root, creates: Bool,
+    history: HistoryRetention = .all
   ) throws -> Session {
-    let location = try Location(path)
+    let path = try arguments.directoryPath()
     var options = EngineOptions()
     options.history = history
     options.durability = try durability(arguments.value("durability"))
+    let creates = creates && !arguments.has(.noCreate)
+    if creates { try refuseOtherFiles(in: path) }
     let progress = Progress("opening")
     let engine = try Engine.open(
-      at: Platform.absolutePath(arguments.directory), options: options,
-      mode: create ? .readWrite : .readWriteExisting, progress: progress.recovery)
+      at: path, options: options, mode: creates ? .readWrite : .readWriteExisting,
+      progress: progress.recovery)
+    progress.clear()
+    if engine.report.created { Terminal.note("dendro: made a new database in \(path)") }
     note(engine.report)
     return Session(engine: engine, location: location)
+  }
+
+  /// A directory with other files and no database is not where one is to be made: the path may be
+  /// mistyped.
+  private static func refuseOtherFiles(in path: String) throws {
+    let contents: DatabaseDirectory.Contents
+    do throws(StorageError) {
+      let directory = try DatabaseDirectory.open(path, environment: .system, mode: .readOnly)
+      defer { directory.close() }
+      contents = try directory.contents()
+    } catch {
+      if case .notFound = error { return }
+      throw error
+    }
+    let names = contents.tornFiles + contents.foreign
+    guard contents.isEmpty, let first = names.first else { return }
+    let more = names.count > 1 ? " and \(Format.count(names.count - 1)) more" : ""
+    throw Failure(
+      .badInput,
+      "there is no database at \(path), and none is made there beside \(Failure.quoted(first))\(more)",
+      hint: "a new database needs a new or an empty directory")
   }
 
   static func durability(_ text: String?) throws -> Durability {
@@ -53,7 +82,7 @@ struct Session {
     }
   }
 
-  /// What recovery did that somebody should know.
+  /// Says what recovery changed or left out.
   static func note(_ report: RecoveryReport) {
     if let torn = report.tornTail { Terminal.note("dendro: recovered: \(torn)") }
     for reason in report.unreadableCheckpoints {
@@ -75,90 +104,17 @@ struct Session {
   }
 
   func close() throws { try engine.close() }
-}
 
-/// A path, or the priority of what is there.
-struct Location {
-  let path: Path
-  let isPriority: Bool
-
-  init(_ text: String?) throws {
-    let text = text ?? "/"
-    let suffix = "/.priority"
-    isPriority = text.hasSuffix(suffix) || text == ".priority"
+  /// Closes the database after `body`, also where that throws.
+  func closing<Result>(after body: () throws -> Result) throws -> Result {
+    let result: Result
     do {
-      path = try Path(parsing: String(isPriority ? text.dropLast(suffix.count) : text[...]))
+      result = try body()
     } catch {
-      throw Failure(.badInput, "the path \(Failure.quoted(text)): \(error.message)")
+      try? close()
+      throw error
     }
-    guard path.count <= Limits.depth else {
-      throw Failure(
-        .badInput, "the path \(Failure.quoted(text)) has more than \(Limits.depth) levels")
-    }
-  }
-
-  var description: String {
-    isPriority ? (path.isRoot ? "/.priority" : "\(path)/.priority") : "\(path)"
-  }
-}
-
-extension Progress {
-  /// For the opening of a database, which may take seconds.
-  var recovery: @Sendable (RecoveryProgress) -> Void {
-    let box = UncheckedBox(self)
-    return { progress in
-      box.value.update(
-        progress.completedByteCount, of: progress.totalByteCount,
-        "\(progress.phase == .log ? "log" : "checkpoint") \(Format.bytes(progress.completedByteCount))"
-      )
-    }
-  }
-}
-
-/// Hands a value to a closure that the engine calls on the thread that opens it and on no other.
-private struct UncheckedBox<Value>: @unchecked Sendable {
-  let value: Value
-  init(_ value: Value) { self.value = value }
-}
-
-extension Failure {
-  /// Whatever came out of a command, with the exit code that fits.
-  init(describing error: any Error) {
-    switch error {
-    case let error as Failure: self = error
-    case let error as EngineError: self.init(error)
-    case let error as StorageError: self.init(error)
-    case let error as ValidationError: self.init(.badInput, error.message)
-    case let error as JSONError: self.init(.badInput, "\(error)")
-    default: self.init(.problem, "\(error)")
-    }
-  }
-
-  init(_ error: EngineError) {
-    switch error {
-    case .storage(let error): self.init(error)
-    case .poisoned(let cause, _):
-      self.init(cause)
-      message = "\(error)"
-    case .diskFull: self.init(.inputOutput, "\(error)")
-    case .memoryLimit, .closed, .readOnly, .forked, .overtaken, .tooManyWaiting:
-      self.init(.unavailable, "\(error)")
-    case .outOfHistory(.lsn, _), .noHistory: self.init(.problem, "\(error)")
-    case .outOfHistory(.time(let time), let range):
-      self.init(.problem, "the state at \(Format.time(time)) is not kept; \(range)")
-    case .writeTooLarge, .validation, .noData: self.init(.badInput, "\(error)")
-    }
-  }
-
-  init(_ error: StorageError) {
-    switch error {
-    case .io, .ownershipLost: self.init(.inputOutput, "\(error)")
-    case .corrupt:
-      self.init(.damaged, "\(error)", hint: "nothing was changed; 'dendro verify' tells more")
-    case .unsupportedVersion: self.init(.unavailable, "\(error)", hint: "a newer dendro reads it")
-    case .locked: self.init(.locked, "\(error)", hint: "reading verbs work beside it")
-    case .limit: self.init(.damaged, "\(error)")
-    case .notFound: self.init(.problem, "\(error)")
-    }
+    try close()
+    return result
   }
 }

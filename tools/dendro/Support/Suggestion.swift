@@ -15,7 +15,7 @@ func suggestion(for word: String, among candidates: some Sequence<String>) -> St
 private func editDistance(_ first: String, _ second: String) -> Int {
   let a = Array(first.utf8)
   let b = Array(second.utf8)
-  // Whoever types this much means something else, and the table would be large.
+  // A word this long is no misspelt verb, and the table would be large.
   guard a.count <= 64, b.count <= 64 else { return .max }
   var rows = [Array(0...b.count)]
   for i in 1..<(a.count + 1) {

@@ -2,31 +2,9 @@ import DendroEngine
 import DendroStorage
 import DendroTree
 
-extension Command {
-  static let watch = Command(
-    name: "watch", summary: "follow what changes at a location",
-    discussion: """
-      Prints what is there, then every change as another process makes it: write number, time, the
-      place that changed, and what stands there now (null: removed). Goes on until Ctrl-C.
-      """,
-    parameters: [.directory, .optionalPath],
-    options: [
-      Option(name: "count", short: "n", value: "N", summary: "end after N changes"),
-      Option(name: "changes-only", short: "c", summary: "without what is there at first"),
-      Option(
-        name: "interval", value: "MS", summary: "look again after so many milliseconds (100)"),
-      .json,
-    ],
-    examples: [
-      Example(line: "dendro watch db /messages", summary: "until Ctrl-C"),
-      Example(line: "dendro watch db / --json --count 1", summary: "the next change, for a script"),
-    ],
-    run: { try Watcher($0).run() })
-}
-
-/// Follows the writer's log with a tree of its own: every write is applied to it, and the places where
-/// it made a difference are told.
-private final class Watcher {
+/// Follows the writer's log with a tree of its own: every write is applied to it, and the places that it
+/// changed are printed.
+final class Watcher {
   private let arguments: Arguments
   private let location: Location
   private let terminal: Terminal
@@ -42,7 +20,7 @@ private final class Watcher {
     self.arguments = arguments
     location = try Location(arguments.positional(1))
     guard !location.isPriority else {
-      throw Failure(.badInput, "watch the place, not its priority")
+      throw Failure(.badInput, "a priority cannot be watched; watch the location that has it")
     }
     terminal = try Terminal(color: arguments.value("color"))
     var lines = LogLines(terminal: terminal, isJSON: arguments.wantsJSON)
@@ -50,14 +28,14 @@ private final class Watcher {
     self.lines = lines
     limit = try arguments.integer("count", in: 1...Int.max) ?? .max
     interval = try arguments.integer("interval", in: 1...60_000) ?? 100
-    path = Platform.absolutePath(arguments.directory)
+    path = try arguments.directoryPath()
   }
 
   func run() throws -> ExitCode {
     Interruption.listen()
     try load()
     if !arguments.has("changes-only") {
-      try tell(location.path, root.node(at: location.path), time: nil, type: "value")
+      try show(location.path, root.node(at: location.path), time: nil, type: "value")
       try terminal.flush()
     }
     let directory = try DatabaseDirectory.open(path, environment: .system, mode: .readOnly)
@@ -82,7 +60,8 @@ private final class Watcher {
       {}
       if let failure { throw failure }
       if isBroken {
-        // The writer took back what its disk refused, or the files are damaged, which opening tells.
+        // The writer took back a batch that its disk refused, or the files are damaged, which opening
+        // reports.
         let before = root.node(at: location.path)
         try load()
         try compare(before, root.node(at: location.path), at: location.path, time: nil)
@@ -121,11 +100,11 @@ private final class Watcher {
   private func compare(_ old: Node, _ new: Node, at path: Path, time: Int64?) throws {
     guard old != new, count < limit else { return }
     count += 1
-    try tell(
+    try show(
       path, new, time: time, type: new.isEmpty ? "removed" : old.isEmpty ? "added" : "changed")
   }
 
-  private func tell(_ path: Path, _ node: Node, time: Int64?, type: String) throws {
+  private func show(_ path: Path, _ node: Node, time: Int64?, type: String) throws {
     if arguments.wantsJSON {
       try terminal.print(
         JSONValue.object([

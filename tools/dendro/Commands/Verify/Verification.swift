@@ -2,35 +2,6 @@ import DendroEngine
 import DendroStorage
 import DendroTree
 
-extension Command {
-  static let verify = Command(
-    name: "verify", summary: "read everything and check it",
-    discussion: """
-      Reads every record and every checkpoint, replays the log, compares the tree with what each
-      checkpoint says of it, and walks it for broken rules. Exit code 2 where anything is damaged, also
-      if the database can still be opened without it. What a crash left at the end of the log is no damage.
-      Works beside a running writer, for what was written when it began.
-      """,
-    parameters: [.directory],
-    options: [.json],
-    examples: [Example(line: "dendro verify db && echo good", summary: "in a script")],
-    run: { arguments in
-      let directory = try DatabaseDirectory.open(
-        Platform.absolutePath(arguments.directory), environment: .system, mode: .readOnly)
-      defer { directory.close() }
-      var verification = Verification(directory)
-      try verification.run()
-      let terminal = try Terminal(color: arguments.value("color"))
-      if arguments.wantsJSON {
-        try terminal.print(verification.json.text)
-      } else {
-        try verification.print(to: terminal)
-      }
-      try terminal.flush()
-      return verification.damage.isEmpty ? .success : .damaged
-    })
-}
-
 /// One check of a whole database.
 struct Verification {
   private let directory: DatabaseDirectory
@@ -47,7 +18,7 @@ struct Verification {
   private(set) var leafCount: Int?
   private(set) var contentHash: UInt64?
   private(set) var lastLSN = LogSequenceNumber.zero
-  private let progress = Progress("verifying")
+  private let progress = Progress("verifying:")
 
   struct Damage {
     var message: String
@@ -70,22 +41,40 @@ struct Verification {
     guard !contents.isEmpty else {
       throw Failure(.problem, "there is no database at \(directory.path)")
     }
+    checkReach(contents)
     let head = recover()
     let expected = try readCheckpoints(contents)
     try readLog(expected, head)
     progress.clear()
   }
 
+  /// Cleanups keep the last two checkpoints and the log back to the older one, which serves where the newer
+  /// one cannot be read. They remove checkpoints before the log that belongs to them, so that no crash
+  /// leaves one of the two without its log.
+  private mutating func checkReach(_ contents: DatabaseDirectory.Contents) {
+    guard let older = contents.checkpoints.dropLast().last, let first = contents.segments.first,
+      older.next < first.firstLSN
+    else { return }
+    let path = directory.path(ofCheckpoint: older)
+    damage.append(
+      Damage(
+        message: "the log begins at write \(first.firstLSN), but \(path) needs it from write "
+          + "\(older.next) on", file: path, offset: nil))
+  }
+
   /// Opens it as a reader would; nil where that is refused.
   private mutating func recover() -> (root: Node, lsn: LogSequenceNumber)? {
     do throws(EngineError) {
-      let engine = try Engine.open(at: directory.path, mode: .readOnly)
+      let engine = try Engine.open(
+        at: directory.path, mode: .readOnly, progress: progress.recovery)
       let head = engine.head
       // Checkpoints that cannot be read are met again below, with their places.
       try engine.close()
+      progress.begin("counting the leaves of the tree")
       leafCount = head.root.leafCount()
-      contentHash = CheckpointCoding.contentHash(of: head.root)
+      contentHash = hash(of: head.root, "the tree")
       lastLSN = head.lsn
+      progress.begin("checking the rules of the tree")
       do { try head.root.checkInvariants() } catch {
         add("the tree breaks a rule: \(error)")
       }
@@ -104,10 +93,12 @@ struct Verification {
     for lsn in contents.checkpoints {
       checkpointCount += 1
       do throws(StorageError) {
+        let name = "checkpoint at LSN \(lsn)"
+        progress.begin(name)
         let reader = try CheckpointReader.open(directory, lsn: lsn)
-        let root = try CheckpointCoding.decode(reader)
+        let root = try CheckpointCoding.decode(reader, progress: progress.recovery(of: name))
         byteCount += try directory.byteCount(ofCheckpoint: lsn)
-        let hash = CheckpointCoding.contentHash(of: root)
+        let hash = hash(of: root, name)
         if hash != reader.contentHash {
           add(
             .corrupt(
@@ -115,6 +106,7 @@ struct Verification {
               expected: "a tree with the hash \(Survey.hash(reader.contentHash))",
               found: Survey.hash(hash)))
         }
+        progress.begin("\(name): checking its rules")
         do { try root.checkInvariants() } catch {
           add("the tree of the checkpoint at LSN \(lsn) breaks a rule: \(error)")
         }
@@ -149,7 +141,7 @@ struct Verification {
         waiting.removeFirst()
         guard first.lsn == state.lsn else { continue }
         compared += 1
-        let hash = CheckpointCoding.contentHash(of: state.root)
+        let hash = hash(of: state.root, "the replayed tree at LSN \(first.lsn)")
         if hash != first.hash {
           damage.append(
             Damage(
@@ -184,7 +176,8 @@ struct Verification {
       case .record(let record, let path, let payload):
         counts.records += 1
         progress.update(
-          record.endOffset, of: nil, "\(Format.count(counts.writes, "write")), \(path)")
+          record.endOffset, of: nil,
+          "\(Format.count(counts.writes, "write")), \(record.segment.fileName)")
         guard let payload else { break }
         let content = RecordWrites(record, payload)
         if let problem = content.problem {
@@ -207,7 +200,7 @@ struct Verification {
     }) {}
     compare()
     if !isBroken, let head, let state = replay, state.lsn == head.lsn, let contentHash {
-      let hash = CheckpointCoding.contentHash(of: state.root)
+      let hash = hash(of: state.root, "the replayed tree")
       if hash != contentHash {
         damage.append(
           Damage(
@@ -227,6 +220,13 @@ struct Verification {
     comparedCount = compared
   }
 
+  /// The content hash of a tree, with progress.
+  private func hash(of root: Node, _ name: String) -> UInt64 {
+    var hasher = ReportingHasher(progress: progress, name: name)
+    root.contentHash(using: &hasher)
+    return hasher.base.finish()
+  }
+
   private mutating func add(_ message: String) {
     damage.append(Damage(message: message, file: nil, offset: nil))
   }
@@ -236,57 +236,6 @@ struct Verification {
     if case .corrupt(let path, let offset, _, _) = error { (one.file, one.offset) = (path, offset) }
     if !damage.contains(where: { $0.isAt(one) }) { damage.append(one) }
   }
-
-  // MARK: Saying it
-
-  var json: JSONValue {
-    .object([
-      ("good", .bool(damage.isEmpty)), ("lastLSN", .unsigned(lastLSN.rawValue)),
-      ("leaves", leafCount.map { .count($0) } ?? .null),
-      ("hash", contentHash.map { .string(Survey.hash($0)) } ?? .null),
-      ("segments", .count(segmentCount)), ("records", .count(recordCount)),
-      ("writes", .unsigned(writeCount)), ("replayedWrites", .unsigned(replayedCount)),
-      ("checkpoints", .count(checkpointCount)), ("comparedCheckpoints", .count(comparedCount)),
-      ("bytes", .unsigned(byteCount)),
-      ("unfinishedEnd", tail.map { .string("\($0)") } ?? .null),
-      (
-        "damage",
-        .array(
-          damage.map { one in
-            .object([
-              ("message", .string(one.message)), ("file", one.file.map { .string($0) } ?? .null),
-              ("offset", one.offset.map { .unsigned($0) } ?? .null),
-            ])
-          })
-      ),
-    ])
-  }
-
-  func print(to terminal: Terminal) throws {
-    func row(_ name: String, _ value: String) throws {
-      try terminal.print("\(name.padded(to: 14))\(value)")
-    }
-    try row(
-      "log",
-      "\(Format.count(segmentCount, "segment")), \(Format.count(recordCount, "record")), "
-        + "\(Format.count(writeCount, "write")), \(Format.count(replayedCount)) of them replayed")
-    try row(
-      "checkpoints",
-      "\(checkpointCount)" + (comparedCount > 0 ? ", \(comparedCount) compared with the log" : ""))
-    try row("read", Format.bytes(byteCount))
-    if let leafCount, let contentHash {
-      try row("tree", "\(Format.count(leafCount, "leaf")) as of write \(lastLSN)")
-      try row("hash", Survey.hash(contentHash))
-    }
-    if let tail { try row("end", "unfinished, as a crash or a running writer leaves it: \(tail)") }
-    for one in damage { try terminal.print(terminal.colored("damage: \(one.message)", .red)) }
-    try terminal.print(
-      damage.isEmpty
-        ? terminal.colored("good", .green)
-        : terminal.colored(
-          damage[0].offset.map { "damaged, first at \(damage[0].file ?? ""), offset \($0)" }
-            ?? "damaged", .red))
-  }
 }
 
 extension Verification.Damage {
@@ -294,5 +243,24 @@ extension Verification.Damage {
   fileprivate func isAt(_ other: Self) -> Bool {
     guard let file, let offset else { return message == other.message }
     return file == other.file && offset == other.offset
+  }
+}
+
+/// Says how far the hashing is, which takes long for millions of leaves.
+private struct ReportingHasher: ContentHasher {
+  var base = ContentHash64()
+  let progress: Progress
+  let name: String
+  private var byteCount: UInt64 = 0
+
+  init(progress: Progress, name: String) {
+    self.progress = progress
+    self.name = name
+  }
+
+  mutating func combine(_ bytes: UnsafeRawBufferPointer) {
+    base.combine(bytes)
+    byteCount += UInt64(bytes.count)
+    progress.update(byteCount, of: nil, "\(name): hashing \(Format.bytes(byteCount))")
   }
 }

@@ -2,43 +2,13 @@ import DendroEngine
 import DendroStorage
 import DendroTree
 
-extension Command {
-  static let log = Command(
-    name: "log", summary: "show the writes of the log",
-    discussion: """
-      Every write that the log still holds: its number (LSN), time, operation, encoded bytes, place in
-      the files, path and value. Goes on behind damage with whatever can still be read, tells where the
-      damage is, and ends with exit code 2 then. Works beside a running writer.
-      """,
-    parameters: [.directory],
-    options: [
-      Option(name: "path", short: "p", value: "PATH", summary: "only writes that concern PATH"),
-      Option(name: "since", value: "WHEN", summary: "from this LSN, or time (2026-11-21T04:00) on"),
-      Option(name: "until", value: "WHEN", summary: "up to this LSN or time"),
-      Option(name: "last", short: "l", value: "N", summary: "only the last N of them"),
-      Option(name: "follow", short: "f", summary: "then each write as it comes, until Ctrl-C"),
-      Option(name: "records", short: "r", summary: "the records that hold the writes instead"),
-      .json,
-    ],
-    examples: [
-      Example(line: "dendro log db --last 20", summary: "the newest writes"),
-      Example(line: "dendro log db --path /users/ada", summary: "what happened there"),
-      Example(line: "dendro log db --since 1200 --json", summary: "for programs, a line each"),
-      Example(line: "dendro log db --last 5 --follow", summary: "and what comes after"),
-      Example(line: "dendro log db --records", summary: "how the writes lie in the files"),
-    ],
-    run: { arguments in
-      let printer = try LogPrinter(arguments)
-      return try printer.run()
-    })
-}
-
-private final class LogPrinter {
+/// Prints the writes or records of a log, and follows it.
+final class LogPrinter {
   private let arguments: Arguments
   private let terminal: Terminal
   private var lines: LogLines
   private var filter = LogFilter()
-  /// Nil once those that were there are shown: what comes after is shown as it comes.
+  /// Nil once the writes that were there are printed: later ones are printed as they come.
   private var last: Int?
   private let showsRecords: Bool
   /// The newest lines, where only those are wanted: a ring.
@@ -57,7 +27,7 @@ private final class LogPrinter {
     let since = try Self.place(arguments, "since")
     let until = try Self.place(arguments, "until")
     guard since.lsn ?? 0 <= until.lsn ?? .max, since.time ?? .min <= until.time ?? .max else {
-      throw Failure.usage("--since lies behind --until")
+      throw Failure.usage("--since is later than --until")
     }
     filter.lsn = (since.lsn ?? 0)...(until.lsn ?? .max)
     filter.time = (since.time ?? .min)...(until.time ?? .max)
@@ -75,7 +45,7 @@ private final class LogPrinter {
 
   func run() throws -> ExitCode {
     let directory = try DatabaseDirectory.open(
-      Platform.absolutePath(arguments.directory), environment: .system, mode: .readOnly)
+      arguments.directoryPath(), environment: .system, mode: .readOnly)
     defer { directory.close() }
     guard try !directory.contents().isEmpty else {
       throw Failure(.problem, "there is no database at \(arguments.directory)")
@@ -103,7 +73,7 @@ private final class LogPrinter {
     return isDamaged ? .damaged : .success
   }
 
-  /// Shows what is there, to the present end.
+  /// Prints the log up to its present end.
   private func show(_ cursor: LogCursor) throws {
     var failure: (any Error)?
     do {

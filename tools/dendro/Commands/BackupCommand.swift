@@ -1,0 +1,44 @@
+import DendroEngine
+import DendroStorage
+import DendroTree
+
+extension Command {
+  static let backup = Command(
+    name: "backup", summary: "copy the database as it is at one moment",
+    discussion: """
+      TARGET is a new directory; it becomes a database of its own. Works beside a running writer.
+      """,
+    parameters: [
+      .directory, Parameter(name: "TARGET", summary: "a directory that does not exist yet"),
+    ],
+    options: [.json],
+    examples: [Example(line: "dendro backup db /backups/today", summary: "of a live database")],
+    run: { arguments in
+      let target = try Arguments.absolutePath(arguments.positional[1], "TARGET")
+      guard !Platform.exists(target) else {
+        throw Failure(.problem, "\(arguments.positional[1]) exists already")
+      }
+      let session = try Session.reading(arguments, path: nil)
+      let progress = Progress("backup")
+      try session.engine.backup(to: target)
+      let seconds = progress.seconds
+      let copy = try Engine.open(at: target, mode: .readOnly)
+      let head = copy.head
+      let leaves = head.root.leafCount()
+      try copy.close()
+      let terminal = try Terminal(color: arguments.value("color"))
+      if arguments.wantsJSON {
+        try terminal.print(
+          JSONValue.object([
+            ("target", .string(arguments.positional[1])), ("lsn", .unsigned(head.lsn.rawValue)),
+            ("leaves", .count(leaves)), ("seconds", .number(seconds)),
+          ]).text)
+      } else {
+        try terminal.print(
+          "\(Format.count(leaves, "leaf")) as of write \(head.lsn) in \(Format.seconds(seconds)); "
+            + "read back and good")
+      }
+      try terminal.flush()
+      return .success
+    })
+}

@@ -1,0 +1,228 @@
+import DendroEngine
+import DendroStorage
+import DendroTree
+
+/// One import: pieces from the reader become updates, a few of which are on their way to the disk at any
+/// time.
+final class Importer {
+  private let arguments: Arguments
+  private let target: Path
+  private let file: InputFile
+  private let chunkBytes: Int
+  private var session: Session?
+  private let progress = Progress("importing")
+
+  private var chunk = ImportChunk()
+  /// The whole document in one piece.
+  private var whole: Node?
+  private var needsRemoval = false
+  private var textBytes: UInt64 = 0
+  private let writes = PendingWrites()
+  /// Prints nothing but its progress.
+  private let isQuiet: Bool
+  /// Of a finished import.
+  private(set) var leafCount = 0
+  private(set) var outcome = ""
+
+  init(_ arguments: Arguments, isQuiet: Bool = false) throws {
+    self.arguments = arguments
+    self.isQuiet = isQuiet
+    let location = try Location(writing: arguments.positional(1))
+    guard !location.isPriority else {
+      throw Failure(.badInput, "a file cannot be a priority; 'set' sets one")
+    }
+    target = location.path
+    chunkBytes = try arguments.integer("chunk-size", in: 1...(64 << 20)) ?? 1 << 20
+    file = try InputFile(arguments.positional[2])
+  }
+
+  func run() throws -> ExitCode {
+    if arguments.has(.dryRun) { return try reportOnly() }
+    if arguments.has("replace"), file.size != nil { try check() }
+
+    let session = try Session.writing(arguments, creates: true)
+    self.session = session
+    let existing = session.engine.view(at: target)
+    if !existing.isEmpty {
+      let what = "\(Format.count(existing.leafCount(), "leaf"))"
+      guard arguments.has("replace") else {
+        try session.close()
+        throw Failure(
+          .problem, "there is data at \(target) already: \(what)",
+          hint: "--replace removes it; or give a PATH where nothing is")
+      }
+      do {
+        try Terminal.confirm("This replaces \(what) at \(target).", force: arguments.has(.force))
+      } catch {
+        try session.close()
+        throw error
+      }
+      needsRemoval = true
+    }
+    Interruption.listen()
+    let isAtomic = arguments.has("atomic")
+    do {
+      if isAtomic {
+        note("importing \(file.name) as one write")
+        let node = try parseWhole()
+        try writes.submit(
+          node.isEmpty ? .remove(target) : .set(target, node), to: session.engine)
+      } else {
+        note(
+          "importing \(file.name) in chunks of about \(Format.bytes(UInt64(chunkBytes))), "
+            + "each of them one write (--atomic: all in one)")
+        try parse { try self.take($0) }
+        try flush()
+      }
+      try writes.wait()
+    } catch {
+      progress.clear()
+      // Only then is it known what was written.
+      try? writes.wait()
+      let done = writes.summary
+      let leafCount = session.engine.view(at: target).leafCount()
+      try? session.close()
+      var failure = Failure(describing: error)
+      if error is JSONError { failure.message = "\(file.name): \(failure.message)" }
+      failure.message +=
+        done.count == 0
+        ? "\n  nothing was written"
+        : "\n  nothing of this chunk was written; \(Format.count(leafCount, "leaf")) before it are "
+          + "in the database (\(done.text))"
+      if error is Interruption.Ended {
+        Terminal.note("dendro: \(failure.message)")
+        return .interrupted
+      }
+      throw failure
+    }
+    progress.clear()
+    let done = writes.summary
+    let seconds = progress.seconds
+    // Nothing else was there: a key that came twice is counted once.
+    leafCount = session.engine.view(at: target).leafCount()
+    try session.close()
+    outcome =
+      "\(Format.count(leafCount, "leaf")) from \(Format.bytes(textBytes)) (\(done.text)) in "
+      + Format.seconds(seconds)
+    if !isQuiet { try report(done, seconds: seconds) }
+    return .success
+  }
+
+  private func note(_ line: String) {
+    if !isQuiet { Terminal.note(line) }
+  }
+
+  // MARK: Reading
+
+  private func parse(_ yield: @escaping (JSONPiece) throws -> Void) throws {
+    try JSONParser.parse(
+      depth: target.count, pieceBytes: min(1 << 16, max(1, chunkBytes / 4)),
+      source: { try self.read(into: $0) }, yield: yield)
+  }
+
+  private func parseWhole() throws -> Node {
+    var whole = Node.empty
+    try JSONParser.parse(
+      depth: target.count, pieceBytes: .max, source: { try self.read(into: $0) },
+      yield: { whole = $0.node ?? .empty })
+    return whole
+  }
+
+  private func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
+    if Interruption.isRequested { throw Interruption.Ended() }
+    let count = try file.read(into: buffer)
+    textBytes += UInt64(count)
+    progress.update(
+      textBytes, of: file.size,
+      "\(Format.bytes(textBytes)), \(Format.bytes(UInt64(Double(textBytes) / max(0.001, progress.seconds))))/s"
+    )
+    return count
+  }
+
+  /// Reads the file to its end without writing.
+  private func check() throws {
+    let file = try InputFile(arguments.positional[2])
+    do {
+      try JSONParser.parse(
+        depth: target.count, source: { try file.read(into: $0) }, yield: { _ in })
+    } catch let error as JSONError {
+      throw notWritten(error)
+    }
+  }
+
+  /// Reads the file and reports what an import would do. The tree is built, as by an import: only so
+  /// are the leaves of keys that come twice counted once.
+  private func reportOnly() throws -> ExitCode {
+    let leafCount: Int
+    do {
+      leafCount = try parseWhole().leafCount()
+    } catch let error as JSONError {
+      throw notWritten(error)
+    }
+    progress.clear()
+    try OneWrite.report(
+      nil, arguments, more: [("leaves", .count(leafCount)), ("bytes", .unsigned(textBytes))],
+      line: "\(file.name) is good: \(Format.count(leafCount, "leaf")), \(Format.bytes(textBytes)); "
+        + "nothing was written")
+    return .success
+  }
+
+  private func notWritten(_ error: JSONError) -> Failure {
+    progress.clear()
+    return Failure(.badInput, "\(file.name): \(error)\n  nothing was written")
+  }
+
+  // MARK: Chunks
+
+  private func take(_ piece: JSONPiece) throws {
+    if piece.path.isRoot, let node = piece.node {
+      whole = node
+      return
+    }
+    chunk.append(piece)
+    if chunk.byteCount >= chunkBytes { try flush() }
+  }
+
+  private func flush() throws {
+    guard let session else { return }
+    if let whole {
+      // A set replaces the old node: no removal is needed.
+      if !whole.isEmpty || needsRemoval {
+        try writes.submit(
+          whole.isEmpty ? .remove(target) : .set(target, whole), to: session.engine)
+      }
+      return
+    }
+    guard let update = chunk.take(at: target) else { return }
+    if needsRemoval {
+      needsRemoval = false
+      try writes.submit(.remove(target), to: session.engine)
+    }
+    try writes.submit(update, to: session.engine)
+  }
+
+  private func report(_ done: PendingWrites.Summary, seconds: Double) throws {
+    let terminal = try Terminal(color: arguments.value("color"))
+    if arguments.wantsJSON {
+      try terminal.print(
+        JSONValue.object([
+          ("file", .string(file.name)), ("path", .string("\(target)")),
+          ("atomic", .bool(arguments.has("atomic"))), ("bytes", .unsigned(textBytes)),
+          ("leaves", .count(leafCount)), ("writes", .count(done.count)),
+          ("firstLSN", done.first.map { .unsigned($0.rawValue) } ?? .null),
+          ("lastLSN", done.last.map { .unsigned($0.rawValue) } ?? .null),
+          ("seconds", .number(seconds)),
+        ]).text)
+    } else {
+      try terminal.print("imported to \(target): \(outcome)")
+    }
+    try terminal.flush()
+  }
+}
+
+extension JSONPiece {
+  fileprivate var node: Node? {
+    if case .node(let node) = content { return node }
+    return nil
+  }
+}

@@ -1,0 +1,116 @@
+import DendroEngine
+import DendroStorage
+
+extension Survey {
+  var json: JSONValue {
+    .object([
+      ("directory", .string(path)), ("format", .integer(Int64(storageFormatVersion))),
+      ("id", databaseID.map { .string("\($0)") } ?? .null),
+      ("good", .bool(!isDamaged)), ("lastLSN", .unsigned(lastLSN.rawValue)),
+      ("durableUpTo", .unsigned(durableUpTo.rawValue)),
+      ("leaves", leafCount.map { .count($0) } ?? .null),
+      ("bytes", .unsigned(totalByteCount)), ("writesInLog", .count(writeCount)),
+      ("logRawBytes", .unsigned(rawByteCount)), ("logRecordBytes", .unsigned(recordByteCount)),
+      ("compressionRatio", compressionRatio.map { .number($0) } ?? .null),
+      ("firstTime", firstTime.map { .integer($0) } ?? .null),
+      ("lastTime", lastTime.map { .integer($0) } ?? .null),
+      (
+        "history",
+        history.map { range in
+          .object([
+            ("oldest", .unsigned(range.oldest.rawValue)),
+            ("oldestTime", range.oldestTime.map { .integer($0) } ?? .null),
+            ("newest", .unsigned(range.newest.rawValue)),
+            ("newestTime", range.newestTime.map { .integer($0) } ?? .null),
+          ])
+        } ?? .null
+      ),
+      (
+        "segments",
+        .array(
+          segments.map { segment in
+            .object([
+              ("file", .string(segment.name.fileName)), ("bytes", .unsigned(segment.byteCount)),
+              ("records", .count(segment.recordCount)), ("writes", .count(segment.writeCount)),
+              ("firstLSN", .unsigned(segment.name.firstLSN.rawValue)),
+              ("lastLSN", .unsigned(segment.lastLSN.rawValue)),
+              ("rawBytes", .unsigned(segment.rawByteCount)),
+              ("recordBytes", .unsigned(segment.recordByteCount)),
+              ("sealed", .bool(segment.isSealed)),
+            ])
+          })
+      ),
+      (
+        "checkpoints",
+        .array(
+          checkpoints.map { checkpoint in
+            .object([
+              ("lsn", .unsigned(checkpoint.lsn.rawValue)),
+              ("bytes", .unsigned(checkpoint.byteCount)),
+              ("time", checkpoint.time.map { .integer($0) } ?? .null),
+              ("leaves", checkpoint.leafCount.map { .unsigned($0) } ?? .null),
+              ("rawBytes", checkpoint.rawByteCount.map { .unsigned($0) } ?? .null),
+              ("chunks", checkpoint.chunkCount.map { .count($0) } ?? .null),
+              ("hash", checkpoint.contentHash.map { .string(Self.hash($0)) } ?? .null),
+              ("problem", checkpoint.problem.map { .string($0) } ?? .null),
+            ])
+          })
+      ),
+      ("tornFiles", .array(contents.tornFiles.map { .string($0) })),
+      ("foreignFiles", .array(contents.foreign.map { .string($0) })),
+      ("problems", .array(problems.map { .string("\($0)") })),
+      ("refusal", refusal.map { .string($0) } ?? .null),
+    ])
+  }
+
+  static func hash(_ value: UInt64) -> String {
+    let digits = String(value, radix: 16)
+    return String(repeating: "0", count: 16 - digits.count) + digits
+  }
+
+  func print(to terminal: Terminal) throws {
+    func row(_ name: String, _ value: String) throws {
+      try terminal.print("\(name.padded(to: 16))\(value)")
+    }
+    try row("directory", path)
+    try row("format", "\(storageFormatVersion)")
+    try row("database id", databaseID.map { "\($0)" } ?? "unknown")
+    try row("last write", "\(lastLSN)" + (lastTime.map { ", \(Format.time($0))" } ?? ""))
+    try row("known durable", "up to \(durableUpTo)")
+    if let history {
+      let time = history.oldestTime.map { ", \(Format.time($0))" } ?? ""
+      try row("history", "back to write \(history.oldest)\(time)")
+    }
+    if let leafCount { try row("tree", "\(Format.count(leafCount, "leaf"))") }
+    try row("on disk", Format.bytes(totalByteCount))
+    try row(
+      "log",
+      "\(Format.count(writeCount, "write")), \(Format.bytes(rawByteCount)) as "
+        + "\(Format.bytes(recordByteCount))"
+        + (compressionRatio.map { " (\(Format.decimal($0, places: 2)) : 1)" } ?? ""))
+    for segment in segments {
+      try row(
+        "  segment",
+        "\(segment.name.fileName)  \(Format.bytes(segment.byteCount).leftPadded(to: 9))  "
+          + "\(Format.count(segment.recordCount, "record")), \(Format.count(segment.writeCount, "write")), "
+          + "to LSN \(segment.lastLSN)" + (segment.isSealed ? ", sealed" : ""))
+    }
+    for checkpoint in checkpoints {
+      let rest =
+        checkpoint.problem.map { terminal.colored("unreadable: \($0)", .red) }
+        ?? "\(Format.count(checkpoint.leafCount ?? 0, "leaf")), \(checkpoint.chunkCount ?? 0) chunks, "
+        + "hash \(Self.hash(checkpoint.contentHash ?? 0))"
+        + (checkpoint.time.map { ", \(Format.time($0))" } ?? "")
+      try row(
+        "checkpoint",
+        "LSN \(checkpoint.lsn)  \(Format.bytes(checkpoint.byteCount).leftPadded(to: 9))  \(rest)")
+    }
+    for file in contents.tornFiles { try row("cut by recovery", file) }
+    for file in contents.foreign { try row("not ours", file) }
+    let lines = LogLines(terminal: terminal, isJSON: false)
+    for problem in problems { try terminal.print(lines.line(problem)) }
+    if let refusal {
+      try terminal.print(terminal.colored("cannot be opened: \(refusal)", .red))
+    }
+  }
+}

@@ -1,0 +1,36 @@
+import DendroEngine
+import DendroTree
+
+extension Command {
+  static let set = Command(
+    name: "set", summary: "replace what is at a location",
+    discussion: """
+      VALUE is JSON, also in export form ({".value": …, ".priority": …}); null removes. PATH may end
+      in .priority. Where DIRECTORY is new or empty, a database is made there.
+      """,
+    parameters: [.directory, .path, .value],
+    options: [.string, .noCreate, .durability, .json],
+    examples: [
+      Example(line: "dendro set db /users/ada '{\"name\": \"Ada\"}'", summary: "a subtree"),
+      Example(line: "dendro set db /users/ada/name Ada --string", summary: "a string"),
+      Example(line: "echo '[1, 2]' | dendro set db /list -", summary: "from standard input"),
+      Example(line: "dendro set db /users/ada/.priority 5", summary: "a priority"),
+    ],
+    run: { arguments in
+      let location = try Location(writing: arguments.positional(1))
+      let write = try OneWrite.write(at: location, arguments.positional[2], arguments)
+      // A new database has nothing that could have a priority.
+      let session = try Session.writing(arguments, at: location, creates: !location.isPriority)
+      let lsn = try session.closing {
+        if location.isPriority, session.engine.view(at: location.path).isEmpty {
+          throw Failure(
+            .problem,
+            "there is nothing at \("\(location.path)".shortened(to: 80)) that could have a priority"
+          )
+        }
+        return try session.write(write)
+      }
+      try OneWrite.report(lsn, arguments)
+      return .success
+    })
+}

@@ -1,0 +1,52 @@
+import DendroStorage
+
+extension Verification {
+  var json: JSONValue {
+    .object([
+      ("good", .bool(damage.isEmpty)), ("lastLSN", .unsigned(lastLSN.rawValue)),
+      ("leaves", leafCount.map { .count($0) } ?? .null),
+      ("hash", contentHash.map { .string(Survey.hash($0)) } ?? .null),
+      ("segments", .count(segmentCount)), ("records", .count(recordCount)),
+      ("writes", .unsigned(writeCount)), ("replayedWrites", .unsigned(replayedCount)),
+      ("checkpoints", .count(checkpointCount)), ("comparedCheckpoints", .count(comparedCount)),
+      ("bytes", .unsigned(byteCount)),
+      ("unfinishedEnd", tail.map { .string("\($0)") } ?? .null),
+      (
+        "damage",
+        .array(
+          damage.map { one in
+            .object([
+              ("message", .string(one.message)), ("file", one.file.map { .string($0) } ?? .null),
+              ("offset", one.offset.map { .unsigned($0) } ?? .null),
+            ])
+          })
+      ),
+    ])
+  }
+
+  func print(to terminal: Terminal) throws {
+    func row(_ name: String, _ value: String) throws {
+      try terminal.print("\(name.padded(to: 14))\(value)")
+    }
+    try row(
+      "log",
+      "\(Format.count(segmentCount, "segment")), \(Format.count(recordCount, "record")), "
+        + "\(Format.count(writeCount, "write")), \(Format.count(replayedCount)) of them replayed")
+    try row(
+      "checkpoints",
+      "\(checkpointCount)" + (comparedCount > 0 ? ", \(comparedCount) compared with the log" : ""))
+    try row("read", Format.bytes(byteCount))
+    if let leafCount, let contentHash {
+      try row("tree", "\(Format.count(leafCount, "leaf")) as of write \(lastLSN)")
+      try row("hash", Survey.hash(contentHash))
+    }
+    if let tail { try row("end", "unfinished, as a crash or a running writer leaves it: \(tail)") }
+    for one in damage { try terminal.print(terminal.colored("damage: \(one.message)", .red)) }
+    try terminal.print(
+      damage.isEmpty
+        ? terminal.colored("good", .green)
+        : terminal.colored(
+          damage[0].offset.map { "damaged, first at \(damage[0].file ?? ""), offset \($0)" }
+            ?? "damaged", .red))
+  }
+}

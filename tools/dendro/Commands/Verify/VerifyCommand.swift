@@ -1,0 +1,31 @@
+import DendroStorage
+
+extension Command {
+  static let verify = Command(
+    name: "verify", summary: "read everything and check it",
+    discussion: """
+      Reads every record and every checkpoint, replays the log, compares the tree with each checkpoint,
+      checks that it keeps its own rules, and that the log leads back to the older of the last two
+      checkpoints. Exit code 2 where anything is damaged or missing, also if the database can still be
+      opened without it. What a crash left at the end of the log is no damage. Works beside a running
+      writer, for what was written when it began.
+      """,
+    parameters: [.directory],
+    options: [.json],
+    examples: [Example(line: "dendro verify db && echo good", summary: "in a script")],
+    run: { arguments in
+      let directory = try DatabaseDirectory.open(
+        arguments.directoryPath(), environment: .system, mode: .readOnly)
+      defer { directory.close() }
+      var verification = Verification(directory)
+      try verification.run()
+      let terminal = try Terminal(color: arguments.value("color"))
+      if arguments.wantsJSON {
+        try terminal.print(verification.json.text)
+      } else {
+        try verification.print(to: terminal)
+      }
+      try terminal.flush()
+      return verification.damage.isEmpty ? .success : .damaged
+    })
+}
