@@ -1,4 +1,4 @@
-import TestSupport
+import DendroTestSupport
 import Testing
 
 /// G7: real processes with concurrent writers, transactions and checkpoints, killed at random moments.

@@ -1,4 +1,4 @@
-import TestSupport
+import DendroTestSupport
 import Testing
 
 /// G8: the power is cut while a process writes to real file systems, as the loop device sees it. Where

@@ -1,6 +1,6 @@
 import Dendro
 import Foundation
-import TestSupport
+import DendroTestSupport
 import Testing
 
 @Suite("Opening, closing, durability")

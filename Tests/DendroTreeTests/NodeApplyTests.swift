@@ -1,5 +1,5 @@
 import DendroTree
-import TestSupport
+import DendroTestSupport
 import Testing
 
 struct Row: Sendable, CustomTestStringConvertible {

@@ -1,5 +1,5 @@
 import DendroTree
-import TestSupport
+import DendroTestSupport
 import Testing
 
 /// Random writes on `Node` and on the oracle.

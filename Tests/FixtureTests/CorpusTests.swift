@@ -1,4 +1,4 @@
-import FuzzTargets
+import DendroFuzzTargets
 import Testing
 
 /// G10, G20: every input that the fuzzer found worth keeping, and every one that once broke something.

@@ -1,4 +1,4 @@
-import CrashHarness
+import DendroCrashHarness
 import DendroCommandLine
 import DendroEngine
 import DendroStorage

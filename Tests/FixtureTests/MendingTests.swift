@@ -1,4 +1,4 @@
-import FuzzTargets
+import DendroFuzzTargets
 import Testing
 
 /// The fuzzer reaches what stands behind checksums only if what puts them right does so.

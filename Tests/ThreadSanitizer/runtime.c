@@ -1,7 +1,7 @@
 // Tells the thread sanitizer what happens inside libraries that were not built with it.
 //
-// Linked into every test and executable of a build with DENDRO_THREAD_SANITIZER, and into no other one:
-// what is tested is the code that ships. `Tests/ThreadSanitizerTests` shows that with it a real race is
+// Linked into the thread sanitizer's build of tools/test, and into no other one: what is tested is the
+// code that ships. `Tests/SanitizerTests` shows that with it a real race is
 // reported and what is guarded is not. The sanitizer knows libc's mutexes and condition variables,
 // Dispatch (its runtime has interceptors for both), atomics (compiled into their users) and most of tasks
 // (their runtime calls the hooks `_swift_tsan_acquire` and `_swift_tsan_release`). It does not know the

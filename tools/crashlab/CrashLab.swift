@@ -1,4 +1,4 @@
-import CrashHarness
+import DendroCrashHarness
 import Foundation
 
 /// `crashlab`: makes a database suffer, and judges what is left of it.

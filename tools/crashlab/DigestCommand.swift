@@ -1,4 +1,4 @@
-import CrashHarness
+import DendroCrashHarness
 import Foundation
 
 /// Runs the same seed in two processes, which hash differently. No write, event or call may depend on

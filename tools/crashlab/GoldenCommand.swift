@@ -1,4 +1,4 @@
-import CrashHarness
+import DendroCrashHarness
 import Foundation
 
 /// `crashlab golden DIRECTORY`: writes the golden databases of today's format, each as a directory and

@@ -1,4 +1,4 @@
-import CrashHarness
+import DendroCrashHarness
 import Foundation
 
 /// `crashlab replay SWEEP JOB [steps=…] [OPERATION STATE]…`: one failure again, with what led to it.

@@ -1,4 +1,4 @@
-import CrashHarness
+import DendroCrashHarness
 import Foundation
 
 /// The commands that run in this process, on simulated disks.

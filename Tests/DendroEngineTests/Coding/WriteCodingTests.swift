@@ -1,7 +1,7 @@
 import DendroEngine
 import DendroStorage
 import DendroTree
-import TestSupport
+import DendroTestSupport
 import Testing
 
 @Suite("Writes as bytes")

@@ -3,7 +3,7 @@ import DendroStorage
 import DendroTesting
 import DendroTree
 import Synchronization
-import TestSupport
+import DendroTestSupport
 
 /// An engine on a simulated disk, driven with random writes, and the oracle of all its states.
 final class HistoryModel {

@@ -2,7 +2,7 @@ import DendroEngine
 import DendroStorage
 import DendroTesting
 import DendroTree
-import TestSupport
+import DendroTestSupport
 import Testing
 
 @Suite("The past")

@@ -3,7 +3,7 @@ import DendroStorage
 import DendroTesting
 import DendroTree
 import Synchronization
-import TestSupport
+import DendroTestSupport
 import Testing
 
 @Suite("Replaying a log")

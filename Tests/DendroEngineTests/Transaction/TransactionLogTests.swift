@@ -4,7 +4,7 @@ import DendroTesting
 import DendroTree
 import Dispatch
 import Foundation
-import TestSupport
+import DendroTestSupport
 import Testing
 
 /// What a transaction leaves in the log.

@@ -1,6 +1,6 @@
 import DendroTesting
 import Synchronization
-import TestSupport
+import DendroTestSupport
 import Testing
 
 @testable import DendroStorage

@@ -1,7 +1,7 @@
 import Dendro
 import Foundation
 import Testing
-import TestSupport
+import DendroTestSupport
 
 @Suite("Key strategies")
 struct CodableKeyTests {

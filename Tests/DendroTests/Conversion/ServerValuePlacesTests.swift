@@ -2,7 +2,7 @@ import Dendro
 import DendroEngine
 import DendroStorage
 import DendroTesting
-import TestSupport
+import DendroTestSupport
 import Testing
 
 /// Timestamps among other values: where they are to be filled in follows what is written over them,

@@ -1,6 +1,6 @@
 import Dendro
 import DendroTree
-import TestSupport
+import DendroTestSupport
 import Testing
 
 /// The registry against one that is so plain that it is obviously right.

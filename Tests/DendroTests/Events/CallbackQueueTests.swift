@@ -1,6 +1,6 @@
 import Dendro
 import Dispatch
-import TestSupport
+import DendroTestSupport
 import Testing
 
 /// What becomes of what waits when another callback queue is set.

@@ -1,6 +1,6 @@
 import Dendro
 import Dispatch
-import TestSupport
+import DendroTestSupport
 import Testing
 
 /// Events of a write come before its completion, also where listeners lag and states are left out.

@@ -2,7 +2,7 @@ import Dendro
 import DendroEngine
 import DendroTree
 import Foundation
-import TestSupport
+import DendroTestSupport
 import Testing
 
 /// The engine's events beside those of the plain model, over random trees, writes, queries and listeners

@@ -1,6 +1,6 @@
 import Dendro
 import DendroTree
-import TestSupport
+import DendroTestSupport
 import Testing
 
 /// The events of a location's views as a function of its states, and what they cost.

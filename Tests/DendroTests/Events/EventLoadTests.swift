@@ -1,7 +1,7 @@
 import Dendro
 import Dispatch
 import Foundation
-import TestSupport
+import DendroTestSupport
 import Testing
 
 /// A listener to everything that keeps its own list from the events of children alone, and holds each

@@ -1,6 +1,6 @@
 import Dendro
 import DendroTree
-import TestSupport
+import DendroTestSupport
 
 /// The oracle's events of a query, written as `Recorder` writes them.
 enum EventModel {

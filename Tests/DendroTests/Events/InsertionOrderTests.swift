@@ -1,7 +1,7 @@
 import Dendro
 import DendroTree
 import Dispatch
-import TestSupport
+import DendroTestSupport
 import Testing
 
 @Suite("In the order of insertion")

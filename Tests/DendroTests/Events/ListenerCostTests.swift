@@ -1,7 +1,7 @@
 import Dendro
 import DendroTree
 import Foundation
-import TestSupport
+import DendroTestSupport
 import Testing
 
 /// What listeners cost those who write, and each other.

@@ -1,7 +1,7 @@
 import Dendro
 import Dispatch
 import Foundation
-import TestSupport
+import DendroTestSupport
 import Testing
 
 /// What the writers write, and what is known of it.

@@ -1,6 +1,6 @@
 import Dendro
 import Testing
-import TestSupport
+import DendroTestSupport
 
 @Suite("The counted index")
 struct OrderedIndexTests {

@@ -1,7 +1,7 @@
 import Dendro
 import Dispatch
 import Foundation
-import TestSupport
+import DendroTestSupport
 import Testing
 
 @Suite("Queries as asynchronous sequences")

@@ -1,6 +1,6 @@
 import Dendro
 import DendroTree
-import TestSupport
+import DendroTestSupport
 
 /// A query drawn at random, both as it is asked for and as the model knows it.
 struct RandomQuery {

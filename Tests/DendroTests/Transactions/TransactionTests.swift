@@ -4,7 +4,7 @@ import DendroStorage
 import DendroTesting
 import Dispatch
 import Foundation
-import TestSupport
+import DendroTestSupport
 import Testing
 
 /// Runs `body` on a thread of its own.

@@ -1,5 +1,5 @@
 import DendroTree
-import TestSupport
+import DendroTestSupport
 import Testing
 
 /// Entries of the most different sizes in one branch: pages stay within their bounds, whatever the

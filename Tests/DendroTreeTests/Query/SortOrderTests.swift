@@ -1,5 +1,5 @@
 import DendroTree
-import TestSupport
+import DendroTestSupport
 import Testing
 
 @Suite struct SortOrderTests {

@@ -1,6 +1,6 @@
-import CrashHarness
+import DendroCrashHarness
 import DendroTesting
-import TestSupport
+import DendroTestSupport
 import Testing
 
 /// G4: every single bit of a database, flipped; every end of a file, lost; every file, missing.

@@ -1,4 +1,4 @@
-import CrashHarness
+import DendroCrashHarness
 import Testing
 
 @Suite("Cases made by hand")

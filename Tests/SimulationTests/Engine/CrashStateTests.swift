@@ -1,5 +1,5 @@
-import CrashHarness
-import TestSupport
+import DendroCrashHarness
+import DendroTestSupport
 import Testing
 
 /// G1: the whole engine, crashed after every call that changed something.

@@ -1,9 +1,9 @@
-import CrashHarness
+import DendroCrashHarness
 import DendroEngine
 import DendroStorage
 import DendroTesting
 import DendroTree
-import TestSupport
+import DendroTestSupport
 import Testing
 
 #if canImport(Glibc)

@@ -1,5 +1,5 @@
-import CrashHarness
-import TestSupport
+import DendroCrashHarness
+import DendroTestSupport
 import Testing
 
 /// The process is killed at any call, the next one goes on with what the system still has in

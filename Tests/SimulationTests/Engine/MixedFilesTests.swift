@@ -1,5 +1,5 @@
-import CrashHarness
-import TestSupport
+import DendroCrashHarness
+import DendroTestSupport
 import Testing
 
 /// Files that do not belong together: what a careless copy or restore leaves.

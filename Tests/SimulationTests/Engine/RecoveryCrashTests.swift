@@ -1,5 +1,5 @@
-import CrashHarness
-import TestSupport
+import DendroCrashHarness
+import DendroTestSupport
 import Testing
 
 /// G3: a crash while recovering from a crash, after each call of the recovery; and a third one

@@ -1,5 +1,5 @@
-import CrashHarness
-import TestSupport
+import DendroCrashHarness
+import DendroTestSupport
 import Testing
 
 /// What only many threads and the whole API show, on a simulated disk.

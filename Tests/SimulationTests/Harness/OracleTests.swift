@@ -1,6 +1,6 @@
 import DendroTree
 import Foundation
-import TestSupport
+import DendroTestSupport
 import Testing
 
 /// What everything is held against has to be obviously right, and hence small.
@@ -9,7 +9,7 @@ import Testing
   func isSmall() throws {
     let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
       .deletingLastPathComponent().deletingLastPathComponent()
-      .appendingPathComponent("TestSupport/Oracle")
+      .appendingPathComponent("DendroTestSupport/Oracle")
     var lineCount = 0
     for file in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
       let text = try String(contentsOf: folder.appendingPathComponent(file), encoding: .utf8)

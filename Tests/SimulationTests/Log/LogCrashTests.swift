@@ -1,7 +1,7 @@
-import CrashHarness
+import DendroCrashHarness
 import DendroStorage
 import DendroTesting
-import TestSupport
+import DendroTestSupport
 import Testing
 
 /// The log alone: payloads in, crash, payloads out.

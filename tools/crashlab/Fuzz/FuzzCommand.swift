@@ -1,6 +1,6 @@
-import CrashHarness
+import DendroCrashHarness
 import Foundation
-import FuzzTargets
+import DendroFuzzTargets
 
 /// What `fuzz` takes besides.
 struct FuzzOptions {

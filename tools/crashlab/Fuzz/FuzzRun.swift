@@ -1,5 +1,5 @@
 import Foundation
-import FuzzTargets
+import DendroFuzzTargets
 
 /// libFuzzer on one target, in a process that is watched.
 struct FuzzRun {

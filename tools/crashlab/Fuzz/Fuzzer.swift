@@ -1,6 +1,6 @@
 #if DENDRO_FUZZ
   import Foundation
-  import FuzzTargets
+  import DendroFuzzTargets
 
   @_silgen_name("LLVMFuzzerRunDriver")
   private func runDriver(

@@ -1,6 +1,6 @@
-import CrashHarness
+import DendroCrashHarness
 import Foundation
-import FuzzTargets
+import DendroFuzzTargets
 
 /// The kept inputs of a target, run by a process of their own. If one of them traps, another process
 /// continues after it.

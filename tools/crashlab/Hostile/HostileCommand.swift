@@ -1,4 +1,4 @@
-import CrashHarness
+import DendroCrashHarness
 import Dispatch
 import Foundation
 import Synchronization

@@ -1,4 +1,4 @@
-import CrashHarness
+import DendroCrashHarness
 import Foundation
 
 /// The process that reads hostile directories. It prints each number before it begins, so that the parent

@@ -1,4 +1,4 @@
-import CrashHarness
+import DendroCrashHarness
 import Foundation
 
 /// `crashlab mutants`: takes one guard after the other away, and shows which sweep kills the mutant.

@@ -1,4 +1,4 @@
-import CrashHarness
+import DendroCrashHarness
 import DendroEngine
 import DendroStorage
 import DendroTesting

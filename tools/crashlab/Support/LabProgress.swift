@@ -1,4 +1,4 @@
-import CrashHarness
+import DendroCrashHarness
 import Foundation
 import Synchronization
 

@@ -1,4 +1,4 @@
-import CrashHarness
+import DendroCrashHarness
 import Foundation
 
 /// What a run found: a row for each goal or part of one.

@@ -2,7 +2,7 @@ package import DendroEngine
 import DendroStorage
 package import DendroTesting
 import DendroTree
-import TestSupport
+import DendroTestSupport
 
 /// Opens what a crash left and holds it against the recording.
 package struct CrashJudge {

@@ -1,6 +1,6 @@
 import DendroTesting
 import DendroTree
-import TestSupport
+import DendroTestSupport
 
 /// G11: random operations, transactions and queries with listeners that come and go, held against the
 /// oracle, reopened about every thousand operations; with the threads, the queues and the automatic

@@ -1,6 +1,6 @@
 import DendroCommandLine
 import DendroTree
-import TestSupport
+import DendroTestSupport
 
 extension FuzzTarget {
   /// Lines: the words of a command line. Nothing is run.

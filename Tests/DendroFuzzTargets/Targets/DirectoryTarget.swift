@@ -1,4 +1,4 @@
-import CrashHarness
+import DendroCrashHarness
 import DendroEngine
 import DendroStorage
 import DendroTesting
@@ -41,7 +41,7 @@ extension FuzzTarget {
   /// What is served can be written on, kept as a checkpoint, and found again.
   private static func goOn(_ engine: Engine, _ disk: SimulatedDisk) throws {
     do throws(EngineError) {
-      let session = CrashHarness.Session(engine, disk)
+      let session = DendroCrashHarness.Session(engine, disk)
       session.submit(.set(Path("after"), Node(.bool(true))), expecting: nil)
       engine.pump()
       for answer in session.takeAnswers() { _ = try answer.result.get() }

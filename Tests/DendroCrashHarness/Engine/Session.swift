@@ -3,7 +3,7 @@ package import DendroStorage
 package import DendroTesting
 package import DendroTree
 import Synchronization
-import TestSupport
+import DendroTestSupport
 
 /// One opening of the engine with a replica that listens.
 package final class Session {

@@ -1,7 +1,7 @@
 import DendroEngine
 import DendroStorage
 import DendroTree
-import TestSupport
+import DendroTestSupport
 
 extension FuzzTarget {
   private static func payload(_ writes: [Write]) -> [UInt8] {

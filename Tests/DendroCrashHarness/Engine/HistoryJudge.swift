@@ -1,6 +1,6 @@
 import DendroTree
 import Foundation
-import TestSupport
+import DendroTestSupport
 
 /// Judges whether what was observed can have happened one after the other, in the order of the log.
 ///

@@ -1,6 +1,6 @@
 import DendroTesting
 package import DendroTree
-import TestSupport
+import DendroTestSupport
 
 /// Draws workloads: few keys, so that writes meet; every kind of write and of value.
 package struct StepGenerator {

@@ -2,7 +2,7 @@ import DendroEngine
 import DendroStorage
 import DendroTesting
 import DendroTree
-import TestSupport
+import DendroTestSupport
 
 /// G19: one database for each thing that the format can say. From format version 1 on those of every
 /// version are kept and must open for ever; those of version 0 are made anew when it changes.

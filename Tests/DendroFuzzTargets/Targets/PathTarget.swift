@@ -1,5 +1,5 @@
 import DendroTree
-import TestSupport
+import DendroTestSupport
 
 extension FuzzTarget {
   /// One byte that says what the rest is: a text, stored bytes, or two keys.

@@ -3,7 +3,7 @@ import DendroStorage
 package import DendroTesting
 package import DendroTree
 import Synchronization
-package import TestSupport
+package import DendroTestSupport
 
 /// An engine that was driven through a workload once on a simulated disk, with all that is needed to
 /// judge what a crash at any of its calls leaves.

@@ -6,7 +6,7 @@ import DendroTree
 import Dispatch
 import Foundation
 import Synchronization
-import TestSupport
+import DendroTestSupport
 
 /// A database driven through the public API as an app would, on a simulated disk, beside the oracle.
 final class SoakRun {
