@@ -1,4 +1,4 @@
-/// What a listener is told about.
+/// The type of the events that a listener gets.
 public enum DataEventType: Int, Sendable, Hashable, CaseIterable {
   /// A child that came into view, and once each child that was there at the beginning.
   case childAdded = 0

@@ -113,7 +113,7 @@ public final class DataSnapshot: Sendable {
 }
 
 extension DataSnapshot: Sequence {
-  /// Goes over the children in the order of the query that made the snapshot.
+  /// Iterates over the children in the order of the query that made the snapshot.
   public struct Iterator: IteratorProtocol {
     private var children: OrderedChildren.Iterator
     private let location: DatabaseReference
@@ -130,11 +130,11 @@ extension DataSnapshot: Sequence {
     }
   }
 
-  /// Goes over the children in the order of the query that made the snapshot: by priority and then by
-  /// key unless it had another. Their own children come in that default order.
+  /// Iterates over the children in the order of the query that made the snapshot, by default by priority
+  /// and then by key. The children of a child are always in the default order.
   ///
   /// - Complexity: O(1) a child by key, and in the default order where no child has a priority; otherwise
-  ///   they are sorted first, O(n log n), each time that somebody begins to go over them.
+  ///   they are sorted first, O(n log n), each time that an iterator is made.
   public func makeIterator() -> Iterator { Iterator(node.children(in: order), location) }
 
   /// ``childrenCount``.

@@ -43,7 +43,7 @@ extension DatabaseQuery {
     /// Begins with what is here when the first element is asked for.
     public func makeAsyncIterator() -> Iterator { Iterator(feed: QueryFeed(query, .value)) }
 
-    /// For one task at a time. When it goes it stops listening.
+    /// An iterator for one task at a time. It stops listening when it is released.
     public struct Iterator: AsyncIteratorProtocol {
       fileprivate let feed: QueryFeed
 
@@ -71,7 +71,7 @@ extension DatabaseQuery {
       Iterator(feed: QueryFeed(query, [.added, .removed, .changed, .moved]))
     }
 
-    /// For one task at a time. When it goes it stops listening.
+    /// An iterator for one task at a time. It stops listening when it is released.
     public struct Iterator: AsyncIteratorProtocol {
       fileprivate let feed: QueryFeed
 

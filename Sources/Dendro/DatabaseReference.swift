@@ -59,8 +59,8 @@ public final class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     }
   }
 
-  /// A child with a new key: 20 characters that sort in the order of their making, unique without
-  /// asking anybody. Writes nothing.
+  /// A child with a new key: 20 characters that sort in the order of their generation. The key is unique
+  /// without coordination. Writes nothing.
   ///
   /// Keys made by one process ascend even where the clock steps back.
   public func childByAutoId() -> DatabaseReference {

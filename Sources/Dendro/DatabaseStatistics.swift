@@ -7,7 +7,7 @@ import DendroStorage
 public struct DatabaseStatistics: Hashable, Sendable {
   /// The number of the last admitted write.
   public let lastWrite: UInt64
-  /// The number of the last write that the disk was told to keep.
+  /// The number of the last write that was synchronized to the disk.
   public let lastDurableWrite: UInt64
   /// The write at which the newest checkpoint stands; 0 where there is none.
   public let lastCheckpointedWrite: UInt64
@@ -15,7 +15,7 @@ public struct DatabaseStatistics: Hashable, Sendable {
   public let writeCount: UInt64
   /// Groups of writes that went to the disk together.
   public let batchCount: UInt64
-  /// Times the disk was told to keep everything.
+  /// The number of synchronizes.
   public let synchronizeCount: UInt64
   /// Checkpoints taken.
   public let checkpointCount: UInt64

@@ -24,6 +24,6 @@ enum AnyCodingKey: CodingKey {
     }
   }
 
-  /// Where a superclass keeps its part unless told otherwise.
+  /// The default key of the values that a superclass encodes.
   static let `super` = AnyCodingKey.name("super")
 }

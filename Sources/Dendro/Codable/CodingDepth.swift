@@ -6,6 +6,6 @@
 enum CodingDepth {
   static let max = 128
 
-  /// Of a `Database.Value`, whose coders are any.
-  static var excess: String { "the value goes deeper than \(max) levels" }
+  /// The error message for a `Database.Value`, which any coder may encode or decode.
+  static var excess: String { "the value is deeper than \(max) levels" }
 }

@@ -69,7 +69,7 @@ extension Database.Value: Codable {
 // MARK: - With this module's coders
 
 extension EncodedValue {
-  /// Nil where the value goes deeper than `levels`.
+  /// Nil if the value is deeper than `levels`.
   init?(_ value: Database.Value, levels: Int = CodingDepth.max) {
     switch value {
     case .null: self = .null

@@ -1,7 +1,7 @@
-/// Says which values a coder leaves as they are.
+/// Decides which values a coder leaves unchanged.
 ///
-/// What the encoder meets and ``isPassthroughType(_:)`` names goes out unchanged; what the decoder finds
-/// and it names is handed over if it is of the type that was asked for.
+/// The encoder does not encode values for which ``isPassthroughType(_:)`` is true, but returns them as they
+/// are. The decoder returns such a value if it has the requested type.
 public protocol StructureCodingPassthroughTypeResolver: SendableMetatype {
   /// Whether a value is left as it is.
   static func isPassthroughType<T>(_ value: T) -> Bool

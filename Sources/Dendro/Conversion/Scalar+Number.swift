@@ -4,7 +4,8 @@ import Foundation
 /// Numbers and booleans in an `Any`. Doubles are taken as they are: whether they are finite is for the
 /// caller to check.
 extension Scalar {
-  /// Told by `objCType` only: on Linux `as? Bool` succeeds on any number that is 0 or 1.
+  /// Distinguishes bools from numbers only by `objCType`: on Linux `as? Bool` succeeds for any number that
+  /// is 0 or 1.
   init(_ number: NSNumber) {
     #if canImport(Darwin)
       if CFGetTypeID(number) == CFBooleanGetTypeID() {

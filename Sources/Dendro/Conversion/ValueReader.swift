@@ -1,9 +1,9 @@
 import DendroTree
 import Foundation
 
-/// Turns values from outside into nodes: the one place where `Any` comes in.
+/// Converts values of type `Any` to nodes.
 ///
-/// The common types are told by their exact dynamic type, which is one comparison each; casts, which
+/// The common types are recognized by their exact dynamic type, which is one comparison each. Casts, which
 /// bridge and cost ten times as much, come last. `NSNumber` is read by its `objCType` only: on Linux
 /// `as? Bool` succeeds on any number that is 0 or 1.
 ///
@@ -385,7 +385,7 @@ struct ValueReader {
   }
 
   private func tooDeep() -> ValidationError {
-    invalid("the data goes deeper than \(Limits.depth) levels")
+    invalid("the data is deeper than \(Limits.depth) levels")
   }
 
   func invalid(_ message: String) -> ValidationError {
@@ -397,7 +397,8 @@ struct ValueReader {
     return place.isRoot ? message : "at \(place): \(message)"
   }
 
-  /// Free text of somebody's value, bounded. Of a container only the type: it may be large or deep.
+  /// Describes a value for an error message, in bounded length. A container may be large or deep, so only
+  /// its type is shown.
   private static func shown(_ value: Any) -> String {
     let isContainer =
       value is [AnyHashable: Any] || value is [Any] || value is NSDictionary || value is NSArray

@@ -85,7 +85,7 @@ extension DatabaseQuery {
   /// from the files: from the nearest checkpoint before it and the log up to it, beside the writers. It
   /// takes up to about as long as opening, and the memory of one more tree until it returns. One state of
   /// a database is rebuilt at a time; other callers wait. A state that is not yet on the disk is brought
-  /// there first. Writes that the disk then refuses are taken back, also where somebody has seen them.
+  /// there first. Writes that the disk then refuses are undone, even if a reader has seen them.
   ///
   /// - Parameter lsn: in `Database.historyRange()`; 0 is the empty tree before the first write.
   /// - Throws: ``DatabaseError``: ``DatabaseError/Code/outOfHistory`` with the range; where the files

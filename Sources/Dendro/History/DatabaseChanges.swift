@@ -3,14 +3,14 @@ import DendroStorage
 
 /// The durable writes behind a given one: those of the past from the log, then each as it becomes durable.
 ///
-/// Made by ``Database/changes(since:)`` and ``DatabaseReference/changes(since:)``. Whoever remembers the
-/// ``DatabaseChange/lsn`` that it handled last goes on from there, in the same process or a later one: no
-/// write is left out and none comes twice. A write that the disk refused never shows.
+/// Made by ``Database/changes(since:)`` and ``DatabaseReference/changes(since:)``. A consumer that
+/// stores the last ``DatabaseChange/lsn`` that it handled can continue after it, in the same process or a
+/// later one: no write is left out and none comes twice. A write that the disk refused never shows.
 ///
 /// | | |
 /// | --- | --- |
 /// | how far back | from every write in `Database.historyRange()` on, and a little further where the log happens to reach; else ``DatabaseError/Code/outOfHistory`` with the range is thrown, as for a number that no write has yet |
-/// | a slow consumer | holds up nobody, and a page of the log in memory. What it has not read stays on the disk for it as long as that is up to 256 MiB of log beyond what ``DatabaseOptions/history`` keeps |
+/// | a slow consumer | delays no writer, and keeps a page of the log in memory. What it has not read stays on the disk for it as long as that is up to 256 MiB of log beyond what ``DatabaseOptions/history`` keeps |
 /// | the end | when the task is cancelled, when the database is closed; of a database opened for reading only, behind the last write that is known to be durable |
 /// | errors | ``DatabaseError``: the files cannot be read, the reference is bad, the database was closed before, or is in memory and has no log. Nothing comes after one |
 ///
@@ -55,7 +55,7 @@ public struct DatabaseChanges: AsyncSequence, Sendable {
         }
         isEnded = page.isEmpty
       }
-      // What was read before a cancellation counts as not read: nobody waits for it any more.
+      // A page that was read before a cancellation is dropped, since its consumer has stopped.
       if Task.isCancelled { (page, isEnded) = ([], true) }
       if isEnded { reader = nil }
       return page.popFirst().map { DatabaseChange($0, in: ref.store) }
@@ -64,7 +64,7 @@ public struct DatabaseChanges: AsyncSequence, Sendable {
     private nonisolated(nonsending) mutating func read() async throws(DatabaseError)
       -> ArraySlice<LoggedWrite>
     {
-      // One that has begun ends when the database is closed; one that begins after is told.
+      // An iterator that has begun ends when the database is closed; one that begins later throws.
       let engine = reader == nil ? try ref.usable() : nil
       do throws(EngineError) {
         if let engine { reader = try engine.changes(since: lsn, at: ref.path) }

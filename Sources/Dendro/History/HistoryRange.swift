@@ -6,9 +6,9 @@ public import Foundation
 /// without a gap. 0 stands for the empty tree before the first write.
 public typealias LSN = UInt64
 
-/// Which states of the past can be read: those after each write from ``oldest`` to ``newest``.
+/// The range of states that can be read: those after each write from ``oldest`` to ``newest``.
 public struct HistoryRange: Hashable, Sendable {
-  /// 0 where the log goes back to the beginning.
+  /// The first write of the range; 0 if the log reaches back to the beginning.
   public let oldest: LSN
   /// When that write was admitted; nil for write 0.
   public let oldestTime: Date?

@@ -2,8 +2,8 @@ import DendroEngine
 import DendroTree
 import Synchronization
 
-// Settings that programs for Firebase make. A setter cannot throw, so what is refused goes to the error
-// handler under the name of Firebase's exception, and nothing changes.
+// The settings of Firebase's API. A setter cannot throw, so a refused value is reported to the error handler
+// under the name of Firebase's exception, and nothing changes.
 
 extension Database {
   /// Whether the data survives the process: true in a directory, false in memory.
@@ -59,7 +59,7 @@ extension Database {
     }
   }
 
-  /// Does nothing: a write that was admitted goes to the disk, and its completion tells how that went.
+  /// Does nothing: an admitted write is written to the disk, and its completion gets the result.
   /// There is no queue of writes that wait for a server.
   public func purgeOutstandingWrites() { connection.noteUse() }
 

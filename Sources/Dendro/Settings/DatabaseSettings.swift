@@ -22,7 +22,7 @@ final class DatabaseSettings: Sendable {
 
   static let isLogging = Atomic<Bool>(false)
 
-  /// One line on standard error, where somebody asked for it.
+  /// Prints one line to standard error, if logging is on.
   static func log(_ event: LogEvent) {
     guard isLogging.load(ordering: .relaxed) else { return }
     var line = "dendro: \(event.level.rawValue): \(event.message)"

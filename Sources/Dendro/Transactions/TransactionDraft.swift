@@ -5,8 +5,8 @@ import Synchronization
 /// What one run of a transaction's block works on: the tree that all its `MutableData`s look at.
 ///
 /// Increments are added to the run's input as soon as they are set, since the transaction is admitted on
-/// that very input or not at all; the time is known only at admission. The lock is for whoever hands a
-/// view to other threads: what they do then is done in some order.
+/// that very input or not at all; the time is known only at admission. The lock is for blocks
+/// that pass a view to other threads: their calls are executed in some order.
 final class TransactionDraft: Sendable {
   /// Of the transaction.
   let location: Path
@@ -102,7 +102,7 @@ final class TransactionDraft: Sendable {
   private func checkDepth(of path: Path) throws(ValidationError) {
     guard location.count + path.count > Limits.depth else { return }
     throw ValidationError(
-      .invalidData, "at \(path): the data goes deeper than \(Limits.depth) levels")
+      .invalidData, "at \(path): the data is deeper than \(Limits.depth) levels")
   }
 
   // MARK: The outcome

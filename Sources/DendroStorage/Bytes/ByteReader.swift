@@ -18,8 +18,8 @@ package enum ByteError: Error, Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// Reads little-endian integers and varints from bytes that nobody has checked: every read throws
-/// where the bytes do not suffice, none traps.
+/// Reads little-endian integers and varints from unchecked bytes. A read throws if there are too few bytes;
+/// none traps.
 package struct ByteReader {
   package let bytes: UnsafeRawBufferPointer
   package private(set) var offset: Int

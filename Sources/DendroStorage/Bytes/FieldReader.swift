@@ -1,4 +1,4 @@
-/// Reads the fixed fields of a file's header or footer; bytes that do not suffice are told as damage.
+/// Reads the fixed fields of a file's header or footer; too few bytes are reported as damage.
 struct FieldReader {
   private var reader: ByteReader
   private let what: String

@@ -1,4 +1,4 @@
-/// Memory that grows and goes with its owner.
+/// Growing memory that is freed with its owner.
 ///
 /// It alone frees what it allocated, it cannot be copied, and it hands out its base only to callers
 /// that hold it: none of them keeps a pointer across a call that may grow it.

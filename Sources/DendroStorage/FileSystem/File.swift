@@ -1,4 +1,4 @@
-/// An open file. Closed when the last reference goes.
+/// An open file. It is closed when the last reference is released.
 package protocol File: AnyObject, Sendable {
   /// `pread`: 0 at the end of the file, and possibly fewer bytes than asked for.
   func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(SystemError)

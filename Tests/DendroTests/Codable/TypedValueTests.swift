@@ -148,7 +148,7 @@ struct TypedValueTests {
       thrown { try ref.setValue(from: values[0]) },
     ] {
       #expect(place(error)?.hasPrefix("invalidValue") == true)
-      #expect(message(error) == "the value goes deeper than 128 levels")
+      #expect(message(error) == "the value is deeper than 128 levels")
       // It carries the value, and can be shown all the same.
       #expect(printed(error).utf8.count < 20_000)
     }
