@@ -29,8 +29,8 @@ extension Node {
 
   /// Applies a valid write as `apply(_:)` does, and appends its changes to `changes`.
   ///
-  /// - Parameter packed: the packed form of the leaf, if the caller has it and the write sets a leaf; it
-  ///   is copied without being validated. Ignored for other writes.
+  /// If the write sets a leaf and the caller has its packed form, it may be passed as `packed`. It is
+  /// copied without being validated, and ignored for other writes.
   package mutating func apply(
     _ write: Write, packed: UnsafeRawBufferPointer? = nil, recording changes: inout [Change]
   ) {

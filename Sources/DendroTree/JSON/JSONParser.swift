@@ -15,7 +15,8 @@
 package enum JSONParser {
   /// Parses a whole text in memory.
   ///
-  /// - Parameter depth: the number of keys in the path at which the node will stand; 0 for the root.
+  /// `depth` is the number of keys in the path at which the node will stand; 0 for the root.
+  ///
   /// - Throws: ``JSONError``.
   /// - Complexity: O(n); the memory of the node and of the longest string.
   package static func parse(_ bytes: UnsafeRawBufferPointer, depth: Int = 0) throws(JSONError)
@@ -47,7 +48,8 @@ package enum JSONParser {
   /// Parses the object of an update. Its keys are paths; each value replaces the node at its path, and
   /// null removes it. If a path ends in `.priority`, its value is a priority.
   ///
-  /// - Parameter depth: the number of keys in the path of the update.
+  /// `depth` is the number of keys in the path of the update.
+  ///
   /// - Returns: the entries in the order of the text; if a key occurs twice, its last value.
   /// - Throws: ``JSONError``. Call ``Write/validate()`` to check whether the paths conflict.
   package static func parseEntries(_ bytes: UnsafeRawBufferPointer, depth: Int = 0)

@@ -8,8 +8,8 @@
 package enum JSONWriter {
   /// Writes a node piece by piece, so that the text is never in memory as a whole.
   ///
-  /// - Parameter sink: receives the text in order, at most 64 KiB a call; the bytes are valid only
-  ///   during the call.
+  /// `sink` receives the text in order, at most 64 KiB a call. The bytes are valid only during the call.
+  ///
   /// - Throws: the errors of `sink`.
   package static func write(
     _ node: Node, style: JSONStyle = JSONStyle(),
