@@ -7,7 +7,7 @@ import Testing
   import Musl
 #endif
 
-@Suite("dendro: the past")
+@Suite("dendro: history")
 struct HistoryTests {
   private let dendro: Tool
   private var folder: Folder { dendro.folder }
@@ -50,7 +50,7 @@ struct HistoryTests {
   }
 
   @Test(
-    "writing verbs keep the past; checkpoint removes as much of it as it is asked to, purge all of it"
+    "writing verbs keep the history; checkpoint removes as much of it as it is asked to, purge all of it"
   )
   func keeping() throws {
     try fill()

@@ -5,13 +5,14 @@ extension Command {
   static let checkpoint = Command(
     name: "checkpoint", summary: "write the whole tree beside the log, so that opening is quick",
     discussion: """
-      The past stays, unless --history says how much of it: then segments and checkpoints that are
-      needed neither for that nor for opening are removed. KEEP is all (default), none, writes:N, seconds:N
-      or bytes:N.
+      The history stays, unless --history says how much of it is kept: then segments and checkpoints that
+      are needed neither for that nor for opening are removed. KEEP is all (default), none, writes:N,
+      seconds:N or bytes:N.
       """,
     parameters: [.directory],
     options: [
-      Option(name: "history", value: "KEEP", summary: "how much of the past stays (all)"), .json,
+      Option(name: "history", value: "KEEP", summary: "how much of the history is kept (all)"),
+      .json,
     ],
     examples: [
       Example(line: "dendro checkpoint db", summary: "now instead of by itself"),

@@ -3,10 +3,9 @@ extension Command {
     name: "demo", summary: "show on real data that what was acknowledged survives a kill",
     discussion: """
       Imports the ISO code lists of Debian's iso-codes package into a new database, starts a second
-      process in which many writers post, star, count and remove at once while listeners look on and
-      keep a list of the posts with most stars, kills that process with SIGKILL in the middle, opens
-      the database again and compares it with the writers' own record of what was acknowledged to them.
-      Exit code 1 if anything does not hold.
+      process in which many writers post, star, count and remove at once while listeners keep a list of
+      the posts with most stars, kills that process with SIGKILL, opens the database again and compares it
+      with the writers' own record of what was acknowledged. Exit code 1 where the two differ.
       """,
     parameters: [
       Parameter(

@@ -22,7 +22,7 @@ enum Help {
         dendro log db --last 10            the last ten writes
 
       Exit codes: 0 good; 1 nothing found, or a problem; 2 damaged database; 64 usage; 65 bad data;
-      69 unavailable; 74 input or output failed; 75 locked by another process.
+      69 unavailable; 74 input or output failed; 75 locked by another process; 130 interrupted.
 
       """
     return text

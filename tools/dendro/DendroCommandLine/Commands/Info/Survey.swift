@@ -40,7 +40,7 @@ struct Survey {
   private(set) var report: RecoveryReport?
   private(set) var refusal: String?
   private(set) var leafCount: Int?
-  /// Which states of the past can be read.
+  /// Which earlier states can be read.
   private(set) var history: HistoryRange?
 
   var isEmpty: Bool { contents.isEmpty }
