@@ -1,7 +1,7 @@
 package import DendroStorage
 package import DendroTree
 
-/// Told of every change of the head, in commit order, before any disk was touched.
+/// Gets every change of the head, in commit order, before any disk was touched.
 package protocol CommitObserver: AnyObject, Sendable {
   /// Called under the admission lock, by the thread that writes: be quick, call no user code, do not
   /// call the engine.
@@ -13,15 +13,15 @@ package protocol CommitObserver: AnyObject, Sendable {
   func committed(_ commit: borrowing Commit, root: borrowing Node)
 }
 
-/// One admitted write, or the undoing of one.
+/// One admitted write, or the undoing of the last ones.
 package struct Commit: Sendable {
-  /// The number of the write that was admitted or undone.
+  /// Of the write that was admitted, or of the oldest one that was undone.
   package let lsn: LogSequenceNumber
   /// Milliseconds since 1970 at admission.
   package let time: Int64
-  /// The places that changed, in the order in which they did.
+  /// What changed, in that order; for an undo one change for each of the highest paths that did.
   package let changes: ArraySlice<Change>
-  /// Whether the write was taken back because the disk refused it.
+  /// Whether the writes were undone because the disk refused them.
   package let isUndo: Bool
 
   init(lsn: LogSequenceNumber, time: Int64, changes: ArraySlice<Change>, isUndo: Bool) {
