@@ -24,7 +24,7 @@ public final class Database: Sendable {
   let connection = Connection()
   let settings = DatabaseSettings()
   private let environment: DendroStorage.Environment
-  private let closed = Atomic<Bool>(false)
+  private let closing = Closing()
 
   private init(
     _ engine: Engine?, _ openingError: DatabaseError?, _ hub: EventHub,
@@ -35,21 +35,20 @@ public final class Database: Sendable {
     self.hub = hub
     self.environment = environment
     engine?.setObserver(hub)
-    enlist()
+    register()
   }
 
   deinit {
     if hub.isForked { return }
-    delist()
-    leaveDisconnectOperations()
-    // Not waited for: the last reference may go anywhere, also on the engine's own thread.
+    unregister()
+    if let engine, !isClosed { ReleasedDatabases.close(engine, connection) }
     hub.close()
   }
 
   /// The engine, unless opening failed, the database was closed, or this is a fork.
   func usable() throws(DatabaseError) -> Engine {
     if hub.isForked { throw DatabaseError(EngineError.forked) }
-    if closed.load(ordering: .relaxed) { throw .closed }
+    if isClosed { throw .closed }
     guard let engine else { throw openingError ?? .closed }
     return engine
   }
@@ -146,32 +145,38 @@ public final class Database: Sendable {
   /// `backup(to:)` on a thread of its own.
   public nonisolated(nonsending) func backup(to path: String) async throws {
     let engine = try usable()
-    let result = await withCheckedContinuation { continuation in
-      DispatchQueue.global().async {
-        continuation.resume(
-          returning: Result { () throws(EngineError) in try engine.backup(to: path) })
-      }
-    }
+    let path = try Self.absolute(path)
     do throws(EngineError) {
-      try result.get()
+      try await BackgroundThread.run(.backup) { () throws(EngineError) in
+        try engine.backup(to: path)
+      }
     } catch {
       throw DatabaseError(error)
     }
   }
 
   /// `backup(to:)` to a file URL.
-  public func backup(to url: URL) throws { try backup(to: url.path) }
+  ///
+  /// - Throws: as `backup(to:)` does; ``DatabaseError/Code/invalidArgument`` for any other URL.
+  public func backup(to url: URL) throws { try backup(to: Self.path(of: url)) }
+
+  /// `backup(to:)` to a file URL, on a thread of its own.
+  ///
+  /// - Throws: as `backup(to:)` does; ``DatabaseError/Code/invalidArgument`` for any other URL.
+  public nonisolated(nonsending) func backup(to url: URL) async throws {
+    try await backup(to: Self.path(of: url))
+  }
 
   // MARK: Closing
 
-  /// Takes every admitted write to the disk and lets the directory go. What `onDisconnect…` registered is
+  /// Takes every admitted write to the disk and frees the directory. What `onDisconnect…` registered is
   /// the last write; an operation that is registered at the same time is in it or gets the error.
   ///
-  /// Events and completions that wait are still delivered; then listeners' cancel blocks are told
+  /// Events and completions that wait are still delivered; then listeners' cancel blocks get
   /// ``DatabaseError/Code/closed``, and the listeners are gone. Later operations get that error too;
   /// snapshots stay readable. Transactions that were not admitted yet fail with it as well; what their
-  /// blocks have written until then is written. A second call returns once the first has closed the database, and
-  /// throws nothing.
+  /// blocks have written until then is written. Closing again does nothing but wait until the directory is
+  /// free.
   ///
   /// Waits for the disk, but for no callback and no block: it may be called in any of them, and by
   /// ``DatabaseOptions/logging`` and ``DatabaseOptions/metrics``.
@@ -179,33 +184,36 @@ public final class Database: Sendable {
   /// - Throws: ``DatabaseError`` where the disk refused; the database is closed nevertheless.
   public func close() throws {
     if hub.isForked { throw DatabaseError(EngineError.forked) }
-    guard !closed.exchange(true, ordering: .acquiringAndReleasing) else {
-      return try Self.translating { () throws(EngineError) in try engine?.waitUntilClosed() }
+    guard closing.begin() else { return closing.wait() }
+    unregister()
+    defer {
+      hub.close()
+      closing.end()
     }
-    delist()
-    defer { hub.close() }
     guard let engine else { return }
-    let last = takeLastWrite()
+    let last = connection.end(engine)
     try Self.translating { () throws(EngineError) in try engine.close(writing: last) }
   }
 
   /// `close()` without holding a thread.
   public nonisolated(nonsending) func close() async throws {
     if hub.isForked { throw DatabaseError(EngineError.forked) }
-    let isFirst = !closed.exchange(true, ordering: .acquiringAndReleasing)
-    if isFirst { delist() }
-    defer { if isFirst { hub.close() } }
+    guard closing.begin() else { return await closing.wait() }
+    unregister()
+    defer {
+      hub.close()
+      closing.end()
+    }
     guard let engine else { return }
+    let last = await connection.end(engine)
     do throws(EngineError) {
-      guard isFirst else { return try await engine.waitUntilClosed() }
-      let last = takeLastWrite()
       try await engine.close(writing: last)
     } catch {
       throw DatabaseError(error)
     }
   }
 
-  var isClosed: Bool { closed.load(ordering: .acquiring) }
+  var isClosed: Bool { closing.hasBegun }
 
   private static func translating(
     _ body: () throws(EngineError) -> Void
@@ -252,7 +260,7 @@ extension Database {
   /// Opens the database in the directory at `path`, and makes one where there is none.
   ///
   /// What the newest checkpoint does not hold is replayed from the log, on the calling thread. The tail
-  /// that a crash cut short is cut off and set aside, and ``recoveryReport`` tells.
+  /// that a crash cut short is cut off and set aside, and ``recoveryReport`` says so.
   ///
   /// - Parameters:
   ///   - path: absolute or relative to the working directory; made with what is missing above it.
@@ -268,18 +276,19 @@ extension Database {
       mode: options.createsMissing ? .readWrite : .readWriteExisting)
   }
 
-  /// `open(at:options:)` with a file URL.
+  /// `open(at:options:)` with a file URL; any other is refused with
+  /// ``DatabaseError/Code/invalidArgument``.
   public static func open(
     at url: URL, options: DatabaseOptions = DatabaseOptions()
   ) throws -> Database {
-    try open(at: url.path, options: options)
+    try open(at: path(of: url), options: options)
   }
 
   /// `open(at:options:)` on a thread of its own.
   public nonisolated(nonsending) static func open(
     at path: String, options: DatabaseOptions = DatabaseOptions()
   ) async throws -> Database {
-    try await inBackground { () throws(DatabaseError) in
+    try await BackgroundThread.run(.opening) { () throws(DatabaseError) in
       try open(
         at: path, options: options,
         mode: options.createsMissing ? .readWrite : .readWriteExisting)
@@ -290,7 +299,7 @@ extension Database {
   public nonisolated(nonsending) static func open(
     at url: URL, options: DatabaseOptions = DatabaseOptions()
   ) async throws -> Database {
-    try await open(at: url.path, options: options)
+    try await open(at: path(of: url), options: options)
   }
 
   /// Opens what is there for reading: changes nothing on the disk, not even a torn tail, and works
@@ -310,7 +319,7 @@ extension Database {
   public nonisolated(nonsending) static func open(
     readOnly path: String, options: DatabaseOptions = DatabaseOptions()
   ) async throws -> Database {
-    try await inBackground { () throws(DatabaseError) in
+    try await BackgroundThread.run(.opening) { () throws(DatabaseError) in
       try open(at: path, options: options, mode: .readOnly)
     }
   }
@@ -335,6 +344,20 @@ extension Database {
   ) throws(DatabaseError) -> Database {
     let path = try absolute(path)
     try options.checkHistory()
+    while true {
+      do throws(DatabaseError) {
+        return try openAbsolute(path, options, environment, mode)
+      } catch {
+        // By a database of this process, perhaps, whose last reference went a moment ago.
+        guard error.code == .locked, ReleasedDatabases.wait() else { throw error }
+      }
+    }
+  }
+
+  private static func openAbsolute(
+    _ path: String, _ options: DatabaseOptions, _ environment: DendroStorage.Environment,
+    _ mode: Engine.Mode
+  ) throws(DatabaseError) -> Database {
     let hub = EventHub(errorHandler: options.errorHandler)
     do throws(EngineError) {
       let engine = try Engine.open(
@@ -346,30 +369,8 @@ extension Database {
     }
   }
 
-  private static func absolute(_ path: String) throws(DatabaseError) -> String {
-    guard !path.isEmpty, !path.utf8.contains(0) else {
-      throw DatabaseError(
-        .invalidArgument, "InvalidArgumentError",
-        "the path of a directory must not be empty and has no NUL character")
-    }
-    if path.utf8.first == UInt8(ascii: "/") { return path }
-    return FileManager.default.currentDirectoryPath + "/" + path
-  }
-
   /// One that could not be opened: every operation on it gets the error.
   static func failed(_ error: DatabaseError) -> Database {
     Database(nil, error, EventHub(errorHandler: nil), .system)
-  }
-
-  /// Opening waits for the disk, which the threads of Swift's concurrency must not.
-  private nonisolated(nonsending) static func inBackground(
-    _ open: @escaping @Sendable () throws(DatabaseError) -> Database
-  ) async throws(DatabaseError) -> Database {
-    let result = await withCheckedContinuation { continuation in
-      DispatchQueue.global().async {
-        continuation.resume(returning: Result(catching: open))
-      }
-    }
-    return try result.get()
   }
 }

@@ -6,13 +6,13 @@ public import Foundation
 /// Why the database did not do what it was asked, in one type for every operation.
 ///
 /// The `async` forms throw it, completion blocks get it, a reference made from a bad path hands it to
-/// every operation on it, and a write that nobody waits for sends it to
+/// every operation on it, and a write without completion sends it to
 /// ``DatabaseOptions/errorHandler``. Compare ``code``; ``name`` carries the exception names that
 /// Firebase uses for refused input.
 public struct DatabaseError: Error, Sendable {
   /// What kind of refusal it was.
   public struct Code: RawRepresentable, Hashable, Sendable {
-    /// The number that `NSError` shows.
+    /// The number that `NSError` shows, but for ``noData``.
     public let rawValue: Int
 
     /// Makes a code; the database uses only those named here.
@@ -66,12 +66,10 @@ public struct DatabaseError: Error, Sendable {
     /// A state of the past that is not kept, or a write that is not there yet; see
     /// ``DatabaseError/historyRange``.
     public static let outOfHistory = Code(rawValue: 213)
-    /// A priority was set where there is no data. Firebase gives everything that has no number of its own
-    /// this one, which programs compare with, so it is also that of ``maxRetry``: the
-    /// ``DatabaseError/name`` tells them apart, `NoData` here.
-    public static let noData = Code(rawValue: 9999)
-    /// Other writes came between each of a transaction's 25 runs. The number is also that of ``noData``;
-    /// the ``DatabaseError/name`` is `maxretry`.
+    /// A priority was set where there is no data. ``DatabaseError/errorCode`` is 9999 for it, as with
+    /// Firebase, which gives everything without a number of its own that one.
+    public static let noData = Code(rawValue: 214)
+    /// Other writes came between each of a transaction's 25 runs.
     public static let maxRetry = Code(rawValue: 9999)
   }
 
@@ -128,7 +126,7 @@ public struct DatabaseError: Error, Sendable {
   public var file: String? { storage.file }
   /// Bytes from the beginning of ``file``.
   public var offset: UInt64? { storage.offset }
-  /// Who holds the directory, for ``Code/locked``; nil where that could not be found out.
+  /// The process that holds the directory, for ``Code/locked``; nil where that could not be found out.
   public var processIdentifier: Int32? { storage.processIdentifier }
   /// Writes that were acknowledged and that a power loss may take now, for ``Code/poisoned`` under a
   /// durability weaker than ``Durability/everyCommit``.
@@ -152,8 +150,8 @@ extension DatabaseError: LocalizedError {
 extension DatabaseError: CustomNSError {
   /// `com.firebase`, which programs written for Firebase compare with.
   public static var errorDomain: String { "com.firebase" }
-  /// ``code`` as a number.
-  public var errorCode: Int { code.rawValue }
+  /// ``code`` as a number, but for ``Code/noData``, which is 9999 here as with Firebase.
+  public var errorCode: Int { code == .noData ? 9999 : code.rawValue }
   /// The message, and the cause under `NSUnderlyingErrorKey`.
   public var errorUserInfo: [String: Any] {
     var info: [String: Any] = [NSLocalizedDescriptionKey: message]

@@ -16,8 +16,8 @@ public struct DatabaseOptions: Sendable {
   /// Bytes of log below which no automatic checkpoint is taken. Default: 16 MiB.
   public var checkpointByteMin: UInt64 = 16 << 20
 
-  /// How much of the past can be read, beyond what opening needs. Default: ``History/none``.
-  public var history: History = .none
+  /// How much of the past can be read, beyond what opening needs. Default: ``History/minimal``.
+  public var history: History = .minimal
 
   /// Bytes of memory that the tree may take before writes that add to it are refused with
   /// ``DatabaseError/Code/memoryLimit``; an estimate. Nil: no limit. Default: nil.
@@ -27,27 +27,27 @@ public struct DatabaseOptions: Sendable {
   /// ``DatabaseError/Code/tooLarge``. Default and most: 256 MiB.
   public var writeByteLimit = 256 << 20
 
-  /// Told what the database does. Default: nobody.
+  /// Gets a line for what the database does. Default: nil.
   ///
   /// It is called on a queue that it shares with ``metrics`` alone, one call at a time, in the order in
   /// which things happened. The database does not wait for it: it may use the database, and wait for it
-  /// (a write is told again, of course). The last lines before the process ends may not come. Where it is
-  /// so slow that 1024 calls wait, further lines and timers are left out, and a line tells how many;
+  /// (a write gives another line, of course). The last lines before the process ends may not come. Where it is
+  /// so slow that 1024 calls wait, further lines and timers are left out, and a line says how many;
   /// counters are added up and of a gauge the last value comes, so that sums and levels stay right.
   ///
   /// What it holds lives as long as the database: if it holds the database itself, that is until the end of
   /// the process.
   public var logging: (@Sendable (LogMessage) -> Void)?
 
-  /// Told figures, as ``logging`` is told lines. Default: nobody.
+  /// Gets figures, as ``logging`` gets lines. Default: nil.
   public var metrics: (@Sendable (Metric) -> Void)?
 
-  /// Told of errors that have nobody else to go to: a write without completion that failed, a listener
+  /// Gets the errors that have no other receiver: of a write without completion that failed, a listener
   /// without cancel block that could not be registered. Called on ``Database/callbackQueue``.
   /// Default: nil, which writes one line on standard error.
   public var errorHandler: (@Sendable (DatabaseError) -> Void)?
 
-  /// Told how far opening has come, on the thread that opens, at most once a mebibyte. Default: nobody.
+  /// Gets the progress of opening, on the thread that opens, at most once a mebibyte. Default: nil.
   public var progress: (@Sendable (OpeningProgress) -> Void)?
 
   /// How long a transaction that was overtaken three times makes writers wait. Default: 1 s.
@@ -64,7 +64,7 @@ public struct DatabaseOptions: Sendable {
 public struct LogMessage: Sendable {
   /// How much it matters.
   public enum Level: String, Sendable {
-    /// For whoever looks for a fault.
+    /// For finding faults.
     case debug
     /// The ordinary course of things.
     case info
@@ -121,7 +121,7 @@ public struct OpeningProgress: Hashable, Sendable {
 }
 
 extension DatabaseOptions {
-  /// What the engine is told. `hub` gets the failures of writes that nobody waits for.
+  /// The engine's options. `hub` gets the failures of writes without completion.
   func engineOptions(reportingTo hub: EventHub) -> EngineOptions {
     var engine = EngineOptions()
     engine.durability = durability.engineValue

@@ -19,78 +19,94 @@ extension DatabaseQuery {
   /// changes. Equal orders of a location are kept once. That is done on the callback queue: writers do
   /// not wait for it.
   ///
-  /// While somebody listens the database stays open. After ``removeObserver(withHandle:)`` returned on
+  /// While the listener is registered the database stays open. After ``removeObserver(withHandle:)`` returned on
   /// the callback queue the block is not called again. To begin and to end listening costs the same
   /// however many others listen, here or elsewhere.
   ///
   /// - Returns: what to remove the listener by.
+  @preconcurrency
   @discardableResult
   public func observe(
-    _ eventType: DataEventType, with block: @escaping (DataSnapshot) -> Void
+    _ eventType: DataEventType,
+    @_inheritActorContext with block: @escaping @Sendable @isolated(any) (DataSnapshot) -> Void
   ) -> DatabaseHandle {
-    listen(eventType, { snapshot, _ in block(snapshot) }, nil)
+    listen(eventType, Callback(block))
   }
 
   /// ``observe(_:with:)``; `block` also gets the key of the sibling before the child, nil for the first.
+  @preconcurrency
   @discardableResult
   public func observe(
     _ eventType: DataEventType,
-    andPreviousSiblingKeyWith block: @escaping (DataSnapshot, String?) -> Void
+    @_inheritActorContext andPreviousSiblingKeyWith block:
+      @escaping @Sendable @isolated(any) (DataSnapshot, String?) -> Void
   ) -> DatabaseHandle {
-    listen(eventType, block, nil)
+    listen(eventType, Callback(block))
   }
 
-  /// ``observe(_:with:)``; `cancelBlock` is told why there will be no more events: the reference is bad,
+  /// ``observe(_:with:)``; `cancelBlock` gets the reason why there will be no more events: the reference is bad,
   /// or the database was closed.
+  @preconcurrency
   @discardableResult
   public func observe(
-    _ eventType: DataEventType, with block: @escaping (DataSnapshot) -> Void,
-    withCancel cancelBlock: ((Error) -> Void)?
+    _ eventType: DataEventType,
+    @_inheritActorContext with block: @escaping @Sendable @isolated(any) (DataSnapshot) -> Void,
+    @_inheritActorContext withCancel cancelBlock: (@Sendable @isolated(any) (Error) -> Void)?
   ) -> DatabaseHandle {
-    listen(eventType, { snapshot, _ in block(snapshot) }, cancelBlock)
+    listen(eventType, Callback(block), cancelBlock.map { Callback($0) })
   }
 
   /// ``observe(_:andPreviousSiblingKeyWith:)`` with a cancel block.
+  @preconcurrency
   @discardableResult
   public func observe(
     _ eventType: DataEventType,
-    andPreviousSiblingKeyWith block: @escaping (DataSnapshot, String?) -> Void,
-    withCancel cancelBlock: ((Error) -> Void)?
+    @_inheritActorContext andPreviousSiblingKeyWith block:
+      @escaping @Sendable @isolated(any) (DataSnapshot, String?) -> Void,
+    @_inheritActorContext withCancel cancelBlock: (@Sendable @isolated(any) (Error) -> Void)?
   ) -> DatabaseHandle {
-    listen(eventType, block, cancelBlock)
+    listen(eventType, Callback(block), cancelBlock.map { Callback($0) })
   }
 
   /// Listens for one event. The listener is removed before `block` is called, so what the block writes
   /// does not call it again.
+  @preconcurrency
   public func observeSingleEvent(
-    of eventType: DataEventType, with block: @escaping (DataSnapshot) -> Void
+    of eventType: DataEventType,
+    @_inheritActorContext with block: @escaping @Sendable @isolated(any) (DataSnapshot) -> Void
   ) {
-    listen(eventType, { snapshot, _ in block(snapshot) }, nil, isSingle: true)
+    listen(eventType, Callback(block), isSingle: true)
   }
 
   /// ``observeSingleEvent(of:with:)``; `block` also gets the key of the sibling before the child.
+  @preconcurrency
   public func observeSingleEvent(
     of eventType: DataEventType,
-    andPreviousSiblingKeyWith block: @escaping (DataSnapshot, String?) -> Void
+    @_inheritActorContext andPreviousSiblingKeyWith block:
+      @escaping @Sendable @isolated(any) (DataSnapshot, String?) -> Void
   ) {
-    listen(eventType, block, nil, isSingle: true)
+    listen(eventType, Callback(block), isSingle: true)
   }
 
-  /// ``observeSingleEvent(of:with:)``; `cancelBlock` is told why there will be no event.
+  /// ``observeSingleEvent(of:with:)``; `cancelBlock` gets the reason why there will be no event.
+  @preconcurrency
   public func observeSingleEvent(
-    of eventType: DataEventType, with block: @escaping (DataSnapshot) -> Void,
-    withCancel cancelBlock: ((Error) -> Void)?
+    of eventType: DataEventType,
+    @_inheritActorContext with block: @escaping @Sendable @isolated(any) (DataSnapshot) -> Void,
+    @_inheritActorContext withCancel cancelBlock: (@Sendable @isolated(any) (Error) -> Void)?
   ) {
-    listen(eventType, { snapshot, _ in block(snapshot) }, cancelBlock, isSingle: true)
+    listen(eventType, Callback(block), cancelBlock.map { Callback($0) }, isSingle: true)
   }
 
   /// ``observeSingleEvent(of:andPreviousSiblingKeyWith:)`` with a cancel block.
+  @preconcurrency
   public func observeSingleEvent(
     of eventType: DataEventType,
-    andPreviousSiblingKeyWith block: @escaping (DataSnapshot, String?) -> Void,
-    withCancel cancelBlock: ((Error) -> Void)?
+    @_inheritActorContext andPreviousSiblingKeyWith block:
+      @escaping @Sendable @isolated(any) (DataSnapshot, String?) -> Void,
+    @_inheritActorContext withCancel cancelBlock: (@Sendable @isolated(any) (Error) -> Void)?
   ) {
-    listen(eventType, block, cancelBlock, isSingle: true)
+    listen(eventType, Callback(block), cancelBlock.map { Callback($0) }, isSingle: true)
   }
 
   /// Waits for one event, and returns its snapshot with the key of the sibling before the child.
@@ -107,7 +123,8 @@ extension DatabaseQuery {
         let answer = SingleEventAnswer(wait)
         wait.listens(
           listen(
-            eventType, { answer.give($0, $1) }, { _ in answer.giveNothing() }, isSingle: true))
+            eventType, Callback { answer.give($0, $1) }, Callback { _ in answer.giveNothing() },
+            isSingle: true))
       }
     } onCancel: {
       wait.cancel()
@@ -128,11 +145,11 @@ extension DatabaseQuery {
 
   @discardableResult
   private func listen(
-    _ type: DataEventType, _ block: @escaping (DataSnapshot, String?) -> Void,
-    _ cancel: ((any Error) -> Void)?, isSingle: Bool = false
+    _ type: DataEventType, _ block: Callback<EventFunction>,
+    _ cancel: Callback<CancelFunction>? = nil, isSingle: Bool = false
   ) -> DatabaseHandle {
     let registration = Registration(
-      self, type, isSingle: isSingle, block: PlainClosure(block), cancel: PlainClosure(cancel))
+      self, type, isSingle: isSingle, block: block, cancel: cancel)
     do throws(DatabaseError) {
       store.hub.register(registration, engine: try listenable())
     } catch {
@@ -142,7 +159,7 @@ extension DatabaseQuery {
   }
 }
 
-/// Who waits for a single event. It is resumed once: with the event, or with nothing.
+/// A task that waits for a single event. It is resumed once: with the event, or with nothing.
 private final class SingleEventWait: Sendable {
   private let query: DatabaseQuery
   private let state = Mutex(State())
@@ -193,7 +210,8 @@ private final class SingleEventWait: Sendable {
   func giveNothing() { give(DataSnapshot(.empty, at: query.ref), nil) }
 }
 
-/// What the listener's blocks hold: at the latest when they go, however they go, nobody waits any more.
+/// What the listener's blocks hold: when they are freed without having been called, the task is resumed with
+/// nothing.
 private final class SingleEventAnswer: Sendable {
   private let wait: SingleEventWait
 

@@ -1,7 +1,7 @@
 import DendroTree
 
-// Each iterator is a listener of its own, which works out what it yields when it is asked, in the task that
-// asks: it needs no callback queue, and none that is held up holds it up.
+// Each iterator is a listener of its own, which makes its elements when it is asked: it does not depend on
+// the callback queue.
 
 extension DatabaseQuery {
   /// What is here now, and then whatever it becomes.

@@ -1,6 +1,5 @@
 import DendroEngine
 import DendroTree
-import Dispatch
 
 /// Children of one location in some order, in some range, and at most so many of them: what listeners and
 /// one-time reads are asked of. A ``DatabaseReference`` is the query that shows all.
@@ -87,8 +86,8 @@ public class DatabaseQuery: @unchecked Sendable {
     return try store.usable()
   }
 
-  /// `usable()`, for who wants to listen. What tells listeners goes down as deep as they are, so nobody
-  /// listens where nothing can ever be.
+  /// `usable()`, for listeners. Notifying them recurses as deep as they are, so that none can be where there
+  /// can be no data.
   func listenable() throws(DatabaseError) -> Engine {
     let depth = path.count
     guard depth <= Limits.depth else {
@@ -96,7 +95,7 @@ public class DatabaseQuery: @unchecked Sendable {
         ?? DatabaseError(
           ValidationError(
             .invalidPath,
-            "nobody can listen \(depth) levels deep: the data goes down to \(Limits.depth)"))
+            "nothing can listen \(depth) levels deep: the data has \(Limits.depth) levels at most"))
     }
     return try usable()
   }
@@ -147,21 +146,25 @@ extension DatabaseQuery {
   ///
   /// - Parameter block: called once on ``Database/callbackQueue`` with an error and an empty snapshot,
   ///   or without an error and with the data, which may be nothing (``DataSnapshot/exists()``).
-  public func getData(completion block: @escaping (Error?, DataSnapshot) -> Void) {
-    let block = PlainClosure(block)
+  @preconcurrency
+  public func getData(
+    @_inheritActorContext completion block:
+      @escaping @Sendable @isolated(any) (Error?, DataSnapshot) -> Void
+  ) {
+    let block = Callback<ReadFunction>(block)
     do throws(DatabaseError) {
       let node = try view()
       guard isLong(node) else {
         let snapshot = snapshot(of: node)
-        return store.hub.enqueue { block.call(nil, snapshot) }
+        return store.hub.enqueue(on: block.isolation) { block.call(nil, snapshot) }
       }
-      DispatchQueue.global().async { [self] in
+      BackgroundThread.read { [self] in
         let snapshot = snapshot(of: node)
-        store.hub.enqueue { block.call(nil, snapshot) }
+        store.hub.enqueue(on: block.isolation) { block.call(nil, snapshot) }
       }
     } catch {
       let nothing = DataSnapshot(.empty, at: ref)
-      store.hub.enqueue { block.call(error, nothing) }
+      store.hub.enqueue(on: block.isolation) { block.call(error, nothing) }
     }
   }
 

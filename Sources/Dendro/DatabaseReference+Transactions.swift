@@ -1,7 +1,7 @@
 import DendroEngine
 import Synchronization
 
-// A transaction reads what is at a location, decides, and writes, as if nobody else wrote meanwhile. Its
+// A transaction reads what is at a location, decides, and writes, as if there were no other writer meanwhile. Its
 // block runs on a queue of the database's own; transactions run one at a time, in the order in which
 // they were started, each on what is there then.
 //
@@ -34,12 +34,13 @@ extension DatabaseReference {
   /// that has not been admitted by then fails with ``DatabaseError/Code/closed``, and what its block has
   /// written until then is written.
   ///
-  /// Up to 16384 transactions wait for their turn; whoever starts more waits until there is a place,
+  /// Up to 16384 transactions wait for their turn; starting more waits until there is room,
   /// but within a block of a transaction it is refused with ``DatabaseError/Code/unavailable``.
   ///
   /// - Parameter block: may run several times, never twice at once. An error goes to
   ///   ``DatabaseOptions/errorHandler``.
-  public func runTransactionBlock(_ block: @escaping (MutableData) -> TransactionResult) {
+  @preconcurrency
+  public func runTransactionBlock(_ block: @escaping @Sendable (MutableData) -> TransactionResult) {
     start(block, nil)
   }
 
@@ -55,11 +56,13 @@ extension DatabaseReference {
   ///     | written, or nothing to change | nil | true | what is here now |
   ///     | aborted | nil | false | what the block was given |
   ///     | refused, taken back, or lost 25 times (``DatabaseError/Code/maxRetry``) | why | false | nil |
+  @preconcurrency
   public func runTransactionBlock(
-    _ block: @escaping (MutableData) -> TransactionResult,
-    andCompletionBlock completion: @escaping (Error?, Bool, DataSnapshot?) -> Void
+    _ block: @escaping @Sendable (MutableData) -> TransactionResult,
+    @_inheritActorContext andCompletionBlock completion:
+      @escaping @Sendable @isolated(any) (Error?, Bool, DataSnapshot?) -> Void
   ) {
-    start(block, completion)
+    start(block, Callback(completion))
   }
 
   /// ``runTransactionBlock(_:andCompletionBlock:)``; the completion may be left out.
@@ -69,23 +72,26 @@ extension DatabaseReference {
   ///   - completion: as above; where there is none, errors go to ``DatabaseOptions/errorHandler``.
   ///   - localEvents: makes no difference. It is for databases that show what a server has yet to
   ///     confirm; here listeners hear of a transaction once, when it is admitted.
+  @preconcurrency
   public func runTransactionBlock(
-    _ block: @escaping (MutableData) -> TransactionResult,
-    andCompletionBlock completion: ((Error?, Bool, DataSnapshot?) -> Void)?,
+    _ block: @escaping @Sendable (MutableData) -> TransactionResult,
+    @_inheritActorContext andCompletionBlock completion:
+      (@Sendable @isolated(any) (Error?, Bool, DataSnapshot?) -> Void)?,
     withLocalEvents localEvents: Bool
   ) {
-    start(block, completion)
+    start(block, completion.map { Callback($0) })
   }
 
   /// `runTransactionBlock(_:)`, and waits until it is known how it ended.
   ///
-  /// The transaction goes on where the task is cancelled.
+  /// The transaction continues where the task is cancelled.
   ///
   /// - Returns: true and what is here now; false and what the block was given where it aborted.
   /// - Throws: ``DatabaseError``; nothing was written then.
+  @preconcurrency
   @discardableResult
   public nonisolated(nonsending) func runTransactionBlock(
-    _ block: @escaping (MutableData) -> TransactionResult
+    _ block: @escaping @Sendable (MutableData) -> TransactionResult
   ) async throws -> (Bool, DataSnapshot) {
     switch try await outcome({ Transaction.Step(block($0)) }) {
     case .committed(let snapshot): return (true, snapshot)
@@ -133,23 +139,21 @@ extension DatabaseReference {
 
 extension DatabaseReference {
   private func start(
-    _ block: @escaping (MutableData) -> TransactionResult,
-    _ completion: ((Error?, Bool, DataSnapshot?) -> Void)?
+    _ block: @escaping @Sendable (MutableData) -> TransactionResult,
+    _ completion: Callback<TransactionFunction>?
   ) {
     let hub = store.hub
-    let completion = PlainClosure(completion)
-    let transaction = Transaction(
-      location: self, block: PlainClosure { Transaction.Step(block($0)) }
-    ) { outcome in
-      guard let call = completion.call.map({ PlainClosure($0) }) else {
+    let step: @Sendable (MutableData) -> Transaction.Step = { Transaction.Step(block($0)) }
+    let transaction = Transaction(location: self, block: step) { outcome in
+      guard let completion else {
         if case .failed(let error as DatabaseError) = outcome { hub.report(error) }
         return
       }
-      hub.enqueue {
+      hub.enqueue(on: completion.isolation) {
         switch outcome {
-        case .committed(let snapshot): call.call(nil, true, snapshot)
-        case .aborted(let snapshot): call.call(nil, false, snapshot)
-        case .failed(let error): call.call(error, false, nil)
+        case .committed(let snapshot): completion.call(nil, true, snapshot)
+        case .aborted(let snapshot): completion.call(nil, false, snapshot)
+        case .failed(let error): completion.call(error, false, nil)
         }
       }
     }
@@ -164,13 +168,13 @@ extension DatabaseReference {
   }
 
   private nonisolated(nonsending) func outcome(
-    _ block: @escaping (MutableData) -> Transaction.Step
+    _ block: @escaping @Sendable (MutableData) -> Transaction.Step
   ) async throws(DatabaseError) -> Transaction.Outcome {
     _ = try startable()
     if let writeFailure { throw writeFailure }
     return await withUnsafeContinuation { continuation in
       store.transactions.start(
-        Transaction(location: self, block: PlainClosure(block)) {
+        Transaction(location: self, block: block) {
           continuation.resume(returning: $0)
         })
     }

@@ -2,7 +2,7 @@ import DendroEngine
 import DendroTree
 
 // Each write has three forms. All of them check the input on the caller's thread, and the tree shows
-// the write as soon as the call returns; they differ in who is told once it is durable.
+// the write as soon as the call returns; they differ in how the caller learns that it is durable.
 //
 // - Fire and forget: errors go to the error handler.
 // - With a block: called once on the callback queue, after the events of the write, in the order of the
@@ -23,10 +23,13 @@ extension DatabaseReference {
   }
 
   /// `setValue(_:)`, and calls `block` once the write is durable or has failed.
+  @preconcurrency
   public func setValue(
-    _ value: Any?, withCompletionBlock block: @escaping (Error?, DatabaseReference) -> Void
+    _ value: Any?,
+    @_inheritActorContext withCompletionBlock block:
+      @escaping @Sendable @isolated(any) (Error?, DatabaseReference) -> Void
   ) {
-    write(block) { path throws(ValidationError) in try Draft(setting: value, at: path) }
+    write(Callback(block)) { path throws(ValidationError) in try Draft(setting: value, at: path) }
   }
 
   /// `setValue(_:)`, and waits until the write is durable.
@@ -47,11 +50,13 @@ extension DatabaseReference {
   }
 
   /// `setValue(_:andPriority:)`, and calls `block` once the write is durable or has failed.
+  @preconcurrency
   public func setValue(
     _ value: Any?, andPriority priority: Any?,
-    withCompletionBlock block: @escaping (Error?, DatabaseReference) -> Void
+    @_inheritActorContext withCompletionBlock block:
+      @escaping @Sendable @isolated(any) (Error?, DatabaseReference) -> Void
   ) {
-    write(block) { path throws(ValidationError) in
+    write(Callback(block)) { path throws(ValidationError) in
       try Draft(setting: value, priority: priority, at: path)
     }
   }
@@ -75,8 +80,12 @@ extension DatabaseReference {
   public func removeValue() { write { Draft(.remove($0)) } }
 
   /// `removeValue()`, and calls `block` once the write is durable or has failed.
-  public func removeValue(completionBlock block: @escaping (Error?, DatabaseReference) -> Void) {
-    write(block) { Draft(.remove($0)) }
+  @preconcurrency
+  public func removeValue(
+    @_inheritActorContext completionBlock block:
+      @escaping @Sendable @isolated(any) (Error?, DatabaseReference) -> Void
+  ) {
+    write(Callback(block)) { Draft(.remove($0)) }
   }
 
   /// `removeValue()`, and waits until the write is durable.
@@ -98,10 +107,13 @@ extension DatabaseReference {
   }
 
   /// `setPriority(_:)`, and calls `block` once the write is durable or has failed.
+  @preconcurrency
   public func setPriority(
-    _ priority: Any?, withCompletionBlock block: @escaping (Error?, DatabaseReference) -> Void
+    _ priority: Any?,
+    @_inheritActorContext withCompletionBlock block:
+      @escaping @Sendable @isolated(any) (Error?, DatabaseReference) -> Void
   ) {
-    write(block) { path throws(ValidationError) in
+    write(Callback(block)) { path throws(ValidationError) in
       try Draft(settingPriority: priority, at: path)
     }
   }
@@ -129,11 +141,13 @@ extension DatabaseReference {
   }
 
   /// `updateChildValues(_:)`, and calls `block` once the write is durable or has failed.
+  @preconcurrency
   public func updateChildValues(
     _ values: [AnyHashable: Any],
-    withCompletionBlock block: @escaping (Error?, DatabaseReference) -> Void
+    @_inheritActorContext withCompletionBlock block:
+      @escaping @Sendable @isolated(any) (Error?, DatabaseReference) -> Void
   ) {
-    write(block) { path throws(ValidationError) in try Draft(updating: values, at: path) }
+    write(Callback(block)) { path throws(ValidationError) in try Draft(updating: values, at: path) }
   }
 
   /// `updateChildValues(_:)`, and waits until the write is durable.
@@ -172,27 +186,25 @@ extension DatabaseReference {
     }
   }
 
-  func write(
-    _ block: @escaping (Error?, DatabaseReference) -> Void, _ drafting: Drafting
-  ) {
-    let block = PlainClosure(block)
+  func write(_ block: Callback<CompletionFunction>, _ drafting: Drafting) {
     let hub = store.hub
     do throws(DatabaseError) {
       let engine = try usable()
       engine.submit(try draft(drafting)) { [self] result in
         switch result {
-        case .success: hub.enqueue { block.call(nil, self) }
-        case .failure(let error): hub.enqueue { block.call(DatabaseError(error), self) }
+        case .success: hub.enqueue(on: block.isolation) { block.call(nil, self) }
+        case .failure(let error):
+          hub.enqueue(on: block.isolation) { block.call(DatabaseError(error), self) }
         }
       }
     } catch {
       // In its turn: after the completions of the writes before it, also where the reference is bad.
       guard let engine = try? store.usable() else {
-        hub.enqueue { block.call(error, self) }
+        hub.enqueue(on: block.isolation) { block.call(error, self) }
         return
       }
       engine.submit(Draft(.update(.root, []))) { [self] _ in
-        hub.enqueue { block.call(error, self) }
+        hub.enqueue(on: block.isolation) { block.call(error, self) }
       }
     }
   }

@@ -1,4 +1,4 @@
-import DendroStorage
+package import DendroStorage
 
 #if canImport(Glibc)
   import Glibc
@@ -8,10 +8,10 @@ import DendroStorage
   import Darwin
 #endif
 
-/// Paths relative to where the process stands now, made to hold wherever it goes.
-enum WorkingDirectory {
+/// Makes relative paths absolute, so that they hold when the process changes its working directory.
+package enum WorkingDirectory {
   /// - Throws: `.io` for an empty path, one with a zero byte, or where the working directory is gone.
-  static func absolute(_ path: String) throws(StorageError) -> String {
+  package static func absolute(_ path: String) throws(StorageError) -> String {
     guard !path.isEmpty, !path.utf8.contains(0) else {
       throw .io(operation: "open", path: path, offset: nil, error: .noSuchFile)
     }

@@ -148,7 +148,7 @@ struct ClosingTests {
   private static func register(_ number: Int, at ref: DatabaseReference, _ form: Int) -> Bool {
     let outcome = Shared<Bool?>(nil)
     let isDone = DispatchSemaphore(value: 0)
-    let told: (Error?, DatabaseReference) -> Void = { error, _ in
+    let told: @Sendable (Error?, DatabaseReference) -> Void = { error, _ in
       if let error { #expect((error as? DatabaseError)?.code == .closed) }
       outcome.withLock { $0 = error == nil }
       isDone.signal()

@@ -97,7 +97,7 @@ struct ConcurrencyTests {
 
   @Test("writes that nobody waits for go to the disk though their database goes")
   func lastReferenceWrites() async throws {
-    for durability: Dendro.Durability in [.everyCommit, .interval(.seconds(3600)), .none] {
+    for durability: Dendro.Durability in [.everyCommit, .interval(.seconds(3600)), .onRequest] {
       do {
         let database = try await Database.open(
           at: directory.path, options: DatabaseOptions(durability: durability))

@@ -10,7 +10,7 @@ struct DatabaseTests {
   @Test(
     "what was acknowledged is there after reopening",
     arguments: [
-      Durability.everyCommit, .interval(.milliseconds(5)), .none,
+      Durability.everyCommit, .interval(.milliseconds(5)), .onRequest,
     ])
   func reopening(durability: Durability) async throws {
     let options = DatabaseOptions(durability: durability)

@@ -24,7 +24,7 @@ extension Workload {
 
     for _ in 0..<session.rounds {
       try await session.withDirectory { url in
-        let database = try await Database.open(at: url, options: .withoutCheckpoints(.none))
+        let database = try await Database.open(at: url, options: .withoutCheckpoints(.onRequest))
         let root = database.reference()
         try await root.child(commits.firstPost.path).setValue(commits.firstPost.value)
         buffered.append(
@@ -39,7 +39,7 @@ extension Workload {
         onDisk.append(Double(try byteCount(ofFilesIn: url)) / Double(count))
 
         let start = ContinuousClock.now
-        let reopened = try await Database.open(at: url, options: .withoutCheckpoints(.none))
+        let reopened = try await Database.open(at: url, options: .withoutCheckpoints(.onRequest))
         replay.append((ContinuousClock.now - start) / .seconds(1))
         let posts = try await reopened.reference(withPath: "posts").getData()
         try expect(posts.childrenCount == count + 1, "every post is back")

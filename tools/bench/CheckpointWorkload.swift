@@ -12,7 +12,7 @@ extension Workload {
     var bytes: [Double] = []
     for _ in 0..<session.rounds {
       try await session.withDirectory { url in
-        let database = try await Database.open(at: url, options: .withoutCheckpoints(.none))
+        let database = try await Database.open(at: url, options: .withoutCheckpoints(.onRequest))
         try sets.write(to: database)
         writing.append(
           Double(sets.count) / (try await seconds { try await database.checkpoint() }))
@@ -20,7 +20,7 @@ extension Workload {
         try await database.close()
 
         let start = ContinuousClock.now
-        let reopened = try await Database.open(at: url, options: .withoutCheckpoints(.none))
+        let reopened = try await Database.open(at: url, options: .withoutCheckpoints(.onRequest))
         loading.append(Double(sets.count) / ((ContinuousClock.now - start) / .seconds(1)))
         let report = reopened.recoveryReport
         try expect(

@@ -22,7 +22,7 @@ extension Workload {
       Contestant(name: "dendro", count: sets.count) {
         try await session.withDirectory { url in
           let before = residentByteCount()
-          let database = try await Database.open(at: url, options: .withoutCheckpoints(.none))
+          let database = try await Database.open(at: url, options: .withoutCheckpoints(.onRequest))
           let (_, cost) = try await measured { try sets.write(to: database) }
           memory.append(Double(residentByteCount() - before) / Double(sets.count))
           let statistics = database.statistics
@@ -60,7 +60,7 @@ extension Workload {
   ) { session in
     let sets = PostSets(count: session.scaled(500_000))
     let written = session.newDirectory()
-    let database = try await Database.open(at: written, options: .withoutCheckpoints(.none))
+    let database = try await Database.open(at: written, options: .withoutCheckpoints(.onRequest))
     try sets.write(to: database)
     try await database.close()
     var contestants = [
@@ -68,7 +68,7 @@ extension Workload {
         // Opening may change the files, so each round opens a fresh copy.
         try await session.withCopy(of: written) { url in
           let (database, cost) = try await measured {
-            try await Database.open(at: url, options: .withoutCheckpoints(.none))
+            try await Database.open(at: url, options: .withoutCheckpoints(.onRequest))
           }
           let posts = try await database.reference(withPath: "posts").getData()
           try expect(posts.childrenCount == sets.postCount, "every post is back")

@@ -14,13 +14,14 @@ extension DatabaseReference {
   ///   to what cannot be encoded, or ``DatabaseError`` where the tree cannot hold it. The completion is
   ///   not called then.
   /// - Complexity: O(size of the value · log children).
+  @preconcurrency
   public func setValue<T: Encodable>(
     from value: T, encoder: Database.Encoder = Database.Encoder(),
-    completion: ((Error?) -> Void)? = nil
+    @_inheritActorContext completion: (@Sendable @isolated(any) (Error?) -> Void)? = nil
   ) throws {
     let draft = try draft(setting: value, encoder)
     if let completion {
-      write({ error, _ in completion(error) }) { _ in draft }
+      write(Callback(completion)) { _ in draft }
     } else {
       write { _ in draft }
     }

@@ -1,5 +1,7 @@
 import DendroEngine
+import DendroStorage
 import DendroTree
+import Dispatch
 import Synchronization
 
 /// Whether a database counts as online, and what is to be written when it no longer does.
@@ -13,12 +15,17 @@ final class Connection: Sendable {
   private let state = Mutex(State())
   /// Whether a reference was made, or the connection touched: settings come too late then.
   private let used = Atomic<Bool>(false)
+  /// Writes of operations whose outcome is not known yet.
+  private let unsettledWrites = DispatchGroup()
 
-  private struct State {
+  fileprivate struct State {
     var isOnline = true
     /// Nothing is registered any more.
     var isEnded = false
     var operations = DisconnectOperations()
+    /// Whether some of the operations come from a write that was refused.
+    var hasRefused = false
+    var unsettledWriteCount = 0
   }
 
   // MARK: First use
@@ -31,15 +38,53 @@ final class Connection: Sendable {
 
   // MARK: Online and offline
 
-  /// - Parameter changed: told the new `.info` where the state changed, under the lock.
-  /// - Returns: what is to be written now.
-  func set(online: Bool, _ changed: (Node) -> Void) -> Draft? {
+  /// - Parameter changed: called with the new `.info` where the state changed, under the lock.
+  func goOnline(_ changed: (Node) -> Void) {
     state.withLock { state in
-      guard state.isOnline != online else { return nil }
-      state.isOnline = online
-      changed(Self.info(isOnline: online))
-      return online ? nil : state.operations.take()
+      guard !state.isOnline else { return }
+      state.isOnline = true
+      changed(Self.info(isOnline: true))
     }
+  }
+
+  /// Writes what was registered. What is refused is registered again, below what was registered since,
+  /// and written by the next `goOffline()` or at the end.
+  ///
+  /// - Parameter changed: called with the new `.info` where the state changed, under the lock.
+  func goOffline(
+    _ engine: Engine, refused: @escaping @Sendable (EngineError) -> Void,
+    _ changed: (Node) -> Void
+  ) {
+    let taken = state.withLock { state -> DisconnectOperations? in
+      guard state.isOnline || state.hasRefused, !state.isEnded else { return nil }
+      if state.isOnline {
+        state.isOnline = false
+        changed(Self.info(isOnline: false))
+      }
+      guard !state.operations.isEmpty else { return nil }
+      unsettledWrites.enter()
+      state.unsettledWriteCount += 1
+      return state.takeOperations()
+    }
+    guard let taken, let draft = taken.draft else { return }
+    engine.submit(draft) { [self] result in
+      if case .failure(let error) = result { refused(error) }
+      settle(result, taken)
+    }
+  }
+
+  private func settle(
+    _ result: Result<LogSequenceNumber?, EngineError>, _ taken: DisconnectOperations
+  ) {
+    state.withLock { state in
+      state.unsettledWriteCount -= 1
+      guard case .failure = result else { return }
+      var operations = taken
+      if let since = state.operations.draft { operations.add(since) }
+      state.operations = operations
+      state.hasRefused = true
+    }
+    unsettledWrites.leave()
   }
 
   /// Runs `body` on a tree that has only `.info`, while it cannot change.
@@ -78,19 +123,40 @@ final class Connection: Sendable {
     if isEnded { throw .closed }
   }
 
-  /// What is to be written at the end; nothing is registered after it.
-  func end() -> Draft? {
+  /// What is to be written at the end; nothing can be registered after it.
+  ///
+  /// Waits until it is known whether earlier operations were written: those that were refused are among
+  /// these. What `goOffline()` was asked for within a transaction's block is admitted by the engine when
+  /// it closes, and the block may be what waits: hence the bound.
+  func end(_ engine: Engine) -> Draft? {
+    if !engine.isInTransaction {
+      _ = unsettledWrites.wait(timeout: .now() + .seconds(1))
+    }
+    return takeLast()
+  }
+
+  /// `end(_:)` without holding a thread of Swift's concurrency.
+  nonisolated(nonsending) func end(_ engine: Engine) async -> Draft? {
+    if state.withLock({ $0.unsettledWriteCount == 0 }) || engine.isInTransaction {
+      return takeLast()
+    }
+    return await BackgroundThread.run(.closing) { self.end(engine) }
+  }
+
+  private func takeLast() -> Draft? {
     state.withLock { state in
       state.isEnded = true
-      return state.operations.take()
+      return state.takeOperations().draft
     }
   }
 }
 
-extension DisconnectOperations {
-  /// All operations as one write, and forgets them.
-  fileprivate mutating func take() -> Draft? {
-    defer { self = DisconnectOperations() }
-    return draft
+extension Connection.State {
+  fileprivate mutating func takeOperations() -> DisconnectOperations {
+    defer {
+      operations = DisconnectOperations()
+      hasRefused = false
+    }
+    return operations
   }
 }

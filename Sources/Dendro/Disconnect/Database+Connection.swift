@@ -1,6 +1,5 @@
 import DendroEngine
 import DendroTree
-import Dispatch
 import Synchronization
 
 // There is no server to lose. Going offline is something the program says: the operations that were
@@ -8,10 +7,12 @@ import Synchronization
 
 extension Database {
   /// Says that the program is offline now: writes what `onDisconnect…` registered, all of it as one
-  /// write, and makes `.info/connected` false. Does nothing where it is offline already.
+  /// write, and makes `.info/connected` false. Where it is offline already, only what was
+  /// refused before is written.
   ///
-  /// Reading, writing and listening go on as before: nothing here waits for a server. A failure of the
-  /// write goes to ``DatabaseOptions/errorHandler``.
+  /// Reading, writing and listening go on as before: nothing here waits for a server. Where the write is
+  /// refused, ``DatabaseOptions/errorHandler`` gets the error, and the operations stay registered: they
+  /// are written by the next call, or when the database is closed.
   public func goOffline() {
     do throws(DatabaseError) {
       OpenDatabase(engine: try usable(), hub: hub, connection: connection).goOffline()
@@ -28,18 +29,6 @@ extension Database {
       hub.report(error)
     }
   }
-
-  /// What was registered for the end: the last write, once nothing more can be registered.
-  func takeLastWrite() -> Draft? {
-    connection.end()
-  }
-
-  /// Writes it where nobody closed the database: on a thread that may wait, since the last reference may
-  /// go on the engine's own.
-  func leaveDisconnectOperations() {
-    guard let engine, engine.refusal == nil, let draft = connection.end() else { return }
-    DispatchQueue.global().async { engine.submit(draft, completion: nil) }
-  }
 }
 
 // MARK: - All databases
@@ -53,29 +42,29 @@ private struct OpenDatabase {
 
   func goOffline() {
     connection.noteUse()
-    if let draft = connection.set(online: false, hub.infoChanged) {
-      engine.submit(draft, completion: nil)
-    }
+    connection.goOffline(
+      engine, refused: { [hub] error in hub.report(DatabaseError(error)) }, hub.infoChanged)
   }
 
   func goOnline() {
     connection.noteUse()
-    _ = connection.set(online: true, hub.infoChanged)
+    connection.goOnline(hub.infoChanged)
   }
 
   static let all = Mutex<[ObjectIdentifier: OpenDatabase]>([:])
 }
 
 extension Database {
-  /// Makes it one of those that `DatabaseReference.goOffline()` means.
-  func enlist() {
+  /// Makes it one of the databases that `DatabaseReference.goOffline()` means.
+  func register() {
     guard let engine else { return }
     let open = OpenDatabase(engine: engine, hub: hub, connection: connection)
     OpenDatabase.all.withLock { $0[ObjectIdentifier(self)] = open }
   }
 
-  /// Closed or gone.
-  func delist() { OpenDatabase.all.withLock { _ = $0.removeValue(forKey: ObjectIdentifier(self)) } }
+  func unregister() {
+    OpenDatabase.all.withLock { _ = $0.removeValue(forKey: ObjectIdentifier(self)) }
+  }
 }
 
 extension DatabaseReference {

@@ -2,14 +2,14 @@ import DendroEngine
 import DendroTree
 
 // What is registered here is written when the database goes offline: at `goOffline()`, at `close()`, and
-// when the last reference to the database goes. All of it is one write then: all or nothing, with the
+// when the last reference to the database is freed. All of it is one write then: all or nothing, with the
 // events of one write. After that it is forgotten.
 //
 // - A value at a place replaces what was registered there and below; one below a registered value
 //   becomes a part of that value.
 // - Server values are resolved when it is written, against the data of that moment.
-// - It is kept in memory. A crash forgets it: nobody is there to write it until somebody opens the
-//   directory again, and whoever opens it can write first what a crash should have left.
+// - It is kept in memory. A crash forgets it: after opening the directory again, the
+//   program can write first what a crash should have left.
 //
 // Each call has three forms, as the writes have. Input is checked on the caller's thread. The block is
 // called, and the `async` form returns, once the operation is registered: nothing waits for the disk.
@@ -25,8 +25,11 @@ extension DatabaseReference {
   }
 
   /// `onDisconnectSetValue(_:)`, and calls `block` once it is registered or was refused.
+  @preconcurrency
   public func onDisconnectSetValue(
-    _ value: Any?, withCompletionBlock block: @escaping (Error?, DatabaseReference) -> Void
+    _ value: Any?,
+    @_inheritActorContext withCompletionBlock block:
+      @escaping @Sendable @isolated(any) (Error?, DatabaseReference) -> Void
   ) {
     register(block) { path throws(ValidationError) in try Draft(setting: value, at: path) }
   }
@@ -51,9 +54,11 @@ extension DatabaseReference {
   }
 
   /// `onDisconnectSetValue(_:andPriority:)`, and calls `block` once it is registered or was refused.
+  @preconcurrency
   public func onDisconnectSetValue(
     _ value: Any?, andPriority priority: Any?,
-    withCompletionBlock block: @escaping (Error?, DatabaseReference) -> Void
+    @_inheritActorContext withCompletionBlock block:
+      @escaping @Sendable @isolated(any) (Error?, DatabaseReference) -> Void
   ) {
     register(block) { path throws(ValidationError) in
       try Draft(setting: value, priority: priority, at: path)
@@ -78,8 +83,10 @@ extension DatabaseReference {
   public func onDisconnectRemoveValue() { register { Draft(.remove($0)) } }
 
   /// `onDisconnectRemoveValue()`, and calls `block` once it is registered or was refused.
+  @preconcurrency
   public func onDisconnectRemoveValue(
-    completionBlock block: @escaping (Error?, DatabaseReference) -> Void
+    @_inheritActorContext completionBlock block:
+      @escaping @Sendable @isolated(any) (Error?, DatabaseReference) -> Void
   ) {
     register(block) { Draft(.remove($0)) }
   }
@@ -103,9 +110,11 @@ extension DatabaseReference {
   }
 
   /// `onDisconnectUpdateChildValues(_:)`, and calls `block` once it is registered or was refused.
+  @preconcurrency
   public func onDisconnectUpdateChildValues(
     _ values: [AnyHashable: Any],
-    withCompletionBlock block: @escaping (Error?, DatabaseReference) -> Void
+    @_inheritActorContext withCompletionBlock block:
+      @escaping @Sendable @isolated(any) (Error?, DatabaseReference) -> Void
   ) {
     register(block) { path throws(ValidationError) in try Draft(updating: values, at: path) }
   }
@@ -131,12 +140,14 @@ extension DatabaseReference {
   }
 
   /// `cancelDisconnectOperations()`, and calls `block` once that is done or was refused.
+  @preconcurrency
   public func cancelDisconnectOperations(
-    completionBlock block: @escaping (Error?, DatabaseReference) -> Void
+    @_inheritActorContext completionBlock block:
+      @escaping @Sendable @isolated(any) (Error?, DatabaseReference) -> Void
   ) {
-    let block = PlainClosure(block)
+    let block = Callback<CompletionFunction>(block)
     let error = cancelled()
-    store.hub.enqueue { block.call(error, self) }
+    store.hub.enqueue(on: block.isolation) { block.call(error, self) }
   }
 
   /// `cancelDisconnectOperations()`, throwing where it is refused.
@@ -171,9 +182,10 @@ extension DatabaseReference {
   }
 
   private func register(
-    _ block: @escaping (Error?, DatabaseReference) -> Void, _ drafting: Drafting
+    _ block: @escaping @Sendable @isolated(any) (Error?, DatabaseReference) -> Void,
+    _ drafting: Drafting
   ) {
-    let block = PlainClosure(block)
+    let block = Callback<CompletionFunction>(block)
     let refusal: DatabaseError?
     do throws(DatabaseError) {
       _ = try registered(drafting)
@@ -181,7 +193,7 @@ extension DatabaseReference {
     } catch {
       refusal = error
     }
-    store.hub.enqueue { block.call(refusal, self) }
+    store.hub.enqueue(on: block.isolation) { block.call(refusal, self) }
   }
 
   private func registered(_ drafting: Drafting) throws(DatabaseError) -> DatabaseReference {

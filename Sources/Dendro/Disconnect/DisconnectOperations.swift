@@ -6,7 +6,7 @@ package import DendroTree
 /// what comes below a value later becomes a part of it. So all of them together are one update whose
 /// paths do not contradict each other. A value.
 package struct DisconnectOperations: Sendable {
-  private var root = Place()
+  private var root = TrieNode()
 
   package init() {}
 
@@ -107,22 +107,22 @@ extension DisconnectOperations {
   }
 
   /// One location of the tree of operations. Where there is a value, there is nothing else.
-  fileprivate struct Place {
+  fileprivate struct TrieNode {
     var value: Value?
     var priority: Priority?
-    var children: [Key: Place] = [:]
+    var children: [Key: TrieNode] = [:]
 
     var isEmpty: Bool { value == nil && priority == nil && children.isEmpty }
 
     mutating func set(_ new: Value, at steps: ArraySlice<Key>) {
       guard let key = steps.first else {
-        self = Place(value: new)
+        self = TrieNode(value: new)
         return
       }
       if value != nil {
         value?.merge(new, at: Path(keys: steps))
       } else {
-        children[key, default: Place()].set(new, at: steps.dropFirst())
+        children[key, default: TrieNode()].set(new, at: steps.dropFirst())
       }
     }
 
@@ -130,7 +130,7 @@ extension DisconnectOperations {
       if value != nil {
         value?.setPriority(new, at: Path(keys: steps))
       } else if let key = steps.first {
-        children[key, default: Place()].setPriority(new, at: steps.dropFirst())
+        children[key, default: TrieNode()].setPriority(new, at: steps.dropFirst())
       } else {
         priority = new
       }
@@ -138,12 +138,12 @@ extension DisconnectOperations {
 
     mutating func cancel(_ steps: ArraySlice<Key>) {
       guard let key = steps.first else {
-        self = Place()
+        self = TrieNode()
         return
       }
       if let whole = value {
         if whole.node.isLeaf { return }
-        self = Place(partsOf: whole)
+        self = TrieNode(partsOf: whole)
       }
       children[key]?.cancel(steps.dropFirst())
       if children[key]?.isEmpty == true { children[key] = nil }
@@ -201,14 +201,14 @@ extension DisconnectOperations {
   }
 }
 
-extension DisconnectOperations.Place {
+extension DisconnectOperations.TrieNode {
   /// The children of a value as places of their own.
   fileprivate init(partsOf whole: DisconnectOperations.Value) {
     if let scalar = whole.node.priority {
       priority = DisconnectOperations.Priority(scalar, whole.deferred.priority)
     }
     whole.node.forEachChild { key, child in
-      children[key] = DisconnectOperations.Place(
+      children[key] = DisconnectOperations.TrieNode(
         value: DisconnectOperations.Value(
           child, whole.deferred.children[key] ?? DeferredValues()))
     }

@@ -63,7 +63,7 @@ struct ViewDifference {
 
   mutating func sort(countingIn tally: ComparisonTally) {
     func precedes(_ a: Entry, _ b: Entry) -> Bool {
-      tally.count += 1
+      tally.add()
       return a.position < b.position
     }
     removed.sort(by: precedes)

@@ -1,6 +1,6 @@
 package import DendroTree
 
-/// One thing that a view's listeners are told: pure data, made from two states of the view.
+/// One thing that happened in a view: pure data, made from two states of the view.
 package struct Event: Sendable {
   package let type: DataEventType
   /// The child; nil for `.value`.
@@ -21,7 +21,7 @@ package struct Event: Sendable {
   }
 }
 
-/// The kinds of events that anybody waits for: what nobody wants is not worked out.
+/// Kinds of events. Only those that a listener waits for are made.
 package struct EventTypes: OptionSet, Sendable {
   package let rawValue: UInt8
 

@@ -1,15 +1,15 @@
 package import DendroTree
 
-/// Turns two states of a location into the events of each view of it, and keeps what that takes: the
+/// Turns two states of a sync point into the events of each view of it, and keeps what that takes: the
 /// order of the children and the windows of its queries.
 ///
 /// Removed children first, then added, moved and changed ones, the value last; within each group in the
 /// view's order, removed ones by their old place, the others by their new one. A child that moved both
 /// moves and changes.
 ///
-/// A view that shows everything keeps nothing, unless it has to know who stands before a child with a
-/// priority or in another order than that of keys. Equal orders are kept once, whatever views use them.
-/// Not thread-safe.
+/// A view that shows everything keeps nothing, unless it has to know which child comes before one with a
+/// priority or in another order than that of keys. Equal orders of a place are kept once, for all views
+/// and for all generators that share a registry. Not thread-safe.
 package struct EventGenerator {
   /// A view and the kinds of events that its listeners wait for.
   package struct Request: Sendable {
@@ -22,7 +22,7 @@ package struct EventGenerator {
     }
 
     /// Whether its events need more than a comparison of the node.
-    fileprivate var needsChildren: Bool { !parameters.showsAll || types != .value }
+    var needsChildren: Bool { !parameters.showsAll || types != .value }
 
     /// Whether its events may need the children in their order.
     var mayUseOrder: Bool {
@@ -30,19 +30,22 @@ package struct EventGenerator {
     }
   }
 
-  private var orders: [SortOrder: SiblingOrder] = [:]
+  /// Those that its views use.
+  private var orders: [SortOrder: SharedOrder] = [:]
   private var windows: [QueryParameters: Window] = [:]
-  private let tally = ComparisonTally()
+  private let registry: OrderRegistry
+  private var tally: ComparisonTally { registry.tally }
 
-  package init() {}
+  /// - Parameter registry: the orders of the place, shared with its other generators.
+  package init(_ registry: OrderRegistry = OrderRegistry()) { self.registry = registry }
 
-  /// Comparisons of places made so far.
+  /// Comparisons made so far, by all generators that share the registry.
   package var comparisonCount: Int { tally.count }
 
   /// Indexes that are kept.
   package var indexCount: Int { orders.values.count { $0.hasIndex } }
 
-  /// What may be let go.
+  /// What no listener needs any more.
   package struct Unneeded: Sendable {
     var windows: Set<QueryParameters> = []
     var orders: Set<SortOrder> = []
@@ -55,21 +58,53 @@ package struct EventGenerator {
     var isEmpty: Bool { windows.isEmpty && orders.isEmpty }
   }
 
-  /// Lets go what nobody needs any more: windows, and orders that no other window is in. What comes to be
-  /// needed again is made again.
+  /// Discards windows, and orders that no other window is in. What is needed again is made again.
   ///
-  /// - Complexity: O(what is let go).
-  package mutating func letGo(_ unneeded: Unneeded) {
+  /// - Complexity: O(what is discarded).
+  package mutating func discard(_ unneeded: Unneeded) {
     for parameters in unneeded.windows { windows[parameters] = nil }
     for order in unneeded.orders { orders[order] = nil }
   }
 
-  // MARK: Beginning
+  // MARK: First events
 
-  /// What a registration is told at its beginning: every child as added, or the value.
+  /// The first event of a query, read from the node without keeping anything; nil where there is none,
+  /// since nothing is shown.
+  ///
+  /// - Complexity: as `Node.filtered(by:)`.
+  static func onlyEvent(
+    of node: Node, for parameters: QueryParameters, _ type: DataEventType
+  ) -> Event? {
+    let shown = node.filtered(by: reading(parameters, type))
+    if type == .value { return .value(shown) }
+    guard let first = shown.children(in: parameters.order).first(where: { _ in true }) else {
+      return nil
+    }
+    return Event(type: .childAdded, key: first.key, node: first.node, previousKey: nil)
+  }
+
+  /// How many children `onlyEvent` looks at, at most.
+  static func onlyEventCost(
+    of node: Node, for parameters: QueryParameters, _ type: DataEventType
+  ) -> Int {
+    node.filteringCost(reading(parameters, type))
+  }
+
+  /// For the first child, one is enough; unless it is the first of the last ones.
+  private static func reading(_ parameters: QueryParameters, _ type: DataEventType)
+    -> QueryParameters
+  {
+    if type == .value { return parameters }
+    if case .last? = parameters.limit { return parameters }
+    var parameters = parameters
+    parameters.limit = .first(1)
+    return parameters
+  }
+
+  /// The first events of a registration: every child as added, or the value.
   ///
   /// - Parameters:
-  ///   - node: the state of the location, the one that the next change starts from.
+  ///   - node: the state of the sync point, the one that the next change starts from.
   ///   - isSingle: whether one event is enough.
   /// - Complexity: O(n log n) for the first query by a child, a value or priorities that are there;
   ///   O(shown · log n) for the others; O(1) for the value of a view that shows everything.
@@ -95,6 +130,9 @@ package struct EventGenerator {
     }
   }
 
+  /// Whether what a query shows is kept, so that nothing has to be looked for.
+  func keeps(_ parameters: QueryParameters) -> Bool { windows[parameters] != nil }
+
   /// What the view shows, as a node.
   private mutating func content(of parameters: QueryParameters, _ node: Node) -> Node {
     guard !parameters.showsAll else { return node }
@@ -108,17 +146,21 @@ package struct EventGenerator {
   }
 
   private mutating func siblings(_ order: SortOrder, _ node: Node) -> SiblingOrder {
-    if let kept = orders[order] { return kept }
-    let new = SiblingOrder(order, of: node, tally: tally)
-    orders[order] = new
-    return new
+    shared(order).siblings(of: node)
   }
 
-  // MARK: Changing
+  private mutating func shared(_ order: SortOrder) -> SharedOrder {
+    if let used = orders[order] { return used }
+    let shared = registry.shared(order)
+    orders[order] = shared
+    return shared
+  }
+
+  // MARK: Events of a change
 
   /// What changed in each view, in the order of the requests.
   ///
-  /// - Parameter old: the state in which the last call left the location.
+  /// - Parameter old: the state in which the last call left the sync point.
   /// - Complexity: O(changed children · log n) for each view; parts that both states share are skipped.
   ///   A change of everything costs O(n log n).
   package mutating func events(
@@ -133,14 +175,15 @@ package struct EventGenerator {
     for request in requests where !request.parameters.showsAll { attach(request.parameters, old) }
     let changes = ChangedChild.all(from: old, to: new)
     var shifts: [SortOrder: [Shift]] = [:]
-    for order in Array(orders.keys) {  // Not the dictionary, which would share what changes.
+    var siblings: [SortOrder: SiblingOrder] = [:]
+    for (order, shared) in orders {
       let shift = changes.map { $0.shift(in: order) }
-      orders[order]?.advance(to: new, shift)
+      siblings[order] = shared.siblings(of: new, after: (old, shift))
       shifts[order] = shift
     }
     var differences: [QueryParameters: ViewDifference] = [:]
-    for parameters in Array(windows.keys) {
-      guard let siblings = orders[parameters.order], let shifts = shifts[parameters.order] else {
+    for parameters in Array(windows.keys) {  // Not the dictionary, which would share what changes.
+      guard let siblings = siblings[parameters.order], let shifts = shifts[parameters.order] else {
         preconditionFailure("a window's order is kept as long as the window")
       }
       differences[parameters] = windows[parameters]?.advance(over: siblings, changes, shifts)

@@ -1,13 +1,13 @@
 import DendroTree
 import Synchronization
 
-/// What waits to be told, at one moment.
+/// What waits to be delivered, at one moment.
 package struct EventBacklog: Sendable {
   /// States that wait, of all locations and subscriptions; each of them keeps at most 64.
   package fileprivate(set) var stateCount = 0
   /// Locations that have listeners, and subscriptions.
   package fileprivate(set) var consumerCount = 0
-  /// Pieces of work that wait for the callback queue: a turn for each state of a location, first
+  /// Pieces of work that wait for the callback queue: one for each state of a sync point, first
   /// events, completions.
   package fileprivate(set) var workCount = 0
 }
@@ -15,15 +15,15 @@ package struct EventBacklog: Sendable {
 extension Database {
   /// Counts what waits for listeners and iterators of events. For tests.
   ///
-  /// - Complexity: O(number of places where somebody listens).
+  /// - Complexity: O(sync points and subscriptions).
   package var eventBacklog: EventBacklog {
     hub.state.withLock { state in
       var backlog = EventBacklog()
       for tree in [state.data, state.info] {
-        tree.forEachConcerned(by: .root, root: .empty) { place, _ in
-          guard let location = place.location else { return }
+        tree.forEachAffected(by: .root, root: .empty) { place, _ in
+          guard let syncPoint = place.syncPoint else { return }
           backlog.consumerCount += 1
-          backlog.stateCount += location.backlogCount
+          backlog.stateCount += syncPoint.backlogCount
         }
       }
       for subscription in state.subscriptions.values {

@@ -2,27 +2,29 @@ import DendroTree
 import Dispatch
 import Synchronization
 
-// One drain at a time takes the work, on the callback queue. Who dispatches a drain gives it a number; the
-// last number is the one that counts. So a drain that its queue never came to can be replaced by one on
-// another queue, and does nothing should its turn still come; one that is running sees between two blocks
-// that it is to leave, and dispatches its successor itself.
+// One drain at a time takes the work, on the callback queue. Each dispatched drain has a number, and only
+// the last number counts. So a drain whose queue never ran it can be replaced by one on another queue, and
+// does nothing if it runs after all; a running drain sees between two blocks that it has been replaced, and
+// dispatches its successor.
 
 extension EventHub {
-  /// What a drain does next, taken out of the lock's reach.
+  /// What a drain does next, with all it needs to do it without the lock.
   private enum Delivery: Sendable {
     case change(SharedGenerator, [Audience], old: Node, new: Node)
     case initial(SharedGenerator, Registration, Node)
-    case tidying(SharedGenerator, EventGenerator.Unneeded)
-    case call(@Sendable () -> Void)
+    /// The only event of a registration, to be read from the node.
+    case read(Registration, Guarded, Node)
+    case single(Registration, Event)
+    case pruning(SharedGenerator, EventGenerator.Unneeded)
+    case call(Callback<@Sendable () -> Void>)
     case end([DatabaseHandle: Registration])
-    /// A state of a location where nobody listens any more.
+    /// A state of a sync point without listeners: it is only freed.
     case release(Node)
     case nothing
   }
 
-  /// What the state no longer holds, taken out of the lock's reach with a last reference, as may be. Nobody
-  /// uses it, which is why it can be handed on.
-  private struct Spent: @unchecked Sendable {
+  /// What the state no longer holds, to be freed once the lock is free. Unchecked: nothing else uses it.
+  private struct Released: @unchecked Sendable {
     var item: Item?
     var trees: [ListenerTree] = []
     var subscriptions: [ObjectIdentifier: Subscription] = [:]
@@ -31,7 +33,11 @@ extension EventHub {
   /// A drain that is to be dispatched once the lock is free.
   struct DispatchedDrain: Sendable {
     let queue: DispatchQueue
+    let isOwnQueue: Bool
     let number: UInt
+
+    /// Whether the queue's thread is that of the main actor, whose blocks it can call at once.
+    var isOnMainActor: Bool { queue === DispatchQueue.main }
   }
 
   /// Pieces of work after which a drain makes room for others on its queue.
@@ -44,6 +50,7 @@ extension EventHub {
       let drain = state.withLock { state -> DispatchedDrain? in
         guard state.queue !== queue else { return nil }
         swap(&state.queue, &queue)
+        state.isOwnQueue = false
         switch state.drain {
         case .none: return nil
         case .dispatched: return newDrain(&state)
@@ -60,7 +67,7 @@ extension EventHub {
   func newDrain(_ state: inout State) -> DispatchedDrain {
     let number = nextDrainNumber()
     state.drain = .dispatched(number)
-    return DispatchedDrain(queue: state.queue, number: number)
+    return DispatchedDrain(queue: state.queue, isOwnQueue: state.isOwnQueue, number: number)
   }
 
   private func nextDrainNumber() -> UInt {
@@ -68,21 +75,30 @@ extension EventHub {
   }
 
   func dispatch(_ drain: DispatchedDrain) {
-    drain.queue.async { self.drain(drain.number) }
+    drain.queue.async {
+      guard drain.isOwnQueue else { return self.run(drain) }
+      ThreadName.callbacks.during { self.run(drain) }
+    }
   }
 
   // MARK: Draining
 
-  private func drain(_ number: UInt) {
-    let begun = state.withLock { state -> Calls? in
+  private func run(_ drain: DispatchedDrain) {
+    let number = drain.number
+    let begun = state.withLock { state -> PendingCallbacks? in
       guard state.drain == .dispatched(number) else { return nil }
       state.drain = .running
-      return state.calls.take() ?? Calls()
+      return state.calls.take() ?? PendingCallbacks()
     }
     guard var calls = begun else { return }
     var quantum = Self.drainQuantum
     while true {
-      while !isCalledOff(number), let call = calls.next() { make(call) }
+      while !isCalledOff(number), let call = calls.next() {
+        if let actor = call.isolation, !(drain.isOnMainActor && actor === MainActor.shared) {
+          return make(call, and: calls, on: actor)
+        }
+        make(call)
+      }
       guard !isCalledOff(number), quantum > 0 else { return leave(calls) }
       quantum -= 1
       guard let delivery = next() else { return }
@@ -95,8 +111,29 @@ extension EventHub {
     drainNumber.load(ordering: .acquiring) != number
   }
 
-  /// Ends this drain and leaves what it had still to call, and all else, to the next one.
-  private func leave(_ calls: Calls) {
+  /// Makes a call on its actor, with those behind it that belong there too, and leaves the rest to the next
+  /// drain: the callback queue is free meanwhile, but the order of the calls stays.
+  private func make(
+    _ first: PendingCallbacks.Call, and calls: PendingCallbacks, on actor: any Actor
+  ) {
+    Task { leave(await make(first, and: calls, isolation: actor)) }
+  }
+
+  private func make(
+    _ first: PendingCallbacks.Call, and calls: PendingCallbacks, isolation: isolated any Actor
+  ) async -> PendingCallbacks {
+    make(first)
+    var calls = calls
+    // Bounded, so that the actor comes to other work too.
+    for _ in 1..<Self.drainQuantum {
+      guard let call = calls.next(on: isolation) else { break }
+      make(call)
+    }
+    return calls
+  }
+
+  /// Ends this drain and leaves its remaining calls and all other work to the next one.
+  private func leave(_ calls: PendingCallbacks) {
     dispatch(
       state.withLock { state in
         state.calls = calls
@@ -105,92 +142,145 @@ extension EventHub {
   }
 
   private func next() -> Delivery? {
-    let (delivery, spent) = state.withLock { state -> (Delivery?, Spent) in
+    let (delivery, released) = state.withLock { state -> (Delivery?, Released) in
       guard let item = state.work.popFirst() else {
         state.drain = .none
-        return (nil, Spent())
+        return (nil, Released())
       }
       if case .end = item {
-        let (registrations, spent) = end(&state)
-        return (.end(registrations), spent)
+        if state.readCount > 0 {
+          state.isEndWaiting = true
+          return (.nothing, Released())
+        }
+        let (registrations, released) = end(&state)
+        return (.end(registrations), released)
       }
-      return (begin(item, &state), Spent(item: item))
+      return (begin(item, &state), Released(item: item))
     }
-    withExtendedLifetime(spent) {}
+    withExtendedLifetime(released) {}
     return delivery
   }
 
-  /// Forgets everybody at once.
-  private func end(_ state: inout State) -> ([DatabaseHandle: Registration], Spent) {
+  /// Removes all registrations and subscriptions.
+  private func end(_ state: inout State) -> ([DatabaseHandle: Registration], Released) {
     let registrations = state.byHandle
-    let spent = Spent(trees: [state.data, state.info], subscriptions: state.subscriptions)
+    let released = Released(trees: [state.data, state.info], subscriptions: state.subscriptions)
     state.byHandle = [:]
     state.data = ListenerTree(tally: state.tally)
     state.info = ListenerTree(tally: state.tally)
     state.subscriptions = [:]
     listenerCount.store(0, ordering: .relaxed)
-    return (registrations, spent)
+    return (registrations, released)
   }
 
   private func begin(_ item: Item, _ state: inout State) -> Delivery {
     switch item {
-    case .turn(let location):
-      guard let (old, new) = location.takeTurn() else { return .nothing }
-      if location.isUnused { return .release(old) }
+    case .change(let syncPoint):
+      guard let (old, new) = syncPoint.takeNextState() else { return .nothing }
+      if syncPoint.isUnused { return .release(old) }
       // Also where all of them still wait for their first events: the generator has to follow.
-      return .change(location.generator, location.audiences, old: old, new: new)
-    case .joining(let registration, let location):
-      guard !registration.isRemoved, let view = location.view(registration.query.parameters) else {
+      return .change(syncPoint.generator, syncPoint.audiences, old: old, new: new)
+    case .activation(let registration, let syncPoint):
+      guard !registration.isRemoved, let view = syncPoint.view(registration.query.parameters) else {
         return .nothing
       }
-      view.join(registration)
+      if registration.isRead(by: syncPoint.generator) {
+        state.readCount += 1
+        return .read(registration, Guarded(syncPoint), syncPoint.seen)
+      }
+      view.activate(registration)
       // What the others saw last, which is the state of the registration or a newer one.
-      return .initial(location.generator, registration, location.seen)
-    case .tidying(let location):
-      location.isTidyingQueued = false
-      return .tidying(location.generator, location.takeUnneeded())
+      return .initial(syncPoint.generator, registration, syncPoint.seen)
+    case .reading(let registration, let syncPoint, let event):
+      guard !registration.isRemoved, let view = syncPoint.view(registration.query.parameters) else {
+        return .nothing
+      }
+      view.activate(registration)
+      // Where nothing is shown yet, it listens for the first child from now on, like any other listener.
+      return event.map { .single(registration, $0) }
+        ?? .initial(syncPoint.generator, registration, syncPoint.seen)
+    case .pruning(let syncPoint):
+      syncPoint.isPruningQueued = false
+      return .pruning(syncPoint.generator, syncPoint.takeUnneeded())
     case .call(let body):
       return .call(body)
     case .end:
-      return .nothing  // Taken before: it concerns everybody.
+      return .nothing  // `next()` handles it, since it takes the whole state.
     }
   }
 
   // MARK: Delivering
 
-  private func work(out delivery: Delivery) -> Calls {
+  private func work(out delivery: Delivery) -> PendingCallbacks {
     switch delivery {
     case .release, .nothing:
-      return Calls()
+      return PendingCallbacks()
     case .call(let body):
-      return Calls(body)
+      return PendingCallbacks(body)
     case .initial(let generator, let registration, let node):
       let events = generator.initialEvents(
         of: node, for: registration.query.parameters, registration.type,
         isSingle: registration.isSingle)
-      return Calls([(Audience(registration), events)])
+      return PendingCallbacks([(Audience(registration), events)])
+    case .read(let registration, let syncPoint, let node):
+      return read(registration, syncPoint, node)
+    case .single(let registration, let event):
+      return PendingCallbacks([(Audience(registration), [event])])
     case .change(let generator, let audiences, let old, let new):
       let changes = generator.events(from: old, to: new, for: audiences.map(\.request))
-      return Calls(zip(audiences, changes).map { (audience: $0, events: $1) })
-    case .tidying(let generator, let unneeded):
-      generator.letGo(unneeded)
-      return Calls()
+      return PendingCallbacks(zip(audiences, changes).map { (audience: $0, events: $1) })
+    case .pruning(let generator, let unneeded):
+      generator.discard(unneeded)
+      return PendingCallbacks()
     case .end(let registrations):
       for registration in registrations.values { registration.remove() }
-      return Calls(cancelling: registrations.values.sorted { $0.handle < $1.handle })
+      return PendingCallbacks(cancelling: registrations.values.sorted { $0.handle < $1.handle })
     }
   }
 
-  private func make(_ call: Calls.Call) {
+  /// Reads the only event of a registration: here where few children have to be looked at, else on another
+  /// thread, so that other events need not wait.
+  private func read(_ registration: Registration, _ syncPoint: Guarded, _ node: Node)
+    -> PendingCallbacks
+  {
+    let parameters = registration.query.parameters
+    let type = registration.type
+    if EventGenerator.onlyEventCost(of: node, for: parameters, type) <= 1_000 {
+      let event = EventGenerator.onlyEvent(of: node, for: parameters, type)
+      let delivery = state.withLock { state in
+        state.readCount -= 1
+        return begin(.reading(registration, syncPoint.value, event), &state)
+      }
+      return work(out: delivery)
+    }
+    BackgroundThread.read { [self] in
+      let event = EventGenerator.onlyEvent(of: node, for: parameters, type)
+      add { state in
+        state.work.append(.reading(registration, syncPoint.value, event))
+        state.readCount -= 1
+        if state.readCount == 0, state.isEndWaiting { state.work.append(.end) }
+      }
+    }
+    return PendingCallbacks()
+  }
+
+  /// A sync point outside of the lock that guards it. Unchecked: its holder only hands it back.
+  private struct Guarded: @unchecked Sendable {
+    let value: SyncPoint
+
+    init(_ value: SyncPoint) { self.value = value }
+  }
+
+  private func make(_ call: PendingCallbacks.Call) {
     switch call {
-    case .body(let body): body()
-    case .event(let registration, let event): tell(registration, event)
+    case .body(let body): body.call()
+    case .event(let registration, let event): deliver(event, to: registration)
     case .cancel(let registration): _ = registration.cancel(.closed)
     }
   }
 
-  private func tell(_ registration: Registration, _ event: Event) {
-    guard registration.hasJoined else { return }
+  private func deliver(_ event: Event, to registration: Registration) {
+    guard registration.isActive else { return }
     if registration.isSingle {
       // Before the block is called: what it writes does not call it again.
       guard registration.remove() else { return }
@@ -198,6 +288,6 @@ extension EventHub {
     } else if registration.isRemoved {
       return
     }
-    registration.tell(event.snapshot(of: registration.query), event.previousKey?.string)
+    registration.notify(event.snapshot(of: registration.query), event.previousKey?.string)
   }
 }

@@ -11,26 +11,28 @@ extension EventHub {
       return add { state in
         guard !state.isClosed else { return false }
         let listeners = state.listeners(at: query.path)
-        let location: Location
-        if let existing = listeners.location(at: query.path) {
-          location = existing
+        let syncPoint: SyncPoint
+        if let existing = listeners.syncPoint(at: query.path) {
+          syncPoint = existing
         } else {
-          location = Location(path: query.path, node: node, tally: state.tally)
-          listeners.insert(location)
+          syncPoint = SyncPoint(
+            path: query.path, node: node, orders: listeners.orders(at: query.path),
+            tally: state.tally)
+          listeners.insert(syncPoint)
           listenerCount.wrappingAdd(1, ordering: .relaxed)
         }
-        location.add(registration)
+        syncPoint.add(registration)
         state.byHandle[registration.handle] = registration
-        state.work.append(.joining(registration, location))
+        state.work.append(.activation(registration, syncPoint))
         return true
       }
     }
     if !isOpen { refuse(registration, .closed) }
   }
 
-  /// Tells a listener that it was not registered, or is no longer.
+  /// Calls the cancel block of a listener that could not be registered.
   func refuse(_ registration: Registration, _ error: DatabaseError) {
-    enqueue { [self] in
+    enqueue(on: registration.cancelIsolation) { [self] in
       if !registration.cancel(error) { report(error) }
     }
   }
@@ -48,7 +50,7 @@ extension EventHub {
       forget(registration, in: &state)
       return registration
     }
-    // Its closures are the application's: they go when no lock is held.
+    // Its closures are the application's: they are freed when no lock is held.
     withExtendedLifetime(removed) {}
   }
 
@@ -58,12 +60,12 @@ extension EventHub {
   func removeAll(of query: DatabaseQuery) {
     guard query.failure == nil, !isForked else { return }
     let removed = add { state -> [Registration] in
-      guard let location = state.listeners(at: query.path).location(at: query.path) else {
+      guard let syncPoint = state.listeners(at: query.path).syncPoint(at: query.path) else {
         return []
       }
       let registrations =
         query.parameters == QueryParameters()
-        ? location.registrations : location.view(query.parameters)?.registrations ?? []
+        ? syncPoint.registrations : syncPoint.view(query.parameters)?.registrations ?? []
       for registration in registrations { forget(registration, in: &state) }
       return registrations
     }
@@ -80,16 +82,16 @@ extension EventHub {
     registration.remove()
     guard state.byHandle.removeValue(forKey: registration.handle) != nil else { return }
     let listeners = state.listeners(at: registration.query.path)
-    guard let location = listeners.location(at: registration.query.path) else { return }
-    location.leave(registration)
-    if location.isUnused {
-      listeners.remove(location)
+    guard let syncPoint = listeners.syncPoint(at: registration.query.path) else { return }
+    syncPoint.remove(registration)
+    if syncPoint.isUnused {
+      listeners.remove(syncPoint)
       listenerCount.wrappingSubtract(1, ordering: .relaxed)
     }
-    // Also of a location that goes: it is freed in the drain, with its index, not here under the lock.
-    if location.needsTidying, !location.isTidyingQueued {
-      location.isTidyingQueued = true
-      state.work.append(.tidying(location))
+    // Also where the sync point was removed: the drain frees it with its index, not this lock's holder.
+    if syncPoint.needsPruning, !syncPoint.isPruningQueued {
+      syncPoint.isPruningQueued = true
+      state.work.append(.pruning(syncPoint))
     }
   }
 
@@ -99,20 +101,22 @@ extension EventHub {
   func subscribe(
     to query: DatabaseQuery, keepingStates: Bool, engine: Engine
   ) throws(DatabaseError) -> Subscription {
-    let subscription = Subscription(path: query.path, keepsStates: keepingStates)
-    let isOpen = Self.withTree(of: query, engine) { root in
+    let subscription = Self.withTree(of: query, engine) { root in
       let node = root.node(at: query.path)
-      return add { state in
-        guard !state.isClosed else { return false }
+      return add { state -> Subscription? in
+        guard !state.isClosed else { return nil }
+        let listeners = state.listeners(at: query.path)
+        let subscription = Subscription(
+          path: query.path, keepsStates: keepingStates, orders: listeners.orders(at: query.path))
         var replaced: [Node] = []
         _ = subscription.note(node, replacing: &replaced)
-        state.listeners(at: query.path).insert(subscription)
+        listeners.insert(subscription)
         state.subscriptions[ObjectIdentifier(subscription)] = subscription
         listenerCount.wrappingAdd(1, ordering: .relaxed)
-        return true
+        return subscription
       }
     }
-    guard isOpen else { throw .closed }
+    guard let subscription else { throw .closed }
     return subscription
   }
 

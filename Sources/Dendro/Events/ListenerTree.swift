@@ -1,49 +1,70 @@
 package import DendroTree
 
-/// Who listens where: a tree of places, so that a write reaches only those that it concerns.
+/// The listeners by path: a trie, so that a write reaches only those that it affects.
 ///
 /// The hub's lock guards it.
 package struct ListenerTree {
-  package final class Place {
-    fileprivate var children: [Key: Place] = [:]
-    /// What listeners there are told on the callback queue; nil where there is none.
-    package fileprivate(set) var location: Location?
+  package final class TrieNode {
+    fileprivate private(set) var children: [Key: TrieNode] = [:]
+    /// The children in the order of events, made when it is first needed: commits ask for it, and
+    /// listeners come and go less often.
+    private var ordered: [(key: Key, node: TrieNode)]?
+    /// The orders of the children that listeners and subscriptions here share.
+    fileprivate private(set) lazy var orders = OrderRegistry()
+    /// The listeners here whose blocks are called; nil where there is none.
+    package fileprivate(set) var syncPoint: SyncPoint?
     /// Consumers that fetch states themselves.
     package fileprivate(set) var subscriptions: InsertionOrder<Subscription>
 
     fileprivate init(tally: StepTally) { subscriptions = InsertionOrder(tally: tally) }
 
+    fileprivate func setChild(_ key: Key, _ child: TrieNode?) {
+      children[key] = child
+      ordered = nil
+    }
+
+    fileprivate var childrenInStringOrder: [(key: Key, node: TrieNode)] {
+      if let ordered { return ordered }
+      let new = ListenerTree.inStringOrder(children.keys).compactMap { key in
+        children[key].map { (key: key, node: $0) }
+      }
+      ordered = new
+      return new
+    }
+
     fileprivate var isUnused: Bool {
-      children.isEmpty && location == nil && subscriptions.isEmpty
+      children.isEmpty && syncPoint == nil && subscriptions.isEmpty
     }
   }
 
-  private let root: Place
+  private let root: TrieNode
   private let tally: StepTally
 
   package init(tally: StepTally = StepTally()) {
-    root = Place(tally: tally)
+    root = TrieNode(tally: tally)
     self.tally = tally
   }
 
-  /// Whether nobody listens anywhere.
+  /// Whether there is no listener.
   package var isEmpty: Bool { root.isUnused }
 
-  /// Who listens at exactly this path.
-  package func location(at path: Path) -> Location? { trail(to: path)?.last?.location }
+  /// The listeners at exactly this path.
+  package func syncPoint(at path: Path) -> SyncPoint? { trail(to: path)?.last?.syncPoint }
 
-  /// Adds a location, of which there is at most one for each path.
-  package func insert(_ location: Location) { place(location.path).location = location }
-
-  package func insert(_ subscription: Subscription) {
-    place(subscription.path).subscriptions.append(subscription)
+  /// Adds a sync point, of which there is at most one for each path.
+  package func insert(_ syncPoint: SyncPoint) {
+    trieNode(at: syncPoint.path).syncPoint = syncPoint
   }
 
-  /// Removes a location if it is there.
+  package func insert(_ subscription: Subscription) {
+    trieNode(at: subscription.path).subscriptions.append(subscription)
+  }
+
+  /// Removes a sync point if it is there.
   ///
   /// - Complexity: O(length of the path), as for subscriptions.
-  package func remove(_ location: Location) {
-    remove(at: location.path) { if $0.location === location { $0.location = nil } }
+  package func remove(_ syncPoint: SyncPoint) {
+    remove(at: syncPoint.path) { if $0.syncPoint === syncPoint { $0.syncPoint = nil } }
   }
 
   /// Removes a subscription if it is there.
@@ -51,22 +72,25 @@ package struct ListenerTree {
     remove(at: subscription.path) { $0.subscriptions.remove(subscription.id) }
   }
 
-  private func place(_ path: Path) -> Place {
-    var place = root
+  /// The orders of the children at this path, for one that listens there from now on.
+  func orders(at path: Path) -> OrderRegistry { trieNode(at: path).orders }
+
+  private func trieNode(at path: Path) -> TrieNode {
+    var node = root
     for key in path.keys {
-      if let next = place.children[key] {
-        place = next
+      if let next = node.children[key] {
+        node = next
       } else {
-        let next = Place(tally: tally)
-        place.children[key] = next
-        place = next
+        let next = TrieNode(tally: tally)
+        node.setChild(key, next)
+        node = next
       }
     }
-    return place
+    return node
   }
 
   /// The places from the root to the path; nil where they do not lead there.
-  private func trail(to path: Path) -> [Place]? {
+  private func trail(to path: Path) -> [TrieNode]? {
     var trail = [root]
     for key in path.keys {
       guard let next = trail[trail.count - 1].children[key] else { return nil }
@@ -76,26 +100,26 @@ package struct ListenerTree {
   }
 
   /// Removes something, and the places that then lead nowhere.
-  private func remove(at path: Path, _ body: (Place) -> Void) {
+  private func remove(at path: Path, _ body: (TrieNode) -> Void) {
     guard let trail = trail(to: path) else { return }
     body(trail[trail.count - 1])
     let keys = Array(path.keys)
     for depth in stride(from: keys.count, to: 0, by: -1) {
       guard trail[depth].isUnused else { return }
-      trail[depth - 1].children[keys[depth - 1]] = nil
+      trail[depth - 1].setChild(keys[depth - 1], nil)
     }
   }
 
-  // MARK: Whom a commit concerns
+  // MARK: Which listeners a commit affects
 
-  /// Calls `body` with each place where changes at these paths may concern somebody and with its new node:
-  /// those above, at and below the changed paths; descendants before ancestors, siblings in plain string
-  /// order. Places on the way where nobody listens are among them.
+  /// Calls `body` with each node of the trie where changes at these paths can be seen, and with the data
+  /// there: above, at and below the changed paths; descendants before ancestors, siblings in plain string
+  /// order. Nodes without listeners on the way are among them.
   ///
-  /// - Complexity: O(length of the paths + places at and below them), whoever listens elsewhere. For a
-  ///   single path that leads to nobody nothing is allocated.
-  package func forEachConcerned(
-    by path: Path, and others: [Path] = [], root node: Node, _ body: (Place, Node) -> Void
+  /// - Complexity: O(length of the paths + nodes at and below them), however many listeners there are
+  ///   elsewhere. For a single path without listeners nothing is allocated.
+  package func forEachAffected(
+    by path: Path, and others: [Path] = [], root node: Node, _ body: (TrieNode, Node) -> Void
   ) {
     if others.isEmpty {
       var keys = path.keys.makeIterator()
@@ -106,42 +130,40 @@ package struct ListenerTree {
   }
 
   private func visit(
-    _ place: Place, _ keys: inout Path.Keys.Iterator, _ node: Node,
-    _ body: (Place, Node) -> Void
+    _ trieNode: TrieNode, _ keys: inout Path.Keys.Iterator, _ node: Node,
+    _ body: (TrieNode, Node) -> Void
   ) {
-    guard let key = keys.next() else { return visitAll(place, node, body) }
-    if let next = place.children[key] { visit(next, &keys, node.child(key), body) }
-    body(place, node)
+    guard let key = keys.next() else { return visitAll(trieNode, node, body) }
+    if let next = trieNode.children[key] { visit(next, &keys, node.child(key), body) }
+    body(trieNode, node)
   }
 
   private func visit(
-    _ place: Place, _ paths: [ArraySlice<Key>], _ node: Node, _ body: (Place, Node) -> Void
+    _ trieNode: TrieNode, _ paths: [ArraySlice<Key>], _ node: Node, _ body: (TrieNode, Node) -> Void
   ) {
-    if paths.contains(where: \.isEmpty) { return visitAll(place, node, body) }
-    if !place.children.isEmpty {
+    if paths.contains(where: \.isEmpty) { return visitAll(trieNode, node, body) }
+    if !trieNode.children.isEmpty {
       var concerned: [Key: [ArraySlice<Key>]] = [:]
       for path in paths {
-        guard let key = path.first, place.children[key] != nil else { continue }
+        guard let key = path.first, trieNode.children[key] != nil else { continue }
         concerned[key, default: []].append(path.dropFirst())
       }
       for key in Self.inStringOrder(concerned.keys) {
-        if let next = place.children[key], let rest = concerned[key] {
+        if let next = trieNode.children[key], let rest = concerned[key] {
           visit(next, rest, node.child(key), body)
         }
       }
     }
-    body(place, node)
+    body(trieNode, node)
   }
 
-  private func visitAll(_ place: Place, _ node: Node, _ body: (Place, Node) -> Void) {
-    for key in Self.inStringOrder(place.children.keys) {
-      if let next = place.children[key] { visitAll(next, node.child(key), body) }
-    }
-    body(place, node)
+  private func visitAll(_ trieNode: TrieNode, _ node: Node, _ body: (TrieNode, Node) -> Void) {
+    for (key, next) in trieNode.childrenInStringOrder { visitAll(next, node.child(key), body) }
+    body(trieNode, node)
   }
 
   /// Not the order of keys: here 10 comes before 9, as in the SDKs.
-  private static func inStringOrder(_ keys: some Collection<Key>) -> [Key] {
+  fileprivate static func inStringOrder(_ keys: some Collection<Key>) -> [Key] {
     guard keys.count > 1 else { return Array(keys) }
     return keys.map { (key: $0, units: Array($0.string.utf16)) }
       .sorted { $0.units.lexicographicallyPrecedes($1.units) }

@@ -1,15 +1,15 @@
 import DendroEngine
 import DendroTree
 
-/// What an iterator of a query's events stands on: its subscription, and the state that it got to.
+/// The events of a query for one iterator: its subscription, and the state that it has got to.
 ///
-/// One task at a time uses it, the one that iterates. It ends its subscription when it goes.
+/// One task at a time uses it, the one that iterates. It ends its subscription when it is freed.
 final class QueryFeed {
   let query: DatabaseQuery
   private let types: EventTypes
   private var subscription: Subscription?
   private var isEnded = false
-  private var generator = EventGenerator()
+  private var generator: SharedGenerator?
   private var seen: Node?
   private var events = Queue<Event>()
 
@@ -30,7 +30,7 @@ final class QueryFeed {
     while !Task.isCancelled {
       if let event = events.popFirst() { return event }
       guard case .state(let node) = await subscription.next(isolation: isolation) else { break }
-      work(out: node)
+      await append(eventsOf: node, isolation: isolation)
     }
     end()
     return nil
@@ -42,6 +42,7 @@ final class QueryFeed {
       let new = try query.store.hub.subscribe(
         to: query, keepingStates: types != .value, engine: try query.listenable())
       subscription = new
+      generator = SharedGenerator(new.orders)
       return new
     } catch {
       isEnded = true
@@ -49,25 +50,39 @@ final class QueryFeed {
     }
   }
 
-  private func work(out node: Node) {
-    let new: [Event]
-    if let seen {
-      new =
-        generator.events(
-          from: seen, to: node, for: [EventGenerator.Request(query.parameters, types)])[0]
-    } else {
-      new = generator.initialEvents(
-        of: node, for: query.parameters, types == .value ? .value : .childAdded)
-    }
+  private func append(eventsOf node: Node, isolation: isolated (any Actor)?) async {
+    guard let generator else { return }
+    let old = seen
     seen = node
+    let request = EventGenerator.Request(query.parameters, types)
+    // Sorting many children, or comparing them, is not for the consumer's actor.
+    let isLong = request.needsChildren && node.childCount > 1_000
+    let new =
+      isLong
+      ? await Self.eventsInBackground(generator, from: old, to: node, request)
+      : Self.events(generator, from: old, to: node, request)
     for event in new { events.append(event) }
+  }
+
+  private static func events(
+    _ generator: SharedGenerator, from old: Node?, to new: Node, _ request: EventGenerator.Request
+  ) -> [Event] {
+    if let old { return generator.events(from: old, to: new, for: [request])[0] }
+    return generator.initialEvents(
+      of: new, for: request.parameters, request.types == .value ? .value : .childAdded)
+  }
+
+  @concurrent private static func eventsInBackground(
+    _ generator: SharedGenerator, from old: Node?, to new: Node, _ request: EventGenerator.Request
+  ) async -> [Event] {
+    events(generator, from: old, to: new, request)
   }
 
   private func end() {
     isEnded = true
     unsubscribe()
     events.removeAll()
-    generator = EventGenerator()
+    generator = nil
     seen = nil
   }
 

@@ -1,23 +1,22 @@
 import DendroTree
 import Synchronization
 
-/// One listener: who wants what of where.
+/// One listener: a query, a kind of events, and the block to call.
 final class Registration: Sendable, Identifiable {
   let handle: DatabaseHandle
-  /// Keeps the database open while somebody listens.
+  /// Keeps the database open while it is registered.
   let query: DatabaseQuery
   let type: DataEventType
   /// Whether it ends with its first event.
   let isSingle: Bool
-  private let block: PlainClosure<(DataSnapshot, String?) -> Void>
-  private let cancelBlock: PlainClosure<((any Error) -> Void)?>
-  private let joined = Atomic<Bool>(false)
+  private let block: Callback<EventFunction>
+  private let cancelBlock: Callback<CancelFunction>?
+  private let active = Atomic<Bool>(false)
   private let removed = Atomic<Bool>(false)
 
   init(
     _ query: DatabaseQuery, _ type: DataEventType, isSingle: Bool,
-    block: PlainClosure<(DataSnapshot, String?) -> Void>,
-    cancel: PlainClosure<((any Error) -> Void)?>
+    block: Callback<EventFunction>, cancel: Callback<CancelFunction>?
   ) {
     handle = Self.nextHandle()
     self.query = query
@@ -29,14 +28,24 @@ final class Registration: Sendable, Identifiable {
 
   var id: DatabaseHandle { handle }
 
+  /// Whether its only event is best read from the data, since nothing is kept for it that has to be kept.
+  func isRead(by generator: SharedGenerator) -> Bool {
+    guard isSingle else { return false }
+    switch type {
+    case .value: return !query.parameters.showsAll && !generator.keeps(query.parameters)
+    case .childAdded: return query.parameters.showsAll || !generator.keeps(query.parameters)
+    case .childRemoved, .childChanged, .childMoved: return false
+    }
+  }
+
   /// The events that it waits for.
   var request: EventGenerator.Request { EventGenerator.Request(query.parameters, EventTypes(type)) }
 
-  /// Whether it got its first events, or gets them now: before that it is told of no change.
-  var hasJoined: Bool { joined.load(ordering: .relaxed) }
+  /// Whether it got its first events, or gets them now: before that it gets no change.
+  var isActive: Bool { active.load(ordering: .relaxed) }
 
-  /// In the drain only, where changes are told too.
-  func join() { joined.store(true, ordering: .relaxed) }
+  /// In the drain only, which delivers changes too.
+  func activate() { active.store(true, ordering: .relaxed) }
 
   var isRemoved: Bool { removed.load(ordering: .acquiring) }
 
@@ -44,15 +53,23 @@ final class Registration: Sendable, Identifiable {
   @discardableResult
   func remove() -> Bool { !removed.exchange(true, ordering: .acquiringAndReleasing) }
 
-  /// Calls the block. On the callback queue only.
-  func tell(_ snapshot: DataSnapshot, _ previousKey: String?) { block.call(snapshot, previousKey) }
+  /// The actor on which the block has to be called; nil for the callback queue.
+  var isolation: (any Actor)? { block.isolation }
+
+  /// The actor on which the cancel block has to be called; nil for the callback queue.
+  var cancelIsolation: (any Actor)? { cancelBlock?.isolation }
+
+  /// Calls the block. On its actor, else on the callback queue.
+  func notify(_ snapshot: DataSnapshot, _ previousKey: String?) {
+    block.call(snapshot, previousKey)
+  }
 
   /// Calls the cancel block.
   ///
   /// - Returns: false where there is none.
   func cancel(_ error: DatabaseError) -> Bool {
-    guard let cancel = cancelBlock.call else { return false }
-    cancel(error)
+    guard let cancelBlock else { return false }
+    cancelBlock.call(error)
     return true
   }
 

@@ -1,7 +1,7 @@
 package import DendroTree
 import Synchronization
 
-/// A consumer that fetches the states of one location itself, whenever it is ready for the next one: what
+/// A consumer that fetches the states of one place itself, whenever it is ready for the next one: what
 /// an asynchronous sequence listens with.
 ///
 /// It has its own lock, which may be taken under the hub's, and holds at most 64 states.
@@ -16,6 +16,8 @@ package final class Subscription: Sendable, Identifiable {
   package typealias Waiter = CheckedContinuation<Void, Never>
 
   package let path: Path
+  /// The orders of the children there, shared with listeners and other subscriptions.
+  let orders: OrderRegistry
   /// Whether the states in between count, not only the newest.
   private let keepsStates: Bool
   private let state = Mutex(State())
@@ -27,21 +29,22 @@ package final class Subscription: Sendable, Identifiable {
     var isEnded = false
   }
 
-  package init(path: Path, keepsStates: Bool) {
+  package init(path: Path, keepsStates: Bool, orders: OrderRegistry = OrderRegistry()) {
     self.path = path
+    self.orders = orders
     self.keepsStates = keepsStates
   }
 
   /// Notes a new state. Past the limit all that wait become this one.
   ///
-  /// `replaced` gets the states that no longer wait. Who calls lets them go when no lock is held, since
+  /// `replaced` gets the states that no longer wait. The caller frees them once no lock is held, since
   /// freeing what no other state shares may take long.
   ///
-  /// - Returns: who is to be resumed, once no lock is held.
+  /// - Returns: the waiter to resume, once no lock is held.
   package func note(_ node: Node, replacing replaced: inout [Node]) -> Waiter? {
     state.withLock { state in
       if state.isEnded { return nil }
-      if state.backlog.count >= (keepsStates ? Location.backlogLimit : 1) {
+      if state.backlog.count >= (keepsStates ? SyncPoint.backlogLimit : 1) {
         state.backlog.removeAll(into: &replaced)
       }
       state.backlog.append(node)
@@ -52,7 +55,7 @@ package final class Subscription: Sendable, Identifiable {
   /// Says that no state comes any more.
   ///
   /// - Parameter drops: whether those that wait are not wanted either.
-  /// - Returns: who is to be resumed, once no lock is held.
+  /// - Returns: the waiter to resume, once no lock is held.
   func end(droppingStates drops: Bool = false) -> Waiter? {
     let (waiter, dropped) = state.withLock { state -> (Waiter?, Queue<Node>) in
       state.isEnded = true
@@ -91,7 +94,7 @@ package final class Subscription: Sendable, Identifiable {
     }
   }
 
-  /// - Returns: who need not wait: this one if there is something to fetch, or one that waited before.
+  /// - Returns: the waiter to resume at once: this one if there is something to fetch, else an earlier one.
   private func wait(_ waiter: Waiter) -> Waiter? {
     state.withLock { state in
       if state.isEnded || !state.backlog.isEmpty { return waiter }

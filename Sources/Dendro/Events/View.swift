@@ -1,9 +1,9 @@
 import DendroTree
 
-/// What one query shows of a location, and who listens to it. The hub's lock guards it.
+/// One query at a sync point, and its listeners. The hub's lock guards it.
 final class View: Identifiable {
   let parameters: QueryParameters
-  /// One entry for each kind of events that anybody waits for.
+  /// One entry for each kind of events that has a listener.
   private var listeners: [Listeners] = []
 
   private struct Listeners {
@@ -11,7 +11,7 @@ final class View: Identifiable {
     /// In the order of registration.
     var registrations: InsertionOrder<Registration>
     /// How many of them have got their first events; for the others these wait in the queue.
-    var joinedCount = 0
+    var activeCount = 0
   }
 
   private let tally: StepTally
@@ -25,7 +25,7 @@ final class View: Identifiable {
 
   var isUnused: Bool { listeners.isEmpty }
 
-  /// All who listen, also those whose first events wait.
+  /// All listeners, also those whose first events wait.
   var registrations: [Registration] {
     listeners.flatMap { one in
       tally.count += one.registrations.slots.count
@@ -42,18 +42,18 @@ final class View: Identifiable {
     listeners[index].registrations.append(registration)
   }
 
-  /// Makes a registration that was added one that is told of changes.
-  func join(_ registration: Registration) {
+  /// Makes a registration that was added one that gets changes.
+  func activate(_ registration: Registration) {
     guard let index = index(of: registration.type) else { return }
-    registration.join()
-    listeners[index].joinedCount += 1
+    registration.activate()
+    listeners[index].activeCount += 1
   }
 
-  func leave(_ registration: Registration) {
+  func remove(_ registration: Registration) {
     guard let index = index(of: registration.type),
       listeners[index].registrations.remove(registration.handle) != nil
     else { return }
-    if registration.hasJoined { listeners[index].joinedCount -= 1 }
+    if registration.isActive { listeners[index].activeCount -= 1 }
     if listeners[index].registrations.isEmpty { listeners.remove(at: index) }
   }
 
@@ -61,20 +61,20 @@ final class View: Identifiable {
     listeners.firstIndex { $0.type == type }
   }
 
-  /// Whom to tell of a change now; nil if there is nobody who has got the first events.
+  /// The listeners that get a change now; nil if none has got its first events.
   ///
   /// - Complexity: O(1), however many listen.
   var audience: Audience? {
     var audience = Audience(parameters)
-    for one in listeners where one.joinedCount > 0 {
+    for one in listeners where one.activeCount > 0 {
       audience.add(one.registrations.slots, for: one.type)
     }
     return audience.isEmpty ? nil : audience
   }
 }
 
-/// Whom to tell of a view's changes, as it was at one moment. Who left since is still among them, and so
-/// is who has not got the first events.
+/// The listeners of a view at one moment. Those removed since are still among them, and so are those
+/// that have not got their first events.
 struct Audience: Sendable {
   let parameters: QueryParameters
   private var listeners: [(type: DataEventType, registrations: [Registration?])] = []
@@ -93,7 +93,7 @@ struct Audience: Sendable {
     listeners.append((type, registrations))
   }
 
-  /// Who listens to events of a kind, in the order of registration, with gaps among them.
+  /// The listeners to events of a kind, in the order of registration, with gaps among them.
   func registrations(for type: DataEventType) -> [Registration?] {
     listeners.first { $0.type == type }?.registrations ?? []
   }

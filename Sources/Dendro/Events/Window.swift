@@ -6,8 +6,8 @@ struct Window {
   let parameters: QueryParameters
   /// Of the children shown, among all.
   private(set) var ranks = 0..<0
-  /// The places of the first and the last child shown; nil if there is none.
-  private var places: ClosedRange<SortPosition>?
+  /// The positions of the first and the last child shown; nil if there is none.
+  private var positions: ClosedRange<SortPosition>?
   /// What is shown, as a node; made when it is first asked for, and kept from then on.
   private var content: Node?
 
@@ -29,13 +29,13 @@ struct Window {
     case nil: break
     }
     ranks = low..<high
-    places =
+    positions =
       ranks.isEmpty ? nil : siblings.position(at: low)...siblings.position(at: high - 1)
   }
 
   /// Follows the siblings to their next state, in which they are already.
   ///
-  /// Children that changed are in the old window if their old places lie within its old ends, likewise in
+  /// Children that changed are in the old window if their old positions lie within its old ends, likewise in
   /// the new one. Others come in or go out only between old and new ends, and there are at most as many
   /// as changed: their ranks tell them.
   ///
@@ -44,12 +44,12 @@ struct Window {
     over siblings: SiblingOrder, _ changes: [ChangedChild], _ shifts: [Shift]
   ) -> ViewDifference {
     var difference = ViewDifference()
-    let oldPlaces = places
+    let oldPlaces = positions
     place(over: siblings)
     for (change, shift) in zip(changes, shifts) {
       difference.note(
         change, from: shift.old.flatMap { oldPlaces?.contains($0) == true ? $0 : nil },
-        to: shift.new.flatMap { places?.contains($0) == true ? $0 : nil }, parameters.order)
+        to: shift.new.flatMap { positions?.contains($0) == true ? $0 : nil }, parameters.order)
     }
     // The ranks that the old ends have now.
     var oldRanks = 0..<0
@@ -88,7 +88,7 @@ struct Window {
     var high = changes.count
     while low < high {
       let middle = (low + high) / 2
-      siblings.tally.count += 1
+      siblings.tally.add()
       if changes[middle].key < position.key { low = middle + 1 } else { high = middle }
     }
     if low < changes.count, changes[low].key == position.key { return nil }

@@ -21,8 +21,12 @@ extension DatabaseOptions {
       self.problem = problem
     }
 
-    /// What opening needs.
-    public static let none = History(.none)
+    /// What opening needs, and nothing more.
+    public static let minimal = History(.none)
+
+    /// The former name of ``minimal``.
+    @available(*, deprecated, renamed: "minimal", message: "Optional.none shadows this name")
+    public static var none: History { .minimal }
 
     /// Everything, for ever: the files grow without end.
     public static let all = History(.all)

@@ -1,11 +1,11 @@
 import DendroEngine
 import DendroTree
 
-/// One transaction that was started: its block, and who is told how it ended.
+/// One transaction that was started: its block, and what to call when it has ended.
 struct Transaction: Sendable {
   let location: DatabaseReference
   /// Called with the data of each run, on the queue of the transactions.
-  let block: PlainClosure<(MutableData) -> Step>
+  let block: @Sendable (MutableData) -> Step
   /// Called once, on any thread; it may not wait.
   let completion: @Sendable (Outcome) -> Void
 
@@ -25,7 +25,7 @@ struct Transaction: Sendable {
     case failed(any Error)
   }
 
-  /// Runs the block until what it decides on is admitted. Waits for nobody but the block, and for the
+  /// Runs the block until what it decides on is admitted. Waits for nothing but the block, and for the
   /// disk where too much waits for it.
   func run() {
     let engine: Engine
@@ -49,7 +49,7 @@ struct Transaction: Sendable {
 
   private func decide(on input: Node) -> TransactionDecision {
     let draft = TransactionDraft(at: location.path, input: input)
-    let step = block.call(MutableData(draft, at: .root))
+    let step = block(MutableData(draft, at: .root))
     do {
       return try decision(step, draft)
     } catch {

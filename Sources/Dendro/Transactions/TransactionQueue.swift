@@ -5,10 +5,11 @@ import Dispatch
 /// They run on a queue of their own, neither the caller's nor the callback queue, and hold their
 /// database open until they have ended.
 final class TransactionQueue: Sendable {
-  /// Transactions that may wait: whoever starts more waits too.
+  /// Transactions that may wait: starting more waits too.
   static let limit = 16_384
 
-  private let queue = DispatchQueue(label: "dendro.transactions", autoreleaseFrequency: .workItem)
+  private let queue = DispatchQueue(
+    label: ThreadName.transactions.rawValue, autoreleaseFrequency: .workItem)
   /// One signal for each place that is free. Begins at 0: a semaphore must not go with fewer than it
   /// began with.
   private let places = DispatchSemaphore(value: 0)
@@ -17,9 +18,9 @@ final class TransactionQueue: Sendable {
     for _ in 0..<Self.limit { places.signal() }
   }
 
-  /// Starts a transaction for somebody who waits for its end.
+  /// Starts a transaction for a caller that waits for its end.
   func start(_ transaction: Transaction) {
-    queue.async { transaction.run() }
+    queue.async { ThreadName.transactions.during { transaction.run() } }
   }
 
   /// Starts a transaction once there is a place for it.
@@ -34,7 +35,7 @@ final class TransactionQueue: Sendable {
     }
     queue.async { [places] in
       places.signal()
-      transaction.run()
+      ThreadName.transactions.during { transaction.run() }
     }
     return true
   }

@@ -18,7 +18,9 @@ struct CompletionOrderTests {
     let names = ["value above", "value", "child", "window", "limit"]
     /// The newest number that each listener was told.
     let told = Shared([Int](repeating: -1, count: names.count))
-    func number(_ snapshot: DataSnapshot) -> Int { snapshot.int ?? snapshot["n"].int ?? -1 }
+    @Sendable func number(_ snapshot: DataSnapshot) -> Int {
+      snapshot.int ?? snapshot["n"].int ?? -1
+    }
     let queries: [DatabaseQuery] = [
       list, list.child("n"), list, list.queryOrderedByValue().queryLimited(toLast: 1),
       list.queryLimited(toLast: 2),

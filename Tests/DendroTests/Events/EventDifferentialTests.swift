@@ -133,7 +133,7 @@ struct EventDifferentialTests {
       _ query: DatabaseQuery, _ type: DataEventType, _ name: String, _ isSingle: Bool
     ) -> DatabaseHandle {
       let recorder = recorder
-      let block: (DataSnapshot, String?) -> Void = { snapshot, previous in
+      let block: @Sendable (DataSnapshot, String?) -> Void = { snapshot, previous in
         recorder.note(Recorder.line(name, type, snapshot, previous))
       }
       guard isSingle else { return query.observe(type, andPreviousSiblingKeyWith: block) }

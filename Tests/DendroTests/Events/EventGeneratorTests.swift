@@ -25,7 +25,7 @@ struct EventGeneratorTests {
       if random.oneIn(8) {
         let before = queries
         queries[random.below(4)] = RandomQuery(&random, keys: keys).parameters
-        generator.letGo(
+        generator.discard(
           EventGenerator.Unneeded(
             windows: Set(before).subtracting(queries),
             orders: Set(before.map(\.order)).subtracting(queries.map(\.order))))
@@ -196,7 +196,7 @@ struct EventGeneratorTests {
     }
     #expect(generator.indexCount == 1)
     let others = [0, 1, 3, 4].map { windows[$0].parameters } + [byKey]
-    generator.letGo(.init(windows: Set(others), orders: [.key]))
+    generator.discard(.init(windows: Set(others), orders: [.key]))
     #expect(generator.indexCount == 1)
 
     // The first priority makes an index, which then tells predecessors without a scan.
@@ -204,9 +204,9 @@ struct EventGeneratorTests {
     _ = new.apply(.setPriority(Path(keys: [try Self.key(500)]), .integer(1)))
     _ = generator.events(from: list, to: new, for: [windows[2], .init(last, Self.all)])
     #expect(generator.indexCount == 2)
-    generator.letGo(.init(windows: [windows[2].parameters], orders: [byChild]))
+    generator.discard(.init(windows: [windows[2].parameters], orders: [byChild]))
     #expect(generator.indexCount == 1)
-    generator.letGo(.init(windows: [last], orders: [.priority]))
+    generator.discard(.init(windows: [last], orders: [.priority]))
     #expect(generator.indexCount == 0)
   }
 

@@ -120,7 +120,7 @@ struct EventLoadTests {
   func attachingAndDetaching(isHeldBack: Bool, seed: UInt64) async throws {
     let directory = TemporaryDirectory()
     let database = try await Database.open(
-      at: directory.path, options: DatabaseOptions(durability: .none))
+      at: directory.path, options: DatabaseOptions(durability: .onRequest))
     let board = LoadBoard(database, isHeldBack: isHeldBack)
     await withTaskGroup(of: Void.self) { group in
       for writer in 0..<LoadBoard.writerCount {

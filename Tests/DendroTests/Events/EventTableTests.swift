@@ -174,7 +174,7 @@ struct EventTableTests {
     let database = Database.inMemory()
     let ref = database.reference()
     let recorder = Recorder(database)
-    let block: (DataSnapshot) -> Void = { recorder.note("\(shown($0.value))") }
+    let block: @Sendable (DataSnapshot) -> Void = { recorder.note("\(shown($0.value))") }
     let handles = [ref.observe(.value, with: block), ref.observe(.value, with: block)]
     let other = Database.inMemory().reference()
     let elsewhere = other.observe(.value) { _ in }

@@ -463,7 +463,7 @@ struct EventTests {
     #expect(database.callbackQueue === queue)
     let recorder = Recorder(database)
     let root = root
-    func note(_ what: String) {
+    @Sendable func note(_ what: String) {
       recorder.note("\(what) \(DispatchQueue.getSpecific(key: key) == true)")
     }
     root.observe(.value) { _ in note("event") }

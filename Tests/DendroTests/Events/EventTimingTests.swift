@@ -97,7 +97,9 @@ struct EventTimingTests {
   @Test("a completion is given the reference that the call was made on")
   func sameReference() async throws {
     let ref = root.child("p")
-    func same(_ call: (@escaping (Error?, DatabaseReference) -> Void) -> Void) async -> Bool {
+    func same(
+      _ call: (@escaping @Sendable (Error?, DatabaseReference) -> Void) -> Void
+    ) async -> Bool {
       await withCheckedContinuation { continuation in
         call { error, given in continuation.resume(returning: error == nil && given === ref) }
       }

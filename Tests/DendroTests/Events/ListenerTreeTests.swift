@@ -9,15 +9,15 @@ struct ListenerTreeTests {
 
   private func tree(_ paths: [String]) throws -> ListenerTree {
     let tree = ListenerTree()
-    for text in paths { tree.insert(Location(path: try path(text), node: .empty)) }
+    for text in paths { tree.insert(SyncPoint(path: try path(text), node: .empty)) }
     return tree
   }
 
   private func concerned(_ tree: ListenerTree, _ paths: [String]) throws -> [String] {
     var names: [String] = []
     let paths = try paths.map(path)
-    tree.forEachConcerned(by: paths[0], and: Array(paths.dropFirst()), root: .empty) { place, _ in
-      if let location = place.location { names.append("\(location.path)") }
+    tree.forEachAffected(by: paths[0], and: Array(paths.dropFirst()), root: .empty) { place, _ in
+      if let location = place.syncPoint { names.append("\(location.path)") }
     }
     return names
   }
@@ -26,7 +26,7 @@ struct ListenerTreeTests {
   private func visitCount(_ tree: ListenerTree, _ paths: [String]) throws -> Int {
     var count = 0
     let paths = try paths.map(path)
-    tree.forEachConcerned(by: paths[0], and: Array(paths.dropFirst()), root: .empty) { _, _ in
+    tree.forEachAffected(by: paths[0], and: Array(paths.dropFirst()), root: .empty) { _, _ in
       count += 1
     }
     return count
@@ -73,7 +73,7 @@ struct ListenerTreeTests {
   func removal() throws {
     let tree = ListenerTree()
     let locations = try ["a/b/c", "a", "a/b/d"].map {
-      Location(path: try path($0), node: .empty)
+      SyncPoint(path: try path($0), node: .empty)
     }
     for location in locations { tree.insert(location) }
     let subscription = Subscription(path: try path("a/b/c/e"), keepsStates: true)

@@ -359,7 +359,7 @@ struct QueryEventTests {
   func snapshotOrder() async throws {
     try await root.setValue(["x": ["a": ["n": 2], "b": ["n": 1]]])
     let recorder = Recorder(database)
-    let order = { (snapshot: DataSnapshot) in snapshot.map(\.key).joined(separator: " ") }
+    let order = { @Sendable (snapshot: DataSnapshot) in snapshot.map(\.key).joined(separator: " ") }
     root.queryOrdered(byChild: "n").observe(.childAdded) { recorder.note("child \(order($0))") }
     root.child("x").queryOrdered(byChild: "n").observe(.value) {
       recorder.note("value \(order($0))")

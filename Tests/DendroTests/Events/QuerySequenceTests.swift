@@ -1,4 +1,5 @@
 import Dendro
+import DendroTree
 import Dispatch
 import Foundation
 import DendroTestSupport
@@ -93,6 +94,44 @@ struct QuerySequenceTests {
     var expected = ["k": 64]
     for number in 9_990..<10_000 { expected["k\(number % 10)"] = number }
     #expect(list == expected)
+  }
+
+  @Test("iterators and listeners of one order share one index, wherever each has got to")
+  func sharedIndex() async throws {
+    let count = 4_000
+    var values: [String: Any] = [:]
+    for number in 0..<count { values["k\(number)"] = ["rank": number * 7_919 % count] }
+    try await root.setValue(values)
+    let query = root.queryOrdered(byChild: "rank").queryLimited(toLast: 3)
+    root.observe(.value) { _ in }  // It keeps the place, whose comparisons are counted.
+    await settle(database)
+    #expect(database.comparisonCount(at: .root) == 0)
+
+    var events = query.childEvents().makeAsyncIterator()
+    for _ in 0..<3 { _ = try await events.next() }
+    let once = database.comparisonCount(at: .root)
+    // Sorted once: n log n comparisons and a few more.
+    #expect(once > count && once < 20 * count)
+
+    var snapshots = query.snapshots.makeAsyncIterator()
+    #expect(try await snapshots.next()?.map { $0["rank"].int } == [3997, 3998, 3999])
+    var others = root.queryOrdered(byChild: "rank").queryLimited(toFirst: 2).childEvents()
+      .makeAsyncIterator()
+    for _ in 0..<2 { _ = try await others.next() }
+    let recorder = Recorder(database)
+    recorder.listen("", query, [.childAdded])
+    #expect(await recorder.take().count == 3)
+    try await root.child("new").setValue(["rank": count])
+    #expect(await recorder.take() == ["added new={rank:4000} after \(key(rank: 3999, count))"])
+    #expect(try await events.next()?.type == .childRemoved)
+    #expect(try await events.next()?.snapshot.key == "new")
+    #expect(try await snapshots.next()?.map { $0["rank"].int } == [3998, 3999, 4000])
+    #expect(database.comparisonCount(at: .root) < once + 1_000)
+    root.removeAllObservers()
+  }
+
+  private func key(rank: Int, _ count: Int) -> String {
+    (0..<count).first { $0 * 7_919 % count == rank }.map { "k\($0)" } ?? ""
   }
 
   @Test("a callback queue that is held up does not hold them up")

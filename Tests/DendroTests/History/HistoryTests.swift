@@ -139,7 +139,7 @@ struct HistoryTests {
   @Test("without the option little is kept, and what is not is refused with the range")
   func none() async throws {
     let directory = TemporaryDirectory()
-    let database = try await Self.open(directory, .none)
+    let database = try await Self.open(directory, .minimal)
     for number in 1...30 {
       try await database.reference(withPath: "n").setValue(number)
       if number % 10 == 0 { try await database.checkpoint() }
@@ -167,7 +167,7 @@ struct HistoryTests {
     ] as [(Double, String)])
   func absurdTimes(_ seconds: Double, _ text: String) async throws {
     let directory = TemporaryDirectory()
-    let database = try await Self.open(directory, .none)
+    let database = try await Self.open(directory, .minimal)
     for _ in 1...3 {
       try await database.reference().setValue(ServerValue.increment(1))
       try await database.checkpoint()

@@ -4,6 +4,7 @@ import Testing
 @Suite("Lists.md")
 struct ListsSamples {
   @Test("append, pick, page, watch")
+  @MainActor
   func everything() async throws {
     let database = Database.inMemory()
     // sample

@@ -21,7 +21,8 @@ struct SampleTests {
     try await database.close()
   }
 
-  /// Not `Sendable`: closures that touch it must compile.
+  /// An object of the user interface: closures that touch it must compile, and are called where it lives.
+  @MainActor
   final class App {
     let ref: DatabaseReference
     var refHandle: DatabaseHandle = 0
@@ -30,7 +31,7 @@ struct SampleTests {
 
     init(_ database: Database) { ref = database.reference() }
 
-    func write(_ done: @escaping () -> Void) {
+    func write(_ done: @escaping @Sendable () -> Void) {
       ref.child("users").child("u1").setValue(["username": "ada"])
       ref.child("users/u1/email").setValue("ada@example.org")
       guard let key = ref.child("posts").childByAutoId().key else { return }
@@ -54,7 +55,7 @@ struct SampleTests {
       }
     }
 
-    func read(_ done: @escaping () -> Void) {
+    func read(_ done: @escaping @Sendable () -> Void) {
       ref.child("users/u1/username").getData(completion: { error, snapshot in
         guard error == nil else { return }
         self.lines.append(snapshot.value as? String ?? "Unknown")
@@ -85,9 +86,10 @@ struct SampleTests {
   }
 
   @Test("write, read, watch")
+  @MainActor
   func guide() async throws {
     let database = Database.inMemory()
-    nonisolated(unsafe) let app = App(database)
+    let app = App(database)
     app.watch()
     await withCheckedContinuation { continuation in app.write { continuation.resume() } }
     await withCheckedContinuation { continuation in app.read { continuation.resume() } }

@@ -134,7 +134,7 @@ struct SurfaceTableTests {
     )
     _ = { ref.description() }
     let _: (Any?) -> Void = ref.setValue(_:)
-    let _: (Any?, @escaping (Error?, DatabaseReference) -> Void) -> Void =
+    let _: (Any?, @escaping @Sendable (Error?, DatabaseReference) -> Void) -> Void =
       ref.setValue(_:withCompletionBlock:)
     let _: (Any?, Any?) -> Void = ref.setValue(_:andPriority:)
     _ = ref.setValue(_:andPriority:withCompletionBlock:)
@@ -144,7 +144,7 @@ struct SurfaceTableTests {
     _ = ref.setPriority(_:withCompletionBlock:)
     let _: ([AnyHashable: Any]) -> Void = ref.updateChildValues(_:)
     _ = ref.updateChildValues(_:withCompletionBlock:)
-    let _: (Int, Database.Encoder, ((Error?) -> Void)?) throws -> Void =
+    let _: (Int, Database.Encoder, (@Sendable (Error?) -> Void)?) throws -> Void =
       ref.setValue(from:encoder:completion:)
     let _: (Any?) -> Void = ref.onDisconnectSetValue(_:)
     _ = ref.onDisconnectSetValue(_:withCompletionBlock:)
@@ -156,11 +156,12 @@ struct SurfaceTableTests {
     _ = ref.onDisconnectUpdateChildValues(_:withCompletionBlock:)
     ref.cancelDisconnectOperations()
     _ = ref.cancelDisconnectOperations(completionBlock:)
-    let _: (@escaping (MutableData) -> TransactionResult) -> Void = ref.runTransactionBlock(_:)
+    let _: (@escaping @Sendable (MutableData) -> TransactionResult) -> Void =
+      ref.runTransactionBlock(_:)
     let _:
       (
-        @escaping (MutableData) -> TransactionResult,
-        @escaping (Error?, Bool, DataSnapshot?) -> Void
+        @escaping @Sendable (MutableData) -> TransactionResult,
+        @escaping @Sendable (Error?, Bool, DataSnapshot?) -> Void
       ) -> Void = ref.runTransactionBlock(_:andCompletionBlock:)
     _ = ref.runTransactionBlock(_:andCompletionBlock:withLocalEvents:)
     DatabaseReference.goOffline()

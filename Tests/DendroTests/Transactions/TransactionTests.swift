@@ -29,7 +29,7 @@ private func line(_ error: (any Error)?, _ committed: Bool, _ snapshot: DataSnap
 extension DatabaseReference {
   /// `runTransactionBlock` with a completion block, awaited.
   fileprivate func ending(
-    _ block: @escaping (MutableData) -> TransactionResult
+    _ block: @escaping @Sendable (MutableData) -> TransactionResult
   ) async -> String {
     await withCheckedContinuation { continuation in
       runTransactionBlock(block) { error, committed, snapshot in
@@ -270,7 +270,7 @@ struct TransactionTests {
     _ = await recorder.take()
     let lines: [String] = await withCheckedContinuation { continuation in
       let ended = Shared<[String]>([])
-      @Sendable func end(_ name: String) -> (Error?, Bool, DataSnapshot?) -> Void {
+      @Sendable func end(_ name: String) -> @Sendable (Error?, Bool, DataSnapshot?) -> Void {
         { error, committed, snapshot in
           let all = ended.withLock { lines in
             lines.append("\(name): \(line(error, committed, snapshot))")
@@ -629,7 +629,7 @@ struct TransactionTests {
   func writesWithinAndClose() async throws {
     for _ in 0..<50 {
       let directory = TemporaryDirectory()
-      let options = DatabaseOptions(durability: .none)
+      let options = DatabaseOptions(durability: .onRequest)
       let database = try await Database.open(at: directory.path, options: options)
       let ref = database.reference()
       let told = await ref.child("p").ending { data in
@@ -650,7 +650,7 @@ struct TransactionTests {
     let root = Database.inMemory().reference()
     let ref = root.child("p")
     let lines = Shared<[String]>([])
-    @Sendable func step(_ name: String) -> (MutableData) -> TransactionResult {
+    @Sendable func step(_ name: String) -> @Sendable (MutableData) -> TransactionResult {
       { data in
         lines.withLock { $0.append(name) }
         data.value = (data.value as? String ?? "") + name
@@ -949,7 +949,7 @@ struct TransactionTests {
   func stars() async throws {
     let directory = TemporaryDirectory()
     let database = try await Database.open(
-      at: directory.path, options: DatabaseOptions(durability: .none))
+      at: directory.path, options: DatabaseOptions(durability: .onRequest))
     let post = database.reference().child("posts/p")
     try await post.setValue(["title": "Rings", "starCount": 0, "views": 0])
     try await withThrowingTaskGroup { group in

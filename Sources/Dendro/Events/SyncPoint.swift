@@ -1,32 +1,36 @@
 package import DendroTree
 import Synchronization
 
-/// One location that somebody listens to: its views, what they were last told, and what they are still
-/// to be told. The hub's lock guards it.
-package final class Location {
+/// One place that has listeners: its views, the state that they saw last, and the states that they have yet
+/// to see. The hub's lock guards it.
+package final class SyncPoint {
   package let path: Path
   /// In the order in which their first registration came; each with other parameters.
   private var views: InsertionOrder<View>
   private let tally: StepTally
   /// How many registrations may need the children in an order.
   private var orderUseCounts: [SortOrder: Int] = [:]
-  /// What somebody needed who left.
+  /// What removed listeners needed.
   private var unneeded = EventGenerator.Unneeded()
   /// What makes the events. Only the one drain that runs uses it, in the order of the work.
-  let generator = SharedGenerator()
-  /// What the views were told last.
+  let generator: SharedGenerator
+  /// The state that the views saw last.
   private(set) var seen: Node
   private var backlog = Queue<Node>()
-  /// How often the location stands in the delivery queue.
-  private var turns = 0
-  /// Whether the generator is to be told what it need not keep any longer.
-  var isTidyingQueued = false
+  /// How many pieces of work in the queue are for this sync point's states.
+  private var queuedCount = 0
+  /// Whether the queue holds a piece of work that discards what the generator need not keep.
+  var isPruningQueued = false
 
   /// States that wait for a slow listener at most.
   package static let backlogLimit = 64
 
-  package init(path: Path, node: Node, tally: StepTally = StepTally()) {
+  package init(
+    path: Path, node: Node, orders: OrderRegistry = OrderRegistry(),
+    tally: StepTally = StepTally()
+  ) {
     self.path = path
+    generator = SharedGenerator(orders)
     self.tally = tally
     views = InsertionOrder(tally: tally)
     seen = node
@@ -34,17 +38,17 @@ package final class Location {
 
   var isUnused: Bool { views.isEmpty }
 
-  // MARK: Who listens
+  // MARK: Listeners
 
   func view(_ parameters: QueryParameters) -> View? { views[parameters] }
 
-  /// All who listen here, also those whose first events wait in the queue.
+  /// All listeners here, also those whose first events wait in the queue.
   var registrations: [Registration] {
     tally.count += views.slots.count
     return views.slots.flatMap { $0?.registrations ?? [] }
   }
 
-  /// Whom to tell of a change now.
+  /// The listeners that get a change now.
   var audiences: [Audience] {
     tally.count += views.slots.count
     return views.slots.compactMap { $0?.audience }
@@ -63,10 +67,10 @@ package final class Location {
   }
 
   /// Removes a registration that was added.
-  func leave(_ registration: Registration) {
+  func remove(_ registration: Registration) {
     let parameters = registration.query.parameters
     guard let view = views[parameters] else { return }
-    view.leave(registration)
+    view.remove(registration)
     if view.isUnused {
       views.remove(parameters)
       if !parameters.showsAll { unneeded.windows.insert(parameters) }
@@ -78,10 +82,10 @@ package final class Location {
     if count == 1 { unneeded.orders.insert(parameters.order) }
   }
 
-  /// Whether something may be let go.
-  var needsTidying: Bool { isUnused || !unneeded.isEmpty }
+  /// Whether the generator may keep what is not needed.
+  var needsPruning: Bool { isUnused || !unneeded.isEmpty }
 
-  /// What somebody needed who left, and nobody else does.
+  /// What removed listeners needed and no other one needs.
   func takeUnneeded() -> EventGenerator.Unneeded {
     defer { unneeded = EventGenerator.Unneeded() }
     tally.count += unneeded.windows.count + unneeded.orders.count
@@ -90,7 +94,7 @@ package final class Location {
       orders: unneeded.orders.filter { orderUseCounts[$0] == nil })
   }
 
-  // MARK: What they are told
+  // MARK: States
 
   /// The number of states that wait.
   var backlogCount: Int { backlog.count }
@@ -101,48 +105,25 @@ package final class Location {
   /// saw last. It comes in the place of the oldest state, so it is early rather than late: never after
   /// what is queued once the state was noted.
   ///
-  /// `replaced` gets the states that no longer wait. Who calls lets them go when no lock is held, since
+  /// `replaced` gets the states that no longer wait. The caller frees them once no lock is held, since
   /// freeing what no other state shares may take long.
   ///
-  /// - Returns: whether the location is to be appended to the delivery queue.
+  /// - Returns: whether the sync point is to be appended to the delivery queue.
   package func note(_ node: Node, replacing replaced: inout [Node]) -> Bool {
     if backlog.count >= Self.backlogLimit { backlog.removeAll(into: &replaced) }
     backlog.append(node)
-    guard turns < backlog.count else { return false }
-    turns += 1
+    guard queuedCount < backlog.count else { return false }
+    queuedCount += 1
     return true
   }
 
-  /// The location's turn in the queue.
+  /// Takes the next state from the backlog.
   ///
-  /// - Returns: the states between which the views are told the difference; nil where there is nothing to
-  ///   tell.
-  func takeTurn() -> (old: Node, new: Node)? {
-    turns -= 1
+  /// - Returns: the state that the views saw last and the one that they see now; nil where none waits.
+  func takeNextState() -> (old: Node, new: Node)? {
+    queuedCount -= 1
     guard let next = backlog.popFirst() else { return nil }
     defer { seen = next }
     return (seen, next)
   }
-}
-
-/// An event generator that can be handed to the drain: the lock is never waited for.
-final class SharedGenerator: Sendable {
-  private let generator = Mutex(EventGenerator())
-
-  func events(from old: Node, to new: Node, for requests: [EventGenerator.Request]) -> [[Event]] {
-    generator.withLock { $0.events(from: old, to: new, for: requests) }
-  }
-
-  func initialEvents(
-    of node: Node, for parameters: QueryParameters, _ type: DataEventType, isSingle: Bool
-  ) -> [Event] {
-    generator.withLock { $0.initialEvents(of: node, for: parameters, type, isSingle: isSingle) }
-  }
-
-  func letGo(_ unneeded: EventGenerator.Unneeded) {
-    generator.withLock { $0.letGo(unneeded) }
-  }
-
-  /// Comparisons of places made so far.
-  var comparisonCount: Int { generator.withLock { $0.comparisonCount } }
 }

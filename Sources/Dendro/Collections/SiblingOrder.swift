@@ -23,7 +23,7 @@ struct SiblingOrder {
     positions.reserveCapacity(node.childCount)
     node.forEachChild { positions.append(order.position(of: $0, $1)) }
     positions.sort {
-      tally.count += 1
+      tally.add()
       return $0 < $1
     }
     index = OrderedIndex(ascending: positions, tally: tally)
@@ -59,7 +59,7 @@ struct SiblingOrder {
   func count(while precedes: (SortPosition) -> Bool) -> Int {
     if let index { return index.count(while: precedes) }
     return node.childCount { key in
-      tally.count += 1
+      tally.add()
       return precedes(SortPosition(value: .none, key: key))
     }
   }

@@ -80,21 +80,21 @@ struct ReplacedStateTests {
 
   @Test("a location past its limit hands over those that waited, none is freed in place")
   func location() {
-    let location = Location(path: .root, node: .empty)
+    let location = SyncPoint(path: .root, node: .empty)
     var replaced: [Node] = []
-    for number in 0..<Location.backlogLimit {
+    for number in 0..<SyncPoint.backlogLimit {
       #expect(location.note(state(number), replacing: &replaced))
     }
     #expect(replaced.isEmpty)
     // It stands in the queue already, as often as there are states.
     #expect(!location.note(state(1_000), replacing: &replaced))
-    #expect(numbers(replaced) == Array(0..<Location.backlogLimit))
+    #expect(numbers(replaced) == Array(0..<SyncPoint.backlogLimit))
   }
 
   @Test("a subscription hands over what it no longer keeps", arguments: [true, false])
   func subscription(keepsStates: Bool) {
     let subscription = Subscription(path: .root, keepsStates: keepsStates)
-    let limit = keepsStates ? Location.backlogLimit : 1
+    let limit = keepsStates ? SyncPoint.backlogLimit : 1
     var replaced: [Node] = []
     for number in 0...limit { _ = subscription.note(state(number), replacing: &replaced) }
     #expect(numbers(replaced) == Array(0..<limit))

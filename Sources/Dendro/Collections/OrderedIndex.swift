@@ -1,9 +1,13 @@
+import Synchronization
+
 /// Elements in ascending order, each once, found by value and by rank: a B-tree that counts.
 ///
 /// A value: a copy is O(1) and shares its pages; a change copies the pages on its way that another copy
 /// shares. Inner pages hold, for each page below but the first, a bound: no element in it is less, and
 /// all in the page before are.
-package struct OrderedIndex<Element: Comparable> {
+package struct OrderedIndex<Element: Comparable & Sendable>: @unchecked Sendable {
+  // Unchecked for its pages: one is changed only where it has a single reference, by the value that holds
+  // that one; pages that two values share are never written.
   private final class Page {
     /// Of a leaf page; empty in inner ones.
     var elements: [Element] = []
@@ -97,7 +101,7 @@ package struct OrderedIndex<Element: Comparable> {
     var high = elements.count
     while low < high {
       let middle = (low + high) / 2
-      tally.count += 1
+      tally.add()
       if precedes(elements[middle]) { low = middle + 1 } else { high = middle }
     }
     return low
@@ -230,11 +234,17 @@ package struct OrderedIndex<Element: Comparable> {
   }
 }
 
-/// How many comparisons indexes made: what tests hold their cost against. Not thread-safe.
-package final class ComparisonTally {
-  package var count = 0
+/// How many comparisons indexes made: what tests hold their cost against.
+///
+/// Any thread; of comparisons that two threads make at once, one may not be counted.
+package final class ComparisonTally: Sendable {
+  private let value = Atomic<Int>(0)
 
   package init() {}
+
+  package var count: Int { value.load(ordering: .relaxed) }
+
+  func add() { value.store(value.load(ordering: .relaxed) &+ 1, ordering: .relaxed) }
 }
 
 // MARK: - Invariants

@@ -1,0 +1,32 @@
+import Dispatch
+import Synchronization
+
+/// Whether a database was closed, and by whom the others wait for it: the first call of `close()` closes,
+/// the others return once it has.
+final class Closing: Sendable {
+  private let isBegun = Atomic<Bool>(false)
+  /// Left once the directory is free.
+  private let inProgress = DispatchGroup()
+
+  init() { inProgress.enter() }
+
+  deinit { if !hasBegun { inProgress.leave() } }
+
+  var hasBegun: Bool { isBegun.load(ordering: .acquiring) }
+
+  /// - Returns: whether the caller is the one that closes; it has to call `end()`.
+  func begin() -> Bool { !isBegun.exchange(true, ordering: .acquiringAndReleasing) }
+
+  func end() { inProgress.leave() }
+
+  func wait() { inProgress.wait() }
+
+  /// `wait()` without holding a thread.
+  nonisolated(nonsending) func wait() async {
+    await withCheckedContinuation { continuation in
+      inProgress.notify(queue: Self.queue) { continuation.resume() }
+    }
+  }
+
+  private static let queue = DispatchQueue(label: ThreadName.closing.rawValue)
+}

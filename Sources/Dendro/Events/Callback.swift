@@ -1,0 +1,69 @@
+/// A block of the application, and the actor on which it has to be called: nil for the callback queue.
+///
+/// The blocks of the Firebase-shaped calls are `@Sendable` and take the isolation of the context in which
+/// they are written: a block in a method of an actor, or of the main actor, is called there.
+struct Callback<Function: Sendable>: Sendable {
+  let isolation: (any Actor)?
+  /// To be called on the actor, if there is one.
+  let call: Function
+}
+
+typealias EventFunction = @Sendable (DataSnapshot, String?) -> Void
+typealias CancelFunction = @Sendable (any Error) -> Void
+typealias ReadFunction = @Sendable ((any Error)?, DataSnapshot) -> Void
+typealias CompletionFunction = @Sendable ((any Error)?, DatabaseReference) -> Void
+typealias TransactionFunction = @Sendable ((any Error)?, Bool, DataSnapshot?) -> Void
+
+// The casts take `@isolated(any)` off a function's type, so that it can be called where its actor is known
+// to run, without another suspension. That attribute adds a value to what the function captures; it does
+// not change how the function is called, which is why the cast is sound. `MainActor.assumeIsolated` does
+// the same with `@MainActor`.
+
+extension Callback where Function == EventFunction {
+  init(_ block: @escaping @Sendable @isolated(any) (DataSnapshot, String?) -> Void) {
+    isolation = block.isolation
+    call = unsafeBitCast(block, to: Function.self)
+  }
+
+  init(_ block: @escaping @Sendable @isolated(any) (DataSnapshot) -> Void) {
+    isolation = block.isolation
+    let plain = unsafeBitCast(block, to: (@Sendable (DataSnapshot) -> Void).self)
+    call = { snapshot, _ in plain(snapshot) }
+  }
+}
+
+extension Callback where Function == CancelFunction {
+  init(_ block: @escaping @Sendable @isolated(any) (any Error) -> Void) {
+    isolation = block.isolation
+    call = unsafeBitCast(block, to: Function.self)
+  }
+}
+
+extension Callback where Function == ReadFunction {
+  init(_ block: @escaping @Sendable @isolated(any) ((any Error)?, DataSnapshot) -> Void) {
+    isolation = block.isolation
+    call = unsafeBitCast(block, to: Function.self)
+  }
+}
+
+extension Callback where Function == CompletionFunction {
+  init(_ block: @escaping @Sendable @isolated(any) ((any Error)?, DatabaseReference) -> Void) {
+    isolation = block.isolation
+    call = unsafeBitCast(block, to: Function.self)
+  }
+}
+
+extension Callback where Function == CompletionFunction {
+  init(_ block: @escaping @Sendable @isolated(any) ((any Error)?) -> Void) {
+    isolation = block.isolation
+    let plain = unsafeBitCast(block, to: (@Sendable ((any Error)?) -> Void).self)
+    call = { error, _ in plain(error) }
+  }
+}
+
+extension Callback where Function == TransactionFunction {
+  init(_ block: @escaping @Sendable @isolated(any) ((any Error)?, Bool, DataSnapshot?) -> Void) {
+    isolation = block.isolation
+    call = unsafeBitCast(block, to: Function.self)
+  }
+}

@@ -1,0 +1,29 @@
+import DendroTree
+import Synchronization
+
+/// An event generator that can be handed from one thread to another. One at a time uses it, so the lock is
+/// never waited for: the drain that runs, or the iterator that it belongs to.
+final class SharedGenerator: Sendable {
+  private let generator: Mutex<EventGenerator>
+
+  init(_ orders: OrderRegistry) { generator = Mutex(EventGenerator(orders)) }
+
+  func events(from old: Node, to new: Node, for requests: [EventGenerator.Request]) -> [[Event]] {
+    generator.withLock { $0.events(from: old, to: new, for: requests) }
+  }
+
+  func initialEvents(
+    of node: Node, for parameters: QueryParameters, _ type: DataEventType, isSingle: Bool = false
+  ) -> [Event] {
+    generator.withLock { $0.initialEvents(of: node, for: parameters, type, isSingle: isSingle) }
+  }
+
+  func keeps(_ parameters: QueryParameters) -> Bool {
+    generator.withLock { $0.keeps(parameters) }
+  }
+
+  func discard(_ unneeded: EventGenerator.Unneeded) { generator.withLock { $0.discard(unneeded) } }
+
+  /// Comparisons made so far at the generator's place.
+  var comparisonCount: Int { generator.withLock { $0.comparisonCount } }
+}
