@@ -24,7 +24,7 @@ extension Admission {
     return writes.filter { !$0.hasCompletion }.map(\.lsn)
   }
 
-  /// One change for each of the highest paths that changed, in the order of paths.
+  /// One change for each of the highest paths that changed.
   private static func differences(_ changes: [Change], from before: Node, to after: Node)
     -> [Change]
   {
@@ -34,6 +34,7 @@ extension Admission {
       differences.append(
         Change(path: path, replaced: before.node(at: path), new: after.node(at: path)))
     }
-    return differences
+    // Removals last: an ancestor that would be empty in between would lose its priority.
+    return differences.filter { !$0.new.isEmpty } + differences.filter { $0.new.isEmpty }
   }
 }
