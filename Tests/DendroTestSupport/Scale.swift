@@ -1,6 +1,6 @@
 import Foundation
 
-/// The share of the work that long tests do: all of it in a release build, a little in a debug build,
+/// The share of the work that long tests do: all of it in a release build, a hundredth in a debug build,
 /// and as much as `DENDRO_SIMULATION_SCALE` says where it is set.
 package enum Scale {
   package static let share: Double = {
@@ -26,8 +26,21 @@ package enum Scale {
   /// What the share has to reach of a goal: jobs differ, and few of them may all be small ones.
   package static func goal(_ count: Int) -> Int { share < 1 ? 1 : scaled(count) }
 
-  /// `count` of the share for what other processes do: all of it, unless the variable says otherwise.
-  package static func ofProcesses(_ count: Int) -> Int { scaled(count, by: asked ?? 1) }
+  /// `count` of the share for what other processes do, on real disks: a tenth in a debug build.
+  package static func ofProcesses(_ count: Int) -> Int { scaled(count, by: asked ?? processShare) }
+
+  private static let processShare: Double = {
+    #if DEBUG
+      return 0.1
+    #else
+      return 1
+    #endif
+  }()
+
+  /// How far apart the jobs of a sweep are that are run where it lists all that there is: 1 for the whole work,
+  /// otherwise `sampled`, spread over the whole list. A prime meets every kind of job in time, whatever the
+  /// order in which the list combines them.
+  package static func stride(_ sampled: Int) -> Int { share < 1 ? sampled : 1 }
 
   private static func scaled(_ count: Int, by share: Double) -> Int {
     max(1, Int((Double(count) * share).rounded(.up)))

@@ -18,14 +18,20 @@ enum SweepCommand {
       self.figure = figure
       self.make = make
     }
+
+    /// The sweep of that id, which serves no goal of its own.
+    static func beside(_ id: String) -> Part {
+      Part(nil) { _ in
+        guard let sweep = try Sweeps.named(id) else { preconditionFailure("no sweep \(id)") }
+        return sweep
+      }
+    }
   }
 
   static let parts: [String: [Part]] = [
     "states": [
       Part(.crashStates) { _ in CrashStates.sweep },
-      Part(nil) { _ in try KillsThenPowerLoss.sweep() },
-      Part(nil) { _ in LogCrashes.sweep },
-      Part(nil) { _ in try Seals.sweep() },
+      .beside("kill-then-power-loss"), .beside("log"), .beside("seals"),
     ],
     "exhaust": [
       Part(.shortWorkloads, figure: { $0.details["workloads", default: 0] }) { options in
@@ -36,34 +42,18 @@ enum SweepCommand {
     "bits": [
       Part(.bitFlips) { _ in Damage.everyBit(of: try Sweeps.bitDatabase()) },
       Part(.randomBitFlips) { _ in Damage.randomBits(of: try Sweeps.largeDatabase()) },
-      Part(nil) { _ in Damage.everyTruncation(of: try Sweeps.smallDatabase()) },
-      Part(nil) { _ in Damage.everyMissingFile(of: try Sweeps.smallDatabase()) },
-      Part(nil) { _ in MixedFiles.mixes(of: try Forks()) },
-      Part(nil) { _ in MixedFiles.splices(of: try Forks()) },
-      Part(nil) { _ in MixedFiles.lostSeals(of: try Forks()) },
-      Part(nil) { _ in MixedFiles.strangers(of: try Forks()) },
-      Part(nil) { _ in try MixedFiles.strangerCheckpoint() },
-      Part(nil) { _ in try MixedFiles.damagedCheckpoints() },
-      Part(nil) { _ in MisplacedFiles.sweep },
-      Part(nil) { _ in Forgeries.sweep },
+      .beside("truncation"), .beside("missing-file"), .beside("mixes"), .beside("splices"),
+      .beside("lost-seals"), .beside("strangers"), .beside("stranger-checkpoint"),
+      .beside("damaged-checkpoint"), .beside("misplaced"), .beside("forgeries"),
     ],
     "faults": [
       Part(.faults) { _ in Faults.everyCall() },
       Part(.randomFaults) { _ in Faults.random },
       Part(.recoveryFaults) { _ in RecoveryFaults.sweep },
-      Part(nil) { _ in FullDisks.sweep },
-      Part(nil) { _ in Openers.sweep },
-      Part(nil) { _ in Rules.sweep },
-      Part(nil) { _ in Transactions.sweep },
-      Part(nil) { _ in Promises.sweep },
-      Part(nil) { _ in Ends.sweep },
-      Part(nil) { _ in Backups.sweep },
-      Part(nil) { _ in Moments.sweep },
-      Part(nil) { _ in Past.sweep },
-      Part(nil) { _ in RealFiles.sweep },
-      Part(nil) { _ in Applications.sweep },
-      Part(nil) { _ in Waiting.sweep },
-      Part(nil) { _ in Listeners.sweep },
+      .beside("full-disk"), .beside("openers"), .beside("rules"), .beside("transactions"),
+      .beside("promises"), .beside("ends"), .beside("backups"), .beside("moments"),
+      .beside("past"), .beside("real-files"), .beside("application"), .beside("waiting"),
+      .beside("listeners"),
     ],
     "soak": [Part(.soak) { _ in Soak.sweep }],
     "histories": [Part(.histories) { _ in Histories.sweep }],

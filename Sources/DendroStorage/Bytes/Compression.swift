@@ -96,9 +96,11 @@ struct HistoryCompressor: ~Copyable {
         target.assumingMemoryBound(to: CChar.self), Int32(payload.count),
         Int32(Compression.bound(payload.count)), 1))
     if count <= 0 {
-      // Cannot happen with that much room; the stream would be undefined after it.
+      // LCOV_EXCL_START: LZ4 refuses no block that has as much room as it asks for
+      // The stream would be undefined after it.
       needsRestart = true
       return (0, isRestart)
+      // LCOV_EXCL_STOP
     }
     return (count < payload.count ? count : 0, isRestart)
   }

@@ -127,7 +127,9 @@ package final class DatabaseDirectory: Sendable {
   ///   directory above it was moved, removed or replaced.
   package func checkOwnership() throws(StorageError) {
     if getpid() != processID {
+      // LCOV_EXCL_START: runs in forked processes, which end without writing their counts
       throw .ownershipLost(path: path, reason: "this process is a fork of the one that opened it")
+      // LCOV_EXCL_STOP
     }
     guard let lockIdentity else { return }
     if lock.withLock({ $0 == nil }) {

@@ -81,10 +81,10 @@ package struct Sweep: Sendable {
   /// - `watch`: told after each job what was found so far, and how many jobs were begun; called from
   ///   any thread.
   package func run(
-    _ range: Range<UInt64>? = nil, until end: End = End(),
+    _ range: Range<UInt64>? = nil, every stride: Int = 1, until end: End = End(),
     watch: (@Sendable (Tally, UInt64) -> Void)? = nil
   ) async -> Tally {
-    let board = Board(jobs: (range ?? jobs).clamped(to: jobs), end: end)
+    let board = Board(jobs: (range ?? jobs).clamped(to: jobs), stride: UInt64(stride), end: end)
     await JobThreads.run { thread in
       while let job = board.next() {
         let tally = JobsUnderWay.run(Reproduction(id, job), in: thread, judge)
@@ -99,12 +99,14 @@ package struct Sweep: Sendable {
   /// What the tasks share.
   private final class Board: Sendable {
     private let jobs: Range<UInt64>
+    private let stride: UInt64
     private let end: End
     private let state: Mutex<(next: UInt64, tally: Tally)>
     private let started = Mutex<ContinuousClock.Instant?>(nil)
 
-    init(jobs: Range<UInt64>, end: End) {
+    init(jobs: Range<UInt64>, stride: UInt64, end: End) {
       self.jobs = jobs
+      self.stride = stride
       self.end = end
       state = Mutex((jobs.lowerBound, Tally()))
     }
@@ -117,8 +119,8 @@ package struct Sweep: Sendable {
         guard state.next < jobs.upperBound, state.tally.failures.count < 12,
           !end.isReached(state.tally)
         else { return nil }
-        state.next += 1
-        return state.next - 1
+        defer { state.next += stride }
+        return state.next
       }
     }
 
@@ -131,7 +133,7 @@ package struct Sweep: Sendable {
     func add(_ tally: Tally) -> (Tally, jobCount: UInt64) {
       state.withLock { state in
         state.tally.add(tally)
-        return (state.tally, state.next - jobs.lowerBound)
+        return (state.tally, (state.next - jobs.lowerBound) / stride)
       }
     }
   }

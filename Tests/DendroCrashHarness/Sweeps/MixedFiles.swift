@@ -140,7 +140,9 @@ package enum MixedFiles {
     let checkpoints = recording.disk.names(in: EngineRecording.directory)
       .filter { $0.hasSuffix(".checkpoint") }
     guard checkpoints.count == 2 else {
-      return .cases("damaged-checkpoint", [Case("two are kept") { "there are \(checkpoints)" }])
+      return .scenarios(
+        "damaged-checkpoint",
+        [Scenario("two are kept") { throw Violation("there are \(checkpoints)") }])
     }
     let path = Forks.path(checkpoints[1])
     let bytes = recording.disk.contents(of: path) ?? []

@@ -10,16 +10,16 @@ import Testing
     #expect(database.files.count { $0.path.hasSuffix(".log") } >= 3)
     #expect(database.files.count { $0.path.hasSuffix(".checkpoint") } >= 1)
     #expect(database.outcome(database.disk.copy()) == .harmless)
-    let isWhole = Scale.share >= 1
+    let stride = Scale.stride(211)
     let total = max(database.byteCount * 8, 524_288)
-    await Damage.everyBit(of: database, stride: isWhole ? 1 : 53).check(
-      goal: isWhole ? total : 1000)
+    await Damage.everyBit(of: database, stride: stride).check(goal: total / stride)
   }
 
   /// A file that lost its end shows a tree that once was, or is refused.
   @Test func everyTruncation() async throws {
     let sweep = Damage.everyTruncation(of: try Sweeps.smallDatabase())
-    await sweep.check(goal: sweep.jobs.count)
+    let stride = Scale.stride(7)
+    await sweep.check(every: stride, goal: sweep.jobs.count / stride)
   }
 
   /// Any missing file does no harm or is noticed, a segment that the newest checkpoint does not

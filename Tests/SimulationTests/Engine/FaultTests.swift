@@ -19,7 +19,8 @@ import Testing
 @Suite struct FaultTests {
   @Test func everyCallFailsInEveryWay() async {
     let sweep = Faults.everyCall()
-    await sweep.check(goal: min(8000, sweep.jobs.count))
+    let stride = Scale.stride(23)
+    await sweep.check(every: stride, goal: min(8000, sweep.jobs.count) / stride)
   }
 
   @Test func randomCallsFailInRandomWorkloads() async {
@@ -121,6 +122,7 @@ import Testing
   /// reads go on, and once there is room work goes on, without reopening.
   @Test func aFullDisk() async {
     let sweep = FullDisks.sweep
-    await sweep.check(goal: sweep.jobs.count)
+    let stride = Scale.stride(7)
+    await sweep.check(every: stride, goal: sweep.jobs.count / stride)
   }
 }

@@ -4,12 +4,14 @@ import Testing
 extension Sweep {
   /// Runs the jobs, prints `"<name>: <count> <unit>, <seconds> s"`, and fails the test with the first
   /// failures, each as the command that shows it again, and where less was judged than `goal`.
+  ///
+  /// - Parameter stride: how far apart the jobs are that are run; see `Scale.stride`.
   @discardableResult
   func check(
-    _ range: Range<UInt64>? = nil, goal: Int = 1,
+    _ range: Range<UInt64>? = nil, every stride: Int = 1, goal: Int = 1,
     sourceLocation: SourceLocation = #_sourceLocation
   ) async -> Tally {
-    let tally = await run(range)
+    let tally = await run(range, every: stride)
     let seconds = tally.duration.seconds
     print(
       "\(name): \(grouped(tally.count)) \(unit)\(tally.detailText), \(Int(seconds.rounded())) s")

@@ -2,13 +2,19 @@ import DendroEngine
 import DendroTree
 import Synchronization
 
-/// What completions were told, in their order.
-final class Told: Sendable {
+/// What completions and callbacks noted, in order. Any thread may note.
+final class Notes: Sendable {
   private let list = Mutex<[String]>([])
 
   var all: [String] { list.withLock { $0 } }
 
   func note(_ text: String) { list.withLock { $0.append(text) } }
+
+  /// Throws unless exactly these were noted.
+  func require(_ expected: [String]) throws {
+    let all = all
+    if all != expected { throw Violation("noted \(all), not \(expected)") }
+  }
 
   var completion: Completion {
     { [self] result in
@@ -28,15 +34,13 @@ final class Told: Sendable {
 
 extension Engine {
   /// Sets a leaf and takes it to the disk, under inline execution.
-  ///
-  /// - Returns: why it was refused, or nil.
-  func put(_ path: String, _ scalar: Scalar) -> EngineError? {
+  func put(_ path: String, _ scalar: Scalar) throws(EngineError) {
     let failure = Mutex<EngineError?>(nil)
     submit(Draft(.set(Path(path), Node(scalar)))) { result in
       if case .failure(let error) = result { failure.withLock { $0 = error } }
     }
     pump()
-    return failure.withLock { $0 }
+    if let failure = failure.withLock({ $0 }) { throw failure }
   }
 
   /// The integer at a path; nil where there is none.
@@ -47,7 +51,7 @@ extension Engine {
 }
 
 extension EngineOptions {
-  /// For cases in which too much is to wait for the disk; checkpoints are taken by the case alone.
+  /// For scenarios in which too much is to wait for the disk; only the scenario takes checkpoints.
   static var smallBacklog: EngineOptions {
     var options = EngineOptions()
     options.checkpointFactor = 0

@@ -3,10 +3,10 @@ import DendroStorage
 import DendroTesting
 import DendroTree
 
-/// Files with a wrong field under right checksums: what a bug of ours, or somebody who knows the format,
-/// would write. No checksum helps; each rule about the field has to.
+/// Files with a wrong field under right checksums, as a bug or an attacker who knows the format would write
+/// them. Checksums do not help here; each field needs a rule of its own.
 package enum Forgeries {
-  package static let sweep = Sweep.cases("forgeries", records + headers + checkpoints)
+  package static let scenarios = records + headers + checkpoints
 
   // MARK: Records
 
@@ -46,7 +46,7 @@ package enum Forgeries {
     return bytes + [UInt8(rest)]
   }
 
-  private static let records: [Case] = [
+  private static let records: [Scenario] = [
     record("the same record", isGood: true) { _ in },
     record("a write left out") {
       $0.first = varint(2); $0.durable = varint(1)
@@ -80,8 +80,8 @@ package enum Forgeries {
   /// The second of two records, forged: it is no part of the log.
   private static func record(
     _ name: String, isGood: Bool = false, _ forge: @escaping @Sendable (inout ForgedRecord) -> Void
-  ) -> Case {
-    Case("a record: " + name) {
+  ) -> Scenario {
+    Scenario("a record: " + name) {
       let disk = SimulatedDisk(seed: 1)
       let directory = try DatabaseDirectory.open(
         EngineRecording.directory, environment: disk.environment, mode: .readWrite(create: true))
@@ -92,11 +92,11 @@ package enum Forgeries {
       }
       var found: [RecordInfo] = []
       _ = try LogReader.read(directory) { record, _ in found.append(record) }
-      guard found.count == 2 else { return "\(found.count) records" }
+      guard found.count == 2 else { throw Violation("\(found.count) records") }
       let path = directory.path(of: found[1].segment)
       directory.close()
       let crashed = disk.copy()
-      guard let bytes = crashed.contents(of: path) else { return "no segment" }
+      guard let bytes = crashed.contents(of: path) else { throw Violation("no segment") }
       let (old, start) = (found[1].header, Int(found[1].offset))
       let payload = Array(
         bytes[start + found[1].headerByteCount..<Int(found[1].endOffset)])
@@ -118,17 +118,17 @@ package enum Forgeries {
       do throws(StorageError) {
         last = try LogReader.read(reading) { _, _ in visited += 1 }?.lastLSN ?? .zero
       } catch {
-        guard case .corrupt = error else { return "refused as \(error)" }
+        guard case .corrupt = error else { throw Violation("refused as \(error)") }
         last = LogSequenceNumber(1)
       }
-      if isGood { return visited == 2 ? nil : "\(visited) records were read" }
-      return visited < 2 && last <= LogSequenceNumber(1) ? nil : "was read, up to write \(last)"
+      if isGood { return try require(visited == 2, "\(visited) records were read") }
+      try require(visited < 2 && last <= LogSequenceNumber(1), "was read, up to write \(last)")
     }
   }
 
   // MARK: Headers of files
 
-  private static let headers: [Case] = [
+  private static let headers: [Scenario] = [
     header("a format of the future", at: 8, UInt8(storageFormatVersion) + 1) {
       if case .storage(.unsupportedVersion) = $0 { true } else { false }
     },
@@ -138,30 +138,28 @@ package enum Forgeries {
   private static func header(
     _ name: String, at place: Int, _ value: UInt8,
     _ isRight: @escaping @Sendable (EngineError) -> Bool
-  ) -> Case {
-    Case("a segment: " + name) {
+  ) -> Scenario {
+    Scenario("a segment: " + name) {
       let disk = SimulatedDisk(seed: 1)
       // Nothing else in it: records repeat the header's checksum.
       try EngineRecording.open(disk).close()
       guard let path = disk.segmentPaths.last, var bytes = disk.contents(of: path) else {
-        return "no segment"
+        throw Violation("no segment")
       }
       bytes[place] = value
       let checksum = bytes[..<60].withUnsafeBytes { Checksum.xxh3($0, seed: 0) }
       bytes.replaceSubrange(60..<64, with: little(UInt32(truncatingIfNeeded: checksum)))
       disk.overwrite(path, at: 0, with: bytes)
-      do throws(EngineError) {
-        _ = try EngineRecording.open(disk)
-        return "served"
-      } catch {
-        return isRight(error) ? nil : "refused as \(error)"
+      let error = try requireError("served") { () throws(EngineError) in
+        try EngineRecording.open(disk)
       }
+      try require(isRight(error), "refused as \(error)")
     }
   }
 
   // MARK: Checkpoints
 
-  private static let checkpoints: [Case] =
+  private static let checkpoints: [Scenario] =
     [
       checkpoint("the same footer", isGood: true) { bytes in seal(footer: &bytes) },
       checkpoint("a footer with another number of leaves") { bytes in
@@ -238,31 +236,29 @@ package enum Forgeries {
     seal(footer: &bytes)
   }
 
-  /// It is not passed over as if it were damaged: whoever wrote it may have left out of the log what it
-  /// has.
-  private static let futureCheckpoint = Case("a checkpoint: a format of the future") {
+  /// It is not skipped as if it were damaged: a newer writer may have removed the log that it covers.
+  private static let futureCheckpoint = Scenario("a checkpoint: a format of the future") {
     let recording = try EngineRecording(seed: 1, steps: [.set("a", .integer(1)), .checkpoint])
     let disk = recording.disk.copy()
     guard let path = disk.checkpointPaths.last, var bytes = disk.contents(of: path) else {
-      return "no checkpoint"
+      throw Violation("no checkpoint")
     }
     bytes[8] = UInt8(storageFormatVersion) + 1
     let checksum = bytes[..<60].withUnsafeBytes { Checksum.xxh3($0, seed: 0) }
     bytes.replaceSubrange(60..<64, with: little(UInt32(truncatingIfNeeded: checksum)))
     disk.overwrite(path, at: 0, with: bytes)
-    do throws(EngineError) {
-      _ = try EngineRecording.open(disk)
-      return "was passed over"
-    } catch {
-      if case .storage(.unsupportedVersion) = error { return nil }
-      return "refused as \(error)"
+    let error = try requireError("was passed over") { () throws(EngineError) in
+      try EngineRecording.open(disk)
+    }
+    guard case .storage(.unsupportedVersion) = error else {
+      throw Violation("refused as \(error)")
     }
   }
 
   /// A checkpoint of one leaf, so many levels down.
-  private static let depths: [Case] = [(20, true), (40, false), (5000, false)].map {
+  private static let depths: [Scenario] = [(20, true), (40, false), (5000, false)].map {
     depth, isGood in
-    Case("a checkpoint: a leaf \(depth) levels down") {
+    Scenario("a checkpoint: a leaf \(depth) levels down") {
       let disk = SimulatedDisk(seed: 1)
       let directory = try DatabaseDirectory.open(
         EngineRecording.directory, environment: disk.environment, mode: .readWrite(create: true))
@@ -282,28 +278,28 @@ package enum Forgeries {
       try writer.finish(leafCount: 1, contentHash: 0)
       try LogWriter.create(directory, databaseID: identity, after: lsn, time: 1).close()
       directory.close()
-      guard isGood else { return refusal(of: disk) }
-      return try EngineRecording.open(disk).head.lsn == lsn ? nil : "was not used"
+      guard isGood else { return try requireRefusal(of: disk) }
+      try require(try EngineRecording.open(disk).head.lsn == lsn, "was not used")
     }
   }
 
   /// A forged checkpoint is not used, and the log makes up for it.
   private static func checkpoint(
     _ name: String, isGood: Bool = false, _ forge: @escaping @Sendable (inout [UInt8]) -> Void
-  ) -> Case {
-    Case("a checkpoint: " + name) {
+  ) -> Scenario {
+    Scenario("a checkpoint: " + name) {
       let recording = try EngineRecording(
         seed: 1, steps: [.set("a", .integer(1)), .set("b", .string("two")), .checkpoint])
       let disk = recording.disk.copy()
       guard let path = disk.checkpointPaths.last, var bytes = disk.contents(of: path) else {
-        return "no checkpoint"
+        throw Violation("no checkpoint")
       }
       forge(&bytes)
       disk.overwrite(path, at: 0, with: bytes)
       let engine = try EngineRecording.open(disk)
-      if engine.head.root != recording.trees.last { return "another tree" }
+      if engine.head.root != recording.trees.last { throw Violation("another tree") }
       let isUnreadable = !engine.report.unreadableCheckpoints.isEmpty
-      return isUnreadable != isGood ? nil : isGood ? "was not used" : "was used"
+      try require(isUnreadable != isGood, isGood ? "was not used" : "was used")
     }
   }
 }

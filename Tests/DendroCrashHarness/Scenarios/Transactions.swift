@@ -8,16 +8,14 @@ import Synchronization
 
 /// Transactions, and other writes that come between.
 package enum Transactions {
-  package static let sweep = Sweep.cases(
-    "transactions",
-    [
-      Case("overtaken once", overtaken),
-      Case("overtaken again and again", reservation),
-      Case("a block that waits for the writer who waits for it", patience),
-      Case("writers who do not wait", runLimit),
-      Case("a block that writes", heldWrite),
-      Case("a block that writes without end", heldWrites),
-    ])
+  package static let scenarios = [
+    Scenario("overtaken once", overtaken),
+    Scenario("overtaken again and again", reservation),
+    Scenario("a block that waits for the writer that waits for it", patience),
+    Scenario("writers that do not wait", runLimit),
+    Scenario("a block that writes", heldWrite),
+    Scenario("a block that writes without end", heldWrites),
+  ]
 
   private static let place = Path("n")
 
@@ -31,7 +29,7 @@ package enum Transactions {
     let isRefused = Mutex(false)
     engine.transact(at: place, refused: { _ in isRefused.withLock { $0 = true } }) { input in
       runs += 1
-      // Nobody knows for how long.
+      // A transaction that is never given up must not run for ever here.
       if runs > 60 { return TransactionDecision(nil) { _ in } }
       during(runs)
       guard case .integer(let value)? = input.scalar ?? .integer(0) else {
@@ -59,60 +57,60 @@ package enum Transactions {
     return try EngineRecording.open(SimulatedDisk(seed: 1), options)
   }
 
-  @Sendable private static func overtaken() throws -> String? {
+  @Sendable private static func overtaken() throws {
     let engine = try open()
     let outcome = addOne(to: engine) { run in
       if run == 1 { write(10, to: engine).wait() }
     }
     let found = engine.integer(at: "n")
-    return outcome.runs == 2 && found == 11 ? nil : "\(outcome), and there is \(found ?? 0)"
+    try require(outcome.runs == 2 && found == 11, "\(outcome), and there is \(found ?? 0)")
   }
 
-  /// The fourth run finds nobody who comes between.
-  @Sendable private static func reservation() throws -> String? {
+  /// No write comes between during the fourth run.
+  @Sendable private static func reservation() throws {
     let engine = try open()
     let outcome = addOne(to: engine) { run in
       let isDone = write(run * 100, to: engine)
       if run <= 3 { isDone.wait() } else { _ = isDone.wait(timeout: .now() + .milliseconds(500)) }
     }
-    return outcome.runs == 4 && !outcome.isRefused ? nil : "\(outcome)"
+    try require(outcome.runs == 4 && !outcome.isRefused, "\(outcome)")
   }
 
-  @Sendable private static func patience() throws -> String? {
+  @Sendable private static func patience() throws {
     let engine = try open(patience: .milliseconds(20))
     let outcome = addOne(to: engine) { run in
       if run <= 4 { write(run * 100, to: engine).wait() }
     }
     let found = engine.integer(at: "n")
-    return outcome.runs == 5 && found == 401 ? nil : "\(outcome), and there is \(found ?? 0)"
+    try require(outcome.runs == 5 && found == 401, "\(outcome), and there is \(found ?? 0)")
   }
 
-  @Sendable private static func runLimit() throws -> String? {
+  @Sendable private static func runLimit() throws {
     let engine = try open(patience: .zero)
     let outcome = addOne(to: engine) { run in write(run * 100, to: engine).wait() }
-    return outcome.runs == 25 && outcome.isRefused ? nil : "\(outcome)"
+    try require(outcome.runs == 25 && outcome.isRefused, "\(outcome)")
   }
 
-  @Sendable private static func heldWrite() throws -> String? {
+  @Sendable private static func heldWrite() throws {
     let engine = try open()
     let outcome = addOne(to: engine) { run in
       engine.submit(Draft(.set(place, Node(.integer(100)))), completion: nil)
     }
     let found = engine.integer(at: "n")
-    return outcome.runs == 1 && found == 100 ? nil : "\(outcome), and there is \(found ?? 0)"
+    try require(outcome.runs == 1 && found == 100, "\(outcome), and there is \(found ?? 0)")
   }
 
-  @Sendable private static func heldWrites() throws -> String? {
+  @Sendable private static func heldWrites() throws {
     let engine = try open()
-    let told = Told()
+    let notes = Notes()
     let limit = 16_384
     _ = addOne(to: engine) { _ in
       for value in 0..<limit + 10 {
         engine.submit(
-          Draft(.set(Path("own"), Node(.integer(Int64(value))))), completion: told.completion)
+          Draft(.set(Path("own"), Node(.integer(Int64(value))))), completion: notes.completion)
       }
     }
-    let refused = told.all.count { $0 == "too many" }
-    return refused == 10 ? nil : "\(refused) were refused"
+    let refused = notes.all.count { $0 == "too many" }
+    try require(refused == 10, "\(refused) were refused")
   }
 }

@@ -5,27 +5,25 @@ import DendroTree
 import Dispatch
 import Synchronization
 
-/// What somebody else does at the worst moment: between two calls of ours.
+/// What another process or thread does at the worst moment: between two calls of the engine.
 package enum Moments {
-  package static let sweep = Sweep.cases(
-    "moments",
-    [
-      Case("the lock file is replaced before it is locked", lockReplaced),
-      Case("a reader comes while files are removed", readerWaits),
-      Case("a reader finds what is half written", halfWritten),
-      Case("a reader finds the end of a segment", rolledMeanwhile),
-      Case("the directory is lost while a checkpoint is written", checkpointElsewhere),
-      Case("the checkpoint is damaged before the rest is purged", purgeDamaged),
-      Case("a write gathers while the disk refuses", gathered),
-      Case("a write comes while the engine is closed", late),
-      Case("a write comes while too much waits for the disk", backlog),
-      Case("a write that does nothing", nothingWritten),
-      Case("a follower ahead of the disk", followerAhead),
-    ])
+  package static let scenarios = [
+    Scenario("the lock file is replaced before it is locked", lockReplaced),
+    Scenario("a reader comes while files are removed", readerWaits),
+    Scenario("a reader finds what is half written", halfWritten),
+    Scenario("a reader finds the end of a segment", rolledMeanwhile),
+    Scenario("the directory is lost while a checkpoint is written", checkpointElsewhere),
+    Scenario("the checkpoint is damaged before the rest is purged", purgeDamaged),
+    Scenario("a write gathers while the disk refuses", gathered),
+    Scenario("a write comes while the engine is closed", late),
+    Scenario("a write comes while too much waits for the disk", backlog),
+    Scenario("a write that does nothing", nothingWritten),
+    Scenario("a follower ahead of the disk", followerAhead),
+  ]
 
   private static let directory = EngineRecording.directory
 
-  @Sendable private static func lockReplaced() throws -> String? {
+  @Sendable private static func lockReplaced() throws {
     let disk = SimulatedDisk(seed: 1)
     try EngineRecording.open(disk).close()
     let between = InterposedDisk(disk)
@@ -35,38 +33,35 @@ package enum Moments {
       let engine = try? EngineRecording.open(disk)
       other.withLock { $0 = engine }
     }
-    do throws(EngineError) {
-      _ = try between.open()
-      return "was let in beside another"
-    } catch {
-      guard case .storage(.locked) = error else { return "refused as \(error)" }
+    let error = try requireError("was let in beside another") { () throws(EngineError) in
+      try between.open()
     }
-    return other.withLock { $0 } == nil ? "the other one was not let in" : nil
+    guard case .storage(.locked) = error else { throw Violation("refused as \(error)") }
+    try require(other.withLock { $0 } != nil, "the other one was not let in")
   }
 
-  @Sendable private static func readerWaits() throws -> String? {
+  @Sendable private static func readerWaits() throws {
     let disk = SimulatedDisk(seed: 1)
     try EngineRecording.open(disk).close()
     let lock = try disk.open(directory + "/readers.lock", .readWrite)
-    guard try lock.lock(.exclusive) else { return "the lock is not free" }
+    guard try lock.lock(.exclusive) else { throw Violation("the lock is not free") }
     let held = Mutex<(any File)?>(lock)
     let between = InterposedDisk(disk)
-    return try withExtendedLifetime(held) {
+    try withExtendedLifetime(held) {
       between.interpose(before: .lock, on: "readers.lock", number: 2) {
         held.withLock { file in
-          // Closing would let go of it, but there are two references.
+          // Closing would release it, but there are two references.
           _ = try? file?.lock(.shared)
           file = nil
         }
       }
       try between.open(mode: .readOnly).close()
-      return nil
     }
   }
 
   /// A writer is in the middle of an append: part of what is read is old, part is new, and what comes
   /// later says already that it is durable.
-  @Sendable private static func halfWritten() throws -> String? {
+  @Sendable private static func halfWritten() throws {
     let recording = try EngineRecording(
       seed: 1,
       steps: (0..<5).map {
@@ -80,7 +75,7 @@ package enum Moments {
     while try cursor.step({ if case .record(let record, _, _) = $0 { records.append(record) } }) {}
     reading.close()
     guard records.count == 6, let bytes = recording.disk.contents(of: path) else {
-      return "\(records.count) records"
+      throw Violation("\(records.count) records")
     }
     for place in Int(records[1].offset)..<Int(records[3].endOffset) {
       let disk = recording.disk.copy()
@@ -89,97 +84,87 @@ package enum Moments {
       between.interpose(before: .read, on: ".log", number: 2) {
         disk.overwrite(path, at: place, with: [bytes[place]])
       }
-      do throws(EngineError) {
-        if try between.open(mode: .readOnly).head.root != recording.trees.last {
-          return "byte \(place) was late: another tree"
-        }
-      } catch {
-        return "byte \(place) was late: \(error)"
+      try inContext("byte \(place) was late") {
+        let root = try between.open(mode: .readOnly).head.root
+        try require(root == recording.trees.last, "another tree")
       }
     }
-    return nil
   }
 
   /// The writer goes on in a segment that came after the reader listed them.
-  @Sendable private static func rolledMeanwhile() throws -> String? {
+  @Sendable private static func rolledMeanwhile() throws {
     let disk = SimulatedDisk(seed: 1)
     let writer = try EngineRecording.open(disk)
-    if let error = writer.put("a", .integer(1)) { return "\(error)" }
+    try writer.put("a", .integer(1))
     let between = InterposedDisk(disk)
     between.interpose(before: .read, on: ".log") {
       try? writer.roll()
-      _ = writer.put("a", .integer(2))
+      try? writer.put("a", .integer(2))
     }
-    return try between.open(mode: .readOnly).integer(at: "a") == 2 ? nil : "another tree"
+    try require(try between.open(mode: .readOnly).integer(at: "a") == 2, "another tree")
   }
 
-  @Sendable private static func checkpointElsewhere() throws -> String? {
+  @Sendable private static func checkpointElsewhere() throws {
     let disk = SimulatedDisk(seed: 1)
     let between = InterposedDisk(disk)
     let engine = try between.open()
-    if let error = engine.put("a", .integer(1)) { return "\(error)" }
+    try engine.put("a", .integer(1))
     between.interpose(before: .synchronize, on: ".checkpoint.tmp") {
       try? disk.rename(directory + "/dendro.lock", to: directory + "/elsewhere")
       try? disk.make(directory + "/dendro.lock")
     }
-    do throws(EngineError) {
-      try engine.checkpoint()
-      return "was taken"
-    } catch {}
-    return disk.checkpointPaths.isEmpty ? nil : "there is \(disk.checkpointPaths)"
+    try requireError("was taken") { () throws(EngineError) in try engine.checkpoint() }
+    try require(disk.checkpointPaths.isEmpty, "there is \(disk.checkpointPaths)")
   }
 
-  @Sendable private static func purgeDamaged() throws -> String? {
+  @Sendable private static func purgeDamaged() throws {
     let disk = SimulatedDisk(seed: 1)
     let between = InterposedDisk(disk)
     var options = EngineRecording.options()
     options.history = .all
     let engine = try between.open(options)
     for value in 1...3 {
-      if let error = engine.put("a/\(value)", .string("text \(value)")) { return "\(error)" }
+      try engine.put("a/\(value)", .string("text \(value)"))
       try engine.checkpoint()
     }
-    if let error = engine.put("a/4", .string("text 4")) { return "\(error)" }
+    try engine.put("a/4", .string("text 4"))
     between.interpose(before: .read, on: "00000000000000000004.checkpoint") {
       disk.flipBit((64 + 32 + 3) * 8, of: directory + "/00000000000000000004.checkpoint")
     }
-    do throws(EngineError) {
-      try engine.purgeHistory()
-      return "was purged"
-    } catch {
-      guard case .storage(.corrupt) = error else { return "refused as \(error)" }
+    let error = try requireError("was purged") { () throws(EngineError) in try engine.purgeHistory()
     }
+    guard case .storage(.corrupt) = error else { throw Violation("refused as \(error)") }
     let again = try EngineRecording.open(disk.copy())
-    return again.head.root == engine.head.root ? nil : "another tree"
+    try require(again.head.root == engine.head.root, "another tree")
   }
 
-  @Sendable private static func gathered() throws -> String? {
+  @Sendable private static func gathered() throws {
     let disk = SimulatedDisk(seed: 1)
     let between = InterposedDisk(disk)
     let engine = try between.open()
-    if let error = engine.put("a", .integer(1)) { return "\(error)" }
+    try engine.put("a", .integer(1))
     let before = engine.head.root
-    let told = Told()
+    let notes = Notes()
     disk.inject(.failedSynchronize(at: 1, pages: .reverted))
     between.interpose(before: .synchronize, on: ".log") {
-      engine.submit(Draft(.set(Path("c"), Node(.integer(3)))), completion: told.completion)
+      engine.submit(Draft(.set(Path("c"), Node(.integer(3)))), completion: notes.completion)
     }
-    engine.submit(Draft(.set(Path("b"), Node(.integer(2)))), completion: told.completion)
+    engine.submit(Draft(.set(Path("b"), Node(.integer(2)))), completion: notes.completion)
     engine.pump()
-    if told.all != ["refused", "refused"] { return "told \(told.all)" }
-    return engine.head.root == before ? nil : "the head shows \(engine.head.lsn)"
+    if notes.all != ["refused", "refused"] { throw Violation("noted \(notes.all)") }
+    try require(engine.head.root == before, "the head shows \(engine.head.lsn)")
   }
 
-  @Sendable private static func late() throws -> String? {
+  @Sendable private static func late() throws {
     let between = InterposedDisk(SimulatedDisk(seed: 1))
     let engine = try between.open()
-    let told = Told()
+    let notes = Notes()
     between.interpose(before: .synchronize, on: ".log") {
-      engine.submit(Draft(.set(Path("b"), Node(.integer(2)))), completion: told.completion)
+      engine.submit(Draft(.set(Path("b"), Node(.integer(2)))), completion: notes.completion)
     }
-    engine.submit(Draft(.set(Path("a"), Node(.integer(1)))), completion: told.completion)
+    engine.submit(Draft(.set(Path("a"), Node(.integer(1)))), completion: notes.completion)
     try engine.close()
-    return told.all == ["done", "closed"] ? nil : "told \(told.all)"
+    try notes.require(["done", "closed"])
   }
 
   private final class Progress: Sendable {
@@ -188,7 +173,7 @@ package enum Moments {
 
   /// The disk stands still until all has been written, or for as long as the writer comes on: what then
   /// goes to it at once is what had gathered.
-  @Sendable private static func backlog() throws -> String? {
+  @Sendable private static func backlog() throws {
     let disk = SimulatedDisk(seed: 1)
     let between = InterposedDisk(disk)
     let engine = try between.open(.smallBacklog)
@@ -211,39 +196,42 @@ package enum Moments {
     isWritten.signal()
     try engine.close()
     let largest = disk.trace.filter { $0.kind == .write }.map(\.count).max() ?? 0
-    return largest < 12_000 ? nil : "\(largest) bytes had gathered"
+    try require(largest < 12_000, "\(largest) bytes had gathered")
   }
 
-  @Sendable private static func nothingWritten() throws -> String? {
+  @Sendable private static func nothingWritten() throws {
     let disk = SimulatedDisk(seed: 1)
     let between = InterposedDisk(disk)
     let engine = try between.open()
     between.ignoresWrites.store(true, ordering: .relaxed)
-    guard engine.put("a", .integer(1)) != nil else { return "was acknowledged" }
-    return engine.head.root.isEmpty ? nil : "the head shows it"
+    try requireError("was acknowledged") { () throws(EngineError) in
+      try engine.put("a", .integer(1))
+    }
+    try require(engine.head.root.isEmpty, "the head shows it")
   }
 
-  @Sendable private static func followerAhead() throws -> String? {
+  @Sendable private static func followerAhead() throws {
     var options = EngineRecording.options()
     options.durability = .none
     let engine = try EngineRecording.open(SimulatedDisk(seed: 1), options)
-    if let error = engine.put("a", .integer(1)) { return "\(error)" }
+    try engine.put("a", .integer(1))
     let reader = try engine.changes(since: .zero)
     let found = Mutex<(last: LogSequenceNumber, durable: LogSequenceNumber)?>(nil)
-    let isTold = DispatchGroup()
-    isTold.enter()
+    let isRead = DispatchGroup()
+    isRead.enter()
     Task(executorPreference: QueueExecutor()) {
       let writes = try? await reader.next()
       let durable = engine.statistics().durableLSN
       found.withLock { $0 = (writes?.last?.lsn ?? .zero, durable) }
-      isTold.leave()
+      isRead.leave()
     }
-    // Whoever would tell too early has had the time to.
-    _ = isTold.wait(timeout: .now() + .milliseconds(300))
+    // Enough time for a reader that does not wait.
+    _ = isRead.wait(timeout: .now() + .milliseconds(300))
     try engine.synchronize()
-    isTold.wait()
-    guard let found = found.withLock({ $0 }) else { return "nothing was told" }
-    return found.last == LogSequenceNumber(1) && found.durable >= found.last
-      ? nil : "told of write \(found.last) when \(found.durable) was durable"
+    isRead.wait()
+    guard let found = found.withLock({ $0 }) else { throw Violation("nothing was read") }
+    try require(
+      found.last == LogSequenceNumber(1) && found.durable >= found.last,
+      "read write \(found.last) when \(found.durable) was durable")
   }
 }

@@ -1,34 +1,5 @@
-import DendroEngine
 import DendroStorage
 import DendroTesting
-
-/// One situation that is named and made by hand, and what must hold in it.
-struct Case: Sendable {
-  let name: String
-  /// What is wrong, or nil.
-  let problem: @Sendable () throws -> String?
-
-  init(_ name: String, _ problem: @escaping @Sendable () throws -> String?) {
-    self.name = name
-    self.problem = problem
-  }
-}
-
-extension Sweep {
-  /// A job for each case.
-  static func cases(_ id: String, _ cases: [Case]) -> Sweep {
-    Sweep(id, unit: "cases", jobs: 0..<UInt64(cases.count)) { place in
-      var tally = Tally(count: 1)
-      let one = cases[Int(place.job)]
-      do {
-        if let problem = try one.problem() { tally.fail(place, "\(one.name): \(problem)") }
-      } catch {
-        tally.fail(place, "\(one.name): \(error)")
-      }
-      return tally
-    }
-  }
-}
 
 extension SimulatedDisk {
   /// Makes a file, in calls as any program would.
@@ -57,7 +28,7 @@ extension SimulatedDisk {
       .map { EngineRecording.directory + "/" + $0 }
   }
 
-  /// All names in the directory with what the files hold.
+  /// All names in the directory with the contents of the files.
   var everything: [String: [UInt8]] {
     var files: [String: [UInt8]] = [:]
     for name in names(in: EngineRecording.directory) {
@@ -77,21 +48,5 @@ extension LogWriter {
     }
     try result.get()
     try write()
-  }
-}
-
-/// Whether opening is refused as damaged; otherwise what came of it.
-func refusal(of disk: SimulatedDisk) -> String? {
-  refusal { () throws(EngineError) in try EngineRecording.open(disk) }
-}
-
-/// Whether what opens is refused as damaged; otherwise what came of it.
-func refusal(_ open: () throws(EngineError) -> Engine) -> String? {
-  do throws(EngineError) {
-    let engine = try open()
-    return "served up to write \(engine.head.lsn)"
-  } catch {
-    if case .storage(.corrupt) = error { return nil }
-    return "refused as \(error)"
   }
 }

@@ -7,22 +7,20 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// What an application is told by the API, and what it leaves to be written.
+/// What the API reports to an application, and what the application leaves to be written.
 package enum Applications {
-  package static let sweep = Sweep.cases(
-    "application",
-    [
-      Case("the order of events", eventOrder),
-      Case("a completion and the events of its write", completionOrder),
-      Case("a listener that is slow", slowListener),
-      Case("transactions that are started together", transactions),
-      Case("transactions that a block starts", waitingTransactions),
-      Case("what was registered for going offline, offline", offline),
-      Case("what was registered for going offline, closed", closed),
-      Case("what was registered for going offline, released", released),
-    ])
+  package static let scenarios = [
+    Scenario("the order of events", eventOrder),
+    Scenario("a completion and the events of its write", completionOrder),
+    Scenario("a listener that is slow", slowListener),
+    Scenario("transactions that are started together", transactions),
+    Scenario("transactions that a block starts", waitingTransactions),
+    Scenario("what was registered for going offline, offline", offline),
+    Scenario("what was registered for going offline, closed", closed),
+    Scenario("what was registered for going offline, released", released),
+  ]
 
-  /// Values as a listener was told them.
+  /// The values that a listener received.
   private final class Seen: Sendable {
     private let values = Mutex<[Int]>([])
 
@@ -38,7 +36,7 @@ package enum Applications {
   }
 
   /// What has gathered while the queue stood still comes in its order.
-  @Sendable private static func eventOrder() throws -> String? {
+  @Sendable private static func eventOrder() throws {
     let database = Database.inMemory()
     let reference = database.reference().child("n")
     let seen = Seen()
@@ -48,28 +46,28 @@ package enum Applications {
     gate.signal()
     try database.close()
     database.callbackQueue.sync {}
-    return seen.all == Array(1...20) ? nil : "told \(seen.all)"
+    try require(seen.all == Array(1...20), "received \(seen.all)")
   }
 
-  @Sendable private static func completionOrder() throws -> String? {
+  @Sendable private static func completionOrder() throws {
     let database = Database.inMemory()
     let reference = database.reference().child("n")
-    let told = Mutex<[String]>([])
+    let notes = Mutex<[String]>([])
     let gate = database.callbackQueue.standStill()
     _ = reference.observe(.value) { snapshot in
-      if snapshot.exists() { told.withLock { $0.append("event") } }
+      if snapshot.exists() { notes.withLock { $0.append("event") } }
     }
-    reference.setValue(1) { _, _ in told.withLock { $0.append("completion") } }
-    // Behind it in the engine: whoever would tell too early has told.
+    reference.setValue(1) { _, _ in notes.withLock { $0.append("completion") } }
+    // Returns after the write in the engine: a completion that came too early has come by now.
     try database.synchronize()
     gate.signal()
     try database.close()
     database.callbackQueue.sync {}
-    let order = told.withLock { $0 }
-    return order == ["event", "completion"] ? nil : "\(order)"
+    let order = notes.withLock { $0 }
+    try require(order == ["event", "completion"], "\(order)")
   }
 
-  @Sendable private static func slowListener() throws -> String? {
+  @Sendable private static func slowListener() throws {
     let database = Database.inMemory()
     let reference = database.reference().child("n")
     let seen = Seen()
@@ -79,10 +77,10 @@ package enum Applications {
     gate.signal()
     try database.close()
     database.callbackQueue.sync {}
-    return seen.all.count <= 66 && seen.all.last == 1000 ? nil : "told \(seen.all.count) times"
+    try require(seen.all.count <= 66 && seen.all.last == 1000, "called \(seen.all.count) times")
   }
 
-  @Sendable private static func transactions() throws -> String? {
+  @Sendable private static func transactions() throws {
     let database = Database.inMemory()
     let reference = database.reference().child("n")
     let isDone = DispatchGroup()
@@ -102,11 +100,11 @@ package enum Applications {
     isDone.wait()
     let value = database.engine?.integer(at: "n")
     try database.close()
-    return counters.most == 1 && value == 50
-      ? nil : "\(counters.most) ran at once, and there is \(value ?? 0)"
+    try require(
+      counters.most == 1 && value == 50, "\(counters.most) ran at once, and there is \(value ?? 0)")
   }
 
-  @Sendable private static func waitingTransactions() throws -> String? {
+  @Sendable private static func waitingTransactions() throws {
     let database = Database.inMemory()
     let reference = database.reference()
     let counter = Counters()
@@ -129,7 +127,7 @@ package enum Applications {
     }
     isDone.wait()
     try database.close()
-    return counter.most == 10 ? nil : "\(counter.most) were refused"
+    try require(counter.most == 10, "\(counter.most) were refused")
   }
 
   private final class Counters: Sendable {
@@ -155,42 +153,35 @@ package enum Applications {
       mode: .readWrite)
   }
 
-  /// What the next opener finds, once the directory is let go.
-  private static func found(_ disk: SimulatedDisk) throws -> String? {
-    for _ in 0..<1000 {
-      do throws(EngineError) {
-        let value = try EngineRecording.open(disk).integer(at: "a")
-        return value == 1 ? nil : "there is \(value as Any)"
-      } catch {
-        guard case .storage(.locked) = error else { return "refused as \(error)" }
-        Thread.sleep(forTimeInterval: 0.01)
-      }
-    }
-    return "the directory is still locked"
+  /// What the next opener finds.
+  private static func requireOne(_ disk: SimulatedDisk) throws {
+    let value = try openOnceFree(disk).integer(at: "a")
+    try require(value == 1, "there is \(value as Any)")
   }
 
-  @Sendable private static func offline() throws -> String? {
+  @Sendable private static func offline() throws {
     let disk = SimulatedDisk(seed: 1)
     let database = try open(disk)
     database.reference().child("a").onDisconnectSetValue(1)
     database.goOffline()
     let value = database.engine?.integer(at: "a")
     try database.close()
-    return value == 1 ? try found(disk) : "there is \(value as Any)"
+    try require(value == 1, "there is \(value as Any)")
+    try requireOne(disk)
   }
 
-  @Sendable private static func closed() throws -> String? {
+  @Sendable private static func closed() throws {
     let disk = SimulatedDisk(seed: 1)
     let database = try open(disk)
     database.reference().child("a").onDisconnectSetValue(1)
     try database.close()
-    return try found(disk)
+    try requireOne(disk)
   }
 
-  @Sendable private static func released() throws -> String? {
+  @Sendable private static func released() throws {
     let disk = SimulatedDisk(seed: 1)
     func use() throws { try open(disk).reference().child("a").onDisconnectSetValue(1) }
     try use()
-    return try found(disk)
+    try requireOne(disk)
   }
 }

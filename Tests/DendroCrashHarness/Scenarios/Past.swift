@@ -4,24 +4,22 @@ import DendroTesting
 import DendroTree
 import Synchronization
 
-/// What is kept of the past, who reads it meanwhile, and what goes.
+/// Which history is kept, how it is read meanwhile, and what is removed.
 package enum Past {
-  package static let sweep = Sweep.cases(
-    "past",
-    [
-      Case("all states are kept", kept),
-      Case("a state is rebuilt while its log would go", rebuilding),
-      Case("a state is rebuilt while everything is purged", purgedMeanwhile),
-      Case("a follower falls behind", slowFollower),
-      Case("a follower is at the end of the log", followerAtEnd),
-      Case("a follower of what was purged", purgedFollower),
-      Case("a follower for whom too much would be kept", followerLimit),
-      Case("checkpoints that spare no replay", thinning),
-      Case("files go, crashed at every removal", removals),
-      Case("files that a crash left unfinished", temporaries),
-      Case("no checkpoint can be read", unreadable),
-      Case("what a recovery cut, purged", purgedTorn),
-    ])
+  package static let scenarios = [
+    Scenario("all states are kept", kept),
+    Scenario("a state is rebuilt while its log would go", rebuilding),
+    Scenario("a state is rebuilt while everything is purged", purgedMeanwhile),
+    Scenario("a follower falls behind", slowFollower),
+    Scenario("a follower is at the end of the log", followerAtEnd),
+    Scenario("a follower of what was purged", purgedFollower),
+    Scenario("a follower that would keep too much", followerLimit),
+    Scenario("checkpoints that spare no replay", thinning),
+    Scenario("files go, crashed at every removal", removals),
+    Scenario("files that a crash left unfinished", temporaries),
+    Scenario("no checkpoint can be read", unreadable),
+    Scenario("what a recovery cut, purged", purgedTorn),
+  ]
 
   private static func open(_ environment: Environment, _ history: HistoryRetention)
     throws(EngineError) -> Engine
@@ -32,10 +30,10 @@ package enum Past {
       at: EngineRecording.directory, options: options, environment: environment)
   }
 
-  /// Write n sets n to n: every state tells its number.
+  /// Write n sets n to n, so that every state shows its number.
   private static func put(_ numbers: ClosedRange<Int64>, _ engine: Engine) throws(EngineError) {
     for number in numbers {
-      if let error = engine.put("n", .integer(number)) { throw error }
+      try engine.put("n", .integer(number))
     }
   }
 
@@ -47,7 +45,7 @@ package enum Past {
 
   // MARK: States
 
-  @Sendable private static func kept() throws -> String? {
+  @Sendable private static func kept() throws {
     let engine = try open(SimulatedDisk(seed: 1).environment, .all)
     for number in 1...30 as ClosedRange<Int64> {
       try put(number...number, engine)
@@ -55,12 +53,11 @@ package enum Past {
     }
     for lsn in 1...30 as ClosedRange<UInt64> {
       let found = try number(at: lsn, engine)
-      if found != Int64(lsn) { return "after write \(lsn) there is \(found as Any)" }
+      if found != Int64(lsn) { throw Violation("after write \(lsn) there is \(found as Any)") }
     }
-    return nil
   }
 
-  @Sendable private static func rebuilding() throws -> String? {
+  @Sendable private static func rebuilding() throws {
     let disk = InterposedDisk(SimulatedDisk(seed: 1))
     let engine = try open(disk.environment, .none)
     try put(1...3, engine)
@@ -69,7 +66,7 @@ package enum Past {
       try put(number...number, engine)
       try engine.roll()
     }
-    let failure = Mutex<String?>(nil)
+    let failure = Mutex<(any Error)?>(nil)
     disk.interpose(before: .read, on: ".log") {
       do {
         for number in 8...10 as ClosedRange<Int64> {
@@ -77,15 +74,15 @@ package enum Past {
           try engine.checkpoint()
         }
       } catch {
-        failure.withLock { $0 = "\(error)" }
+        failure.withLock { $0 = error }
       }
     }
     let found = try number(at: 6, engine)
-    if let failure = failure.withLock({ $0 }) { return failure }
-    return found == 6 ? nil : "there is \(found as Any)"
+    if let failure = failure.withLock({ $0 }) { throw failure }
+    try require(found == 6, "there is \(found as Any)")
   }
 
-  @Sendable private static func purgedMeanwhile() throws -> String? {
+  @Sendable private static func purgedMeanwhile() throws {
     let disk = InterposedDisk(SimulatedDisk(seed: 1))
     let engine = try open(disk.environment, .all)
     try put(1...6, engine)
@@ -94,18 +91,15 @@ package enum Past {
       try? engine.purgeHistory()
       try? put(7...8, engine)
     }
-    do throws(EngineError) {
-      let found = try number(at: 4, engine)
-      return found == 4 ? "nothing was purged" : "there is \(found as Any)"
-    } catch {
-      guard case .outOfHistory = error else { return "refused as \(error)" }
-      return nil
+    let error = try requireError("write 4 was still there") { () throws(EngineError) in
+      try number(at: 4, engine)
     }
+    guard case .outOfHistory = error else { throw Violation("refused as \(error)") }
   }
 
   // MARK: Followers
 
-  @Sendable private static func slowFollower() throws -> String? {
+  @Sendable private static func slowFollower() throws {
     let engine = try open(SimulatedDisk(seed: 1).environment, .none)
     try put(1...3, engine)
     try engine.roll()
@@ -121,34 +115,32 @@ package enum Past {
       if page.isEmpty { break }
       found += page.map(\.lsn.rawValue)
     }
-    return found == Array(1...10) ? nil : "told of \(found)"
+    try require(found == Array(1...10), "read \(found)")
   }
 
-  @Sendable private static func followerAtEnd() throws -> String? {
+  @Sendable private static func followerAtEnd() throws {
     let engine = try open(SimulatedDisk(seed: 1).environment, .none)
     try put(1...1, engine)
     let reader = try engine.changes(since: .zero)
     for number in 2...20 as ClosedRange<Int64> {
       let page = try reader.page(upTo: LogSequenceNumber(UInt64(number - 1)))
-      if page.map(\.lsn.rawValue) != [UInt64(number - 1)] { return "told of \(page.map(\.lsn))" }
+      if page.map(\.lsn.rawValue) != [UInt64(number - 1)] {
+        throw Violation("read \(page.map(\.lsn))")
+      }
       try put(number...number, engine)
     }
-    return nil
   }
 
-  @Sendable private static func purgedFollower() throws -> String? {
+  @Sendable private static func purgedFollower() throws {
     let engine = try open(SimulatedDisk(seed: 1).environment, .all)
     try put(1...6, engine)
     let reader = try engine.changes(since: LogSequenceNumber(2))
     try engine.purgeHistory()
     try put(7...8, engine)
-    do throws(EngineError) {
-      let page = try reader.page(upTo: LogSequenceNumber(8))
-      return "told of \(page.map(\.lsn)) behind write 2"
-    } catch {
-      guard case .outOfHistory = error else { return "refused as \(error)" }
-      return nil
+    let error = try requireError("writes were read that do not follow") {
+      () throws(EngineError) in try reader.page(upTo: LogSequenceNumber(8))
     }
+    guard case .outOfHistory = error else { throw Violation("refused as \(error)") }
   }
 
   /// Ten checkpoints, a segment behind each.
@@ -160,7 +152,7 @@ package enum Past {
       checkpoints: (1...10).map { .init(lsn: LogSequenceNumber($0 * 10), byteCount: 100) })
   }
 
-  @Sendable private static func followerLimit() throws -> String? {
+  @Sendable private static func followerLimit() throws {
     var rules = Retention.Rules()
     rules.checkpointFactor = 1
     rules.checkpointByteMin = 1
@@ -168,87 +160,85 @@ package enum Past {
     for (size, isKept) in [(100, true), (Retention.followerByteLimit, false)] as [(UInt64, Bool)] {
       let doomed = Retention.doomed(files(segmentByteCount: size), rules) { _ in nil }
       if doomed.segments.isEmpty != isKept {
-        return "segments of \(size) bytes: \(doomed.segments)"
+        throw Violation("segments of \(size) bytes: \(doomed.segments)")
       }
     }
-    return nil
   }
 
-  @Sendable private static func thinning() throws -> String? {
+  @Sendable private static func thinning() throws {
     var rules = Retention.Rules()
     rules.history = .all
     rules.checkpointFactor = 1
     rules.checkpointByteMin = 1000
     // Write 0 is the first anchor; each needs more than 1,000 bytes of log to the next.
     let doomed = Retention.doomed(files(segmentByteCount: 400), rules) { _ in nil }
-    if !doomed.segments.isEmpty { return "segments go" }
-    return doomed.checkpoints.isEmpty ? "none goes" : nil
+    if !doomed.segments.isEmpty { throw Violation("segments are removed") }
+    try require(!doomed.checkpoints.isEmpty, "no checkpoint is removed")
   }
 
   // MARK: Files
 
-  @Sendable private static func removals() throws -> String? {
+  @Sendable private static func removals() throws {
     var steps: [Step] = []
     for index in 0..<4 { steps += [.set("a/\(index)", .integer(Int64(index))), .roll] }
     steps += [
       .checkpoint, .set("b", .integer(1)), .checkpoint, .set("c", .integer(1)), .checkpoint,
     ]
     let recording = try EngineRecording(seed: 1, steps: steps)
-    if let problem = recording.problems.first { return problem }
+    if let problem = recording.problems.first { throw Violation(problem) }
     for point in recording.points {
       let judge = CrashJudge(recording, point)
       for state in point.firstStates(6) {
         let place = "after call \(point.operationCount) in \(state)"
         if let problem = judge.problem(of: state, isThorough: false) {
-          return "\(place): \(problem)"
+          throw Violation("\(place): \(problem)")
         }
         let disk = point.disk(state)
         try EngineRecording.open(disk).close()
-        if let problem = CrashJudge.logProblem(disk) { return "\(place): \(problem)" }
+        if let problem = CrashJudge.logProblem(disk) { throw Violation("\(place): \(problem)") }
       }
     }
-    return nil
   }
 
-  @Sendable private static func temporaries() throws -> String? {
+  @Sendable private static func temporaries() throws {
     let disk = SimulatedDisk(seed: 1)
     try EngineRecording.open(disk).close()
     let names = ["00000000000000000009.log.tmp", "00000000000000000009.checkpoint.tmp"]
     for name in names { try disk.make(EngineRecording.directory + "/" + name, [1]) }
     try EngineRecording.open(disk).close()
     let left = names.filter { disk.exists(EngineRecording.directory + "/" + $0) }
-    return left.isEmpty ? nil : "left \(left)"
+    try require(left.isEmpty, "left \(left)")
   }
 
-  /// Whoever has to look for a copy is told which file he needs.
-  @Sendable private static func unreadable() throws -> String? {
+  /// The error names the file that has to be restored from a copy.
+  @Sendable private static func unreadable() throws {
     var steps: [Step] = []
     for index in 0..<4 { steps += [.set("a/\(index)", .integer(Int64(index))), .checkpoint] }
     let disk = try EngineRecording(seed: 1, steps: steps).disk.copy()
     for path in disk.checkpointPaths { disk.flipBit(70 * 8, of: path) }
-    do throws(EngineError) {
-      _ = try EngineRecording.open(disk)
-      return "served"
-    } catch {
-      guard case .storage(.corrupt(let path, _, _, _)) = error else { return "refused as \(error)" }
-      return path.hasSuffix(".checkpoint") ? nil : "told of \(path)"
+    let error = try requireError("served") { () throws(EngineError) in
+      try EngineRecording.open(disk)
     }
+    guard case .storage(.corrupt(let path, _, _, _)) = error else {
+      throw Violation("refused as \(error)")
+    }
+    try require(path.hasSuffix(".checkpoint"), "the error names \(path)")
   }
 
-  @Sendable private static func purgedTorn() throws -> String? {
+  @Sendable private static func purgedTorn() throws {
     let disk = SimulatedDisk(seed: 1)
     try EngineRecording.open(disk).close()
     guard let path = disk.segmentPaths.last, let size = disk.contents(of: path)?.count else {
-      return "no segment"
+      throw Violation("no segment")
     }
     disk.overwrite(path, at: size, with: [0xf5, 1, 2, 3])
     let engine = try open(disk.environment, .none)
     func torn() -> [String] {
       disk.names(in: EngineRecording.directory).filter { $0.contains("torn") }
     }
-    if torn().isEmpty { return "nothing torn" }
+    if torn().isEmpty { throw Violation("nothing torn") }
     try put(1...1, engine)
     try engine.purgeHistory()
-    return torn().isEmpty ? nil : "left \(torn())"
+    try require(torn().isEmpty, "left \(torn())")
   }
 }

@@ -8,20 +8,18 @@ import Synchronization
 
 /// What an engine promises of single writes.
 package enum Rules {
-  package static let sweep = Sweep.cases(
-    "rules",
-    [
-      Case("the clock is set back", clock),
-      Case("a write over the limit", writeLimit),
-      Case("a tree over the memory limit", memoryLimit),
-      Case("a text that is refused, and comes again", refusedText),
-      Case("a payload that nests without end", depth),
-      Case("a payload with a path without end", pathDepth),
-      Case("a payload with more than its writes", payloadEnd),
-      Case("a payload with a branch that has nothing", emptyNodes),
-      Case("a payload with a priority that is none", priorityKind),
-      Case("a damaged last record", lastRecord),
-    ])
+  package static let scenarios = [
+    Scenario("the clock is set back", clock),
+    Scenario("a write over the limit", writeLimit),
+    Scenario("a tree over the memory limit", memoryLimit),
+    Scenario("a text that is refused, and comes again", refusedText),
+    Scenario("a payload that nests without end", depth),
+    Scenario("a payload with a path without end", pathDepth),
+    Scenario("a payload with more than its writes", payloadEnd),
+    Scenario("a payload with a branch that has nothing", emptyNodes),
+    Scenario("a payload with a priority that is none", priorityKind),
+    Scenario("a damaged last record", lastRecord),
+  ]
 
   /// Keeps the times of the commits.
   private final class Times: CommitObserver {
@@ -33,7 +31,7 @@ package enum Rules {
     }
   }
 
-  @Sendable private static func clock() throws -> String? {
+  @Sendable private static func clock() throws {
     let disk = SimulatedDisk(seed: 1)
     let times = Times()
     for round in 0..<3 {
@@ -51,14 +49,14 @@ package enum Rules {
       try engine.close()
     }
     let all = times.all.withLock { $0 }
-    return all == all.sorted() && all.count > 12 ? nil : "times of the writes: \(all)"
+    try require(all == all.sorted() && all.count > 12, "times of the writes: \(all)")
   }
 
-  @Sendable private static func writeLimit() throws -> String? {
+  @Sendable private static func writeLimit() throws {
     var options = EngineRecording.options()
     options.writeByteLimit = 1000
     let engine = try EngineRecording.open(SimulatedDisk(seed: 1), options)
-    let told = Mutex<[String]>([])
+    let notes = Mutex<[String]>([])
     let large = Node(.string(String(repeating: "x", count: 5000)))
     let small = Node(.string(String(repeating: "x", count: 500)))
     let writes: [Write] = [
@@ -74,15 +72,15 @@ package enum Rules {
           case .failure(.writeTooLarge): "too large"
           case .failure(let error): "\(error)"
           }
-        told.withLock { $0.append(text) }
+        notes.withLock { $0.append(text) }
       }
     }
     engine.pump()
-    let all = told.withLock { $0 }
-    return all == ["too large", "done", "too large", "too large"] ? nil : "\(all)"
+    let all = notes.withLock { $0 }
+    try require(all == ["too large", "done", "too large", "too large"], "\(all)")
   }
 
-  @Sendable private static func memoryLimit() throws -> String? {
+  @Sendable private static func memoryLimit() throws {
     var options = EngineRecording.options()
     options.memoryByteLimit = 256 << 10
     let engine = try EngineRecording.open(SimulatedDisk(seed: 1), options)
@@ -95,16 +93,16 @@ package enum Rules {
       engine.pump()
     }
     let size = engine.head.root.memory().byteCount
-    if size > 512 << 10 { return "the tree takes \(size) bytes" }
-    if refused.withLock({ $0 }) < 100 { return "hardly any was refused" }
-    let told = Told()
-    engine.submit(Draft(.remove(Path("a"))), completion: told.completion)
+    if size > 512 << 10 { throw Violation("the tree takes \(size) bytes") }
+    if refused.withLock({ $0 }) < 100 { throw Violation("hardly any was refused") }
+    let notes = Notes()
+    engine.submit(Draft(.remove(Path("a"))), completion: notes.completion)
     engine.pump()
-    return told.all == ["done"] ? nil : "a removal was refused"
+    try require(notes.all == ["done"], "a removal was refused")
   }
 
   /// What was compressed for a refused append is in no reader's history.
-  @Sendable private static func refusedText() throws -> String? {
+  @Sendable private static func refusedText() throws {
     var random = SeededRandomness(seed: 5)
     let text = String(
       (0..<3000).map { _ in
@@ -121,9 +119,9 @@ package enum Rules {
     }
     let root = engine.head.root
     let count = root.node(at: Path("t")).childCount
-    if count != 2 && count != 3 { return "\(count) of 4 were taken" }
+    if count != 2 && count != 3 { throw Violation("\(count) of 4 were taken") }
     try engine.close()
-    return try EngineRecording.open(disk).head.root == root ? nil : "another tree"
+    try require(try EngineRecording.open(disk).head.root == root, "another tree")
   }
 
   // MARK: Payloads under right checksums
@@ -151,12 +149,12 @@ package enum Rules {
     return buffer.withBytes { [UInt8]($0) }
   }
 
-  @Sendable private static func payloadEnd() throws -> String? {
+  @Sendable private static func payloadEnd() throws {
     let two = payload([.set(Path("a"), Node(.integer(1))), .set(Path("b"), Node(.integer(2)))])
     if try EngineRecording.open(log(two, count: 2)).head.lsn != LogSequenceNumber(2) {
-      return "the right one is not served"
+      throw Violation("the right one is not served")
     }
-    return refusal(of: try log(two, count: 1))
+    try requireRefusal(of: try log(two, count: 1))
   }
 
   /// The payload of a set up to where its node begins, and that node.
@@ -167,30 +165,31 @@ package enum Rules {
     return (Array(whole[..<begin]), Array(whole[begin...]))
   }
 
-  @Sendable private static func emptyNodes() throws -> String? {
+  @Sendable private static func emptyNodes() throws {
     let (head, branch) = set(nested(1))
     let leafByteCount = set(Node(.integer(1))).node.count
     let nodes: [[UInt8]] = [[0x41, 0], branch.dropLast(leafByteCount) + [0x40]]
     for node in nodes {
-      if let problem = refusal(of: try log(head + node, count: 1)) { return "\(node): \(problem)" }
+      try requireRefusal(of: try log(head + node, count: 1), "\(node)")
     }
-    return nil
   }
 
-  @Sendable private static func priorityKind() throws -> String? {
+  @Sendable private static func priorityKind() throws {
     let whole = payload([
       .set(Path("a"), Node(.integer(1))), .setPriority(Path("a"), .integer(1)),
     ])
     var (number, bool): ([UInt8], [UInt8]) = ([], [])
     PackedScalar.append(.integer(1), to: &number)
     PackedScalar.append(.bool(true), to: &bool)
-    guard whole.suffix(number.count) == number[...] else { return "no priority at the end" }
-    return refusal(of: try log(whole.dropLast(number.count) + bool, count: 2))
+    guard whole.suffix(number.count) == number[...] else {
+      throw Violation("no priority at the end")
+    }
+    try requireRefusal(of: try log(whole.dropLast(number.count) + bool, count: 2))
   }
 
   /// Nothing says that the last record was durable: damaged, it is cut, and the report says that it may
   /// have been acknowledged; cut short, it was not.
-  @Sendable private static func lastRecord() throws -> String? {
+  @Sendable private static func lastRecord() throws {
     let recording = try EngineRecording(
       seed: 1, steps: [.set("a", .integer(1)), .set("b", .string("the last one"))])
     // Before the mark of the orderly end.
@@ -199,21 +198,23 @@ package enum Rules {
         recording.durability.legalWrites(at: $0.operationCount).lowerBound == 2
       }),
       let path = recording.disk.segmentPaths.last
-    else { return "no such moment" }
+    else { throw Violation("no such moment") }
     for isCut in [false, true] {
       let disk = point.disk(point.allKept)
       let end = ((disk.contents(of: path) ?? []).lastIndex { $0 != 0 } ?? 0) + 1
       if isCut { disk.resize(path, to: end - 3) } else { disk.flipBit((end - 3) * 8, of: path) }
       let engine = try EngineRecording.open(disk)
-      if engine.head.lsn != LogSequenceNumber(1) { return "served up to \(engine.head.lsn)" }
+      if engine.head.lsn != LogSequenceNumber(1) {
+        throw Violation("served up to \(engine.head.lsn)")
+      }
       if engine.report.lastBatchUndecidable == isCut {
-        return isCut ? "cut short, it is told as damaged" : "damaged, it is not told"
+        throw Violation(
+          isCut ? "cut short, it is reported as damaged" : "damaged, it is not reported")
       }
     }
-    return nil
   }
 
-  @Sendable private static func depth() throws -> String? {
+  @Sendable private static func depth() throws {
     // A set of a leaf ends with the leaf: branches of one child are put before it.
     let leaf = payload([.set(Path("a"), Node(.integer(1)))])
     let node = payload([.set(Path("a"), Self.nested(1))])
@@ -224,27 +225,27 @@ package enum Rules {
       let disk = try log(Array(bytes), count: 1)
       if isGood {
         let root = try EngineRecording.open(disk).head.root
-        if root.node(at: Path("a")) != nested(depth) { return "\(depth) levels: another tree" }
-      } else if let problem = refusal(of: disk) {
-        return "\(depth) levels: \(problem)"
+        if root.node(at: Path("a")) != nested(depth) {
+          throw Violation("\(depth) levels: another tree")
+        }
+      } else {
+        try requireRefusal(of: disk, "\(depth) levels")
       }
     }
-    return nil
   }
 
-  @Sendable private static func pathDepth() throws -> String? {
+  @Sendable private static func pathDepth() throws {
     for (count, isGood) in [(32, true), (33, false), (5000, false)] {
       let path = Path(keys: Array(repeating: Key(of: "k"), count: count))
       for write in [Write.remove(path), .increment(path, .integer(1)), .update(path, [])] {
         let disk = try log(payload([write]), count: 1)
         if isGood {
           _ = try EngineRecording.open(disk)
-        } else if let problem = refusal(of: disk) {
-          return "\(count) keys: \(problem)"
+        } else {
+          try requireRefusal(of: disk, "\(count) keys")
         }
       }
     }
-    return nil
   }
 
   static func nested(_ depth: Int) -> Node {

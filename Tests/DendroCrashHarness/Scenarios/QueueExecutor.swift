@@ -13,21 +13,21 @@ final class QueueExecutor: TaskExecutor {
   /// Waits until all that it was given so far was run.
   func settle() { queue.sync {} }
 
-  /// Has a task go through a sequence, which `body` notes; behind that it notes «end», or the error, and
-  /// signals. Returns once the first was noted and the task waits for the next one.
+  /// Starts a task in which `body` notes the elements of a sequence; at its end the task notes «end» or the
+  /// error, and signals. Returns once the first element was noted and the task waits for the next.
   func follow(
-    _ told: Told, _ isOver: DispatchSemaphore, _ body: @escaping @Sendable () async throws -> Void
+    _ notes: Notes, _ isOver: DispatchSemaphore, _ body: @escaping @Sendable () async throws -> Void
   ) -> Task<Void, Never> {
     let task = Task(executorPreference: self) {
       do {
         try await body()
-        told.note("end")
+        notes.note("end")
       } catch {
-        told.note("\(error)")
+        notes.note("\(error)")
       }
       isOver.signal()
     }
-    while told.all.isEmpty { usleep(200) }
+    while notes.all.isEmpty { usleep(200) }
     settle()
     return task
   }
