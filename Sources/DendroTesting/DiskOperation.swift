@@ -5,12 +5,14 @@ public struct DiskOperation: Sendable, CustomStringConvertible {
   /// Which call.
   public enum Kind: String, Sendable, Hashable, CaseIterable {
     case createDirectory, list, open, create, rename, remove, synchronizeDirectory, identity
+    /// Begins to watch the names in a directory, or asks a watch for changes.
+    case watch
     case read, write, preallocate, truncate, synchronize, size, lock
 
     /// Whether the call, when it succeeds, can change what a crash leaves behind.
     public var changes: Bool {
       switch self {
-      case .list, .open, .identity, .read, .size, .lock: false
+      case .list, .open, .identity, .watch, .read, .size, .lock: false
       default: true
       }
     }

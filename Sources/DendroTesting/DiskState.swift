@@ -24,6 +24,8 @@ struct DiskState: Sendable {
   var callsUntilGone: Int?
   /// The facts that the program has acknowledged, each with the number of calls made before it.
   var acknowledged: [(operationCount: Int, fact: String)] = []
+  /// How often a name in a directory was removed or replaced, or the directory itself was, by node.
+  private var changeCounts: [Int: Int] = [:]
   private var handles: [Int: Int] = [:]
   private var locks: [Int: [(handle: UInt64, kind: LockKind)]] = [:]
   private var lastHandle: UInt64 = 0
@@ -158,7 +160,9 @@ struct DiskState: Sendable {
       }
       nodes[new.directory].entries.remove(new.name)
       release(replaced)
+      noteChange(of: replaced)
     }
+    for changed in [old.directory, new.directory, node] { noteChange(of: changed) }
     nodes[old.directory].entries.remove(old.name)
     nodes[new.directory].entries.set(new.name, to: node)
     end(
@@ -178,6 +182,7 @@ struct DiskState: Sendable {
     if nodes[node].isDirectory, !nodes[node].entries.isEmpty { throw fail(operation, ENOTEMPTY) }
     nodes[directory].entries.remove(name)
     release(node)
+    for changed in [directory, node] { noteChange(of: changed) }
     end(operation, effect: .unlink(directory: directory, name: name))
   }
 
@@ -203,6 +208,25 @@ struct DiskState: Sendable {
 
   static func identity(of node: Int) -> FileIdentity {
     FileIdentity(device: 1, inode: UInt64(node))
+  }
+
+  private mutating func noteChange(of node: Int) { changeCounts[node, default: 0] += 1 }
+
+  /// Nil where the call fails: a file system may have no watches.
+  mutating func watch(_ path: String) -> (node: Int, changeCount: Int)? {
+    let operation = DiskOperation(.watch, path)
+    do { _ = try begin(operation) } catch { return nil }
+    guard let node = node(at: path) else { return nil }
+    end(operation)
+    return (node, changeCounts[node, default: 0])
+  }
+
+  /// How often the watched names have changed; nil where the call fails.
+  mutating func changeCount(_ node: Int, _ path: String) -> Int? {
+    let operation = DiskOperation(.watch, path)
+    do { _ = try begin(operation) } catch { return nil }
+    end(operation)
+    return changeCounts[node, default: 0]
   }
 
   // MARK: Files

@@ -264,4 +264,9 @@ extension SimulatedDisk: FileSystem {
   package func identity(_ path: String) throws(SystemError) -> FileIdentity {
     try withState { (state) throws(SystemError) in try state.identity(path) }
   }
+
+  package func watch(_ directory: String) -> (any DirectoryWatch)? {
+    guard let found = withState({ $0.watch(directory) }) else { return nil }
+    return SimulatedWatch(self, node: found.node, path: directory, changeCount: found.changeCount)
+  }
 }

@@ -121,20 +121,13 @@ package final class DatabaseDirectory: Sendable {
   }
 
   /// Whether the directory at our path is still the one that we locked, and this process the one
-  /// that locked it. Called before every batch: one system call besides `getpid`.
+  /// that locked it. One system call besides `getpid`.
   ///
   /// - Throws: `.ownershipLost` after a `fork`, after `close()`, and where the lock file or a
   ///   directory above it was moved, removed or replaced.
   package func checkOwnership() throws(StorageError) {
-    if getpid() != processID {
-      // LCOV_EXCL_START: runs in forked processes, which end without writing their counts
-      throw .ownershipLost(path: path, reason: "this process is a fork of the one that opened it")
-      // LCOV_EXCL_STOP
-    }
+    try checkHolder()
     guard let lockIdentity else { return }
-    if lock.withLock({ $0 == nil }) {
-      throw .ownershipLost(path: path, reason: "it was closed")
-    }
     let found: FileIdentity
     do {
       found = try fileSystem.identityWhole(lockPath)
@@ -146,6 +139,20 @@ package final class DatabaseDirectory: Sendable {
     }
     if found != lockIdentity {
       throw .ownershipLost(path: path, reason: "another directory or lock file stands there now")
+    }
+  }
+
+  /// Whether this process locked the directory and has not closed it. No file is looked at.
+  ///
+  /// - Throws: `.ownershipLost` after a `fork` and after `close()`.
+  func checkHolder() throws(StorageError) {
+    if getpid() != processID {
+      // LCOV_EXCL_START: runs in forked processes, which end without writing their counts
+      throw .ownershipLost(path: path, reason: "this process is a fork of the one that opened it")
+      // LCOV_EXCL_STOP
+    }
+    if lockIdentity != nil, lock.withLock({ $0 == nil }) {
+      throw .ownershipLost(path: path, reason: "it was closed")
     }
   }
 

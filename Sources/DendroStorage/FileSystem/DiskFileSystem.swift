@@ -71,6 +71,14 @@ package final class DiskFileSystem: FileSystem {
     return FileIdentity(status)
   }
 
+  package func watch(_ directory: String) -> (any DirectoryWatch)? {
+    #if os(Linux)
+      InotifyWatch(directory)
+    #else
+      nil
+    #endif
+  }
+
   private func descriptor(_ path: String, _ flags: Int32) throws(SystemError) -> Int32 {
     // A NUL would end the path early in C and name another file.
     if path.utf8.contains(0) { throw SystemError(EINVAL) }

@@ -19,6 +19,8 @@ package protocol FileSystem: AnyObject, Sendable {
   func synchronizeDirectory(_ path: String) throws(SystemError)
   /// Device and inode of what the path names now, following links.
   func identity(_ path: String) throws(SystemError) -> FileIdentity
+  /// Watches the names in a directory from now on. Nil where the system cannot report every change.
+  func watch(_ directory: String) -> (any DirectoryWatch)?
 }
 
 package enum OpenMode: Hashable, Sendable {

@@ -27,6 +27,7 @@ package final class LogWriter {
   private var file: any File
   private var path: String
   private var identity: FileIdentity
+  private var pathComparison: PathComparison
   package private(set) var segment: SegmentHeader
 
   /// Behind the last record that was written.
@@ -129,6 +130,7 @@ package final class LogWriter {
     self.isMarked = isMarked
     path = directory.path(of: SegmentName(firstLSN: segment.firstLSN))
     identity = try file.identityWhole(path: path)
+    pathComparison = PathComparison(watch: directory.fileSystem.watch(directory.path))
     preallocationStep = options.preallocationMin
     stagedChecksum = checksum
     stagedLSN = lastLSN
@@ -182,7 +184,8 @@ package final class LogWriter {
     try checkGood()
     if stagedCount == 0 { return }
     do {
-      try checkIdentity()
+      try directory.checkHolder()
+      if pathComparison.isDue(at: directory.environment.clock.now()) { try checkIdentity() }
     } catch {
       throw poison(error)
     }

@@ -93,6 +93,8 @@ final class InterposedDisk: FileSystem {
     note(.identity, path)
     return try disk.identity(path)
   }
+
+  func watch(_ directory: String) -> (any DirectoryWatch)? { disk.watch(directory) }
 }
 
 private final class InterposedFile: File {

@@ -14,6 +14,7 @@ package enum Openers {
     Scenario("a lock file that was replaced", replacedLock),
     Scenario("a directory that was replaced", replacedDirectory),
     Scenario("a segment that was replaced", replacedSegment),
+    Scenario("a directory above that was moved", movedParent),
     Scenario("a fork", fork),
   ]
 
@@ -127,6 +128,18 @@ package enum Openers {
     try other.put("a", .integer(2))
     try requireRefusal(by: engine)
     try other.put("a", .integer(3))
+  }
+
+  /// No name in the directory changes: the clock makes the writer look.
+  @Sendable private static func movedParent() throws {
+    let disk = SimulatedDisk(seed: 1)
+    let engine = try Engine.open(
+      at: "/above/database", options: EngineRecording.options(), environment: disk.environment,
+      mode: .readWrite)
+    try engine.put("a", .integer(1))
+    try disk.rename("/above", to: "/elsewhere")
+    disk.clock.advance(by: 1000)
+    try requireRefusal(by: engine)
   }
 
   @Sendable private static func replacedSegment() throws {

@@ -64,6 +64,7 @@ final class HeldDisk: FileSystem {
     try disk.synchronizeDirectory(path)
   }
   func identity(_ path: String) throws(SystemError) -> FileIdentity { try disk.identity(path) }
+  func watch(_ directory: String) -> (any DirectoryWatch)? { disk.watch(directory) }
 }
 
 private final class HeldFile: File {

@@ -59,6 +59,7 @@ struct LiveCursorTests {
       tick()
       return try disk.identity(path)
     }
+    func watch(_ directory: String) -> (any DirectoryWatch)? { disk.watch(directory) }
   }
 
   final class InterruptedFile: File {

@@ -54,6 +54,8 @@ import Testing
       try disk.synchronizeDirectory("/d")
       _ = try disk.list("/d")
       _ = try disk.identity("/d/g")
+      // A disk that refuses has no watch, and throws nothing.
+      if disk.watch("/d") == nil { throw SystemError(EPERM) }
       try disk.remove("/d/g")
     }
     let probe = SimulatedDisk()
