@@ -59,8 +59,8 @@ final class CommitPipeline: Sendable {
   func submit(_ draft: Draft, completion: Completion?) {
     let body = encodeAhead(draft)
     defer { if let body { buffers.giveBack(body) } }
-    var waits = executor == nil ? PermittedWaits.none : PermittedWaits()
-    waits.measure = true
+    // Under inline execution the caller does the disk's work itself.
+    var waits = PermittedWaits(disk: executor != nil)
     while true {
       switch offer(draft, body: body, completion, &waits) {
       case .admitted, .held: return
@@ -81,8 +81,8 @@ final class CommitPipeline: Sendable {
   func write(_ draft: Draft) async -> Result<LogSequenceNumber?, EngineError> {
     let body = encodeAhead(draft)
     defer { if let body { buffers.giveBack(body) } }
-    var waits = executor == nil ? PermittedWaits.none : PermittedWaits()
-    waits.measure = true
+    // Under inline execution the caller does the disk's work itself.
+    var waits = PermittedWaits(disk: executor != nil)
     var hasStalled = false
     while true {
       let answer = await withUnsafeContinuation { (task: UnsafeContinuation<Answer, Never>) in
