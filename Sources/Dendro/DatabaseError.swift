@@ -243,7 +243,7 @@ extension DatabaseError {
     case .ownershipLost(let path, _):
       self.init(.ownershipLost, "DatabaseOwnershipLost", text, file: path, cause: error)
     case .limit: self.init(.tooLarge, "LimitExceeded", text, cause: error)
-    case .notFound(let path):
+    case .notFound(let path), .unfinishedBackup(let path):
       self.init(.notFound, "DatabaseNotFound", text, file: path, cause: error)
     }
   }

@@ -14,6 +14,8 @@ package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
   case limit(what: String, value: UInt64, limit: UInt64)
   /// There is no database at this path.
   case notFound(path: String)
+  /// A backup into this directory was cut short, or is under way.
+  case unfinishedBackup(path: String)
 
   package var description: String {
     switch self {
@@ -32,6 +34,9 @@ package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
       return "\(what) is \(value), over the limit of \(limit)"
     case .notFound(let path):
       return "there is no database at \(path)"
+    case .unfinishedBackup(let path):
+      return
+        "the backup in \(path) is not complete: wait for it, back up into it again, or remove it"
     }
   }
 

@@ -49,7 +49,8 @@ import Testing
   static func writeCheckpoint(_ disk: SimulatedDisk) throws {
     let directory = try directory(disk)
     let writer = try CheckpointWriter.begin(
-      directory, databaseID: id, lsn: LogSequenceNumber(3), time: 1_700_000_000_300)
+      directory, databaseID: id, lsn: LogSequenceNumber(3), time: 1_700_000_000_300,
+      logChecksum: 0xA48F_DC45)
     func chunk(_ raw: [UInt8], _ path: [UInt8]) throws {
       try raw.withUnsafeBytes { raw in
         try path.withUnsafeBytes { path in try writer.chunk(raw, firstPath: path) }

@@ -19,19 +19,19 @@ enum Backup {
     do throws(StorageError) {
       var footprint = try Footprint(of: path, environment.fileSystem)
       do throws(StorageError) {
-        let directory = try DatabaseDirectory.open(
-          path, environment: environment, mode: .readWrite(create: true))
+        let directory = try DatabaseDirectory.open(path, environment: environment, mode: .backup)
         defer { directory.close() }
-        guard try directory.contents().isEmpty else {
-          throw .io(operation: "backup", path: path, offset: nil, error: .exists)
-        }
         try footprint.begin()
+        // Any number binds the checkpoint to its log: a new one tells this log from those of other backups.
+        let logChecksum =
+          lsn == .zero ? 0 : UInt32(truncatingIfNeeded: environment.randomness.next())
         _ = try CheckpointCoding.write(
-          root, lsn: lsn, time: time, databaseID: databaseID, to: directory,
-          isCancelled: { false })
+          root, lsn: lsn, time: time, databaseID: databaseID, logChecksum: logChecksum,
+          to: directory, isCancelled: { false })
         let log = try LogWriter.create(
-          directory, databaseID: databaseID, after: lsn, time: time)
+          directory, databaseID: databaseID, after: lsn, logChecksum: logChecksum, time: time)
         try log.close()
+        try directory.finishBackup()
       } catch {
         if case .locked = error { throw error }
         footprint.remove()

@@ -87,7 +87,11 @@ package enum Retention {
     let doomed = doomed(files, rules) { lsn in
       try? CheckpointReader.open(directory, lsn: lsn).time
     }
-    return try remove(doomed, directory)
+    guard try remove(doomed, directory) else { return false }
+    if let last = doomed.segments.last {
+      try directory.pruneTornFiles(before: SegmentName(firstLSN: last.firstLSN.next))
+    }
+    return true
   }
 
   /// Removes everything but the newest checkpoint, which must have been read to its end before, and

@@ -21,13 +21,16 @@ package enum CheckpointCoding {
 
   /// Writes the whole tree as the checkpoint at `lsn`.
   ///
+  /// - Parameter logChecksum: what the log has there; nil where the directory holds that log.
   /// - Returns: the bytes of the file, which is durable then; nil where `isCancelled` said so.
   package static func write(
     _ root: Node, lsn: LogSequenceNumber, time: Int64, databaseID: DatabaseID,
-    to directory: DatabaseDirectory, isCancelled: () -> Bool
+    logChecksum: UInt32? = nil, to directory: DatabaseDirectory, isCancelled: () -> Bool
   ) throws(StorageError) -> UInt64? {
+    var logChecksum = logChecksum
+    if logChecksum == nil { logChecksum = try LogReader.checksum(directory, at: lsn) }
     let writer = try CheckpointWriter.begin(
-      directory, databaseID: databaseID, lsn: lsn, time: time)
+      directory, databaseID: databaseID, lsn: lsn, time: time, logChecksum: logChecksum ?? 0)
     var encoder = Encoder(writer: writer)
     do throws(StorageError) {
       guard try encoder.encode(root, isCancelled: isCancelled) else {

@@ -169,6 +169,7 @@ final class History: Sendable {
       do throws(StorageError) {
         let reader = try CheckpointReader.open(directory, lsn: anchor)
         guard reader.time <= limit.time else { continue }
+        try LogReader.check(reader, in: directory)
         return (anchor, Start(lsn: anchor, checkpoint: reader))
       } catch {
         guard case .corrupt = error else { throw error }

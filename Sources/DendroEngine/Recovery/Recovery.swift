@@ -15,8 +15,12 @@ struct Recovery {
     var lastTime: Int64 = 0
     var databaseID: DatabaseID?
     var checkpoint: CheckpointPlace?
-    /// Checkpoints that could not be read.
+    /// What the checkpoint says that the log has at its write.
+    fileprivate var logChecksum: UInt32?
+    /// Checkpoints that could not be read, or are not of this log.
     var unreadable: Set<LogSequenceNumber> = []
+    /// Why the newest of these was passed over.
+    fileprivate var firstError: StorageError?
     /// Bytes of log after the checkpoint.
     var replayedLogByteCount: UInt64 = 0
     /// Nil where there is no log yet: a new database.
@@ -39,8 +43,24 @@ struct Recovery {
       result.report.created = true
       return result
     }
-    try loadCheckpoint(contents, into: &result)
-    try replay(contents, into: &result)
+    while true {
+      try loadCheckpoint(contents, into: &result)
+      do throws(StorageError) {
+        try replay(contents, into: &result)
+        break
+      } catch {
+        // A checkpoint of another log is of no more use than one that cannot be read.
+        guard let lsn = result.checkpoint?.lsn,
+          error.isDamage(of: directory.path(ofCheckpoint: lsn))
+        else { throw error }
+        passOver(lsn, error, &result)
+        result.root = .empty
+        result.lastLSN = .zero
+        result.lastTime = 0
+        result.databaseID = nil
+        result.checkpoint = nil
+      }
+    }
     result.report.lastLSN = result.lastLSN
     result.report.checkpointLSN = result.checkpoint?.lsn
     result.report.segmentCount = contents.segments.count
@@ -51,8 +71,7 @@ struct Recovery {
   private func loadCheckpoint(_ contents: DatabaseDirectory.Contents, into result: inout Result)
     throws(StorageError)
   {
-    var firstError: StorageError?
-    for lsn in contents.checkpoints.sorted(by: >) {
+    for lsn in contents.checkpoints.sorted(by: >) where !result.unreadable.contains(lsn) {
       do throws(StorageError) {
         let reader = try CheckpointReader.open(directory, lsn: lsn)
         let root = try CheckpointCoding.decode(reader, progress: progress)
@@ -60,20 +79,27 @@ struct Recovery {
         result.lastLSN = reader.lsn
         result.lastTime = reader.time
         result.databaseID = reader.databaseID
+        result.logChecksum = reader.header.logChecksum
         result.checkpoint = CheckpointPlace(
           lsn: lsn, byteCount: try directory.byteCount(ofCheckpoint: lsn))
         return
       } catch {
         if case .unsupportedVersion = error { throw error }
-        firstError = firstError ?? error
-        result.unreadable.insert(lsn)
-        result.report.unreadableCheckpoints.append(error.description)
+        passOver(lsn, error, &result)
       }
     }
     // None: right only where the log goes back to the first write.
-    if let firstError, contents.segments.map(\.firstLSN).min() != LogSequenceNumber(1) {
+    if let firstError = result.firstError,
+      contents.segments.map(\.firstLSN).min() != LogSequenceNumber(1)
+    {
       throw firstError
     }
+  }
+
+  private func passOver(_ lsn: LogSequenceNumber, _ error: StorageError, _ result: inout Result) {
+    result.firstError = result.firstError ?? error
+    result.unreadable.insert(lsn)
+    result.report.unreadableCheckpoints.append(error.description)
   }
 
   private func logByteCount(
@@ -99,6 +125,7 @@ struct Recovery {
     // That a checkpoint exists says that its writes were durable, whether or not it can be read.
     let end = try LogReader.read(
       directory, contents: contents, after: checkpointLSN,
+      logChecksum: result.checkpoint == nil ? nil : result.logChecksum,
       provenDurable: contents.checkpoints.max() ?? .zero, databaseID: result.databaseID
     ) { (record, payload) throws(StorageError) in
       try replayer.replay(record, payload)
@@ -149,5 +176,12 @@ extension Recovery.Result {
     end = try repairTail(directory, end)
     report.tornFile = end.tornFile
     return try LogWriter.resume(directory, end: end, options: logOptions)
+  }
+}
+
+extension StorageError {
+  fileprivate func isDamage(of path: String) -> Bool {
+    if case .corrupt(path, _, _, _) = self { return true }
+    return false
   }
 }

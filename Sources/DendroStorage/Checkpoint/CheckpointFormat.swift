@@ -3,6 +3,7 @@
 /// The first 64 bytes of a checkpoint.
 package struct CheckpointHeader: Hashable, Sendable {
   static let byteCount = 64
+  static let logChecksumOffset: UInt64 = 56
   static let magic: UInt64 = 0x0A74_7043_646E_4489  // 89 "DndCpt" 0A in the order of the file
 
   package var databaseID: DatabaseID
@@ -11,6 +12,8 @@ package struct CheckpointHeader: Hashable, Sendable {
   package var lsn: LogSequenceNumber
   /// Of that write: milliseconds since 1970.
   package var time: Int64
+  /// What the log has at that write, see `LogReader.checksum(_:at:)`: binds the checkpoint to its log.
+  package var logChecksum: UInt32
 
   func encode(into bytes: inout ByteWriter) {
     let start = bytes.count
@@ -22,16 +25,19 @@ package struct CheckpointHeader: Hashable, Sendable {
     bytes.uint64(salt)
     bytes.uint64(lsn.rawValue)
     bytes.uint64(UInt64(bitPattern: time))
-    bytes.uint32(0)
+    bytes.uint32(logChecksum)
     bytes.uint32(
       Checksum.short(UnsafeRawBufferPointer(rebasing: bytes.bytes[start...]), seed: 0))
   }
 
-  init(databaseID: DatabaseID, salt: UInt64, lsn: LogSequenceNumber, time: Int64) {
+  init(
+    databaseID: DatabaseID, salt: UInt64, lsn: LogSequenceNumber, time: Int64, logChecksum: UInt32
+  ) {
     self.databaseID = databaseID
     self.salt = salt
     self.lsn = lsn
     self.time = time
+    self.logChecksum = logChecksum
   }
 
   init(decoding bytes: UnsafeRawBufferPointer, path: String) throws(StorageError) {
@@ -41,10 +47,7 @@ package struct CheckpointHeader: Hashable, Sendable {
     salt = try reader.uint64()
     lsn = LogSequenceNumber(try reader.uint64())
     time = Int64(bitPattern: try reader.uint64())
-    let reserved = try reader.uint32()
-    guard reserved == 0 else {
-      throw .corrupt(path: path, offset: 56, expected: "zero", found: hexadecimal(reserved))
-    }
+    logChecksum = try reader.uint32()
   }
 }
 

@@ -21,15 +21,17 @@ package final class CheckpointWriter {
   /// Begins a checkpoint; until `finish` it does not exist.
   ///
   /// - `time`: of the write `lsn`, milliseconds since 1970.
+  /// - `logChecksum`: what the log has at `lsn`.
   package static func begin(
-    _ directory: DatabaseDirectory, databaseID: DatabaseID, lsn: LogSequenceNumber, time: Int64
+    _ directory: DatabaseDirectory, databaseID: DatabaseID, lsn: LogSequenceNumber, time: Int64,
+    logChecksum: UInt32
   ) throws(StorageError) -> CheckpointWriter {
     try directory.checkWritable()
     return try CheckpointWriter(
       directory,
       CheckpointHeader(
         databaseID: databaseID, salt: directory.environment.randomness.next(), lsn: lsn,
-        time: time))
+        time: time, logChecksum: logChecksum))
   }
 
   private init(_ directory: DatabaseDirectory, _ header: CheckpointHeader) throws(StorageError) {

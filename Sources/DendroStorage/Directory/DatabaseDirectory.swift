@@ -18,6 +18,9 @@ package final class DatabaseDirectory: Sendable {
   package enum Mode: Hashable, Sendable {
     /// The one opener that writes. `create`: makes the directory, and accepts an empty one.
     case readWrite(create: Bool)
+    /// As `readWrite(create: true)`, for a database that does not exist before `finishBackup()`: also where
+    /// an earlier backup was cut short.
+    case backup
     /// Beside a writer or alone; nothing in the directory is changed.
     case readOnly
 
@@ -36,6 +39,8 @@ package final class DatabaseDirectory: Sendable {
     package var foreign: [String] = []
     /// Unfinished files of ours; a writer removes them when it opens the directory.
     package var temporaries: [String] = []
+    /// Whether a backup into the directory is under way, or was cut short.
+    package var isUnfinishedBackup = false
 
     package init() {}
 
@@ -77,24 +82,82 @@ package final class DatabaseDirectory: Sendable {
     let files = environment.fileSystem
     switch mode {
     case .readOnly:
-      _ = try Self.contents(of: path, files)
+      try Self.checkFinished(try Self.contents(of: path, files), path)
       lock = Mutex(try Self.lockAsReader(path + "/" + FileName.readersLockName, files))
       lockIdentity = nil
     case .readWrite(let create):
-      if create {
-        try files.createDirectoryWhole(path)
-        if try Self.contents(of: path, files).isEmpty {
-          try files.synchronizeWay(to: path)
-        }
-      } else if try Self.contents(of: path, files).isEmpty {
-        throw .notFound(path: path)
+      if create { try files.createDirectoryWhole(path) }
+      let found = try Self.contents(of: path, files)
+      try Self.checkFinished(found, path)
+      if found.isEmpty {
+        guard create else { throw .notFound(path: path) }
+        try files.synchronizeWay(to: path)
       }
       let (file, identity) = try Self.lockAsWriter(path, processID, files)
       lock = Mutex(file)
       lockIdentity = identity
       try makeReadersLock()
-      try removeTemporaries()
+      let contents = try contents()
+      // A backup may have begun before the lock was taken.
+      try Self.checkFinished(contents, path)
+      try remove(contents.temporaries)
+    case .backup:
+      try files.createDirectoryWhole(path)
+      let isOurs = try Self.markUnfinished(path, files)
+      let locked: (any File, FileIdentity)
+      do throws(StorageError) {
+        locked = try Self.lockAsWriter(path, processID, files)
+      } catch {
+        if isOurs { try? files.removeWhole(path + "/" + FileName.unfinishedBackupName) }
+        throw error
+      }
+      lock = Mutex(locked.0)
+      lockIdentity = locked.1
+      if isOurs, try !Self.contents(of: path, files).isEmpty {
+        try files.removeWhole(path + "/" + FileName.unfinishedBackupName)
+        throw .io(operation: "backup", path: path, offset: nil, error: .exists)
+      }
+      try files.synchronizeWay(to: path)
+      try synchronize()
+      try makeReadersLock()
+      try removeUnfinished()
     }
+  }
+
+  private static func checkFinished(_ contents: Contents, _ path: String) throws(StorageError) {
+    if contents.isUnfinishedBackup { throw .unfinishedBackup(path: path) }
+  }
+
+  /// Creates the file that says that a backup is under way: before anything else, so that a directory with
+  /// a part of a backup is never without it.
+  ///
+  /// - Returns: false where it is there already.
+  /// - Throws: `.io` with `.exists` where a database is there.
+  private static func markUnfinished(_ path: String, _ files: any FileSystem) throws(StorageError)
+    -> Bool
+  {
+    let contents = try contents(of: path, files)
+    if contents.isUnfinishedBackup { return false }
+    guard contents.isEmpty else {
+      throw .io(operation: "backup", path: path, offset: nil, error: .exists)
+    }
+    _ = try files.openWhole(path + "/" + FileName.unfinishedBackupName, .openOrCreate)
+    return true
+  }
+
+  /// Removes what a backup that was cut short left.
+  private func removeUnfinished() throws(StorageError) {
+    let contents = try contents()
+    try remove(
+      contents.temporaries + contents.segments.map(\.fileName)
+        + contents.checkpoints.map { FileName.checkpointName($0) })
+  }
+
+  /// Makes a backup a database: all of it must be durable.
+  package func finishBackup() throws(StorageError) {
+    try checkWritable()
+    try fileSystem.removeWhole(path + "/" + FileName.unfinishedBackupName)
+    try synchronize()
   }
 
   /// The names in the directory, sorted out.
@@ -194,6 +257,25 @@ package final class DatabaseDirectory: Sendable {
     try fileSystem.removeWhole(path + "/" + name)
   }
 
+  /// Removes the oldest files of bytes that recoveries cut: those of segments before `segment`, and all but
+  /// the `count` newest.
+  package func pruneTornFiles(
+    before segment: SegmentName? = nil, keeping count: Int = DatabaseDirectory.tornFileCountMax
+  ) throws(StorageError) {
+    let files = try contents().tornFiles.compactMap {
+      name -> (name: String, key: [UInt64], segment: SegmentName)? in
+      guard case .torn(let of, let offset, let copy) = FileName(name) else { return nil }
+      return (name, [of.firstLSN.rawValue, offset, copy], of)
+    }.sorted { $0.key.lexicographicallyPrecedes($1.key) }
+    for (index, file) in files.enumerated() {
+      let isOld = segment.map { file.segment < $0 } ?? false
+      if isOld || index < files.count - count { try removeTornFile(file.name) }
+    }
+  }
+
+  /// How many files of bytes that recoveries cut are kept.
+  package static let tornFileCountMax = 16
+
   /// Makes the removals durable. Not needed for safety: what comes back is removed again.
   package func synchronize() throws(StorageError) {
     try fileSystem.synchronizeDirectoryWhole(path)
@@ -234,6 +316,7 @@ package final class DatabaseDirectory: Sendable {
       case .checkpoint(let lsn): contents.checkpoints.append(lsn)
       case .torn: contents.tornFiles.append(name)
       case .temporary: contents.temporaries.append(name)
+      case .unfinishedBackup: contents.isUnfinishedBackup = true
       case .lock, .readersLock: break
       case nil: contents.foreign.append(name)
       }
@@ -310,10 +393,8 @@ package final class DatabaseDirectory: Sendable {
     _ = try fileSystem.openWhole(readersLockPath, .openOrCreate)
   }
 
-  private func removeTemporaries() throws(StorageError) {
-    for name in try contents().temporaries {
-      try fileSystem.removeWhole(path + "/" + name)
-    }
+  private func remove(_ names: [String]) throws(StorageError) {
+    for name in names { try fileSystem.removeWhole(path + "/" + name) }
   }
 
   private func lockOutReaders() throws(StorageError) -> (any File)? {

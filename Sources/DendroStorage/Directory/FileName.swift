@@ -20,11 +20,14 @@ enum FileName: Hashable {
   case torn(SegmentName, offset: UInt64, copy: UInt64)
   case lock
   case readersLock
+  /// There while a backup into the directory is under way.
+  case unfinishedBackup
   /// A file of ours that was not finished.
   case temporary
 
   static let lockName = "dendro.lock"
   static let readersLockName = "readers.lock"
+  static let unfinishedBackupName = "backup.unfinished"
   static let temporarySuffix = ".tmp"
 
   static func checkpointName(_ lsn: LogSequenceNumber) -> String {
@@ -41,6 +44,8 @@ enum FileName: Hashable {
       self = .lock
     } else if name == Self.readersLockName {
       self = .readersLock
+    } else if name == Self.unfinishedBackupName {
+      self = .unfinishedBackup
     } else if name.utf8.count > 4, name.hasSuffix(Self.temporarySuffix) {
       switch FileName(String(name.dropLast(Self.temporarySuffix.count))) {
       case .segment, .checkpoint, .torn: self = .temporary

@@ -28,7 +28,9 @@ package struct Footprint {
   /// From now on whatever comes is ours, since the caller holds the directory's lock: somebody else may
   /// have made a database there while the caller waited for it.
   package mutating func begin() throws(StorageError) {
-    for name in try fileSystem.listWhole(path) where !Self.isLock(name) { names.insert(name) }
+    for name in try fileSystem.listWhole(path) where !Self.isMadeByOpening(name) {
+      names.insert(name)
+    }
     hasBegun = true
   }
 
@@ -37,7 +39,7 @@ package struct Footprint {
   /// that hold it. Not where somebody else holds the lock.
   package func remove() {
     for name in (try? fileSystem.listWhole(path)) ?? [] where !names.contains(name) {
-      let isOurs = hasBegun ? FileName(name) != nil : Self.isLock(name)
+      let isOurs = hasBegun ? FileName(name) != nil : Self.isMadeByOpening(name)
       guard isOurs else { continue }
       try? fileSystem.removeWhole(path + "/" + name)
     }
@@ -50,8 +52,11 @@ package struct Footprint {
     }
   }
 
-  private static func isLock(_ name: String) -> Bool {
-    name == FileName.lockName || name == FileName.readersLockName
+  private static func isMadeByOpening(_ name: String) -> Bool {
+    switch FileName(name) {
+    case .lock, .readersLock, .unfinishedBackup: true
+    default: false
+    }
   }
 
   private static func exists(_ path: String, _ fileSystem: any FileSystem) throws(StorageError)

@@ -306,7 +306,8 @@ package final class LogCursor {
     }
     let next = search.firstRecord ?? search.contentEnd
     problem.skippedByteCount = next - offset
-    problem.isTail = isLast && search.firstRecord == nil
+    let isProven = lastLSN.map { search.durableUpTo ?? .zero > $0 } ?? false
+    problem.isTail = isLast && search.firstRecord == nil && !isProven
     try body(.problem(problem))
     lastLSN = nil
     checksum = nil

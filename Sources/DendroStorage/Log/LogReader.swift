@@ -10,6 +10,7 @@ package enum LogReader {
   /// its predecessor. What stands behind the last good record is judged by `LogTail`.
   /// - `contents`: of the directory, where they are at hand.
   /// - `checkpoint`: its number; zero without one.
+  /// - `logChecksum`: what the checkpoint says that the log has there; nil where that is not compared.
   /// - `provenDurable`: a write that is known to have been durable, by a newer checkpoint, say.
   /// - `databaseID`: what all files must carry, where it is known.
   /// - Returns: nil where there is no log at all, and nothing says that there should be one.
@@ -19,16 +20,90 @@ package enum LogReader {
   ///   and one history.
   package static func read(
     _ directory: DatabaseDirectory, contents: DatabaseDirectory.Contents? = nil,
-    after checkpoint: LogSequenceNumber = .zero, provenDurable: LogSequenceNumber = .zero,
-    databaseID: DatabaseID? = nil, visit: Visitor
+    after checkpoint: LogSequenceNumber = .zero, logChecksum: UInt32? = nil,
+    provenDurable: LogSequenceNumber = .zero, databaseID: DatabaseID? = nil, visit: Visitor
   ) throws(StorageError) -> LogEnd? {
     var contents = contents
     if contents == nil { contents = try directory.contents() }
     var walk = Walk(
       directory: directory, segments: contents?.segments ?? [], checkpoint: checkpoint,
+      logChecksum: logChecksum,
       provenDurable: max(checkpoint, provenDurable),
       databaseID: databaseID)
     return try walk.run(visit)
+  }
+
+  /// What the log has at a write, for the checkpoint that is taken there: the previous checksum of the
+  /// segment that begins with the next write; where none begins there, the header checksum of the record
+  /// that holds the write. Zero at write 0.
+  ///
+  /// Call it once the segment that follows the checkpoint exists: whether one begins with the next write
+  /// never changes then.
+  ///
+  /// - Throws: `.corrupt` where the log does not have the write; `.io`.
+  /// - Complexity: O(1) where a segment begins with the next write, else O(bytes of one segment).
+  package static func checksum(
+    _ directory: DatabaseDirectory, at lsn: LogSequenceNumber
+  ) throws(StorageError) -> UInt32 {
+    if lsn == .zero { return 0 }
+    let segment = try segment(directory, behind: lsn)
+    if segment.header.firstLSN == lsn.next { return segment.header.previousChecksum }
+    var offset = UInt64(SegmentHeader.byteCount)
+    while case .record(let record) = try segment.record(at: offset) {
+      if record.kind == .writes, record.lastLSN >= lsn { return record.checksum }
+      offset = record.endOffset
+    }
+    throw .corrupt(
+      path: segment.path, offset: offset, expected: "the record of write \(lsn)",
+      found: "no record")
+  }
+
+  /// Checks what opening from a checkpoint needs beside it: that the log behind it is there, and that it is
+  /// the log of which the checkpoint was taken. The records behind it are not read.
+  ///
+  /// - Throws: `.corrupt`, which names the checkpoint or the log; `.io`.
+  /// - Complexity: as `checksum(_:at:)`.
+  package static func check(_ checkpoint: CheckpointReader, in directory: DatabaseDirectory)
+    throws(StorageError)
+  {
+    let lsn = checkpoint.lsn
+    let segment = try segment(directory, behind: lsn)
+    let found = try checksum(directory, at: lsn)
+    guard found == checkpoint.header.logChecksum else {
+      throw foreignCheckpoint(
+        directory, lsn: lsn, logChecksum: checkpoint.header.logChecksum, segment: segment.name,
+        found: found)
+    }
+  }
+
+  private static func segment(_ directory: DatabaseDirectory, behind lsn: LogSequenceNumber)
+    throws(StorageError) -> SegmentReader
+  {
+    let segments = try directory.contents().segments
+    guard let name = segments.last(where: { $0.firstLSN <= lsn.next }) else {
+      throw missingBeginning(directory, segments, after: lsn)
+    }
+    return try SegmentReader(name, in: directory)
+  }
+
+  fileprivate static func missingBeginning(
+    _ directory: DatabaseDirectory, _ segments: [SegmentName], after lsn: LogSequenceNumber
+  ) -> StorageError {
+    let first = segments.first
+    return .corrupt(
+      path: first.map { directory.path(of: $0) } ?? directory.path, offset: 0,
+      expected: "a log from LSN \(lsn.next) on",
+      found: first.map { "a first segment from LSN \($0.firstLSN) on" } ?? "no segment")
+  }
+
+  fileprivate static func foreignCheckpoint(
+    _ directory: DatabaseDirectory, lsn: LogSequenceNumber, logChecksum: UInt32,
+    segment: SegmentName, found: UInt32
+  ) -> StorageError {
+    .corrupt(
+      path: directory.path(ofCheckpoint: lsn), offset: CheckpointHeader.logChecksumOffset,
+      expected: "log checksum \(hexadecimal(found)), as \(segment) has it at write \(lsn)",
+      found: "\(hexadecimal(logChecksum)): the checkpoint of another log")
   }
 }
 
@@ -37,6 +112,7 @@ private struct Walk {
   let directory: DatabaseDirectory
   var segments: [SegmentName]
   let checkpoint: LogSequenceNumber
+  let logChecksum: UInt32?
   let provenDurable: LogSequenceNumber
   let databaseID: DatabaseID?
 
@@ -53,11 +129,12 @@ private struct Walk {
 
   init(
     directory: DatabaseDirectory, segments: [SegmentName], checkpoint: LogSequenceNumber,
-    provenDurable: LogSequenceNumber, databaseID: DatabaseID?
+    logChecksum: UInt32?, provenDurable: LogSequenceNumber, databaseID: DatabaseID?
   ) {
     self.directory = directory
     self.segments = segments
     self.checkpoint = checkpoint
+    self.logChecksum = logChecksum
     self.provenDurable = provenDurable
     self.databaseID = databaseID
   }
@@ -65,15 +142,14 @@ private struct Walk {
   mutating func run(_ visit: LogReader.Visitor) throws(StorageError) -> LogEnd? {
     if segments.isEmpty && provenDurable == .zero { return nil }
     guard let start = segments.lastIndex(where: { $0.firstLSN <= checkpoint.next }) else {
-      let first = segments.first
-      throw .corrupt(
-        path: first.map { directory.path(of: $0) } ?? directory.path, offset: 0,
-        expected: "a log from LSN \(checkpoint.next) on",
-        found: first.map { "a first segment from LSN \($0.firstLSN) on" } ?? "no segment")
+      throw LogReader.missingBeginning(directory, segments, after: checkpoint)
     }
     var index = start
     var segment = try SegmentReader(segments[start], in: directory)
     if let databaseID { try check(segment, isOf: databaseID) }
+    if segment.header.firstLSN == checkpoint.next {
+      try checkLog(segment.header.previousChecksum, in: segment.name)
+    }
     lastLSN = LogSequenceNumber(segment.header.firstLSN.rawValue - 1)
     durableUpTo = max(lastLSN, provenDurable)
     while true {
@@ -236,6 +312,9 @@ private struct Walk {
   private mutating func take(
     _ record: RecordInfo, _ payload: UnsafeRawBufferPointer, _ visit: LogReader.Visitor
   ) throws(StorageError) {
+    if record.kind == .writes, record.firstLSN <= checkpoint, record.lastLSN >= checkpoint {
+      try checkLog(record.checksum, in: record.segment)
+    }
     if record.lastLSN > checkpoint, record.kind == .writes { try visit(record, payload) }
     lastLSN = record.lastLSN
     checksum = record.checksum
@@ -245,6 +324,13 @@ private struct Walk {
     lastBaseTime = record.baseTime
     if record.kind == .writes { lastTime = record.baseTime }
     isMarked = record.kind == .mark && record.durableUpTo == lastLSN
+  }
+
+  /// Whether the checkpoint was taken of this log.
+  private func checkLog(_ found: UInt32, in segment: SegmentName) throws(StorageError) {
+    guard let logChecksum, logChecksum != found else { return }
+    throw LogReader.foreignCheckpoint(
+      directory, lsn: checkpoint, logChecksum: logChecksum, segment: segment, found: found)
   }
 
   private func sealRemainder(_ payload: UnsafeRawBufferPointer, _ next: SegmentReader?)

@@ -166,6 +166,7 @@ private func setAside(_ directory: DatabaseDirectory, _ torn: TornTail) throws(S
   try file.synchronizeWhole(path: aside)
   try files.renameWhole(aside, to: path)
   try directory.synchronize()
+  try directory.pruneTornFiles()
   return name
 }
 

@@ -77,14 +77,15 @@ package final class LogWriter {
   /// Begins the log of a new database; durable when it returns.
   ///
   /// - `lsn`: the last write that a checkpoint beside it holds; zero without one.
+  /// - `logChecksum`: of that checkpoint.
   /// - `time`: milliseconds since 1970.
   package static func create(
     _ directory: DatabaseDirectory, databaseID: DatabaseID, after lsn: LogSequenceNumber = .zero,
-    time: Int64, options: LogOptions = LogOptions()
+    logChecksum: UInt32 = 0, time: Int64, options: LogOptions = LogOptions()
   ) throws(StorageError) -> LogWriter {
     let header = SegmentHeader(
       databaseID: databaseID, salt: drawSalt(directory),
-      firstLSN: lsn.next, baseTime: time, previousChecksum: 0)
+      firstLSN: lsn.next, baseTime: time, previousChecksum: logChecksum)
     let file = try createSegment(header, in: directory)
     return try LogWriter(
       directory: directory, options: options, file: file, segment: header,
@@ -179,7 +180,8 @@ package final class LogWriter {
   /// Writes all that is staged, in one call; durable only after `synchronize`.
   ///
   /// - Throws: `.io` out of space: `cutBack` comes next, and the staged records are gone. Any other
-  ///   refusal poisons. `.ownershipLost` likewise.
+  ///   refusal poisons, after the bytes that got into the file were cut off as far as the disk still lets
+  ///   it. `.ownershipLost` poisons likewise.
   package func write() throws(StorageError) {
     try checkGood()
     if stagedCount == 0 { return }
@@ -200,7 +202,9 @@ package final class LogWriter {
         state = .needsCut
         throw error
       }
-      throw poison(error)
+      let refusal = poison(error)
+      cutRefused()
+      throw refusal
     }
     offset = end
     allocatedEnd = max(allocatedEnd, end)
@@ -253,6 +257,18 @@ package final class LogWriter {
     allocatedEnd = offset
     noteSynchronized()
     state = .good
+  }
+
+  /// After a write that failed half way. Whole records of the refused batch may stand in the file, and
+  /// recovery would take them for the batch of a writer that was killed.
+  private func cutRefused() {
+    do {
+      try checkIdentity()
+      try file.truncateWhole(to: offset, path: path)
+      try file.synchronizeWhole(path: path)
+    } catch {
+      // Recovery judges what stays.
+    }
   }
 
   /// Gives up for good after a failure: poisons where nothing has yet, and where nobody was told of what

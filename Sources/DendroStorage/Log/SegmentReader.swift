@@ -218,7 +218,7 @@ final class SegmentReader {
   struct Search {
     /// Behind the last byte that is not zero; the search's start where all are.
     var contentEnd: UInt64
-    /// The highest durable-up-to of any valid header.
+    /// The highest durable-up-to of any valid header, in its place or displaced.
     var durableUpTo: LogSequenceNumber?
     /// The last write of any valid record.
     var lastSurvivor: LogSequenceNumber?
@@ -240,6 +240,7 @@ final class SegmentReader {
         found: "\(byteCount - offset)")
     }
     var found = Search(contentEnd: offset)
+    var displaced = DisplacedRecords(segment: header, byteCount: byteCount - min(offset, byteCount))
     var place = offset
     while place < byteCount {
       let bytes = try bytes(at: place, count: Self.windowByteCount)
@@ -254,9 +255,14 @@ final class SegmentReader {
       {
         index = next + 1
         let candidate = UnsafeRawBufferPointer(rebasing: bytes[next...])
-        if case .valid(let record, _, _) = RecordHeader.decode(
+        switch RecordHeader.decode(
           candidate, offset: place + UInt64(next), segment: header)
         {
+        case .invalid:
+          if let durable = displaced.durableUpTo(candidate, at: place + UInt64(next)) {
+            found.durableUpTo = max(found.durableUpTo ?? .zero, durable)
+          }
+        case .valid(let record, _, _):
           if found.firstRecord == nil { found.firstRecord = place + UInt64(next) }
           if stopsAtFirst { return found }
           found.durableUpTo = max(found.durableUpTo ?? .zero, record.durableUpTo)

@@ -20,7 +20,7 @@ package struct RecordHeader: Hashable, Sendable {
   static let byteCountMax = 2 + 1 + 6 * 10 + 4 + 8 + 4
   /// What stands behind the varints.
   private static let trailerByteCount = 16
-  private static let byteCountMin = 3 + 5 + trailerByteCount
+  static let byteCountMin = 3 + 5 + trailerByteCount
 
   package var kind: RecordKind
   package var isCompressed: Bool
@@ -72,122 +72,6 @@ package struct RecordHeader: Hashable, Sendable {
       seed: segment.salt &+ offset)
     place.storeBytes(of: checksum.littleEndian, toByteOffset: end, as: UInt32.self)
     return (end &+ 4, checksum)
-  }
-
-  /// What decoding makes of the bytes at a place.
-  enum Decoded {
-    case valid(RecordHeader, byteCount: Int, checksum: UInt32)
-    case invalid(Fault)
-  }
-
-  /// Why no header stands at a place. Made into words only where somebody is told.
-  enum Fault: Error, Hashable, CustomStringConvertible {
-    case truncated
-    case noMagic
-    case noLength
-    case checksum(expected: UInt32, found: UInt32)
-    case field(String)
-
-    var expected: String {
-      switch self {
-      case .truncated: "a whole record header"
-      case .noMagic: "record magic f5 52"
-      case .noLength: "the lengths of a record"
-      case .checksum(let expected, _): "record header checksum \(hexadecimal(expected))"
-      case .field(let rule): rule
-      }
-    }
-
-    var description: String {
-      switch self {
-      case .truncated: "the end of the file"
-      case .noMagic, .noLength: "other bytes"
-      case .checksum(_, let found): hexadecimal(found)
-      case .field: "a header with another"
-      }
-    }
-  }
-
-  /// Decodes the header at the start of `bytes`, which reach to the file's end or at least over
-  /// `byteCountMax`.
-  ///
-  /// The checksum is compared before any field is believed. Bounded work whatever the bytes.
-  static func decode(
-    _ bytes: UnsafeRawBufferPointer, offset: UInt64, segment: SegmentHeader
-  ) -> Decoded {
-    guard bytes.count >= byteCountMin else { return .invalid(.truncated) }
-    guard bytes[0] == magic.0, bytes[1] == magic.1 else { return .invalid(.noMagic) }
-    let flags = bytes[2]
-    let isCompressed = flags & compressedFlag != 0
-    var reader = ByteReader(bytes, at: 3)
-    let stored: UInt64
-    let raw: UInt64
-    let lsnDelta: UInt64
-    let count: UInt64
-    let timeDelta: Int64
-    let durableDelta: UInt64
-    let previousChecksum: UInt32
-    let payloadChecksum: UInt64
-    let checksum: UInt32
-    let end: Int
-    do {
-      stored = try reader.varint()
-      raw = isCompressed ? try reader.varint() : stored
-      lsnDelta = try reader.varint()
-      count = try reader.varint()
-      timeDelta = try reader.signedVarint()
-      durableDelta = try reader.varint()
-      previousChecksum = try reader.uint32()
-      payloadChecksum = try reader.uint64()
-      end = reader.offset
-      checksum = try reader.uint32()
-    } catch {
-      if case .truncated = error { return .invalid(.truncated) }
-      return .invalid(.noLength)
-    }
-    let expected = Checksum.short(
-      UnsafeRawBufferPointer(rebasing: bytes[..<end]),
-      seed: segment.salt &+ offset)
-    guard checksum == expected else {
-      return .invalid(.checksum(expected: expected, found: checksum))
-    }
-
-    guard let kind = RecordKind(rawValue: flags & 0x0F), flags & 0xC0 == 0 else {
-      return .invalid(.field("a known kind and flags, not \(hexadecimal(flags))"))
-    }
-    let isRestart = flags & restartFlag != 0
-    guard Compression.isPlausible(raw: raw, stored: stored) else {
-      return .invalid(.field("lengths within the limits, not \(stored) stored of \(raw) raw"))
-    }
-    let (first, firstOverflow) = segment.firstLSN.rawValue.addingReportingOverflow(lsnDelta)
-    let (last, lastOverflow) = first.addingReportingOverflow(count)
-    guard !firstOverflow, !lastOverflow, last <= UInt64(Int64.max), count <= raw else {
-      return .invalid(.field("a count that the payload can hold, not \(count)"))
-    }
-    guard durableDelta < first else {
-      return .invalid(.field("a durable write before the record's first"))
-    }
-    switch kind {
-    case .writes:
-      guard count > 0 else {
-        return .invalid(.field("one write or more"))
-      }
-    case .seal:
-      guard count == 0 && flags == kind.rawValue && stored == UInt64(Seal.byteCount) else {
-        return .invalid(.field("a seal of \(Seal.byteCount) bytes"))
-      }
-    case .mark:
-      guard count == 0 && flags == kind.rawValue && stored == 0 else {
-        return .invalid(.field("a mark without payload"))
-      }
-    }
-    let header = RecordHeader(
-      kind: kind, isCompressed: isCompressed, isRestart: isRestart, storedByteCount: Int(stored),
-      rawByteCount: Int(raw), firstLSN: LogSequenceNumber(first), count: Int(count),
-      baseTime: segment.baseTime &+ timeDelta,
-      durableUpTo: LogSequenceNumber(first &- 1 &- durableDelta),
-      previousChecksum: previousChecksum, payloadChecksum: payloadChecksum)
-    return .valid(header, byteCount: end &+ 4, checksum: checksum)
   }
 }
 

@@ -268,7 +268,7 @@ package enum Forgeries {
       var chunk = varint(0) + varint(UInt64(path.count)) + path
       PackedScalar.append(.integer(1), to: &chunk)
       let writer = try CheckpointWriter.begin(
-        directory, databaseID: identity, lsn: lsn, time: 1)
+        directory, databaseID: identity, lsn: lsn, time: 1, logChecksum: 0)
       let result = chunk.withUnsafeBytes { chunk in
         path.withUnsafeBytes { path in
           Result { () throws(StorageError) in try writer.chunk(chunk, firstPath: path) }

@@ -13,6 +13,7 @@ package enum MisplacedFiles {
     Scenario("a record behind the end of the log", misplacedRecords),
     Scenario("the other's segment behind a common beginning", otherSegment),
     Scenario("a checkpoint of another database", otherCheckpoint),
+    Scenario("a checkpoint of a fork", forkedCheckpoint),
     Scenario("a checkpoint in the middle of a record", laterCheckpoint),
     Scenario("the log cut before its checkpoint") { try cutLog(isDamaged: false) },
     Scenario("the log cut before a checkpoint that cannot be read") {
@@ -107,15 +108,37 @@ package enum MisplacedFiles {
     try requireRefusal(of: disk)
   }
 
-  /// A checkpoint that was copied in from where the log was rolled for it: here a record lies across it.
+  /// Two that went on from one database, and took a checkpoint each at the same write.
+  @Sendable private static func forkedCheckpoint() throws {
+    let base = try EngineRecording(seed: 21, steps: [.set("a", .integer(1))])
+    let one = try EngineRecording(
+      seed: 31, steps: [.set("b", .integer(2)), .checkpoint], after: base)
+    let other = try EngineRecording(
+      seed: 32, steps: [.set("b", .integer(3)), .checkpoint], after: base)
+    let path = one.disk.checkpointPaths[0]
+    try require(path == other.disk.checkpointPaths[0], "the checkpoints have other names")
+    let disk = one.disk.copy()
+    disk.replace(path, with: other.disk.contents(of: path) ?? [])
+    let engine = try EngineRecording.open(disk)
+    try require(engine.head.root == one.trees.last, "another tree")
+    try require(engine.report.unreadableCheckpoints.count == 1, "was used")
+  }
+
+  /// A checkpoint of a write in the middle of a record.
   @Sendable private static func laterCheckpoint() throws {
     // All in one record.
     let increments = Array(repeating: Write.increment(Path("n"), .integer(1)), count: 5)
     let one = try EngineRecording(seed: 1, steps: [.write(increments)])
     let other = try EngineRecording(seed: 1, steps: [.write(Array(increments[..<3])), .checkpoint])
-    let path = other.disk.checkpointPaths[0]
     let disk = one.disk.copy()
-    try disk.make(path, other.disk.contents(of: path) ?? [])
+    let directory = try DatabaseDirectory.open(
+      EngineRecording.directory, environment: disk.environment, mode: .readWrite(create: false))
+    guard let end = try LogReader.read(directory, visit: { _, _ in }), let tree = other.trees.last
+    else { throw Violation("there is no log") }
+    _ = try CheckpointCoding.write(
+      tree, lsn: LogSequenceNumber(3), time: 0, databaseID: end.databaseID, to: directory,
+      isCancelled: { false })
+    directory.close()
     let engine = try EngineRecording.open(disk)
     if engine.report.checkpointLSN != LogSequenceNumber(3) {
       throw Violation("the checkpoint is not used")

@@ -184,7 +184,7 @@ package enum HostileFiles {
         EngineRecording.directory, environment: disk.environment, mode: .readWrite(create: true))
       let identity = DatabaseID(disk.randomness)
       let writer = try CheckpointWriter.begin(
-        directory, databaseID: identity, lsn: LogSequenceNumber(7), time: 1)
+        directory, databaseID: identity, lsn: LogSequenceNumber(7), time: 1, logChecksum: 0)
       for _ in 0..<Int.random(in: 0...3, using: &random) {
         let raw = hostilePayload(using: &random)
         let path = bytes(Int.random(in: 0...40, using: &random), using: &random)

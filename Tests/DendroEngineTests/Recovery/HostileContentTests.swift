@@ -66,7 +66,8 @@ struct HostileContentTests {
     let directory = try DatabaseDirectory.open(
       "/db", environment: disk.environment, mode: .readWrite(create: true))
     let lsn = LogSequenceNumber(1)
-    let writer = try CheckpointWriter.begin(directory, databaseID: id, lsn: lsn, time: 0)
+    let writer = try CheckpointWriter.begin(
+      directory, databaseID: id, lsn: lsn, time: 0, logChecksum: 0)
     let result = chunk.withUnsafeBytes { chunk in
       Result { () throws(StorageError) in
         try writer.chunk(chunk, firstPath: UnsafeRawBufferPointer(start: nil, count: 0))

@@ -75,6 +75,10 @@ struct FileArchive {
           files[place].bytes.replaceSubrange(16..<32, with: id)
           files[place].bytes.set(UInt64(files[place].number), at: 40)
           files[place].bytes.set(UInt64(files[place].number), at: files[place].bytes.count - 16)
+          let next = log.first { $0.lsn == UInt64(files[place].number) + 1 }
+          if let checksum = next?.bytes.integer(at: 56, as: UInt32.self) {
+            files[place].bytes.set(checksum, at: 56)
+          }
         }
         Mending.checkpoint(&files[place].bytes)
       }

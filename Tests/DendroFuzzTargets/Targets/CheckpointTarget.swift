@@ -37,7 +37,7 @@ extension FuzzTarget {
           FuzzDisk.directory, environment: disk.environment, mode: .readWrite(create: true))
         _ = try CheckpointCoding.write(
           root, lsn: LogSequenceNumber(7), time: 1, databaseID: DatabaseID(high: 1, low: 2),
-          to: directory, isCancelled: { false })
+          logChecksum: 0, to: directory, isCancelled: { false })
         let reader = try CheckpointReader.open(directory, lsn: LogSequenceNumber(7))
         var output = FuzzOutput()
         let chunk = reader.chunkCount == 0 ? [] : try reader.readChunk(0) { Array($0) }
@@ -86,7 +86,7 @@ enum CheckpointReading {
       FuzzDisk.directory, environment: disk.environment, mode: .readWrite(create: true))
     defer { directory.close() }
     let writer = try CheckpointWriter.begin(
-      directory, databaseID: DatabaseID(high: 1, low: 2), lsn: lsn, time: 1)
+      directory, databaseID: DatabaseID(high: 1, low: 2), lsn: lsn, time: 1, logChecksum: 0)
     for chunk in chunks {
       let result = chunk.withUnsafeBytes { raw in
         Result { () throws(StorageError) in
@@ -143,7 +143,8 @@ enum CheckpointReading {
       FuzzDisk.directory, environment: disk.environment, mode: .readWrite(create: true))
     defer { directory.close() }
     _ = try CheckpointCoding.write(
-      root, lsn: lsn, time: 1, databaseID: DatabaseID(high: 1, low: 2), to: directory,
+      root, lsn: lsn, time: 1, databaseID: DatabaseID(high: 1, low: 2), logChecksum: 0,
+      to: directory,
       isCancelled: { false })
     let reader = try CheckpointReader.open(directory, lsn: lsn)
     let again = try CheckpointCoding.decode(reader)

@@ -14,7 +14,7 @@ import Testing
 
   static func write(_ directory: DatabaseDirectory, lsn: UInt64 = 7) throws(StorageError) {
     let writer = try CheckpointWriter.begin(
-      directory, databaseID: id, lsn: LogSequenceNumber(lsn), time: 1234)
+      directory, databaseID: id, lsn: LogSequenceNumber(lsn), time: 1234, logChecksum: 0)
     do {
       for chunk in chunks { try add(chunk, to: writer) }
       try writer.finish(leafCount: 99, contentHash: 0xABCD)
@@ -79,7 +79,7 @@ import Testing
     let disk = SimulatedDisk()
     let directory = try open(disk)
     let writer = try CheckpointWriter.begin(
-      directory, databaseID: Self.id, lsn: LogSequenceNumber(1), time: 0)
+      directory, databaseID: Self.id, lsn: LogSequenceNumber(1), time: 0, logChecksum: 0)
     try writer.finish(leafCount: 0, contentHash: 1)
     #expect(try Self.contents(directory, lsn: 1).count == 2)
   }
@@ -109,7 +109,7 @@ import Testing
     let disk = SimulatedDisk()
     let directory = try open(disk)
     let writer = try CheckpointWriter.begin(
-      directory, databaseID: Self.id, lsn: LogSequenceNumber(7), time: 1)
+      directory, databaseID: Self.id, lsn: LogSequenceNumber(7), time: 1, logChecksum: 0)
     for chunk in [(payload(1, 300), bytes("")), (noise(100, seed: 1), bytes("a"))] {
       try Self.add((raw: chunk.0, path: chunk.1), to: writer)
     }
@@ -140,7 +140,7 @@ import Testing
     let disk = SimulatedDisk()
     let directory = try open(disk)
     let writer = try CheckpointWriter.begin(
-      directory, databaseID: Self.id, lsn: LogSequenceNumber(7), time: 1)
+      directory, databaseID: Self.id, lsn: LogSequenceNumber(7), time: 1, logChecksum: 0)
     try Self.add((raw: payload(1, 300), path: bytes("")), to: writer)
     try writer.finish(leafCount: 2, contentHash: 3)
     let size = try #require(disk.contents(of: Self.path)).count
@@ -253,7 +253,7 @@ import Testing
     for round in 0..<3000 {
       var file = ByteWriter()
       let header = CheckpointHeader(
-        databaseID: Self.id, salt: 5, lsn: LogSequenceNumber(7), time: 0)
+        databaseID: Self.id, salt: 5, lsn: LogSequenceNumber(7), time: 0, logChecksum: 0)
       header.encode(into: &file)
       // Right checksums over hostile fields: lengths, counts and offsets of any size.
       func hostileNumber() -> UInt64 {

@@ -39,7 +39,7 @@ extension Failure {
     case .unsupportedVersion: self.init(.unavailable, "\(error)", hint: "a newer dendro reads it")
     case .locked: self.init(.locked, "\(error)", hint: "reading verbs work beside it")
     case .limit: self.init(.damaged, "\(error)")
-    case .notFound: self.init(.problem, "\(error)")
+    case .notFound, .unfinishedBackup: self.init(.problem, "\(error)")
     }
   }
 }

@@ -1,0 +1,90 @@
+/// Recognizes records of a segment that stand elsewhere than they were written.
+///
+/// A header is valid at its own offset only. Where bytes were removed from a file or inserted into it, every
+/// header behind them is invalid; but no crash moves bytes. Such a record still says how far the log was
+/// durable. It counts if its header checksum is right for an offset nearby, and so is another sum:
+/// - the payload checksum, 64 bits, of a marker, a seal, or a payload that is stored raw;
+/// - or, for the same distance, the header checksum of the record right before it, which it repeats.
+struct DisplacedRecords {
+  /// How far a record may stand from where it was written.
+  static let distanceMax: UInt64 = 4 << 20
+  /// Candidates for which all distances are tried: bounds the work on bytes that only look like records.
+  private static let searchCountMax = 2
+
+  private struct Candidate {
+    var bytes: [UInt8]
+    var offset: UInt64
+    var endOffset: UInt64
+    var checksum: UInt32
+  }
+
+  private let segment: SegmentHeader
+  private let emptyChecksum: UInt64
+  /// Bytes of payloads that may still be hashed: bounds the work where the lengths are hostile.
+  private var budget: UInt64
+  private var searchCount = 0
+  /// Added to a record's offset, modulo 2^64, it gives the offset at which the record was written.
+  private var distance: UInt64?
+  private var last: Candidate?
+
+  /// - Parameter byteCount: of what is searched.
+  init(segment: SegmentHeader, byteCount: UInt64) {
+    self.segment = segment
+    budget = byteCount
+    emptyChecksum = Checksum.xxh3(
+      UnsafeRawBufferPointer(start: nil, count: 0), seed: segment.salt)
+  }
+
+  /// What the record at `offset` says about durability; nil where it is not certain to be a record.
+  ///
+  /// - Parameter bytes: from its magic on; not a valid header at this offset.
+  mutating func durableUpTo(_ bytes: UnsafeRawBufferPointer, at offset: UInt64)
+    -> LogSequenceNumber?
+  {
+    guard let (header, byteCount, checksum) = RecordHeader.decodeDisplaced(bytes, segment: segment)
+    else { return nil }
+    let candidate = Candidate(
+      bytes: Array(bytes[..<byteCount]), offset: offset,
+      endOffset: offset + UInt64(byteCount) + UInt64(header.storedByteCount), checksum: checksum)
+    let previous = last.flatMap {
+      $0.endOffset == offset && $0.checksum == header.previousChecksum ? $0 : nil
+    }
+    last = candidate
+    let rest = UnsafeRawBufferPointer(rebasing: bytes[byteCount...])
+    guard previous != nil || hasPayload(header, rest), let distance = distance(of: candidate)
+    else { return nil }
+    if let previous, !isRight(previous, distance), !hasPayload(header, rest) { return nil }
+    self.distance = distance
+    return header.durableUpTo
+  }
+
+  private mutating func distance(of candidate: Candidate) -> UInt64? {
+    if let distance, isRight(candidate, distance) { return distance }
+    guard searchCount < Self.searchCountMax else { return nil }
+    searchCount += 1
+    for distance in 1...Self.distanceMax {
+      if isRight(candidate, distance) { return distance }
+      if isRight(candidate, 0 &- distance) { return 0 &- distance }
+    }
+    return nil
+  }
+
+  private func isRight(_ candidate: Candidate, _ distance: UInt64) -> Bool {
+    candidate.bytes.withUnsafeBytes { bytes in
+      Checksum.short(
+        UnsafeRawBufferPointer(rebasing: bytes.dropLast(4)),
+        seed: segment.salt &+ candidate.offset &+ distance)
+    } == candidate.checksum
+  }
+
+  private mutating func hasPayload(_ header: RecordHeader, _ bytes: UnsafeRawBufferPointer) -> Bool
+  {
+    if header.storedByteCount == 0 { return header.payloadChecksum == emptyChecksum }
+    guard !header.isCompressed, header.storedByteCount <= bytes.count,
+      UInt64(header.storedByteCount) <= budget
+    else { return false }
+    budget -= UInt64(header.storedByteCount)
+    let payload = UnsafeRawBufferPointer(rebasing: bytes[..<header.storedByteCount])
+    return header.payloadChecksum == Checksum.xxh3(payload, seed: segment.salt)
+  }
+}

@@ -1,0 +1,113 @@
+import DendroEngine
+import DendroStorage
+import DendroTesting
+import DendroTree
+import Testing
+
+@Suite("Backups that are cut short")
+struct BackupTests {
+  private static func open(_ disk: SimulatedDisk, _ path: String, _ mode: Engine.Mode = .readWrite)
+    throws -> Engine
+  {
+    try Engine.open(at: path, options: .inline, environment: disk.environment, mode: mode)
+  }
+
+  private static func source(_ disk: SimulatedDisk) throws -> Engine {
+    let engine = try open(disk, "/db")
+    for number in 0..<5 {
+      engine.submit(try set("n\(number)", .integer(Int64(number))), completion: nil)
+    }
+    engine.pump()
+    return engine
+  }
+
+  @Test("wherever it is killed: no database begins there, and the next backup replaces it")
+  func killed() throws {
+    var refusedCount = 0
+    var callCount = 0
+    var isComplete = false
+    while !isComplete {
+      let disk = SimulatedDisk(seed: 1)
+      let engine = try Self.source(disk)
+      let tree = engine.head.root
+      disk.disconnect(after: callCount)
+      do throws(EngineError) {
+        try engine.backup(to: "/copy")
+        isComplete = true
+      } catch {}
+      let left = disk.copy()
+      for mode in [Engine.Mode.readWrite, .readWriteExisting, .readOnly] {
+        let judged = left.copy()
+        do {
+          let found = try Self.open(judged, "/copy", mode)
+          // Nothing was made there yet, or all of it.
+          let isNew = found.report.created && !left.exists("/copy/backup.unfinished")
+          #expect(isNew || found.head.root == tree, "after \(callCount) calls, \(mode)")
+          if isNew { #expect(left.names(in: "/copy").isEmpty, "after \(callCount) calls") }
+          try found.close()
+        } catch {
+          guard case .storage(let refusal) = error as? EngineError else { throw error }
+          switch refusal {
+          case .unfinishedBackup: refusedCount += 1
+          case .notFound: #expect(mode != .readWrite)
+          default: Issue.record("after \(callCount) calls, \(mode): \(refusal)")
+          }
+          #expect(judged.names(in: "/copy") == left.names(in: "/copy"))
+        }
+      }
+      if !isComplete {
+        let again = try Self.open(left, "/db")
+        // Only its last synchronize may have been missing.
+        let isThere =
+          left.names(in: "/copy").contains { $0.hasSuffix(".log") }
+          && !left.exists("/copy/backup.unfinished")
+        if !isThere { try again.backup(to: "/copy") }
+        let copy = try Self.open(left, "/copy")
+        #expect(copy.head.root == tree && !copy.report.created, "after \(callCount) calls")
+        #expect(!left.exists("/copy/backup.unfinished"))
+        try copy.close()
+        try again.close()
+      }
+      callCount += 1
+    }
+    #expect(refusedCount > 10)
+  }
+
+  @Test("a power loss leaves no database there either, or all of it")
+  func powerLoss() throws {
+    let disk = SimulatedDisk(seed: 1)
+    let engine = try Self.source(disk)
+    let tree = engine.head.root
+    let start = disk.crashPoints().count
+    try engine.backup(to: "/copy")
+    for point in disk.crashPoints().dropFirst(start) {
+      point.forEachState { state in
+        let crashed = point.disk(state)
+        let before = crashed.names(in: "/copy")
+        do {
+          let found = try Self.open(crashed, "/copy")
+          #expect(
+            found.head.root == tree
+              || before.allSatisfy { $0 == "dendro.lock" || $0 == "readers.lock" }, "\(before)")
+          try found.close()
+        } catch {
+          guard case .storage(.unfinishedBackup) = error as? EngineError else {
+            Issue.record("\(error), \(before)")
+            return
+          }
+        }
+      }
+    }
+  }
+
+  @Test("where a database is, or one was begun meanwhile, nothing is changed")
+  func overDatabase() throws {
+    let disk = SimulatedDisk(seed: 1)
+    let engine = try Self.source(disk)
+    try Self.open(disk, "/copy").close()
+    let names = disk.names(in: "/copy")
+    #expect(throws: EngineError.self) { try engine.backup(to: "/copy") }
+    #expect(disk.names(in: "/copy") == names)
+    try Self.open(disk, "/copy").close()
+  }
+}

@@ -1,0 +1,113 @@
+import DendroTesting
+import Testing
+
+@testable import DendroStorage
+
+/// Bytes that are removed from the last segment, or put into it: the records behind stand elsewhere than
+/// they were written, and no crash does that.
+@Suite("Displaced records")
+struct DisplacedRecordTests {
+  private static func log(closes: Bool, compresses: Bool) throws -> (SimulatedDisk, [Int]) {
+    let disk = SimulatedDisk(seed: 2)
+    let directory = try open(disk)
+    let writer = try newLog(directory)
+    var ends = [64]
+    for number in 1...5 {
+      try writer.append(compresses ? payload(number, 200) : noise(50, seed: UInt64(number)))
+      ends.append(Int(writer.segmentByteCount))
+    }
+    if closes { try writer.close() }
+    directory.close()
+    return (disk, ends)
+  }
+
+  private static func judge(_ disk: SimulatedDisk) throws -> (isCorrupt: Bool, last: UInt64?) {
+    do {
+      return (false, try read(disk)?.lastLSN)
+    } catch {
+      guard error.isCorrupt else { throw error }
+      return (true, nil)
+    }
+  }
+
+  private static func removing(_ range: Range<Int>, of disk: SimulatedDisk) throws -> SimulatedDisk
+  {
+    let changed = disk.copy()
+    var bytes = try #require(disk.contents(of: segmentPath(1)))
+    bytes.removeSubrange(range)
+    changed.overwrite(segmentPath(1), at: 0, with: bytes)
+    changed.resize(segmentPath(1), to: bytes.count)
+    return changed
+  }
+
+  @Test(
+    "after an orderly close no byte before the last record's end goes unnoticed",
+    arguments: [false, true])
+  func removed(compresses: Bool) throws {
+    let (disk, ends) = try Self.log(closes: true, compresses: compresses)
+    for start in stride(from: ends[0], to: ends[5], by: 3) {
+      for count in [1, 2, 17, 60, 150] where start + count <= ends[5] {
+        let hurt = try Self.removing(start..<start + count, of: disk)
+        #expect(try Self.judge(hurt).isCorrupt, "\(count) bytes from \(start)")
+        // Tools call it damage as well.
+        if start % 4 == 0 {
+          #expect(try !LogCursorTests.scan(hurt).damage.isEmpty, "\(count) bytes from \(start)")
+        }
+      }
+    }
+    // Whole records.
+    for first in 0..<5 {
+      for last in first + 1...5 {
+        let hurt = try Self.removing(ends[first]..<ends[last], of: disk)
+        #expect(try Self.judge(hurt).isCorrupt, "records \(first) up to \(last)")
+      }
+    }
+  }
+
+  @Test("after a kill two records in a row, or a raw one, are enough", arguments: [false, true])
+  func killed(compresses: Bool) throws {
+    let (disk, ends) = try Self.log(closes: false, compresses: compresses)
+    for start in stride(from: ends[0], to: ends[compresses ? 2 : 3], by: 5) {
+      let hurt = try Self.removing(start..<start + 3, of: disk)
+      #expect(try Self.judge(hurt).isCorrupt, "3 bytes from \(start)")
+    }
+  }
+
+  @Test("bytes put in are noticed likewise")
+  func inserted() throws {
+    let (disk, ends) = try Self.log(closes: true, compresses: true)
+    let bytes = try #require(disk.contents(of: segmentPath(1)))
+    for place in stride(from: ends[0], through: ends[4], by: 7) {
+      for count in [1, 40] {
+        let hurt = disk.copy()
+        hurt.overwrite(
+          segmentPath(1), at: place, with: noise(count, seed: 9) + Array(bytes[place...]))
+        #expect(try Self.judge(hurt).isCorrupt, "\(count) bytes at \(place)")
+      }
+    }
+  }
+
+  @Test("what cannot be told: whole records cut off the end, with the marker behind them")
+  func cutOff() throws {
+    let (disk, ends) = try Self.log(closes: true, compresses: true)
+    for count in 0..<5 {
+      let hurt = disk.copy()
+      hurt.resize(segmentPath(1), to: ends[count])
+      let found = try Self.judge(hurt)
+      #expect(!found.isCorrupt && found.last == UInt64(count))
+    }
+  }
+
+  @Test("a record that a disk also wrote behind the end proves nothing that is not there")
+  func copied() throws {
+    let (disk, ends) = try Self.log(closes: false, compresses: false)
+    let bytes = try #require(disk.contents(of: segmentPath(1)))
+    for number in 0..<5 {
+      let hurt = disk.copy()
+      hurt.overwrite(
+        segmentPath(1), at: bytes.count, with: Array(bytes[ends[number]..<ends[number + 1]]))
+      let found = try Self.judge(hurt)
+      #expect(!found.isCorrupt && found.last == 5)
+    }
+  }
+}
