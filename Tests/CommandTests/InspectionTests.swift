@@ -222,6 +222,9 @@ struct InspectionTests {
     let outcome = try dendro("verify", "db")
     #expect(outcome.status == 2)
     #expect(outcome.output.contains("its checkpoint holds"), "\(outcome.output)")
+    #expect(outcome.output.contains("the checkpoint of another log"), "\(outcome.output)")
+    #expect(outcome.output.contains(name), "\(outcome.output)")
+    #expect(try dendro("get", "db", "/more").output == "1\n")
   }
 
   @Test("a checkpoint that a crash left of a cleanup is no damage, though its log is gone")

@@ -121,6 +121,7 @@ final class History: Sendable {
         var root = Node.empty
         if let checkpoint = start.checkpoint {
           do throws(StorageError) {
+            try LogReader.check(checkpoint, in: directory)
             guard
               let decoded = try CheckpointCoding.decode(
                 checkpoint, progress: nil, isCancelled: isCancelled)
@@ -142,7 +143,7 @@ final class History: Sendable {
         throw .storage(error)
       }
     }
-    if let damage { throw .storage(damage) }
+    if let damage, !isGone(point) { throw .storage(damage) }
     throw refusal(of: point)
   }
 
@@ -169,7 +170,6 @@ final class History: Sendable {
       do throws(StorageError) {
         let reader = try CheckpointReader.open(directory, lsn: anchor)
         guard reader.time <= limit.time else { continue }
-        try LogReader.check(reader, in: directory)
         return (anchor, Start(lsn: anchor, checkpoint: reader))
       } catch {
         guard case .corrupt = error else { throw error }

@@ -113,8 +113,10 @@ package final class DatabaseDirectory: Sendable {
       }
       lock = Mutex(locked.0)
       lockIdentity = locked.1
-      if isOurs, try !Self.contents(of: path, files).isEmpty {
-        try files.removeWhole(path + "/" + FileName.unfinishedBackupName)
+      // Before the lock was taken, a database may have begun, or another backup may have been completed.
+      let found = try Self.contents(of: path, files)
+      guard isOurs ? found.isEmpty : found.isUnfinishedBackup else {
+        if isOurs { try files.removeWhole(path + "/" + FileName.unfinishedBackupName) }
         throw .io(operation: "backup", path: path, offset: nil, error: .exists)
       }
       try files.synchronizeWay(to: path)
@@ -151,6 +153,13 @@ package final class DatabaseDirectory: Sendable {
     try remove(
       contents.temporaries + contents.segments.map(\.fileName)
         + contents.checkpoints.map { FileName.checkpointName($0) })
+  }
+
+  /// Whether a backup into the directory at `path` is under way, or was cut short; false where there is none.
+  package static func isUnfinishedBackup(
+    _ path: String, _ environment: Environment = .system
+  ) -> Bool {
+    (try? contents(of: path, environment.fileSystem).isUnfinishedBackup) ?? false
   }
 
   /// Makes a backup a database: all of it must be durable.

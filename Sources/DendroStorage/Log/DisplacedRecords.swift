@@ -7,9 +7,16 @@
 /// - or, for the same distance, the header checksum of the record right before it, which it repeats.
 struct DisplacedRecords {
   /// How far a record may stand from where it was written.
-  static let distanceMax: UInt64 = 4 << 20
+  static let distanceMax: UInt64 = 1 << 20
   /// Candidates for which all distances are tried: bounds the work on bytes that only look like records.
   private static let searchCountMax = 2
+
+  private enum Payload {
+    case right
+    case wrong
+    /// Compressed, behind the end of the bytes at hand, or more than may still be hashed.
+    case unknown
+  }
 
   private struct Candidate {
     var bytes: [UInt8]
@@ -19,6 +26,7 @@ struct DisplacedRecords {
   }
 
   private let segment: SegmentHeader
+  private let lsn: LogSequenceNumber
   private let emptyChecksum: UInt64
   /// Bytes of payloads that may still be hashed: bounds the work where the lengths are hostile.
   private var budget: UInt64
@@ -27,15 +35,19 @@ struct DisplacedRecords {
   private var distance: UInt64?
   private var last: Candidate?
 
-  /// - Parameter byteCount: of what is searched.
-  init(segment: SegmentHeader, byteCount: UInt64) {
+  /// - Parameters:
+  ///   - lsn: the last write that was read: no distance is tried for a record that proves no later write durable.
+  ///   - byteCount: of what is searched.
+  init(segment: SegmentHeader, after lsn: LogSequenceNumber, byteCount: UInt64) {
     self.segment = segment
+    self.lsn = lsn
     budget = byteCount
     emptyChecksum = Checksum.xxh3(
       UnsafeRawBufferPointer(start: nil, count: 0), seed: segment.salt)
   }
 
-  /// What the record at `offset` says about durability; nil where it is not certain to be a record.
+  /// What the record at `offset` says about durability; nil where that is nothing new, or where it is not
+  /// certain to be a record.
   ///
   /// - Parameter bytes: from its magic on; not a valid header at this offset.
   mutating func durableUpTo(_ bytes: UnsafeRawBufferPointer, at offset: UInt64)
@@ -43,6 +55,9 @@ struct DisplacedRecords {
   {
     guard let (header, byteCount, checksum) = RecordHeader.decodeDisplaced(bytes, segment: segment)
     else { return nil }
+    let payload = payload(of: header, UnsafeRawBufferPointer(rebasing: bytes[byteCount...]))
+    // Above all the bytes of another file, which has another salt: no distance is tried for them.
+    if payload == .wrong { return nil }
     let candidate = Candidate(
       bytes: Array(bytes[..<byteCount]), offset: offset,
       endOffset: offset + UInt64(byteCount) + UInt64(header.storedByteCount), checksum: checksum)
@@ -50,23 +65,33 @@ struct DisplacedRecords {
       $0.endOffset == offset && $0.checksum == header.previousChecksum ? $0 : nil
     }
     last = candidate
-    let rest = UnsafeRawBufferPointer(rebasing: bytes[byteCount...])
-    guard previous != nil || hasPayload(header, rest), let distance = distance(of: candidate)
+    guard header.durableUpTo > lsn else { return nil }
+    guard previous != nil || payload == .right, let distance = distance(of: candidate)
     else { return nil }
-    if let previous, !isRight(previous, distance), !hasPayload(header, rest) { return nil }
+    if let previous, payload != .right, !isRight(previous, distance) { return nil }
     self.distance = distance
     return header.durableUpTo
   }
 
   private mutating func distance(of candidate: Candidate) -> UInt64? {
-    if let distance, isRight(candidate, distance) { return distance }
-    guard searchCount < Self.searchCountMax else { return nil }
-    searchCount += 1
-    for distance in 1...Self.distanceMax {
-      if isRight(candidate, distance) { return distance }
-      if isRight(candidate, 0 &- distance) { return 0 &- distance }
+    candidate.bytes.withUnsafeBytes { bytes in
+      let seed = segment.salt &+ candidate.offset
+      let header = UnsafeRawBufferPointer(rebasing: bytes.dropLast(4))
+      if let distance, Checksum.short(header, seed: seed &+ distance) == candidate.checksum {
+        return distance
+      }
+      guard searchCount < Self.searchCountMax else { return nil }
+      searchCount += 1
+      var distance: UInt64 = 1
+      while distance <= Self.distanceMax {
+        if Checksum.short(header, seed: seed &+ distance) == candidate.checksum { return distance }
+        if Checksum.short(header, seed: seed &- distance) == candidate.checksum {
+          return 0 &- distance
+        }
+        distance += 1
+      }
+      return nil
     }
-    return nil
   }
 
   private func isRight(_ candidate: Candidate, _ distance: UInt64) -> Bool {
@@ -77,14 +102,17 @@ struct DisplacedRecords {
     } == candidate.checksum
   }
 
-  private mutating func hasPayload(_ header: RecordHeader, _ bytes: UnsafeRawBufferPointer) -> Bool
+  private mutating func payload(of header: RecordHeader, _ bytes: UnsafeRawBufferPointer) -> Payload
   {
-    if header.storedByteCount == 0 { return header.payloadChecksum == emptyChecksum }
+    if header.storedByteCount == 0 {
+      return header.payloadChecksum == emptyChecksum ? .right : .wrong
+    }
     guard !header.isCompressed, header.storedByteCount <= bytes.count,
       UInt64(header.storedByteCount) <= budget
-    else { return false }
+    else { return .unknown }
     budget -= UInt64(header.storedByteCount)
     let payload = UnsafeRawBufferPointer(rebasing: bytes[..<header.storedByteCount])
     return header.payloadChecksum == Checksum.xxh3(payload, seed: segment.salt)
+      ? .right : .wrong
   }
 }

@@ -283,7 +283,7 @@ package final class LogCursor {
     if case .record(let record) = try segment.record(at: offset) {
       return try take(record, of: segment, body)
     }
-    let search = try segment.search(from: offset)
+    let search = try segment.search(from: offset, after: lastLSN)
     guard search.contentEnd > offset else {
       // Zeros: space taken ahead, or a seal that a crash took.
       return isLast ? false : try openNext(body)

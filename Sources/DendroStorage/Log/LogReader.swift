@@ -247,7 +247,7 @@ private struct Walk {
       var search: SegmentReader.Search?
       var isProven = durableUpTo > lastLSN
       if remainder == .damaged && next == nil {
-        let found = try segment.search(from: searchStart)
+        let found = try segment.search(from: searchStart, after: lastLSN)
         search = found
         if searchStart == offset && found.contentEnd == offset { remainder = .nothing }
         if let durable = found.durableUpTo, durable > lastLSN {

@@ -230,8 +230,9 @@ final class SegmentReader {
   ///
   /// - Complexity: linear in the bytes, also where they were made to look like headers: each place
   ///   costs at most one header's checksum, and no length is followed.
-  ///   With `stopsAtFirst` it ends at the first valid header.
-  func search(from offset: UInt64, stopsAtFirst: Bool = false) throws(StorageError) -> Search {
+  /// - `lsn`: the last write that was read; displaced records that prove a later one durable count. Nil where
+  ///   none is looked for.
+  func search(from offset: UInt64, after lsn: LogSequenceNumber?) throws(StorageError) -> Search {
     guard byteCount - min(offset, byteCount) <= Self.tailByteLimit else {
       throw .corrupt(
         path: path, offset: offset,
@@ -240,7 +241,9 @@ final class SegmentReader {
         found: "\(byteCount - offset)")
     }
     var found = Search(contentEnd: offset)
-    var displaced = DisplacedRecords(segment: header, byteCount: byteCount - min(offset, byteCount))
+    var displaced = lsn.map {
+      DisplacedRecords(segment: header, after: $0, byteCount: byteCount - min(offset, byteCount))
+    }
     var place = offset
     while place < byteCount {
       let bytes = try bytes(at: place, count: Self.windowByteCount)
@@ -259,12 +262,11 @@ final class SegmentReader {
           candidate, offset: place + UInt64(next), segment: header)
         {
         case .invalid:
-          if let durable = displaced.durableUpTo(candidate, at: place + UInt64(next)) {
+          if let durable = displaced?.durableUpTo(candidate, at: place + UInt64(next)) {
             found.durableUpTo = max(found.durableUpTo ?? .zero, durable)
           }
         case .valid(let record, _, _):
           if found.firstRecord == nil { found.firstRecord = place + UInt64(next) }
-          if stopsAtFirst { return found }
           found.durableUpTo = max(found.durableUpTo ?? .zero, record.durableUpTo)
           if record.count > 0 {
             found.lastSurvivor = max(found.lastSurvivor ?? .zero, record.lastLSN)

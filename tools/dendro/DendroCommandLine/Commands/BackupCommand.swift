@@ -6,16 +6,20 @@ extension Command {
   static let backup = Command(
     name: "backup", summary: "copy the database as it is at one moment",
     discussion: """
-      TARGET is a new directory; it becomes a database of its own. Works beside a running writer.
+      TARGET is a new directory; it becomes a database of its own. Works beside a running writer. If it is
+      interrupted, no verb takes TARGET for a database; the next backup into it starts over.
       """,
     parameters: [
-      .directory, Parameter(name: "TARGET", summary: "a directory that does not exist yet"),
+      .directory,
+      Parameter(
+        name: "TARGET",
+        summary: "a directory that does not exist yet, or holds an unfinished backup"),
     ],
     options: [.json],
     examples: [Example(line: "dendro backup db /backups/today", summary: "of a live database")],
     run: { arguments in
       let target = try Arguments.absolutePath(arguments.positional[1], "TARGET")
-      guard !Platform.exists(target) else {
+      guard !Platform.exists(target) || DatabaseDirectory.isUnfinishedBackup(target) else {
         throw Failure(.problem, "\(arguments.positional[1]) exists already")
       }
       let session = try Session.reading(arguments, path: nil)

@@ -110,8 +110,17 @@ struct Verification {
         do { try root.checkInvariants() } catch {
           add("the tree of the checkpoint at LSN \(lsn) breaks a rule: \(error)")
         }
+        // The log behind an older one was removed.
+        var isOfLog = lsn.next >= firstLSN
+        if isOfLog {
+          do throws(StorageError) { try LogReader.check(reader, in: directory) } catch {
+            if case .io = error { throw error }
+            add(error)
+            isOfLog = false
+          }
+        }
         // The replay may begin with it.
-        let isFirst = lsn.next >= firstLSN && !expected.contains { $0.root != nil }
+        let isFirst = isOfLog && !expected.contains { $0.root != nil }
         expected.append(Expected(lsn: lsn, hash: hash, root: isFirst ? root : nil))
       } catch {
         if case .io = error { throw error }
