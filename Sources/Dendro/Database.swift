@@ -188,6 +188,19 @@ public final class Database: Sendable {
   public func close() throws {
     if hub.isForked { throw DatabaseError(EngineError.forked) }
     guard closing.begin() else { return closing.wait() }
+    try closeOnce()
+  }
+
+  /// `close()` without holding a thread.
+  public nonisolated(nonsending) func close() async throws {
+    if hub.isForked { throw DatabaseError(EngineError.forked) }
+    guard closing.begin() else { return await closing.wait() }
+    // No step of it needs a thread of Swift's concurrency: calls of the blocking form may hold all of them
+    // until the directory is free.
+    try await BackgroundThread.run(.closing) { () throws(DatabaseError) in try self.closeOnce() }
+  }
+
+  private func closeOnce() throws(DatabaseError) {
     unregister()
     defer {
       hub.close()
@@ -196,24 +209,6 @@ public final class Database: Sendable {
     guard let engine else { return }
     let last = connection.end(engine)
     try Self.translating { () throws(EngineError) in try engine.close(writing: last) }
-  }
-
-  /// `close()` without holding a thread.
-  public nonisolated(nonsending) func close() async throws {
-    if hub.isForked { throw DatabaseError(EngineError.forked) }
-    guard closing.begin() else { return await closing.wait() }
-    unregister()
-    defer {
-      hub.close()
-      closing.end()
-    }
-    guard let engine else { return }
-    let last = await connection.end(engine)
-    do throws(EngineError) {
-      try await engine.close(writing: last)
-    } catch {
-      throw DatabaseError(error)
-    }
   }
 
   var isClosed: Bool { closing.hasBegun }

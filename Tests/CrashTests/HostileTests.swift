@@ -1,7 +1,7 @@
 import DendroTestSupport
 import Testing
 
-/// G15: directories that nobody in his right mind would write, read by processes with 512 MB of address
+/// G15: directories made to do harm, read by processes with 512 MB of address
 /// space: each reader, and each verb of `dendro`, ends in a right tree or in an error. A build for a
 /// sanitizer needs more than that: there it does not run, and says so.
 @Suite struct HostileTests {
@@ -16,6 +16,6 @@ import Testing
     // Both kinds of end are seen.
     #expect(rows.first?.details["opened", default: 0] ?? 0 > count / 200)
     #expect(rows.first?.details["refused", default: 0] ?? 0 > count / 200)
-    #expect(rows.last?.count ?? 0 > 300)
+    #expect(rows.last?.count ?? 0 > count * 3 / 200)
   }
 }

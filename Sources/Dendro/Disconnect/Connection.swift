@@ -135,14 +135,6 @@ final class Connection: Sendable {
     return takeLast()
   }
 
-  /// `end(_:)` without holding a thread of Swift's concurrency.
-  nonisolated(nonsending) func end(_ engine: Engine) async -> Draft? {
-    if state.withLock({ $0.unsettledWriteCount == 0 }) || engine.isInTransaction {
-      return takeLast()
-    }
-    return await BackgroundThread.run(.closing) { self.end(engine) }
-  }
-
   private func takeLast() -> Draft? {
     state.withLock { state in
       state.isEnded = true

@@ -601,6 +601,7 @@ struct TransactionTests {
       ]
     }
     // Completions come when the writes are settled, which may be between any two events.
+    try await database.synchronize()
     let lines = await recorder.take()
     #expect(lines.filter { $0.hasPrefix("value") } == expected)
     #expect(
