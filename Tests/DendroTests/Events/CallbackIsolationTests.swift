@@ -51,11 +51,13 @@ struct CallbackIsolationTests {
     try await database.reference().child("a").setValue(1)
     let controller = Controller(database)
     await withCheckedContinuation { continuation in controller.start { continuation.resume() } }
+    // The write is acknowledged, and the read answered, at moments of their own.
+    let unordered: Set = ["set a true", "read 2"]
     #expect(
-      controller.lines == [
-        "value 1", "added a after nil", "cancelled", "value 2", "set a true", "read 2", "value 3",
-        "transaction true 3",
+      controller.lines.filter { !unordered.contains($0) } == [
+        "value 1", "added a after nil", "cancelled", "value 2", "value 3", "transaction true 3",
       ])
+    #expect(controller.lines.filter { unordered.contains($0) }.count == 2)
     controller.ref.removeAllObservers()
     controller.ref.child("a").removeAllObservers()
   }
