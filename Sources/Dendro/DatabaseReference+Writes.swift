@@ -42,8 +42,10 @@ extension DatabaseReference {
   ///
   /// - Parameters:
   ///   - value: as for `setValue(_:)`. A `.priority` in it wins over `priority`.
-  ///   - priority: a number, a string, a ``ServerValue`` or nil. Not looked at where nothing is set.
-  public func setValue(_ value: Any?, andPriority priority: Any?) {
+  ///   - priority: a number, a string, a ``ServerValue`` or nil. Not looked at where nothing is set. Its
+  ///     type takes what `Any?` takes, except a trailing closure, which is the completion block of
+  ///     `setValue(_:withCompletionBlock:)`.
+  public func setValue(_ value: Any?, andPriority priority: (any Copyable)?) {
     write { path throws(ValidationError) in
       try Draft(setting: value, priority: priority, at: path)
     }
@@ -52,7 +54,7 @@ extension DatabaseReference {
   /// `setValue(_:andPriority:)`, and calls `block` once the write is durable or has failed.
   @preconcurrency
   public func setValue(
-    _ value: Any?, andPriority priority: Any?,
+    _ value: Any?, andPriority priority: (any Copyable)?,
     @_inheritActorContext withCompletionBlock block:
       @escaping @Sendable @isolated(any) (Error?, DatabaseReference) -> Void
   ) {
@@ -64,7 +66,7 @@ extension DatabaseReference {
   /// `setValue(_:andPriority:)`, and waits until the write is durable.
   @discardableResult
   public nonisolated(nonsending) func setValue(
-    _ value: Any?, andPriority priority: Any?
+    _ value: Any?, andPriority priority: (any Copyable)?
   ) async throws -> DatabaseReference {
     try await commit(
       draft { path throws(ValidationError) in

@@ -47,7 +47,7 @@ extension DatabaseReference {
   /// - Parameters:
   ///   - value: as for `setValue(_:)`.
   ///   - priority: as for `setValue(_:andPriority:)`.
-  public func onDisconnectSetValue(_ value: Any?, andPriority priority: Any?) {
+  public func onDisconnectSetValue(_ value: Any?, andPriority priority: (any Copyable)?) {
     register { path throws(ValidationError) in
       try Draft(setting: value, priority: priority, at: path)
     }
@@ -56,7 +56,7 @@ extension DatabaseReference {
   /// `onDisconnectSetValue(_:andPriority:)`, and calls `block` once it is registered or was refused.
   @preconcurrency
   public func onDisconnectSetValue(
-    _ value: Any?, andPriority priority: Any?,
+    _ value: Any?, andPriority priority: (any Copyable)?,
     @_inheritActorContext withCompletionBlock block:
       @escaping @Sendable @isolated(any) (Error?, DatabaseReference) -> Void
   ) {
@@ -68,7 +68,7 @@ extension DatabaseReference {
   /// `onDisconnectSetValue(_:andPriority:)`, throwing where it is refused.
   @discardableResult
   public nonisolated(nonsending) func onDisconnectSetValue(
-    _ value: Any?, andPriority priority: Any?
+    _ value: Any?, andPriority priority: (any Copyable)?
   ) async throws -> DatabaseReference {
     try registered { path throws(ValidationError) in
       try Draft(setting: value, priority: priority, at: path)

@@ -275,7 +275,7 @@ extension EventHub {
     switch call {
     case .body(let body): body.call()
     case .event(let registration, let event): deliver(event, to: registration)
-    case .cancel(let registration): _ = registration.cancel(.closed)
+    case .cancel(let registration): registration.cancel(.closed)
     }
   }
 

@@ -30,11 +30,11 @@ extension EventHub {
     if !isOpen { refuse(registration, .closed) }
   }
 
-  /// Calls the cancel block of a listener that could not be registered.
+  /// Calls the cancel block of a listener that could not be registered, or the error handler where there
+  /// is none.
   func refuse(_ registration: Registration, _ error: DatabaseError) {
-    enqueue(on: registration.cancelIsolation) { [self] in
-      if !registration.cancel(error) { report(error) }
-    }
+    guard registration.hasCancelBlock else { return report(error) }
+    enqueue(on: registration.cancelIsolation) { registration.cancel(error) }
   }
 
   /// Removes the registration with this handle, if it listens to `query`.

@@ -64,14 +64,10 @@ final class Registration: Sendable, Identifiable {
     block.call(snapshot, previousKey)
   }
 
-  /// Calls the cancel block.
-  ///
-  /// - Returns: false where there is none.
-  func cancel(_ error: DatabaseError) -> Bool {
-    guard let cancelBlock else { return false }
-    cancelBlock.call(error)
-    return true
-  }
+  var hasCancelBlock: Bool { cancelBlock != nil }
+
+  /// Calls the cancel block, if there is one.
+  func cancel(_ error: DatabaseError) { cancelBlock?.call(error) }
 
   private static let lastHandle = Atomic<UInt>(0)
 
