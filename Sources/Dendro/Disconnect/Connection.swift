@@ -15,6 +15,8 @@ final class Connection: Sendable {
   private let state = Mutex(State())
   /// Whether a reference was made, or the connection touched: settings come too late then.
   private let used = Atomic<Bool>(false)
+  /// Calls that took operations and have not given them to the engine yet.
+  private let submissions = DispatchGroup()
   /// Writes of operations whose outcome is not known yet.
   private let unsettledWrites = DispatchGroup()
 
@@ -25,7 +27,6 @@ final class Connection: Sendable {
     var operations = DisconnectOperations()
     /// Whether some of the operations come from a write that was refused.
     var hasRefused = false
-    var unsettledWriteCount = 0
   }
 
   // MARK: First use
@@ -62,11 +63,13 @@ final class Connection: Sendable {
         changed(Self.info(isOnline: false))
       }
       guard !state.operations.isEmpty else { return nil }
+      submissions.enter()
       unsettledWrites.enter()
-      state.unsettledWriteCount += 1
       return state.takeOperations()
     }
-    guard let taken, let draft = taken.draft else { return }
+    guard let taken else { return }
+    defer { submissions.leave() }
+    guard let draft = taken.draft else { return settle(.success(nil), taken) }
     engine.submit(draft) { [self] result in
       if case .failure(let error) = result { refused(error) }
       settle(result, taken)
@@ -77,7 +80,6 @@ final class Connection: Sendable {
     _ result: Result<LogSequenceNumber?, EngineError>, _ taken: DisconnectOperations
   ) {
     state.withLock { state in
-      state.unsettledWriteCount -= 1
       guard case .failure = result else { return }
       var operations = taken
       if let since = state.operations.draft { operations.add(since) }
@@ -125,11 +127,13 @@ final class Connection: Sendable {
 
   /// What is to be written at the end; nothing can be registered after it.
   ///
-  /// Waits until it is known whether earlier operations were written: those that were refused are among
-  /// these. What `goOffline()` was asked for within a transaction's block is admitted by the engine when
-  /// it closes, and the block may be what waits: hence the bound.
+  /// Waits until the engine has earlier operations, and then, for a second at most, until it is known
+  /// whether they were written: those that were refused are among these. What `goOffline()` was asked for
+  /// within a transaction's block is admitted by the engine when it closes, and the block may be what
+  /// waits: hence the bound.
   func end(_ engine: Engine) -> Draft? {
     if !engine.isInTransaction {
+      submissions.wait()
       _ = unsettledWrites.wait(timeout: .now() + .seconds(1))
     }
     return takeLast()
