@@ -69,7 +69,7 @@ struct InspectionTests {
     #expect(try numbers("--since", "2000-01-01") == [1, 2, 3, 4, 5])
     #expect(try numbers("--until", "2000-01-01T12:00") == [])
     #expect(try dendro("log", "db", "--since", "6").status == 1)
-    #expect(try dendro("log", "db", "--records").output.contains("mark"))
+    #expect(try dendro("log", "db", "--records").output.contains("idle"))
     let first = try dendro("log", "db", "--json", "--until", "1").object
     #expect(first["operation"] as? String == "set")
     #expect(first["path"] as? String == "/users/ada")

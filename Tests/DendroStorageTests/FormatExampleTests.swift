@@ -42,7 +42,7 @@ import Testing
     }
     try append(bytes("first"), count: 1, time: 1_700_000_000_005)
     try append(Array(repeating: UInt8(ascii: "a"), count: 40), count: 2, time: 1_700_000_000_300)
-    try writer.mark()
+    try writer.writeIdleRecord()
     try writer.roll(time: 1_700_000_001_000)
   }
 
@@ -65,9 +65,9 @@ import Testing
   static func example(_ article: String) throws -> [UInt8] {
     let source = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
     let path = "/\(source)/Sources/DendroStorage/DendroStorage.docc/\(article).md"
-    let file = try DiskFileSystem().openWhole(path, .read)
-    var text = [UInt8](repeating: 0, count: Int(try file.sizeWhole(path: path)))
-    _ = try text.withUnsafeMutableBytes { try file.readWhole(into: $0, at: 0, path: path) }
+    let file = try DiskFileSystem().open(at: path, .read)
+    var text = [UInt8](repeating: 0, count: Int(try file.size(path: path)))
+    _ = try text.withUnsafeMutableBytes { try file.readFully(into: $0, at: 0, path: path) }
     var found: [UInt8] = []
     for line in text.split(separator: UInt8(ascii: "\n")) {
       let words = String(decoding: line, as: UTF8.self).split(separator: " ")

@@ -35,7 +35,7 @@ struct RareRefusalTests {
       throws: StorageError.io(operation: "write", path: "f", offset: 7, error: .inputOutput)
     ) {
       try [UInt8](repeating: 1, count: 3).withUnsafeBytes {
-        try IdleFile().writeWhole($0, at: 7, path: "f")
+        try IdleFile().writeAll($0, at: 7, path: "f")
       }
     }
   }
@@ -188,7 +188,7 @@ struct RareRefusalTests {
     directory.close()
     let log = try #require(try read(disk))
     #expect(log.entries.map(\.payload) == [payload(0)])
-    #expect(log.end.torn == nil && log.end.isMarked)
+    #expect(log.end.torn == nil && log.end.endsWithIdleRecord)
   }
 
   @Test("a roll without room that cannot be taken back poisons")

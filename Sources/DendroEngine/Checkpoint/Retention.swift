@@ -5,9 +5,9 @@ package import DendroStorage
 /// For opening, two readable checkpoints are kept, and the log back to the older of them, so that one
 /// more opening is possible should the newest turn out to be damaged.
 ///
-/// For history, the log goes further back, to an *anchor*: a checkpoint, or write 0 where the log begins
+/// For history, the log reaches further back, to a *base checkpoint*: a checkpoint, or write 0 where the log begins
 /// with write 1. Of the checkpoints in between those stay without which a replay would be longer than
-/// the options let the log grow between two: the extra ones that somebody asked for go.
+/// the options let the log grow between two: the extra ones that were requested are removed.
 package enum Retention {
   /// What a follower of the log that falls behind may keep from being removed, beyond what the options
   /// keep: bytes of log.
@@ -67,14 +67,14 @@ package enum Retention {
     }
   }
 
-  package struct Doomed: Hashable, Sendable {
+  package struct ObsoleteFiles: Hashable, Sendable {
     package var segments: [SegmentName] = []
     package var checkpoints: [LogSequenceNumber] = []
 
     package init() {}
   }
 
-  /// Removes what is doomed. Repeated after a crash in between it does the rest.
+  /// Removes obsolete files. Repeated after a crash, it removes the rest.
   ///
   /// - Returns: false, and not everything was removed, where a reader holds the directory.
   @discardableResult
@@ -84,11 +84,11 @@ package enum Retention {
   ) throws(StorageError) -> Bool {
     var files = try files(directory, sizes: rules.needsSizes, unreadable: unreadable)
     if let checkpoint { files.checkpoints.append(.init(lsn: checkpoint, byteCount: 0)) }
-    let doomed = doomed(files, rules) { lsn in
+    let obsolete = obsolete(files, rules) { lsn in
       try? CheckpointReader.open(directory, lsn: lsn).time
     }
-    guard try remove(doomed, directory) else { return false }
-    if let last = doomed.segments.last {
+    guard try remove(obsolete, directory) else { return false }
+    if let last = obsolete.segments.last {
       try directory.pruneTornFiles(before: SegmentName(firstLSN: last.firstLSN.next))
     }
     return true
@@ -100,14 +100,14 @@ package enum Retention {
   /// - Returns: false, and not everything was removed, where a reader holds the directory.
   static func purge(_ directory: DatabaseDirectory) throws(StorageError) -> Bool {
     let contents = try directory.contents()
-    var doomed = Doomed()
+    var obsolete = ObsoleteFiles()
     if let newest = contents.checkpoints.last {
-      doomed.checkpoints = contents.checkpoints.dropLast()
-      doomed.segments = zip(contents.segments, contents.segments.dropFirst())
+      obsolete.checkpoints = contents.checkpoints.dropLast()
+      obsolete.segments = zip(contents.segments, contents.segments.dropFirst())
         .filter { $1.firstLSN <= newest.next }.map(\.0)
     }
-    guard try remove(doomed, directory) else { return false }
-    // Nobody reads those.
+    guard try remove(obsolete, directory) else { return false }
+    // No reader needs them.
     for name in contents.tornFiles {
       try directory.removeTornFile(name)
     }
@@ -123,17 +123,17 @@ package enum Retention {
   /// are kept out for one removal only, since they do not wait for long.
   ///
   /// - Returns: false where a reader holds the directory.
-  private static func remove(_ doomed: Doomed, _ directory: DatabaseDirectory)
+  private static func remove(_ obsolete: ObsoleteFiles, _ directory: DatabaseDirectory)
     throws(StorageError) -> Bool
   {
-    for lsn in doomed.checkpoints {
+    for lsn in obsolete.checkpoints {
       let isFree = try directory.withoutReaders { () throws(StorageError) in
         try directory.removeCheckpoint(lsn)
       }
       guard isFree else { return false }
     }
-    if !doomed.checkpoints.isEmpty, !doomed.segments.isEmpty { try directory.synchronize() }
-    for segment in doomed.segments {
+    if !obsolete.checkpoints.isEmpty, !obsolete.segments.isEmpty { try directory.synchronize() }
+    for segment in obsolete.segments {
       let isFree = try directory.withoutReaders { () throws(StorageError) in
         try directory.removeSegment(segment)
         try directory.synchronize()
@@ -169,63 +169,63 @@ package enum Retention {
   ///   - rules: what is to be kept.
   ///   - time: of the write at which a checkpoint stands; nil where it cannot be read.
   /// - Returns: ascending.
-  package static func doomed(
+  package static func obsolete(
     _ files: Files, _ rules: Rules, time: (LogSequenceNumber) -> Int64?
-  ) -> Doomed {
+  ) -> ObsoleteFiles {
     let readable = files.checkpoints.filter(\.isReadable)
     let keptCount = 2
     guard readable.count >= keptCount, let first = files.segments.first, let newest = readable.last
-    else { return Doomed() }
+    else { return ObsoleteFiles() }
     let older = readable[readable.count - keptCount].lsn
-    var anchors = readable.dropLast(keptCount).filter { first.firstLSN <= $0.lsn.next }
+    var bases = readable.dropLast(keptCount).filter { first.firstLSN <= $0.lsn.next }
     if first.firstLSN == LogSequenceNumber(1) {
-      anchors.insert(.init(lsn: .zero, byteCount: 0), at: 0)
+      bases.insert(.init(lsn: .zero, byteCount: 0), at: 0)
     }
-    let kept = Thinning(files: files, rules: rules).kept(anchors, before: older)
-    var anchor = older
+    let kept = Thinning(files: files, rules: rules).kept(bases, before: older)
+    var base = older
     switch rules.history {
     case .none: break
-    case .all: anchor = kept.first?.lsn ?? older
+    case .all: base = kept.first?.lsn ?? older
     case .writes(let count):
       let last = newest.lsn.rawValue
       let target = LogSequenceNumber(last > count ? last - count : 0)
-      if target < older { anchor = (kept.last { $0.lsn <= target } ?? kept.first)?.lsn ?? older }
+      if target < older { base = (kept.last { $0.lsn <= target } ?? kept.first)?.lsn ?? older }
     case .milliseconds(let duration):
       let (start, overflow) = rules.now.subtractingReportingOverflow(duration)
-      if let covering = lastAnchor(
+      if let covering = lastBase(
         kept.map(\.lsn) + [older], at: overflow ? .min : start, time: time)
       {
-        anchor = covering
+        base = covering
       }
     case .bytes(let limit):
-      anchor = kept.first { files.byteCount(from: $0.lsn, to: older, kept) <= limit }?.lsn ?? older
+      base = kept.first { files.byteCount(from: $0.lsn, to: older, kept) <= limit }?.lsn ?? older
     }
-    for lsn in rules.rebuilding where lsn < anchor {
-      anchor = (kept.last { $0.lsn <= lsn } ?? kept.first)?.lsn ?? anchor
+    for lsn in rules.rebuilding where lsn < base {
+      base = (kept.last { $0.lsn <= lsn } ?? kept.first)?.lsn ?? base
     }
-    for lsn in rules.followed where lsn < anchor {
+    for lsn in rules.followed where lsn < base {
       guard let wanted = kept.last(where: { $0.lsn <= lsn })?.lsn,
-        files.logByteCount(from: wanted, to: anchor) <= followerByteLimit
+        files.logByteCount(from: wanted, to: base) <= followerByteLimit
       else { continue }
-      anchor = wanted
+      base = wanted
     }
-    var doomed = Doomed()
-    doomed.segments = files.segments(before: anchor).map { SegmentName(firstLSN: $0.firstLSN) }
+    var obsolete = ObsoleteFiles()
+    obsolete.segments = files.segments(before: base).map { SegmentName(firstLSN: $0.firstLSN) }
     // What rebuilding reads it holds open already.
-    let staying = Set(kept.lazy.map(\.lsn).filter { $0 >= anchor })
-    doomed.checkpoints = files.checkpoints.map(\.lsn).filter {
+    let staying = Set(kept.lazy.map(\.lsn).filter { $0 >= base })
+    obsolete.checkpoints = files.checkpoints.map(\.lsn).filter {
       $0 < older && !staying.contains($0)
     }
-    return doomed
+    return obsolete
   }
 
-  /// The newest of the anchors, ascending, at which nothing behind `start` was written yet; the first
+  /// The newest of the bases, ascending, at which nothing behind `start` was written yet; the first
   /// where none is that old. Those whose time is not known are passed over.
-  private static func lastAnchor(
-    _ anchors: [LogSequenceNumber], at start: Int64, time: (LogSequenceNumber) -> Int64?
+  private static func lastBase(
+    _ bases: [LogSequenceNumber], at start: Int64, time: (LogSequenceNumber) -> Int64?
   ) -> LogSequenceNumber? {
-    var found = anchors.first
-    for lsn in anchors where lsn > .zero {
+    var found = bases.first
+    for lsn in bases where lsn > .zero {
       guard let time = time(lsn) else { continue }
       guard time <= start else { break }
       found = lsn
@@ -241,18 +241,18 @@ private struct Thinning {
 
   /// The first one, and each one without which the log between its neighbours would be longer than
   /// the options let it grow after the one before. The same again for what is left of an earlier time.
-  func kept(_ anchors: [Retention.Files.Checkpoint], before older: LogSequenceNumber)
+  func kept(_ bases: [Retention.Files.Checkpoint], before older: LogSequenceNumber)
     -> [Retention.Files.Checkpoint]
   {
-    guard var last = anchors.first else { return [] }
+    guard var last = bases.first else { return [] }
     var kept = [last]
-    for (index, anchor) in anchors.enumerated().dropFirst() {
-      let next = index + 1 < anchors.count ? anchors[index + 1].lsn : older
+    for (index, base) in bases.enumerated().dropFirst() {
+      let next = index + 1 < bases.count ? bases[index + 1].lsn : older
       guard Double(files.logByteCount(from: last.lsn, to: next)) > limit(after: last) else {
         continue
       }
-      kept.append(anchor)
-      last = anchor
+      kept.append(base)
+      last = base
     }
     return kept
   }
@@ -271,18 +271,18 @@ extension Retention.Files {
     segments.reduce(0) { $1.firstLSN > start && $1.firstLSN <= end ? $0 + $1.byteCount : $0 }
   }
 
-  /// The segments with nothing behind `anchor`. A segment's writes end where the next one's begin; the
+  /// The segments with nothing behind `base`. A segment's writes end where the next one's begin; the
   /// last one is never given up.
-  fileprivate func segments(before anchor: LogSequenceNumber) -> [Segment] {
-    zip(segments, segments.dropFirst()).filter { $1.firstLSN <= anchor.next }.map(\.0)
+  fileprivate func segments(before base: LogSequenceNumber) -> [Segment] {
+    zip(segments, segments.dropFirst()).filter { $1.firstLSN <= base.next }.map(\.0)
   }
 
   /// Bytes of the files that stay for `start` and would go for `end`.
   fileprivate func byteCount(
     from start: LogSequenceNumber, to end: LogSequenceNumber, _ kept: [Checkpoint]
   ) -> UInt64 {
-    let doomed = segments(before: start).count
-    let log = segments(before: end).dropFirst(doomed).reduce(0) { $0 + $1.byteCount }
+    let obsolete = segments(before: start).count
+    let log = segments(before: end).dropFirst(obsolete).reduce(0) { $0 + $1.byteCount }
     return kept.reduce(log) { $1.lsn >= start && $1.lsn < end ? $0 + $1.byteCount : $0 }
   }
 }

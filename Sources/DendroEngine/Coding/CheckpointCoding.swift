@@ -133,7 +133,7 @@ package enum CheckpointCoding {
     _ reader: CheckpointReader, progress: (@Sendable (RecoveryProgress) -> Void)? = nil
   ) throws(StorageError) -> Node {
     guard let root = try decode(reader, progress: progress, isCancelled: { false }) else {
-      preconditionFailure("nobody cancels")
+      preconditionFailure("decoding that is never cancelled returned nothing")
     }
     return root
   }

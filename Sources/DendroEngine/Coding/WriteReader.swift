@@ -44,9 +44,9 @@ package struct WriteReader {
   }
 
   /// Applies the next write to `root` if its number is higher than `last`. The set of a leaf, which most
-  /// writes are, goes into the tree straight from its bytes.
+  /// writes are, is put into the tree straight from its bytes.
   ///
-  /// - Parameter changes: room for what the tree notes, which nobody wants.
+  /// - Parameter changes: room for what the tree notes; not used.
   package mutating func applyNext(
     to root: inout Node, after last: LogSequenceNumber, _ changes: inout [Change]
   ) throws(CodingError) -> (lsn: LogSequenceNumber, time: Int64) {

@@ -207,7 +207,7 @@ final class GroupCommit: Sendable {
       }
       if hasThread, disk.isIdleRecordDue {
         disk.wantsIdleRecord = false
-        try log.mark()
+        try log.writeIdleRecord()
       }
     } catch {
       // Without room for the idle record the log is as it was: recovery needs it only to tell damage.

@@ -48,8 +48,8 @@ package final class ChangeReader: Sendable {
       if let pin = state.pin { history.pins.remove(pin) }
       return state.cursor != nil
     }
-    // The last reference goes on whatever thread, and a file that was removed meanwhile goes with its
-    // last handle, which takes the disk a while.
+    // The last reference may be released on any thread. A file that was removed meanwhile is freed with its
+    // last handle, which may wait for the disk.
     if isReading { history.reading.async { [state] in state.withLock { $0.cursor = nil } } }
   }
 
@@ -68,7 +68,7 @@ package final class ChangeReader: Sendable {
       if position > last { throw history.refusal(of: .lsn(position)) }
       if position < durable {
         let page = await onReadingQueue { () throws(EngineError) in try self.page(upTo: durable) }
-        // Who closes lets the files go.
+        // Another opener may have the files by now.
         if history.isClosed { return nil }
         let writes = try page.get()
         if !writes.isEmpty { return writes }
@@ -100,7 +100,7 @@ package final class ChangeReader: Sendable {
         try self.page(upTo: durable, &state)
       }
     } catch {
-      // What retention took is no damage.
+      // What retention removed is no damage.
       let position = self.position
       if let first = try? history.directory.contents().segments.first,
         first.firstLSN > position.next
@@ -150,7 +150,7 @@ package final class ChangeReader: Sendable {
           state.position = max(state.position, record.lastLSN)
         }
       } catch {
-        // Whoever asks again finds the same.
+        // The next call reads from the position again.
         state.cursor = nil
         throw error
       }

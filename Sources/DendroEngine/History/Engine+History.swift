@@ -95,8 +95,8 @@ extension Engine {
   /// - Parameters:
   ///   - lsn: the last write that the caller knows; zero for all.
   ///   - path: only writes that take place here, above or below.
-  /// - Throws: `.noHistory` in memory, `.closed`. That the log does not go back so far is told by the
-  ///   first page.
+  /// - Throws: `.noHistory` in memory, `.closed`. Where the log does not reach back so far, the
+  ///   first page throws.
   package func changes(since lsn: LogSequenceNumber, at path: Path = .root) throws(EngineError)
     -> ChangeReader
   {

@@ -4,7 +4,7 @@ import Dispatch
 import Synchronization
 
 /// The past of a database: states rebuilt from a checkpoint and the log after it, and the log itself,
-/// read beside the running writer, who is never waited for but where a state asked for is not yet on the
+/// read beside the running writer. It waits for the writer only where the state asked for is not yet on the
 /// disk.
 ///
 /// Rebuilding happens one state at a time on a queue of its own, so that any number of callers takes
@@ -34,10 +34,10 @@ final class History: Sendable {
     pipeline.groupCommit.durableSignal.close()
   }
 
-  // MARK: How far back
+  // MARK: Range
 
   /// Where rebuilding can begin, ascending: write 0 stands for the empty tree before the first write.
-  static func anchors(_ contents: DatabaseDirectory.Contents) -> [LogSequenceNumber] {
+  static func bases(_ contents: DatabaseDirectory.Contents) -> [LogSequenceNumber] {
     guard let first = contents.segments.first?.firstLSN else { return [] }
     return (first == LogSequenceNumber(1) ? [.zero] : [])
       + contents.checkpoints.filter { first <= $0.next }
@@ -45,14 +45,14 @@ final class History: Sendable {
 
   func range() throws(StorageError) -> HistoryRange {
     var range = pipeline.range
-    for anchor in Self.anchors(try directory.contents()) where anchor < range.oldest {
-      if anchor == .zero {
+    for base in Self.bases(try directory.contents()) where base < range.oldest {
+      if base == .zero {
         (range.oldest, range.oldestTime) = (.zero, nil)
         break
       }
       // Removed meanwhile, or damaged: the next one may serve.
-      guard let reader = try? CheckpointReader.open(directory, lsn: anchor) else { continue }
-      (range.oldest, range.oldestTime) = (anchor, reader.time)
+      guard let reader = try? CheckpointReader.open(directory, lsn: base) else { continue }
+      (range.oldest, range.oldestTime) = (base, reader.time)
       break
     }
     return range
@@ -164,13 +164,13 @@ final class History: Sendable {
   private func start(
     for limit: Replayer.Limit, highest: LogSequenceNumber, _ damage: inout StorageError?
   ) throws(StorageError) -> (lsn: LogSequenceNumber, choice: Start)? {
-    for anchor in Self.anchors(try directory.contents()).reversed()
-    where anchor <= min(limit.lsn, highest) {
-      if anchor == .zero { return (.zero, Start(lsn: .zero)) }
+    for base in Self.bases(try directory.contents()).reversed()
+    where base <= min(limit.lsn, highest) {
+      if base == .zero { return (.zero, Start(lsn: .zero)) }
       do throws(StorageError) {
-        let reader = try CheckpointReader.open(directory, lsn: anchor)
+        let reader = try CheckpointReader.open(directory, lsn: base)
         guard reader.time <= limit.time else { continue }
-        return (anchor, Start(lsn: anchor, checkpoint: reader))
+        return (base, Start(lsn: base, checkpoint: reader))
       } catch {
         guard case .corrupt = error else { throw error }
         damage = damage ?? error
@@ -188,7 +188,7 @@ final class History: Sendable {
     while goesOn {
       if isCancelled() || isClosed { return nil }
       let isMore = try cursor.record { (record, payload) throws(StorageError) in
-        // Whoever purges does not wait: the log may begin behind the checkpoint by now.
+        // A purge does not wait for readers: the log may begin behind the checkpoint by now.
         guard record.firstLSN <= replayer.lastLSN.next else {
           throw missing(replayer.lastLSN.next)
         }

@@ -1,16 +1,16 @@
 import DendroStorage
 import Synchronization
 
-/// Who reads the past, and how far back: retention asks it what it must leave.
+/// The readers of the past, and how far back they read: retention leaves what they need.
 ///
-/// Retention decides and removes while it holds the choice, and whoever begins to read chooses while it
-/// holds it, so that nothing goes between the choice and the pin. That may wait for the disk. Moving and
-/// removing a pin does not: what is let go a moment too late is removed the next time.
+/// Retention decides and removes while it holds the choice. A reader chooses its beginning and pins it under the
+/// same lock, so that no file is removed in between. Both may wait for the disk. Moving and removing a pin does
+/// not: a file that stays a moment too long is removed the next time.
 final class HistoryPins: Sendable {
   enum Kind: Sendable {
     /// A state is rebuilt from there: the log behind it stays until that is done.
     case rebuilding
-    /// Somebody follows the log from there: it stays within a limit.
+    /// A follower reads the log from there: it stays within a limit.
     case followed
   }
 
@@ -49,7 +49,7 @@ final class HistoryPins: Sendable {
   /// Any thread.
   func remove(_ id: ID) { _ = state.withLock { $0.pins.removeValue(forKey: id.number) } }
 
-  /// Runs `body`, which may remove files, with what is pinned, while nobody pins anything. Waits for the
+  /// Runs `body`, which may remove files, with what is pinned; no pin is added meanwhile. Waits for the
   /// disk.
   func withPins(
     _ body: (_ rebuilding: [LogSequenceNumber], _ followed: [LogSequenceNumber])

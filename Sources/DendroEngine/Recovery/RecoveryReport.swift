@@ -14,12 +14,12 @@ package struct RecoveryReport: Sendable, Hashable {
   package var segmentCount = 0
   /// What was cut from the end of the log, in one sentence; nil where the log ended cleanly.
   package var tornTail: String?
-  /// Bytes cut and set aside.
+  /// Bytes cut and quarantined.
   package var tornByteCount: UInt64 = 0
   /// The file that holds what was cut.
   package var tornFile: String?
   /// Whether the very last acknowledged batch may have been in what was cut: after a kill in the
-  /// middle of an append, damage to the last batch cannot be told from its never having been written.
+  /// middle of an append, damage to the last batch looks as if it had never been written.
   package var lastBatchUndecidable = false
   /// Files in the directory that are not ours; they were left alone.
   package var foreignFiles: [String] = []

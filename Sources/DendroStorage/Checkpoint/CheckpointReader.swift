@@ -38,9 +38,9 @@ package final class CheckpointReader: Sendable {
     throws(StorageError)
   {
     self.path = path
-    let file = try files.openWhole(path, .read)
+    let file = try files.open(at: path, .read)
     self.file = file
-    let size = try file.sizeWhole(path: path)
+    let size = try file.size(path: path)
     var buffer = RawBuffer()
     let head = try Self.read(file, path, size, &buffer, at: 0, count: CheckpointHeader.byteCount)
     let header = try CheckpointHeader(decoding: head, path: path)
@@ -226,7 +226,7 @@ package final class CheckpointReader: Sendable {
         path: path, offset: offset, expected: "\(count) bytes", found: "\(rest) bytes")
     }
     buffer.reserve(count)
-    let found = try file.readWhole(
+    let found = try file.readFully(
       into: UnsafeMutableRawBufferPointer(start: buffer.base, count: count), at: offset, path: path)
     guard found == count else {
       throw .corrupt(

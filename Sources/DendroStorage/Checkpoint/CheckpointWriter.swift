@@ -1,10 +1,9 @@
-/// Writes a checkpoint beside the running log: aside, and whole or not at all.
+/// Writes a checkpoint while the log grows. The file appears whole or not at all.
 ///
 /// The log must be durable up to the checkpoint's LSN before `finish`: a checkpoint says by its
 /// existence that those writes were. Single-owner.
 package final class CheckpointWriter {
-  private let directory: DatabaseDirectory
-  private let file: any File
+  private let target: NewFile
   private let path: String
   package let header: CheckpointHeader
   private var offset: UInt64
@@ -35,15 +34,13 @@ package final class CheckpointWriter {
   }
 
   private init(_ directory: DatabaseDirectory, _ header: CheckpointHeader) throws(StorageError) {
-    self.directory = directory
     self.header = header
-    path = directory.path(ofCheckpoint: header.lsn) + FileName.temporarySuffix
-    try directory.fileSystem.removeWhole(path)
-    file = try directory.fileSystem.openWhole(path, .create)
+    target = try NewFile(directory.path(ofCheckpoint: header.lsn), in: directory)
+    path = target.temporaryPath
     header.encode(into: &bytes)
     offset = UInt64(bytes.count)
     do {
-      try file.writeWhole(bytes.bytes, at: 0, path: path)
+      try target.file.writeAll(bytes.bytes, at: 0, path: path)
     } catch {
       abort()
       throw error
@@ -83,14 +80,10 @@ package final class CheckpointWriter {
       indexOffset: indexOffset, indexByteCount: UInt32(indexByteCount), chunkCount: chunkCount,
       leafCount: leafCount, rawByteCount: rawByteCount, contentHash: contentHash, lsn: header.lsn
     ).encode(into: &bytes, salt: header.salt)
-    try file.writeWhole(bytes.bytes, at: offset, path: path)
+    try target.file.writeAll(bytes.bytes, at: offset, path: path)
     offset += UInt64(bytes.count)
-    try file.synchronizeWhole(path: path)
-    // The last moment at which the directory may turn out to be somebody else's.
-    try directory.checkOwnership()
-    try directory.fileSystem.renameWhole(path, to: directory.path(ofCheckpoint: header.lsn))
+    try target.publish()
     isOpen = false
-    try directory.synchronize()
   }
 
   /// Gives the checkpoint up and removes what was written, as far as the disk lets it: the next
@@ -98,7 +91,7 @@ package final class CheckpointWriter {
   package func abort() {
     if !isOpen { return }
     isOpen = false
-    try? directory.fileSystem.removeWhole(path)
+    target.discard()
   }
 
   private func append(_ raw: UnsafeRawBufferPointer, isIndex: Bool) throws(StorageError) -> Int {
@@ -114,7 +107,7 @@ package final class CheckpointWriter {
       payloadChecksum: Checksum.xxh3(raw, seed: header.salt)
     ).encode(into: &bytes, salt: header.salt, offset: offset)
     bytes.bytes(stored)
-    try file.writeWhole(bytes.bytes, at: offset, path: path)
+    try target.file.writeAll(bytes.bytes, at: offset, path: path)
     offset += UInt64(bytes.count)
     return bytes.count
   }

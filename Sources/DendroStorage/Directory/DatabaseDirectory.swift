@@ -86,7 +86,7 @@ package final class DatabaseDirectory: Sendable {
       lock = Mutex(try Self.lockAsReader(path + "/" + FileName.readersLockName, files))
       lockIdentity = nil
     case .readWrite(let create):
-      if create { try files.createDirectoryWhole(path) }
+      if create { try files.createDirectories(to: path) }
       let found = try Self.contents(of: path, files)
       try Self.checkFinished(found, path)
       if found.isEmpty {
@@ -102,13 +102,13 @@ package final class DatabaseDirectory: Sendable {
       try Self.checkFinished(contents, path)
       try remove(contents.temporaries)
     case .backup:
-      try files.createDirectoryWhole(path)
+      try files.createDirectories(to: path)
       let isOurs = try Self.markUnfinished(path, files)
       let locked: (any File, FileIdentity)
       do throws(StorageError) {
         locked = try Self.lockAsWriter(path, processID, files)
       } catch {
-        if isOurs { try? files.removeWhole(path + "/" + FileName.unfinishedBackupName) }
+        if isOurs { try? files.remove(at: path + "/" + FileName.unfinishedBackupName) }
         throw error
       }
       lock = Mutex(locked.0)
@@ -116,7 +116,7 @@ package final class DatabaseDirectory: Sendable {
       // Before the lock was taken, a database may have begun, or another backup may have been completed.
       let found = try Self.contents(of: path, files)
       guard isOurs ? found.isEmpty : found.isUnfinishedBackup else {
-        if isOurs { try files.removeWhole(path + "/" + FileName.unfinishedBackupName) }
+        if isOurs { try files.remove(at: path + "/" + FileName.unfinishedBackupName) }
         throw .io(operation: "backup", path: path, offset: nil, error: .exists)
       }
       try files.synchronizeWay(to: path)
@@ -143,7 +143,7 @@ package final class DatabaseDirectory: Sendable {
     guard contents.isEmpty else {
       throw .io(operation: "backup", path: path, offset: nil, error: .exists)
     }
-    _ = try files.openWhole(path + "/" + FileName.unfinishedBackupName, .openOrCreate)
+    _ = try files.open(at: path + "/" + FileName.unfinishedBackupName, .openOrCreate)
     return true
   }
 
@@ -165,7 +165,7 @@ package final class DatabaseDirectory: Sendable {
   /// Makes a backup a database: all of it must be durable.
   package func finishBackup() throws(StorageError) {
     try checkWritable()
-    try fileSystem.removeWhole(path + "/" + FileName.unfinishedBackupName)
+    try fileSystem.remove(at: path + "/" + FileName.unfinishedBackupName)
     try synchronize()
   }
 
@@ -184,12 +184,12 @@ package final class DatabaseDirectory: Sendable {
 
   package func byteCount(of segment: SegmentName) throws(StorageError) -> UInt64 {
     let path = path(of: segment)
-    return try fileSystem.openWhole(path, .read).sizeWhole(path: path)
+    return try fileSystem.open(at: path, .read).size(path: path)
   }
 
   package func byteCount(ofCheckpoint lsn: LogSequenceNumber) throws(StorageError) -> UInt64 {
     let path = path(ofCheckpoint: lsn)
-    return try fileSystem.openWhole(path, .read).sizeWhole(path: path)
+    return try fileSystem.open(at: path, .read).size(path: path)
   }
 
   /// Whether the directory at our path is still the one that we locked, and this process the one
@@ -202,7 +202,7 @@ package final class DatabaseDirectory: Sendable {
     guard let lockIdentity else { return }
     let found: FileIdentity
     do {
-      found = try fileSystem.identityWhole(lockPath)
+      found = try fileSystem.identity(at: lockPath)
     } catch {
       if case .io(_, _, _, .noSuchFile) = error {
         throw .ownershipLost(path: path, reason: "the lock file was moved or removed")
@@ -249,13 +249,13 @@ package final class DatabaseDirectory: Sendable {
   /// Removes a segment that nothing needs any more; inside `withoutReaders`. Idempotent.
   package func removeSegment(_ segment: SegmentName) throws(StorageError) {
     try checkWritable()
-    try fileSystem.removeWhole(path(of: segment))
+    try fileSystem.remove(at: path(of: segment))
   }
 
   /// Removes a checkpoint that nothing needs any more; inside `withoutReaders`. Idempotent.
   package func removeCheckpoint(_ lsn: LogSequenceNumber) throws(StorageError) {
     try checkWritable()
-    try fileSystem.removeWhole(path(ofCheckpoint: lsn))
+    try fileSystem.remove(at: path(ofCheckpoint: lsn))
   }
 
   /// Removes a file of bytes that a recovery cut, as `Contents.tornFiles` names it.
@@ -263,7 +263,7 @@ package final class DatabaseDirectory: Sendable {
   package func removeTornFile(_ name: String) throws(StorageError) {
     try checkWritable()
     guard case .torn = FileName(name) else { return }
-    try fileSystem.removeWhole(path + "/" + name)
+    try fileSystem.remove(at: path + "/" + name)
   }
 
   /// Removes the oldest files of bytes that recoveries cut: those of segments before `segment`, and all but
@@ -287,7 +287,7 @@ package final class DatabaseDirectory: Sendable {
 
   /// Makes the removals durable. Not needed for safety: what comes back is removed again.
   package func synchronize() throws(StorageError) {
-    try fileSystem.synchronizeDirectoryWhole(path)
+    try fileSystem.synchronizeDirectory(at: path)
   }
 
   /// Gives the directory back. Later writes are refused. Idempotent.
@@ -313,7 +313,7 @@ package final class DatabaseDirectory: Sendable {
   {
     let names: [String]
     do {
-      names = try files.listWhole(path)
+      names = try files.names(in: path)
     } catch {
       if case .io(_, _, _, .noSuchFile) = error { throw .notFound(path: path) }
       throw error
@@ -343,14 +343,14 @@ package final class DatabaseDirectory: Sendable {
   ) throws(StorageError) -> (any File, FileIdentity) {
     let path = directory + "/" + FileName.lockName
     // Between opening and locking, an earlier holder's file may have been replaced: its lock would
-    // keep nobody out. Somebody who replaces it again and again is not waited for.
+    // exclude no other opener. The number of attempts is limited, in case it is replaced again and again.
     for _ in 0..<16 {
-      let file = try files.openWhole(path, .openOrCreate)
-      guard try file.lockWhole(.exclusive, path: path) else {
+      let file = try files.open(at: path, .openOrCreate)
+      guard try file.lock(.exclusive, path: path) else {
         throw .locked(path: directory, pid: try readProcessID(file, path))
       }
-      let identity = try file.identityWhole(path: path)
-      guard (try? files.identityWhole(path)) == identity else { continue }
+      let identity = try file.identity(path: path)
+      guard (try? files.identity(at: path)) == identity else { continue }
       // One write of constant length: no truncation, and nothing of an older pid is left.
       let digits = String(processID)
       var line = ByteWriter()
@@ -358,7 +358,7 @@ package final class DatabaseDirectory: Sendable {
       for digit in digits.utf8 { line.uint8(digit) }
       line.uint8(UInt8(ascii: "\n"))
       do {
-        try file.writeWhole(line.bytes, at: 0, path: path)
+        try file.writeAll(line.bytes, at: 0, path: path)
       } catch {
         // The lock holds without it: a full disk must not keep a database from being opened.
         if !error.isOutOfSpace { throw error }
@@ -373,43 +373,43 @@ package final class DatabaseDirectory: Sendable {
     var buffer = RawBuffer()
     buffer.reserve(processIDByteCount)
     let line = UnsafeMutableRawBufferPointer(start: buffer.base, count: processIDByteCount)
-    let count = try file.readWhole(into: line, at: 0, path: path)
+    let count = try file.readFully(into: line, at: 0, path: path)
     let digits = line[..<count].filter { $0 >= 0x30 && $0 <= 0x39 }
     return Int32(String(decoding: digits, as: UTF8.self)) ?? 0
   }
 
   /// nil where there is no lock file, in a directory that no writer of ours has opened, or that
-  /// was copied without it: nothing is written, so the reader goes without.
+  /// was copied without it: nothing is written, so the reader has no lock.
   private static func lockAsReader(_ path: String, _ files: any FileSystem) throws(StorageError)
     -> (any File)?
   {
     let file: any File
     do {
-      file = try files.openWhole(path, .read)
+      file = try files.open(at: path, .read)
     } catch {
       if case .io(_, _, _, .noSuchFile) = error { return nil }
       throw error
     }
     // A writer locks readers out only while it removes a few files.
     for _ in 0..<500 {
-      if try file.lockWhole(.shared, path: path) { return file }
+      if try file.lock(.shared, path: path) { return file }
       usleep(2000)
     }
     throw .locked(path: path, pid: 0)
   }
 
   private func makeReadersLock() throws(StorageError) {
-    _ = try fileSystem.openWhole(readersLockPath, .openOrCreate)
+    _ = try fileSystem.open(at: readersLockPath, .openOrCreate)
   }
 
   private func remove(_ names: [String]) throws(StorageError) {
-    for name in names { try fileSystem.removeWhole(path + "/" + name) }
+    for name in names { try fileSystem.remove(at: path + "/" + name) }
   }
 
   private func lockOutReaders() throws(StorageError) -> (any File)? {
     try checkWritable()
-    let file = try fileSystem.openWhole(readersLockPath, .openOrCreate)
-    return try file.lockWhole(.exclusive, path: readersLockPath) ? file : nil
+    let file = try fileSystem.open(at: readersLockPath, .openOrCreate)
+    return try file.lock(.exclusive, path: readersLockPath) ? file : nil
   }
 
   func checkWritable() throws(StorageError) {

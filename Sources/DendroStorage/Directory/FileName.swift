@@ -1,6 +1,6 @@
 // Every file name that is written, made and parsed in one place.
 
-/// The name of a log segment: it tells the first write that the segment may hold.
+/// The name of a log segment: the number of the first write that the segment may hold.
 package struct SegmentName: Hashable, Comparable, Sendable, CustomStringConvertible {
   package let firstLSN: LogSequenceNumber
 
@@ -16,7 +16,7 @@ package struct SegmentName: Hashable, Comparable, Sendable, CustomStringConverti
 enum FileName: Hashable {
   case segment(SegmentName)
   case checkpoint(LogSequenceNumber)
-  /// Bytes that were cut from a segment: of which, from where, and the how manieth such file.
+  /// Bytes that were cut from a segment; `copy` counts the files of the same segment and offset from 0.
   case torn(SegmentName, offset: UInt64, copy: UInt64)
   case lock
   case readersLock

@@ -21,14 +21,14 @@ package struct Footprint {
       missing.append(place)
       place = parentDirectory(place)
     }
-    names = missing.isEmpty ? Set(try fileSystem.listWhole(path)) : []
+    names = missing.isEmpty ? Set(try fileSystem.names(in: path)) : []
     self.missing = missing
   }
 
-  /// From now on whatever comes is ours, since the caller holds the directory's lock: somebody else may
+  /// From now on whatever comes is ours, since the caller holds the directory's lock: another process may
   /// have made a database there while the caller waited for it.
   package mutating func begin() throws(StorageError) {
-    for name in try fileSystem.listWhole(path) where !Self.isMadeByOpening(name) {
+    for name in try fileSystem.names(in: path) where !Self.isMadeByOpening(name) {
       names.insert(name)
     }
     hasBegun = true
@@ -36,16 +36,16 @@ package struct Footprint {
 
   /// Removes the files of ours and the directories that were not there before, as far as the disk lets
   /// it; before `begin`, of files only the locks. What others put there stays, and so do the directories
-  /// that hold it. Not where somebody else holds the lock.
+  /// that hold it. Not where another opener holds the lock.
   package func remove() {
-    for name in (try? fileSystem.listWhole(path)) ?? [] where !names.contains(name) {
+    for name in (try? fileSystem.names(in: path)) ?? [] where !names.contains(name) {
       let isOurs = hasBegun ? FileName(name) != nil : Self.isMadeByOpening(name)
       guard isOurs else { continue }
-      try? fileSystem.removeWhole(path + "/" + name)
+      try? fileSystem.remove(at: path + "/" + name)
     }
     for directory in missing {
       do {
-        try fileSystem.removeWhole(directory)
+        try fileSystem.remove(at: directory)
       } catch {
         return
       }
@@ -63,7 +63,7 @@ package struct Footprint {
     -> Bool
   {
     do {
-      _ = try fileSystem.identityWhole(path)
+      _ = try fileSystem.identity(at: path)
       return true
     } catch {
       if case .io(_, _, _, .noSuchFile) = error { return false }

@@ -2,7 +2,7 @@
 ///
 /// Every requirement is one system call, may fail with any `errno`, may be interrupted and may do
 /// less than was asked; the loops that make whole operations of them stand once, in the extensions
-/// (`FileSystem+Whole.swift`, `File+Whole.swift`), so that a simulated disk can inject each of these.
+/// (`FileSystem+Operations.swift`, `File+Operations.swift`), so that a simulated disk can inject each of these.
 /// Paths are absolute. Any thread may call; two threads never write one file at once.
 package protocol FileSystem: AnyObject, Sendable {
   /// `mkdir` with mode 0700. Throws `.exists` where something is there already.

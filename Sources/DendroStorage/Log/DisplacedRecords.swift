@@ -3,7 +3,7 @@
 /// A header is valid at its own offset only. Where bytes were removed from a file or inserted into it, every
 /// header behind them is invalid; but no crash moves bytes. Such a record still says how far the log was
 /// durable. It counts if its header checksum is right for an offset nearby, and so is another sum:
-/// - the payload checksum, 64 bits, of a marker, a seal, or a payload that is stored raw;
+/// - the payload checksum, 64 bits, of an idle record, a seal, or a payload that is stored raw;
 /// - or, for the same distance, the header checksum of the record right before it, which it repeats.
 struct DisplacedRecords {
   /// How far a record may stand from where it was written.

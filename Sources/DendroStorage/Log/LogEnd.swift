@@ -1,4 +1,4 @@
-/// Where a log ends: what reading it found, and what a writer needs to go on.
+/// The end of a log: what reading it found, and what a writer needs to continue.
 package struct LogEnd: Sendable {
   package var databaseID: DatabaseID
   /// The segments that were read, with their sizes in bytes; those before them were not needed.
@@ -19,7 +19,7 @@ package struct LogEnd: Sendable {
   /// `lastLSN`.
   package var durableUpTo: LogSequenceNumber
   /// Whether the very last record carries `durableUpTo == lastLSN`: the sign of an orderly close.
-  package var isMarked: Bool
+  package var endsWithIdleRecord: Bool
   /// What stands behind `offset` and is not part of the log.
   package var torn: TornTail?
   /// The file that holds the torn bytes; nil where there was no room for it.
@@ -32,7 +32,7 @@ package struct LogEnd: Sendable {
   package internal(set) var isRepaired = false
 }
 
-/// The remains of writes that a crash cut short. Nobody was told that they had happened.
+/// The remains of writes that a crash cut short. They were not acknowledged.
 package struct TornTail: Hashable, Sendable {
   package var segment: SegmentName
   package var offset: UInt64

@@ -33,7 +33,7 @@ struct LogTail: Hashable {
     case end
     /// The log ends here, and the bytes behind are to be cut.
     case torn
-    /// The log goes on in the next segment.
+    /// The log continues in the next segment.
     case next
     /// Something durable is missing or different.
     case corrupt

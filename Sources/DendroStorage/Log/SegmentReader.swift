@@ -1,11 +1,3 @@
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
-
 /// A window on one segment's bytes, and the records in them.
 final class SegmentReader {
   let name: SegmentName
@@ -19,8 +11,8 @@ final class SegmentReader {
   private var windowStart: UInt64 = 0
   private var windowCount = 0
   private static let windowByteCount = 512 * 1024
-  /// A crash leaves at most a batch and the space taken ahead of it; what is longer is searched by nobody,
-  /// so that a hostile length makes no hang.
+  /// A crash leaves at most a batch and the space taken ahead of it. What is longer is not searched, so that
+  /// a hostile file cannot cause a hang.
   private static let tailByteLimit: UInt64 = 1 << 30
 
   private var decompressor = HistoryDecompressor()
@@ -31,13 +23,13 @@ final class SegmentReader {
     self.name = name
     self.directory = directory
     path = directory.path(of: name)
-    file = try directory.fileSystem.openWhole(path, .read)
-    identity = try file.identityWhole(path: path)
-    byteCount = try file.sizeWhole(path: path)
+    file = try directory.fileSystem.open(at: path, .read)
+    identity = try file.identity(path: path)
+    byteCount = try file.size(path: path)
     // The whole of a small segment comes with the read of its header.
     let first = Int(min(byteCount, UInt64(Self.windowByteCount)))
     buffer.reserve(max(first, SegmentHeader.byteCount))
-    windowCount = try file.readWhole(
+    windowCount = try file.readFully(
       into: UnsafeMutableRawBufferPointer(start: buffer.base, count: first), at: 0, path: path)
     header = try SegmentHeader(
       decoding: UnsafeRawBufferPointer(
@@ -67,7 +59,7 @@ final class SegmentReader {
   func refresh() throws(StorageError) -> Standing {
     windowCount = 0
     let standing = try adoptRewrite()
-    byteCount = try file.sizeWhole(path: path)
+    byteCount = try file.size(path: path)
     return standing
   }
 
@@ -75,21 +67,21 @@ final class SegmentReader {
     let files = directory.fileSystem
     let found: any File
     do throws(StorageError) {
-      if try files.identityWhole(path) == identity { return .same }
-      found = try files.openWhole(path, .read)
+      if try files.identity(at: path) == identity { return .same }
+      found = try files.open(at: path, .read)
     } catch {
       if case .io(_, _, _, .noSuchFile) = error { return .removed }
       throw error
     }
     var bytes = RawBuffer()
     bytes.reserve(SegmentHeader.byteCount)
-    let count = try found.readWhole(
+    let count = try found.readFully(
       into: UnsafeMutableRawBufferPointer(start: bytes.base, count: SegmentHeader.byteCount),
       at: 0, path: path)
     let foundHeader = try? SegmentHeader(
       decoding: UnsafeRawBufferPointer(start: bytes.base, count: count), path: path)
     guard foundHeader == header else { return .other }
-    identity = try found.identityWhole(path: path)
+    identity = try found.identity(path: path)
     file = found
     return .same
   }
@@ -119,7 +111,7 @@ final class SegmentReader {
     let rest = byteCount - offset
     let wanted = max(count, rest > UInt64(Self.windowByteCount) ? Self.windowByteCount : Int(rest))
     buffer.reserve(wanted, keeping: kept)
-    windowCount += try file.readWhole(
+    windowCount += try file.readFully(
       into: UnsafeMutableRawBufferPointer(start: buffer.base + kept, count: wanted - kept),
       at: offset + UInt64(kept), path: path)
   }
@@ -201,7 +193,7 @@ final class SegmentReader {
     }
     let checksum = Checksum.xxh3(raw, seed: self.header.salt)
     guard checksum == header.payloadChecksum else {
-      // Whoever looks again must not decode against what was wrong.
+      // A second attempt must not decode against these wrong bytes.
       if header.isCompressed { decompressor.forget(raw.count) }
       return .failure(
         PayloadFault(
@@ -278,7 +270,7 @@ final class SegmentReader {
     return found
   }
 
-  /// Copies bytes of the file elsewhere, to `first` and behind.
+  /// Copies bytes of the file into another one, from `first` on.
   func copy(
     from start: UInt64, to end: UInt64, into target: any File, path targetPath: String,
     at first: UInt64 = 0
@@ -293,31 +285,8 @@ final class SegmentReader {
           found: "the end of the file")
       }
       let part = UnsafeRawBufferPointer(rebasing: bytes.prefix(wanted))
-      try target.writeWhole(part, at: first + (place - start), path: targetPath)
+      try target.writeAll(part, at: first + (place - start), path: targetPath)
       place += UInt64(part.count)
     }
   }
-}
-
-private func firstIndex(
-  of byte: UInt8, in bytes: UnsafeRawBufferPointer, from start: Int, to end: Int
-) -> Int? {
-  guard let base = bytes.baseAddress, start < end,
-    let found = memchr(base + start, Int32(byte), end - start)
-  else { return nil }
-  return UnsafeRawPointer(found) - base
-}
-
-private func lastNonZero(_ bytes: UnsafeRawBufferPointer, _ end: Int) -> Int? {
-  var index = end
-  while index >= 8,
-    bytes.loadUnaligned(fromByteOffset: index &- 8, as: UInt64.self) == 0
-  {
-    index &-= 8
-  }
-  while index > 0 {
-    index &-= 1
-    if bytes[index] != 0 { return index }
-  }
-  return nil
 }

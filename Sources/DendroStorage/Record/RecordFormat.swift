@@ -7,7 +7,7 @@ package enum RecordKind: UInt8, Hashable, Sendable {
   /// The end of a segment; its payload names the successor.
   case seal = 2
   /// Nothing but how far the log is known to be durable.
-  case mark = 3
+  case idle = 3
 }
 
 /// The header of one record.

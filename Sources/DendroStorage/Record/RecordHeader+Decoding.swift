@@ -125,9 +125,9 @@ extension RecordHeader {
         guard count == 0 && flags == kind.rawValue && stored == UInt64(Seal.byteCount) else {
           throw .field("a seal of \(Seal.byteCount) bytes")
         }
-      case .mark:
+      case .idle:
         guard count == 0 && flags == kind.rawValue && stored == 0 else {
-          throw .field("a mark without payload")
+          throw .field("an idle record without payload")
         }
       }
       return RecordHeader(

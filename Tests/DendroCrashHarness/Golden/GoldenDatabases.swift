@@ -32,7 +32,7 @@ package enum GoldenDatabases {
     return try run.database("writes")
   }
 
-  /// Several segments with their seals, and marks of several openings in between.
+  /// Several segments with their seals, and idle records of several openings in between.
   private static func segments() throws -> GoldenDatabase {
     let run = try GoldenRun(3)
     for part in UInt64(0)..<4 {

@@ -17,7 +17,7 @@ package struct LogRecording: Sendable {
     case append(Int)
     case synchronize
     case roll
-    case mark
+    case idle
     case cutBack
     /// In order, and opened again.
     case close
@@ -90,7 +90,7 @@ package struct LogRecording: Sendable {
       }
       attempted.append((disk.operationCount, records.last?.lastLSN ?? 0))
       return try writer.write()
-    case .mark: return try writer.mark()
+    case .idle: return try writer.writeIdleRecord()
     case .synchronize: try writer.synchronize()
     case .roll: try writer.roll(time: 1)
     case .cutBack: try writer.cutBack()
@@ -109,7 +109,7 @@ package struct LogRecording: Sendable {
       case 0..<9: [.append(Int.random(in: 1...3, using: &random)), .synchronize]
       case 9..<12: [.append(1)]
       case 12, 13: [.roll]
-      case 14: [.mark]
+      case 14: [.idle]
       case 15: [.cutBack]
       case 16, 17:
         [

@@ -9,7 +9,7 @@ package enum Ends {
   package static let scenarios = [
     Scenario("a roll without room for the seal", sealRoom),
     Scenario("a roll that is taken back", rollTakenBack),
-    Scenario("an orderly close that was not synchronized", leftMark),
+    Scenario("an orderly close that was not synchronized", leftIdleRecord),
     Scenario("bytes that are cut at the same place", cutTwice),
     Scenario("a torn log on a full disk", tornOnFullDisk),
   ]
@@ -49,7 +49,7 @@ package enum Ends {
 
   /// Killed after writing the record of an orderly close, before synchronizing it; the next process begins a
   /// segment, which names that record.
-  @Sendable private static func leftMark() throws {
+  @Sendable private static func leftIdleRecord() throws {
     let disk = SimulatedDisk(seed: 1)
     let engine = try EngineRecording.open(disk)
     try engine.put("a", .integer(1))

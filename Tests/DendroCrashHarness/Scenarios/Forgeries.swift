@@ -56,7 +56,7 @@ package enum Forgeries {
     },
     record("another predecessor") { $0.previousChecksum ^= 1 },
     record("an unknown flag") { $0.flags |= 0x40 },
-    record("a mark with writes") {
+    record("an idle record with writes") {
       $0.flags = 3
       $0.count = varint(4)
     },

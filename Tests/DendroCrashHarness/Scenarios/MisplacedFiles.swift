@@ -223,7 +223,7 @@ package enum MisplacedFiles {
       seed: 1, steps: (0..<8).map { .set("a/\($0)", .string("text number \($0)")) })
     let path = recording.disk.segmentPaths[0]
     let size = recording.disk.contents(of: path)?.count ?? 0
-    // Not so late that the last record and the mark that proves it durable go together.
+    // Not so late that the last record and the idle record that proves it durable go together.
     for start in 64..<max(64, size - 64) {
       let disk = recording.disk.copy()
       disk.overwrite(path, at: start, with: Array(repeating: 0, count: 32))

@@ -158,9 +158,9 @@ package enum Past {
     rules.checkpointByteMin = 1
     rules.followed = [LogSequenceNumber(5)]
     for (size, isKept) in [(100, true), (Retention.followerByteLimit, false)] as [(UInt64, Bool)] {
-      let doomed = Retention.doomed(files(segmentByteCount: size), rules) { _ in nil }
-      if doomed.segments.isEmpty != isKept {
-        throw Violation("segments of \(size) bytes: \(doomed.segments)")
+      let obsolete = Retention.obsolete(files(segmentByteCount: size), rules) { _ in nil }
+      if obsolete.segments.isEmpty != isKept {
+        throw Violation("segments of \(size) bytes: \(obsolete.segments)")
       }
     }
   }
@@ -170,10 +170,10 @@ package enum Past {
     rules.history = .all
     rules.checkpointFactor = 1
     rules.checkpointByteMin = 1000
-    // Write 0 is the first anchor; each needs more than 1,000 bytes of log to the next.
-    let doomed = Retention.doomed(files(segmentByteCount: 400), rules) { _ in nil }
-    if !doomed.segments.isEmpty { throw Violation("segments are removed") }
-    try require(!doomed.checkpoints.isEmpty, "no checkpoint is removed")
+    // Write 0 is the first base; each needs more than 1,000 bytes of log to the next.
+    let obsolete = Retention.obsolete(files(segmentByteCount: 400), rules) { _ in nil }
+    if !obsolete.segments.isEmpty { throw Violation("segments are removed") }
+    try require(!obsolete.checkpoints.isEmpty, "no checkpoint is removed")
   }
 
   // MARK: Files

@@ -192,7 +192,7 @@ package enum Rules {
   @Sendable private static func lastRecord() throws {
     let recording = try EngineRecording(
       seed: 1, steps: [.set("a", .integer(1)), .set("b", .string("the last one"))])
-    // Before the mark of the orderly end.
+    // Before the idle record of the orderly end.
     guard
       let point = recording.points.first(where: {
         recording.durability.legalWrites(at: $0.operationCount).lowerBound == 2

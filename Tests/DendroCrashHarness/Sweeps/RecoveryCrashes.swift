@@ -138,7 +138,7 @@ package enum RecoveryCrashes {
     return nil
   }
 
-  /// What a recovery cut, and set aside in which file.
+  /// What a recovery cut, and quarantined in which file.
   private static func torn(_ report: RecoveryReport, _ disk: SimulatedDisk)
     -> (path: String, bytes: [UInt8]?)?
   {

@@ -55,15 +55,15 @@ struct RareRefusalTests {
     #expect(throws: (any Error).self, performing: { try engine.close() })
   }
 
-  @Test("a mark that fails, and not for want of room: poisoned")
-  func mark() async throws {
+  @Test("an idle record that fails, and not for want of room: poisoned")
+  func idleRecord() async throws {
     let engine = try open(EngineOptions())
     // The first is the write's own.
     disk.inject(.failure(of: .write, at: 2, with: EIO))
     try await engine.write(set("a", .integer(1)))
     while !hasFailed { await Task.yield() }
     await #expect(throws: EngineError.self) { try await engine.write(set("b", .integer(2))) }
-    #expect(disk.trace.count { $0.errno == EIO } == 1, "the mark, and nothing after it")
+    #expect(disk.trace.count { $0.errno == EIO } == 1, "the idle record, and nothing after it")
     #expect(engine.view(at: try path("a")).scalar == .integer(1))
     await #expect(throws: EngineError.self) { try await engine.close() }
   }

@@ -200,35 +200,35 @@ final class TemporaryDirectory {
     let temporary = try TemporaryDirectory()
     let files = DiskFileSystem()
     let path = temporary.path + "/file"
-    let file = try files.openWhole(path, .create)
-    #expect(throws: StorageError.self) { try files.openWhole(path, .create) }
+    let file = try files.open(at: path, .create)
+    #expect(throws: StorageError.self) { try files.open(at: path, .create) }
     let content = noise(10_000, seed: 1)
-    try content.withUnsafeBytes { try file.writeWhole($0, at: 5, path: path) }
+    try content.withUnsafeBytes { try file.writeAll($0, at: 5, path: path) }
     try file.preallocate(from: 10_005, count: 4096)
-    #expect(try file.sizeWhole(path: path) == 14_101)
+    #expect(try file.size(path: path) == 14_101)
     var buffer = [UInt8](repeating: 1, count: 20_000)
     let count = try buffer.withUnsafeMutableBytes {
-      try file.readWhole(into: $0, at: 0, path: path)
+      try file.readFully(into: $0, at: 0, path: path)
     }
     #expect(count == 14_101)
     #expect(Array(buffer[5..<10_005]) == content)
     #expect(buffer[10_005..<14_101].allSatisfy { $0 == 0 })
-    try file.truncateWhole(to: 3, path: path)
-    try file.synchronizeWhole(path: path)
-    #expect(try file.sizeWhole(path: path) == 3)
-    try files.renameWhole(path, to: path + "2")
-    try files.synchronizeDirectoryWhole(temporary.path)
-    #expect(try files.listWhole(temporary.path) == ["file2"])
-    #expect(try files.identityWhole(path + "2") == file.identity())
-    try files.removeWhole(path + "2")
-    try files.removeWhole(path + "2")
+    try file.truncate(to: 3, path: path)
+    try file.synchronize(path: path)
+    #expect(try file.size(path: path) == 3)
+    try files.rename(from: path, to: path + "2")
+    try files.synchronizeDirectory(at: temporary.path)
+    #expect(try files.names(in: temporary.path) == ["file2"])
+    #expect(try files.identity(at: path + "2") == file.identity())
+    try files.remove(at: path + "2")
+    try files.remove(at: path + "2")
     let directory = temporary.path + "/directory"
-    try files.createDirectoryWhole(directory + "/below")
-    #expect(throws: StorageError.self) { try files.removeWhole(directory) }
-    try files.removeWhole(directory + "/below")
-    try files.removeWhole(directory)
-    #expect(try files.listWhole(temporary.path) == [])
-    #expect(throws: StorageError.self) { try files.openWhole("/dev/null\0/x", .read) }
+    try files.createDirectories(to: directory + "/below")
+    #expect(throws: StorageError.self) { try files.remove(at: directory) }
+    try files.remove(at: directory + "/below")
+    try files.remove(at: directory)
+    #expect(try files.names(in: temporary.path) == [])
+    #expect(throws: StorageError.self) { try files.open(at: "/dev/null\0/x", .read) }
   }
 
   @Test("a pipe, a directory and a device under our names are refused, not waited for")

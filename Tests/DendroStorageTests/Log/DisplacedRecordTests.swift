@@ -87,7 +87,7 @@ struct DisplacedRecordTests {
     }
   }
 
-  @Test("what cannot be told: whole records cut off the end, with the marker behind them")
+  @Test("what cannot be told: whole records cut off the end, with the idle record behind them")
   func cutOff() throws {
     let (disk, ends) = try Self.log(closes: true, compresses: true)
     for count in 0..<5 {

@@ -24,7 +24,7 @@ import Testing
   }
 
   enum Step: CaseIterable {
-    case small, large, batch, unsynchronized, largeUnsynchronized, mark, roll, reopen, close, full,
+    case small, large, batch, unsynchronized, largeUnsynchronized, idle, roll, reopen, close, full,
       fullRoll
   }
 
@@ -68,7 +68,7 @@ import Testing
         try opened().write()
         try opened().synchronize()
         acknowledge()
-      case .mark: try opened().mark()
+      case .idle: try opened().writeIdleRecord()
       case .roll:
         try opened().roll(time: 1_704_067_200_000)
         acknowledge()

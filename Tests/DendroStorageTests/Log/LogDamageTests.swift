@@ -6,7 +6,7 @@ import Testing
 /// Damage of every kind, at every place: either what was written is read, or a clear error names the
 /// place, or the end is taken for torn where a crash could have left it so. Never other payloads.
 @Suite struct LogDamageTests {
-  /// Three segments: two sealed, the last of some records, all durable but for the last one's mark.
+  /// Three segments: two sealed, the last of some records, all durable but for the last one's idle record.
   struct Sample {
     let disk = SimulatedDisk(seed: 3)
     var entries: [Entry] = []
@@ -179,7 +179,7 @@ import Testing
     }
   }
 
-  @Test("zeros behind the last record are the end, other bytes a torn tail that is set aside")
+  @Test("zeros behind the last record are the end, other bytes a torn tail that is quarantined")
   func zerosAndOtherBytesBehindTheEnd() throws {
     let sample = try Sample(segments: 1)
     let path = segmentPath(1)

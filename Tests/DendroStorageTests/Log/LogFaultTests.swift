@@ -5,7 +5,7 @@ import Testing
 
 /// Calls of the disk that fail, each of them in turn.
 @Suite struct LogFaultTests {
-  /// Ten writes over two segments with a mark and a close; returns how many were acknowledged. Stops
+  /// Ten writes over two segments with an idle record and a close; returns how many were acknowledged. Stops
   /// at the first error, except that a full disk is cut back and tried again once.
   private func work(_ disk: SimulatedDisk, acknowledged: inout Int) throws(StorageError) {
     let directory = try open(disk)
@@ -28,7 +28,7 @@ import Testing
       }
       acknowledged = number + 1
       if number == 5 { try writer.roll(time: 1_704_067_200_000) }
-      if number == 7 { try writer.mark() }
+      if number == 7 { try writer.writeIdleRecord() }
     }
     try writer.close()
   }
@@ -184,7 +184,7 @@ import Testing
     #expect(throws: StorageError.self) { try writer.append(payload(2)) }
     #expect(throws: StorageError.self) { try writer.synchronize() }
     #expect(throws: StorageError.self) { try writer.cutBack() }
-    #expect(throws: StorageError.self) { try writer.mark() }
+    #expect(throws: StorageError.self) { try writer.writeIdleRecord() }
     #expect(throws: StorageError.self) { try writer.roll(time: 0) }
     #expect(throws: StorageError.self) { _ = try writer.probe() }
     try writer.close()

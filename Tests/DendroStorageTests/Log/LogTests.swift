@@ -24,7 +24,7 @@ import Testing
       directory.close()
       let (next, resumed, log) = try resume(disk)
       #expect(log.entries == expected)
-      #expect(log.end.isMarked && log.end.torn == nil)
+      #expect(log.end.endsWithIdleRecord && log.end.torn == nil)
       #expect(log.end.lastLSN == log.end.durableUpTo)
       (directory, writer) = (next, resumed)
     }
@@ -106,19 +106,19 @@ import Testing
     }
   }
 
-  @Test("a mark says that the last batch is durable, once")
-  func mark() throws {
+  @Test("an idle record says that the last batch is durable, once")
+  func idleRecord() throws {
     let disk = SimulatedDisk()
     let directory = try open(disk)
     let writer = try newLog(directory)
-    try writer.mark()
+    try writer.writeIdleRecord()
     #expect(writer.segmentByteCount == 64, "there is nothing to say yet")
     try writer.append(payload(1))
-    try writer.mark()
+    try writer.writeIdleRecord()
     let size = writer.segmentByteCount
-    try writer.mark()
+    try writer.writeIdleRecord()
     #expect(writer.segmentByteCount == size)
-    #expect(try read(directory)?.end.isMarked == true)
+    #expect(try read(directory)?.end.endsWithIdleRecord == true)
     // Now damage of the write is known to be damage.
     disk.flipBit(8 * 64 + 8 * 30, of: segmentPath(1))
     #expect(throws: StorageError.self) { try read(directory) }

@@ -68,7 +68,7 @@ import Testing
   }
 
   /// Any synchronize of an orderly end fails, and the system takes for clean what the disk never got: the
-  /// mark at the end, say, which the next opener's records follow.
+  /// idle record at the end, say, which the next opener's records follow.
   @Test(arguments: DiskFault.Pages.allCases, 1...3)
   func aFailedSynchronizeAtTheEnd(pages: DiskFault.Pages, number: Int) throws {
     let disk = SimulatedDisk()

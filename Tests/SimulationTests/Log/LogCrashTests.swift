@@ -11,11 +11,11 @@ import Testing
     await LogCrashes.sweep.check(0..<UInt64(Scale.scaled(80)), goal: Scale.goal(100_000))
   }
 
-  /// A mark is not synchronized. The process is killed behind it, the next one finds it and begins a
+  /// An idle record is not synchronized. The process is killed behind it, the next one finds it and begins a
   /// segment that names it: a power loss must not take it any more.
   @Test func aMarkOfAKilledProcessIsDurableBeforeASegmentNamesIt() throws {
     try judgeAll([
-      .append(1), .synchronize, .mark, .kill(call: 1, bytes: 0), .roll, .roll, .append(1),
+      .append(1), .synchronize, .idle, .kill(call: 1, bytes: 0), .roll, .roll, .append(1),
       .synchronize,
     ])
   }

@@ -191,7 +191,7 @@ struct LogLines {
       switch record.kind {
       case .writes: "writes"
       case .seal: "seal"
-      case .mark: "mark"
+      case .idle: "idle"
       }
     let header = record.header
     if isJSON {

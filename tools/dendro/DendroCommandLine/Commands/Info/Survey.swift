@@ -124,7 +124,7 @@ struct Survey {
         durable = max(durable, record.durableUpTo)
         switch record.kind {
         case .seal: segments[place].isSealed = true
-        case .mark: break
+        case .idle: break
         case .writes:
           segments[place].recordByteCount += record.endOffset - record.offset
           segments[place].rawByteCount += UInt64(record.header.rawByteCount)

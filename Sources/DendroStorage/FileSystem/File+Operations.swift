@@ -6,7 +6,7 @@
 private let interruptionLimit = 1000
 
 /// Runs one call of the seam, again while it is interrupted.
-func whole<R>(
+func uninterrupted<R>(
   _ operation: String, _ path: String, at offset: UInt64? = nil,
   _ call: () throws(SystemError) -> R
 ) throws(StorageError) -> R {
@@ -28,14 +28,14 @@ extension File {
   /// Reads until the buffer is full or the file ends.
   ///
   /// - Returns: the bytes read, fewer than the buffer holds only at the end of the file.
-  func readWhole(
+  func readFully(
     into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64, path: String
   ) throws(StorageError) -> Int {
     var done = 0
     while done < buffer.count {
       let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[done...])
       let place = offset &+ UInt64(done)
-      let count = try whole("read", path, at: place) { () throws(SystemError) in
+      let count = try uninterrupted("read", path, at: place) { () throws(SystemError) in
         try self.read(into: rest, at: place)
       }
       if count <= 0 { break }
@@ -45,14 +45,14 @@ extension File {
   }
 
   /// Writes every byte, in as few calls as the system allows: one, as a rule.
-  func writeWhole(
+  func writeAll(
     _ bytes: UnsafeRawBufferPointer, at offset: UInt64, path: String
   ) throws(StorageError) {
     var done = 0
     while done < bytes.count {
       let rest = UnsafeRawBufferPointer(rebasing: bytes[done...])
       let place = offset &+ UInt64(done)
-      let count = try whole("write", path, at: place) { () throws(SystemError) in
+      let count = try uninterrupted("write", path, at: place) { () throws(SystemError) in
         try self.write(rest, at: place)
       }
       // POSIX lets a write of more than nothing return 0 only where something is badly wrong;
@@ -64,26 +64,26 @@ extension File {
     }
   }
 
-  func truncateWhole(to size: UInt64, path: String) throws(StorageError) {
-    try whole("truncate", path, at: size) { () throws(SystemError) in
+  func truncate(to size: UInt64, path: String) throws(StorageError) {
+    try uninterrupted("truncate", path, at: size) { () throws(SystemError) in
       try self.truncate(to: size)
     }
   }
 
   /// Repeated after an interruption, which says that nothing was tried yet; never after a failure.
-  func synchronizeWhole(path: String) throws(StorageError) {
-    try whole("synchronize", path) { () throws(SystemError) in try self.synchronize() }
+  func synchronize(path: String) throws(StorageError) {
+    try uninterrupted("synchronize", path) { () throws(SystemError) in try self.synchronize() }
   }
 
-  func sizeWhole(path: String) throws(StorageError) -> UInt64 {
-    try whole("size", path) { () throws(SystemError) in try self.size() }
+  func size(path: String) throws(StorageError) -> UInt64 {
+    try uninterrupted("size", path) { () throws(SystemError) in try self.size() }
   }
 
-  func identityWhole(path: String) throws(StorageError) -> FileIdentity {
-    try whole("identity", path) { () throws(SystemError) in try self.identity() }
+  func identity(path: String) throws(StorageError) -> FileIdentity {
+    try uninterrupted("identity", path) { () throws(SystemError) in try self.identity() }
   }
 
-  func lockWhole(_ kind: LockKind, path: String) throws(StorageError) -> Bool {
-    try whole("lock", path) { () throws(SystemError) in try self.lock(kind) }
+  func lock(_ kind: LockKind, path: String) throws(StorageError) -> Bool {
+    try uninterrupted("lock", path) { () throws(SystemError) in try self.lock(kind) }
   }
 }

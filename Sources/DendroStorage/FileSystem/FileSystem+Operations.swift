@@ -1,41 +1,41 @@
 extension FileSystem {
-  func openWhole(_ path: String, _ mode: OpenMode) throws(StorageError) -> any File {
-    try whole("open", path) { () throws(SystemError) in try self.open(path, mode) }
+  func open(at path: String, _ mode: OpenMode) throws(StorageError) -> any File {
+    try uninterrupted("open", path) { () throws(SystemError) in try self.open(path, mode) }
   }
 
-  func listWhole(_ path: String) throws(StorageError) -> [String] {
-    try whole("list", path) { () throws(SystemError) in try self.list(path) }
+  func names(in path: String) throws(StorageError) -> [String] {
+    try uninterrupted("list", path) { () throws(SystemError) in try self.list(path) }
   }
 
-  func renameWhole(_ from: String, to: String) throws(StorageError) {
-    try whole("rename", from) { () throws(SystemError) in try self.rename(from, to: to) }
+  func rename(from: String, to: String) throws(StorageError) {
+    try uninterrupted("rename", from) { () throws(SystemError) in try self.rename(from, to: to) }
   }
 
   /// Removes a file; one that is gone already is as good as removed.
-  func removeWhole(_ path: String) throws(StorageError) {
+  func remove(at path: String) throws(StorageError) {
     do {
-      try whole("remove", path) { () throws(SystemError) in try self.remove(path) }
+      try uninterrupted("remove", path) { () throws(SystemError) in try self.remove(path) }
     } catch {
       if case .io(_, _, _, .noSuchFile) = error { return }
       throw error
     }
   }
 
-  func synchronizeDirectoryWhole(_ path: String) throws(StorageError) {
-    try whole("synchronize directory", path) { () throws(SystemError) in
+  func synchronizeDirectory(at path: String) throws(StorageError) {
+    try uninterrupted("synchronize directory", path) { () throws(SystemError) in
       try self.synchronizeDirectory(path)
     }
   }
 
-  func identityWhole(_ path: String) throws(StorageError) -> FileIdentity {
-    try whole("identity", path) { () throws(SystemError) in try self.identity(path) }
+  func identity(at path: String) throws(StorageError) -> FileIdentity {
+    try uninterrupted("identity", path) { () throws(SystemError) in try self.identity(path) }
   }
 
   /// Creates a directory, and what is missing above it, where it does not exist. Not durable yet.
-  func createDirectoryWhole(_ path: String) throws(StorageError) {
+  func createDirectories(to path: String) throws(StorageError) {
     if try createOneDirectory(path) { return }
     let parent = parentDirectory(path)
-    if parent != path { try createDirectoryWhole(parent) }
+    if parent != path { try createDirectories(to: parent) }
     // Once only: where names cannot be created (/proc) the parent exists and this still fails.
     if try !createOneDirectory(path) {
       throw .io(operation: "create directory", path: path, offset: nil, error: .noSuchFile)
@@ -45,7 +45,7 @@ extension FileSystem {
   /// - Returns: false where what is above it is missing; true where it exists now.
   private func createOneDirectory(_ path: String) throws(StorageError) -> Bool {
     do {
-      try whole("create directory", path) { () throws(SystemError) in
+      try uninterrupted("create directory", path) { () throws(SystemError) in
         try self.createDirectory(path)
       }
       return true
@@ -57,14 +57,14 @@ extension FileSystem {
     }
   }
 
-  /// Makes the names on the way to a directory durable, whoever created them: an earlier attempt may
-  /// have failed after some of them.
+  /// Makes the names on the way to a directory durable, those that existed too: an earlier attempt may have
+  /// failed after it created some of them.
   func synchronizeWay(to path: String) throws(StorageError) {
     var path = path
     while path != "/" {
       path = parentDirectory(path)
       do {
-        try synchronizeDirectoryWhole(path)
+        try synchronizeDirectory(at: path)
       } catch {
         // What may be searched but not read cannot be opened, and some file systems synchronize
         // no directories. Neither is a place where we created something just now.

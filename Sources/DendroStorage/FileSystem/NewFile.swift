@@ -1,0 +1,29 @@
+/// A file that appears whole: written beside its name, synchronized, and renamed into its place.
+struct NewFile {
+  let file: any File
+  /// Where it is written.
+  let temporaryPath: String
+  private let path: String
+  private let directory: DatabaseDirectory
+
+  /// Begins the file, in place of an unfinished one that an earlier attempt left.
+  init(_ path: String, in directory: DatabaseDirectory) throws(StorageError) {
+    self.path = path
+    self.directory = directory
+    temporaryPath = path + FileName.temporarySuffix
+    try directory.fileSystem.remove(at: temporaryPath)
+    file = try directory.fileSystem.open(at: temporaryPath, .create)
+  }
+
+  /// Gives the file its name, in place of an older file there; durable with its name when it returns.
+  func publish() throws(StorageError) {
+    try file.synchronize(path: temporaryPath)
+    // The last moment at which the directory may turn out to be another opener's.
+    try directory.checkOwnership()
+    try directory.fileSystem.rename(from: temporaryPath, to: path)
+    try directory.synchronize()
+  }
+
+  /// Removes what was written, as far as the disk lets it: the next opener removes the rest.
+  func discard() { try? directory.fileSystem.remove(at: temporaryPath) }
+}

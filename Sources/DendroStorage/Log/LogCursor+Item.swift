@@ -1,0 +1,36 @@
+extension LogCursor {
+  package enum Item {
+    /// A segment begins.
+    case segment(SegmentHeader, path: String, byteCount: UInt64)
+    /// The payload is raw and checked, valid during the call only; nil where it cannot be read; a
+    /// problem was reported before.
+    case record(RecordInfo, path: String, payload: UnsafeRawBufferPointer?)
+    /// Damage, or the remains of a crash.
+    case problem(Problem)
+  }
+
+  /// Something that is not as the format says.
+  package struct Problem: Hashable, Sendable, CustomStringConvertible {
+    package var path: String
+    package var offset: UInt64
+    package var expected: String
+    package var found: String
+    /// Bytes that were passed over to the next valid record, or to the end.
+    package var skippedByteCount: UInt64 = 0
+    /// At the end of the last segment, or in the place of a seal: what a crash leaves, unless something
+    /// says that it was durable.
+    package var isTail = false
+
+    package init(path: String, offset: UInt64, expected: String, found: String) {
+      self.path = path
+      self.offset = offset
+      self.expected = expected
+      self.found = found
+    }
+
+    package var description: String {
+      let skipped = skippedByteCount > 0 ? "; \(skippedByteCount) bytes passed over" : ""
+      return "\(path), offset \(offset): expected \(expected), found \(found)\(skipped)"
+    }
+  }
+}

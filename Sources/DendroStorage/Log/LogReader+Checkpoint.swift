@@ -1,0 +1,74 @@
+extension LogReader {
+  /// What the log has at a write, for the checkpoint that is taken there: the previous checksum of the
+  /// segment that begins with the next write; where none begins there, the header checksum of the record
+  /// that holds the write. Zero at write 0.
+  ///
+  /// Call it once the segment that follows the checkpoint exists: whether one begins with the next write
+  /// never changes then.
+  ///
+  /// - Throws: `.corrupt` where the log does not have the write; `.io`.
+  /// - Complexity: O(1) where a segment begins with the next write, else O(bytes of one segment).
+  package static func checksum(
+    _ directory: DatabaseDirectory, at lsn: LogSequenceNumber
+  ) throws(StorageError) -> UInt32 {
+    if lsn == .zero { return 0 }
+    let segment = try segment(directory, behind: lsn)
+    if segment.header.firstLSN == lsn.next { return segment.header.previousChecksum }
+    var offset = UInt64(SegmentHeader.byteCount)
+    while case .record(let record) = try segment.record(at: offset) {
+      if record.kind == .writes, record.lastLSN >= lsn { return record.checksum }
+      offset = record.endOffset
+    }
+    throw .corrupt(
+      path: segment.path, offset: offset, expected: "the record of write \(lsn)",
+      found: "no record")
+  }
+
+  /// Checks what opening from a checkpoint needs beside it: that the log behind it is there, and that it is
+  /// the log of which the checkpoint was taken. The records behind it are not read.
+  ///
+  /// - Throws: `.corrupt`, which names the checkpoint or the log; `.io`.
+  /// - Complexity: as `checksum(_:at:)`.
+  package static func check(_ checkpoint: CheckpointReader, in directory: DatabaseDirectory)
+    throws(StorageError)
+  {
+    let lsn = checkpoint.lsn
+    let segment = try segment(directory, behind: lsn)
+    let found = try checksum(directory, at: lsn)
+    guard found == checkpoint.header.logChecksum else {
+      throw foreignCheckpoint(
+        directory, lsn: lsn, logChecksum: checkpoint.header.logChecksum, segment: segment.name,
+        found: found)
+    }
+  }
+
+  private static func segment(_ directory: DatabaseDirectory, behind lsn: LogSequenceNumber)
+    throws(StorageError) -> SegmentReader
+  {
+    let segments = try directory.contents().segments
+    guard let name = segments.last(where: { $0.firstLSN <= lsn.next }) else {
+      throw missingBeginning(directory, segments, after: lsn)
+    }
+    return try SegmentReader(name, in: directory)
+  }
+
+  static func missingBeginning(
+    _ directory: DatabaseDirectory, _ segments: [SegmentName], after lsn: LogSequenceNumber
+  ) -> StorageError {
+    let first = segments.first
+    return .corrupt(
+      path: first.map { directory.path(of: $0) } ?? directory.path, offset: 0,
+      expected: "a log from LSN \(lsn.next) on",
+      found: first.map { "a first segment from LSN \($0.firstLSN) on" } ?? "no segment")
+  }
+
+  static func foreignCheckpoint(
+    _ directory: DatabaseDirectory, lsn: LogSequenceNumber, logChecksum: UInt32,
+    segment: SegmentName, found: UInt32
+  ) -> StorageError {
+    .corrupt(
+      path: directory.path(ofCheckpoint: lsn), offset: CheckpointHeader.logChecksumOffset,
+      expected: "log checksum \(hexadecimal(found)), as \(segment) has it at write \(lsn)",
+      found: "\(hexadecimal(logChecksum)): the checkpoint of another log")
+  }
+}

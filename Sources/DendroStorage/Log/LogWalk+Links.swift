@@ -1,0 +1,41 @@
+// Whether what is read belongs to the log: records, segments and seals name what stands before them.
+
+extension LogWalk {
+  struct Fault {
+    var expected: String
+    var found: String
+    var isWhole = false
+  }
+
+  /// Whether a valid record continues the log, in number, chain and knowledge.
+  func linkFault(_ record: RecordInfo) -> Fault? {
+    if record.firstLSN != lastLSN.next {
+      return Fault(expected: "first LSN \(lastLSN.next)", found: "\(record.firstLSN)")
+    }
+    if record.header.previousChecksum != checksum {
+      return Fault(
+        expected: "previous checksum \(hexadecimal(checksum))",
+        found: hexadecimal(record.header.previousChecksum))
+    }
+    return nil
+  }
+
+  func sealRemainder(_ payload: UnsafeRawBufferPointer, _ next: SegmentReader?)
+    -> LogTail.Remainder
+  {
+    guard let next else { return .seal }
+    return Seal.successorChecksum(payload) == next.header.checksum ? .seal : .detached
+  }
+
+  func confirms(_ next: SegmentReader) -> Bool {
+    (next.header.firstLSN == lastLSN.next && next.header.previousChecksum == checksum)
+  }
+
+  func check(_ segment: SegmentReader, isOf databaseID: DatabaseID) throws(StorageError) {
+    if segment.header.databaseID != databaseID {
+      throw .corrupt(
+        path: segment.path, offset: 16, expected: "database \(databaseID)",
+        found: "\(segment.header.databaseID)")
+    }
+  }
+}

@@ -1,0 +1,72 @@
+extension LogWriter {
+  /// Seals the segment and begins a new one; everything that was written is durable then. Does nothing
+  /// while the present segment has no writes.
+  ///
+  /// - Parameter time: the new segment's base time.
+  /// - Throws: `.io` out of space: the writer continues in the present segment. Any other error poisons it.
+  package func roll(time: Int64) throws(StorageError) {
+    try checkGood()
+    precondition(stagedCount == 0, "staged records are written before a roll")
+    if lastLSN < segment.firstLSN { return }
+    try synchronize()
+    let header = SegmentHeader(
+      databaseID: segment.databaseID, salt: directory.environment.randomness.next(),
+      firstLSN: lastLSN.next, baseTime: time, previousChecksum: checksum)
+    // Room for the seal first: once the successor exists, its predecessor must get one.
+    let sealRoom = UInt64(RecordHeader.byteCountMax + Seal.byteCount)
+    guard try probe(byteCount: Int(sealRoom)) else {
+      throw .io(operation: "preallocate", path: path, offset: offset, error: .noSpace)
+    }
+    let successor: any File
+    do {
+      successor = try SegmentCreation.create(header, in: directory)
+    } catch {
+      try abandon(header, error)
+    }
+    do {
+      let size = try appendSeal(
+        file: file, path: path, segment: segment, offset: offset, checksum: checksum,
+        lastLSN: lastLSN, time: lastTime, successorChecksum: header.checksum)
+      try file.truncate(to: size, path: path)
+      storedByteCount += size - offset
+      offset = size
+    } catch {
+      try abandon(header, error)
+    }
+    do {
+      try file.synchronize(path: path)
+    } catch {
+      throw poison(error)
+    }
+    synchronizeCount += 1
+    file = successor
+    path = directory.path(of: SegmentName(firstLSN: header.firstLSN))
+    do {
+      identity = try file.identity(path: path)
+    } catch {
+      throw poison(error)
+    }
+    segment = header
+    offset = UInt64(SegmentHeader.byteCount)
+    synchronizedOffset = offset
+    preallocation = Preallocation(end: offset, options)
+    checksum = header.checksum
+    stagedChecksum = checksum
+    endsWithIdleRecord = false
+    compressor.restart()
+  }
+
+  /// Takes back a roll for which there was no room. Any other error, now or before, poisons.
+  func abandon(_ header: SegmentHeader, _ cause: StorageError) throws(StorageError) -> Never {
+    guard cause.isOutOfSpace else { throw poison(cause) }
+    // The seal first: a successor without it is what a crash in a roll leaves, while a seal without
+    // its successor says that one is missing.
+    try cutBack()
+    do {
+      try SegmentCreation.takeBack(header, in: directory)
+    } catch {
+      throw poison(error)
+    }
+    throw cause
+  }
+}
