@@ -1,10 +1,10 @@
-/// A block of the application, and the actor on which it has to be called: nil for the callback queue.
+/// A block of the application and the actor on which it is called; without an actor, the callback queue.
 ///
 /// The blocks of the Firebase-shaped calls are `@Sendable` and take the isolation of the context in which
-/// they are written: a block in a method of an actor, or of the main actor, is called there.
+/// they are written: a block written in a method of an actor, or of the main actor, is called there.
 struct Callback<Function: Sendable>: Sendable {
   let isolation: (any Actor)?
-  /// To be called on the actor, if there is one.
+  /// Call it on the actor, if there is one.
   let call: Function
 }
 

@@ -1,12 +1,12 @@
 import DendroTree
 
-/// A child that differs between two states of a node; an empty node where it was not there, or is not.
+/// A child that differs between two states of a node. A state without the child has an empty node for it.
 struct ChangedChild {
   let key: Key
   let old: Node
   let new: Node
 
-  /// All of them, in the order of keys.
+  /// The children that differ, in the order of keys.
   ///
   /// - Complexity: O(nodes that the two states do not share).
   static func all(from old: Node, to new: Node) -> [ChangedChild] {
@@ -17,7 +17,7 @@ struct ChangedChild {
     return changes
   }
 
-  /// Where it stood and where it stands in an order; nil where it was not there, or is not.
+  /// The child's old and new position in an order.
   func shift(in order: SortOrder) -> Shift {
     Shift(
       old: old.isEmpty ? nil : order.position(of: key, old),
@@ -25,28 +25,31 @@ struct ChangedChild {
   }
 }
 
+/// A child's positions before and after a change; nil where the child was not there, or is no longer.
 struct Shift {
   let old: SortPosition?
   let new: SortPosition?
 }
 
-/// The children that left, entered, moved within and changed in a view: a child that moved also changed.
+/// The children that were removed from a view, were added to it, moved in it and changed in it. A child
+/// that moved has changed too.
 struct ViewDifference {
   struct Entry {
     let position: SortPosition
     let node: Node
   }
 
-  /// By their old places, with their old nodes.
+  /// With their old positions and nodes.
   var removed: [Entry] = []
-  /// These by their new places.
+  // The others with their new positions and nodes.
   var added: [Entry] = []
   var moved: [Entry] = []
   var changed: [Entry] = []
 
   var isEmpty: Bool { removed.isEmpty && added.isEmpty && changed.isEmpty }
 
-  /// A changed child of which the view showed `old` and shows `new`.
+  /// Adds a changed child whose position in the view was `old` and is `new`; nil where the view does not
+  /// show it.
   mutating func note(
     _ child: ChangedChild, from old: SortPosition?, to new: SortPosition?, _ order: SortOrder
   ) {

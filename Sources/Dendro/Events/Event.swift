@@ -1,27 +1,27 @@
 package import DendroTree
 
-/// One thing that happened in a view: pure data, made from two states of the view.
+/// One event of a view: a value, made from two states of the view.
 package struct Event: Sendable {
   package let type: DataEventType
   /// The child; nil for `.value`.
   package let key: Key?
-  /// The child's node, the old one where it was removed; the whole view for `.value`.
+  /// The child's node, for a removed child its old one; for `.value` the whole view.
   package let node: Node
-  /// The neighbour before it in the new view.
+  /// The child before it in the new view.
   package let previousKey: Key?
 
   static func value(_ node: Node) -> Event {
     Event(type: .value, key: nil, node: node, previousKey: nil)
   }
 
-  /// What listeners to the query get: its value in its order, or a child.
+  /// The snapshot that listeners to the query get: of the query's value, in its order, or of a child.
   func snapshot(of query: DatabaseQuery) -> DataSnapshot {
     guard let key else { return DataSnapshot(node, at: query.ref, order: query.parameters.order) }
     return DataSnapshot(node, at: query.ref.appending(key))
   }
 }
 
-/// Kinds of events. Only those that a listener waits for are made.
+/// A set of kinds of events: only events that have a listener are made.
 package struct EventTypes: OptionSet, Sendable {
   package let rawValue: UInt8
 

@@ -1,15 +1,16 @@
 package import DendroTree
 
-/// Turns two states of a sync point into the events of each view of it, and keeps what that takes: the
-/// order of the children and the windows of its queries.
+/// Makes the events of each view of a sync point from two states of it. Between the calls it keeps the
+/// orders of the children and the windows of the queries.
 ///
-/// Removed children first, then added, moved and changed ones, the value last; within each group in the
-/// view's order, removed ones by their old place, the others by their new one. A child that moved both
-/// moves and changes.
+/// The events come in this order: removed children, then added, moved and changed ones, the value last;
+/// within each group in the view's order, removed children by their old position, the others by their new
+/// one. A child that moved gets both a moved and a changed event.
 ///
-/// A view that shows everything keeps nothing, unless it has to know which child comes before one with a
-/// priority or in another order than that of keys. Equal orders of a place are kept once, for all views
-/// and for all generators that share a registry. Not thread-safe.
+/// For a view that shows all children in the order of keys nothing is kept. An order is kept once for all
+/// views of a path, and for all generators that share a registry.
+///
+/// Not thread-safe: `SharedGenerator` hands it from thread to thread.
 package struct EventGenerator {
   /// A view and the kinds of events that its listeners wait for.
   package struct Request: Sendable {
@@ -21,31 +22,31 @@ package struct EventGenerator {
       self.types = types
     }
 
-    /// Whether its events need more than a comparison of the node.
+    /// Whether its events need more than a comparison of the whole node.
     var needsChildren: Bool { !parameters.showsAll || types != .value }
 
-    /// Whether its events may need the children in their order.
+    /// Whether its events may need the children sorted.
     var mayUseOrder: Bool {
       !parameters.showsAll || !types.isDisjoint(with: [.added, .moved, .changed])
     }
   }
 
-  /// Those that its views use.
+  /// The registry's orders that the views here use.
   private var orders: [SortOrder: SharedOrder] = [:]
   private var windows: [QueryParameters: Window] = [:]
   private let registry: OrderRegistry
   private var tally: ComparisonTally { registry.tally }
 
-  /// - Parameter registry: the orders of the place, shared with its other generators.
+  /// - Parameter registry: the orders of the path's children, shared with its other generators.
   package init(_ registry: OrderRegistry = OrderRegistry()) { self.registry = registry }
 
   /// Comparisons made so far, by all generators that share the registry.
   package var comparisonCount: Int { tally.count }
 
-  /// Indexes that are kept.
+  /// The number of indexes that are kept.
   package var indexCount: Int { orders.values.count { $0.hasIndex } }
 
-  /// What no listener needs any more.
+  /// Windows and orders that no listener needs any more.
   package struct Unneeded: Sendable {
     var windows: Set<QueryParameters> = []
     var orders: Set<SortOrder> = []
@@ -58,9 +59,9 @@ package struct EventGenerator {
     var isEmpty: Bool { windows.isEmpty && orders.isEmpty }
   }
 
-  /// Discards windows, and orders that no other window is in. What is needed again is made again.
+  /// Discards windows and orders. One that is needed again is made again.
   ///
-  /// - Complexity: O(what is discarded).
+  /// - Complexity: O(windows and orders discarded).
   package mutating func discard(_ unneeded: Unneeded) {
     for parameters in unneeded.windows { windows[parameters] = nil }
     for order in unneeded.orders { orders[order] = nil }
@@ -68,8 +69,8 @@ package struct EventGenerator {
 
   // MARK: First events
 
-  /// The first event of a query, read from the node without keeping anything; nil where there is none,
-  /// since nothing is shown.
+  /// The first event of a query, read from the node without keeping anything; nil where the query shows no
+  /// child to report.
   ///
   /// - Complexity: as `Node.filtered(by:)`.
   static func onlyEvent(
@@ -83,14 +84,15 @@ package struct EventGenerator {
     return Event(type: .childAdded, key: first.key, node: first.node, previousKey: nil)
   }
 
-  /// How many children `onlyEvent` looks at, at most.
+  /// The number of children that `onlyEvent` reads at most.
   static func onlyEventCost(
     of node: Node, for parameters: QueryParameters, _ type: DataEventType
   ) -> Int {
     node.filteringCost(reading(parameters, type))
   }
 
-  /// For the first child, one is enough; unless it is the first of the last ones.
+  /// The query with a limit of one child where its first child is all that is wanted. A query of the last
+  /// children keeps its limit, which decides which child is the first.
   private static func reading(_ parameters: QueryParameters, _ type: DataEventType)
     -> QueryParameters
   {
@@ -104,8 +106,8 @@ package struct EventGenerator {
   /// The first events of a registration: every child as added, or the value.
   ///
   /// - Parameters:
-  ///   - node: the state of the sync point, the one that the next change starts from.
-  ///   - isSingle: whether one event is enough.
+  ///   - node: the state of the sync point, from which the next change starts.
+  ///   - isSingle: whether only the first event is wanted.
   /// - Complexity: O(n log n) for the first query by a child, a value or priorities that are there;
   ///   O(shown · log n) for the others; O(1) for the value of a view that shows everything.
   package mutating func initialEvents(
@@ -130,10 +132,10 @@ package struct EventGenerator {
     }
   }
 
-  /// Whether what a query shows is kept, so that nothing has to be looked for.
+  /// Whether the query's window is kept, so that its children need not be searched for.
   func keeps(_ parameters: QueryParameters) -> Bool { windows[parameters] != nil }
 
-  /// What the view shows, as a node.
+  /// The children that the view shows, as a node.
   private mutating func content(of parameters: QueryParameters, _ node: Node) -> Node {
     guard !parameters.showsAll else { return node }
     let siblings = siblings(parameters.order, node)
@@ -158,11 +160,11 @@ package struct EventGenerator {
 
   // MARK: Events of a change
 
-  /// What changed in each view, in the order of the requests.
+  /// The events of each view, in the order of the requests.
   ///
   /// - Parameter old: the state in which the last call left the sync point.
   /// - Complexity: O(changed children · log n) for each view; parts that both states share are skipped.
-  ///   A change of everything costs O(n log n).
+  ///   Where all children changed, O(n log n).
   package mutating func events(
     from old: Node, to new: Node, for requests: [Request]
   ) -> [[Event]] {
@@ -182,7 +184,7 @@ package struct EventGenerator {
       shifts[order] = shift
     }
     var differences: [QueryParameters: ViewDifference] = [:]
-    for parameters in Array(windows.keys) {  // Not the dictionary, which would share what changes.
+    for parameters in Array(windows.keys) {  // Iterating over the dictionary itself would copy it.
       guard let siblings = siblings[parameters.order], let shifts = shifts[parameters.order] else {
         preconditionFailure("a window's order is kept as long as the window")
       }

@@ -1,19 +1,19 @@
 import DendroTree
 import Synchronization
 
-/// What waits to be delivered, at one moment.
+/// How much waits to be delivered at one moment.
 package struct EventBacklog: Sendable {
-  /// States that wait, of all locations and subscriptions; each of them keeps at most 64.
+  /// States that wait at all sync points and subscriptions; each of these keeps at most 64.
   package fileprivate(set) var stateCount = 0
-  /// Locations that have listeners, and subscriptions.
+  /// Sync points and subscriptions.
   package fileprivate(set) var consumerCount = 0
-  /// Pieces of work that wait for the callback queue: one for each state of a sync point, first
-  /// events, completions.
+  /// Pieces of work that wait for the callback queue: one for each state of a sync point, for the first
+  /// events of each registration, and for each completion.
   package fileprivate(set) var workCount = 0
 }
 
 extension Database {
-  /// Counts what waits for listeners and iterators of events. For tests.
+  /// Counts what waits for listeners and asynchronous iterators. For tests.
   ///
   /// - Complexity: O(sync points and subscriptions).
   package var eventBacklog: EventBacklog {

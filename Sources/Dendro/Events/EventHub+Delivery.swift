@@ -2,45 +2,47 @@ import DendroTree
 import Dispatch
 import Synchronization
 
-// One drain at a time takes the work, on the callback queue. Each dispatched drain has a number, and only
-// the last number counts. So a drain whose queue never ran it can be replaced by one on another queue, and
-// does nothing if it runs after all; a running drain sees between two blocks that it has been replaced, and
-// dispatches its successor.
+// A drain is one run through the hub's work on the callback queue; there is one at a time. Each dispatched
+// drain has a number, and only the last number counts. So a drain whose queue never runs it can be replaced
+// by one on another queue, and does nothing if it runs after all; a running drain sees between two blocks
+// that it has been replaced, and dispatches its successor.
 
 extension EventHub {
-  /// What a drain does next, with all it needs to do it without the lock.
+  /// One piece of work taken by a drain, with all that it needs to do it without the lock.
   private enum Delivery: Sendable {
     case change(SharedGenerator, [Audience], old: Node, new: Node)
     case initial(SharedGenerator, Registration, Node)
-    /// The only event of a registration, to be read from the node.
+    /// Reads the only event of a registration from the node.
     case read(Registration, Guarded, Node)
     case single(Registration, Event)
     case pruning(SharedGenerator, EventGenerator.Unneeded)
     case call(Callback<@Sendable () -> Void>)
     case end([DatabaseHandle: Registration])
-    /// A state of a sync point without listeners: it is only freed.
+    /// Frees a state of a sync point that has no listeners any more.
     case release(Node)
     case nothing
   }
 
-  /// What the state no longer holds, to be freed once the lock is free. Unchecked: nothing else uses it.
+  /// Objects taken out of the state, which are freed once the lock is released. Unchecked: only the drain
+  /// that took them has them.
   private struct Released: @unchecked Sendable {
     var item: Item?
     var trees: [ListenerTree] = []
     var subscriptions: [ObjectIdentifier: Subscription] = [:]
   }
 
-  /// A drain that is to be dispatched once the lock is free.
+  /// A drain to dispatch once the lock is released.
   struct DispatchedDrain: Sendable {
     let queue: DispatchQueue
     let isOwnQueue: Bool
     let number: UInt
 
-    /// Whether the queue's thread is that of the main actor, whose blocks it can call at once.
+    /// Whether the queue runs on the main actor's thread, so that the drain can call its blocks directly.
     var isOnMainActor: Bool { queue === DispatchQueue.main }
   }
 
-  /// Pieces of work after which a drain makes room for others on its queue.
+  /// Pieces of work after which a drain ends and dispatches its successor, so that the queue runs other
+  /// blocks too.
   private static let drainQuantum = 256
 
   var callbackQueue: DispatchQueue {
@@ -63,7 +65,7 @@ extension EventHub {
     }
   }
 
-  /// To be called under the lock, and the drain dispatched after.
+  /// Makes the next drain. The caller holds the lock, and dispatches the drain once it has released it.
   func newDrain(_ state: inout State) -> DispatchedDrain {
     let number = nextDrainNumber()
     state.drain = .dispatched(number)
@@ -106,13 +108,13 @@ extension EventHub {
     }
   }
 
-  /// Whether another queue was set since.
+  /// Whether another callback queue was set since the drain with this number was dispatched.
   private func isCalledOff(_ number: UInt) -> Bool {
     drainNumber.load(ordering: .acquiring) != number
   }
 
-  /// Makes a call on its actor, with those behind it that belong there too, and leaves the rest to the next
-  /// drain: the callback queue is free meanwhile, but the order of the calls stays.
+  /// Makes a call and those behind it that belong to the same actor there, and leaves the rest to the next
+  /// drain. Meanwhile the callback queue is free, and the calls keep their order.
   private func make(
     _ first: PendingCallbacks.Call, and calls: PendingCallbacks, on actor: any Actor
   ) {
@@ -124,7 +126,7 @@ extension EventHub {
   ) async -> PendingCallbacks {
     make(first)
     var calls = calls
-    // Bounded, so that the actor comes to other work too.
+    // Bounded, so that the actor runs other jobs too.
     for _ in 1..<Self.drainQuantum {
       guard let call = calls.next(on: isolation) else { break }
       make(call)
@@ -178,7 +180,7 @@ extension EventHub {
     case .change(let syncPoint):
       guard let (old, new) = syncPoint.takeNextState() else { return .nothing }
       if syncPoint.isUnused { return .release(old) }
-      // Also where all of them still wait for their first events: the generator has to follow.
+      // Also where all listeners still wait for their first events: the generator follows each state.
       return .change(syncPoint.generator, syncPoint.audiences, old: old, new: new)
     case .activation(let registration, let syncPoint):
       guard !registration.isRemoved, let view = syncPoint.view(registration.query.parameters) else {
@@ -189,14 +191,14 @@ extension EventHub {
         return .read(registration, Guarded(syncPoint), syncPoint.seen)
       }
       view.activate(registration)
-      // What the others saw last, which is the state of the registration or a newer one.
+      // The state that the other listeners saw last: that of the registration's call or a later one.
       return .initial(syncPoint.generator, registration, syncPoint.seen)
     case .reading(let registration, let syncPoint, let event):
       guard !registration.isRemoved, let view = syncPoint.view(registration.query.parameters) else {
         return .nothing
       }
       view.activate(registration)
-      // Where nothing is shown yet, it listens for the first child from now on, like any other listener.
+      // Without a child to report, it listens for the first one from now on, like any other listener.
       return event.map { .single(registration, $0) }
         ?? .initial(syncPoint.generator, registration, syncPoint.seen)
     case .pruning(let syncPoint):
@@ -238,8 +240,8 @@ extension EventHub {
     }
   }
 
-  /// Reads the only event of a registration: here where few children have to be looked at, else on another
-  /// thread, so that other events need not wait.
+  /// Reads the only event of a registration: here where few children have to be read, else on another
+  /// thread, so that it does not delay other events.
   private func read(_ registration: Registration, _ syncPoint: Guarded, _ node: Node)
     -> PendingCallbacks
   {
@@ -264,7 +266,8 @@ extension EventHub {
     return PendingCallbacks()
   }
 
-  /// A sync point outside of the lock that guards it. Unchecked: its holder only hands it back.
+  /// A sync point outside of the lock that guards it. Unchecked: the holder only passes it back to code
+  /// under the lock.
   private struct Guarded: @unchecked Sendable {
     let value: SyncPoint
 
@@ -282,7 +285,7 @@ extension EventHub {
   private func deliver(_ event: Event, to registration: Registration) {
     guard registration.isActive else { return }
     if registration.isSingle {
-      // Before the block is called: what it writes does not call it again.
+      // Removed before the call, so that a write by the block does not call it again.
       guard registration.remove() else { return }
       state.withLock { forget(registration, in: &$0) }
     } else if registration.isRemoved {

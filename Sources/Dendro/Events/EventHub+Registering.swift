@@ -39,7 +39,7 @@ extension EventHub {
 
   /// Removes the registration with this handle, if it listens to `query`.
   ///
-  /// - Complexity: O(length of the path), however many listen there.
+  /// - Complexity: O(length of the path), however many listeners there are.
   func remove(_ handle: DatabaseHandle, of query: DatabaseQuery) {
     if isForked { return }
     let removed = add { state -> Registration? in
@@ -50,11 +50,11 @@ extension EventHub {
       forget(registration, in: &state)
       return registration
     }
-    // Its closures are the application's: they are freed when no lock is held.
+    // Its closures are the application's, and are freed here, where no lock is held.
     withExtendedLifetime(removed) {}
   }
 
-  /// Removes every registration that `query` stands for.
+  /// Removes every registration that `query` covers.
   ///
   /// - Complexity: O(registrations removed).
   func removeAll(of query: DatabaseQuery) {
@@ -72,12 +72,13 @@ extension EventHub {
     withExtendedLifetime(removed) {}
   }
 
-  /// A reference, which has the default parameters, stands for every query at its location.
+  /// A reference, which has the default parameters, covers every query at its location.
   private static func covers(_ parameters: QueryParameters, _ others: QueryParameters) -> Bool {
     parameters == QueryParameters() || parameters == others
   }
 
-  /// Removes a registration. The caller holds it: its closures are not to be freed under the lock.
+  /// Removes a registration. The caller keeps a reference, since its closures must not be freed under the
+  /// lock.
   func forget(_ registration: Registration, in state: inout State) {
     registration.remove()
     guard state.byHandle.removeValue(forKey: registration.handle) != nil else { return }
@@ -88,7 +89,7 @@ extension EventHub {
       listeners.remove(syncPoint)
       listenerCount.wrappingSubtract(1, ordering: .relaxed)
     }
-    // Also where the sync point was removed: the drain frees it with its index, not this lock's holder.
+    // Also where the sync point was removed: then the drain frees it with its indexes, without the lock.
     if syncPoint.needsPruning, !syncPoint.isPruningQueued {
       syncPoint.isPruningQueued = true
       state.work.append(.pruning(syncPoint))
@@ -97,7 +98,7 @@ extension EventHub {
 
   // MARK: Subscribing
 
-  /// Makes a subscription, whose first state is that of now.
+  /// Makes a subscription, whose first state is the present one.
   func subscribe(
     to query: DatabaseQuery, keepingStates: Bool, engine: Engine
   ) throws(DatabaseError) -> Subscription {
@@ -126,7 +127,8 @@ extension EventHub {
       guard state.subscriptions.removeValue(forKey: ObjectIdentifier(subscription)) != nil else {
         return
       }
-      state.listeners(at: query.path).remove(subscription)  // Held by the caller.
+      // Not freed here: the caller has a reference.
+      state.listeners(at: query.path).remove(subscription)
       listenerCount.wrappingSubtract(1, ordering: .relaxed)
     }
   }

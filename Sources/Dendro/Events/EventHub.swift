@@ -3,41 +3,41 @@ package import DendroTree
 import Dispatch
 import Synchronization
 
-/// Where commits become events and events reach the application.
+/// Turns commits into events, and delivers the events to the application.
 ///
 /// The way of an event:
 ///
-/// 1. The engine calls `committed` under its admission lock. The commit is only noted: each sync point that
-///    it affects (`ListenerTree`) appends its new node to its backlog, which is O(1), and a piece of work
-///    to the queue here.
+/// 1. The engine calls `committed` on the writer's thread, under its admission lock. The commit is only
+///    noted: for each sync point that it affects (`ListenerTree`), the new node is appended to the sync
+///    point's backlog, which is O(1), and a piece of work to the queue here.
 /// 2. A drain takes the work, one piece at a time, on the callback queue (`EventHub+Delivery`). It holds no
 ///    lock that a writer waits for.
-/// 3. The sync point's `EventGenerator` makes events of the difference between the node that its views saw
-///    last and the next one of the backlog.
+/// 3. The sync point's `EventGenerator` makes events from the difference between the node that its views
+///    saw last and the next one of the backlog.
 /// 4. The drain calls the blocks (`PendingCallbacks`) one after the other, on the callback queue or on the
 ///    actor that a block belongs to.
 ///
-/// One drain runs at a time, so that even a concurrent queue keeps the order, and one dispatch serves all
-/// work that arrives until the drain runs. Another callback queue takes over between two blocks.
-/// Completions take the same way, behind the events of their writes. A `Subscription`, which an iterator
-/// reads from, gets the new node in step 1 and makes its own events.
+/// One drain runs at a time, so that even a concurrent queue keeps the order; one dispatch serves all work
+/// that arrives until the drain runs. A change of the callback queue takes effect between two blocks.
+/// Completions are work too, and come after the events of their writes. A `Subscription`, from which an
+/// asynchronous iterator reads (`QueryFeed`), gets the new node in step 1; the iterator makes its events.
 ///
-/// Locks: the admission lock may be held when this one is taken, never the other way round. Under neither
-/// is anything freed that may be large or the application's.
+/// Locks: this one may be taken under the admission lock, never the other way round. Under neither is
+/// anything freed that may be large or belongs to the application.
 final class EventHub: CommitObserver {
   let state: Mutex<State>
-  /// Sync points and subscriptions: 0 is the usual case, which a commit recognises without the lock.
-  /// Registrations change it under the admission lock, so that a commit after a registration sees it.
+  /// The number of sync points and subscriptions. A commit without listeners, the usual case, reads the 0
+  /// without the lock. Registrations change the number under the admission lock, so that a commit after a
+  /// registration sees it.
   let listenerCount = Atomic<Int>(0)
-  /// The number of the drain that was dispatched or called off last. Changed under the lock.
+  /// The number of the drain that was dispatched or replaced last. Changed under the lock.
   let drainNumber = Atomic<UInt>(0)
   private let errorHandler: (@Sendable (DatabaseError) -> Void)?
   private let forkCount = ForkCount.current
 
-  /// Whether this process is a fork of the one that made it. No block is called then, and no lock of the
-  /// parent's may be taken: a mutex remembers the thread that holds it by a number which a fork changes
-  /// for some callers and not for others (`_swift_stdlib_gettid` is cached by module), so that giving it
-  /// back can end the process.
+  /// Whether this process is a fork of the one that made the hub. No block is called then, and no lock
+  /// taken: a mutex identifies its holder by a thread number, of which some modules cache the parent's
+  /// (`_swift_stdlib_gettid`), so that unlocking it in the child can end the process.
   var isForked: Bool { forkCount != ForkCount.current }
 
   struct State {
@@ -45,26 +45,26 @@ final class EventHub: CommitObserver {
     var data: ListenerTree
     /// The listeners to `.info`, which is a tree of its own.
     var info: ListenerTree
-    /// What finding, adding and removing listeners costs.
+    /// Counts the steps of finding, adding and removing listeners.
     let tally = StepTally()
     var byHandle: [DatabaseHandle: Registration] = [:]
     var subscriptions: [ObjectIdentifier: Subscription] = [:]
     var work = Queue<Item>()
-    /// What a drain that had to leave has not called.
+    /// Calls that the last drain left to its successor.
     var calls: PendingCallbacks?
     var queue: DispatchQueue
-    /// Whether the queue is our own, whose thread has our name while it works.
+    /// Whether the queue was made here, so that its thread is named while a drain runs.
     var isOwnQueue: Bool
     var drain = Drain.none
-    /// Single events that are being read on other threads.
+    /// The number of single events that are being read on other threads.
     var readCount = 0
-    /// Whether the end waits for them.
+    /// Whether the work `.end` waits until these are read.
     var isEndWaiting = false
-    /// Consumers that can go on, once the lock is free.
+    /// Suspended consumers to resume once the lock is released.
     var resumable: [Subscription.Waiter] = []
-    /// States that no listener will get, to be freed where no writer waits.
+    /// States that no listener will get, to be freed on a thread that no writer waits for.
     var replaced: [Node] = []
-    /// How many there were.
+    /// The number of such states so far.
     var replacedCount = 0
     /// Whether a block that frees them was dispatched.
     var isFreeing = false
@@ -77,27 +77,30 @@ final class EventHub: CommitObserver {
       isOwnQueue = queue !== DispatchQueue.main
     }
 
-    /// The listeners in the tree that a path leads into.
+    /// The listeners of the tree that the path belongs to: the data or `.info`.
     func listeners(at path: Path) -> ListenerTree { listeners(isInfo: path.isInfo) }
     func listeners(isInfo: Bool) -> ListenerTree { isInfo ? info : data }
   }
 
-  /// Which drain works on the queue.
   enum Drain: Equatable {
     case none
-    /// The drain with this number, once its queue comes to it; drains with other numbers do nothing.
+    /// The drain with this number runs once its queue executes it; those with other numbers do nothing.
     case dispatched(UInt)
     case running
   }
 
+  /// A piece of work for a drain.
   enum Item {
+    /// The next state of the sync point's backlog.
     case change(SyncPoint)
+    /// The first events of a registration.
     case activation(Registration, SyncPoint)
-    /// The only events of a registration, which were read elsewhere.
+    /// The only event of a registration, which was read on another thread; nil where there is none yet.
     case reading(Registration, SyncPoint, Event?)
-    /// The sync point's generator may keep what no listener needs any more.
+    /// The sync point's generator may keep windows and orders that no listener needs any more.
     case pruning(SyncPoint)
     case call(Callback<@Sendable () -> Void>)
+    /// The end of all registrations, when the database closes.
     case end
   }
 
@@ -106,7 +109,8 @@ final class EventHub: CommitObserver {
     state = Mutex(State(queue: Self.defaultQueue()))
   }
 
-  /// The main queue where a run loop queuedCount it; elsewhere callbacks would never come.
+  /// The main queue on Apple's platforms, where a run loop serves it. Elsewhere a program may have none, and
+  /// callbacks would never come.
   private static func defaultQueue() -> DispatchQueue {
     #if canImport(Darwin)
       .main
@@ -115,10 +119,10 @@ final class EventHub: CommitObserver {
     #endif
   }
 
-  /// Locations with listeners, and subscriptions.
+  /// The number of sync points and subscriptions.
   var listenedCount: Int { listenerCount.load(ordering: .relaxed) }
 
-  /// Runs `body` on the tree that the query is about, while it cannot change.
+  /// Runs `body` on the head of the query's tree (the data or `.info`), which cannot change meanwhile.
   static func withTree<R: Sendable>(
     of query: DatabaseQuery, _ engine: Engine, _ body: (borrowing Node) -> R
   ) -> R {
@@ -136,14 +140,13 @@ final class EventHub: CommitObserver {
     note(path, and: others, copy root, isInfo: false)
   }
 
-  /// Notes the new `.info`. The caller holds its lock.
+  /// Notes a new state of `.info`. The caller holds the lock that guards it.
   func infoChanged(_ root: Node) {
     guard listenerCount.load(ordering: .relaxed) > 0 else { return }
     note(.info, and: [], root, isInfo: true)
   }
 
-  /// Notes that something changed at these paths of one tree. Where no listener is affected, nothing is
-  /// allocated.
+  /// Notes changes at these paths of one tree. Where no listener is affected, nothing is allocated.
   private func note(_ path: Path, and others: [Path], _ root: Node, isInfo: Bool) {
     add { state in
       var concerned: [SyncPoint] = []
@@ -167,13 +170,13 @@ final class EventHub: CommitObserver {
     }
   }
 
-  /// Calls `body` on the actor, else on the callback queue, after all that was queued before.
+  /// Queues a call of `body`, on the actor or else on the callback queue.
   func enqueue(on actor: (any Actor)? = nil, _ body: @escaping @Sendable () -> Void) {
     if isForked { return }
     add { $0.work.append(.call(Callback(isolation: actor, call: body))) }
   }
 
-  /// Hands an error to the error handler.
+  /// Passes an error to the error handler; without one, to standard error.
   func report(_ error: DatabaseError) {
     if let errorHandler {
       enqueue { errorHandler(error) }
@@ -182,7 +185,7 @@ final class EventHub: CommitObserver {
     }
   }
 
-  /// Ends every registration and subscription after what was queued before; later ones are refused.
+  /// Ends every registration and subscription, behind all queued work; later ones are refused.
   func close() {
     if isForked { return }
     add { state in
@@ -193,7 +196,8 @@ final class EventHub: CommitObserver {
     }
   }
 
-  /// Changes the state, and dispatches a drain where there is new work and none runs.
+  /// Changes the state under the lock, and dispatches a drain if there is work and no drain yet. Resumes
+  /// consumers and frees states on queues of their own.
   @discardableResult
   func add<R: Sendable>(_ body: @Sendable (inout State) -> R) -> R {
     let (result, drain, resumable, frees) = state.withLock {
@@ -207,8 +211,8 @@ final class EventHub: CommitObserver {
       return (result, drain, resumable, frees)
     }
     drain.map(dispatch)
-    // Not here, where the admission lock may be held: an executor may be the application's, and what is
-    // freed may be large.
+    // Not on this thread, which may hold the admission lock: an executor may be the application's code, and
+    // freeing a large tree takes long.
     if !resumable.isEmpty {
       Self.resumingQueue.async {
         ThreadName.resuming.during { for waiter in resumable { waiter.resume() } }
@@ -218,7 +222,7 @@ final class EventHub: CommitObserver {
     return result
   }
 
-  /// Not global queues, whose threads an application may hold up.
+  // Not global queues: an application may block all their threads.
   private static let resumingQueue = DispatchQueue(label: ThreadName.resuming.rawValue)
   private static let freeingQueue = DispatchQueue(label: ThreadName.freeing.rawValue)
 
@@ -234,16 +238,16 @@ final class EventHub: CommitObserver {
 }
 
 extension Database {
-  /// Locations that have listeners, and iterators of their events that are under way. For tests.
+  /// The number of paths that have listeners, and of asynchronous iterators in use. For tests.
   package var listenedCount: Int { hub.listenedCount }
 
-  /// States that listeners were too slow for, and that were freed away from all locks. For tests.
+  /// States that slow listeners did not get, and that were freed without a lock. For tests.
   package var replacedStateCount: Int { hub.state.withLock { $0.replacedCount } }
 
-  /// Places of listeners that were looked at or moved so far. For tests.
+  /// Slots of listeners that were read or moved so far. For tests.
   package var listenerStepCount: Int { hub.state.withLock { $0.tally.count } }
 
-  /// How often the listeners at a path made the places of children be compared. For tests.
+  /// Comparisons of children's positions for the listeners at a path so far. For tests.
   package func comparisonCount(at path: Path) -> Int {
     let generator = hub.state.withLock { $0.data.syncPoint(at: path)?.generator }
     return generator?.comparisonCount ?? 0

@@ -1,19 +1,19 @@
 package import DendroTree
 
-/// The listeners by path: a trie, so that a write reaches only those that it affects.
+/// The listeners by path: a trie, in which a commit finds those that it affects without visiting the others.
 ///
 /// The hub's lock guards it.
 package struct ListenerTree {
   package final class TrieNode {
     fileprivate private(set) var children: [Key: TrieNode] = [:]
-    /// The children in the order of events, made when it is first needed: commits ask for it, and
-    /// listeners come and go less often.
+    /// The children in the order of their events. Made at the first commit that needs it, and kept until a
+    /// child is added or removed.
     private var ordered: [(key: Key, node: TrieNode)]?
-    /// The orders of the children that listeners and subscriptions here share.
+    /// The sort orders of this path's children in the data, shared by its listeners and subscriptions.
     fileprivate private(set) lazy var orders = OrderRegistry()
-    /// The listeners here whose blocks are called; nil where there is none.
+    /// The registrations at this path; nil where there is none.
     package fileprivate(set) var syncPoint: SyncPoint?
-    /// Consumers that fetch states themselves.
+    /// The asynchronous iterators at this path.
     package fileprivate(set) var subscriptions: InsertionOrder<Subscription>
 
     fileprivate init(tally: StepTally) { subscriptions = InsertionOrder(tally: tally) }
@@ -72,7 +72,7 @@ package struct ListenerTree {
     remove(at: subscription.path) { $0.subscriptions.remove(subscription.id) }
   }
 
-  /// The orders of the children at this path, for one that listens there from now on.
+  /// The sort orders of the children at this path. Makes the path's trie node, which a listener then keeps.
   func orders(at path: Path) -> OrderRegistry { trieNode(at: path).orders }
 
   private func trieNode(at path: Path) -> TrieNode {
@@ -89,7 +89,7 @@ package struct ListenerTree {
     return node
   }
 
-  /// The places from the root to the path; nil where they do not lead there.
+  /// The trie nodes from the root to the path; nil where the path has none.
   private func trail(to path: Path) -> [TrieNode]? {
     var trail = [root]
     for key in path.keys {
@@ -99,7 +99,7 @@ package struct ListenerTree {
     return trail
   }
 
-  /// Removes something, and the places that then lead nowhere.
+  /// Changes the trie node at a path, and removes it and its ancestors where they are no longer used.
   private func remove(at path: Path, _ body: (TrieNode) -> Void) {
     guard let trail = trail(to: path) else { return }
     body(trail[trail.count - 1])
@@ -112,11 +112,11 @@ package struct ListenerTree {
 
   // MARK: Which listeners a commit affects
 
-  /// Calls `body` with each node of the trie where changes at these paths can be seen, and with the data
-  /// there: above, at and below the changed paths; descendants before ancestors, siblings in plain string
-  /// order. Nodes without listeners on the way are among them.
+  /// Calls `body` with each trie node above, at and below the changed paths, and with the data there:
+  /// descendants before ancestors, siblings in plain string order. Trie nodes without listeners are
+  /// included.
   ///
-  /// - Complexity: O(length of the paths + nodes at and below them), however many listeners there are
+  /// - Complexity: O(length of the paths + trie nodes at and below them), however many listeners there are
   ///   elsewhere. For a single path without listeners nothing is allocated.
   package func forEachAffected(
     by path: Path, and others: [Path] = [], root node: Node, _ body: (TrieNode, Node) -> Void
@@ -162,7 +162,7 @@ package struct ListenerTree {
     body(trieNode, node)
   }
 
-  /// Not the order of keys: here 10 comes before 9, as in the SDKs.
+  /// Not the order of keys: here 10 comes before 9, as in Firebase's SDKs.
   fileprivate static func inStringOrder(_ keys: some Collection<Key>) -> [Key] {
     guard keys.count > 1 else { return Array(keys) }
     return keys.map { (key: $0, units: Array($0.string.utf16)) }

@@ -1,13 +1,13 @@
-/// The blocks that one piece of work calls, in order. A drain can make some of the calls and leave the rest
-/// to the next one.
+/// The calls of blocks that one piece of work makes, in order. A drain can make some of the calls and leave
+/// the rest to its successor.
 struct PendingCallbacks: Sendable {
   enum Call: Sendable {
     case body(Callback<@Sendable () -> Void>)
     case event(Registration, Event)
-    /// Of a registration that ends with the database.
+    /// The cancel block of a registration that ends because the database closes.
     case cancel(Registration)
 
-    /// The actor on which it has to be made; nil for the callback queue.
+    /// The actor on which the call has to be made; nil for the callback queue.
     var isolation: (any Actor)? {
       switch self {
       case .body(let body): body.isolation
@@ -21,12 +21,12 @@ struct PendingCallbacks: Sendable {
   private var deliveries: [(audience: Audience, events: [Event])] = []
   private var cancelled: [Registration] = []
 
-  /// The position of the next call, in the deliveries or among the cancelled registrations.
+  // The position of the next call: in the deliveries, then (`listener` alone) in `cancelled`.
   private var view = 0
   private var event = 0
   private var listener = 0
 
-  /// None.
+  /// No calls.
   init() {}
 
   init(_ body: Callback<@Sendable () -> Void>) { self.body = body }

@@ -1,9 +1,9 @@
 import DendroEngine
 import DendroTree
 
-/// The events of a query for one iterator: its subscription, and the state that it has got to.
+/// The events of a query for one asynchronous iterator: its subscription and the last state it has seen.
 ///
-/// One task at a time uses it, the one that iterates. It ends its subscription when it is freed.
+/// Only the task that iterates uses it. It ends its subscription when it is freed.
 final class QueryFeed {
   let query: DatabaseQuery
   private let types: EventTypes
@@ -20,8 +20,8 @@ final class QueryFeed {
 
   deinit { unsubscribe() }
 
-  /// The next event, as soon as there is one; nil at the end, which comes with the database's closing,
-  /// after what happened before, and with the task's cancellation, at once.
+  /// Waits for the next event. Nil at the end: once the database is closed and all events before were
+  /// returned, or as soon as the task is cancelled.
   ///
   /// - Throws: ``DatabaseError`` at the first call where the query is bad or the database closed.
   func next(isolation: isolated (any Actor)? = #isolation) async throws(DatabaseError) -> Event? {
@@ -55,7 +55,7 @@ final class QueryFeed {
     let old = seen
     seen = node
     let request = EventGenerator.Request(query.parameters, types)
-    // Sorting many children, or comparing them, is not for the consumer's actor.
+    // Sorting or comparing many children would block the consumer's actor.
     let isLong = request.needsChildren && node.childCount > 1_000
     let new =
       isLong

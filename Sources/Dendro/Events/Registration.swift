@@ -1,13 +1,14 @@
 import DendroTree
 import Synchronization
 
-/// One listener: a query, a kind of events, and the block to call.
+/// One listener: a query, a kind of events, and the block to call. A drain calls the blocks; any thread may
+/// remove it.
 final class Registration: Sendable, Identifiable {
   let handle: DatabaseHandle
-  /// Keeps the database open while it is registered.
+  /// It keeps the database open while the listener is registered.
   let query: DatabaseQuery
   let type: DataEventType
-  /// Whether it ends with its first event.
+  /// Whether the listener is removed at its first event.
   let isSingle: Bool
   private let block: Callback<EventFunction>
   private let cancelBlock: Callback<CancelFunction>?
@@ -28,7 +29,8 @@ final class Registration: Sendable, Identifiable {
 
   var id: DatabaseHandle { handle }
 
-  /// Whether its only event is best read from the data, since nothing is kept for it that has to be kept.
+  /// Whether its only event is read from the data: a window or an index made for it would be discarded at
+  /// once.
   func isRead(by generator: SharedGenerator) -> Bool {
     guard isSingle else { return false }
     switch type {
@@ -38,18 +40,18 @@ final class Registration: Sendable, Identifiable {
     }
   }
 
-  /// The events that it waits for.
+  /// The events that the listener waits for.
   var request: EventGenerator.Request { EventGenerator.Request(query.parameters, EventTypes(type)) }
 
-  /// Whether it got its first events, or gets them now: before that it gets no change.
+  /// Whether it has got its first events, or gets them now. Before that it gets no changes.
   var isActive: Bool { active.load(ordering: .relaxed) }
 
-  /// In the drain only, which delivers changes too.
+  /// Called by the drain only, which delivers changes too.
   func activate() { active.store(true, ordering: .relaxed) }
 
   var isRemoved: Bool { removed.load(ordering: .acquiring) }
 
-  /// - Returns: whether this call was the one that removed it.
+  /// - Returns: whether this call has removed it, and no earlier one.
   @discardableResult
   func remove() -> Bool { !removed.exchange(true, ordering: .acquiringAndReleasing) }
 
@@ -59,7 +61,7 @@ final class Registration: Sendable, Identifiable {
   /// The actor on which the cancel block has to be called; nil for the callback queue.
   var cancelIsolation: (any Actor)? { cancelBlock?.isolation }
 
-  /// Calls the block. On its actor, else on the callback queue.
+  /// Calls the block. The caller runs on its actor, else on the callback queue.
   func notify(_ snapshot: DataSnapshot, _ previousKey: String?) {
     block.call(snapshot, previousKey)
   }

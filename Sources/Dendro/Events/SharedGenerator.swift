@@ -1,8 +1,8 @@
 import DendroTree
 import Synchronization
 
-/// An event generator that can be handed from one thread to another. One at a time uses it, so the lock is
-/// never waited for: the drain that runs, or the iterator that it belongs to.
+/// An event generator that can be passed from thread to thread. It has one user at a time, the running drain
+/// or an asynchronous iterator, so that no thread waits for its lock.
 final class SharedGenerator: Sendable {
   private let generator: Mutex<EventGenerator>
 
@@ -24,6 +24,6 @@ final class SharedGenerator: Sendable {
 
   func discard(_ unneeded: EventGenerator.Unneeded) { generator.withLock { $0.discard(unneeded) } }
 
-  /// Comparisons made so far at the generator's place.
+  /// Comparisons made so far by the generators of this path.
   var comparisonCount: Int { generator.withLock { $0.comparisonCount } }
 }

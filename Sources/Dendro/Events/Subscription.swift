@@ -1,31 +1,30 @@
 package import DendroTree
 import Synchronization
 
-/// A consumer that fetches the states of one place itself, whenever it is ready for the next one: what
-/// an asynchronous sequence listens with.
+/// The states of one path that wait for an asynchronous iterator, which fetches one when it is ready.
 ///
-/// It has its own lock, which may be taken under the hub's, and holds at most 64 states.
+/// The hub notes new states under its lock; the iterator's task takes them. It has its own lock, which may
+/// be taken under the hub's, and holds at most 64 states.
 package final class Subscription: Sendable, Identifiable {
-  /// What there is to fetch.
   package enum Item: Sendable {
     case state(Node)
-    /// Nothing more will come.
+    /// No state follows.
     case end
   }
 
   package typealias Waiter = CheckedContinuation<Void, Never>
 
   package let path: Path
-  /// The orders of the children there, shared with listeners and other subscriptions.
+  /// The sort orders of the path's children, shared with its listeners and other subscriptions.
   let orders: OrderRegistry
-  /// Whether the states in between count, not only the newest.
+  /// Whether states are kept one after the other, as child events need it, or only the newest.
   private let keepsStates: Bool
   private let state = Mutex(State())
 
   private struct State {
     var backlog = Queue<Node>()
     var waiter: Waiter?
-    /// Whether no state comes any more; those that are there still count.
+    /// Whether no new state is noted; those of the backlog can still be taken.
     var isEnded = false
   }
 
@@ -35,12 +34,12 @@ package final class Subscription: Sendable, Identifiable {
     self.keepsStates = keepsStates
   }
 
-  /// Notes a new state. Past the limit all that wait become this one.
+  /// Notes a new state. Where the backlog is full, the state replaces all that wait.
   ///
-  /// `replaced` gets the states that no longer wait. The caller frees them once no lock is held, since
-  /// freeing what no other state shares may take long.
+  /// `replaced` gets the replaced states. The caller frees them once it holds no lock, since freeing pages
+  /// that no other state shares may take long.
   ///
-  /// - Returns: the waiter to resume, once no lock is held.
+  /// - Returns: the waiter to resume, once the caller holds no lock.
   package func note(_ node: Node, replacing replaced: inout [Node]) -> Waiter? {
     state.withLock { state in
       if state.isEnded { return nil }
@@ -52,10 +51,10 @@ package final class Subscription: Sendable, Identifiable {
     }
   }
 
-  /// Says that no state comes any more.
+  /// Ends the subscription: no new state is noted.
   ///
-  /// - Parameter drops: whether those that wait are not wanted either.
-  /// - Returns: the waiter to resume, once no lock is held.
+  /// - Parameter drops: whether the states that wait are dropped too.
+  /// - Returns: the waiter to resume, once the caller holds no lock.
   func end(droppingStates drops: Bool = false) -> Waiter? {
     let (waiter, dropped) = state.withLock { state -> (Waiter?, Queue<Node>) in
       state.isEnded = true
@@ -63,14 +62,14 @@ package final class Subscription: Sendable, Identifiable {
       if drops { swap(&dropped, &state.backlog) }
       return (state.waiter.take(), dropped)
     }
-    withExtendedLifetime(dropped) {}  // Freed here: a writer may wait for the lock.
+    withExtendedLifetime(dropped) {}  // Freed here, since a writer may wait for the lock.
     return waiter
   }
 
   /// The number of states that wait.
   package var backlogCount: Int { state.withLock { $0.backlog.count } }
 
-  /// The next state, as soon as there is one. The end if the task is cancelled: then nothing more comes.
+  /// Waits for the next state. Cancelling the task ends the subscription.
   func next(isolation: isolated (any Actor)? = #isolation) async -> Item {
     while true {
       if Task.isCancelled {
@@ -94,7 +93,10 @@ package final class Subscription: Sendable, Identifiable {
     }
   }
 
-  /// - Returns: the waiter to resume at once: this one if there is something to fetch, else an earlier one.
+  /// Stores the waiter until there is something to fetch.
+  ///
+  /// - Returns: the waiter to resume at once: this one if there is something to fetch already, else the one
+  ///   that it replaces.
   private func wait(_ waiter: Waiter) -> Waiter? {
     state.withLock { state in
       if state.isEnded || !state.backlog.isEmpty { return waiter }

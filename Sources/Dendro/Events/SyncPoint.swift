@@ -1,28 +1,28 @@
 package import DendroTree
 import Synchronization
 
-/// One place that has listeners: its views, the state that they saw last, and the states that they have yet
-/// to see. The hub's lock guards it.
+/// A path that has listeners: its views, the state that they saw last, and the backlog of states that they
+/// have not seen yet. The hub's lock guards it.
 package final class SyncPoint {
   package let path: Path
-  /// In the order in which their first registration came; each with other parameters.
+  /// One for each query, in the order of the first registrations.
   private var views: InsertionOrder<View>
   private let tally: StepTally
-  /// How many registrations may need the children in an order.
+  /// For each order, the number of registrations whose events may need the children in it.
   private var orderUseCounts: [SortOrder: Int] = [:]
-  /// What removed listeners needed.
+  /// Windows and orders that removed listeners needed.
   private var unneeded = EventGenerator.Unneeded()
-  /// What makes the events. Only the one drain that runs uses it, in the order of the work.
+  /// Makes the events. Only the running drain uses it, in the order of the work.
   let generator: SharedGenerator
   /// The state that the views saw last.
   private(set) var seen: Node
   private var backlog = Queue<Node>()
-  /// How many pieces of work in the queue are for this sync point's states.
+  /// The number of `change` items for this sync point in the hub's queue.
   private var queuedCount = 0
-  /// Whether the queue holds a piece of work that discards what the generator need not keep.
+  /// Whether a `pruning` item for this sync point is in the hub's queue.
   var isPruningQueued = false
 
-  /// States that wait for a slow listener at most.
+  /// The most states that wait for a slow listener.
   package static let backlogLimit = 64
 
   package init(
@@ -42,13 +42,13 @@ package final class SyncPoint {
 
   func view(_ parameters: QueryParameters) -> View? { views[parameters] }
 
-  /// All listeners here, also those whose first events wait in the queue.
+  /// All registrations here, also those whose first events are still queued.
   var registrations: [Registration] {
     tally.count += views.slots.count
     return views.slots.flatMap { $0?.registrations ?? [] }
   }
 
-  /// The listeners that get a change now.
+  /// The listeners that a change now reaches.
   var audiences: [Audience] {
     tally.count += views.slots.count
     return views.slots.compactMap { $0?.audience }
@@ -82,10 +82,10 @@ package final class SyncPoint {
     if count == 1 { unneeded.orders.insert(parameters.order) }
   }
 
-  /// Whether the generator may keep what is not needed.
+  /// Whether the generator may keep windows or orders that no listener needs.
   var needsPruning: Bool { isUnused || !unneeded.isEmpty }
 
-  /// What removed listeners needed and no other one needs.
+  /// The windows and orders that removed listeners needed and no remaining one needs.
   func takeUnneeded() -> EventGenerator.Unneeded {
     defer { unneeded = EventGenerator.Unneeded() }
     tally.count += unneeded.windows.count + unneeded.orders.count
@@ -101,14 +101,14 @@ package final class SyncPoint {
 
   /// Notes a new state.
   ///
-  /// Past the limit the backlog becomes this one state: the listeners get the difference from what they
-  /// saw last. It comes in the place of the oldest state, so it is early rather than late: never after
-  /// what is queued once the state was noted.
+  /// A full backlog is replaced by this one state: the listeners then get the difference from the state
+  /// that they saw last. The state takes the queue position of the oldest one that it replaces, so that it
+  /// is delivered before everything that is queued later.
   ///
-  /// `replaced` gets the states that no longer wait. The caller frees them once no lock is held, since
-  /// freeing what no other state shares may take long.
+  /// `replaced` gets the replaced states. The caller frees them once it holds no lock, since freeing pages
+  /// that no other state shares may take long.
   ///
-  /// - Returns: whether the sync point is to be appended to the delivery queue.
+  /// - Returns: whether the caller appends a `change` item for the sync point to the hub's queue.
   package func note(_ node: Node, replacing replaced: inout [Node]) -> Bool {
     if backlog.count >= Self.backlogLimit { backlog.removeAll(into: &replaced) }
     backlog.append(node)

@@ -10,7 +10,7 @@ final class View: Identifiable {
     let type: DataEventType
     /// In the order of registration.
     var registrations: InsertionOrder<Registration>
-    /// How many of them have got their first events; for the others these wait in the queue.
+    /// How many of them have got their first events; those of the others are still queued.
     var activeCount = 0
   }
 
@@ -25,7 +25,7 @@ final class View: Identifiable {
 
   var isUnused: Bool { listeners.isEmpty }
 
-  /// All listeners, also those whose first events wait.
+  /// All listeners, also those whose first events are still queued.
   var registrations: [Registration] {
     listeners.flatMap { one in
       tally.count += one.registrations.slots.count
@@ -42,7 +42,7 @@ final class View: Identifiable {
     listeners[index].registrations.append(registration)
   }
 
-  /// Makes a registration that was added one that gets changes.
+  /// Marks a registration as one that gets changes from now on.
   func activate(_ registration: Registration) {
     guard let index = index(of: registration.type) else { return }
     registration.activate()
@@ -61,9 +61,9 @@ final class View: Identifiable {
     listeners.firstIndex { $0.type == type }
   }
 
-  /// The listeners that get a change now; nil if none has got its first events.
+  /// The listeners that a change now reaches; nil if none has got its first events.
   ///
-  /// - Complexity: O(1), however many listen.
+  /// - Complexity: O(1), however many listeners there are.
   var audience: Audience? {
     var audience = Audience(parameters)
     for one in listeners where one.activeCount > 0 {
@@ -73,15 +73,15 @@ final class View: Identifiable {
   }
 }
 
-/// The listeners of a view at one moment. Those removed since are still among them, and so are those
-/// that have not got their first events.
+/// The listeners of a view at one moment, as the drain uses them without the hub's lock. It also contains
+/// those that were removed since and those that have not got their first events: the drain skips them.
 struct Audience: Sendable {
   let parameters: QueryParameters
   private var listeners: [(type: DataEventType, registrations: [Registration?])] = []
 
   init(_ parameters: QueryParameters) { self.parameters = parameters }
 
-  /// One that consists of a single listener.
+  /// A single listener.
   init(_ registration: Registration) {
     parameters = registration.query.parameters
     add([registration], for: registration.type)
@@ -93,12 +93,12 @@ struct Audience: Sendable {
     listeners.append((type, registrations))
   }
 
-  /// The listeners to events of a kind, in the order of registration, with gaps among them.
+  /// The listeners to a kind of events, in the order of registration; nil where one was removed.
   func registrations(for type: DataEventType) -> [Registration?] {
     listeners.first { $0.type == type }?.registrations ?? []
   }
 
-  /// The events to be worked out for them.
+  /// The events that they wait for.
   var request: EventGenerator.Request {
     var types = EventTypes()
     for one in listeners { types.insert(EventTypes(one.type)) }

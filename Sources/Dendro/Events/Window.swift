@@ -1,14 +1,14 @@
 import DendroTree
 
-/// The children that a query with bounds or a limit shows: a range of ranks among all, kept with each
-/// change.
+/// The children that a query with bounds or a limit shows: a range of ranks among all siblings, updated at
+/// each change. Part of an `EventGenerator`.
 struct Window {
   let parameters: QueryParameters
-  /// Of the children shown, among all.
+  /// The ranks of the shown children among all siblings.
   private(set) var ranks = 0..<0
   /// The positions of the first and the last child shown; nil if there is none.
   private var positions: ClosedRange<SortPosition>?
-  /// What is shown, as a node; made when it is first asked for, and kept from then on.
+  /// The shown children as a node: made at the first call of `content(over:)`, then updated.
   private var content: Node?
 
   init(_ parameters: QueryParameters, over siblings: SiblingOrder) {
@@ -33,11 +33,12 @@ struct Window {
       ranks.isEmpty ? nil : siblings.position(at: low)...siblings.position(at: high - 1)
   }
 
-  /// Follows the siblings to their next state, in which they are already.
+  /// Updates the window after a change that `siblings` already contains.
   ///
-  /// Children that changed are in the old window if their old positions lie within its old ends, likewise in
-  /// the new one. Others come in or go out only between old and new ends, and there are at most as many
-  /// as changed: their ranks tell them.
+  /// A changed child was in the old window if its old position lies between the old ends, and is in the new
+  /// one if its new position lies between the new ends. Unchanged children enter or leave the window only
+  /// between an old end and the new one: they are found by their ranks, and are at most as many as the
+  /// changed ones.
   ///
   /// - Complexity: O(changes · log n).
   mutating func advance(
@@ -51,7 +52,7 @@ struct Window {
         change, from: shift.old.flatMap { oldPlaces?.contains($0) == true ? $0 : nil },
         to: shift.new.flatMap { positions?.contains($0) == true ? $0 : nil }, parameters.order)
     }
-    // The ranks that the old ends have now.
+    // The ranks between the old ends after the change.
     var oldRanks = 0..<0
     if let old = oldPlaces {
       let low = siblings.count { $0 < old.lowerBound }
@@ -79,7 +80,7 @@ struct Window {
     }
   }
 
-  /// The child with this rank, unless it is one that changed.
+  /// The child with this rank; nil where it is a changed one.
   private func unchanged(
     _ rank: Int, _ siblings: SiblingOrder, _ changes: [ChangedChild]
   ) -> ViewDifference.Entry? {
@@ -97,7 +98,7 @@ struct Window {
 
   // MARK: As a node
 
-  /// What is shown, as a node: without a priority, and empty where nothing is shown.
+  /// The shown children as a node without a priority.
   ///
   /// - Complexity: O(shown · log shown) at the first call, then O(1).
   mutating func content(over siblings: SiblingOrder) -> Node {

@@ -5,7 +5,7 @@ extension Admission {
   /// Undoes every write that was not acknowledged, newest first. The observer gets one commit with the
   /// differences.
   ///
-  /// - Returns: the writes whose failure no completion reports.
+  /// - Returns: the LSNs of the undone writes that have no completion to report the failure.
   mutating func undo() -> [LogSequenceNumber] {
     let writes = inFlight.writes + batch.writes
     let changes = inFlight.changes + batch.changes

@@ -13,7 +13,7 @@ extension Admission {
       return .writeTooLarge(bytes: body.count, limit: limits.writeByteCount)
     }
     if case .running = phase {
-      // Nearly always, and without copying what the other phases hold.
+      // The usual case first: `refusal` would copy the errors that the other phases hold.
     } else if let refusal = phase.refusal {
       if case .full = phase { wantsProbe = true }
       return refusal
@@ -26,9 +26,9 @@ extension Admission {
         completion: completion)
   }
 
-  /// Admits writes that were held back.
+  /// Admits writes that were held back for a transaction.
   ///
-  /// - Returns: the refusals to report without the lock.
+  /// - Returns: the refusals that the caller reports once it has released the lock.
   mutating func admit(
     _ held: [(draft: Draft, completion: Completion?)], now: Int64
   ) -> [(EngineError, Completion?)] {
@@ -104,8 +104,8 @@ extension Admission {
     return nil
   }
 
-  /// Bytes that a write to a database in memory would take in a log, with its path in full, where a
-  /// limit needs them; else 0.
+  /// Bytes that a write to a database in memory would take in a log, with its path in full; 0 where no
+  /// limit asks for them.
   private func byteCountInMemory(_ write: Write, _ body: PayloadBuffer?) -> Int {
     guard memory.isLimited || WriteCoding.mayBeLarge(write) else { return 0 }
     let pathByteCount = write.path.storedBytes.count

@@ -1,28 +1,29 @@
 import DendroStorage
 import DendroTree
 
-/// The head, the open batch, and what is decided about both: what `AdmissionLock` guards.
+/// The state that `AdmissionLock` guards: the head, the open batch, and whether writes are admitted.
 ///
-/// A value without locks, clock or files. The caller passes the time and does what the results say.
+/// Writers call it on their own threads, the commit thread between its calls of the disk. A value without
+/// locks, clock or files: the caller passes the time, and waits, wakes and reports as the results say.
 struct Admission {
   let limits: Limits
   /// The tree with every admitted write.
   var root: Node
-  /// Of the last admitted write.
+  /// The last admitted write.
   var lastLSN: LogSequenceNumber
-  /// Of the last admitted write; times never decrease.
+  /// The time of the last admitted write; times never decrease.
   var lastTime: Int64
-  /// Of the last write that the log has taken.
+  /// The last write that the log has taken.
   var acknowledgedLSN: LogSequenceNumber
   var durableLSN: LogSequenceNumber
-  /// Joined by writes until the commit thread takes it.
+  /// The open batch: writes join it until the commit thread takes it.
   var batch = Batch()
-  /// What undoes the batch that the commit thread has taken and not yet acknowledged.
+  /// What is needed to undo the batch that the commit thread has taken and not yet acknowledged.
   var inFlight = InFlight()
   var phase = Phase.running
-  /// While a transaction runs.
+  /// Nil where no transaction runs.
   var transaction: RunningTransaction?
-  /// What the disk refused before the engine closed, or while it closes: `close()` reports it.
+  /// The disk's refusal before or during closing, which `close()` reports.
   var closingFailure: EngineError?
   var observer: (any CommitObserver)?
   var memory: MemoryGauge
@@ -31,7 +32,7 @@ struct Admission {
   let scratch = PayloadBuffer()
 
   private var commitThread = CommitThread.busy
-  /// Whether the next cycle looks for room on a disk that was full.
+  /// Whether the next cycle probes the disk, which was full, for room.
   var wantsProbe = false
   private var begunProbeCount: UInt64 = 0
   private var endedProbeCount: UInt64 = 0
@@ -42,7 +43,7 @@ struct Admission {
     var stallByteCount: Int
     /// Whether there is a log.
     var isPersistent: Bool
-    /// Whether writes of a database in memory are counted for the metrics.
+    /// Whether writes to a database in memory are counted for the metrics.
     var countsWrites: Bool
   }
 
@@ -149,7 +150,9 @@ struct Admission {
 
   // MARK: A full disk
 
-  /// The number that `hasProbed(since:)` takes, and a probe in the next cycle.
+  /// Asks for a probe in the next cycle.
+  ///
+  /// - Returns: the request's number, for `hasProbed(since:)`.
   mutating func requestProbe() -> UInt64 {
     wantsProbe = true
     return begunProbeCount
@@ -168,7 +171,8 @@ struct Admission {
   /// Admits what the running transaction's block has written, then `last`, and nothing after that.
   /// The transaction itself will be refused.
   ///
-  /// - Returns: the refusals to report without the lock; nil where the engine is closed already.
+  /// - Returns: the refusals that the caller reports once it has released the lock; nil where the engine
+  ///   is closed already.
   mutating func beginClosing(
     writing last: Draft?, now: Int64, _ completion: @escaping Completion
   ) -> [(EngineError, Completion?)]? {
@@ -183,6 +187,8 @@ struct Admission {
     return refused
   }
 
+  /// Ends the last cycle: nothing is admitted and no commit observed any more.
+  ///
   /// - Returns: the completions that came after the last batch was taken.
   mutating func endClosing() -> [Batch.PendingCompletion] {
     phase = .closed

@@ -2,7 +2,7 @@ import Synchronization
 
 /// The lock around `Admission`, which wakes the commit thread when there is work for it.
 ///
-/// Held for the time of one write, and never while user code, the disk or another lock is waited for.
+/// Held for the time of one write. A holder calls no user code and does not wait for the disk.
 final class AdmissionLock: Sendable {
   private let admission: Mutex<Admission>
   /// Nil under inline execution.
@@ -23,7 +23,8 @@ final class AdmissionLock: Sendable {
     return result
   }
 
-  /// For the commit thread itself, which looks for work before it sleeps.
+  /// Takes the lock without waking the commit thread: for the commit thread itself, which looks for work
+  /// before it sleeps.
   @inline(__always)
   func withLockInCycle<R>(_ body: (inout Admission) -> R) -> R {
     admission.withLock { body(&$0) }

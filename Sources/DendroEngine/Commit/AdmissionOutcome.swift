@@ -1,23 +1,23 @@
 import DendroStorage
 import DendroTree
 
-/// What admission did with a write that it was offered.
+/// What admission did with a write, and what its caller does next.
 enum AdmissionOutcome {
-  /// The head shows it, or its completion gets an error after those of the writes before it.
+  /// The head shows the write; or it was refused, and its completion in the open batch says why.
   case admitted
-  /// It is admitted once the running transaction, whose block has written it, has ended.
+  /// The running transaction's block made the write, which is admitted when the transaction ends.
   case held
   /// The caller reports the error at once.
   case refused(EngineError)
-  /// To be offered again once `WriteStall` lets the caller pass.
+  /// The caller waits in `WriteStall`, then offers the write again.
   case waitsForDisk
-  /// To be offered again once the transaction has ended, or the reservation's time has.
+  /// The caller waits for the end of the transaction or of its reservation, then offers the write again.
   case waitsForTransaction(Reservation)
-  /// To be offered again once the tree's memory was measured.
+  /// The caller has the tree's memory measured, then offers the write again.
   case needsMeasure
 }
 
-/// What a caller still waits for before its write is admitted or refused.
+/// What the caller of a write may still be made to wait for.
 struct PermittedWaits {
   var disk = true
   var transaction = true
@@ -25,14 +25,14 @@ struct PermittedWaits {
   /// The probe of a full disk that the caller waits for.
   fileprivate(set) var probe: UInt64?
 
-  /// For callers that hold up the disk's work by waiting.
+  /// For a caller that does the disk's work itself, and would wait for it for ever.
   static var none: PermittedWaits {
     PermittedWaits(disk: false, transaction: false, measure: false)
   }
 }
 
 extension Admission {
-  /// Decides about one write.
+  /// Admits or refuses one write, or says what its caller waits for first.
   ///
   /// - Parameters:
   ///   - body: the draft's encoded body, where that was made outside the lock.
@@ -56,8 +56,8 @@ extension Admission {
     return conclude(refusal, completion)
   }
 
-  /// Whether a write waits for the disk: until the open batch was taken where that is over its limit, and
-  /// on a full disk for one probe.
+  /// Whether a write waits for the disk: until the commit thread takes an open batch that is over its
+  /// limit, or, on a full disk, for one probe.
   mutating func mustWaitForDisk(_ waits: inout PermittedWaits) -> Bool {
     guard waits.disk else { return false }
     switch phase {
@@ -78,7 +78,7 @@ extension Admission {
     complete(completion, .failure(refusal)) ? .admitted : .refused(refusal)
   }
 
-  /// Calls `completion` after those of the writes before.
+  /// Adds a completion with its result to the open batch, behind those of earlier writes.
   ///
   /// - Returns: false where the caller has to report the result, since no batch follows or there is no
   ///   completion.
@@ -91,13 +91,13 @@ extension Admission {
     return true
   }
 
-  /// Called only while a transaction runs.
+  /// What the running transaction makes of a write. Call only while one runs.
   ///
-  /// - Returns: nil where the write has nothing to do with it.
+  /// - Returns: nil where the transaction does not concern the write.
   private mutating func transactionOutcome(
     _ draft: Draft, _ completion: Completion?, _ waits: PermittedWaits
   ) -> AdmissionOutcome? {
-    // Not bound to a name: a second reference would make each append copy what is held.
+    // Not bound to a name: a second reference would make each append copy the held writes.
     if transaction?.isOnThisThread == true {
       guard transaction?.hold(draft, completion) == true else {
         return .refused(.tooManyWaiting(limit: RunningTransaction.heldWriteLimit))

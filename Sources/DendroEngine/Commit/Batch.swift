@@ -1,7 +1,7 @@
 package import DendroStorage
 import DendroTree
 
-/// Gets a write's LSN (nil where the write changed nothing), or why it failed.
+/// Receives a write's LSN (nil where the write changed nothing), or why it failed.
 package typealias Completion = @Sendable (Result<LogSequenceNumber?, EngineError>) -> Void
 
 /// Writes that were admitted together and are committed together, in order.
@@ -12,7 +12,7 @@ struct Batch {
   var encoder = BatchEncoder()
   /// Oldest first.
   var writes: [AdmittedWrite] = []
-  /// What the writes replaced, oldest first: what undoes them.
+  /// What the writes replaced, oldest first: grafted back, newest first, it undoes them.
   var changes: [Change] = []
   /// Writes of a database in memory, where the metrics count them.
   var countInMemory = 0
@@ -20,7 +20,7 @@ struct Batch {
   var completions: [PendingCompletion] = []
   /// Whether the batch is synchronized whatever the durability.
   var wantsSynchronize = false
-  /// Called once a new segment has begun after this batch; with the last LSN before the segment.
+  /// Called with the last LSN before the new segment, once that has begun behind this batch.
   var rolls: [Completion] = []
   /// Called once the log is closed after this batch.
   var closes: [Completion] = []
@@ -34,8 +34,8 @@ struct Batch {
   }
 
   struct PendingCompletion {
-    /// The result where the disk takes the batch. Nil inside for a barrier, and for a write that changed
-    /// nothing.
+    /// The result where the disk takes the batch: `.success(nil)` for a barrier, and for a write that
+    /// changed nothing.
     var result: Result<LogSequenceNumber?, EngineError>
     var completion: Completion
 
@@ -46,17 +46,17 @@ struct Batch {
     }
   }
 
-  /// Raw bytes after which the next record begins: long enough for the compression to find repetitions
-  /// and for the header to weigh little, short enough to be checked at once.
+  /// Raw bytes after which the next record begins: enough for the compression to find repetitions and for
+  /// the header to weigh little, few enough to be read and checked in one piece.
   static let recordByteLimit = 64 << 10
 
-  /// A pending completion with its closure's context, about.
+  /// About the memory of a pending completion with its closure's context, in bytes.
   private static let completionByteCount = 192
 
-  /// Arrays that a burst has grown beyond this many elements are not kept.
+  /// Arrays that a burst has grown beyond this many elements are freed, not kept for the next batch.
   private static let keptCapacityMax = 1 << 14
 
-  /// Bytes of memory that the batch takes, about: what backpressure limits.
+  /// About the memory that the batch takes, in bytes: backpressure limits it.
   var byteCount: Int {
     encoder.byteCount + completions.count &* Self.completionByteCount
       + changes.count &* MemoryLayout<Change>.stride

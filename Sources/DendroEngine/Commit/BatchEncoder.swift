@@ -7,7 +7,8 @@ struct BatchEncoder {
   private(set) var payload = PayloadBuffer()
   /// Where the records lie in `payload`.
   private(set) var records: [RecordSpan] = []
-  /// Of the last write of the open record: the next write leaves out what its path shares with it.
+  /// The path of the last write in the open record: the next path is encoded without the prefix that they
+  /// share.
   private var previousPath = Path.root
 
   struct RecordSpan {
@@ -17,14 +18,14 @@ struct BatchEncoder {
     var count: Int
     /// Milliseconds since 1970 of the first write.
     var baseTime: Int64
-    /// Of the last write so far.
+    /// The time of the last write so far.
     var lastTime: Int64
   }
 
-  /// What `rollBack` returns to: the end of the payload before one write, and what else the write changed.
+  /// The state before one write, to which `rollBack` returns.
   struct Savepoint {
     var start: Int
-    /// Where the part begins that depends on the write alone.
+    /// Where the write's body begins: the part that does not depend on the write before.
     var body: Int
     var beganRecord: Bool
     var previousLastTime: Int64
@@ -32,7 +33,7 @@ struct BatchEncoder {
 
   var byteCount: Int { payload.count }
 
-  /// Appends one write, to a new record where the last one is long enough.
+  /// Appends one write, to a new record where the last one is full.
   ///
   /// - Parameter body: the write's encoded body, where there is one already.
   mutating func encode(
@@ -81,7 +82,7 @@ struct BatchEncoder {
     }
   }
 
-  /// Empties, and keeps the memory.
+  /// Empties the encoder, and keeps its memory for the next batch.
   mutating func removeAll() {
     payload.removeAll()
     records.removeAll(keepingCapacity: true)

@@ -11,8 +11,8 @@ import Synchronization
 
 /// A thread that may wait for the disk, which the concurrency pool's threads may not.
 ///
-/// It runs `body` again and again: `body` returns how long to wait for the next `wake()` at most, or
-/// nil to end. A wake that comes while `body` runs is not lost.
+/// It runs `body` again and again: `body` returns how long the thread waits for a `wake()` before the next
+/// run, or nil to end the thread. A wake that comes while `body` runs is not lost.
 final class BlockingExecutor: @unchecked Sendable {
   // Unchecked: `mutex` guards `wanted`; nothing else changes without being atomic.
   private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
@@ -22,7 +22,7 @@ final class BlockingExecutor: @unchecked Sendable {
   private let threadID = Atomic<UInt>(0)
 
   enum Pause {
-    /// There may be more to do at once.
+    /// Runs `body` again at once, since there may be more to do.
     case none
     case untilWoken
     case atMost(Duration)
@@ -49,7 +49,7 @@ final class BlockingExecutor: @unchecked Sendable {
     mutex.deallocate()
   }
 
-  /// Starts the thread. Call until it succeeds, once.
+  /// Starts the thread. Call again only where it has thrown.
   ///
   /// - Throws: where the system has no thread or no memory for its stack; `body` is released then.
   func start(_ body: @escaping @Sendable () -> Pause?) throws(SystemError) {
@@ -157,7 +157,7 @@ private final class ThreadContext {
 #endif
 
 #if !canImport(Darwin)
-  /// Linux has `pthread_setname_np`; its declaration is hidden from Swift behind a macro.
+  /// Looked up by name, since the C headers declare it only behind a macro that Swift does not set.
   private let setThreadName: (@convention(c) (pthread_t, UnsafePointer<CChar>) -> Int32)? =
     dlsym(nil, "pthread_setname_np").map {
       unsafeBitCast($0, to: (@convention(c) (pthread_t, UnsafePointer<CChar>) -> Int32).self)

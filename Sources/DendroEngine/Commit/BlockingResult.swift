@@ -2,7 +2,7 @@ import DendroStorage
 import Dispatch
 import Synchronization
 
-/// One result that a thread waits for.
+/// A result that one thread waits for and another one, mostly the commit thread, sets.
 final class BlockingResult: Sendable {
   private let result = Mutex<Result<LogSequenceNumber?, EngineError>?>(nil)
   private let semaphore = DispatchSemaphore(value: 0)

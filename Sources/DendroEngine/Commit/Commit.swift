@@ -1,25 +1,25 @@
 package import DendroStorage
 package import DendroTree
 
-/// Gets every change of the head, in commit order, before any disk was touched.
+/// Receives every change of the head, in commit order, before the write is on the disk.
 package protocol CommitObserver: AnyObject, Sendable {
-  /// Called under the admission lock, by the thread that writes: be quick, call no user code, do not
-  /// call the engine.
+  /// Called under the admission lock, on the writer's thread; for an undo on the commit thread. It has to
+  /// be quick, and may call neither user code nor the engine.
   ///
   /// - Parameters:
   ///   - commit: what changed.
-  ///   - root: the head after the change. Keeping it (or a node of it) is O(1) and costs later
-  ///     writes a copy of the pages on their way.
+  ///   - root: the head after the change. Keeping it (or a node of it) is O(1), but later writes then have
+  ///     to copy the pages on their path.
   func committed(_ commit: borrowing Commit, root: borrowing Node)
 }
 
-/// One admitted write, or the undoing of the last ones.
+/// One admitted write, or the undo of all writes that were not acknowledged.
 package struct Commit: Sendable {
-  /// Of the write that was admitted, or of the oldest one that was undone.
+  /// The write that was admitted, or the oldest one that was undone.
   package let lsn: LogSequenceNumber
   /// Milliseconds since 1970 at admission.
   package let time: Int64
-  /// What changed, in that order; for an undo one change for each of the highest paths that did.
+  /// What changed, in that order; for an undo one change for each topmost path that changed.
   package let changes: ArraySlice<Change>
   /// Whether the writes were undone because the disk refused them.
   package let isUndo: Bool

@@ -2,11 +2,11 @@ import DendroStorage
 import DendroTree
 
 extension CommitPipeline {
-  /// Adds a barrier to the open batch, where batches are still committed.
+  /// Adds a barrier (a synchronize, a roll or a close) to the open batch, behind all admitted writes.
   ///
   /// - Parameters:
-  ///   - completion: called with the refusal otherwise.
-  ///   - add: may look at the head in the same moment.
+  ///   - completion: called with the refusal where no batch is committed any more.
+  ///   - add: adds the barrier under the admission lock, so that it may read the head before it.
   func request(_ completion: Completion, _ add: (inout Admission) -> Void) {
     let refusal = withAdmission { admission -> EngineError? in
       switch admission.phase {
@@ -23,7 +23,7 @@ extension CommitPipeline {
     if let refusal { completion(.failure(refusal)) }
   }
 
-  /// Has `request` called with a completion, and waits for its result on the calling thread.
+  /// Calls `request` with a completion and waits for its result, on the calling thread.
   @discardableResult
   func wait(_ request: (@escaping Completion) -> Void) throws(EngineError) -> LogSequenceNumber? {
     let result = BlockingResult()
@@ -51,7 +51,7 @@ extension CommitPipeline {
 
   /// Begins a new segment of the log; every write admitted so far is durable once this returns.
   ///
-  /// - Parameter body: looks at the head behind which the segment begins; false: none is needed.
+  /// - Parameter body: reads the head behind which the segment begins, and returns whether one is needed.
   /// - Returns: the last write before the segment.
   @discardableResult
   func roll(
@@ -69,11 +69,11 @@ extension CommitPipeline {
     }
   }
 
-  /// Admits `last` and then nothing any more. `completion` is called once everything before is on disk and
-  /// the directory is free. At most once.
+  /// Admits `last` and no write after it. `completion` is called once every write is on the disk and the
+  /// directory is free. Later calls have no effect.
   ///
-  /// A running transaction will be refused. What its block has written until now is admitted before
-  /// `last`.
+  /// A running transaction will be refused. The writes that its block has made until now are admitted
+  /// before `last`.
   func requestClose(writing last: Draft?, _ completion: @escaping Completion) {
     let now = clock.now()
     let refused = withAdmission { $0.beginClosing(writing: last, now: now, completion) }
@@ -85,13 +85,14 @@ extension CommitPipeline {
     stall.end()
   }
 
-  /// Before anything was admitted: there will be no commit thread, and hence nothing may wait for it.
+  /// Closes a pipeline whose commit thread could not be started, so that no caller waits for that thread.
+  /// Call it before anything is admitted.
   func giveUp() { withAdmission { $0.phase = .closed } }
 
   // MARK: Following another process's writer
 
-  /// Takes over what a reader has found in the files. All at once: the durable LSN is never ahead of what
-  /// the log proves.
+  /// Replaces the head by what a reader has found in the files, in one step, so that the durable LSN is
+  /// never ahead of what the log proves.
   func replaceHead(_ recovered: Recovery.Result) {
     let durableLSN = min(recovered.end?.durableUpTo ?? recovered.lastLSN, recovered.lastLSN)
     withAdmission { admission in
@@ -105,7 +106,8 @@ extension CommitPipeline {
 }
 
 extension Batch {
-  /// Has the batch synchronized, and `completion` called in its turn.
+  /// Makes the commit thread synchronize the batch, whatever the durability; `completion` is called after
+  /// those before it.
   mutating func addSynchronize(_ completion: @escaping Completion) {
     wantsSynchronize = true
     completions.append(.init(result: .success(nil), completion: completion))

@@ -2,12 +2,12 @@ import DendroStorage
 import DendroTree
 import Synchronization
 
-/// Where callers meet: the way of a write from the call to its completion.
+/// The way of a write from the call to its completion.
 ///
-/// A write is admitted on the caller's thread, under one short lock (`AdmissionLock`): encoded into the
-/// open batch, applied to the head, numbered and shown to the observer. The commit thread
-/// (`GroupCommit`) then takes the whole batch, has the disk take it, and calls its completions. Meanwhile
-/// the next batch grows. `TransactionRunner` admits what a transaction decides.
+/// Any thread may call it. A write is admitted on the caller's thread, under one short lock
+/// (`AdmissionLock`): encoded into the open batch, applied to the head, numbered and shown to the observer.
+/// The commit thread (`GroupCommit`) then takes the whole batch, writes it to the disk and calls its
+/// completions, while the next batch grows. `TransactionRunner` admits the result of a transaction.
 final class CommitPipeline: Sendable {
   let options: EngineOptions
   let clock: any Clock
@@ -17,11 +17,11 @@ final class CommitPipeline: Sendable {
   /// The commit thread; nil under inline execution.
   let executor: BlockingExecutor?
   let instrumentation: Instrumentation
-  /// Where bodies are encoded that may be large.
+  /// Buffers in which large writes are encoded outside the lock.
   let buffers = PayloadBufferPool()
   /// Writers that wait for a transaction.
   let waitingWriterCount = Atomic<Int>(0)
-  /// Those of them that hold a thread.
+  /// Writers that wait for a transaction and block their thread.
   private let heldWriterCount = Atomic<Int>(0)
   /// Held while the tree's memory is measured.
   private let measurement = Mutex(())
@@ -51,8 +51,8 @@ final class CommitPipeline: Sendable {
 
   // MARK: Writing
 
-  /// Admits one write: once this returns the head shows it, or `completion` gets the reason why not. What
-  /// a transaction's block writes is admitted after the transaction.
+  /// Admits one write: once this returns the head shows it, or `completion` gets the reason why not. A
+  /// write made by a transaction's block is admitted after the transaction.
   ///
   /// Waits on the calling thread where the disk is behind or full, or a transaction has reserved the
   /// path. A call on the commit thread, from within a completion, does not wait.
@@ -77,7 +77,7 @@ final class CommitPipeline: Sendable {
     }
   }
 
-  /// `submit`, and waits until the write is as durable as the options ask, without holding a thread.
+  /// Admits one write, and waits without blocking a thread until it is as durable as the options ask.
   func write(_ draft: Draft) async -> Result<LogSequenceNumber?, EngineError> {
     let body = encodeAhead(draft)
     defer { if let body { buffers.giveBack(body) } }
@@ -123,7 +123,7 @@ final class CommitPipeline: Sendable {
     let now = clock.now()
     return withAdmission { admission in
       let outcome = admission.offer(draft, body: body, now: now, completion, &waits)
-      // Under the lock: the cycle that takes the batch ends the stall after it.
+      // Under the lock: the stall begins before a cycle can take the batch and end it.
       if case .waitsForDisk = outcome { stall.begin() }
       return outcome
     }
@@ -149,7 +149,7 @@ final class CommitPipeline: Sendable {
     }
   }
 
-  /// Encodes what may be large outside the lock.
+  /// Encodes a write that may be large before the lock is taken; nil for the others.
   func encodeAhead(_ draft: Draft) -> PayloadBuffer? {
     guard draft.deferred.isEmpty, WriteCoding.mayBeLarge(draft.write) else { return nil }
     let buffer = buffers.take()
@@ -179,7 +179,7 @@ final class CommitPipeline: Sendable {
     }
   }
 
-  /// Threads that writes hold at this moment, since they wait for the disk or for a transaction.
+  /// Threads that are blocked in a write at this moment, waiting for the disk or for a transaction.
   var heldThreadCount: Int {
     stall.heldThreadCount + heldWriterCount.load(ordering: .relaxed)
   }

@@ -1,8 +1,8 @@
 import DendroStorage
 
-/// What a cycle of the commit thread leaves to be done without any lock.
+/// What the commit thread does at the end of a cycle, once it has released all locks.
 struct CycleEffects {
-  /// Of the batch that the disk has taken: called first, with the results that they have.
+  /// Completions of the batch that the disk has taken: called first, each with its own result.
   var acknowledged: [Batch.PendingCompletion] = []
   /// The other completions, in the order in which they are called.
   var completions: [(Completion, Result<LogSequenceNumber?, EngineError>)] = []

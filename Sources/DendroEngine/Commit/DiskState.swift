@@ -1,21 +1,22 @@
 import DendroStorage
 
-/// What a cycle of the commit thread owns: the store, and when it last did what.
+/// The state that a cycle of the commit thread owns: the store, and when it last appended and synchronized.
+/// `GroupCommit.disk` guards it.
 struct DiskState {
   /// Nil for a database in memory, and once closed.
   var store: Store?
-  /// Called with the bytes of log since the newest checkpoint once a batch was appended.
+  /// Called after a batch, with the bytes of log since the newest checkpoint.
   var logGrowthHandler: (@Sendable (UInt64) -> Void)?
-  /// The batch that the last cycle emptied, kept for its memory.
+  /// The last cycle's batch, emptied: the next cycle reuses its memory.
   var spare = Batch()
-  /// Whether the log does not yet say how far it is durable.
+  /// Whether batches were appended after which no idle record says how far the log is durable.
   var wantsIdleRecord = false
   private(set) var synchronizeCount: UInt64 = 0
   private var hasUnsynchronized = false
-  /// Of the oldest record that is not synchronized.
+  /// The time of the oldest record that is not synchronized.
   private var unsynchronizedSince = ContinuousClock.now
   private var lastAppend = ContinuousClock.now
-  /// Since when the next batch grows for the commit delay; nil where it does not.
+  /// When the commit delay of the next batch began; nil outside of one.
   private(set) var delayedSince: ContinuousClock.Instant?
 
   /// How long after the last batch an idle record is appended.
@@ -25,9 +26,9 @@ struct DiskState {
 
   // MARK: The commit delay
 
-  /// Lets the next batch grow.
+  /// Begins a commit delay, in which the next batch grows.
   ///
-  /// - Returns: for how long. A synchronize that is due before is not put off.
+  /// - Returns: its length, which ends before a synchronize is due.
   mutating func beginDelay(_ options: EngineOptions) -> Duration {
     delayedSince = .now
     var delay = options.commitDelay
@@ -73,7 +74,7 @@ struct DiskState {
     }
   }
 
-  /// How long until the durability asks for a synchronize; nil where it does not.
+  /// The time until the durability asks for a synchronize; nil where it asks for none.
   func untilSynchronize(_ options: EngineOptions) -> Duration? {
     guard hasUnsynchronized else { return nil }
     switch options.durability {
@@ -85,7 +86,7 @@ struct DiskState {
 
   // MARK: Idleness
 
-  /// Whether nothing was appended for long enough that an idle record is appended.
+  /// Whether the last append was so long ago that an idle record is appended.
   var isIdleRecordDue: Bool {
     wantsIdleRecord && ContinuousClock.now - lastAppend >= Self.idleDelay
   }

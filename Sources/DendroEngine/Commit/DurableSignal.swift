@@ -1,7 +1,8 @@
 import DendroStorage
 import Synchronization
 
-/// Wakes tasks that wait for a write to become durable, without anybody looking again and again.
+/// Wakes tasks that wait for writes to become durable: followers of the log. Any task may wait; the commit
+/// thread calls `advance`.
 final class DurableSignal: Sendable {
   private struct State {
     var waiters:
@@ -13,16 +14,16 @@ final class DurableSignal: Sendable {
   private let state = Mutex(State())
   private let waiterCount = Atomic<Int>(0)
 
-  /// Whether `advance` has anything to do: asked after the durable write was told to whoever asks for
-  /// it, so that a waiter is either seen here or sees that write itself.
+  /// Whether `advance` has anything to do. Read it after the new durable LSN is visible to `durable`: then
+  /// a waiter is either counted here or sees that LSN itself.
   var hasWaiters: Bool { waiterCount.load(ordering: .acquiring) > 0 }
 
-  /// Waits until a write behind `lsn` is durable.
+  /// Waits until a later write than `lsn` is durable.
   ///
   /// - Parameters:
-  ///   - lsn: a write.
-  ///   - durable: the last durable write now.
-  /// - Returns: false where the task was cancelled, or nothing becomes durable any more.
+  ///   - lsn: the write to wait behind.
+  ///   - durable: returns the last durable write at the time of the call.
+  /// - Returns: false where the task was cancelled or the signal closed.
   func wait(behind lsn: LogSequenceNumber, durable: @Sendable () -> LogSequenceNumber) async
     -> Bool
   {
@@ -39,7 +40,7 @@ final class DurableSignal: Sendable {
           return false
         }
         if isClosed { return continuation.resume(returning: false) }
-        // What came before the registration woke nobody.
+        // `advance` did not see this waiter if it was called before the registration.
         if durable() > lsn { resume(id, true) }
         if Task.isCancelled { resume(id, false) }
       }
@@ -48,7 +49,7 @@ final class DurableSignal: Sendable {
     }
   }
 
-  /// Wakes those for whom it is enough.
+  /// Wakes the waiters for which `durable` is far enough.
   func advance(to durable: LogSequenceNumber) {
     let ids = state.withLock { state in
       state.waiters.filter { $0.value.lsn < durable }.map(\.key)
@@ -56,7 +57,7 @@ final class DurableSignal: Sendable {
     for id in ids { resume(id, true) }
   }
 
-  /// Wakes everybody; nobody waits any more.
+  /// Wakes all waiters, and ends later waits at once.
   func close() {
     let ids = state.withLock { state in
       state.isClosed = true
@@ -65,7 +66,7 @@ final class DurableSignal: Sendable {
     for id in ids { resume(id, false) }
   }
 
-  /// No lock is held then: what it wakes may run at once.
+  /// Resumes a waiter if it still waits, without a lock, since its task may run at once.
   private func resume(_ id: UInt64, _ result: Bool) {
     let waiter = state.withLock { state in
       let waiter = state.waiters.removeValue(forKey: id)

@@ -1,9 +1,9 @@
 import DendroStorage
 import DendroTree
 
-/// What happens when the disk refuses.
+/// What a cycle does when the disk refuses an append, a synchronize or a new segment.
 extension GroupCommit {
-  /// Undoes the batch and what has joined the open one since.
+  /// Undoes the writes of the batch and of the open one.
   ///
   /// A full disk is only a pause where the log can be cut back to the last good record. Everything else
   /// poisons the engine.
@@ -31,7 +31,7 @@ extension GroupCommit {
     let (refusal, unreported) = admission.withLockInCycle { admission in
       admission.durableLSN = durableLSN
       let refusal = admission.refuse(error, isFull: isFull)
-      // What is undone here may have been admitted before the close that waits behind it.
+      // The undone writes may have been admitted before a close, which then reports their failure.
       if case .closing = admission.phase, admission.closingFailure == nil {
         admission.closingFailure = refusal
       }
@@ -47,7 +47,8 @@ extension GroupCommit {
     return refusal
   }
 
-  /// After a synchronize or a roll outside a batch has failed: undoes what has joined the open batch.
+  /// Poisons the engine after a failed synchronize or roll outside of a batch, and undoes the writes of the
+  /// open batch.
   func poison(_ error: StorageError, _ effects: inout CycleEffects) {
     let (refusal, unreported) = admission.withLockInCycle { admission in
       (admission.refuse(error, isFull: false), admission.undo())
@@ -75,7 +76,7 @@ extension GroupCommit {
       do throws(StorageError) {
         hasRoom = try log.probe()
       } catch {
-        // Room would not help any more.
+        // A poisoned log stays so, however much room there is.
         if log.poison != nil { poison(error, &effects) }
       }
     }

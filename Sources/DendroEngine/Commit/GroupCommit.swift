@@ -2,14 +2,15 @@ import DendroStorage
 import DendroTree
 import Synchronization
 
-/// Has the disk take the open batch, one cycle after the other, on the commit thread.
+/// Writes the open batch to the disk, one cycle after the other, on the commit thread (under inline
+/// execution on the caller's).
 ///
 /// A cycle holds the lock of the disk's state, and takes the admission lock within it for moments. Writers
 /// only ever take the admission lock.
 final class GroupCommit: Sendable {
   let admission: AdmissionLock
   let options: EngineOptions
-  /// Held for a whole cycle, and by a checkpoint for a moment.
+  /// A cycle holds the lock throughout, a checkpoint for a moment.
   let disk: Mutex<DiskState>
   /// Wakes tasks that wait for more durable writes.
   let durableSignal = DurableSignal()
@@ -32,7 +33,7 @@ final class GroupCommit: Sendable {
 
   /// Commits the open batch and calls its completions, or lets it grow where no caller waits for it.
   ///
-  /// - Returns: how long to sleep at most where there is nothing to do; nil once closed.
+  /// - Returns: how long the thread sleeps before the next cycle, if it is not woken; nil once closed.
   func cycle() -> BlockingExecutor.Pause? {
     let effects = disk.withLock { disk in self.cycle(&disk) }
     for pending in effects.acknowledged { pending.completion(pending.result) }
@@ -48,7 +49,7 @@ final class GroupCommit: Sendable {
     return effects.pause
   }
 
-  /// Cycles until there is nothing left to do: replaces the thread under inline execution.
+  /// Runs cycles until the open batch is empty: replaces the thread under inline execution.
   func pump() {
     repeat { _ = cycle() } while admission.withLockInCycle { !$0.batch.isEmpty }
   }
@@ -113,7 +114,7 @@ final class GroupCommit: Sendable {
     let logByteCount = log?.storedByteCount ?? 0
     let logBytesSinceCheckpoint = disk.store?.logBytesSinceCheckpoint ?? 0
     let synchronizeCount = disk.synchronizeCount
-    // Otherwise the cycle is not over yet.
+    // A roll or a close still follows otherwise.
     let mayEnd = batch.rolls.isEmpty && batch.closes.isEmpty && !(log?.wantsRoll ?? false)
     let hasEnded = admission.withLockInCycle { admission in
       admission.acknowledge(lastLSN, durableLSN: durableLSN)
@@ -183,7 +184,7 @@ final class GroupCommit: Sendable {
     }
     disk.store = nil
     disk.logGrowthHandler = nil
-    // What came after the batch was taken found the phase closing: these are refusals in their turn.
+    // Completions that came after the batch was taken belong to refusals: the phase was closing already.
     effects.fail(admission.withLockInCycle { $0.endClosing() }, .closed)
     let result: Result<LogSequenceNumber?, EngineError> =
       failure.map { .failure($0) } ?? .success(nil)
@@ -193,7 +194,7 @@ final class GroupCommit: Sendable {
 
   // MARK: No batch
 
-  /// A due synchronize, the idle record, and how long to sleep.
+  /// A cycle without a batch: synchronizes and appends the idle record where these are due.
   private func rest(_ disk: inout DiskState, _ effects: inout CycleEffects) {
     effects.pause = .untilWoken
     guard let log = disk.store?.log,
@@ -210,7 +211,7 @@ final class GroupCommit: Sendable {
         try log.writeIdleRecord()
       }
     } catch {
-      // Without room for the idle record the log is as it was: recovery needs it only to tell damage.
+      // An idle record without room leaves the log as it was; it only helps recovery to recognise damage.
       if log.poison != nil { return poison(error, &effects) }
     }
     if hasThread { effects.pause = disk.pause(options) }

@@ -3,9 +3,9 @@ import DendroTree
 
 /// Compares the memory of the tree with the limit of the options.
 ///
-/// Measuring visits every page, so it is done without the admission lock, and only when what was added
-/// since the last measure may have reached the limit, or, where that was over it, when enough may have
-/// been removed. Over the limit by up to a 64th is possible.
+/// Measuring visits every page. So it is done outside the admission lock, and only when the writes since the
+/// last measure may have reached the limit; or, where the tree was over it, may have removed enough. The
+/// tree can exceed the limit by up to a 64th.
 struct MemoryGauge {
   private let limit: Int?
   private var measured = 0
@@ -15,8 +15,8 @@ struct MemoryGauge {
 
   init(limit: Int?) { self.limit = limit }
 
-  /// Bytes of memory for one byte of encoded write at most: a page is at least half full, and all the
-  /// keys of a path may be new.
+  /// Bytes of memory for one encoded byte at most: a page is at least half full, and all the keys of a path
+  /// may be new.
   private static let growth = 4
 
   var isLimited: Bool { limit != nil }
@@ -27,7 +27,7 @@ struct MemoryGauge {
     if !write.onlyRemoves {
       addedSince &+= (encodedByteCount + 16) &* Self.growth
     } else if measured > limit {
-      // Rather too much: a measure too early costs time, one that never came would refuse for ever.
+      // Estimated high: a measure too early costs time, one that never came would refuse writes for ever.
       for change in replaced {
         removedSince =
           Self.byteCount(ofLeaf: change.replaced).map { removedSince &+ $0 } ?? measured
@@ -42,14 +42,14 @@ struct MemoryGauge {
     return (string.utf8.count + 64) * growth
   }
 
-  /// Whether the tree has to be measured before `write` is admitted. Removals always may be admitted.
+  /// Whether the tree has to be measured before `write` is admitted. Removals are always admitted.
   func isMeasureDue(for write: Write) -> Bool {
     guard let limit, !write.onlyRemoves else { return false }
     return measured > limit
       ? removedSince >= measured - limit : addedSince > max(limit - measured, limit / 64)
   }
 
-  /// Before the head's memory is measured.
+  /// Call before the head's memory is measured: later writes count for the next measure.
   mutating func beginMeasure() {
     measureCount += 1
     addedSince = 0

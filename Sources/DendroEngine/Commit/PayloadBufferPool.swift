@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Buffers that were used and keep their memory.
+/// Keeps used buffers, with their memory, for the next large write. Any thread may use it.
 final class PayloadBufferPool: Sendable {
   private static let countMax = 16
   private let buffers = Mutex<[PayloadBuffer]>([])

@@ -3,11 +3,11 @@ import DendroStorage
 /// Whether the engine admits writes, and why not.
 enum Phase {
   case running
-  /// The disk had no room. A probe decides when there is some.
+  /// The disk had no room. Writes are refused until a probe finds some.
   case full(StorageError)
-  /// The disk refused in a way after which its state is unknown.
+  /// The disk failed in a way that leaves its state unknown. Writes are refused until the next opening.
   case poisoned(EngineError)
-  /// No write is admitted any more; the last cycle is still to come.
+  /// `close()` was called: writes are refused, the last batch is still to be committed.
   case closing
   case closed
 

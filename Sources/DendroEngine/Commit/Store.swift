@@ -1,13 +1,14 @@
 import DendroStorage
 
-/// The directory and the log's end. No locks: `DiskState` owns it.
+/// The directory and the writer of its log. It has no lock of its own: `DiskState` owns it.
 struct Store {
   let directory: DatabaseDirectory
   let log: LogWriter
-  /// Bytes of log after the newest checkpoint that were there before this opening, less what was
-  /// appended since and is now covered by one.
+  /// Added to the bytes appended since opening, it gives those since the newest checkpoint: at first the
+  /// bytes that recovery replayed; after a checkpoint, minus the appended bytes that it covers.
   private var carriedByteCount: Int64
-  /// How many bytes were appended when segments began that no checkpoint covers yet; ascending.
+  /// The segments begun that no checkpoint covers yet, ascending: the last write before each, and how many
+  /// bytes had been appended then.
   private var rolls: [(lastLSN: LogSequenceNumber, byteCount: UInt64)] = []
 
   init(
@@ -22,14 +23,14 @@ struct Store {
     UInt64(max(0, Int64(clamping: log.storedByteCount) + carriedByteCount))
   }
 
-  /// Begins a segment; everything before it is durable then.
+  /// Begins a segment, which makes everything before it durable.
   mutating func roll(time: Int64) throws(StorageError) {
     try log.roll(time: time)
     if let last = rolls.last, last.lastLSN == log.lastLSN { return }
     rolls.append((log.lastLSN, log.storedByteCount))
   }
 
-  /// Notes that a checkpoint covers the segments that end with the write or before it.
+  /// Notes that a checkpoint covers the segments up to this write.
   mutating func checkpointed(segmentsUpTo lsn: LogSequenceNumber) {
     guard let index = rolls.lastIndex(where: { $0.lastLSN <= lsn }) else { return }
     carriedByteCount = -Int64(clamping: rolls[index].byteCount)

@@ -7,18 +7,19 @@
 #endif
 import Synchronization
 
-/// Where writers wait for the disk: some on their threads, tasks without one.
+/// Where writers wait while the disk is behind or full: blocking calls on their threads, tasks suspended.
 ///
-/// Admission begins a stall under its lock when it turns a writer away; the commit thread ends it once it
-/// has taken the batch or looked for room. Whoever passes is offered to admission again.
+/// A writer that admission turns away begins a stall under the admission lock. The commit thread ends it
+/// once it has taken the open batch or has probed a full disk. A writer that passes is offered to admission
+/// again.
 final class WriteStall: @unchecked Sendable {
   // Unchecked: the mutex guards the condition's state and the queue of tasks; `isStalled` is atomic so that
-  // ending a stall that there is not costs one load.
+  // `end()` costs one load where no stall has begun.
   private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
   private let isStalled = Atomic<Bool>(false)
   private let heldThreads = Atomic<Int>(0)
-  /// Tasks that wait: those of the first list are next, its last one first.
+  /// Waiting tasks: first those of `nextTasks` from its end, then those of `laterTasks` from its beginning.
   private var nextTasks: [UnsafeContinuation<Void, Never>] = []
   private var laterTasks: [UnsafeContinuation<Void, Never>] = []
 
@@ -60,10 +61,10 @@ final class WriteStall: @unchecked Sendable {
   /// Threads that wait at this moment.
   var heldThreadCount: Int { heldThreads.load(ordering: .relaxed) }
 
-  /// Waits without holding a thread. Tasks pass in the order in which they came, one after the other, so
-  /// that a thousand of them do not pass when there is room for one.
+  /// Waits without blocking a thread. Tasks pass in the order in which they came, one after the other, so
+  /// that not a thousand of them pass when there is room for one.
   ///
-  /// Call `passOn()` once the write was offered again.
+  /// Call `passOn()` once the write was offered to admission again.
   ///
   /// - Parameter isFirst: whether the task has waited before and hence comes before the others.
   func waitSuspended(isFirst: Bool) async {
@@ -82,7 +83,7 @@ final class WriteStall: @unchecked Sendable {
     }
   }
 
-  /// Lets the next task pass, unless another stall has begun, whose end lets it pass.
+  /// Lets the next task pass, unless another stall has begun: then the end of that one does.
   func passOn() {
     pthread_mutex_lock(mutex)
     let task = isStalled.load(ordering: .acquiring) ? nil : popTask()
