@@ -1,8 +1,7 @@
 import Dispatch
 import Synchronization
 
-/// Whether a database was closed, and by whom the others wait for it: the first call of `close()` closes,
-/// the others return once it has.
+/// The closing of a database: the first call of `close()` does the work, later calls wait until it is done.
 final class Closing: Sendable {
   private let isBegun = Atomic<Bool>(false)
   /// Left once the directory is free.
@@ -21,7 +20,7 @@ final class Closing: Sendable {
 
   func wait() { inProgress.wait() }
 
-  /// `wait()` without holding a thread.
+  /// `wait()` without blocking a thread.
   nonisolated(nonsending) func wait() async {
     await withCheckedContinuation { continuation in
       inProgress.notify(queue: Self.queue) { continuation.resume() }

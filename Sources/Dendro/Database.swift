@@ -14,7 +14,7 @@ import Synchronization
 /// ```
 ///
 /// Any thread may use it. It stays open while it, a reference, a snapshot or a listener of it is held,
-/// or until `close()`; going without `close()` loses nothing that was acknowledged.
+/// or until `close()`; releasing it without `close()` loses nothing that was acknowledged.
 public final class Database: Sendable {
   /// Nil where it could not be opened.
   package let engine: Engine?
@@ -99,7 +99,7 @@ public final class Database: Sendable {
     try Self.translating { () throws(EngineError) in try engine.synchronize() }
   }
 
-  /// `synchronize()` without holding a thread.
+  /// `synchronize()` without blocking a thread.
   public nonisolated(nonsending) func synchronize() async throws {
     let engine = try usable()
     do throws(EngineError) {
@@ -120,7 +120,7 @@ public final class Database: Sendable {
     try Self.translating { () throws(EngineError) in try engine.checkpoint() }
   }
 
-  /// `checkpoint()` without holding a thread.
+  /// `checkpoint()` without blocking a thread.
   public nonisolated(nonsending) func checkpoint() async throws {
     let engine = try usable()
     do throws(EngineError) {
@@ -191,11 +191,11 @@ public final class Database: Sendable {
     try closeOnce()
   }
 
-  /// `close()` without holding a thread.
+  /// `close()` without blocking a thread.
   public nonisolated(nonsending) func close() async throws {
     if hub.isForked { throw DatabaseError(EngineError.forked) }
     guard closing.begin() else { return await closing.wait() }
-    // No step of it needs a thread of Swift's concurrency: calls of the blocking form may hold all of them
+    // No step runs on a thread of Swift's concurrency: calls of the blocking form may block all of these
     // until the directory is free.
     try await BackgroundThread.run(.closing) { () throws(DatabaseError) in try self.closeOnce() }
   }
@@ -257,8 +257,8 @@ extension Database {
 extension Database {
   /// Opens the database in the directory at `path`, and makes one where there is none.
   ///
-  /// What the newest checkpoint does not hold is replayed from the log, on the calling thread. The tail
-  /// that a crash cut short is cut off and set aside, and ``recoveryReport`` says so.
+  /// Writes after the newest checkpoint are replayed from the log, on the calling thread. A torn tail, which
+  /// a crash has cut short, is moved to a file of its own, and ``recoveryReport`` says so.
   ///
   /// - Parameters:
   ///   - path: absolute or relative to the working directory; made with what is missing above it.
@@ -346,7 +346,7 @@ extension Database {
       do throws(DatabaseError) {
         return try openAbsolute(path, options, environment, mode)
       } catch {
-        // By a database of this process, perhaps, whose last reference went a moment ago.
+        // Perhaps locked by a database of this process that was released a moment ago and is closing.
         guard error.code == .locked, ReleasedDatabases.wait() else { throw error }
       }
     }

@@ -3,7 +3,7 @@ import DendroStorage
 import DendroTree
 public import Foundation
 
-/// Why the database did not do what it was asked, in one type for every operation.
+/// Why an operation of the database failed: the one error type of all operations.
 ///
 /// The `async` forms throw it, completion blocks get it, a reference made from a bad path hands it to
 /// every operation on it, and a write without completion sends it to
@@ -55,7 +55,7 @@ public struct DatabaseError: Error, Sendable {
     public static let inputOutput = Code(rawValue: 207)
     /// The disk has no room. The write was taken back; writes work again once there is room.
     public static let diskFull = Code(rawValue: 208)
-    /// The disk refused in a way after which its state is unknown. Reads go on; reopen to write.
+    /// The disk failed in a way that leaves its state unknown. Reads still work; reopen to write.
     public static let poisoned = Code(rawValue: 209)
     /// The tree is over ``DatabaseOptions/memoryByteLimit``.
     public static let memoryLimit = Code(rawValue: 210)

@@ -50,7 +50,7 @@ public struct DatabaseOptions: Sendable {
   /// Gets the progress of opening, on the thread that opens, at most once a mebibyte. Default: nil.
   public var progress: (@Sendable (OpeningProgress) -> Void)?
 
-  /// How long a transaction that was overtaken three times makes writers wait. Default: 1 s.
+  /// How long writers wait for a transaction that has lost three runs. Default: 1 s.
   package var reservationTimeout = Duration.seconds(1)
 
   /// The defaults.

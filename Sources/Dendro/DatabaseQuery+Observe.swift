@@ -1,8 +1,8 @@
 import DendroTree
 import Synchronization
 
-// Listeners hear of a write as soon as it is admitted, before any disk was touched, in the order of the
-// writes, on the callback queue. If the disk then refuses the write, they get the events that lead back.
+// Listeners get the events of a write as soon as it is admitted, before it is on the disk, in the order of
+// the writes, on the callback queue. If the disk then refuses the write, they get the events of its undo.
 
 extension DatabaseQuery {
   /// Listens: `block` is called on ``Database/callbackQueue`` with each event of this kind.
@@ -16,12 +16,12 @@ extension DatabaseQuery {
   ///
   /// The first listener to a query that is sorted by a child or by value, or by priority where there are
   /// any, sorts the children once, O(n log n); from then on a write costs O(log n) for each child that it
-  /// changes. Equal orders of a location are kept once. That is done on the callback queue: writers do
-  /// not wait for it.
+  /// changes. Equal orders of a location are kept once. The callback queue does this work: writers do not
+  /// wait for it.
   ///
-  /// While the listener is registered the database stays open. After ``removeObserver(withHandle:)`` returned on
-  /// the callback queue the block is not called again. To begin and to end listening costs the same
-  /// however many others listen, here or elsewhere.
+  /// While the listener is registered the database stays open. After ``removeObserver(withHandle:)`` has
+  /// returned on the callback queue the block is not called again. Registering and removing a listener cost
+  /// the same however many others there are.
   ///
   /// - Returns: what to remove the listener by.
   @preconcurrency
@@ -44,7 +44,7 @@ extension DatabaseQuery {
     listen(eventType, Callback(block))
   }
 
-  /// ``observe(_:with:)``; `cancelBlock` gets the reason why there will be no more events: the reference is bad,
+  /// ``observe(_:with:)``; `cancelBlock` gets the reason why no more events follow: the reference is bad,
   /// or the database was closed.
   @preconcurrency
   @discardableResult
@@ -112,7 +112,7 @@ extension DatabaseQuery {
   /// Waits for one event, and returns its snapshot with the key of the sibling before the child.
   ///
   /// A snapshot of nothing where there will be no event: the reference is bad, the database was closed, the
-  /// listener was taken away by ``removeAllObservers()``, or the task was cancelled, which takes it away.
+  /// listener was removed by ``removeAllObservers()``, or the task was cancelled, which removes it.
   public nonisolated(nonsending) func observeSingleEventAndPreviousSiblingKey(
     of eventType: DataEventType
   ) async -> (DataSnapshot, String?) {

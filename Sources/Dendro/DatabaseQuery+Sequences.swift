@@ -13,11 +13,11 @@ extension DatabaseQuery {
   /// ```
   ///
   /// A consumer that is slower than the writers gets the newest snapshot each time it asks, not every one
-  /// in between. Writes show before they are durable, in their order: asked after a write was admitted, it
-  /// gives a snapshot that includes it. Otherwise it is in no order with completion blocks, which wait for
-  /// listeners but not for iterators. The sequence ends when the task is
-  /// cancelled or the database is closed; it throws at its beginning where the query is bad or the
-  /// database was closed before. While an iterator of it is held the database stays open.
+  /// in between. Writes show before they are durable, in their order: a snapshot requested after a write was
+  /// admitted includes it. Completion blocks come after the events of listeners, but may come before or
+  /// after the snapshots of an iterator. The sequence ends when the task is cancelled or the database is
+  /// closed; it throws at its beginning where the query is bad or the database was closed before. While an
+  /// iterator of it is held the database stays open.
   public var snapshots: Snapshots { Snapshots(query: self) }
 
   /// What happens to the children: each that is here now as added, then each change in order.
@@ -30,13 +30,13 @@ extension DatabaseQuery {
   ///
   /// For one write all removed children come first, then the added, the moved and the changed ones. A
   /// consumer that falls more than 64 writes behind gets the difference from what it saw last instead of
-  /// every write in between. It begins, ends and throws as ``snapshots`` does, and is in no order with
-  /// completion blocks either.
+  /// every write in between. It begins, ends and throws as ``snapshots`` does; completion blocks may come
+  /// before or after its events too.
   public func childEvents() -> ChildEvents { ChildEvents(query: self) }
 
   /// The values of a query, as ``DatabaseQuery/snapshots`` gives them.
   ///
-  /// Any thread may use it; each iterator starts anew.
+  /// Any thread may use it; each iterator starts from the beginning.
   public struct Snapshots: AsyncSequence, Sendable {
     fileprivate let query: DatabaseQuery
 
@@ -62,7 +62,7 @@ extension DatabaseQuery {
 
   /// The events of a query's children, as ``DatabaseQuery/childEvents()`` gives them.
   ///
-  /// Any thread may use it; each iterator starts anew.
+  /// Any thread may use it; each iterator starts from the beginning.
   public struct ChildEvents: AsyncSequence, Sendable {
     fileprivate let query: DatabaseQuery
 

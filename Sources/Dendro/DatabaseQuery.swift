@@ -1,8 +1,8 @@
 import DendroEngine
 import DendroTree
 
-/// Children of one location in some order, in some range, and at most so many of them: what listeners and
-/// one-time reads are asked of. A ``DatabaseReference`` is the query that shows all.
+/// The children of one location in an order, a range and up to a number, for listeners and one-time reads. A
+/// ``DatabaseReference`` is the query that shows all.
 ///
 /// ```swift
 /// let best = ref.child("posts").queryOrdered(byChild: "stars").queryLimited(toLast: 10)
@@ -10,7 +10,7 @@ import DendroTree
 ///
 /// With a range or a limit only children are shown, never a scalar at the location itself, nor its
 /// priority. Any thread may use a query; it never changes. One that was made from a bad path, or whose
-/// parameters do not go together, carries the error and hands it to every operation.
+/// parameters contradict each other, carries the error: every operation on it fails with that.
 public class DatabaseQuery: @unchecked Sendable {
   // Unchecked only because the class has a subclass: both have immutable, `Sendable` properties alone,
   // and no class outside this module can inherit from them.
@@ -18,14 +18,14 @@ public class DatabaseQuery: @unchecked Sendable {
   let path: Path
   /// Why nothing can be done at the location.
   private let locationFailure: DatabaseError?
-  /// Nil where nothing was asked for: references are many, and none of them needs it.
+  /// Nil where there are no query parameters, so that references, of which there are many, stay small.
   private let asked: Asked?
 
-  /// What was asked for, and what came of it.
+  /// The calls that made the query, and their result.
   private final class Asked: Sendable {
     let request: QueryRequest
     let parameters: QueryParameters
-    /// Calls that cannot be mended by others: no further one changes it.
+    /// The error of a call that is wrong whatever calls follow.
     let refusal: DatabaseError?
     /// Why nothing can be done with these parameters.
     let failure: DatabaseError?
@@ -86,8 +86,8 @@ public class DatabaseQuery: @unchecked Sendable {
     return try store.usable()
   }
 
-  /// `usable()`, for listeners. Notifying them recurses as deep as they are, so that none can be where there
-  /// can be no data.
+  /// `usable()`, for listeners. A path deeper than data can be is refused, since finding listeners recurses
+  /// as deep as their paths.
   func listenable() throws(DatabaseError) -> Engine {
     let depth = path.count
     guard depth <= Limits.depth else {
@@ -201,6 +201,6 @@ extension DatabaseQuery {
     snapshot(of: node)
   }
 
-  /// Whether filtering takes so long that the caller had better not wait for it.
+  /// Whether filtering is too long for the caller's actor.
   private func isLong(_ node: Node) -> Bool { node.filteringCost(parameters) > 1_000 }
 }

@@ -1,15 +1,14 @@
 import DendroEngine
 import Synchronization
 
-// A transaction reads what is at a location, decides, and writes, as if there were no other writer meanwhile. Its
-// block runs on a queue of the database's own; transactions run one at a time, in the order in which
-// they were started, each on what is there then.
+// A transaction reads the data at a location, decides, and writes, as if there were no other writer. Its
+// block runs on a queue of the database's own; transactions run one at a time, in the order in which they
+// were started, each on the data at that time.
 //
-// The block runs without any lock. If another write has changed the location meanwhile, the block runs
-// again on what is there now. After three lost runs other threads' writes at the location, above or
-// below wait for the transaction, so that the fourth run succeeds. They wait a second at most, in all runs
-// together: so a block that waits for such a writer does not wait for ever, but loses that run and those
-// after it.
+// The block runs without any lock. If another write changes the location meanwhile, the block runs again on
+// the new data. After three lost runs, writes by other threads at the location, above or below wait for the
+// transaction, so that the fourth run succeeds. They wait a second at most, in all runs together: so a block
+// that waits for such a writer does not wait for ever, but loses that run and those after it.
 
 extension DatabaseReference {
   /// Changes what is here in the light of what is here.
@@ -37,8 +36,8 @@ extension DatabaseReference {
   /// Up to 16384 transactions wait for their turn; starting more waits until there is room,
   /// but within a block of a transaction it is refused with ``DatabaseError/Code/unavailable``.
   ///
-  /// - Parameter block: may run several times, never twice at once. An error goes to
-  ///   ``DatabaseOptions/errorHandler``.
+  /// - Parameter block: may run several times, never twice at once. ``DatabaseOptions/errorHandler`` gets
+  ///   errors.
   @preconcurrency
   public func runTransactionBlock(_ block: @escaping @Sendable (MutableData) -> TransactionResult) {
     start(block, nil)
@@ -69,9 +68,9 @@ extension DatabaseReference {
   ///
   /// - Parameters:
   ///   - block: may run several times, never twice at once.
-  ///   - completion: as above; where there is none, errors go to ``DatabaseOptions/errorHandler``.
-  ///   - localEvents: makes no difference. It is for databases that show what a server has yet to
-  ///     confirm; here listeners hear of a transaction once, when it is admitted.
+  ///   - completion: as above; where there is none, ``DatabaseOptions/errorHandler`` gets errors.
+  ///   - localEvents: makes no difference. It is for databases that show writes before a server confirms
+  ///     them; here listeners get the events of a transaction once, when it is admitted.
   @preconcurrency
   public func runTransactionBlock(
     _ block: @escaping @Sendable (MutableData) -> TransactionResult,

@@ -200,7 +200,7 @@ extension DatabaseReference {
         }
       }
     } catch {
-      // In its turn: after the completions of the writes before it, also where the reference is bad.
+      // In order: after the completions of earlier writes, also where the reference is bad.
       guard let engine = try? store.usable() else {
         hub.enqueue(on: block.isolation) { block.call(error, self) }
         return

@@ -3,13 +3,13 @@ import DendroTree
 import Dispatch
 import Synchronization
 
-/// Databases whose last reference went without `close()`: each is closed on a thread of its own, since
-/// that waits for the disk, and any thread may free the last reference. Opening a locked directory waits for
-/// them.
+/// Closes databases whose last reference was released without `close()`, each on a thread of its own, since
+/// closing waits for the disk and any thread may release the last reference. Opening a locked directory
+/// waits for them.
 enum ReleasedDatabases {
   private static let closing = Mutex<[ObjectIdentifier: DispatchGroup]>([:])
 
-  /// Closes the engine after what is left to be written.
+  /// Writes the registered operations and closes the engine.
   static func close(_ engine: Engine, _ connection: Connection) {
     let done = DispatchGroup()
     done.enter()
@@ -22,7 +22,7 @@ enum ReleasedDatabases {
     }
   }
 
-  /// Waits until every database is closed whose last reference went before the call.
+  /// Waits until every database is closed that was released before the call.
   ///
   /// - Returns: whether there was one.
   static func wait() -> Bool {

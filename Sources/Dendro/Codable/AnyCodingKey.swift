@@ -2,7 +2,7 @@
 enum AnyCodingKey: CodingKey {
   case name(String)
   case integer(Int)
-  /// The place of an element, as an error's path shows it.
+  /// The index of an element, as an error's coding path shows it.
   case index(Int)
 
   init(stringValue: String) { self = .name(stringValue) }

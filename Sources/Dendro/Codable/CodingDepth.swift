@@ -1,8 +1,8 @@
 /// How deep values may nest while they are encoded or decoded.
 ///
-/// Counted in calls of `encode(to:)` and `init(from:)` and in nested containers, since it is the stack
-/// that they use up: a value that holds itself ends here instead of the process. Data is at most 32
-/// levels deep, and a level takes one call, or a few where optionals and wrappers stand between.
+/// Counted in calls of `encode(to:)` and `init(from:)` and in nested containers, since these use up the
+/// stack: a value that contains itself is refused here, before it ends the process. Data is at most 32 levels
+/// deep, and a level takes one call, or a few where optionals and wrappers stand between.
 enum CodingDepth {
   static let max = 128
 

@@ -9,7 +9,7 @@ extension DatabaseReference {
   ///   - value: a value of your own, a scalar, an array, …; a nil optional removes.
   ///   - encoder: says how dates, keys and so on are encoded.
   ///   - completion: called once on ``Database/callbackQueue`` when the write is durable or has failed.
-  ///     Without one, a failed write goes to ``DatabaseOptions/errorHandler``.
+  ///     Without one, ``DatabaseOptions/errorHandler`` gets the error.
   /// - Throws: what is wrong with the value, before anything is written: `EncodingError` with the path
   ///   to what cannot be encoded, or ``DatabaseError`` where the tree cannot hold it. The completion is
   ///   not called then.

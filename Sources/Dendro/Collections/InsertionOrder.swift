@@ -79,7 +79,7 @@ package struct InsertionOrder<Element: Identifiable> {
   }
 }
 
-/// How many places of listeners were looked at or moved: what tests hold the cost of listening against. Not
+/// Counts the slots of listeners that are read or moved, for tests of the cost of listening. Not
 /// thread-safe.
 package final class StepTally {
   package var count = 0

@@ -2,12 +2,12 @@ import Synchronization
 
 /// Elements in ascending order, each once, found by value and by rank: a B-tree that counts.
 ///
-/// A value: a copy is O(1) and shares its pages; a change copies the pages on its way that another copy
-/// shares. Inner pages hold, for each page below but the first, a bound: no element in it is less, and
-/// all in the page before are.
+/// A value: a copy is O(1) and shares its pages; a change copies the pages on its path that another copy
+/// shares. Inner pages hold a bound for each child page but the first: no element of that child is less, and
+/// every element of the child before is.
 package struct OrderedIndex<Element: Comparable & Sendable>: @unchecked Sendable {
-  // Unchecked for its pages: one is changed only where it has a single reference, by the value that holds
-  // that one; pages that two values share are never written.
+  // Unchecked because of its pages: a value changes a page only if it holds the single reference to it;
+  // pages that two values share are never changed.
   private final class Page {
     /// Of a leaf page; empty in inner ones.
     var elements: [Element] = []
@@ -203,7 +203,7 @@ package struct OrderedIndex<Element: Comparable & Sendable>: @unchecked Sendable
   /// into one. Beside pages that are nearly full it may stay.
   private func merge(_ page: Page, _ index: Int) {
     let count = page.children[index].entryCount
-    // It goes, before anything is joined: an inner page without pages cannot be told from a leaf.
+    // Removed before pages are joined: an inner page without children looks like a leaf.
     if count == 0 {
       page.children.remove(at: index)
       if !page.bounds.isEmpty { page.bounds.remove(at: max(index - 1, 0)) }
@@ -234,9 +234,9 @@ package struct OrderedIndex<Element: Comparable & Sendable>: @unchecked Sendable
   }
 }
 
-/// How many comparisons indexes made: what tests hold their cost against.
+/// Counts the comparisons that indexes make, for tests of their cost.
 ///
-/// Any thread; of comparisons that two threads make at once, one may not be counted.
+/// Any thread may use it; of comparisons made by two threads at once, one may not be counted.
 package final class ComparisonTally: Sendable {
   private let value = Atomic<Int>(0)
 

@@ -1,10 +1,10 @@
 import DendroTree
 import Synchronization
 
-/// The children of one place in one order, for all listeners and iterators that use it, each at a state of
-/// its own. It keeps the order of the state that was asked for last.
+/// The children of one path in one sort order, shared by all its listeners and iterators, each of which may
+/// be at another state. It keeps the order of the state that was requested last.
 ///
-/// Any thread.
+/// Any thread may use it.
 final class SharedOrder: Sendable {
   let order: SortOrder
   private let tally: ComparisonTally
@@ -44,10 +44,10 @@ final class SharedOrder: Sendable {
   var hasIndex: Bool { kept.withLock { $0?.hasIndex ?? false } }
 }
 
-/// The orders of one place that are in use. It holds none of them: an order is freed with the
-/// last generator that uses it.
+/// The orders of one path that are in use. The references are weak: an order is freed with the last
+/// generator that uses it.
 ///
-/// Any thread.
+/// Any thread may use it.
 package final class OrderRegistry: Sendable {
   /// What all comparisons are counted in.
   package let tally = ComparisonTally()

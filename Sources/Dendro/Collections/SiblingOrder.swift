@@ -1,9 +1,9 @@
 import DendroTree
 
-/// The children of a node in one order, found by place and by rank.
+/// The children of a node in one order, found by position and by rank.
 ///
-/// By key that is the node itself, and by priority too as long as no child has one. Otherwise it is an
-/// index of their positions, made once in O(n log n) and then kept with each change in O(log n).
+/// By key the node itself is that order, and by priority too as long as no child has one. Otherwise it is an
+/// index of their positions, made once in O(n log n) and then updated with each change in O(log n).
 struct SiblingOrder {
   let order: SortOrder
   private(set) var node: Node
@@ -37,7 +37,7 @@ struct SiblingOrder {
   mutating func advance(to node: Node, _ shifts: [Shift]) {
     self.node = node
     if index == nil {
-      // Kept from the first priority on: building it again whenever one comes back would cost more.
+      // Kept from the first priority on, even when the last one is removed: a rebuild would cost more.
       if order == .priority, shifts.contains(where: { $0.new.map { $0.value != .none } ?? false }) {
         buildIndex()
       }

@@ -1,9 +1,8 @@
 import DendroTree
 
-/// The server values of one tree of data, each at the place where it is to be filled in.
+/// The server values of one tree of data, each at the path where admission fills it in.
 ///
-/// A tree of its own beside the data, so that a change costs what lies on its way, however many there
-/// are. A value.
+/// A tree beside the data, so that a change costs O(depth), however many server values there are.
 struct DeferredValues: Sendable {
   /// Of the leaf here.
   private(set) var value: Draft.Deferred.Value?

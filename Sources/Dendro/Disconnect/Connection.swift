@@ -4,7 +4,7 @@ import DendroTree
 import Dispatch
 import Synchronization
 
-/// Whether a database counts as online, and what is to be written when it no longer does.
+/// Whether a database counts as online, and the operations to be written when it goes offline.
 ///
 /// There is no network: the state is what the program says by `goOffline()` and `goOnline()`, and
 /// reading and writing go on in either.
@@ -13,7 +13,8 @@ import Synchronization
 /// admission lock is never taken under it.
 final class Connection: Sendable {
   private let state = Mutex(State())
-  /// Whether a reference was made, or the connection touched: settings come too late then.
+  /// Whether the database was used: a reference was made, or it was set online or offline. Settings are
+  /// refused from then on.
   private let used = Atomic<Bool>(false)
   /// Calls that took operations and have not given them to the engine yet.
   private let submissions = DispatchGroup()
@@ -22,7 +23,7 @@ final class Connection: Sendable {
 
   fileprivate struct State {
     var isOnline = true
-    /// Nothing is registered any more.
+    /// Whether the database is closing: no operation is registered any more.
     var isEnded = false
     var operations = DisconnectOperations()
     /// Whether some of the operations come from a write that was refused.
@@ -125,12 +126,12 @@ final class Connection: Sendable {
     if isEnded { throw .closed }
   }
 
-  /// What is to be written at the end; nothing can be registered after it.
+  /// Takes the operations to be written when the database is closed; none can be registered after it.
   ///
-  /// Waits until the engine has earlier operations, and then, for a second at most, until it is known
-  /// whether they were written: those that were refused are among these. What `goOffline()` was asked for
-  /// within a transaction's block is admitted by the engine when it closes, and the block may be what
-  /// waits: hence the bound.
+  /// Waits until the engine has the operations of earlier calls, and then, for a second at most, for their
+  /// results: those that were refused are taken again. The time is limited because `goOffline()` and
+  /// `close()` may both be called by a transaction's block, whose writes the engine admits only when it
+  /// closes.
   func end(_ engine: Engine) -> Draft? {
     if !engine.isInTransaction {
       submissions.wait()

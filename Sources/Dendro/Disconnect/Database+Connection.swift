@@ -2,13 +2,13 @@ import DendroEngine
 import DendroTree
 import Synchronization
 
-// There is no server to lose. Going offline is something the program says: the operations that were
-// registered for it are written, and `.info/connected` turns false. Everything else works as before.
+// There is no server, and hence no connection to lose. The program itself declares that it is offline: then
+// the registered operations are written, and `.info/connected` turns false. All else works as before.
 
 extension Database {
-  /// Says that the program is offline now: writes what `onDisconnect…` registered, all of it as one
-  /// write, and makes `.info/connected` false. Where it is offline already, only what was
-  /// refused before is written.
+  /// Takes the database offline: writes the operations that `onDisconnect…` registered, all of them as one
+  /// write, and makes `.info/connected` false. Where it is offline already, only operations that were
+  /// refused before are written.
   ///
   /// Reading, writing and listening go on as before: nothing here waits for a server. Where the write is
   /// refused, ``DatabaseOptions/errorHandler`` gets the error, and the operations stay registered: they
@@ -21,7 +21,7 @@ extension Database {
     }
   }
 
-  /// Says that the program is online again: makes `.info/connected` true.
+  /// Takes the database online again: makes `.info/connected` true.
   public func goOnline() {
     do throws(DatabaseError) {
       OpenDatabase(engine: try usable(), hub: hub, connection: connection).goOnline()
@@ -33,8 +33,8 @@ extension Database {
 
 // MARK: - All databases
 
-/// What going offline takes. It does not hold the database, whose last reference closes it; nor is there
-/// a weak one, which would make each of its references, one for every location, slower to count.
+/// The parts of an open database that `goOffline()` uses. They do not keep it open. A weak reference to the
+/// database would make counting all its references slower, of which each location holds one.
 private struct OpenDatabase {
   let engine: Engine
   let hub: EventHub
@@ -55,7 +55,7 @@ private struct OpenDatabase {
 }
 
 extension Database {
-  /// Makes it one of the databases that `DatabaseReference.goOffline()` means.
+  /// Adds it to the databases that `DatabaseReference.goOffline()` takes offline.
   func register() {
     guard let engine else { return }
     let open = OpenDatabase(engine: engine, hub: hub, connection: connection)

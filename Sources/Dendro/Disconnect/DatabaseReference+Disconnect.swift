@@ -1,15 +1,15 @@
 import DendroEngine
 import DendroTree
 
-// What is registered here is written when the database goes offline: at `goOffline()`, at `close()`, and
-// when the last reference to the database is freed. All of it is one write then: all or nothing, with the
-// events of one write. After that it is forgotten.
+// Operations registered here are written when the database is taken offline: at `goOffline()`, at `close()`,
+// and when the last reference to the database is freed. They are one write: all or nothing, with the events
+// of one write. Then they are no longer registered.
 //
-// - A value at a place replaces what was registered there and below; one below a registered value
+// - A value at a location replaces the operations registered there and below; one below a registered value
 //   becomes a part of that value.
-// - Server values are resolved when it is written, against the data of that moment.
-// - It is kept in memory. A crash forgets it: after opening the directory again, the
-//   program can write first what a crash should have left.
+// - Server values are resolved when they are written, against the data of that moment.
+// - Operations are kept in memory, and a crash loses them: a program can write what they should have written
+//   when it opens the directory again.
 //
 // Each call has three forms, as the writes have. Input is checked on the caller's thread. The block is
 // called, and the `async` form returns, once the operation is registered: nothing waits for the disk.
@@ -17,7 +17,7 @@ import DendroTree
 // MARK: - Setting
 
 extension DatabaseReference {
-  /// Registers `setValue(_:)` for when the database goes offline; nil removes.
+  /// Registers `setValue(_:)` for the time when the database is taken offline; nil removes.
   ///
   /// - Parameter value: as for `setValue(_:)`.
   public func onDisconnectSetValue(_ value: Any?) {
@@ -42,7 +42,7 @@ extension DatabaseReference {
     try registered { path throws(ValidationError) in try Draft(setting: value, at: path) }
   }
 
-  /// Registers `setValue(_:andPriority:)` for when the database goes offline.
+  /// Registers `setValue(_:andPriority:)` for the time when the database is taken offline.
   ///
   /// - Parameters:
   ///   - value: as for `setValue(_:)`.
@@ -79,7 +79,7 @@ extension DatabaseReference {
 // MARK: - Removing
 
 extension DatabaseReference {
-  /// Registers `removeValue()` for when the database goes offline.
+  /// Registers `removeValue()` for the time when the database is taken offline.
   public func onDisconnectRemoveValue() { register { Draft(.remove($0)) } }
 
   /// `onDisconnectRemoveValue()`, and calls `block` once it is registered or was refused.
@@ -101,8 +101,8 @@ extension DatabaseReference {
 // MARK: - Updating
 
 extension DatabaseReference {
-  /// Registers `updateChildValues(_:)` for when the database goes offline: every path as an operation
-  /// of its own.
+  /// Registers `updateChildValues(_:)` for the time when the database is taken offline: every path as an
+  /// operation of its own.
   ///
   /// - Parameter values: as for `updateChildValues(_:)`.
   public func onDisconnectUpdateChildValues(_ values: [AnyHashable: Any]) {
@@ -131,10 +131,10 @@ extension DatabaseReference {
 // MARK: - Cancelling
 
 extension DatabaseReference {
-  /// Forgets what was registered here and below.
+  /// Cancels the operations registered here and below.
   ///
-  /// Of a dictionary that was registered above, the other children stay, each as an operation of its
-  /// own. A scalar above stays, having no parts; a removal above is forgotten, having nothing else.
+  /// Of a dictionary that was registered above, the other children stay, each as an operation of its own. A
+  /// scalar above stays, since it has no parts; a removal above is cancelled.
   public func cancelDisconnectOperations() {
     if let error = cancelled() { store.hub.report(error) }
   }
@@ -208,7 +208,7 @@ extension DatabaseReference {
     return self
   }
 
-  /// What is known to refuse the write later refuses its registration now.
+  /// Refuses a registration whose write would be refused later.
   private func checkRegistering() throws(DatabaseError) {
     if let refusal = try usable().refusal { throw DatabaseError(refusal) }
     if let writeFailure { throw writeFailure }

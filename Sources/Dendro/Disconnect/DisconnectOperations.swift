@@ -1,10 +1,10 @@
 package import DendroTree
 
-/// What is to be written when the database goes offline: for each place a value or a priority.
+/// The operations to be written when the database is taken offline: a value or a priority at each path.
 ///
-/// No operation has another one at its place or below: a value forgets what was there and below, and
-/// what comes below a value later becomes a part of it. So all of them together are one update whose
-/// paths do not contradict each other. A value.
+/// No operation has another one at its path or below: a value replaces those there and below, and a later one
+/// below a value becomes a part of it. So together they are one update whose paths do not contradict each
+/// other.
 package struct DisconnectOperations: Sendable {
   private var root = TrieNode()
 
@@ -47,7 +47,7 @@ package struct DisconnectOperations: Sendable {
     }
   }
 
-  /// Forgets what is at `path` and below. A value above is taken apart: its other children stay as
+  /// Removes the operations at `path` and below. A value above is split: its other children stay as
   /// operations of their own, and so does its priority. A scalar above has no parts and stays.
   package mutating func cancel(_ path: Path) { root.cancel(path.steps) }
 
@@ -63,7 +63,7 @@ package struct DisconnectOperations: Sendable {
 }
 
 extension DisconnectOperations {
-  /// What is to be set somewhere; the empty node removes. Server values stay open until then.
+  /// A value to be set; the empty node removes. Its server values are resolved when it is written.
   fileprivate struct Value {
     var node: Node
     var deferred: DeferredValues
@@ -73,7 +73,7 @@ extension DisconnectOperations {
       self.deferred = deferred
     }
 
-    /// The deferred ones are seen from the value's place.
+    /// The paths of the deferred values are relative to the value's.
     init(_ node: Node, _ deferred: [Draft.Deferred] = []) {
       self.init(node, DeferredValues(deferred, in: node))
     }
@@ -106,7 +106,7 @@ extension DisconnectOperations {
     }
   }
 
-  /// One location of the tree of operations. Where there is a value, there is nothing else.
+  /// One path of the trie of operations. A node with a value has no children.
   fileprivate struct TrieNode {
     var value: Value?
     var priority: Priority?
@@ -202,7 +202,7 @@ extension DisconnectOperations {
 }
 
 extension DisconnectOperations.TrieNode {
-  /// The children of a value as places of their own.
+  /// The children of a value as trie nodes of their own.
   fileprivate init(partsOf whole: DisconnectOperations.Value) {
     if let scalar = whole.node.priority {
       priority = DisconnectOperations.Priority(scalar, whole.deferred.priority)

@@ -19,7 +19,7 @@ extension Database {
     }
   }
 
-  /// `historyRange()` without holding a thread.
+  /// `historyRange()` without blocking a thread.
   public nonisolated(nonsending) func historyRange() async throws -> HistoryRange {
     let engine = try usable()
     do throws(EngineError) {
@@ -40,9 +40,9 @@ extension Database {
   /// the call.
   ///
   /// A checkpoint of the tree is written and read back; then all older checkpoints, the log before it, and
-  /// what recoveries set aside are deleted (and not overwritten). Writers and readers go on meanwhile.
-  /// `historyRange()` begins at that checkpoint then, which until the next one is the only one. Backups
-  /// keep what they hold.
+  /// the files that recoveries quarantined are deleted (and not overwritten). Writers and readers continue
+  /// meanwhile. `historyRange()` then begins at that checkpoint, which is the only one until the next.
+  /// Backups are not changed.
   ///
   /// - Throws: ``DatabaseError``: ``DatabaseError/Code/locked``, and not everything was deleted, where a
   ///   process has the directory open for reading; where the disk refuses; where the database is closed or
@@ -56,7 +56,7 @@ extension Database {
     }
   }
 
-  /// `purgeHistory()` without holding a thread.
+  /// `purgeHistory()` without blocking a thread.
   public nonisolated(nonsending) func purgeHistory() async throws {
     let engine = try usable()
     do throws(EngineError) {

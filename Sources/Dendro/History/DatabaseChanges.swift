@@ -14,8 +14,8 @@ import DendroStorage
 /// | the end | when the task is cancelled, when the database is closed; of a database opened for reading only, behind the last write that is known to be durable |
 /// | errors | ``DatabaseError``: the files cannot be read, the reference is bad, the database was closed before, or is in memory and has no log. Nothing comes after one |
 ///
-/// The database stays open while the sequence is held. Each iterator begins anew; an iterator is for one
-/// task at a time.
+/// The database stays open while the sequence is held. Each iterator starts behind the same write; an
+/// iterator is for one task at a time.
 public struct DatabaseChanges: AsyncSequence, Sendable {
   /// A write.
   public typealias Element = DatabaseChange
@@ -44,7 +44,7 @@ public struct DatabaseChanges: AsyncSequence, Sendable {
       self.lsn = lsn
     }
 
-    /// The next write; waits for it without holding a thread. Nil at the end.
+    /// Waits for the next write without blocking a thread. Nil at the end.
     public nonisolated(nonsending) mutating func next() async throws -> DatabaseChange? {
       if page.isEmpty, !isEnded {
         do {

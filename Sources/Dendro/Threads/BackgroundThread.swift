@@ -5,14 +5,14 @@ import Synchronization
 /// Threads for work that waits for the disk or takes long, which neither the caller's thread nor those of
 /// Swift's concurrency should do.
 ///
-/// Each is the thread of a serial queue: such a queue gets one however busy the application keeps the
-/// global queues, whose threads are few and shared.
+/// Each is the thread of a serial queue, which gets one even where the application keeps the shared threads
+/// of the global queues busy.
 enum BackgroundThread {
   static func start(_ name: ThreadName, _ body: @escaping @Sendable () -> Void) {
     DispatchQueue(label: name.rawValue, autoreleaseFrequency: .workItem).async { name.during(body) }
   }
 
-  /// `start`, and waits for what `body` returns without holding a thread.
+  /// Runs `body` on a new thread, and waits for its result without blocking the caller's.
   nonisolated(nonsending) static func run<Value: Sendable, Failure: Error>(
     _ name: ThreadName, _ body: @escaping @Sendable () throws(Failure) -> Value
   ) async throws(Failure) -> Value {

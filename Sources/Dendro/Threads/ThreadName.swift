@@ -49,7 +49,7 @@ enum ThreadName: String, CaseIterable {
     init?() {
       guard let get = dlsym(nil, "pthread_getname_np"), let set = dlsym(nil, "pthread_setname_np")
       else { return nil }
-      // Both have had these types since they exist.
+      // The C declarations of both functions have these types on every system.
       self.get = unsafeBitCast(get, to: Get.self)
       setName = unsafeBitCast(set, to: Set.self)
     }

@@ -10,8 +10,7 @@ public import Foundation
 /// A property cannot throw: a value, priority or path that cannot be used changes nothing, and the
 /// transaction fails with that error, the first one if there are several.
 ///
-/// Use it within the block that it was handed to; what is changed after the block has returned is in
-/// vain.
+/// Use it within the block that gets it; changes after the block has returned have no effect.
 public final class MutableData {
   let draft: TransactionDraft
   /// From the transaction's location; nil where the path could not be used.

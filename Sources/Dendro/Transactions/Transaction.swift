@@ -9,7 +9,7 @@ struct Transaction: Sendable {
   /// Called once, on any thread; it may not wait.
   let completion: @Sendable (Outcome) -> Void
 
-  /// What one run of the block came to.
+  /// The result of one run of the block.
   enum Step {
     case write(MutableData)
     case abort
@@ -25,8 +25,8 @@ struct Transaction: Sendable {
     case failed(any Error)
   }
 
-  /// Runs the block until what it decides on is admitted. Waits for nothing but the block, and for the
-  /// disk where too much waits for it.
+  /// Runs the block until its decision is admitted. Waits only for the block, and for the disk where that is
+  /// behind.
   func run() {
     let engine: Engine
     do throws(DatabaseError) {
@@ -35,7 +35,7 @@ struct Transaction: Sendable {
       return completion(.failed(error))
     }
     if let failure = location.writeFailure {
-      // In its turn: after the completions of the writes before it.
+      // In order: after the completions of earlier writes.
       return engine.submit(Draft(.update(.root, []))) { [completion] _ in
         completion(.failed(failure))
       }

@@ -2,11 +2,11 @@ import DendroTree
 import Foundation
 import Synchronization
 
-/// What one run of a transaction's block works on: the tree that all its `MutableData`s look at.
+/// The tree that all `MutableData`s of one run of a transaction's block read and change.
 ///
 /// Increments are added to the run's input as soon as they are set, since the transaction is admitted on
-/// that very input or not at all; the time is known only at admission. The lock is for blocks
-/// that pass a view to other threads: their calls are executed in some order.
+/// that very input or not at all; the time is known only at admission. The lock is for blocks that pass a
+/// `MutableData` to other threads.
 final class TransactionDraft: Sendable {
   /// Of the transaction.
   let location: Path

@@ -10,8 +10,8 @@ final class TransactionQueue: Sendable {
 
   private let queue = DispatchQueue(
     label: ThreadName.transactions.rawValue, autoreleaseFrequency: .workItem)
-  /// One signal for each place that is free. Begins at 0: a semaphore must not go with fewer than it
-  /// began with.
+  /// One signal for each free place in the queue. Starts at 0, since a semaphore must not be freed with a
+  /// lower value than it was made with.
   private let places = DispatchSemaphore(value: 0)
 
   init() {
