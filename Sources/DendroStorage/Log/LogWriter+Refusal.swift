@@ -37,9 +37,11 @@ extension LogWriter {
 
   /// Poisons the writer after a failure.
   ///
-  /// - Parameter dropsUnsynchronized: whether what is not synchronized was not acknowledged. It is cut off
-  ///   as far as the disk still lets it, so that reopening finds what was acknowledged and no more. The cut
-  ///   is not synchronized: a crash may leave a write that did not return, whole or not at all.
+  /// - Parameters:
+  ///   - cause: what every later call is refused with.
+  ///   - dropsUnsynchronized: whether what is not synchronized was not acknowledged. It is cut off as far as
+  ///     the disk still lets it, so that reopening finds what was acknowledged and no more. The cut is not
+  ///     synchronized: a crash may leave a write that did not return, whole or not at all.
   package func abandon(_ cause: StorageError, dropsUnsynchronized: Bool) {
     _ = poison(cause)
     guard dropsUnsynchronized, offset > synchronizedOffset else { return }
