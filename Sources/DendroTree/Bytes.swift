@@ -55,6 +55,17 @@ enum Varint {
     return next + 1
   }
 
+  /// Appends `value` (less than 2^35).
+  @inline(__always)
+  static func append(_ value: Int, to bytes: inout [UInt8]) {
+    if value < 0x80 { return bytes.append(UInt8(truncatingIfNeeded: value)) }
+    withUnsafeTemporaryAllocation(byteCount: 5, alignment: 1) { room in
+      let start = room.baseAddress.unsafelyUnwrapped
+      let byteCount = write(value, to: start) - start
+      bytes.append(contentsOf: UnsafeRawBufferPointer(start: start, count: byteCount))
+    }
+  }
+
   /// Reads a varint from bytes that are known to hold a whole one.
   @inline(__always)
   static func readTrusted(_ address: UnsafeRawPointer) -> (value: Int, byteCount: Int) {

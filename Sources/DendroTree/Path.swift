@@ -86,13 +86,9 @@ package struct Path: Sendable {
     self.init(bytes: bytes, count: count)
   }
 
-  private static func append(_ key: Key, to bytes: inout [UInt8]) {
-    var rest = key.orderedByteCount
-    while rest >= 0x80 {
-      bytes.append(UInt8(rest & 0x7F | 0x80))
-      rest >>= 7
-    }
-    bytes.append(UInt8(rest))
+  /// Appends the stored form of one key.
+  package static func append(_ key: Key, to bytes: inout [UInt8]) {
+    Varint.append(key.orderedByteCount, to: &bytes)
     key.withOrderedBytes { bytes.append(contentsOf: $0) }
   }
 

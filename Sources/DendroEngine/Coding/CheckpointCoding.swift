@@ -79,15 +79,7 @@ package enum CheckpointCoding {
         }
         let depth = path.count
         for (key, child) in node.children {
-          key.withOrderedBytes { bytes in
-            var length = bytes.count
-            while length >= 0x80 {
-              path.append(UInt8(truncatingIfNeeded: length) | 0x80)
-              length >>= 7
-            }
-            path.append(UInt8(length))
-            path.append(contentsOf: bytes)
-          }
+          Path.append(key, to: &path)
           guard try encode(child, isCancelled: isCancelled) else { return false }
           path.removeLast(path.count - depth)
         }

@@ -1,3 +1,5 @@
+import DendroStorage
+
 /// Bytes that grow at the end: where writes are encoded.
 ///
 /// Unchecked `Sendable`: it has no synchronization of its own and exactly one owner at a time; the
@@ -58,18 +60,9 @@ package final class PayloadBuffer: @unchecked Sendable {
 
   package func append(_ other: PayloadBuffer) { other.withBytes { append($0) } }
 
-  /// Unsigned LEB128: seven bits a byte, least significant first, the top bit says that more follow.
   package func appendVarint(_ value: UInt64) {
     reserve(10)
-    var rest = value
-    while rest >= 0x80 {
-      base.storeBytes(
-        of: UInt8(truncatingIfNeeded: rest) | 0x80, toByteOffset: count, as: UInt8.self)
-      count &+= 1
-      rest >>= 7
-    }
-    base.storeBytes(of: UInt8(truncatingIfNeeded: rest), toByteOffset: count, as: UInt8.self)
-    count &+= 1
+    count &+= storeVarint(value, at: base + count)
   }
 
   package func appendVarint(_ value: Int) { appendVarint(UInt64(value)) }

@@ -50,7 +50,10 @@ package struct ByteWriter: ~Copyable {
 }
 
 /// Stores LEB128 and returns its length, 1…10; there must be room for it.
-func storeVarint(_ value: UInt64, at place: UnsafeMutableRawPointer) -> Int {
+///
+/// Inlined across modules: every write encodes several.
+@inlinable @inline(__always)
+package func storeVarint(_ value: UInt64, at place: UnsafeMutableRawPointer) -> Int {
   var rest = value
   var length = 0
   while rest >= 0x80 {

@@ -38,12 +38,9 @@ package enum Forgeries {
   }
 
   static func varint(_ value: UInt64) -> [UInt8] {
-    var (bytes, rest): ([UInt8], UInt64) = ([], value)
-    while rest >= 0x80 {
-      bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
-      rest >>= 7
-    }
-    return bytes + [UInt8(rest)]
+    var writer = ByteWriter()
+    writer.varint(value)
+    return [UInt8](writer.bytes)
   }
 
   private static let records: [Scenario] = [

@@ -89,13 +89,9 @@ struct HostileContentTests {
     let key = try Self.orderedBytes("a")
     func entry(_ keys: [[UInt8]], _ content: [UInt8]) -> [UInt8] {
       let path = keys.flatMap { [UInt8($0.count)] + $0 }
-      var length: [UInt8] = []
-      var rest = path.count
-      while rest >= 0x80 {
-        length.append(UInt8(truncatingIfNeeded: rest) | 0x80)
-        rest >>= 7
-      }
-      return [0] + length + [UInt8(rest)] + path + content
+      var length = ByteWriter()
+      length.varint(UInt64(path.count))
+      return [0] + [UInt8](length.bytes) + path + content
     }
     #expect(try Self.decoded(entry([key], Self.leaf)) == nil)
     for (entry, expected) in [

@@ -1,3 +1,5 @@
+import DendroStorage
+
 extension [UInt8] {
   /// Nil where the bytes end before.
   func integer<I: FixedWidthInteger>(at offset: Int, as type: I.Type = I.self) -> I? {
@@ -15,15 +17,11 @@ extension [UInt8] {
 
   /// A varint and where it ends; nil where there is none.
   func varint(at offset: inout Int) -> UInt64? {
-    var value: UInt64 = 0
-    var shift: UInt64 = 0
-    while offset < count, shift < 70 {
-      let byte = self[offset]
-      offset += 1
-      value |= UInt64(byte & 0x7F) << shift
-      if byte < 0x80 { return value }
-      shift += 7
+    withUnsafeBytes { bytes in
+      var reader = ByteReader(bytes, at: offset)
+      guard let value = try? reader.varint() else { return nil }
+      offset = reader.offset
+      return value
     }
-    return nil
   }
 }
