@@ -1,7 +1,8 @@
 import DendroStorage
 private import Synchronization
 
-/// A generator that gives the same numbers for the same seed, on every machine (SplitMix64).
+/// A generator that gives the same numbers for the same seed, on every machine (SplitMix64:
+/// Steele, Lea and Flood, OOPSLA 2014).
 ///
 /// Not for secrets. May be used from any thread; the order in which threads draw is theirs.
 public final class SeededRandomness: Sendable, RandomNumberGenerator {
@@ -14,14 +15,17 @@ public final class SeededRandomness: Sendable, RandomNumberGenerator {
 
   /// The next number, all 64 bits of it random.
   public func next() -> UInt64 {
-    let step: UInt64 = 0x9e37_79b9_7f4a_7c15
-    return Self.mixed(state.wrappingAdd(step, ordering: .relaxed).newValue)
+    Self.mixed(state.wrappingAdd(Self.step, ordering: .relaxed).newValue)
   }
 
   /// What the generator would have to be seeded with to go on from here.
   public var seed: UInt64 { state.load(ordering: .relaxed) }
 
-  private static func mixed(_ state: UInt64) -> UInt64 {
+  /// By how much the state grows with each number.
+  package static let step: UInt64 = 0x9e37_79b9_7f4a_7c15
+
+  /// The number of a state.
+  package static func mixed(_ state: UInt64) -> UInt64 {
     var z = state
     z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
     z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb

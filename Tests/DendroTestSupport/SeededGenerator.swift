@@ -1,15 +1,14 @@
-/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): the same numbers from the same seed, anywhere.
+private import DendroTesting
+
+/// The numbers of `SeededRandomness`, as a value: a copy gives the same numbers as the original.
 package struct SeededGenerator: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
   package init(seed: UInt64) { state = seed }
 
   package mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var value = state
-    value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-    return value ^ (value >> 31)
+    state &+= SeededRandomness.step
+    return SeededRandomness.mixed(state)
   }
 
   /// True once in `count` times.

@@ -1,4 +1,5 @@
 import Dendro
+import DendroTestSupport
 import Foundation
 import Testing
 
@@ -119,11 +120,8 @@ struct ReferenceTests {
   @Test(
     "whatever the string, it is a location or an error, and nothing in between", arguments: 0..<20)
   func hostile(seed: UInt64) async throws {
-    var state = seed &* 0x9E37_79B9_7F4A_7C15 &+ 1
-    func random(_ bound: Int) -> Int {
-      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-      return Int(state >> 33) % bound
-    }
+    var generator = SeededGenerator(seed: seed)
+    func random(_ bound: Int) -> Int { generator.below(bound) }
     let pieces = [
       "a", "/", "//", ".", "#", "$", "[", "]", "\u{0}", "\u{1f}", "\u{7f}", "é", "e\u{301}", "😀",
       "\u{fffd}", "\u{10ffff}", "-", "0", "00", "2147483647", "-2147483648", ".priority", ".value",

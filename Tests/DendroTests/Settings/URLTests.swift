@@ -1,4 +1,5 @@
 import Dendro
+import DendroTestSupport
 import Foundation
 import Testing
 
@@ -25,11 +26,8 @@ struct URLTests {
 
   @Test("of locations lead back to them", arguments: 0..<20 as Range<UInt64>)
   func roundTrip(seed: UInt64) throws {
-    var state = seed &* 0x9E37_79B9_7F4A_7C15 &+ 1
-    func random(_ bound: Int) -> Int {
-      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-      return Int(state >> 33) % bound
-    }
+    var generator = SeededGenerator(seed: seed)
+    func random(_ bound: Int) -> Int { generator.below(bound) }
     let pieces = [
       "a", " ", "%", "+", "%2F", "?", "&", "=", ":", "é", "e\u{301}", "😀", "~", "\\", "\"",
     ]
@@ -71,11 +69,8 @@ struct URLTests {
 
   @Test("whatever the string, a reference comes of it", arguments: 0..<20 as Range<UInt64>)
   func hostile(seed: UInt64) async {
-    var state = seed &* 0x9E37_79B9_7F4A_7C15 &+ 1
-    func random(_ bound: Int) -> Int {
-      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-      return Int(state >> 33) % bound
-    }
+    var generator = SeededGenerator(seed: seed)
+    func random(_ bound: Int) -> Int { generator.below(bound) }
     let pieces = [
       "dendro", "https", ":", "/", "//", "://", "localhost", "?", "ns=", "&", "%", "%zz", "%2F",
       "#",

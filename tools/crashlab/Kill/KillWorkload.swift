@@ -1,3 +1,4 @@
+import DendroTestSupport
 import DendroTree
 
 /// The writes of the writers: a pure function of seed, writer and number, so that the whole tree follows
@@ -70,7 +71,7 @@ struct KillWorkload: Sendable {
   }
 
   private func step(of writer: Int, number: Int) -> Step {
-    var random = Draws(seed: seed, writer: writer, number: number)
+    var random = SeededGenerator(seed: seed, writer: writer, number: number)
     switch random.next() % 10 {
     case 0..<5:
       return .post(key(writer, number), post(writer, number, &random))
@@ -86,7 +87,7 @@ struct KillWorkload: Sendable {
 
   private func key(_ writer: Int, _ number: Int) -> String { "w\(writer)-\(number)" }
 
-  private func post(_ writer: Int, _ number: Int, _ random: inout Draws) -> Post {
+  private func post(_ writer: Int, _ number: Int, _ random: inout SeededGenerator) -> Post {
     let words = ["tree", "ring", "log", "branch", "leaf", "root", "été", "木", "🌲", "bark"]
     // Now and then one that takes several pages of the file.
     let count = random.next() % 60 == 0 ? 2000 : Int(random.next() % 40) + 1
@@ -120,21 +121,12 @@ struct KillWorkload: Sendable {
   }
 }
 
-/// SplitMix64 from three numbers.
-private struct Draws {
-  private var state: UInt64
-
-  init(seed: UInt64, writer: Int, number: Int) {
-    state =
-      seed &+ UInt64(writer) &* 0xd1b5_4a32_d192_ed03 &+ UInt64(number) &* 0x8cb9_2ba7_2f3d_8dd7
+extension SeededGenerator {
+  /// The numbers for one write of one writer.
+  fileprivate init(seed: UInt64, writer: Int, number: Int) {
+    self.init(
+      seed: seed &+ UInt64(writer) &* 0xd1b5_4a32_d192_ed03
+        &+ UInt64(number) &* 0x8cb9_2ba7_2f3d_8dd7)
     _ = next()
-  }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
-    return z ^ (z >> 31)
   }
 }
