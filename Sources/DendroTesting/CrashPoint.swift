@@ -58,7 +58,7 @@ public struct CrashPoint: Sendable {
     var nodes = durable
     for (index, change) in pending.enumerated() {
       let fate = index < state.fates.count ? state.fates[index] : .dropped
-      change.effect.apply(change.standing == .settled ? .kept : fate, to: &nodes)
+      change.effect.apply(change.durability == .settled ? .kept : fate, to: &nodes)
     }
     return nodes
   }
@@ -81,8 +81,8 @@ public struct CrashPoint: Sendable {
     case .synchronize(let node): settle(file: node)
     case .failSynchronize(let node):
       for index in pending.indices
-      where pending[index].effect.file == node && pending[index].standing == .open {
-        pending[index].standing = .undecidable
+      where pending[index].effect.file == node && pending[index].durability == .open {
+        pending[index].durability = .undecidable
       }
     case .synchronizeDirectory(let node): settle(directory: node)
     }
@@ -92,16 +92,16 @@ public struct CrashPoint: Sendable {
     var isBlocked = false
     pending.removeAll { change in
       guard change.effect.file == node else { return false }
-      if change.standing == .undecidable { isBlocked = true }
+      if change.durability == .undecidable { isBlocked = true }
       if isBlocked { return false }
       change.effect.apply(.kept, to: &durable)
       return true
     }
     guard isBlocked else { return }
-    // What came after a change that stays undecidable is durable, but lies on top of it.
+    // Changes after an undecidable one are durable, but come on top of it.
     for index in pending.indices
-    where pending[index].effect.file == node && pending[index].standing == .open {
-      pending[index].standing = .settled
+    where pending[index].effect.file == node && pending[index].durability == .open {
+      pending[index].durability = .settled
     }
   }
 
@@ -129,7 +129,7 @@ public struct CrashPoint: Sendable {
 
 /// A change that a crash may take.
 struct PendingChange: Sendable {
-  enum Standing: Sendable {
+  enum Durability: Sendable {
     /// The next synchronize makes it durable.
     case open
     /// A synchronize failed on it: it is there or not, and no later synchronize changes that.
@@ -139,7 +139,7 @@ struct PendingChange: Sendable {
   }
 
   let effect: DiskEffect
-  var standing = Standing.open
+  var durability = Durability.open
 
   init(_ effect: DiskEffect) { self.effect = effect }
 }

@@ -1,13 +1,15 @@
 import DendroStorage
 import DendroTree
 
-/// A database of its own from one moment of a running one.
+/// Writes a copy of a running database as of one moment: a checkpoint and an empty log behind it, in a
+/// directory of their own.
 enum Backup {
+  /// Makes all writes durable, then writes the copy. Waits for the disk on the calling thread.
   static func write(
     head: CommitPipeline, databaseID: DatabaseID, to path: String, environment: Environment
   ) throws(EngineError) {
-    // A backup has no writes that a failing disk undoes: the root is taken in the same moment in which the
-    // barrier is added.
+    // The root is taken under the lock under which the barrier is added: so the backup has no write that a
+    // failing disk undoes.
     var taken: (root: Node, lsn: LogSequenceNumber, time: Int64)?
     try head.wait { completion in
       head.request(completion) { admission in
@@ -22,7 +24,7 @@ enum Backup {
         let directory = try DatabaseDirectory.open(path, environment: environment, mode: .backup)
         defer { directory.close() }
         try footprint.begin()
-        // Any number binds the checkpoint to its log: a new one tells this log from those of other backups.
+        // Drawn at random: binds the checkpoint to its log, and to no other backup's.
         let logChecksum =
           lsn == .zero ? 0 : UInt32(truncatingIfNeeded: environment.randomness.next())
         _ = try CheckpointCoding.write(

@@ -2,7 +2,8 @@ import DendroStorage
 import DendroTree
 import Synchronization
 
-/// Takes checkpoints: from a frozen root beside the running writers, on a thread of its own, one at a time.
+/// Takes checkpoints, one at a time, on a thread of its own: writes an immutable root to a file while writers
+/// continue. The engine requests them; the commit thread does so once the log has grown enough.
 final class Checkpointing: Sendable {
   private let pipeline: CommitPipeline
   private let directory: DatabaseDirectory
@@ -24,8 +25,8 @@ final class Checkpointing: Sendable {
     var waiting: [Completion] = []
     /// Called once the thread has ended.
     var stopped: (@Sendable () -> Void)?
-    /// After a failure: the bytes of log that an automatic checkpoint waits for before it tries again,
-    /// so that a full disk is not filled with attempts.
+    /// After a failure, the bytes of log at which the next automatic checkpoint is tried: a full disk does
+    /// not get one attempt for each batch.
     var logBytesMin: UInt64 = 0
     var logBytes: UInt64 = 0
 
@@ -49,7 +50,7 @@ final class Checkpointing: Sendable {
     executor = options.execution == .thread ? BlockingExecutor(name: "dendro-chkpt") : nil
   }
 
-  /// Takes automatic checkpoints from now on.
+  /// Begins to take automatic checkpoints.
   func attach() {
     guard options.checkpointFactor > 0 else { return }
     pipeline.groupCommit.disk.withLock { disk in
@@ -80,7 +81,8 @@ final class Checkpointing: Sendable {
     if isDue { wake() }
   }
 
-  /// Takes a checkpoint on the executor's thread, or here under inline execution, and calls `completion`.
+  /// Takes a checkpoint on the executor's thread (under inline execution on the caller's), and calls
+  /// `completion`.
   ///
   /// - Parameter purges: whether everything older is removed after it.
   func request(_ completion: @escaping Completion, purges: Bool = false) {
@@ -94,13 +96,13 @@ final class Checkpointing: Sendable {
     wake()
   }
 
-  /// Under inline execution: the automatic checkpoint that a cycle asked for.
+  /// Takes the automatic checkpoint that a cycle asked for, under inline execution.
   func runIfDue() {
     if executor == nil { work() }
   }
 
-  /// Begins no checkpoint any more, ends the running one at its next chunk, and calls `then` after that:
-  /// the directory may not be released before. Returns at once. Call once.
+  /// Refuses later checkpoints, ends the running one at its next chunk, and calls `then` after that: the
+  /// directory may not be released before. Returns at once. Call once.
   func stop(then: @escaping @Sendable () -> Void) {
     let isStarted = state.withLock { state -> Bool in
       state.isStopped = true
@@ -129,7 +131,7 @@ final class Checkpointing: Sendable {
     }
   }
 
-  /// The next request tries again to start the thread.
+  /// Fails all waiting calls, since no thread could be started. The next request tries again.
   private func withoutThread(_ error: SystemError) {
     let (waiting, stopped) = state.withLock { state in
       state.isStarted = false
@@ -153,7 +155,7 @@ final class Checkpointing: Sendable {
       return (stopped, state.takeWaiting())
     }
     guard let stopped else { return .untilWoken }
-    // Requests that came while the last checkpoint ran.
+    // Requests that came during the last checkpoint.
     for completion in late { completion(.failure(.closed)) }
     stopped()
     return nil
@@ -170,7 +172,7 @@ final class Checkpointing: Sendable {
     var result: Result<LogSequenceNumber?, EngineError> = .failure(.closed)
     if !isStopped {
       do throws(EngineError) {
-        // So that the log until now can be removed.
+        // Ends the segment, so that the whole log until now can be removed.
         if isPurgeWanted { try pipeline.roll() }
         try take()
         if isPurgeWanted { try purge() }
@@ -194,9 +196,9 @@ final class Checkpointing: Sendable {
   // MARK: How
 
   private func take() throws(EngineError) {
-    // The log must hold all of it first, or the checkpoint could have writes that a failing disk undoes:
-    // the root is taken in the same moment in which the barrier is added. The segment that begins there
-    // lets retention remove the ones before it one day.
+    // The root is taken under the lock under which the roll is added: so all of its writes are durable
+    // before the checkpoint is written, and none is one that a failing disk undoes. The new segment begins
+    // at the checkpoint, so that retention can later remove those before it.
     let newest = state.withLock { $0.newest?.lsn }
     var taken: (root: Node, lsn: LogSequenceNumber, time: Int64)?
     let rolled = try pipeline.roll(after: { admission in
@@ -251,8 +253,8 @@ final class Checkpointing: Sendable {
 
   // MARK: Purging
 
-  /// Removes what is older than the newest checkpoint, after reading that to its end: there is no other one
-  /// then.
+  /// Removes everything older than the newest checkpoint, which is read to its end before, since it is then
+  /// the only one.
   private func purge() throws(EngineError) {
     guard let newest = state.withLock({ $0.newest?.lsn }) else { return }
     do throws(StorageError) {

@@ -1,19 +1,19 @@
 package import DendroStorage
 
-/// Which segments and checkpoints nothing needs any more.
+/// Decides which segments and checkpoints are obsolete, and removes them. `Checkpointing` calls it after each
+/// checkpoint.
 ///
-/// For opening, two readable checkpoints are kept, and the log back to the older of them, so that one
-/// more opening is possible should the newest turn out to be damaged.
+/// For opening, two readable checkpoints are kept, and the log since the older of them, so that the database
+/// still opens where the newest is damaged.
 ///
-/// For history, the log reaches further back, to a *base checkpoint*: a checkpoint, or write 0 where the log begins
-/// with write 1. Of the checkpoints in between those stay without which a replay would be longer than
-/// the options let the log grow between two: the extra ones that were requested are removed.
+/// For history, the log reaches further back, to a *base checkpoint*: a checkpoint, or write 0 where the log
+/// begins with write 1. Of the checkpoints in between, those are kept that limit a replay to the length to
+/// which the options let the log grow between two; others, taken on request, are removed.
 package enum Retention {
-  /// What a follower of the log that falls behind may keep from being removed, beyond what the options
-  /// keep: bytes of log.
+  /// Bytes of log that are kept for a follower which falls behind, beyond what the options keep.
   package static let followerByteLimit: UInt64 = 256 << 20
 
-  /// What decides beside the files.
+  /// What the decision depends on, beside the files.
   package struct Rules: Sendable {
     package var history = HistoryRetention.none
     /// Milliseconds since 1970.
@@ -21,14 +21,14 @@ package enum Retention {
     /// As in `EngineOptions`.
     package var checkpointFactor: Double = 4
     package var checkpointByteMin: UInt64 = 16 << 20
-    /// Of checkpoints from which a state is being rebuilt: the log after them stays.
+    /// The checkpoints from which a state is being rebuilt: the log after them stays.
     package var rebuilding: [LogSequenceNumber] = []
     /// The last writes that followers have seen: the log after them stays within a limit.
     package var followed: [LogSequenceNumber] = []
 
     package init() {}
 
-    /// Whether the sizes of the files matter.
+    /// Whether the decision needs the sizes of the files.
     var needsSizes: Bool { history != .none || !followed.isEmpty }
   }
 
@@ -94,8 +94,8 @@ package enum Retention {
     return true
   }
 
-  /// Removes everything but the newest checkpoint, which must have been read to its end before, and
-  /// the log after it; with the files of what recoveries cut.
+  /// Removes everything but the newest checkpoint, which the caller has read to its end, and the log after
+  /// it. Quarantined files are removed too.
   ///
   /// - Returns: false, and not everything was removed, where a reader holds the directory.
   static func purge(_ directory: DatabaseDirectory) throws(StorageError) -> Bool {
@@ -107,7 +107,7 @@ package enum Retention {
         .filter { $1.firstLSN <= newest.next }.map(\.0)
     }
     guard try remove(obsolete, directory) else { return false }
-    // No reader needs them.
+    // No reader uses quarantined files.
     for name in contents.tornFiles {
       try directory.removeTornFile(name)
     }
@@ -119,8 +119,8 @@ package enum Retention {
   /// segment is removed, and each segment before the next, so that a crash leaves neither a checkpoint
   /// whose log is missing nor a gap in the log: both would look like damage.
   ///
-  /// A reader that opened meanwhile may be about to read the files: they wait for the next time. Readers
-  /// are kept out for one removal only, since they do not wait for long.
+  /// Where a reader has opened meanwhile, it may be about to read the files: they are removed the next time.
+  /// Readers are locked out for one removal at a time, since they do not wait for long.
   ///
   /// - Returns: false where a reader holds the directory.
   private static func remove(_ obsolete: ObsoleteFiles, _ directory: DatabaseDirectory)
@@ -164,11 +164,12 @@ package enum Retention {
 
   // MARK: The decision, apart from the disk
 
+  /// The obsolete files, in ascending order.
+  ///
   /// - Parameters:
-  ///   - files: all there are.
-  ///   - rules: what is to be kept.
-  ///   - time: of the write at which a checkpoint stands; nil where it cannot be read.
-  /// - Returns: ascending.
+  ///   - files: all segments and checkpoints.
+  ///   - rules: what is kept.
+  ///   - time: returns the time of the write at which a checkpoint stands; nil where it cannot be read.
   package static func obsolete(
     _ files: Files, _ rules: Rules, time: (LogSequenceNumber) -> Int64?
   ) -> ObsoleteFiles {
@@ -211,7 +212,7 @@ package enum Retention {
     }
     var obsolete = ObsoleteFiles()
     obsolete.segments = files.segments(before: base).map { SegmentName(firstLSN: $0.firstLSN) }
-    // What rebuilding reads it holds open already.
+    // A rebuild has its checkpoint open already, so that it may be removed.
     let staying = Set(kept.lazy.map(\.lsn).filter { $0 >= base })
     obsolete.checkpoints = files.checkpoints.map(\.lsn).filter {
       $0 < older && !staying.contains($0)
@@ -219,8 +220,10 @@ package enum Retention {
     return obsolete
   }
 
-  /// The newest of the bases, ascending, at which nothing behind `start` was written yet; the first
-  /// where none is that old. Those whose time is not known are passed over.
+  /// The newest of the bases that is not later than `start`; the first where all are later. A base whose
+  /// time is not known is passed over.
+  ///
+  /// - Parameter bases: ascending.
   private static func lastBase(
     _ bases: [LogSequenceNumber], at start: Int64, time: (LogSequenceNumber) -> Int64?
   ) -> LogSequenceNumber? {
@@ -234,13 +237,13 @@ package enum Retention {
   }
 }
 
-/// Which of the checkpoints that opening does not need are worth their room.
+/// Selects which of the checkpoints that opening does not need are kept for history.
 private struct Thinning {
   let files: Retention.Files
   let rules: Retention.Rules
 
-  /// The first one, and each one without which the log between its neighbours would be longer than
-  /// the options let it grow after the one before. The same again for what is left of an earlier time.
+  /// The first one, and each one without which the log between its neighbours would be longer than the
+  /// options let it grow after the one before. Applied again to the result, it gives the same.
   func kept(_ bases: [Retention.Files.Checkpoint], before older: LogSequenceNumber)
     -> [Retention.Files.Checkpoint]
   {
@@ -271,13 +274,13 @@ extension Retention.Files {
     segments.reduce(0) { $1.firstLSN > start && $1.firstLSN <= end ? $0 + $1.byteCount : $0 }
   }
 
-  /// The segments with nothing behind `base`. A segment's writes end where the next one's begin; the
-  /// last one is never given up.
+  /// The segments without a write after `base`. A segment's writes end where the next one's begin; the last
+  /// segment is never among them.
   fileprivate func segments(before base: LogSequenceNumber) -> [Segment] {
     zip(segments, segments.dropFirst()).filter { $1.firstLSN <= base.next }.map(\.0)
   }
 
-  /// Bytes of the files that stay for `start` and would go for `end`.
+  /// Bytes of the files that are kept with the base `start` and removed with the base `end`.
   fileprivate func byteCount(
     from start: LogSequenceNumber, to end: LogSequenceNumber, _ kept: [Checkpoint]
   ) -> UInt64 {

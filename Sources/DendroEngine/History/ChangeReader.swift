@@ -3,11 +3,11 @@ package import DendroTree
 import Dispatch
 import Synchronization
 
-/// Reads the durable writes of the log in order, from any one on, as they come.
+/// Follows the durable writes of the log, in order, from behind any write on.
 ///
-/// A page at a time is read from the files and held. While it is used, retention leaves what it has not
-/// read yet, within `Retention.followerByteLimit`. For one consumer: pages asked for at the same time
-/// come in any order.
+/// It reads a page at a time from the files, on `History.reading`. Until it is freed, retention keeps the log
+/// that it has not read yet, up to `Retention.followerByteLimit`. It is for one consumer: pages requested at
+/// the same time come in any order.
 package final class ChangeReader: Sendable {
   /// Raw bytes after which a page ends; a record is never divided.
   private static let pageByteLimit = 256 << 10
@@ -16,7 +16,7 @@ package final class ChangeReader: Sendable {
   private let path: Path
   private let state: Shared
 
-  /// What outlives the reader by a moment.
+  /// The state, which the block that closes the cursor keeps alive after the reader.
   private final class Shared: Sendable {
     private let state: Mutex<State>
 
@@ -28,13 +28,13 @@ package final class ChangeReader: Sendable {
   }
 
   private struct State {
-    /// Everything up to here was read.
+    /// The last write that was read.
     var position: LogSequenceNumber
     var cursor: LogCursor?
     var pin: HistoryPins.ID?
   }
 
-  /// Everything up to here was read.
+  /// The last write that was read.
   package var position: LogSequenceNumber { state.withLock { $0.position } }
 
   init(_ history: History, since lsn: LogSequenceNumber, path: Path) {
@@ -48,17 +48,17 @@ package final class ChangeReader: Sendable {
       if let pin = state.pin { history.pins.remove(pin) }
       return state.cursor != nil
     }
-    // The last reference may be released on any thread. A file that was removed meanwhile is freed with its
-    // last handle, which may wait for the disk.
+    // Closed on the queue: any thread may release the last reference, and closing a removed file frees its
+    // space, which may wait for the disk.
     if isReading { history.reading.async { [state] in state.withLock { $0.cursor = nil } } }
   }
 
-  /// The next writes that concern the path: one or more. Waits for them without holding a thread.
+  /// Waits for the next writes that concern the path, one or more, without blocking a thread.
   ///
-  /// - Returns: nil once the task is cancelled or the engine closed; opened for reading only, also
-  ///   behind the last write that was found.
-  /// - Throws: `.outOfHistory` where the log no longer, or not yet, has the write that is next;
-  ///   `.storage` where the files cannot be read.
+  /// - Returns: nil once the task is cancelled or the engine closed; in a read-only engine also behind the
+  ///   last write that opening found.
+  /// - Throws: `.outOfHistory` where the log no longer, or not yet, has the next write; `.storage` where the
+  ///   files cannot be read.
   package func next() async throws(EngineError) -> [LoggedWrite]? {
     while !Task.isCancelled, !history.isClosed {
       let position = self.position
@@ -68,7 +68,7 @@ package final class ChangeReader: Sendable {
       if position > last { throw history.refusal(of: .lsn(position)) }
       if position < durable {
         let page = await onReadingQueue { () throws(EngineError) in try self.page(upTo: durable) }
-        // Another opener may have the files by now.
+        // After closing, another opener may be changing the files.
         if history.isClosed { return nil }
         let writes = try page.get()
         if !writes.isEmpty { return writes }
@@ -91,16 +91,16 @@ package final class ChangeReader: Sendable {
     }
   }
 
-  /// Reads on to the end of a page, or to a write that is durable; waits for the disk.
+  /// Reads to the end of a page, or to the write `durable` if that comes first. Waits for the disk.
   ///
-  /// - Returns: the writes that concern the path: none, where the page had none.
+  /// - Returns: the page's writes that concern the path, which may be none.
   package func page(upTo durable: LogSequenceNumber) throws(EngineError) -> [LoggedWrite] {
     do throws(StorageError) {
       return try state.withLock { (state) throws(StorageError) in
         try self.page(upTo: durable, &state)
       }
     } catch {
-      // What retention removed is no damage.
+      // A write that retention has removed is no damage.
       let position = self.position
       if let first = try? history.directory.contents().segments.first,
         first.firstLSN > position.next
@@ -117,7 +117,7 @@ package final class ChangeReader: Sendable {
     let cursor: LogCursor
     if let open = state.cursor {
       cursor = open
-      try cursor.lookAgain()
+      try cursor.refresh()
     } else {
       let position = state.position
       if state.pin == nil {
@@ -167,7 +167,7 @@ package final class ChangeReader: Sendable {
 }
 
 extension Write {
-  /// Whether it takes place at `path`, above or below; of an update, whether one of its entries does.
+  /// Whether it changes data at `path`, above or below.
   package func concerns(_ path: Path) -> Bool {
     func meets(_ place: Path) -> Bool { place.isPrefix(of: path) || path.isPrefix(of: place) }
     if path.isRoot { return true }

@@ -14,7 +14,7 @@ extension Engine {
     }
   }
 
-  /// `historyRange()` without holding a thread.
+  /// `historyRange()` without blocking a thread.
   package func historyRange() async throws(EngineError) -> HistoryRange {
     guard let history else { return headRange }
     let result = await withUnsafeContinuation { continuation in
@@ -26,15 +26,15 @@ extension Engine {
     return try result.get()
   }
 
-  /// The tree at a point of the past, and after which write it is.
+  /// The tree at a point of the past, and the write after which it was so.
   ///
-  /// The head is served as it is, durable or not. Where another state is not yet on the disk, everything
-  /// admitted so far is synchronized first.
+  /// For the head, the present root is returned, durable or not. Where another state is not yet on the disk,
+  /// everything admitted so far is synchronized first.
   ///
   /// - Parameters:
   ///   - point: from `historyRange()`; a time behind the last write is the head.
-  ///   - isCancelled: asked again and again, on the calling thread.
-  /// - Returns: nil where `isCancelled` said so.
+  ///   - isCancelled: called after each record, on the calling thread.
+  /// - Returns: nil where `isCancelled` has returned true.
   /// - Throws: `.outOfHistory`, which names the range; `.storage`; `.closed`.
   /// - Complexity: O(checkpoint + log since). Waits for the disk on the calling thread.
   package func state(
@@ -56,7 +56,7 @@ extension Engine {
     do throws(EngineError) {
       state = try history.state(at: point, isCancelled: isCancelled)
     } catch {
-      // The files may be another opener's by now.
+      // After closing, another opener may be changing the files.
       if history.isClosed { throw .closed }
       throw error
     }
@@ -71,7 +71,7 @@ extension Engine {
     try state(at: point, isCancelled: isCancelled)?.root
   }
 
-  /// `root(at:)` on a queue that may wait for the disk, one at a time; nil where the task was cancelled.
+  /// `root(at:)` on the queue `History.rebuilding`, one state at a time; nil where the task was cancelled.
   package func root(at point: HistoryPoint) async throws(EngineError) -> Node? {
     guard let history, !isForked else { return try root(at: point, isCancelled: { false }) }
     let flag = CancellationFlag()
@@ -94,9 +94,8 @@ extension Engine {
   ///
   /// - Parameters:
   ///   - lsn: the last write that the caller knows; zero for all.
-  ///   - path: only writes that take place here, above or below.
-  /// - Throws: `.noHistory` in memory, `.closed`. Where the log does not reach back so far, the
-  ///   first page throws.
+  ///   - path: only writes that change data here, above or below.
+  /// - Throws: `.noHistory` in memory; `.closed`. Where the log begins behind `lsn`, the first page throws.
   package func changes(since lsn: LogSequenceNumber, at path: Path = .root) throws(EngineError)
     -> ChangeReader
   {

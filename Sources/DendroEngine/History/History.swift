@@ -3,20 +3,19 @@ import DendroTree
 import Dispatch
 import Synchronization
 
-/// The past of a database: states rebuilt from a checkpoint and the log after it, and the log itself,
-/// read beside the running writer. It waits for the writer only where the state asked for is not yet on the
-/// disk.
+/// The history of a database: rebuilds past states from a checkpoint and the log after it, beside the running
+/// writer. It waits for the writer only where the requested state is not yet on the disk.
 ///
-/// Rebuilding happens one state at a time on a queue of its own, so that any number of callers takes
-/// the memory of one more tree, besides those that they hold.
+/// Callers without a thread to block use its two queues. States are rebuilt one at a time, so that any
+/// number of callers takes the memory of one more tree besides those that they keep.
 final class History: Sendable {
   let directory: DatabaseDirectory
   let pipeline: CommitPipeline
   let isReadOnly: Bool
   let pins = HistoryPins()
-  /// Where states are rebuilt.
+  /// The queue on which states are rebuilt.
   let rebuilding = DispatchQueue(label: "dendro.history")
-  /// Where the log is read for those who follow it, a page at a time.
+  /// The queue on which `ChangeReader`s read the log, a page at a time.
   let reading = DispatchQueue(label: "dendro.changes")
   private let closed = Atomic<Bool>(false)
 
@@ -28,7 +27,7 @@ final class History: Sendable {
 
   var isClosed: Bool { closed.load(ordering: .acquiring) }
 
-  /// Ends what waits and what runs. Not waited for: nothing is changed by it.
+  /// Ends waiting and running reads. It does not wait for them, since they change nothing.
   func close() {
     closed.store(true, ordering: .releasing)
     pipeline.groupCommit.durableSignal.close()
@@ -36,7 +35,8 @@ final class History: Sendable {
 
   // MARK: Range
 
-  /// Where rebuilding can begin, ascending: write 0 stands for the empty tree before the first write.
+  /// The writes at which rebuilding can begin, ascending: those of checkpoints, and write 0, the empty tree
+  /// before the first write, where the log begins with that.
   static func bases(_ contents: DatabaseDirectory.Contents) -> [LogSequenceNumber] {
     guard let first = contents.segments.first?.firstLSN else { return [] }
     return (first == LogSequenceNumber(1) ? [.zero] : [])
@@ -50,7 +50,7 @@ final class History: Sendable {
         (range.oldest, range.oldestTime) = (.zero, nil)
         break
       }
-      // Removed meanwhile, or damaged: the next one may serve.
+      // Removed meanwhile, or damaged: the next one may be readable.
       guard let reader = try? CheckpointReader.open(directory, lsn: base) else { continue }
       (range.oldest, range.oldestTime) = (base, reader.time)
       break
@@ -58,7 +58,7 @@ final class History: Sendable {
     return range
   }
 
-  /// That `point` cannot be read, with what can.
+  /// The error that `point` cannot be read, with the range of states that can.
   func refusal(of point: HistoryPoint) -> EngineError {
     do throws(StorageError) {
       return .outOfHistory(point, try range())
@@ -77,10 +77,10 @@ final class History: Sendable {
 
   // MARK: States
 
-  /// The tree after a write, and which; nil where `isCancelled` said so, which is asked after every
-  /// record.
+  /// The tree at a point, and the last write in it; nil where `isCancelled`, called after every record, has
+  /// returned true. Waits for the disk on the calling thread.
   ///
-  /// - Complexity: O(1) for the head; otherwise O(checkpoint + log since), waiting for the disk.
+  /// - Complexity: O(1) for the head; otherwise O(checkpoint + log since).
   func state(at point: HistoryPoint, isCancelled: () -> Bool) throws(EngineError)
     -> HistoryState?
   {
@@ -128,7 +128,7 @@ final class History: Sendable {
             else { return nil }
             root = decoded
           } catch {
-            // An older one and more of the log may serve.
+            // An older checkpoint with more of the log may be readable.
             guard case .corrupt = error else { throw error }
             damage = damage ?? error
             continue
@@ -138,7 +138,7 @@ final class History: Sendable {
           Replayer(root: root, lastLSN: start.lsn, lastTime: start.checkpoint?.time ?? 0), limit,
           isCancelled)
       } catch {
-        // What was purged meanwhile is no damage.
+        // A state that was purged meanwhile is no damage.
         if isGone(point) { throw refusal(of: point) }
         throw .storage(error)
       }
@@ -154,13 +154,13 @@ final class History: Sendable {
     }
   }
 
-  /// Where rebuilding begins; no checkpoint for the empty tree.
+  /// The write at which rebuilding begins, and its checkpoint; nil for the empty tree.
   private struct Start: Sendable {
     var lsn: LogSequenceNumber
     var checkpoint: CheckpointReader?
   }
 
-  /// The nearest place before the limit whose checkpoint opens.
+  /// The nearest base before the limit whose checkpoint can be opened.
   private func start(
     for limit: Replayer.Limit, highest: LogSequenceNumber, _ damage: inout StorageError?
   ) throws(StorageError) -> (lsn: LogSequenceNumber, choice: Start)? {
@@ -184,22 +184,22 @@ final class History: Sendable {
   ) throws(StorageError) -> HistoryState? {
     var replayer = replayer
     let cursor = LogCursor(directory, after: replayer.lastLSN, isLive: true)
-    var goesOn = replayer.lastLSN < limit.lsn
-    while goesOn {
+    var isBelowLimit = replayer.lastLSN < limit.lsn
+    while isBelowLimit {
       if isCancelled() || isClosed { return nil }
       let isMore = try cursor.record { (record, payload) throws(StorageError) in
-        // A purge does not wait for readers: the log may begin behind the checkpoint by now.
+        // A purge does not wait for readers: the log may now begin behind the checkpoint.
         guard record.firstLSN <= replayer.lastLSN.next else {
           throw missing(replayer.lastLSN.next)
         }
-        goesOn = try replayer.replay(record, payload, upTo: limit)
+        isBelowLimit = try replayer.replay(record, payload, upTo: limit)
       }
       guard isMore else { throw missing(replayer.lastLSN.next) }
     }
     return HistoryState(root: replayer.root, lsn: replayer.lastLSN)
   }
 
-  /// That a write is not in the log although it was written.
+  /// The error that a write is missing in the log.
   func missing(_ lsn: LogSequenceNumber) -> StorageError {
     .corrupt(
       path: directory.path, offset: 0, expected: "write \(lsn) in the log",
@@ -208,7 +208,7 @@ final class History: Sendable {
 }
 
 extension CommitPipeline {
-  /// The head alone.
+  /// The range of a database without readable past: the head alone.
   var range: HistoryRange {
     withAdmission { state in
       let time = state.lastLSN == .zero ? nil : state.lastTime
@@ -219,10 +219,10 @@ extension CommitPipeline {
 }
 
 extension LogCursor {
-  /// Takes steps up to the next record of writes, which is there, whole, and follows.
+  /// Takes steps up to the next record with writes.
   ///
   /// - Returns: false at the end of the log.
-  /// - Throws: what is wrong on the way, as damage.
+  /// - Throws: `.corrupt` for a problem that the cursor reports on the way.
   func record(
     _ body: (RecordInfo, UnsafeRawBufferPointer) throws(StorageError) -> Void
   ) throws(StorageError) -> Bool {

@@ -1,16 +1,16 @@
 import DendroStorage
 import Synchronization
 
-/// The readers of the past, and how far back they read: retention leaves what they need.
+/// The positions of readers of the past: retention keeps the files behind them.
 ///
-/// Retention decides and removes while it holds the choice. A reader chooses its beginning and pins it under the
-/// same lock, so that no file is removed in between. Both may wait for the disk. Moving and removing a pin does
-/// not: a file that stays a moment too long is removed the next time.
+/// Retention decides and removes files while it holds the lock `choice`. A reader chooses the checkpoint that
+/// it begins with and pins it under the same lock, so that no file is removed in between. Both may wait for
+/// the disk. Moving and removing a pin do not: a file that is no longer needed is removed the next time.
 final class HistoryPins: Sendable {
   enum Kind: Sendable {
-    /// A state is rebuilt from there: the log behind it stays until that is done.
+    /// A state is rebuilt from the write: the log behind it is kept until that has ended.
     case rebuilding
-    /// A follower reads the log from there: it stays within a limit.
+    /// A follower has read the log up to the write: the log behind it is kept up to a limit.
     case followed
   }
 
@@ -21,11 +21,11 @@ final class HistoryPins: Sendable {
     var lastNumber: UInt64 = 0
   }
 
-  /// Held while files are listed and removed. Taken before the state's lock.
+  /// Held while files are listed and removed. Taken before `state`.
   private let choice = Mutex(())
   private let state = Mutex(State())
 
-  /// Pins what `choose` returns. Waits for the disk.
+  /// Pins the write that `choose` returns. Waits for the disk.
   func pin<Choice: Sendable>(
     _ kind: Kind,
     _ choose: () throws(StorageError) -> (lsn: LogSequenceNumber, choice: Choice)?
@@ -41,15 +41,15 @@ final class HistoryPins: Sendable {
     }
   }
 
-  /// Any thread.
+  /// Moves a pin. Any thread may call it.
   func move(_ id: ID, to lsn: LogSequenceNumber) {
     state.withLock { $0.pins[id.number]?.lsn = lsn }
   }
 
-  /// Any thread.
+  /// Removes a pin. Any thread may call it.
   func remove(_ id: ID) { _ = state.withLock { $0.pins.removeValue(forKey: id.number) } }
 
-  /// Runs `body`, which may remove files, with what is pinned; no pin is added meanwhile. Waits for the
+  /// Runs `body`, which may remove files, with the pinned writes; no pin is added meanwhile. Waits for the
   /// disk.
   func withPins(
     _ body: (_ rebuilding: [LogSequenceNumber], _ followed: [LogSequenceNumber])

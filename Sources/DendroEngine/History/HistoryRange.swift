@@ -1,9 +1,9 @@
 package import DendroStorage
 package import DendroTree
 
-/// Which states of the past can be read: those after each write from `oldest` to `newest`.
+/// The states that can be read: those after each write from `oldest` to `newest`.
 package struct HistoryRange: Hashable, Sendable, CustomStringConvertible {
-  /// Zero, the empty tree before the first write, where the log goes back to the beginning.
+  /// The oldest write whose state can be read; zero, the empty tree, where the log begins with write 1.
   package var oldest: LogSequenceNumber
   /// Milliseconds since 1970; nil for write 0.
   package var oldestTime: Int64?

@@ -1,8 +1,8 @@
-/// What is kept of the past beyond what opening needs: segments and checkpoints from which each state
-/// in between can be rebuilt.
+/// How much of the past is kept beyond what opening needs: segments and checkpoints from which each state in
+/// between can be rebuilt.
 ///
-/// It is applied when a checkpoint is taken, and by whole files: what is kept is at least what is asked
-/// for, but for `bytes`, where it is at most that.
+/// It is applied when a checkpoint is taken, by whole files: at least the given states are kept; under
+/// `bytes`, at most the given bytes.
 package enum HistoryRetention: Hashable, Sendable {
   /// What opening needs: two checkpoints, and the log since the older one.
   case none

@@ -1,7 +1,7 @@
 import DendroStorage
 import DendroTree
 
-/// What a read-only engine needs to see again what another process has written since.
+/// Reads the directory again for a read-only engine, to find what another process has written since.
 struct Follower {
   private let directory: DatabaseDirectory
   private let databaseID: DatabaseID?
@@ -11,6 +11,8 @@ struct Follower {
     self.databaseID = databaseID
   }
 
+  /// Recovers the present state of the files, without changing them.
+  ///
   /// - Throws: `.ownershipLost` where the directory now holds another database.
   func recover() throws(StorageError) -> Recovery.Result {
     var recovery = Recovery(directory: directory, progress: nil)

@@ -1,10 +1,10 @@
 import DendroStorage
 import DendroTree
 
-/// Directory → tree: the newest readable checkpoint, and the log after it.
+/// Reads the tree from a directory: loads the newest readable checkpoint and replays the log after it.
 ///
-/// Pure reading; what has to be mended (a torn tail) is mended by `Result.openLog`, which a read-only
-/// opening does not call.
+/// It runs on the thread that opens, and changes no file. `Result.openLog` then repairs a torn tail; a
+/// read-only opening does not call that.
 struct Recovery {
   let directory: DatabaseDirectory
   let progress: (@Sendable (RecoveryProgress) -> Void)?
@@ -15,11 +15,11 @@ struct Recovery {
     var lastTime: Int64 = 0
     var databaseID: DatabaseID?
     var checkpoint: CheckpointPlace?
-    /// What the checkpoint says that the log has at its write.
+    /// The checksum that binds the checkpoint to its log.
     fileprivate var logChecksum: UInt32?
     /// Checkpoints that could not be read, or are not of this log.
     var unreadable: Set<LogSequenceNumber> = []
-    /// Why the newest of these was passed over.
+    /// The error of the newest of these.
     fileprivate var firstError: StorageError?
     /// Bytes of log after the checkpoint.
     var replayedLogByteCount: UInt64 = 0
@@ -49,7 +49,7 @@ struct Recovery {
         try replay(contents, into: &result)
         break
       } catch {
-        // A checkpoint of another log is of no more use than one that cannot be read.
+        // A checkpoint of another log is passed over, like one that cannot be read.
         guard let lsn = result.checkpoint?.lsn,
           error.isDamage(of: directory.path(ofCheckpoint: lsn))
         else { throw error }
@@ -67,7 +67,7 @@ struct Recovery {
     return result
   }
 
-  /// The newest checkpoint that can be read; the log is kept back to the older one of two.
+  /// Loads the newest checkpoint that can be read. Retention keeps two, and the log since the older one.
   private func loadCheckpoint(_ contents: DatabaseDirectory.Contents, into result: inout Result)
     throws(StorageError)
   {
@@ -88,7 +88,7 @@ struct Recovery {
         passOver(lsn, error, &result)
       }
     }
-    // None: right only where the log goes back to the first write.
+    // Without a checkpoint the log has to begin with the first write.
     if let firstError = result.firstError,
       contents.segments.map(\.firstLSN).min() != LogSequenceNumber(1)
     {
@@ -118,11 +118,12 @@ struct Recovery {
   {
     let checkpointLSN = result.lastLSN
     var replayer = Replayer(root: result.root, lastLSN: result.lastLSN, lastTime: result.lastTime)
-    result.root = .empty  // the replayer's tree is to be held once, so that it changes in place
+    // The replayer then has the only reference, and changes the tree in place.
+    result.root = .empty
     var reported: UInt64 = 0
     let progress = self.progress
     let total = progress == nil ? 0 : try logByteCount(contents, after: checkpointLSN)
-    // That a checkpoint exists says that its writes were durable, whether or not it can be read.
+    // A checkpoint proves by its existence that its writes were durable, even where it cannot be read.
     let end = try LogReader.read(
       directory, contents: contents, after: checkpointLSN,
       logChecksum: result.checkpoint == nil ? nil : result.logChecksum,
@@ -162,7 +163,7 @@ struct Recovery {
 }
 
 extension Recovery.Result {
-  /// Mends the tail where it is torn, and opens the log for appending; creates it in a new database.
+  /// Repairs the tail where it is torn, and opens the log for appending; creates it in a new database.
   mutating func openLog(_ directory: DatabaseDirectory, _ options: EngineOptions)
     throws(StorageError) -> sending LogWriter
   {

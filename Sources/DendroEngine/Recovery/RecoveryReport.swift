@@ -6,7 +6,7 @@ package struct RecoveryReport: Sendable, Hashable {
   package var lastLSN = LogSequenceNumber.zero
   /// The checkpoint that was loaded; nil where the log alone was replayed.
   package var checkpointLSN: LogSequenceNumber?
-  /// Newer checkpoints that could not be read, with the reason. `verify` takes these as damage.
+  /// Newer checkpoints that could not be read, with the reason. `verify` reports them as damage.
   package var unreadableCheckpoints: [String] = []
   /// Writes replayed from the log.
   package var replayedWriteCount: UInt64 = 0
@@ -18,10 +18,10 @@ package struct RecoveryReport: Sendable, Hashable {
   package var tornByteCount: UInt64 = 0
   /// The file that holds what was cut.
   package var tornFile: String?
-  /// Whether the very last acknowledged batch may have been in what was cut: after a kill in the
-  /// middle of an append, damage to the last batch looks as if it had never been written.
+  /// Whether the cut bytes may have been the last acknowledged batch: damage to that looks like an append
+  /// that a kill interrupted.
   package var lastBatchUndecidable = false
-  /// Files in the directory that are not ours; they were left alone.
+  /// Files in the directory that are not the database's; they were not touched.
   package var foreignFiles: [String] = []
   /// Whether the database was created by this opening.
   package var created = false
@@ -31,7 +31,7 @@ package struct RecoveryReport: Sendable, Hashable {
   package init() {}
 }
 
-/// How far opening has come.
+/// The progress of opening.
 package struct RecoveryProgress: Sendable, Hashable {
   package enum Phase: String, Sendable { case checkpoint, log }
   package var phase: Phase

@@ -1,7 +1,8 @@
 import DendroStorage
 import DendroTree
 
-/// Applies the log's records to a tree: the same code as normal running, hence always the same tree.
+/// Applies the log's records to a tree with the code of normal operation, and hence to the same result. Used
+/// by recovery and by history.
 struct Replayer {
   private(set) var root: Node
   private(set) var lastLSN: LogSequenceNumber
@@ -29,8 +30,7 @@ struct Replayer {
 
   /// Applies the record's writes up to the limit.
   ///
-  /// - Returns: false where the limit keeps a write of this record, or whatever follows it, from being
-  ///   applied.
+  /// - Returns: false where the limit is reached: no later record is applied.
   mutating func replay(
     _ record: RecordInfo, _ payload: UnsafeRawBufferPointer, upTo limit: Limit
   ) throws(StorageError) -> Bool {

@@ -1,13 +1,13 @@
 package import DendroTree
 import Synchronization
 
-/// What a transaction's block has decided.
+/// The decision of one run of a transaction's block.
 package struct TransactionDecision {
-  /// Sets or removes the node at the path; nil where the block gives up.
+  /// Sets or removes the node at the path; nil where the block aborts.
   package var draft: Draft?
-  /// Gets the node at the path after the write, in the order of the writes and once it is as durable as the
-  /// options ask; or why it was undone. Where the block gives up it gets the block's input, once that is
-  /// durable. Called on the commit thread: it may not wait.
+  /// Receives the node at the path after the write, in the order of the writes and once it is as durable as
+  /// the options ask; or why the write failed. Where the block aborts, it receives the block's input once
+  /// that is durable. Called on the commit thread: it may not wait.
   package var completion: @Sendable (Result<Node, EngineError>) -> Void
 
   package init(
@@ -19,20 +19,20 @@ package struct TransactionDecision {
 }
 
 extension Engine {
-  /// Has `decide` replace the node at `path`, and admits the result only if the node is still the same;
-  /// otherwise `decide` is called again, with the node that is there now.
+  /// Calls `decide` with the node at `path`, and admits its decision only if the node is still the same;
+  /// otherwise calls it again with the new node.
   ///
-  /// `decide` is called on the calling thread and under no lock. What it writes itself is admitted after
-  /// the transaction. After three lost runs, writes of other threads at `path`, above or below wait for
-  /// the transaction, for `EngineOptions.reservationTimeout` in all: one that `decide` itself waits for
+  /// `decide` is called on the calling thread and under no lock. Writes that it makes itself are admitted
+  /// after the transaction. After three lost runs, writes of other threads at `path`, above or below wait
+  /// for the transaction, for `EngineOptions.reservationTimeout` in all: one that `decide` itself waits for
   /// is admitted then, and later ones do not wait.
   ///
-  /// The caller runs one at a time. It waits for the disk as `submit` does.
+  /// The caller runs one transaction at a time. It waits for the disk as `submit` does.
   ///
   /// - Parameters:
-  ///   - path: what is read and written.
+  ///   - path: the location that is read and written.
   ///   - refused: called in place of the decision's completion where no write is admitted (closed, full,
-  ///     read-only, …), and after 25 runs, `.overtaken`.
+  ///     read-only, …), and with `.overtaken` after 25 runs.
   ///   - decide: its draft is validated by the caller.
   package func transact(
     at path: Path, refused: @escaping @Sendable (EngineError) -> Void,
@@ -47,9 +47,9 @@ extension Engine {
     pipeline.withAdmission { $0.transaction?.isOnThisThread ?? false }
   }
 
-  /// How many threads writes hold at this moment, since they wait for the disk or for a transaction.
+  /// Threads that are blocked in a write at this moment, waiting for the disk or for a transaction.
   package var heldThreadCount: Int { pipeline.heldThreadCount }
 
-  /// How many writers wait for a transaction at this moment.
+  /// Writers that wait for a transaction at this moment.
   package var waitingWriterCount: Int { pipeline.waitingWriterCount.load(ordering: .relaxed) }
 }

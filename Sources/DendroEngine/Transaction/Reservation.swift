@@ -2,15 +2,15 @@ import DendroTree
 import Dispatch
 import Synchronization
 
-/// A path that a transaction reserves after it was overtaken three times, until it ends or the timeout has
-/// passed, which begins with the first writer that waits.
+/// A path that a transaction reserves after three lost runs: other writers at the path, above or below wait
+/// until the transaction has ended or the timeout has passed. The timeout begins with the first that waits.
 ///
 /// A block that waits for a writer that waits for the block would never end. With the timeout it waits
 /// once, and in its later runs no writer waits for it.
 final class Reservation: Sendable {
   private let path: Path
   private let timeout: DispatchTimeInterval
-  /// Entered until the end.
+  /// Entered while the reservation lasts: waiting writers wait for the group.
   private let holder = DispatchGroup()
   private let state = Mutex(State())
 
@@ -18,9 +18,9 @@ final class Reservation: Sendable {
     var isOver = false
     /// Whether it ended before its transaction did.
     var hasTimedOut = false
-    /// When it ends at the latest, once a writer waits.
+    /// When the timeout has passed; nil until a writer waits.
     var deadline: DispatchTime?
-    /// Whether a timer ends it then.
+    /// Whether a timer was set for the deadline.
     var hasTimer = false
   }
 
@@ -34,12 +34,12 @@ final class Reservation: Sendable {
 
   deinit { end() }
 
-  /// Of its own, since an application may block all threads of the global queues.
+  /// A queue of its own, since an application may block all threads of the global queues.
   private static let queue = DispatchQueue(label: "dendro.reservations")
 
   var isOver: Bool { state.withLock { $0.isOver } }
 
-  /// Lets all writers pass. May be called again.
+  /// Lets all writers pass. Later calls have no effect.
   func end() { end(timedOut: false) }
 
   private func end(timedOut: Bool) {
@@ -61,7 +61,7 @@ final class Reservation: Sendable {
     return !state.withLock { $0.hasTimedOut }
   }
 
-  /// `wait()` without holding a thread.
+  /// `wait()` without blocking a thread.
   func wait() async -> Bool {
     let (deadline, wantsTimer) = state.withLock { state in
       defer { state.hasTimer = true }
@@ -76,7 +76,7 @@ final class Reservation: Sendable {
     return !state.withLock { $0.hasTimedOut }
   }
 
-  /// Whether the write changes the node at the path, one above or one below.
+  /// Whether the write changes data at the path, above or below.
   func concerns(_ write: Write) -> Bool {
     guard isRelated(write.path) else { return false }
     guard case .update(let base, let entries) = write else { return true }

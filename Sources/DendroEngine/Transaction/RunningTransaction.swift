@@ -9,16 +9,17 @@ import DendroTree
   import Darwin
 #endif
 
-/// What admission knows of the transaction that is running.
+/// The part of `Admission` that belongs to the running transaction, of which there is at most one. Made on the
+/// thread that runs the block.
 struct RunningTransaction {
-  /// Writes that one transaction's block may make.
+  /// The most writes that one transaction's block may make.
   static let heldWriteLimit = 16_384
 
-  /// Where the block runs.
+  /// The thread that runs the block.
   private let thread = pthread_self()
   /// Nil until writes at related paths have to wait.
   private(set) var reservation: Reservation?
-  /// What the block has written, oldest first.
+  /// The writes that the block has made, oldest first.
   private var heldWrites: [(draft: Draft, completion: Completion?)] = []
 
   init() {}
@@ -26,8 +27,8 @@ struct RunningTransaction {
   /// Whether the block runs on the calling thread.
   var isOnThisThread: Bool { pthread_equal(thread, pthread_self()) != 0 }
 
-  /// Has writes at related paths wait from now on. Once only: a reservation that has run out is not
-  /// followed by another.
+  /// Makes writes at related paths wait from now on. Only the first call counts: after a reservation has
+  /// timed out there is no other.
   mutating func reserve(_ path: Path, timeout: Duration) {
     if reservation == nil { reservation = Reservation(path, timeout: timeout) }
   }
@@ -35,7 +36,7 @@ struct RunningTransaction {
   /// Ends the reservation.
   func release() { reservation?.end() }
 
-  /// Keeps a write of the block's for the end of the transaction.
+  /// Keeps a write of the block until the transaction has ended.
   ///
   /// - Returns: false where there are too many.
   mutating func hold(_ draft: Draft, _ completion: Completion?) -> Bool {
@@ -44,7 +45,7 @@ struct RunningTransaction {
     return true
   }
 
-  /// What the block has written so far, which is admitted now.
+  /// Takes the writes that the block has made so far, for their admission.
   mutating func takeHeldWrites() -> [(draft: Draft, completion: Completion?)] {
     defer { heldWrites = [] }
     return heldWrites

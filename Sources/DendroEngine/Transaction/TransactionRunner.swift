@@ -1,18 +1,18 @@
 import DendroStorage
 import DendroTree
 
-/// Runs one transaction: the block decides without any lock on the node at a path, and the decision is
-/// admitted only if that node is still the same.
+/// Runs one transaction on the calling thread: the block reads the node at a path and decides, without any
+/// lock; the decision is admitted only if the node is still the same.
 ///
-/// Other writers ignore a transaction, with two exceptions that `Admission` sees: what the block's own
-/// thread writes is held until the transaction has ended, and once a transaction was overtaken three
-/// times, writes at related paths wait for it until its reservation times out.
+/// Other writers ignore a transaction, with two exceptions in `Admission`: writes by the block's own thread
+/// are held until the transaction has ended, and after three lost runs, writes at related paths wait for it
+/// until its reservation times out.
 struct TransactionRunner {
-  /// Runs of one transaction, the first included.
+  /// The most runs of one transaction.
   static let runLimit = 25
   /// Lost runs after which writes at related paths wait.
   private static let runsBeforeReservation = 3
-  /// Comparisons of trees after which a run is lost.
+  /// Comparisons of trees, each overtaken by another write, after which a run is lost.
   private static let comparisonLimit = 4
 
   let pipeline: CommitPipeline
@@ -30,6 +30,8 @@ struct TransactionRunner {
     end()
   }
 
+  /// Begins a run of the block.
+  ///
   /// - Returns: the block's input; nil where no write would be admitted.
   private func begin(_ run: Int) -> Node? {
     let (input, refusal) = pipeline.withAdmission { admission -> (Node, EngineError?) in
@@ -51,8 +53,8 @@ struct TransactionRunner {
     return nil
   }
 
-  /// Admits what the block has written, after the transaction and at once: a close that is requested from
-  /// here on finds it admitted.
+  /// Ends the transaction, and admits the writes that the block has made under the same lock, so that a
+  /// close which is requested later comes after them.
   private func end() {
     let now = pipeline.clock.now()
     let refused = pipeline.withAdmission { admission in
@@ -78,8 +80,8 @@ struct TransactionRunner {
     if pipeline.options.memoryByteLimit != nil { pipeline.measureMemory(for: draft) }
     let encoded = draft.deferred.isEmpty ? shortest(draft.write, from: input) : nil
     defer { if let body = encoded?.body { pipeline.buffers.giveBack(body) } }
-    // Trees that share nothing are compared without the lock: admission only asks whether the node is the
-    // one that was found equal.
+    // Comparing trees that share nothing takes long. So it is done without the lock, and under the lock only
+    // the identity of the node with the one that was found equal is checked.
     var equal = input
     for _ in 0..<Self.comparisonLimit {
       guard let current = admit(draft, encoded, decision.completion, input, equal) else {
@@ -93,9 +95,9 @@ struct TransactionRunner {
 
   private typealias EncodedWrite = (write: Write, body: PayloadBuffer?)
 
-  /// Admits the decision where the node at the path is `equal`.
+  /// Admits the decision if the node at the path is identical to `equal`.
   ///
-  /// - Returns: nil then, also where the write is refused; else the node at the path.
+  /// - Returns: nil where it is, even if the write is refused; else the node at the path.
   private func admit(
     _ draft: Draft, _ encoded: EncodedWrite?,
     _ completion: @escaping @Sendable (Result<Node, EngineError>) -> Void, _ input: Node,
@@ -108,9 +110,9 @@ struct TransactionRunner {
       let decided = draft.resolved(
         time: max(admission.lastTime, now), against: admission.root)
       let output: Node = if case .set(_, let node) = decided { node } else { .empty }
-      // Without an LSN the data have stayed as they were.
+      // Without an LSN the write has changed nothing.
       let completion: Completion = { completion($0.map { $0 == nil ? input : output }) }
-      // A node that was written back may have numbers of other types: then the whole is set.
+      // Equal nodes may have numbers of different types: unless it is the input itself, the whole is set.
       let change =
         current.isIdentical(to: input)
         ? encoded ?? shortest(decided, from: input) : (write: decided, body: nil)
@@ -126,8 +128,8 @@ struct TransactionRunner {
     return current
   }
 
-  /// The write that takes the fewest bytes in the log, of a decision's set and what that changes of
-  /// `input`; with the encoded body, where encoding it again would take long.
+  /// Returns the shorter of two writes in the log: the decision's set, or an update with what that changes
+  /// in `input`. With it comes the encoded body where the write may be large.
   private func shortest(_ write: Write, from input: Node) -> EncodedWrite {
     guard case .set(let path, let node) = write,
       let change = Write.changing(input, to: node, at: path)
@@ -135,7 +137,7 @@ struct TransactionRunner {
     guard let changed = pipeline.encodeAhead(Draft(change.write)) else {
       return (change.write, nil)
     }
-    // Mostly that is clear without encoding the whole, which may be long.
+    // In most cases this lower bound decides, without encoding the whole.
     if changed.count <= change.siblingCount * NodeCoding.childByteMin {
       return (change.write, changed)
     }
@@ -155,7 +157,7 @@ struct TransactionRunner {
     complete({ if case .failure(let error) = $0 { refused(error) } }) { _ in refusal }
   }
 
-  /// Calls `completion` after those of the writes before.
+  /// Calls `completion` after those of earlier writes.
   private func complete(
     _ completion: @escaping Completion, _ refusal: (Admission) -> EngineError?
   ) {

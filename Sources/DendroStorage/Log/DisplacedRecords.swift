@@ -1,12 +1,14 @@
-/// Recognizes records of a segment that stand elsewhere than they were written.
+/// Recognizes records of a segment that are at another offset than they were written at. Used by
+/// `SegmentReader.search`.
 ///
-/// A header is valid at its own offset only. Where bytes were removed from a file or inserted into it, every
-/// header behind them is invalid; but no crash moves bytes. Such a record still says how far the log was
-/// durable. It counts if its header checksum is right for an offset nearby, and so is another sum:
+/// A header is valid at its own offset only. Where bytes were removed from a file or inserted into it, which
+/// no crash does, every header behind them is invalid. Such a displaced record still proves how far the log
+/// was durable. It is recognized by two checksums: that of its header, which must be right for an offset
+/// nearby, and one of these:
 /// - the payload checksum, 64 bits, of an idle record, a seal, or a payload that is stored raw;
 /// - or, for the same distance, the header checksum of the record right before it, which it repeats.
 struct DisplacedRecords {
-  /// How far a record may stand from where it was written.
+  /// How far a record may be from the offset at which it was written.
   static let distanceMax: UInt64 = 1 << 20
   /// Candidates for which all distances are tried: bounds the work on bytes that only look like records.
   private static let searchCountMax = 2
@@ -14,7 +16,7 @@ struct DisplacedRecords {
   private enum Payload {
     case right
     case wrong
-    /// Compressed, behind the end of the bytes at hand, or more than may still be hashed.
+    /// Not hashed: it is compressed, ends behind the given bytes, or is over the budget.
     case unknown
   }
 
@@ -37,7 +39,7 @@ struct DisplacedRecords {
 
   /// - Parameters:
   ///   - lsn: the last write that was read: no distance is tried for a record that proves no later write durable.
-  ///   - byteCount: of what is searched.
+  ///   - byteCount: the number of bytes that are searched.
   init(segment: SegmentHeader, after lsn: LogSequenceNumber, byteCount: UInt64) {
     self.segment = segment
     self.lsn = lsn
@@ -46,8 +48,8 @@ struct DisplacedRecords {
       UnsafeRawBufferPointer(start: nil, count: 0), seed: segment.salt)
   }
 
-  /// What the record at `offset` says about durability; nil where that is nothing new, or where it is not
-  /// certain to be a record.
+  /// The last write that the record at `offset` proves durable; nil where it proves no later one than was
+  /// read, or is not certain to be a record.
   ///
   /// - Parameter bytes: from its magic on; not a valid header at this offset.
   mutating func durableUpTo(_ bytes: UnsafeRawBufferPointer, at offset: UInt64)
@@ -56,7 +58,7 @@ struct DisplacedRecords {
     guard let (header, byteCount, checksum) = RecordHeader.decodeDisplaced(bytes, segment: segment)
     else { return nil }
     let payload = payload(of: header, UnsafeRawBufferPointer(rebasing: bytes[byteCount...]))
-    // Above all the bytes of another file, which has another salt: no distance is tried for them.
+    // Mostly bytes of another file, which has another salt: no distance is tried for them.
     if payload == .wrong { return nil }
     let candidate = Candidate(
       bytes: Array(bytes[..<byteCount]), offset: offset,

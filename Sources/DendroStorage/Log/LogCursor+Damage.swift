@@ -1,26 +1,28 @@
-// Past damage, to the next valid record.
+// What the cursor does at bytes that are no record: it reports them and continues at the next valid record.
 
 extension LogCursor {
-  /// Passes over bytes that are no record.
+  /// Passes over bytes that are no record, and reports them.
+  ///
+  /// - Returns: as `step`.
   func pass(
     _ segment: SegmentReader, _ expected: String, _ found: String,
     _ body: (Item) throws(StorageError) -> Void
   ) throws(StorageError) -> Bool {
-    // First this: of a segment that has a successor all is written, and what is read after it is whole.
+    // Asked first: a segment with a successor is complete, so that all reads after this see whole records.
     let isLast = try isLast(segment)
     if isLive, isLast { return false }
-    // The writer may have written on and rolled since the place was looked at.
+    // The writer may have appended and rolled since the bytes were read.
     try segment.refresh()
     if case .record(let record) = try segment.record(at: offset) {
       return try take(record, of: segment, body)
     }
     let search = try segment.search(from: offset, after: lastLSN)
     guard search.contentEnd > offset else {
-      // Zeros: space taken ahead, or a seal that a crash took.
+      // Only zeros: preallocated space, or a seal that a crash has lost.
       return isLast ? false : try openNext(body)
     }
     if isLast {
-      // A writer may have finished just now what was not whole a moment ago.
+      // A writer may have completed the record since.
       try segment.refresh()
       if case .record(let record) = try segment.record(at: offset) {
         return try take(record, of: segment, body)
@@ -29,8 +31,8 @@ extension LogCursor {
     var problem = problem(segment, expected, found)
     switch try damage(in: segment, isLast: isLast, search) {
     case .next:
-      // All of its records were read. What stands here is a seal that the writer is in the middle of, or
-      // that a crash tore.
+      // All records of the segment were read. These bytes are a seal that is being written, or that a crash
+      // has torn.
       problem.skippedByteCount = search.contentEnd - offset
       problem.isTail = true
       if !isLive { try body(.problem(problem)) }
@@ -51,7 +53,7 @@ extension LogCursor {
     return isLast ? false : try openNext(body)
   }
 
-  /// What bad bytes behind the last record mean, by the table that recovery decides by.
+  /// What damaged bytes behind the last record mean, by the decision table of recovery.
   func damage(
     in segment: SegmentReader, isLast: Bool, _ search: SegmentReader.Search? = nil
   ) throws(StorageError) -> LogTail.Decision {
@@ -80,7 +82,7 @@ extension LogCursor {
     try directory.contents().segments.last.map { $0 <= segment.name } ?? true
   }
 
-  /// Whether the successor of a segment says that the last record that was read is its last one.
+  /// Whether the successor's header names the last record that was read as the segment's last one.
   func isConfirmed(behind segment: SegmentReader) throws(StorageError) -> Bool {
     guard let lastLSN, let checksum,
       let next = try directory.contents().segments.first(where: { $0 > segment.name }),

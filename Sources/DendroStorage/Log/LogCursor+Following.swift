@@ -1,10 +1,10 @@
-// A live cursor beside writers that come and go.
+// How a live cursor follows a log that writers append to, cut back and rewrite.
 
 extension LogCursor {
-  /// Takes in what writers did to the segment since it was read.
+  /// Compares the segment with its file, which writers may have changed since it was read.
   ///
-  /// - Returns: false where its records are no longer what they were. The cursor then reads the log again,
-  ///   without a report up to the last write that no writer takes back.
+  /// - Returns: false where records that were read are no longer there. The cursor then reads the log again,
+  ///   without reporting records up to the last write that no writer can take back.
   func follow(
     _ segment: SegmentReader, _ body: (Item) throws(StorageError) -> Void
   ) throws(StorageError) -> Bool {
@@ -18,7 +18,7 @@ extension LogCursor {
       if lastRecord == nil, let first = segments.first,
         first.firstLSN <= max(silentUpTo, reachedLSN).next
       {
-        // A roll that was taken back for want of room.
+        // The roll was taken back, since the disk had no room for it.
         reopen()
         return false
       }
@@ -35,14 +35,15 @@ extension LogCursor {
     }
   }
 
-  /// Whether the record before the cursor still stands where it was read.
+  /// Whether the record before the cursor is still at its offset.
   func isLastRecordInPlace(_ segment: SegmentReader) throws(StorageError) -> Bool {
     guard let lastRecord else { return true }
     guard case .record(let found) = try segment.record(at: lastRecord.offset) else { return false }
     return found.checksum == lastRecord.checksum
   }
 
-  /// The writer took records back after its disk refused a batch, and may have written others since.
+  /// Goes back to the last durable write: the writer has taken back records after its disk refused a batch,
+  /// and may have written others since.
   func rewind(
     _ segment: SegmentReader, _ body: (Item) throws(StorageError) -> Void
   ) throws(StorageError) {
@@ -58,7 +59,7 @@ extension LogCursor {
     if isReported { try body(.problem(problem)) }
   }
 
-  /// Reads the segment of the next record again, without a report of what was read.
+  /// Reads the segment of the next record again, without reporting records a second time.
   func reopen() {
     silentUpTo = max(silentUpTo, reachedLSN)
     isRereading = true

@@ -1,15 +1,16 @@
 extension LogCursor {
+  /// What the cursor reports.
   package enum Item {
     /// A segment begins.
     case segment(SegmentHeader, path: String, byteCount: UInt64)
-    /// The payload is raw and checked, valid during the call only; nil where it cannot be read; a
-    /// problem was reported before.
+    /// The payload is decompressed and checked, and valid during the call only. It is nil where it cannot be
+    /// read, which was reported as a problem before.
     case record(RecordInfo, path: String, payload: UnsafeRawBufferPointer?)
     /// Damage, or the remains of a crash.
     case problem(Problem)
   }
 
-  /// Something that is not as the format says.
+  /// Bytes that violate the format.
   package struct Problem: Hashable, Sendable, CustomStringConvertible {
     package var path: String
     package var offset: UInt64
@@ -17,8 +18,8 @@ extension LogCursor {
     package var found: String
     /// Bytes that were passed over to the next valid record, or to the end.
     package var skippedByteCount: UInt64 = 0
-    /// At the end of the last segment, or in the place of a seal: what a crash leaves, unless something
-    /// says that it was durable.
+    /// Whether the bytes are what a crash leaves: at the end of the last segment or in place of a seal, and
+    /// not proven durable.
     package var isTail = false
 
     package init(path: String, offset: UInt64, expected: String, found: String) {

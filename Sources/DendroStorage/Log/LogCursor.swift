@@ -1,17 +1,19 @@
-/// Walks the log record by record for tools: past damage, and on as a live writer appends.
+/// Reads the log record by record, continues behind damage, and can follow a live writer. For tools
+/// (`dendro log`, `dendro verify`) and for history.
 ///
 /// `LogReader` stops at the first error and decides what it means. A cursor reports it, finds the next valid
 /// record and continues there. It changes nothing. Not for two threads at once.
 package final class LogCursor {
   let directory: DatabaseDirectory
-  /// Whether what is not whole is taken as not yet there.
+  /// Whether a writer is followed: an incomplete record is then one that is still being written.
   let isLive: Bool
   var segment: SegmentReader?
   var offset: UInt64 = 0
   /// The segment that was opened last, also where its header was bad.
   var lastName: SegmentName?
-  /// What the next record has to follow; nil behind damage.
+  /// The last write that was read, which the next record has to follow; nil behind damage.
   var lastLSN: LogSequenceNumber?
+  /// The checksum that the next record has to repeat; nil behind damage.
   var checksum: UInt32?
   /// The last record that was taken from this segment.
   var lastRecord: RecordInfo?
@@ -20,18 +22,18 @@ package final class LogCursor {
   var reachedChecksum: UInt32?
   /// Whether a segment is read again that was read up to `reachedLSN` before.
   var isRereading = false
-  /// Writes up to here were durable when a record was made: no writer takes them back.
+  /// The last write that a record proves durable: no writer takes back writes up to it.
   var durableLSN = LogSequenceNumber.zero
-  /// Records up to here are read without a report.
+  /// Records with no later write than this are read but not reported.
   var silentUpTo: LogSequenceNumber
   var isSealed = false
   /// The last segment that was reported.
   var reportedSegment: SegmentName?
-  /// Nothing can follow any more.
+  /// Whether the log cannot continue behind the cursor.
   var isEnded = false
 
-  /// - `after`: records with nothing but writes up to here are not reported.
-  /// - `isLive`: follow a writer: bytes that are not whole yet are no problem.
+  /// - `after`: records with no later write than this are not reported.
+  /// - `isLive`: whether to follow a writer, so that an incomplete record at the end is no problem.
   package init(
     _ directory: DatabaseDirectory, after: LogSequenceNumber = .zero, isLive: Bool = false
   ) {
@@ -40,9 +42,8 @@ package final class LogCursor {
     silentUpTo = after
   }
 
-  /// Forgets what was read ahead. Behind what is durable a writer may have taken records back and written
-  /// others in their place.
-  package func lookAgain() throws(StorageError) {
+  /// Discards the bytes that were read ahead: a writer may have replaced records that were not durable.
+  package func refresh() throws(StorageError) {
     try segment?.refresh()
   }
 
@@ -55,8 +56,8 @@ package final class LogCursor {
     guard let segment else { return try openNext(body) }
     var found = try next(in: segment)
     if isLive, found?.record == nil {
-      // The bytes may have been read before the writer came to them, and from a file that the next
-      // writer has replaced.
+      // The bytes may have been read before they were written, or from a file that the next writer has
+      // replaced.
       guard try follow(segment, body) else { return true }
       found = try next(in: segment)
     }
@@ -70,12 +71,15 @@ package final class LogCursor {
     }
   }
 
-  /// What stands where the next record begins; nil at the end of the segment.
+  /// The record, or the invalid bytes, at the cursor; nil at the end of the segment.
   func next(in segment: SegmentReader) throws(StorageError) -> SegmentReader.Found? {
     if isSealed || offset >= segment.byteCount { return nil }
     return try segment.record(at: offset)
   }
 
+  /// Reports a record, and moves behind it.
+  ///
+  /// - Returns: as `step`.
   func take(
     _ record: RecordInfo, of segment: SegmentReader,
     _ body: (Item) throws(StorageError) -> Void
@@ -98,7 +102,7 @@ package final class LogCursor {
     var decoded = try segment.payload(of: record)
     var isLast = false
     if case .failure = decoded {
-      // As in `pass`: what was half written when it was read may be whole now.
+      // As in `pass`: a record that was incomplete when it was read may be complete now.
       isLast = try self.isLast(segment)
       try segment.refresh()
       decoded = try segment.payload(of: record)
@@ -108,8 +112,8 @@ package final class LogCursor {
       if !isSilent { try body(.record(record, path: segment.path, payload: payload)) }
     case .failure(let fault):
       if isLive, isLast {
-        // The writer may be in the middle of it. The history holds what was decoded of it, so the segment is
-        // read again.
+        // The record may still be being written. The decompressor's history contains a part of it, so the
+        // segment is read again.
         reopen()
         return false
       }
@@ -144,7 +148,7 @@ package final class LogCursor {
     return true
   }
 
-  /// Goes from the end of a segment to its successor.
+  /// Moves from the end of a segment to its successor, if there is one.
   func leave(
     _ segment: SegmentReader, _ body: (Item) throws(StorageError) -> Void
   ) throws(StorageError) -> Bool {
@@ -156,7 +160,7 @@ package final class LogCursor {
       return false
     }
     if !isSealed {
-      // The writer may have written on and rolled since the end was looked at.
+      // The writer may have appended and rolled since the end was read.
       if isLive {
         guard try follow(segment, body) else { return true }
       } else {
@@ -167,6 +171,7 @@ package final class LogCursor {
     return try openNext(body)
   }
 
+  /// Opens the next segment, and reports where it does not follow the one before.
   func openNext(_ body: (Item) throws(StorageError) -> Void) throws(StorageError) -> Bool {
     let segments = try directory.contents().segments
     let next: SegmentName?
@@ -198,7 +203,7 @@ package final class LogCursor {
       segment = opened
       lastRecord = nil
       lastLSN = LogSequenceNumber(opened.header.firstLSN.rawValue - 1)
-      // What stands before a segment was synchronized before the segment was made.
+      // All records before a segment were synchronized before it was made.
       durableLSN = max(durableLSN, lastLSN ?? .zero)
       checksum = opened.header.checksum
       if reportedSegment.map({ $0 < next }) ?? true {

@@ -1,4 +1,4 @@
-/// The end of a log: what reading it found, and what a writer needs to continue.
+/// The end of a log, as `LogReader` found it: `repairTail` repairs it, and `LogWriter` continues there.
 package struct LogEnd: Sendable {
   package var databaseID: DatabaseID
   /// The segments that were read, with their sizes in bytes; those before them were not needed.
@@ -6,29 +6,28 @@ package struct LogEnd: Sendable {
   /// The last segment.
   package var segment: SegmentName
   package var segmentHeader: SegmentHeader
-  /// Where the last good record of the last segment begins; where there is none, as `offset`.
+  /// Where the last good record of the last segment begins; equal to `offset` where there is none.
   package var lastOffset: UInt64
-  /// Behind the last good record of the last segment.
+  /// Where the last good record of the last segment ends.
   package var offset: UInt64
-  /// Of the last good record, or of the segment's header.
+  /// The checksum of the last good record; where there is none, of the segment's header.
   package var checksum: UInt32
   package var lastLSN: LogSequenceNumber
   /// The base time of the last record with writes that was read; nil where there was none.
   package var lastTime: Int64?
-  /// What is known to be durable, by the last record or by the caller; `repairTail` raises it to
-  /// `lastLSN`.
+  /// The last write known to be durable, by a record or by the caller; `repairTail` raises it to `lastLSN`.
   package var durableUpTo: LogSequenceNumber
   /// Whether the very last record carries `durableUpTo == lastLSN`: the sign of an orderly close.
   package var endsWithIdleRecord: Bool
-  /// What stands behind `offset` and is not part of the log.
+  /// The bytes behind `offset` that are not part of the log, to be cut.
   package var torn: TornTail?
   /// The file that holds the torn bytes; nil where there was no room for it.
   package internal(set) var tornFile: String?
-  /// The same for a reader that changes nothing: the remains of a crash, or a write under way.
+  /// In a read-only directory, in place of `torn`: the remains of a crash, or a record being written.
   package var unfinished: TornTail?
-  /// The segment before the last one has no seal: the crash came in between.
+  /// The segment before the last one, where a crash came before its seal.
   package var unsealed: UnsealedSegment?
-  /// Whether a writer may go on from here.
+  /// Whether `repairTail` has repaired it, so that a writer may continue.
   package internal(set) var isRepaired = false
 }
 
@@ -36,25 +35,25 @@ package struct LogEnd: Sendable {
 package struct TornTail: Hashable, Sendable {
   package var segment: SegmentName
   package var offset: UInt64
-  /// Up to the last byte that is not zero.
+  /// The number of bytes up to the last one that is not zero.
   package var byteCount: UInt64
-  /// The first write that is lost with it.
+  /// The first write that is cut.
   package var firstLSN: LogSequenceNumber
-  /// Writes in whole records behind the first bad one, which are cut as well: the last of them.
+  /// The last write of valid records behind the first bad one, which are cut as well.
   package var lastSurvivor: LogSequenceNumber?
-  /// Whether the first bad record is all there in length, so that a power loss and damage of the
-  /// very last acknowledged batch cannot be told apart.
+  /// Whether the first bad record has its full length, so that the bytes may come from a power loss or from
+  /// damage to the last acknowledged batch.
   package var isUndecidable: Bool
   /// What was expected and what was found at `offset`.
   package var expected: String
   package var found: String
 }
 
-/// A segment whose successor is there and confirms its end, but which has no seal yet.
+/// A segment without a seal, whose end its successor confirms.
 package struct UnsealedSegment: Hashable, Sendable {
   package var segment: SegmentName
   package var header: SegmentHeader
-  /// Behind its last record.
+  /// Where its last record ends.
   package var offset: UInt64
   package var checksum: UInt32
   package var lastLSN: LogSequenceNumber
@@ -63,7 +62,7 @@ package struct UnsealedSegment: Hashable, Sendable {
 }
 
 extension TornTail {
-  /// What was cut, and why, for people.
+  /// What was cut and why, as a sentence for the recovery report.
   package var sentence: String {
     let survivors = lastSurvivor.map { ", and whole records behind it up to write \($0)" } ?? ""
     return

@@ -1,10 +1,9 @@
 extension LogReader {
-  /// What the log has at a write, for the checkpoint that is taken there: the previous checksum of the
-  /// segment that begins with the next write; where none begins there, the header checksum of the record
-  /// that holds the write. Zero at write 0.
+  /// The checksum that binds a checkpoint at a write to this log: the previous checksum of the segment that
+  /// begins with the next write; where none begins there, the header checksum of the record that contains
+  /// the write. Zero at write 0.
   ///
-  /// Call it once the segment that follows the checkpoint exists: whether one begins with the next write
-  /// never changes then.
+  /// Call it once the segment that follows the checkpoint exists. From then on the result does not change.
   ///
   /// - Throws: `.corrupt` where the log does not have the write; `.io`.
   /// - Complexity: O(1) where a segment begins with the next write, else O(bytes of one segment).
@@ -24,8 +23,8 @@ extension LogReader {
       found: "no record")
   }
 
-  /// Checks what opening from a checkpoint needs beside it: that the log behind it is there, and that it is
-  /// the log of which the checkpoint was taken. The records behind it are not read.
+  /// Checks the log that opening from a checkpoint needs: that it is there behind the checkpoint, and that
+  /// the checkpoint was taken of it. The records behind the checkpoint are not read.
   ///
   /// - Throws: `.corrupt`, which names the checkpoint or the log; `.io`.
   /// - Complexity: as `checksum(_:at:)`.

@@ -1,19 +1,19 @@
 /// Repairs the end of a log, so that a writer may continue there.
 ///
-/// Each step may be the last before another crash, and all of them may be done again:
-/// 1. bytes that a crash left are copied into a file of their own, durable, if there is room for it;
-/// 2. the segment before the last, which may have its seal in the system's memory alone, is
-///    synchronized;
-/// 3. a segment that was not closed in order is rewritten, up to its last good record, and
-///    renamed into its place. Synchronizing it as it is would not do: after a failed
-///    synchronize the system may hold pages that it takes for clean and the disk never got
-///    (Rebello et al., USENIX ATC 2020), and a later synchronize does not write those. Nor may a
-///    record that reads as zeros now come back from the disk later: what is longer than its records
-///    is rewritten as well;
-///    one that needs none of this is synchronized, since a refused record may have been cut off without
-///    that; before, an idle record at its end is written once more over itself: its own synchronize may have
-///    failed, and the next record is chained to it;
-/// 4. a segment whose successor is there gets the seal that a crash kept from it.
+/// A crash may come after any of these steps, and all of them can be repeated:
+/// 1. Torn bytes are copied into a file of their own, durably, if there is room for it.
+/// 2. The segment before the last is synchronized, since its seal may be in the system's memory alone.
+/// 3. The last segment:
+///    - If it was not closed in order, or is longer than its records, it is rewritten up to its last good
+///      record, and renamed into its place. To synchronize it would not be enough: after a failed
+///      synchronize the system may hold pages as clean that the disk never got (Rebello et al., USENIX ATC
+///      2020), and a later synchronize does not write those. Nor may a record that reads as zeros now come
+///      back from the disk later.
+///    - Otherwise it is synchronized, since the cut of a refused record may not have been. Before, an idle
+///      record at its end is written over itself: its own synchronize may have failed, and the next record
+///      repeats its checksum.
+/// 4. A segment that has a successor, but lacks its seal because of a crash, is sealed.
+///
 /// - Returns: the end with all of its writes durable.
 /// - Complexity: O(bytes of the last segment) where it was not closed in order, else O(1).
 package func repairTail(_ directory: DatabaseDirectory, _ end: LogEnd) throws(StorageError)
@@ -24,7 +24,7 @@ package func repairTail(_ directory: DatabaseDirectory, _ end: LogEnd) throws(St
   if let torn = end.torn {
     end.tornFile = try quarantineIfRoom(directory, torn)
   }
-  // A process that was killed in a roll may have written the seal without synchronizing it, and no later
+  // A process that was killed during a roll may have written the seal without synchronizing it, and no later
   // step touches that segment.
   if !end.endsWithIdleRecord, end.segments.count > 1 {
     try synchronize(end.segments[end.segments.count - 2].name, directory)
@@ -47,8 +47,8 @@ package func repairTail(_ directory: DatabaseDirectory, _ end: LogEnd) throws(St
   return end
 }
 
-/// A full disk must not keep a database from being opened: preallocated space behind the torn bytes is freed
-/// for their copy, and where even that is too little they are cut without one. They were not acknowledged.
+/// Quarantines the torn bytes. A full disk must not prevent opening: then the preallocated space behind them
+/// is freed for the copy, and where that is not enough they are cut without one. They were not acknowledged.
 private func quarantineIfRoom(_ directory: DatabaseDirectory, _ torn: TornTail) throws(StorageError)
   -> String?
 {
@@ -80,18 +80,18 @@ private func rewrite(_ directory: DatabaseDirectory, _ end: LogEnd) throws(Stora
     try target.publish()
   } catch {
     guard error.isOutOfSpace else { throw error }
-    // A full disk must not keep a database from being opened; then the file as it is has to do.
+    // A full disk must not prevent opening: the file is cut in place instead.
     try directory.fileSystem.remove(at: path + FileName.temporarySuffix)
     try cutInPlace(directory, end)
   }
 }
 
-/// Takes to the disk what the system holds of a segment that needs no repair.
+/// Makes a segment that needs no repair durable.
 private func confirm(_ directory: DatabaseDirectory, _ end: LogEnd) throws(StorageError) {
   let path = directory.path(of: end.segment)
   let file = try directory.fileSystem.open(at: path, .readWrite)
   if end.endsWithIdleRecord {
-    // The same bytes over themselves: so the system knows that the disk may not have them.
+    // Writing the same bytes marks their pages as dirty, so that the next synchronize writes them.
     try unlessFull { () throws(StorageError) in
       try SegmentReader(end.segment, in: directory).copy(
         from: end.lastOffset, to: end.offset, into: file, path: path, at: end.lastOffset)
@@ -100,8 +100,8 @@ private func confirm(_ directory: DatabaseDirectory, _ end: LogEnd) throws(Stora
   try unlessFull { () throws(StorageError) in try file.synchronize(path: path) }
 }
 
-/// Goes on where there is no room for `step`: only a file system that never overwrites needs room for bytes
-/// that are there already, and a full disk must not keep a database from being opened.
+/// Ignores that there is no room for `step`: only a copy-on-write file system needs room to overwrite bytes,
+/// and a full disk must not prevent opening.
 private func unlessFull(_ step: () throws(StorageError) -> Void) throws(StorageError) {
   do {
     try step()
@@ -132,13 +132,13 @@ private func quarantine(_ directory: DatabaseDirectory, _ torn: TornTail) throws
   let stop = torn.offset + torn.byteCount
   let taken = Set(try directory.contents().tornFiles)
   var copy: UInt64 = 0
-  // The same bytes are there already where a crash came between this and the cut; other bytes
-  // that were cut at the same place before are kept as well.
+  // After a crash between this and the cut, a file with the same bytes exists already. A file with other
+  // bytes, which were cut at the same offset before, is kept as well.
   var name = FileName.tornName(torn.segment, offset: torn.offset, copy: copy)
   while taken.contains(name) {
     let path = directory.path + "/" + name
-    if try holdsSame(segment, torn.offset, stop, files.open(at: path, .read), path) {
-      // It may have been renamed without its name being durable yet.
+    if try isCopy(segment, torn.offset, stop, files.open(at: path, .read), path) {
+      // Its name may not be durable yet.
       try directory.synchronize()
       return name
     }
@@ -152,7 +152,7 @@ private func quarantine(_ directory: DatabaseDirectory, _ torn: TornTail) throws
   return name
 }
 
-private func holdsSame(
+private func isCopy(
   _ segment: SegmentReader, _ start: UInt64, _ stop: UInt64, _ file: any File, _ path: String
 ) throws(StorageError) -> Bool {
   guard try file.size(path: path) == stop - start else { return false }
@@ -184,7 +184,7 @@ private func seal(_ directory: DatabaseDirectory, _ unsealed: UnsealedSegment) t
       checksum: unsealed.checksum, lastLSN: unsealed.lastLSN, time: unsealed.baseTime,
       successorChecksum: unsealed.successorChecksum)
   } catch {
-    // Without room for it the log is complete all the same; the next opening tries again.
+    // The log is complete without a seal; the next opening tries again.
     if error.isOutOfSpace { return }
     throw error
   }

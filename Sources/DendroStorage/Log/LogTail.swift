@@ -1,18 +1,19 @@
-/// The decision on the end of a segment: a table, pure, each combination in exactly one row.
+/// The decision on the end of a segment: a table in which each combination matches exactly one row. A pure
+/// function of three facts; `LogWalk` and `LogCursor` ask it.
 ///
-/// A crash keeps or loses every unsynchronized sector on its own, so that bad bytes behind the last
-/// good record, and good records behind them, are what a crash may leave. Corrupt is only what
-/// contradicts something that is known to have been synchronized.
+/// A crash keeps or loses each unsynchronized sector on its own. So it may leave bad bytes behind the last
+/// good record, and good records behind those. The log is corrupt only where the bytes contradict a write
+/// that is known to have been synchronized.
 struct LogTail: Hashable {
-  /// What stands behind the last record that follows the one before it.
+  /// The bytes behind the last record that follows the one before it.
   enum Remainder: CaseIterable {
     /// The end of the file, or zeros up to it.
     case nothing
     /// Bytes that are no record, or a record whose payload is bad.
     case damaged
-    /// A valid record that does not follow: another sequence number, another chain, or a seal that
-    /// names another successor. Headers are valid at one place only, and what a crash leaves is cut
-    /// before anything is written there again: no crash leaves this.
+    /// A valid record that does not follow: by its LSN, by the checksum that it repeats, or as a seal that
+    /// names another successor. No crash leaves this: headers are valid at one offset only, and recovery
+    /// cuts the remains of a crash before anything is written there again.
     case detached
     /// A valid seal.
     case seal
@@ -22,16 +23,16 @@ struct LogTail: Hashable {
   enum Successor: CaseIterable {
     /// This is the last one.
     case none
-    /// Its header repeats the sequence number and checksum of the last good record here.
+    /// Its header has the LSN and the checksum that follow the last good record here.
     case confirms
-    /// It does not.
+    /// Its header has others.
     case denies
   }
 
   enum Decision {
     /// The log ends here.
     case end
-    /// The log ends here, and the bytes behind are to be cut.
+    /// The log ends here, and the bytes behind it are cut.
     case torn
     /// The log continues in the next segment.
     case next
@@ -44,7 +45,7 @@ struct LogTail: Hashable {
   /// Whether a later valid header, a checkpoint or the caller says that the next write was durable.
   var isNextProvenDurable: Bool
 
-  /// nil matches everything.
+  /// Nil in a field matches every value.
   struct Row {
     var remainder: Remainder?
     var successor: Successor

@@ -1,13 +1,14 @@
-// Whether what is read belongs to the log: records, segments and seals name what stands before them.
+// Whether a record, a segment or a seal belongs to this log: each names its neighbours by LSN and checksum.
 
 extension LogWalk {
   struct Fault {
     var expected: String
     var found: String
+    /// Whether all bytes of the record are in the file.
     var isWhole = false
   }
 
-  /// Whether a valid record continues the log, in number, chain and knowledge.
+  /// Why a valid record does not follow the one before it; nil where it does.
   func linkFault(_ record: RecordInfo) -> Fault? {
     if record.firstLSN != lastLSN.next {
       return Fault(expected: "first LSN \(lastLSN.next)", found: "\(record.firstLSN)")

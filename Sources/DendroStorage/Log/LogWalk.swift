@@ -1,4 +1,4 @@
-/// One reading of the log.
+/// One run of `LogReader` through the log: its position, and what it has found so far.
 struct LogWalk {
   let directory: DatabaseDirectory
   var segments: [SegmentName]
@@ -72,7 +72,7 @@ struct LogWalk {
   }
 
   private mutating func begin(_ segment: SegmentReader) {
-    // What stands before a segment was synchronized before the segment was made.
+    // All records before a segment were synchronized before it was made.
     durableUpTo = max(durableUpTo, lastLSN)
     checksum = segment.header.checksum
     offset = UInt64(SegmentHeader.byteCount)
@@ -106,11 +106,11 @@ struct LogWalk {
     case end(TornTail?)
   }
 
-  /// Reads a segment's records up to the first that is bad or does not follow, and decides.
+  /// Reads a segment's records up to the first that is bad or does not follow, and decides what that means.
   private mutating func read(
     _ segment: SegmentReader, _ next: SegmentReader?, _ visit: LogReader.Visitor
   ) throws(StorageError) -> SegmentEnd {
-    var lastLook: Look?
+    var lastJudgement: Judgement?
     while true {
       var stop = try takeRecords(of: segment, before: next, visit)
       let search = try search(behind: &stop, in: segment, before: next)
@@ -121,9 +121,9 @@ struct LogWalk {
         isNextProvenDurable: provenLSN > lastLSN)
       if directory.mode.isReadOnly, next == nil {
         if stop.remainder == .seal { return .next }
-        let look = Look(offset: offset, isProven: tail.isNextProvenDurable)
-        if stop.remainder != .nothing, look.isNew(after: lastLook) {
-          lastLook = look
+        let judgement = Judgement(offset: offset, isProven: tail.isNextProvenDurable)
+        if stop.remainder != .nothing, judgement.isNew(after: lastJudgement) {
+          lastJudgement = judgement
           try segment.refresh()
           continue
         }
@@ -142,21 +142,21 @@ struct LogWalk {
     }
   }
 
-  /// One judgement of a reader beside a live writer.
+  /// What a read-only walk beside a live writer has found at the end.
   ///
-  /// What the writer is in the middle of may be read half old, half new. A second look sees what stands
-  /// there now; and what is bad is corrupt only if it was looked at after that which proves it durable.
-  private struct Look {
+  /// A record that is being written can be read half old, half new. So the bytes are read again once, and
+  /// once more where a later record proves them durable: only then are they corrupt.
+  private struct Judgement {
     var offset: UInt64
     var isProven: Bool
 
-    func isNew(after last: Look?) -> Bool {
+    func isNew(after last: Judgement?) -> Bool {
       guard let last else { return true }
       return last.offset != offset || (isProven && !last.isProven)
     }
   }
 
-  /// What stands behind the last record that was taken from a segment.
+  /// Where and why the records of a segment end.
   private struct Stop {
     var remainder: LogTail.Remainder
     var fault = Fault(expected: "", found: "")
@@ -172,7 +172,9 @@ struct LogWalk {
     }
   }
 
-  /// Takes the record at `offset` if it is one, is whole and follows.
+  /// Takes the record at `offset`.
+  ///
+  /// - Returns: nil where it was taken; else why the records end here.
   private mutating func takeRecord(
     of segment: SegmentReader, before next: SegmentReader?, _ visit: LogReader.Visitor
   ) throws(StorageError) -> Stop? {
@@ -214,7 +216,8 @@ struct LogWalk {
     }
   }
 
-  /// Searches the rest of the last segment for what proves its bad bytes durable, or finds only zeros.
+  /// Searches the rest of the last segment for records that prove its bad bytes durable. Where all bytes are
+  /// zero, `stop` becomes the end of the segment.
   private func search(
     behind stop: inout Stop, in segment: SegmentReader, before next: SegmentReader?
   ) throws(StorageError) -> SegmentReader.Search? {
@@ -252,14 +255,14 @@ struct LogWalk {
     endsWithIdleRecord = record.kind == .idle && record.durableUpTo == lastLSN
   }
 
-  /// Whether the checkpoint was taken of this log.
+  /// Checks that the checkpoint was taken of this log.
   private func checkLog(_ found: UInt32, in segment: SegmentName) throws(StorageError) {
     guard let logChecksum, logChecksum != found else { return }
     throw LogReader.foreignCheckpoint(
       directory, lsn: checkpoint, logChecksum: logChecksum, segment: segment, found: found)
   }
 
-  /// Only the last pair can lack its seal by a crash; an older one was completed when it was opened.
+  /// Notes that a segment lacks its seal. Only the last but one can: older ones were sealed by recovery.
   private mutating func noteUnsealed(_ segment: SegmentReader, _ next: SegmentReader) {
     unsealed = UnsealedSegment(
       segment: segment.name, header: segment.header, offset: offset, checksum: checksum,

@@ -21,7 +21,7 @@ extension LogWriter {
     do {
       try write()
     } catch {
-      // The log is complete without it.
+      // The log is complete without the idle record.
       guard error.isOutOfSpace else { throw error }
       return try cutBack()
     }

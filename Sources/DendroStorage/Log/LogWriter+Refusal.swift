@@ -1,10 +1,10 @@
 // What the writer does when the disk refuses.
 
 extension LogWriter {
-  /// Cuts the segment back to the last record that was written whole, and synchronizes: after a
-  /// `write` without room. The writer is as before that `write` then; staged records are dropped.
+  /// Cuts the segment back to the last complete record, and synchronizes: after a `write` without room. The
+  /// writer is then in the state before that `write`, without staged records.
   ///
-  /// - Throws: the error of the disk; the writer is poisoned then.
+  /// - Throws: the disk's error, which poisons the writer.
   package func cutBack() throws(StorageError) {
     switch state {
     case .good, .needsCut: break
@@ -23,24 +23,24 @@ extension LogWriter {
     state = .good
   }
 
-  /// After a write that failed half way. Whole records of the refused batch may stand in the file, and
-  /// recovery would take them for the batch of a writer that was killed.
+  /// Cuts off the bytes of a failed write. They may contain whole records of the refused batch, which
+  /// recovery would take for the batch of a writer that was killed.
   func cutRefused() {
     do {
       try checkIdentity()
       try file.truncate(to: offset, path: path)
       try file.synchronize(path: path)
     } catch {
-      // Recovery judges what stays.
+      // Recovery decides about bytes that could not be cut.
     }
   }
 
   /// Poisons the writer after a failure.
   ///
   /// - Parameters:
-  ///   - cause: what every later call is refused with.
-  ///   - dropsUnsynchronized: whether what is not synchronized was not acknowledged. It is cut off as far as
-  ///     the disk still lets it, so that reopening finds what was acknowledged and no more. The cut is not
+  ///   - cause: the error of every later call.
+  ///   - dropsUnsynchronized: whether unsynchronized writes were not acknowledged. They are cut off, if the
+  ///     disk still allows it, so that reopening finds the acknowledged writes and no more. The cut is not
   ///     synchronized: a crash may leave a write that did not return, whole or not at all.
   package func abandon(_ cause: StorageError, dropsUnsynchronized: Bool) {
     _ = poison(cause)
@@ -50,12 +50,12 @@ extension LogWriter {
       try checkIdentity()
       try file.truncate(to: synchronizedOffset, path: path)
     } catch {
-      // Recovery judges what stays.
+      // Recovery decides about bytes that could not be cut.
     }
   }
 
-  /// Whether a disk that was full has room for another `byteCount` bytes now. They stay preallocated for the
-  /// next records.
+  /// Whether a disk that was full has room for another `byteCount` bytes now. That room stays preallocated
+  /// for the next records.
   package func probe(byteCount: Int = 64 * 1024) throws(StorageError) -> Bool {
     try checkGood()
     let end = offset + UInt64(stagedCount) + UInt64(byteCount)
@@ -72,6 +72,7 @@ extension LogWriter {
     return true
   }
 
+  /// Checks that the paths of the lock file and of the segment still name the files that are open.
   func checkIdentity() throws(StorageError) {
     try directory.checkOwnership()
     let found: FileIdentity

@@ -1,6 +1,6 @@
 extension LogWriter {
-  /// Seals the segment and begins a new one; everything that was written is durable then. Does nothing
-  /// while the present segment has no writes.
+  /// Seals the segment and begins a new one, which makes everything before it durable. Does nothing while
+  /// the present segment has no writes.
   ///
   /// - Parameter time: the new segment's base time.
   /// - Throws: `.io` out of space: the writer continues in the present segment. Any other error poisons it.
@@ -56,11 +56,11 @@ extension LogWriter {
     compressor.restart()
   }
 
-  /// Takes back a roll for which there was no room. Any other error, now or before, poisons.
+  /// Takes back a roll for which there was no room. Any other error, now or before, poisons the writer.
   func abandon(_ header: SegmentHeader, _ cause: StorageError) throws(StorageError) -> Never {
     guard cause.isOutOfSpace else { throw poison(cause) }
-    // The seal first: a successor without it is what a crash in a roll leaves, while a seal without
-    // its successor says that one is missing.
+    // The seal first: a successor without it is what a crash during a roll leaves, while a seal without its
+    // successor means that one is missing.
     try cutBack()
     do {
       try SegmentCreation.takeBack(header, in: directory)

@@ -1,13 +1,14 @@
 /// Appends records to the log.
 ///
-/// Records are staged in memory, written in one call, and made durable by `synchronize`. Nothing
-/// is ever retried blindly: a failed write is cut back, and a failed synchronize or cut poisons the
-/// writer, since the system may have dropped the pages (Rebello et al., USENIX ATC 2020).
-/// Single-owner; not for two threads at once.
+/// Records are staged in memory, written in one call, and made durable by `synchronize`. No failed call is
+/// simply repeated: a failed write is cut back, and a failed synchronize or cut poisons the writer, since the
+/// system may have dropped the pages (Rebello et al., USENIX ATC 2020).
+///
+/// It has one owner, the commit thread's `Store`; not for two threads at once.
 package final class LogWriter {
   enum State {
     case good
-    /// Staged bytes may stand in the file in part: `cutBack` before anything else.
+    /// A part of the staged bytes may be in the file: `cutBack` has to be called before anything else.
     case needsCut
     case poisoned(StorageError)
     case closed
@@ -22,17 +23,17 @@ package final class LogWriter {
   private var pathComparison: PathComparison
   package internal(set) var segment: SegmentHeader
 
-  /// Behind the last record that was written.
+  /// Where the last record that was written ends.
   var offset: UInt64
   var checksum: UInt32
-  /// The last write that was written, not counting what is staged.
+  /// The last write that was written, staged ones not counted.
   package internal(set) var lastLSN: LogSequenceNumber
   /// All writes up to here are durable.
   package internal(set) var durableUpTo: LogSequenceNumber
   var lastTime: Int64
   var preallocation: Preallocation
   var hasUnsynchronized = false
-  /// Behind the last record that is known to be durable.
+  /// Where the last record that is known to be durable ends.
   var synchronizedOffset: UInt64
   var endsWithIdleRecord = false
 
@@ -42,19 +43,19 @@ package final class LogWriter {
   var stagedChecksum: UInt32
   var stagedLSN: LogSequenceNumber
 
-  /// Bytes of payloads as they came, of records with writes that were written.
+  /// Bytes of the written payloads of writes, before compression.
   package internal(set) var rawByteCount: UInt64 = 0
   /// Bytes of all records that were written, headers included.
   package internal(set) var storedByteCount: UInt64 = 0
   var stagedRawByteCount: UInt64 = 0
   package internal(set) var synchronizeCount: UInt64 = 0
 
-  /// Why the writer refuses everything, if it does; only reopening the database clears it.
+  /// The error that poisoned the writer, if any: it refuses every call until the database is reopened.
   package var poison: StorageError? {
     if case .poisoned(let error) = state { return error }
     return nil
   }
-  /// The write that is to be staged next.
+  /// The LSN of the write that is staged next.
   package var nextLSN: LogSequenceNumber { stagedLSN.next }
   /// The size of the present segment without preallocated space.
   package var segmentByteCount: UInt64 { offset }
@@ -66,8 +67,8 @@ package final class LogWriter {
 
   /// Begins the log of a new database; durable when it returns.
   ///
-  /// - `lsn`: the last write that a checkpoint beside it holds; zero without one.
-  /// - `logChecksum`: of that checkpoint.
+  /// - `lsn`: the write at which a checkpoint beside it stands; zero without one.
+  /// - `logChecksum`: that checkpoint's.
   /// - `time`: milliseconds since 1970.
   package static func create(
     _ directory: DatabaseDirectory, databaseID: DatabaseID, after lsn: LogSequenceNumber = .zero,
@@ -148,8 +149,8 @@ package final class LogWriter {
         limit: UInt64(Compression.rawByteLimit))
     }
     reserveStaging(Compression.bound(payload.count))
-    // The header's length depends on the block's: the block goes where the longest header would
-    // end, and moves up to the real one.
+    // The header's length depends on the block's: the block is compressed to where the longest header would
+    // end, and then moved to the end of the real one.
     let block = staging.base + stagedCount + RecordHeader.byteCountMax
     let (blockByteCount, isRestart) = compressor.compress(payload, into: block)
     var header = RecordHeader(
@@ -167,11 +168,11 @@ package final class LogWriter {
     lastTime = baseTime
   }
 
-  /// Writes all that is staged, in one call; durable only after `synchronize`.
+  /// Writes all staged records in one call; they are durable only after `synchronize`.
   ///
-  /// - Throws: `.io` out of space: `cutBack` comes next, and the staged records are gone. Any other
-  ///   refusal poisons, after the bytes that got into the file were cut off as far as the disk still lets
-  ///   it. `.ownershipLost` poisons likewise.
+  /// - Throws: `.io` out of space: call `cutBack` next; the staged records are dropped. Any other error
+  ///   poisons the writer, and the bytes that are in the file are cut off if the disk still allows it.
+  ///   `.ownershipLost` poisons likewise.
   package func write() throws(StorageError) {
     try checkGood()
     if stagedCount == 0 { return }
@@ -208,7 +209,7 @@ package final class LogWriter {
     if staging.capacity > 4 * 1024 * 1024 { staging.release() }
   }
 
-  /// Makes all that was written durable. A failure poisons and is never retried.
+  /// Makes all written records durable. A failure poisons the writer and is never retried.
   package func synchronize() throws(StorageError) {
     try checkGood()
     if !hasUnsynchronized { return }
@@ -234,7 +235,7 @@ package final class LogWriter {
     let (byteCount, checksum) = header.encode(
       at: place, offset: offset + UInt64(stagedCount), segment: segment)
     if let source = payload.baseAddress {
-      // Overlapping where the block stands there already.
+      // `copyMemory` allows the overlap with a block that was compressed into the staging buffer.
       (place + byteCount).copyMemory(from: source, byteCount: payload.count)
     }
     stagedCount += byteCount + payload.count
@@ -254,7 +255,7 @@ package final class LogWriter {
     stagedRawByteCount = 0
     stagedChecksum = checksum
     stagedLSN = lastLSN
-    // What was dropped is in the compressor's history and will be in no reader's.
+    // The compressor's history contains the dropped records, which no reader will have.
     compressor.restart()
   }
 }

@@ -1,9 +1,9 @@
 /// Decides before each append whether the paths of the lock file and the segment are compared with the files
 /// that are open.
 ///
-/// A watch on the directory reports each name that changes in it, so that no second opener gets in. It sees
-/// no move of a directory above, through which no second opener gets in either: the lock file moves along.
-/// That is found once a second.
+/// A watch on the directory reports each name that changes in it, and so everything by which a second opener
+/// could get in. It does not report the move of a directory above, which admits no second opener, since the
+/// lock file moves along: a comparison once a second finds that.
 struct PathComparison {
   /// Nil where the file system has none: the paths are compared each time.
   private let watch: (any DirectoryWatch)?

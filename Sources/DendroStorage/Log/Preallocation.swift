@@ -1,6 +1,6 @@
-/// Space taken ahead of a segment's records, so that a synchronize need not make a new size durable as well.
+/// Space allocated behind a segment's records, so that a synchronize need not make a new file size durable.
 struct Preallocation {
-  /// The file reads as zeros from behind its last record to here.
+  /// Where the allocated space ends; the file reads as zeros between its last record and here.
   private(set) var end: UInt64
   private var step: UInt64
   private let stepMax: UInt64
@@ -11,8 +11,8 @@ struct Preallocation {
     stepMax = options.preallocationMax
   }
 
-  /// Takes space up to `newEnd` and a step beyond. A failure is no error: the write itself fails where there
-  /// is no room.
+  /// Allocates space up to `newEnd` and a step beyond. A failure is ignored: the write itself fails where
+  /// there is no room.
   mutating func extend(to newEnd: UInt64, of file: any File, _ path: String) {
     guard newEnd > end, step > 0 else { return }
     let count = max(step, newEnd - end)
@@ -21,14 +21,14 @@ struct Preallocation {
       end += count
       step = min(2 * step, stepMax)
     } catch {
-      // Out of space, the next attempt asks for less; elsewhere the file system cannot at all.
+      // Where there is no room the next attempt asks for less; any other error means no support for it.
       step = error.isOutOfSpace ? step / 2 : 0
       if step < 4096 { step = 0 }
     }
   }
 
-  /// Takes space up to `newEnd`; where the file system cannot, zeros written to its last `step` bytes do the
-  /// same.
+  /// Allocates space up to `newEnd`. Where the file system cannot preallocate, zeros are written to the last
+  /// `step` bytes instead.
   mutating func require(_ newEnd: UInt64, step: Int, of file: any File, _ path: String)
     throws(StorageError)
   {

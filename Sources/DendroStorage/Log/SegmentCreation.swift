@@ -1,6 +1,6 @@
-/// The ends of segments: a new one, and the seal of the one before.
+/// Creates the file of a new segment, and removes it where a roll is taken back.
 enum SegmentCreation {
-  /// Creates a segment with its header; durable under its name when it returns.
+  /// Creates a segment with its header. The file and its name are durable when it returns.
   static func create(_ header: SegmentHeader, in directory: DatabaseDirectory)
     throws(StorageError) -> any File
   {
@@ -14,7 +14,7 @@ enum SegmentCreation {
     return target.file
   }
 
-  /// Removes a segment that was created, or a part of it, before anything was written into it.
+  /// Removes a segment without records, also where its creation failed half way.
   static func takeBack(_ header: SegmentHeader, in directory: DatabaseDirectory)
     throws(StorageError)
   {

@@ -1,4 +1,4 @@
-/// Which database a file belongs to: drawn once, when the database is created.
+/// Identifies the database that a file belongs to: drawn at random when the database is created.
 package struct DatabaseID: Hashable, Sendable, CustomStringConvertible {
   package let high: UInt64
   package let low: UInt64
@@ -80,12 +80,12 @@ package struct SegmentHeader: Hashable, Sendable {
   }
 }
 
-/// Checks what both kinds of file begin with: magic, version, the zeros after it, and the checksum
-/// in the last four bytes of the header.
+/// Checks the beginning of a segment or a checkpoint: magic, version, the zeros after it, and the checksum in
+/// the last four bytes of the header.
 ///
-/// The version is believed only under a right checksum, or a damaged byte would pass for a format of the
-/// future: in all versions magic, version and checksum stay where they are.
-/// - Returns: a reader behind the version.
+/// The checksum is compared before the version, so that a damaged version is not taken for a future format:
+/// in all versions magic, version and checksum stay where they are.
+/// - Returns: a reader of the fields behind the version.
 func checkFileHead(
   _ bytes: UnsafeRawBufferPointer, magic: UInt64, byteCount: Int, path: String
 ) throws(StorageError) -> FieldReader {

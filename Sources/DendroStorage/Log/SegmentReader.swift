@@ -1,4 +1,5 @@
-/// A window on one segment's bytes, and the records in them.
+/// Reads one segment's bytes through a window in memory, and the records in them. Not for two threads at
+/// once.
 final class SegmentReader {
   let name: SegmentName
   let path: String
@@ -11,8 +12,8 @@ final class SegmentReader {
   private var windowStart: UInt64 = 0
   private var windowCount = 0
   private static let windowByteCount = 512 * 1024
-  /// A crash leaves at most a batch and the space taken ahead of it. What is longer is not searched, so that
-  /// a hostile file cannot cause a hang.
+  /// A crash leaves at most a batch and preallocated space. A longer tail is not searched, so that a hostile
+  /// file cannot cause a hang.
   private static let tailByteLimit: UInt64 = 1 << 30
 
   private var decompressor = HistoryDecompressor()
@@ -41,29 +42,29 @@ final class SegmentReader {
     }
   }
 
-  /// What stands at the path of the segment.
-  enum Standing {
+  /// The file that the segment's path names now.
+  enum PathTarget {
     /// The segment: the open file, or its rewrite by a later opener, which is read from now on.
     case same
     /// A segment with another header. The open file is kept.
     case other
-    /// Nothing. The open file is kept.
+    /// None. The open file is kept.
     case removed
   }
 
-  /// Forgets what was read ahead and takes in what was written since.
+  /// Discards the window, and reads the size of the file again.
   ///
-  /// Recovery rewrites a segment beside itself and renames it: the records that were read keep their
-  /// offsets, and so the history for decompression stays valid.
+  /// Where recovery has rewritten the segment and renamed the new file into its place, that is opened: the
+  /// records that were read keep their offsets there, and so the history for decompression stays valid.
   @discardableResult
-  func refresh() throws(StorageError) -> Standing {
+  func refresh() throws(StorageError) -> PathTarget {
     windowCount = 0
-    let standing = try adoptRewrite()
+    let target = try adoptRewrite()
     byteCount = try file.size(path: path)
-    return standing
+    return target
   }
 
-  private func adoptRewrite() throws(StorageError) -> Standing {
+  private func adoptRewrite() throws(StorageError) -> PathTarget {
     let files = directory.fileSystem
     let found: any File
     do throws(StorageError) {
@@ -86,8 +87,8 @@ final class SegmentReader {
     return .same
   }
 
-  /// At least `count` bytes from `offset` on, or fewer where the file ends before; contiguous, and
-  /// valid until the next call.
+  /// At least `count` contiguous bytes from `offset` on; fewer where the file ends before. Valid until the
+  /// next call.
   func bytes(at offset: UInt64, count: Int) throws(StorageError) -> UnsafeRawBufferPointer {
     guard offset < byteCount else { return UnsafeRawBufferPointer(start: nil, count: 0) }
     let available = UInt64(count) > byteCount - offset ? Int(byteCount - offset) : count
@@ -118,7 +119,7 @@ final class SegmentReader {
 
   // MARK: - Records
 
-  /// What stands at a place.
+  /// What `record(at:)` found at an offset.
   enum Found {
     case record(RecordInfo)
     case invalid(RecordHeader.Fault)
@@ -129,7 +130,7 @@ final class SegmentReader {
     }
   }
 
-  /// The header at `offset`; bounded work whatever stands there.
+  /// Decodes the header at `offset`, in bounded time whatever the bytes are.
   func record(at offset: UInt64) throws(StorageError) -> Found {
     let bytes = try bytes(at: offset, count: RecordHeader.byteCountMax)
     switch RecordHeader.decode(bytes, offset: offset, segment: header) {
@@ -143,7 +144,7 @@ final class SegmentReader {
     }
   }
 
-  /// What is wrong with a payload.
+  /// Why a payload cannot be read.
   struct PayloadFault: Error {
     var expected: String
     var found: String
@@ -151,8 +152,8 @@ final class SegmentReader {
     var isWhole: Bool
   }
 
-  /// The raw payload of a record, checked; it is part of the history of later ones then. Payloads
-  /// are asked for in order. Valid until the next call.
+  /// The payload of a record, decompressed and checked; valid until the next call. Later payloads are
+  /// compressed with it as history: call this for each record, in order.
   func payload(of record: RecordInfo) throws(StorageError) -> Result<
     UnsafeRawBufferPointer, PayloadFault
   > {
@@ -208,22 +209,22 @@ final class SegmentReader {
 
   /// What a search of the rest of the file found.
   struct Search {
-    /// Behind the last byte that is not zero; the search's start where all are.
+    /// The end of the last byte that is not zero; the search's start where all are.
     var contentEnd: UInt64
-    /// The highest durable-up-to of any valid header, in its place or displaced.
+    /// The highest durable-up-to of any valid header, at its own offset or displaced.
     var durableUpTo: LogSequenceNumber?
     /// The last write of any valid record.
     var lastSurvivor: LogSequenceNumber?
-    /// Where the first valid header stands.
+    /// The offset of the first valid header.
     var firstRecord: UInt64?
   }
 
-  /// Looks at every byte from `offset` to the end of the file for valid headers.
+  /// Searches every offset from `offset` to the end of the file for valid headers.
   ///
-  /// - Complexity: linear in the bytes, also where they were made to look like headers: each place
-  ///   costs at most one header's checksum, and no length is followed.
-  /// - `lsn`: the last write that was read; displaced records that prove a later one durable count. Nil where
-  ///   none is looked for.
+  /// - Complexity: linear in the bytes, also where they were made to look like headers: each offset costs at
+  ///   most one header's checksum, and no length is followed.
+  /// - `lsn`: the last write that was read, to find displaced records that prove a later one durable. Nil:
+  ///   displaced records are not searched for.
   func search(from offset: UInt64, after lsn: LogSequenceNumber?) throws(StorageError) -> Search {
     guard byteCount - min(offset, byteCount) <= Self.tailByteLimit else {
       throw .corrupt(
@@ -241,7 +242,7 @@ final class SegmentReader {
       let bytes = try bytes(at: place, count: Self.windowByteCount)
       if bytes.isEmpty { break }
       let isLast = place + UInt64(bytes.count) >= byteCount
-      // Headers may reach over the window's end: its last bytes are looked at in the next one.
+      // A header may reach over the window's end: the last bytes are searched with the next window.
       let end = isLast ? bytes.count : max(1, bytes.count - RecordHeader.byteCountMax)
       if let last = lastNonZero(bytes, end) { found.contentEnd = place + UInt64(last) + 1 }
       var index = 0

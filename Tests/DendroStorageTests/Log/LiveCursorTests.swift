@@ -233,7 +233,7 @@ struct LiveCursorTests {
     try writer.cutBack()
     disk.freeSpace = nil
     try writer.append(payload(9, 60))
-    try cursor.lookAgain()
+    try cursor.refresh()
     while try step() {}
     #expect(told == [payload(1, 60), payload(9, 60)])
     try writer.close()
