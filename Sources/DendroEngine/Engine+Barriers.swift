@@ -37,7 +37,7 @@ extension Engine {
   /// first, and the writes since. What was removed from the tree before the call is in no file then.
   ///
   /// - Throws: `.storage(.locked)` where a reader holds the directory; not everything was removed
-  ///   then, and the next call goes on.
+  ///   then, and the next call removes the rest.
   package func purgeHistory() throws(EngineError) {
     if isReadOnly { throw .readOnly }
     guard let checkpointing else { return }

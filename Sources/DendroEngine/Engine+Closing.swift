@@ -5,7 +5,7 @@ extension Engine {
   /// Commits everything that was admitted, synchronizes, and releases the directory.
   ///
   /// - Parameter last: admitted as the last write, whether or not a transaction's block is running, on
-  ///   this thread or another; a failure goes to `options.unreportedFailure`.
+  ///   this thread or another; `options.unreportedFailure` gets a failure.
   /// - Throws: where the disk refuses; the engine is closed nevertheless. Later writes get `.closed`;
   ///   views stay valid. A second call returns once the directory is free, and throws
   ///   nothing.

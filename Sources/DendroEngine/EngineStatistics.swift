@@ -4,7 +4,7 @@ package import DendroStorage
 package struct EngineStatistics: Sendable, Hashable {
   /// The last admitted write.
   package var lastLSN = LogSequenceNumber.zero
-  /// The last write that the disk was told to keep.
+  /// The last write that was synchronized to the disk.
   package var durableLSN = LogSequenceNumber.zero
   /// The write at which the newest checkpoint stands.
   package var checkpointLSN = LogSequenceNumber.zero

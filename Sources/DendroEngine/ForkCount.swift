@@ -7,8 +7,8 @@
 #endif
 import Synchronization
 
-/// How often the lineage of this process has been forked since the first look: whoever remembers the
-/// count can tell, at the price of one load, that it now runs in a child.
+/// Counts the forks between this process and the one that first read the count. An object that stores the
+/// count knows, at the price of one load, whether it now runs in a child.
 package enum ForkCount {
   private static let count = Atomic<Int>(0)
 

@@ -90,8 +90,8 @@ public final class SimulatedDisk: Sendable {
     withState { $0.gone = .inputOutput }
   }
 
-  /// So many more calls are served, then the disk is disconnected: a power loss that a program's code
-  /// cannot tell from one at the moment of the last call.
+  /// Serves so many more calls, then disconnects the disk: to a program this is a power loss at the moment of
+  /// the last call.
   ///
   /// - Parameter callCount: 0 is now; negative numbers count as 0.
   public func disconnect(after callCount: Int) {

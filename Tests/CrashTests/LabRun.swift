@@ -93,7 +93,7 @@ struct LabRun {
     process.standardInput = FileHandle.nullDevice
     let pipe = Pipe()
     process.standardOutput = pipe
-    // A file, which nobody has to read while the other is read.
+    // A file, since two pipes would have to be read at the same time.
     process.standardError = try FileHandle(forWritingTo: errors)
     try process.run()
     let output = pipe.fileHandleForReading.readDataToEndOfFile()

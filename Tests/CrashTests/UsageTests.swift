@@ -107,7 +107,7 @@ import Testing
     #expect(row.count < ["exhaust": 3108, "bits": 524_288, "deterministic": 20_000][command] ?? 0)
   }
 
-  /// Ctrl-C, which goes to all processes of the group: what was judged is told, and nothing else.
+  /// Ctrl-C, which all processes of the group get: only the results so far are reported.
   @Test func anInterruptedRunTellsWhatItJudged() throws {
     let process = Process()
     process.executableURL = try LabRun.executable("crashlab")

@@ -27,10 +27,10 @@ struct ClosingTests {
     second.pump()
     let root = second.head.root
     if writesOnce {
-      let told = Told<Bool>()
-      first.submit(try set("c", .integer(1))) { if case .failure = $0 { told.add(true) } }
+      let received = Received<Bool>()
+      first.submit(try set("c", .integer(1))) { if case .failure = $0 { received.add(true) } }
       first.pump()
-      #expect(told.all == [true])
+      #expect(received.all == [true])
     }
     try? first.close()
     second.submit(try set("d", .integer(1)), completion: nil)
@@ -42,7 +42,7 @@ struct ClosingTests {
     try third.close()
   }
 
-  @Test("closing tells that the disk refused")
+  @Test("closing throws when the disk refused")
   func refusedWhileClosing() throws {
     let engine = try open()
     engine.submit(try set("a", .integer(1)), completion: nil)
@@ -51,7 +51,7 @@ struct ClosingTests {
     try open().close()
   }
 
-  @Test("closing tells that a synchronize failed before")
+  @Test("closing throws when a synchronize has failed before")
   func refusedBefore() throws {
     let engine = try open()
     engine.submit(try set("a", .integer(1)), completion: nil)
@@ -76,13 +76,13 @@ struct ClosingTests {
     try await engine.close()
   }
 
-  @Test("closing tells that the disk refused the batch before its own")
+  @Test("closing throws when the disk refused the batch before its own")
   func refusedBatchBefore() async throws {
     let disk = HeldDisk()
     let first = try Engine.open(at: "/db", environment: disk.environment)
     try await first.write(set("kept", .integer(1)))
     try await first.close()
-    // Opened anew, so that no idle record is due.
+    // Reopened, so that no idle record is due.
     let engine = try Engine.open(at: "/db", environment: disk.environment)
     disk.hold(.write)
     engine.submit(try set("lost", .string(incompressible(1 << 20))), completion: nil)
@@ -111,7 +111,7 @@ struct ClosingTests {
     disk.hold(.synchronize)
     let first = Task { try await engine.close() }
     await onThread { disk.waitForCall() }
-    let isSecondDone = Told<Bool>()
+    let isSecondDone = Received<Bool>()
     let second = Task {
       try await engine.close()
       isSecondDone.add(true)
@@ -137,7 +137,7 @@ struct ClosingTests {
     }
     try await release()
     await onThread { disk.waitForCall() }
-    let opened = Told<Result<LogSequenceNumber, EngineError>>()
+    let opened = Received<Result<LogSequenceNumber, EngineError>>()
     Thread.detachNewThread {
       opened.add(
         Result { () throws(EngineError) in

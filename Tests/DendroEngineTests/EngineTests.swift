@@ -17,12 +17,14 @@ struct EngineTests {
   @Test("shows a write at once, and acknowledges it when the disk has it")
   func showsThenAcknowledges() throws {
     let engine = try open()
-    let told = Told<LogSequenceNumber?>()
-    engine.submit(try set("a/b", .integer(1))) { if case .success(let lsn) = $0 { told.add(lsn) } }
+    let received = Received<LogSequenceNumber?>()
+    engine.submit(try set("a/b", .integer(1))) {
+      if case .success(let lsn) = $0 { received.add(lsn) }
+    }
     #expect(engine.view(at: try path("a/b")).scalar == .integer(1))
-    #expect(told.all.isEmpty)
+    #expect(received.all.isEmpty)
     engine.pump()
-    #expect(told.all == [LogSequenceNumber(1)])
+    #expect(received.all == [LogSequenceNumber(1)])
     try engine.close()
   }
 
@@ -30,25 +32,25 @@ struct EngineTests {
   func acknowledgesAfterTheSynchronize() throws {
     let disk = disk
     let engine = try open()
-    let told = Told<(lsn: LogSequenceNumber, kept: LogSequenceNumber?)>()
-    let tell: Completion = { result in
+    let received = Received<(lsn: LogSequenceNumber, kept: LogSequenceNumber?)>()
+    let notify: Completion = { result in
       guard case .success(let lsn?) = result else { return }
       let point = disk.crashPoint()
       let lost = point.disk(point.allDropped)
       let kept = try? Engine.open(at: "/db", options: .inline, environment: lost.environment)
-      told.add((lsn, kept?.head.lsn))
+      received.add((lsn, kept?.head.lsn))
     }
     for round in 0..<4 {
       for i in 0..<3 {
-        engine.submit(try set("r\(round)/k\(i)", .integer(Int64(i))), completion: tell)
+        engine.submit(try set("r\(round)/k\(i)", .integer(Int64(i))), completion: notify)
         if round % 2 == 0 { engine.pump() }
       }
       engine.pump()
       if round == 1 { try engine.roll() }
       if round == 2 { try engine.checkpoint() }
     }
-    #expect(told.all.count == 12)
-    for (lsn, kept) in told.all { #expect(try #require(kept) >= lsn) }
+    #expect(received.all.count == 12)
+    for (lsn, kept) in received.all { #expect(try #require(kept) >= lsn) }
     try engine.close()
   }
 
@@ -113,13 +115,13 @@ struct EngineTests {
   @Test("a write that changes nothing gets no number, and its completion comes in its turn")
   func unchanged() throws {
     let engine = try open()
-    let told = Told<LogSequenceNumber?>()
-    let tell: Completion = { if case .success(let lsn) = $0 { told.add(lsn) } }
-    engine.submit(try set("a", .integer(1)), completion: tell)
-    engine.submit(try set("a", .double(1)), completion: tell)
-    engine.submit(try set("b", .integer(1)), completion: tell)
+    let received = Received<LogSequenceNumber?>()
+    let notify: Completion = { if case .success(let lsn) = $0 { received.add(lsn) } }
+    engine.submit(try set("a", .integer(1)), completion: notify)
+    engine.submit(try set("a", .double(1)), completion: notify)
+    engine.submit(try set("b", .integer(1)), completion: notify)
     engine.pump()
-    #expect(told.all == [LogSequenceNumber(1), nil, LogSequenceNumber(2)])
+    #expect(received.all == [LogSequenceNumber(1), nil, LogSequenceNumber(2)])
     try engine.close()
   }
 
@@ -176,17 +178,17 @@ struct EngineTests {
     engine.pump()
     let before = engine.head.root
     disk.inject(.failedSynchronize(at: 1, pages: .kept))
-    let told = Told<Bool>()
-    engine.submit(try set("lost", .integer(2))) { if case .failure = $0 { told.add(true) } }
-    engine.submit(Draft(.remove(try path("kept")))) { if case .failure = $0 { told.add(true) } }
+    let received = Received<Bool>()
+    engine.submit(try set("lost", .integer(2))) { if case .failure = $0 { received.add(true) } }
+    engine.submit(Draft(.remove(try path("kept")))) { if case .failure = $0 { received.add(true) } }
     #expect(engine.view(at: try path("lost")).scalar == .integer(2))
     engine.pump()
-    #expect(told.all == [true, true])
+    #expect(received.all == [true, true])
     #expect(engine.head.root == before)
     #expect(mirror.root == before)
     #expect(mirror.undoneCount == 1)
     disk.removeFaults()
-    let refused = Told<EngineError>()
+    let refused = Received<EngineError>()
     engine.submit(try set("more", .integer(3))) {
       if case .failure(let error) = $0 { refused.add(error) }
     }
@@ -211,20 +213,20 @@ struct EngineTests {
     engine.pump()
     let before = engine.head.root
     disk.freeSpace = 0
-    let told = Told<EngineError>()
-    let tell: Completion = { if case .failure(let error) = $0 { told.add(error) } }
-    engine.submit(try set("lost", .string(incompressible(1 << 20))), completion: tell)
+    let received = Received<EngineError>()
+    let notify: Completion = { if case .failure(let error) = $0 { received.add(error) } }
+    engine.submit(try set("lost", .string(incompressible(1 << 20))), completion: notify)
     engine.pump()
-    #expect(told.all.count == 1)
+    #expect(received.all.count == 1)
     #expect(engine.head.root == before)
     #expect(mirror.root == before)
-    engine.submit(try set("refused", .integer(3)), completion: tell)
+    engine.submit(try set("refused", .integer(3)), completion: notify)
     engine.pump()
-    #expect(told.all.count == 2)
+    #expect(received.all.count == 2)
     disk.freeSpace = nil
-    engine.submit(try set("refused", .integer(4)), completion: tell)
+    engine.submit(try set("refused", .integer(4)), completion: notify)
     engine.pump()  // looks for room
-    let good = Told<LogSequenceNumber?>()
+    let good = Received<LogSequenceNumber?>()
     engine.submit(try set("again", .integer(5))) { if case .success(let l) = $0 { good.add(l) } }
     engine.pump()
     #expect(good.all == [LogSequenceNumber(2)])
@@ -242,7 +244,7 @@ struct EngineTests {
     engine.pump()
     let reader = try open(.inline, .readOnly)
     #expect(reader.view(at: try path("a")).scalar == .integer(1))
-    let refused = Told<EngineError>()
+    let refused = Received<EngineError>()
     reader.submit(try set("a", .integer(9))) { if case .failure(let e) = $0 { refused.add(e) } }
     #expect(refused.all == [.readOnly])
     engine.submit(try set("a", .integer(2)), completion: nil)
@@ -253,7 +255,7 @@ struct EngineTests {
     try engine.close()
   }
 
-  @Test("a second opener is told who has it")
+  @Test("a second opener gets the holder's process id")
   func locked() throws {
     let engine = try open()
     #expect(throws: EngineError.self) { try self.open() }
@@ -364,16 +366,16 @@ struct EngineTests {
     engine.pump()
     disk.freeSpace = nil
     disk.inject(DiskFault(.error(5), at: 1, isPermanent: true))
-    let told = Told<EngineError>()
+    let received = Received<EngineError>()
     for _ in 0..<3 {
-      engine.submit(try set("a", .integer(2))) { if case .failure(let e) = $0 { told.add(e) } }
+      engine.submit(try set("a", .integer(2))) { if case .failure(let e) = $0 { received.add(e) } }
       engine.pump()
     }
     disk.removeFaults()
-    engine.submit(try set("a", .integer(2))) { if case .failure(let e) = $0 { told.add(e) } }
+    engine.submit(try set("a", .integer(2))) { if case .failure(let e) = $0 { received.add(e) } }
     engine.pump()
-    guard case .poisoned = told.all.last else {
-      Issue.record("expected a poisoned engine, found \(told.all)")
+    guard case .poisoned = received.all.last else {
+      Issue.record("expected a poisoned engine, found \(received.all)")
       return
     }
     #expect(throws: EngineError.self) { try engine.close() }

@@ -11,7 +11,7 @@ import Testing
 
   @Suite("A fork")
   struct ForkTests {
-    @Test("is refused, while its parent goes on")
+    @Test("is refused, while its parent continues")
     func childIsRefused() throws {
       // Swift hides fork, since little is safe in the child; what is done there takes no lock.
       let symbol = try #require(dlsym(UnsafeMutableRawPointer(bitPattern: 0), "fork"))

@@ -9,12 +9,12 @@ import Testing
 @Suite("The queue of log events and metrics")
 struct InstrumentationTests {
   private let goesOn = DispatchSemaphore(value: 0)
-  private let lines = Told<String>()
+  private let lines = Received<String>()
 
   /// Its first call waits for `goesOn`.
   private func makeInstrumentation() -> Instrumentation {
     var options = EngineOptions()
-    let isFirst = Told<Bool>()
+    let isFirst = Received<Bool>()
     let wait: @Sendable () -> Void = { [goesOn] in
       if isFirst.all.isEmpty {
         isFirst.add(true)
@@ -82,7 +82,7 @@ struct InstrumentationTests {
 
   @Test("writes are counted, on a disk and in memory, awaited or not", arguments: [false, true])
   func counts(inMemory: Bool) async throws {
-    let sum = Told<Double>()
+    let sum = Received<Double>()
     var options = EngineOptions()
     options.metrics = { if $0.name == "dendro.commit.writes" { sum.add($0.value) } }
     let engine =
@@ -98,10 +98,10 @@ struct InstrumentationTests {
     #expect(sum.all.reduce(0, +) == 200)
   }
 
-  @Test("an engine whose closure blocks goes on")
+  @Test("an engine whose closure blocks continues")
   func standsStill() async throws {
     let first = DispatchSemaphore(value: 0)
-    let sum = Told<Double>()
+    let sum = Received<Double>()
     var options = EngineOptions()
     options.metrics = { metric in
       guard metric.name == "dendro.commit.writes" else { return }

@@ -17,7 +17,7 @@
       }
     }
 
-    @Test("a debugger can tell them apart")
+    @Test("a debugger can distinguish them")
     func names() async throws {
       let engine = try Engine.open(at: "/db", environment: SimulatedDisk(seed: 1).environment)
       try await engine.write(set("a", .integer(1)))

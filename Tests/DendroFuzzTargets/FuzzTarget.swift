@@ -49,8 +49,8 @@ package struct FuzzTarget: Sendable {
 
   /// Runs one input.
   ///
-  /// - Returns: what does not hold, or nil. Memory and the end of the process are for whoever runs it
-  ///   to watch.
+  /// - Returns: the property that is violated, or nil. Memory and the end of the process are for the caller to
+  ///   watch.
   package func problem(with input: UnsafeRawBufferPointer) -> String? {
     let started = Self.processorSeconds
     do {
@@ -58,7 +58,7 @@ package struct FuzzTarget: Sendable {
     } catch let finding as FuzzFinding {
       return finding.sentence
     } catch {
-      return "\(error), which nobody caught"
+      return "\(error), which was not caught"
     }
     let seconds = Self.processorSeconds - started
     return seconds > Self.secondsMax ? "it takes \(seconds) s of processor time" : nil

@@ -282,7 +282,7 @@ struct HostileFieldTests {
     var compressor = HistoryCompressor()
     var decompressor = HistoryDecompressor()
     var random = SeededRandomness(seed: 1)
-    // No restart is told: blocks that refer to less than they could decode all the same.
+    // Without the restart bit: blocks that refer to less history than they could decode all the same.
     for number in 0..<200 {
       let raw = payload(number, Int.random(in: 1...40_000, using: &random))
       var block = [UInt8](repeating: 0, count: Compression.bound(raw.count))

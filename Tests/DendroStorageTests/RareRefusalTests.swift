@@ -29,7 +29,7 @@ struct RareRefusalTests {
     func unlock() {}
   }
 
-  @Test("a write that goes nowhere is an error, not an endless loop")
+  @Test("a write of no bytes is an error, not an endless loop")
   func idleWrite() {
     #expect(
       throws: StorageError.io(operation: "write", path: "f", offset: 7, error: .inputOutput)
@@ -91,7 +91,7 @@ struct RareRefusalTests {
     directory.close()
   }
 
-  /// A disk after a crash that spoiled the second of two records, which nobody knew to be durable.
+  /// A disk after a crash that spoiled the second of two records, which is not proven durable.
   private func spoiled() throws -> SimulatedDisk {
     let disk = SimulatedDisk()
     let directory = try open(disk)
@@ -206,7 +206,7 @@ struct RareRefusalTests {
 
   // MARK: Tools
 
-  @Test("a cursor tells of links that do not hold, and where")
+  @Test("a cursor reports records that do not follow, with their place")
   func links() throws {
     let disk = SimulatedDisk(seed: 3)
     let directory = try open(disk)
@@ -236,7 +236,7 @@ struct RareRefusalTests {
     }
   }
 
-  @Test("a cursor tells of a segment that follows another one, and stops at a format of the future")
+  @Test("a cursor reports a segment that follows another one, and stops at a future format")
   func segments() throws {
     func log(_ third: Int) throws -> SimulatedDisk {
       let disk = SimulatedDisk(seed: 3)

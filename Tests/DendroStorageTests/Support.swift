@@ -94,7 +94,7 @@ func read(_ disk: SimulatedDisk) throws(StorageError) -> ReadLog? {
   return try read(directory)
 }
 
-/// Opens, repairs and goes on.
+/// Opens, repairs and continues the log.
 func resume(_ disk: SimulatedDisk, options: LogOptions = plainOptions) throws(StorageError) -> (
   DatabaseDirectory, LogWriter, ReadLog
 ) {

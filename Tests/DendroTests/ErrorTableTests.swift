@@ -4,7 +4,7 @@ import DendroTesting
 import Foundation
 import Testing
 
-/// What goes wrong, and under which name and number it is told. The names above the gap are those of
+/// Failures, with the name and number of their errors. The names above the gap are those of
 /// the exceptions that Firebase raises.
 @Suite("Errors by name")
 struct ErrorTableTests {
@@ -12,7 +12,7 @@ struct ErrorTableTests {
     let name: String
     let code: DatabaseError.Code
     let cause: String
-    /// Throws the error, or has it told to the error handler.
+    /// Throws the error, or has it passed to the error handler.
     let body: @Sendable (Database) async throws -> Void
 
     init(
@@ -149,7 +149,7 @@ struct ErrorTableTests {
     },
   ]
 
-  /// What Firebase's server says, or nobody.
+  /// Errors of Firebase's server, or of neither.
   static let others = [
     Row("NoData", .noData, "a priority where there are no data") {
       try await $0.reference().child("none").setPriority(1)
@@ -219,14 +219,14 @@ struct ErrorTableTests {
     "each has its name, its number, one sentence, and leaves everything as it was",
     arguments: refusedData + refusedPlaces + refusedSettings + others)
   func table(_ row: Row) async throws {
-    let told = Shared<[DatabaseError]>([])
+    let received = Shared<[DatabaseError]>([])
     var options = DatabaseOptions()
-    options.errorHandler = { error in told.withLock { $0.append(error) } }
+    options.errorHandler = { error in received.withLock { $0.append(error) } }
     let database = Database.inMemory(options: options)
     var error = await failure { try await row.body(database) }
     if error == nil {
       await settle(database)
-      error = told.withLock { $0.first }
+      error = received.withLock { $0.first }
     }
     let found = try #require(error)
     #expect(found.name == row.name)
@@ -243,7 +243,7 @@ struct ErrorTableTests {
     }
   }
 
-  @Test("numbers tell kinds apart")
+  @Test("each kind has a number of its own")
   func numbers() {
     let codes: [DatabaseError.Code] = [
       .unavailable, .invalidData, .invalidLeafValueType, .invalidPath, .invalidKey, .notWritable,

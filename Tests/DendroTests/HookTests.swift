@@ -78,7 +78,7 @@ struct HookTests {
     try await database.reference().child("a").setValue(1)
     called.withLock { $0 = database }
     if hook == .metrics {
-      // It may be told of this one when it has closed the database already.
+      // It may get this one when it has closed the database already.
       _ = await failure { try await database.reference().child("b").setValue(2) }
     } else {
       _ = await failure { try await database.checkpoint() }

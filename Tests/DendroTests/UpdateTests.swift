@@ -37,7 +37,7 @@ struct UpdateTests {
       Case(nil, "/", ["m/x": 1, "m/.priority": 3], "{m:{.priority:3,x:1}}"),
       Case(["x": 1], "/", ["gone/.priority": 3], "{x:1}"),
       Case(["n": 1], "/n", ["a": 1, "b": 2], "{n:{a:1,b:2}}"),
-      // The last child goes before the new one comes, and takes the priority with it; or after it.
+      // The last child is removed before the new one is set, and the priority with it; or after it.
       Case(["m": ["x": 1, ".priority": 3]], "/m", ["x": NSNull(), "y": 2], "{m:{y:2}}"),
       Case(
         ["m": ["x": 1, ".priority": 3]], "/m", ["x": NSNull(), "a": 2], "{m:{.priority:3,a:2}}"),

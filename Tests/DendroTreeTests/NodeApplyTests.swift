@@ -7,11 +7,13 @@ struct Row: Sendable, CustomTestStringConvertible {
   var at: String
   var write: String
   var after: String
-  /// Where the change is told.
-  var told: String?
+  /// Where the change is reported.
+  var reported: String?
 
-  init(_ before: String, _ at: String, _ write: String, _ after: String, told: String? = nil) {
-    (self.before, self.at, self.write, self.after, self.told) = (before, at, write, after, told)
+  init(_ before: String, _ at: String, _ write: String, _ after: String, reported: String? = nil) {
+    (self.before, self.at, self.write, self.after, self.reported) = (
+      before, at, write, after, reported
+    )
   }
 
   var testDescription: String { "\(before): \(at) = \(write) gives \(after)" }
@@ -21,23 +23,23 @@ struct Row: Sendable, CustomTestStringConvertible {
   @Test(
     "a set follows the table of assignments",
     arguments: [
-      Row("-", "k", "-", "-"), Row("-", "k", "1", "{k:1}", told: "/k"),
-      Row("7!9", "k", "-", "7!9"), Row("7!9", "k", "1", "{k:1}!9", told: "/"),
-      Row("{a:1}!9", "k", "1", "{a:1,k:1}!9", told: "/k"),
-      Row("{a:1}!9", "a", "2", "{a:2}!9", told: "/a"),
-      Row("{a:1,b:2}!9", "a", "-", "{b:2}!9", told: "/a"),
-      Row("{a:1}!9", "a", "-", "-", told: "/"), Row("{a:1}", "b", "-", "{a:1}"),
-      Row("5!9", "a", "1", "{a:1}!9", told: "/"),
-      Row("{a:{b:{c:1}}}", "a/b/c", "-", "-", told: "/"),
-      Row("{a:{b:{c:1}!1}!2,x:1}!3", "a/b/c", "-", "{x:1}!3", told: "/a"),
-      Row("7", "x/y", "1", "{x:{y:1}}", told: "/"), Row("7", "q/r", "-", "7"),
-      Row("{k:5!9}", "k/a/b", "1", "{k:{a:{b:1}}!9}", told: "/k"),
-      Row("{a:1}", "", "5", "5", told: "/"), Row("{a:1}", "", "-", "-", told: "/"),
-      Row("{a:{b:1!2,c:3}!4}", "a", "{b:1,c:3}", "{a:{b:1,c:3}}", told: "/a"),
+      Row("-", "k", "-", "-"), Row("-", "k", "1", "{k:1}", reported: "/k"),
+      Row("7!9", "k", "-", "7!9"), Row("7!9", "k", "1", "{k:1}!9", reported: "/"),
+      Row("{a:1}!9", "k", "1", "{a:1,k:1}!9", reported: "/k"),
+      Row("{a:1}!9", "a", "2", "{a:2}!9", reported: "/a"),
+      Row("{a:1,b:2}!9", "a", "-", "{b:2}!9", reported: "/a"),
+      Row("{a:1}!9", "a", "-", "-", reported: "/"), Row("{a:1}", "b", "-", "{a:1}"),
+      Row("5!9", "a", "1", "{a:1}!9", reported: "/"),
+      Row("{a:{b:{c:1}}}", "a/b/c", "-", "-", reported: "/"),
+      Row("{a:{b:{c:1}!1}!2,x:1}!3", "a/b/c", "-", "{x:1}!3", reported: "/a"),
+      Row("7", "x/y", "1", "{x:{y:1}}", reported: "/"), Row("7", "q/r", "-", "7"),
+      Row("{k:5!9}", "k/a/b", "1", "{k:{a:{b:1}}!9}", reported: "/k"),
+      Row("{a:1}", "", "5", "5", reported: "/"), Row("{a:1}", "", "-", "-", reported: "/"),
+      Row("{a:{b:1!2,c:3}!4}", "a", "{b:1,c:3}", "{a:{b:1,c:3}}", reported: "/a"),
       Row("{v:1}", "v", "1.0", "{v:1}"), Row("{v:0}", "v", "-0.0", "{v:0}"),
-      Row("{v:1}", "v", "true", "{v:true}", told: "/v"),
-      Row("{v:1}", "v", "1!5", "{v:1!5}", told: "/v"),
-      Row("{v:1!5}", "v", "1!5.0", "{v:1!5}"), Row("{v:\"1\"}", "v", "1", "{v:1}", told: "/v"),
+      Row("{v:1}", "v", "true", "{v:true}", reported: "/v"),
+      Row("{v:1}", "v", "1!5", "{v:1!5}", reported: "/v"),
+      Row("{v:1!5}", "v", "1!5.0", "{v:1!5}"), Row("{v:\"1\"}", "v", "1", "{v:1}", reported: "/v"),
     ])
   func set(row: Row) throws {
     try check(row, .set(path(row.at), tree(row.write)))
@@ -48,9 +50,9 @@ struct Row: Sendable, CustomTestStringConvertible {
     "a priority needs a node",
     arguments: [
       Row("-", "", "\"x\"", "-"), Row("{a:1}", "b", "1", "{a:1}"),
-      Row("{a:1}", "a", "7", "{a:1!7}", told: "/a"),
-      Row("{a:1!7}", "a", "-", "{a:1}", told: "/a"),
-      Row("{a:{b:1}}", "", "\"p\"", "{a:{b:1}}!\"p\"", told: "/"),
+      Row("{a:1}", "a", "7", "{a:1!7}", reported: "/a"),
+      Row("{a:1!7}", "a", "-", "{a:1}", reported: "/a"),
+      Row("{a:{b:1}}", "", "\"p\"", "{a:{b:1}}!\"p\"", reported: "/"),
       Row("{a:1!7}", "a", "7.0", "{a:1!7}"), Row("5", "x", "1", "5"),
     ])
   func priority(row: Row) throws {
@@ -60,13 +62,14 @@ struct Row: Sendable, CustomTestStringConvertible {
   @Test(
     "an increment",
     arguments: [
-      Row("-", "a", "1", "{a:1}", told: "/a"), Row("{a:8}", "a", "1", "{a:9}", told: "/a"),
-      Row("{a:\"s\"}", "a", "1", "{a:1}", told: "/a"),
-      Row("{a:{a:1}}", "a", "1", "{a:1}", told: "/a"),
-      Row("{a:true}", "a", "1", "{a:1}", told: "/a"),
-      Row("{a:1}", "a", "1.5", "{a:2.5}", told: "/a"),
-      Row("-", "a", "0", "{a:0}", told: "/a"), Row("{a:5}", "a", "0", "{a:5}"),
-      Row("{a:5!9}", "a", "1", "{a:6}", told: "/a"), Row("5!9", "a", "1", "{a:1}!9", told: "/"),
+      Row("-", "a", "1", "{a:1}", reported: "/a"), Row("{a:8}", "a", "1", "{a:9}", reported: "/a"),
+      Row("{a:\"s\"}", "a", "1", "{a:1}", reported: "/a"),
+      Row("{a:{a:1}}", "a", "1", "{a:1}", reported: "/a"),
+      Row("{a:true}", "a", "1", "{a:1}", reported: "/a"),
+      Row("{a:1}", "a", "1.5", "{a:2.5}", reported: "/a"),
+      Row("-", "a", "0", "{a:0}", reported: "/a"), Row("{a:5}", "a", "0", "{a:5}"),
+      Row("{a:5!9}", "a", "1", "{a:6}", reported: "/a"),
+      Row("5!9", "a", "1", "{a:1}!9", reported: "/"),
     ])
   func increment(row: Row) throws {
     let delta = try #require(try tree(row.write).scalar?.number)
@@ -79,7 +82,7 @@ struct Row: Sendable, CustomTestStringConvertible {
     let changes = node.apply(write)
     #expect(node == (try tree(row.after)))
     try node.checkInvariants()
-    #expect(changes.map(\.path.description) == (row.told.map { [$0] } ?? []))
+    #expect(changes.map(\.path.description) == (row.reported.map { [$0] } ?? []))
     for change in changes {
       #expect(change.replaced == before.node(at: change.path))
       #expect(change.new == node.node(at: change.path))

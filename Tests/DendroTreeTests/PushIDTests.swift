@@ -44,7 +44,7 @@ import Testing
     #expect(generator.next(now: 0) { 0 } == "--------aaaaazaaaab0")
   }
 
-  @Test("a full tail goes on in the next millisecond")
+  @Test("a full tail continues in the next millisecond")
   func overflow() {
     var generator = PushIDGenerator()
     #expect(generator.next(now: 63) { .max } == "-------zzzzzzzzzzzzz")

@@ -25,7 +25,7 @@ struct GoldenTests {
     }
   }
 
-  @Test("it opens, read-only and for writing, verifies, and goes on", arguments: names)
+  @Test("it opens, read-only and for writing, verifies, and accepts writes", arguments: names)
   func opens(name: String) throws {
     let text = try String(contentsOfFile: "\(Self.root)/\(name).txt", encoding: .utf8)
     let facts = try #require(GoldenFacts(text: text))
@@ -80,7 +80,7 @@ struct GoldenTests {
       #expect(FileManager.default.contents(atPath: "\(place)/\(file.name)") == Data(file.bytes))
     }
 
-    // For writing: it goes on where it was, and its next checkpoint is of the newest format.
+    // For writing: it continues where it ended, and its next checkpoint has the newest format.
     var options = EngineOptions()
     options.history = .all
     let writer = try Engine.open(at: place, options: options, mode: .readWriteExisting)

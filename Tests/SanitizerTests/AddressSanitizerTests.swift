@@ -61,7 +61,7 @@
     }
   }
 
-  /// `number`, which the compiler cannot tell.
+  /// `number`, which the compiler cannot know.
   @inline(never) private func hidden(_ number: Int) -> Int {
     CommandLine.arguments.isEmpty ? 0 : number
   }

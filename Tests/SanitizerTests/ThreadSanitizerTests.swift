@@ -248,7 +248,7 @@
     @inline(never) func pass() {}
   }
 
-  /// Written only by whoever has the one reference to it.
+  /// Written only through the single reference to it.
   private final class Shared: @unchecked Sendable {
     var value = 0
   }

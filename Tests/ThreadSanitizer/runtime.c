@@ -1,4 +1,4 @@
-// Tells the thread sanitizer what happens inside libraries that were not built with it.
+// Informs the thread sanitizer of what happens inside libraries that were not built with it.
 //
 // Linked into the thread sanitizer's build of tools/test, and into no other one: what is tested is the
 // code that ships. `Tests/SanitizerTests` shows that with it a real race is
@@ -64,8 +64,8 @@ UNSEEN SWIFT void unlock_slow(SELF void *mutex) {
 
 // MARK: Reference counts
 //
-// Copy on write rests on them: whoever finds itself the only owner may write in place, since the
-// others read before they let go. Letting go is a release of what the object holds, being the only
+// Copy on write depends on them: a thread that is the only owner may write in place, since the
+// others read before they released it. Releasing is a release of what the object holds, being the only
 // owner, or the last one, an acquire. Noted where an object is shared, and only there: one that never
 // is needs no note.
 
@@ -123,8 +123,8 @@ UNIQUE(swift_isUniquelyReferenced_nonNull_bridgeObject)
 
 // MARK: Continuations
 //
-// The runtime notes a resumption, and that a task goes on which had stopped. Where the resumption comes
-// before the task waits, it goes on at once, and nothing is noted. So each goes on by way of `go_on`.
+// The runtime notes a resumption, and that a task continues which had stopped. Where the resumption comes
+// before the task waits, it continues at once, and nothing is noted. So each continues through `go_on`.
 
 #define ASYNC __attribute__((swiftasynccall))
 #define CONTEXT __attribute__((swift_async_context))
@@ -146,7 +146,7 @@ UNSEEN static ASYNC void go_on(CONTEXT struct async_context *context) {
 }
 
 UNSEEN void *swift_continuation_init(struct async_context *context, size_t flags) {
-  // Only the code that goes on reads where it came from: until then there is room for this.
+  // Only the code that continues reads where it came from: until then there is room for this.
   struct async_context *own = malloc(sizeof *own);
   *own = *context;
   context->parent = own;

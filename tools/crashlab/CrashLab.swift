@@ -131,7 +131,7 @@ enum CrashLab {
       default: report.rows += await SweepCommand.run(command, options)
       }
     }
-    report.tell(options)
+    report.show(options)
     return report.hasFailed ? 1 : Interruption.exitCode ?? report.exitCode
   }
 

@@ -142,6 +142,6 @@ enum SweepCommand {
 }
 
 extension Sweep {
-  /// Whether it goes on for as long as one lets it.
+  /// Whether it runs until it is stopped.
   var isEndless: Bool { jobs.upperBound == .max }
 }

@@ -53,7 +53,7 @@ enum Compression {
 ///
 /// The payloads are copied one behind the other into an arena, so that their history is contiguous:
 /// LZ4 then takes all of the last 64 KiB into account, not the last payload only. Where the arena is
-/// full the history starts anew, which also bounds what becomes unreadable behind a damaged record.
+/// full the history restarts, which also bounds what becomes unreadable behind a damaged record.
 /// The arena is one allocation, made at the first use and touched only as far as it is filled.
 struct HistoryCompressor: ~Copyable {
   static let arenaByteCount = 1024 * 1024
@@ -67,7 +67,7 @@ struct HistoryCompressor: ~Copyable {
 
   deinit { if let stream { LZ4_freeStream(stream) } }
 
-  /// Starts the history anew at the next payload.
+  /// Restarts the history at the next payload.
   mutating func restart() { needsRestart = true }
 
   /// Compresses one payload into `target`, which has room for `bound(payload.count)` bytes.

@@ -33,7 +33,7 @@ extension Node {
 
   // MARK: By key
 
-  /// Where the order of positions is that of the keys: goes to where the range begins.
+  /// Where the order of positions is that of the keys: moves to the beginning of the range.
   private func filteredByKey(_ parameters: QueryParameters, _ limit: Int) -> Node {
     var first = parameters.start?.keyOfNone
     if case .last? = parameters.limit {

@@ -1,4 +1,4 @@
-/// What a query was asked for, call by call, and whether it goes together.
+/// The parameters of a query, call by call, and the error where they contradict each other.
 ///
 /// The order of the calls does not matter: what depends on how the children are sorted is judged by
 /// `parameters()`, when all is known. A value; any thread.

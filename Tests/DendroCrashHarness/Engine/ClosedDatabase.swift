@@ -43,14 +43,14 @@ package struct ClosedDatabase: Sendable {
   package enum Outcome: Hashable, Sendable {
     case harmless
     case refused
-    /// Without its last write, which is told to be in doubt.
+    /// Without its last write, which is reported as undecidable.
     case undecidable
     case wrong(String)
   }
 
   /// What becomes of opening a damaged copy: the tree that was closed, a refusal that names the
   /// place, or else what must not be. Where both the last record and the one that proves it are damaged,
-  /// nothing can tell them from a torn tail.
+  /// nothing distinguishes them from a torn tail.
   package func outcome(_ damaged: SimulatedDisk) -> Outcome {
     do throws(EngineError) {
       let engine = try EngineRecording.open(damaged)

@@ -19,7 +19,7 @@ package struct CrashJudge {
 
   /// What is wrong with the state, or nil.
   ///
-  /// - Parameter isThorough: whether the recovered database also goes on being written, is
+  /// - Parameter isThorough: whether the recovered database is also written to, is
   ///   crashed again, and closed in order.
   package func problem(of state: CrashState, isThorough: Bool) -> String? {
     let crashed = point.disk(state, seed: UInt64(point.operationCount))

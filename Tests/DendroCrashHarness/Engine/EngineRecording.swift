@@ -9,7 +9,7 @@ package import DendroTestSupport
 /// judge what a crash at any of its calls leaves.
 ///
 /// While it runs, completions and events are judged: each write is answered once and in order, and
-/// the changes that the observer is told, replayed into a second tree, give the head.
+/// the changes that the observer gets, replayed into a second tree, give the head.
 package struct EngineRecording: Sendable {
   package static let directory = "/database"
 
@@ -23,7 +23,7 @@ package struct EngineRecording: Sendable {
   private var checkpointed: [(operation: Int, lsn: Int)] = [(0, 0)]
   /// What did not hold while it ran.
   package private(set) var problems: [String] = []
-  /// All that it answered and told its observer, where that is kept.
+  /// All its answers and the observer's commits, where they are recorded.
   package let transcript: Transcript?
 
   package static func options() -> EngineOptions {
@@ -42,7 +42,7 @@ package struct EngineRecording: Sendable {
   /// Drives an engine through the steps.
   ///
   /// - `prepared`: a recording that ended with a database closed in order, to go on from.
-  /// - `transcript`: where to write down what is answered and told.
+  /// - `transcript`: where to record the answers and the observer's commits.
   package init(
     seed: UInt64, steps: [Step], after prepared: EngineRecording? = nil,
     transcript: Transcript? = nil
@@ -63,7 +63,7 @@ package struct EngineRecording: Sendable {
         if session == nil { session = try reopen() }
         try run(step, &session)
       } catch {
-        // Killed, if a kill was due; the next opener goes on with what the system still has.
+        // Killed, if a kill was due; the next opener continues with the files in the system's memory.
         guard disk.operationCount > 0, disk.hasFaults else { throw error }
         session = nil
         disk.removeFaults()
@@ -113,7 +113,7 @@ package struct EngineRecording: Sendable {
   }
 
   private mutating func write(_ writes: [Write], _ session: Session) throws(EngineError) {
-    var told: [Session.Answer] = []
+    var received: [Session.Answer] = []
     for write in writes {
       var tree = trees.last!
       // A write that changes nothing has no number.
@@ -134,8 +134,8 @@ package struct EngineRecording: Sendable {
     }
     durability.begin(at: disk.operationCount)
     session.engine.pump()
-    told = session.takeAnswers()
-    for answer in told {
+    received = session.takeAnswers()
+    for answer in received {
       switch answer.result {
       case .success(let lsn):
         if lsn.map({ Int($0.rawValue) }) != answer.expected {
@@ -147,8 +147,8 @@ package struct EngineRecording: Sendable {
         throw error
       }
     }
-    if told.count != writes.count {
-      problems.append("\(told.count) of \(writes.count) writes were answered")
+    if received.count != writes.count {
+      problems.append("\(received.count) of \(writes.count) writes were answered")
     }
     let (root, lsn) = session.engine.head
     if root != trees.last! || Int(lsn.rawValue) != trees.count - 1 {

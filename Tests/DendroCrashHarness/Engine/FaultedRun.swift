@@ -3,8 +3,8 @@ import DendroStorage
 package import DendroTesting
 package import DendroTree
 
-/// A workload on a disk that fails, judged as it goes: whoever is refused was not written, whoever
-/// is acknowledged was, and head, events and reopened tree say the same.
+/// A workload on a disk that fails, checked at each step: refused writes were not made, acknowledged ones
+/// were, and head, events and reopened tree agree.
 package struct FaultedRun {
   package let disk: SimulatedDisk
   /// The tree of everything acknowledged.
@@ -82,7 +82,7 @@ package struct FaultedRun {
     }
   }
 
-  /// Lets go of the engine as a killed process would.
+  /// Releases the engine as a killed process would.
   package mutating func drop() {
     session = nil
     isPoisoned = false

@@ -26,9 +26,9 @@ package struct HistoryJudge {
     judgeOrder()
     judgeAnswers()
     judgeReads()
-    var told: [(time: Int, position: Int, what: String)] = []
-    for listener in history.listeners { judge(listener, &told) }
-    judgeOrder(of: told)
+    var received: [(time: Int, position: Int, what: String)] = []
+    for listener in history.listeners { judge(listener, &received) }
+    judgeOrder(of: received)
   }
 
   // MARK: Writes
@@ -43,7 +43,7 @@ package struct HistoryJudge {
       guard let number = Self.number(of: write), let call = calls[number],
         let expected = Self.write(of: call, on: trees[index])
       else {
-        problems.append("write \(index + 1) is nobody's: \(write)")
+        problems.append("write \(index + 1) is in no call: \(write)")
         continue
       }
       var wanted = trees[index]
@@ -156,12 +156,12 @@ package struct HistoryJudge {
     }
   }
 
-  /// The last write that must be seen by whoever began at this time.
+  /// The last write that a call which began at this time must see.
   private func lowest(for time: Int) -> Int {
     writers.indices.last { Self.done(writers[$0]) < time }.map { $0 + 1 } ?? 0
   }
 
-  /// The last write that can be seen by whoever was done at this time.
+  /// The last write that a call which had ended at this time can have seen.
   private func highest(for time: Int) -> Int {
     writers.firstIndex { $0.began > time } ?? writers.count
   }
@@ -210,34 +210,35 @@ package struct HistoryJudge {
     return states
   }
 
-  /// Where what was told, all of it, stands among the states.
+  /// Where all the received events are among the states.
   private static func starts(
-    of told: [String], in states: [(position: Int, text: String)], toTheEnd: Bool
+    of received: [String], in states: [(position: Int, text: String)], toTheEnd: Bool
   ) -> [Int] {
-    guard told.count <= states.count else { return [] }
-    return (0...states.count - told.count).filter { start in
-      (!toTheEnd || start + told.count == states.count)
-        && zip(told, states[start...]).allSatisfy { $0 == $1.text }
+    guard received.count <= states.count else { return [] }
+    return (0...states.count - received.count).filter { start in
+      (!toTheEnd || start + received.count == states.count)
+        && zip(received, states[start...]).allSatisfy { $0 == $1.text }
     }
   }
 
   private mutating func judge(
-    _ listener: ObservedHistory.Listener, _ told: inout [(time: Int, position: Int, what: String)]
+    _ listener: ObservedHistory.Listener,
+    _ received: inout [(time: Int, position: Int, what: String)]
   ) {
     let path = ModelTree.path(listener.place.path)
     let name = "the listener to «\(listener.place.rawValue)» since \(listener.began)"
-    // Once it is removed it may at most be in the middle of being told.
+    // Once it is removed it may at most be in the middle of one call.
     if let removed = listener.removed {
       let late = listener.events.filter { $0.time > removed }
       if late.count > 1 {
-        problems.append("\(name) was told \(late.map(\.text)) after its removal")
+        problems.append("\(name) got \(late.map(\.text)) after its removal")
       }
     }
     guard listener.kind == .value else {
       return judgeChildren(of: listener, path, name)
     }
     guard let first = listener.events.first else {
-      if listener.ended == nil { problems.append("\(name) was told nothing") }
+      if listener.ended == nil { problems.append("\(name) got nothing") }
       return
     }
     let states = states { Self.text(of: $0.node(at: path)) }
@@ -249,12 +250,12 @@ package struct HistoryJudge {
         return states[start].position <= highest && last >= lowest
       }
     guard let start = starts.first else {
-      return problems.append("\(name) was told \(texts), but there were \(states.map(\.text))")
+      return problems.append("\(name) got \(texts), but there were \(states.map(\.text))")
     }
     // Where it could be two places, nothing follows from it.
     guard starts.count == 1 else { return }
     for (event, state) in zip(listener.events, states[start...]).dropFirst() {
-      told.append((event.time, state.position, name))
+      received.append((event.time, state.position, name))
     }
     judgeAnswers(after: listener, states[start...], name)
   }
@@ -270,7 +271,7 @@ package struct HistoryJudge {
       let event = index + 1 < listener.events.count ? listener.events[index + 1].time : .max
       if event > answered {
         problems.append(
-          "call \(writers[state.position - 1].number) was answered before \(name) was told of it")
+          "call \(writers[state.position - 1].number) was answered before \(name) got its event")
       }
     }
   }
@@ -283,27 +284,27 @@ package struct HistoryJudge {
       keys.formUnion(tree.node(at: path).children.keys.map { String(decoding: $0, as: UTF8.self) })
     }
     // Its three kinds of events are registered one after the other, and removed so: what was written
-    // meanwhile may be told in part.
+    // meanwhile may be delivered in part.
     let registered = highest(for: listener.returned)
     for key in keys.sorted() {
       let events = listener.events.filter { $0.key == key }
-      let told = events.prefix { event in listener.ended.map { event.time < $0 } ?? true }.map(
+      let received = events.prefix { event in listener.ended.map { event.time < $0 } ?? true }.map(
         \.text)
-      let rest = events.dropFirst(told.count).map(\.text)
+      let rest = events.dropFirst(received.count).map(\.text)
       let states = states { Self.text(of: $0.node(at: path + [Array(key.utf8)])) }
       let early = states.filter { $0.position <= registered }.map(\.text)
       let late = states.filter { $0.position > registered }.map(\.text)
       let isRight = (0...late.count).contains { count in
-        guard listener.ended != nil || count == late.count, count <= told.count else {
+        guard listener.ended != nil || count == late.count, count <= received.count else {
           return false
         }
-        return told.suffix(count) == late.prefix(count)
-          && Self.isSubsequence(told.dropLast(count), of: early)
+        return received.suffix(count) == late.prefix(count)
+          && Self.isSubsequence(received.dropLast(count), of: early)
           && Self.isSubsequence(rest[...], of: early + late.dropFirst(count))
       }
       if !isRight {
         problems.append(
-          "\(name) was told \(told + rest) of the child \(key), but there were "
+          "\(name) got \(received + rest) of the child \(key), but there were "
             + "\(states.map(\.text))")
       }
     }
@@ -318,13 +319,13 @@ package struct HistoryJudge {
     }
   }
 
-  /// Whoever listens is told of a write after whoever listens was told of the ones before.
-  private mutating func judgeOrder(of told: [(time: Int, position: Int, what: String)]) {
+  /// The events of a write come after those of earlier writes, across all listeners.
+  private mutating func judgeOrder(of received: [(time: Int, position: Int, what: String)]) {
     var last: (time: Int, position: Int, what: String)?
-    for one in told.sorted(by: { $0.time < $1.time }) {
+    for one in received.sorted(by: { $0.time < $1.time }) {
       if let last, one.position < last.position {
         problems.append(
-          "\(one.what) was told of write \(one.position) after \(last.what) of \(last.position)")
+          "\(one.what) got write \(one.position) after \(last.what) of \(last.position)")
       }
       last = one
     }

@@ -33,7 +33,7 @@ final class HistoryRun: Sendable {
   }
 
   /// How long anything may take before it counts as never.
-  private static let patience = DispatchTimeInterval.seconds(120)
+  private static let timeout = DispatchTimeInterval.seconds(120)
 
   init(seed: UInt64, steps: [(number: Int, step: Histories.Step)]) {
     disk = SimulatedDisk(seed: seed)
@@ -67,7 +67,7 @@ final class HistoryRun: Sendable {
     }.mapError { $0 as? Problem ?? Problem(description: "\($0)") }
   }
 
-  /// Until everybody is done, all is answered, and all listeners were told.
+  /// Waits until all threads have ended, all calls are answered, and all events are delivered.
   private func work(on database: Database) throws {
     let threads = DispatchGroup()
     for client in Set(steps.map(\.step.client)) {
@@ -82,15 +82,15 @@ final class HistoryRun: Sendable {
       }
     }
     wait(for: threads, "a thread's end")
-    // What is told comes in order: behind this there is nothing more.
-    let told = DispatchGroup()
-    told.enter()
-    database.reference().getData { _, _ in told.leave() }
-    wait(for: told, "what listeners are told")
+    // Events come in order: this one is the last.
+    let received = DispatchGroup()
+    received.enter()
+    database.reference().getData { _, _ in received.leave() }
+    wait(for: received, "the listeners' events")
   }
 
   private func wait(for group: DispatchGroup, _ what: String) {
-    if group.wait(timeout: .now() + Self.patience) == .timedOut {
+    if group.wait(timeout: .now() + Self.timeout) == .timedOut {
       state.withLock { $0.problems.append("\(what) did not come") }
     }
   }

@@ -1,8 +1,8 @@
 package import DendroTree
 
-/// What several threads asked of one database and were told, and when; and what its log says.
+/// The calls of several threads to one database, their results and times, and the log.
 ///
-/// Times are the numbers of one counter that everybody draws from, so that one is smaller than another
+/// Times are the numbers of one counter that all threads draw from, so that one is smaller than another
 /// exactly if it was earlier.
 package struct ObservedHistory: Sendable {
   /// Where calls meet.
@@ -30,13 +30,13 @@ package struct ObservedHistory: Sendable {
     case transact(Place)
     /// A transaction that gives up.
     case abort(Place)
-    /// What was there at some moment of the call, told later.
+    /// The data at some moment of the call, returned later.
     case read(Place)
-    /// What was there at some moment until it was told.
+    /// The data at some moment before it was returned.
     case observe(Place)
 
     package var isTransaction: Bool { if case .transact = self { true } else { false } }
-    /// Whether all that it does is tell what is somewhere.
+    /// Whether it only reads.
     package var isRead: Bool {
       switch self {
       case .read, .observe, .abort: true
@@ -75,7 +75,7 @@ package struct ObservedHistory: Sendable {
 
     package struct Event: Sendable {
       package var time: Int
-      /// The child's; nil where the whole value is told.
+      /// The child's; nil for an event of the whole value.
       package var key: String?
       /// What is there now.
       package var text: String

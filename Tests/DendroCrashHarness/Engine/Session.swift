@@ -50,7 +50,7 @@ package final class Session {
   }
 }
 
-/// A second tree that is made from what the observer is told alone.
+/// A second tree that is made from the observer's commits alone.
 package final class Replica: CommitObserver {
   private let state: Mutex<(tree: Node, lsn: LogSequenceNumber, problem: String?)>
 
@@ -81,7 +81,7 @@ package final class Replica: CommitObserver {
       state.lsn = isUndo ? LogSequenceNumber(lsn.rawValue - 1) : lsn
       for change in changes {
         if state.tree.node(at: change.path) != change.replaced {
-          state.problem = "write \(lsn) tells of another node replaced at \(change.path)"
+          state.problem = "write \(lsn) reports another node replaced at \(change.path)"
         }
         state.tree.graft(change.new, at: change.path)
       }

@@ -1,7 +1,7 @@
 import Dendro
 import Synchronization
 
-/// A listener of the API that keeps what it was told, to be held against the truth.
+/// A listener of the API that records its events, to be compared with the data.
 final class SoakListener: Sendable {
   enum Kind: CaseIterable, Sendable {
     /// The whole value each time.
@@ -11,12 +11,12 @@ final class SoakListener: Sendable {
   }
 
   private struct State {
-    /// As they were told: what they show must stay as it is, whatever is written meanwhile.
+    /// The snapshots that it got: they must stay as they are, whatever is written meanwhile.
     var value: DataSnapshot?
     /// Keys as bytes: strings would merge those that are only canonically equal.
     var children: [[UInt8]: DataSnapshot] = [:]
-    /// Whether all that was there at first was told. Registrations come one after the other, and writes
-    /// between them: until then events of children that were not told of yet are nobody's mistake.
+    /// Whether all first events have come. Registrations come one after the other, and writes
+    /// between them: until then events of children that were not added yet are no error.
     var hasBegun = false
     var eventCount = 0
     /// Of these, those that came once it was removed.
@@ -37,7 +37,7 @@ final class SoakListener: Sendable {
   }
 
   func begin() {
-    // Who is told what is there comes last: of what changes after that, the others miss nothing.
+    // The listener that gets the first events comes last: then the others miss no change after them.
     let types: [DataEventType] =
       kind == .value ? [.value] : [.childRemoved, .childChanged, .childMoved, .childAdded]
     let all = types.map { type in
@@ -58,10 +58,10 @@ final class SoakListener: Sendable {
     state.withLock { $0.isRemoved = true }
   }
 
-  /// What is wrong with what it was told since it was removed: it may have been in the middle of being told.
+  /// What is wrong with its events since it was removed: it may have been in the middle of one call.
   var lateProblem: String? {
     let count = state.withLock { $0.lateCount }
-    return count > 1 ? "told \(count) times after it was removed" : nil
+    return count > 1 ? "called \(count) times after it was removed" : nil
   }
 
   var eventCount: Int { state.withLock { $0.eventCount } }
@@ -75,15 +75,15 @@ final class SoakListener: Sendable {
       if state.isRemoved { state.lateCount += 1 }
       if type == .value {
         state.value = snapshot
-        // What is told comes in the order of the writes: the counter never falls.
+        // Events come in the order of the writes: the counter never falls.
         if let tick {
           if tick < state.tick { state.problem = "the counter fell from \(state.tick) to \(tick)" }
           state.tick = tick
         }
         return
       }
-      // The order is not rebuilt: where one write moves several children, each is told with the
-      // sibling before it in the end, which may itself be told of later.
+      // The order is not rebuilt: where one write moves several children, each event names the
+      // sibling before it in the end, whose own event may come later.
       if previous.map({ Array($0.utf8) }) == key { state.problem = "\(name) comes after itself" }
       let old = state.children.removeValue(forKey: key)
       if old == nil, type != .childAdded, !state.hasBegun { return }
@@ -101,7 +101,7 @@ final class SoakListener: Sendable {
     switch kind {
     case .value:
       let isEqual = value.map { Self.areEqual($0, snapshot) } ?? false
-      return isEqual ? nil : "it was told another value last"
+      return isEqual ? nil : "its last event has another value"
     case .children:
       let isEqual =
         children.count == snapshot.childrenCount

@@ -12,7 +12,7 @@ import DendroTestSupport
 final class SoakRun {
   private let disk: SimulatedDisk
   private var database: Database?
-  /// The one that was let go of without closing it.
+  /// The one that was released without closing it.
   private weak var abandoned: Database?
   private var model = ModelTree.empty
   private var tickCount = 0
@@ -21,7 +21,7 @@ final class SoakRun {
   private let transactions = DispatchGroup()
   private var backupCount = 0
   private var listeners: [SoakListener] = []
-  /// Those that were removed since what they are told was last looked at.
+  /// Those that were removed since their events were last checked.
   private var removed: [SoakListener] = []
   /// The numbers of the writes in the order of their answers.
   private let answers = Answers()
@@ -93,7 +93,7 @@ final class SoakRun {
     }
   }
 
-  /// Lets go of everything.
+  /// Releases everything.
   func finish() {
     try? database?.close()
     forget()
@@ -118,7 +118,7 @@ final class SoakRun {
     } catch let error as DatabaseError where error.code == .locked {
       problems.append(
         abandoned == nil
-          ? "what was let go of keeps its lock" : "somebody still holds what was let go of")
+          ? "a released database keeps its lock" : "a released database is still referenced")
       throw error
     }
     if let root = database.engine?.head.root, ModelTree(root) != model {

@@ -5,7 +5,7 @@ import DendroTree
 import DendroTestSupport
 
 /// G19: one database for each thing that the format can say. From format version 1 on those of every
-/// version are kept and must open for ever; those of version 0 are made anew when it changes.
+/// version are kept and must open for ever; those of version 0 are made again when it changes.
 package enum GoldenDatabases {
   package static func all() throws -> [GoldenDatabase] {
     try [

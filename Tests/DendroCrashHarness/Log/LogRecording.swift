@@ -52,7 +52,7 @@ package struct LogRecording: Sendable {
         if log == nil { log = try reopen() }
         try run(step, on: &log, using: &random)
       } catch {
-        // Killed: the next opener goes on with what the system still has.
+        // Killed: the next opener continues with the files in the system's memory.
         log?.directory.close()
         log = nil
         disk.removeFaults()
@@ -143,7 +143,7 @@ package struct LogRecording: Sendable {
 
   // MARK: Judging
 
-  /// Opens what the crash left, holds it against the oracle, goes on writing, opens again.
+  /// Opens what the crash left, compares it with the oracle, writes more, opens again.
   ///
   /// - Returns: what is wrong, or nil.
   package func problem(

@@ -91,7 +91,7 @@ package enum Moments {
     }
   }
 
-  /// The writer goes on in a segment that came after the reader listed them.
+  /// The writer continues in a segment that it made after the reader listed them.
   @Sendable private static func rolledMeanwhile() throws {
     let disk = SimulatedDisk(seed: 1)
     let writer = try EngineRecording.open(disk)
@@ -171,8 +171,8 @@ package enum Moments {
     let count = Atomic<Int>(0)
   }
 
-  /// The disk stands still until all has been written, or for as long as the writer comes on: what then
-  /// goes to it at once is what had gathered.
+  /// The disk is blocked until all is written, or for as long as the writer continues: the batch after that
+  /// is what has been admitted meanwhile.
   @Sendable private static func backlog() throws {
     let disk = SimulatedDisk(seed: 1)
     let between = InterposedDisk(disk)

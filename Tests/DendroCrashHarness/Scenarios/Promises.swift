@@ -20,7 +20,7 @@ package enum Promises {
     Scenario("a poisoned engine admits nothing", poisoned),
     Scenario("the numbers of what was taken back", numbers),
     Scenario("checkpoints on a full disk", failingCheckpoints),
-    Scenario("a tree that goes too deep", tooDeep),
+    Scenario("a tree that is too deep", tooDeep),
   ]
 
   private static func open(_ disk: SimulatedDisk, _ durability: Durability) throws(EngineError)

@@ -22,7 +22,7 @@ package enum RealFiles {
     inDirectory("a path with a NUL", pathNul),
     inDirectory("a tail without end", endlessTail),
     inDirectory("what cannot be synchronized", synchronize),
-    inDirectory("a fork that goes on when its parent closes", forkedHolder),
+    inDirectory("a fork that continues when its parent closes", forkedHolder),
   ]
 
   private static func inDirectory(

@@ -3,8 +3,8 @@ import DendroStorage
 import DendroTesting
 import DendroTree
 
-/// After every crash and recovery each segment but the last has its seal: without it nobody would
-/// miss the segments behind.
+/// After every crash and recovery each segment but the last has its seal: without it the loss of
+/// the segments behind would go unnoticed.
 package enum Seals {
   private static let workload: [Step] = [
     .set("a", .integer(1)), .roll, .set("b", .integer(2)), .roll, .set("c", .integer(3)),

@@ -11,7 +11,7 @@ package enum Transactions {
   package static let scenarios = [
     Scenario("overtaken once", overtaken),
     Scenario("overtaken again and again", reservation),
-    Scenario("a block that waits for the writer that waits for it", patience),
+    Scenario("a block that waits for the writer that waits for it", timeout),
     Scenario("writers that do not wait", runLimit),
     Scenario("a block that writes", heldWrite),
     Scenario("a block that writes without end", heldWrites),
@@ -51,9 +51,9 @@ package enum Transactions {
     return isDone
   }
 
-  private static func open(patience: Duration = .seconds(1)) throws(EngineError) -> Engine {
+  private static func open(timeout: Duration = .seconds(1)) throws(EngineError) -> Engine {
     var options = EngineRecording.options()
-    options.reservationTimeout = patience
+    options.reservationTimeout = timeout
     return try EngineRecording.open(SimulatedDisk(seed: 1), options)
   }
 
@@ -76,8 +76,8 @@ package enum Transactions {
     try require(outcome.runs == 4 && !outcome.isRefused, "\(outcome)")
   }
 
-  @Sendable private static func patience() throws {
-    let engine = try open(patience: .milliseconds(20))
+  @Sendable private static func timeout() throws {
+    let engine = try open(timeout: .milliseconds(20))
     let outcome = addOne(to: engine) { run in
       if run <= 4 { write(run * 100, to: engine).wait() }
     }
@@ -86,7 +86,7 @@ package enum Transactions {
   }
 
   @Sendable private static func runLimit() throws {
-    let engine = try open(patience: .zero)
+    let engine = try open(timeout: .zero)
     let outcome = addOne(to: engine) { run in write(run * 100, to: engine).wait() }
     try require(outcome.runs == 25 && outcome.isRefused, "\(outcome)")
   }

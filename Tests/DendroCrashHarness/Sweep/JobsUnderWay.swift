@@ -52,17 +52,17 @@ enum JobsUnderWay {
     for (index, number) in endingSignals.enumerated() {
       var action = sigaction()
       #if canImport(Darwin)
-        action.__sigaction_u.__sa_handler = { JobsUnderWay.tell($0) }
+        action.__sigaction_u.__sa_handler = { JobsUnderWay.report($0) }
       #else
-        action.__sigaction_handler.sa_handler = { JobsUnderWay.tell($0) }
+        action.__sigaction_handler.sa_handler = { JobsUnderWay.report($0) }
       #endif
       sigaction(number, &action, memory.previous + index)
     }
   }
 
-  /// In the signal's handler: only what is allowed there. Then the signal comes again, as if nobody had
-  /// listened.
-  private static func tell(_ signal: Int32) {
+  /// Runs in the signal's handler, with only the calls that are allowed there. Then it raises the signal again
+  /// with the default action.
+  private static func report(_ signal: Int32) {
     let lead: StaticString = "the process ends while it runs one of these:\n"
     _ = write(2, lead.utf8Start, lead.utf8CodeUnitCount)
     for slot in 0..<slotCount {

@@ -113,7 +113,7 @@ package struct Reproduction: Sendable, CustomStringConvertible {
 }
 
 extension SimulatedDisk {
-  /// Prints what led to a crash, for whoever looks at one alone.
+  /// Prints the calls before a crash, where one crash is run alone.
   package func explain(_ point: CrashPoint, _ state: CrashState) {
     for (index, operation) in trace.prefix(point.operationCount).enumerated() {
       print("\(index + 1). \(operation)")

@@ -3,7 +3,7 @@ import Synchronization
 
 /// Many independent jobs, numbered, each of which judges states of one kind.
 ///
-/// A job is a pure function of its number: whoever knows the number can run it again.
+/// A job is a pure function of its number, by which it can be run again.
 package struct Sweep: Sendable {
   /// One word, by which `crashlab replay` finds it.
   package let id: String
@@ -78,7 +78,7 @@ package struct Sweep: Sendable {
 
   /// Runs the jobs of the range on all cores, and stops early after a dozen failures.
   ///
-  /// - `watch`: told after each job what was found so far, and how many jobs were begun; called from
+  /// - `watch`: called after each job with the failures so far and the number of jobs begun; called from
   ///   any thread.
   package func run(
     _ range: Range<UInt64>? = nil, every stride: Int = 1, until end: End = End(),

@@ -64,7 +64,8 @@ package enum Damage {
     case .refused: tally.details["refused", default: 0] += 1
     case .undecidable where bits.count > 1: tally.details["undecidable", default: 0] += 1
     case .undecidable:
-      tally.fail(place, "bits \(bits) of \(path) flipped: the last write is told to be in doubt")
+      tally.fail(
+        place, "bits \(bits) of \(path) flipped: the last write is reported as undecidable")
     case .wrong(let problem):
       tally.fail(place, "bits \(bits) (byte \(bits[0] / 8)) of \(path) flipped: \(problem)")
     }
@@ -106,10 +107,11 @@ package enum Damage {
       var tally = Tally(count: 1)
       switch database.outcome(disk) {
       case .harmless:
-        if path == last { tally.fail(place, "nobody misses \(path)") }
+        if path == last { tally.fail(place, "the loss of \(path) goes unnoticed") }
       case .refused:
         if !path.hasSuffix(".log") { tally.fail(place, "refused without \(path)") }
-      case .undecidable: tally.fail(place, "without \(path): the last write is told to be in doubt")
+      case .undecidable:
+        tally.fail(place, "without \(path): the last write is reported as undecidable")
       case .wrong(let problem): tally.fail(place, "without \(path): \(problem)")
       }
       return tally

@@ -50,7 +50,7 @@ package enum Determinism {
   ///
   /// - Returns: how many there are.
   private static func checkpointProblems(
-    of recording: EngineRecording, _ tell: (String) -> Void
+    of recording: EngineRecording, _ fail: (String) -> Void
   ) throws(EngineError) -> Int {
     do throws(StorageError) {
       let directory = try DatabaseDirectory.open(
@@ -58,9 +58,9 @@ package enum Determinism {
       defer { directory.close() }
       let checkpoints = try directory.contents().checkpoints
       for lsn in checkpoints {
-        let told = try CheckpointReader.open(directory, lsn: lsn).contentHash
-        if told != CheckpointCoding.contentHash(of: recording.trees[Int(lsn.rawValue)]) {
-          tell("the checkpoint of write \(lsn) has another content hash than the live tree had")
+        let stored = try CheckpointReader.open(directory, lsn: lsn).contentHash
+        if stored != CheckpointCoding.contentHash(of: recording.trees[Int(lsn.rawValue)]) {
+          fail("the checkpoint of write \(lsn) has another content hash than the live tree had")
         }
       }
       return checkpoints.count

@@ -11,8 +11,8 @@ import DendroTree
   import Darwin
 #endif
 
-/// G5: calls fail. Then the disk is well again, and whoever opens it finds exactly what was
-/// acknowledged, or what was begun after it in whole.
+/// G5: calls fail. Then the disk works again, and the next opening finds exactly the acknowledged writes,
+/// and later ones whole or not at all.
 package enum Faults {
   package static let workload: [Step] = [
     .set("a", .integer(1)),
@@ -133,7 +133,7 @@ package enum Faults {
     disk.inject(one.fault)
     run.run(steps)
     var problems = run.problems
-    // What nobody sees fail must not make anything fail.
+    // A failure that no caller gets must not make anything fail.
     if one.fault.isUnseen, run.refusedCount > 0 {
       problems.append("\(run.refusedCount) writes were refused")
     }
@@ -156,18 +156,18 @@ package enum Faults {
         problems.append("crashed in \(state): \(error)")
       }
     }
-    // The process goes, the disk is well again, the next one opens it and writes.
+    // The process ends, the disk works again, the next process opens it and writes.
     run.drop()
     disk.removeFaults()
-    let told = run.tree
+    let received = run.tree
     if !run.reopen() { problems.append("not reopened") }
     // What a failed synchronize refused was taken out of the file, where that did not fail as well.
     if case .failedSynchronize = one.fault.effect, !one.fault.isPermanent,
-      one.durability == .everyCommit, run.tree != told
+      one.durability == .everyCommit, run.tree != received
     {
       problems.append("a refused write is back")
     }
-    // What is told now outlasts a crash, whatever the process before left in the system's memory.
+    // What is acknowledged now survives a crash, whatever the first process left in the system's memory.
     let reopened = disk.crashPoint()
     for state in [reopened.allDropped, reopened.allKept] {
       do throws(EngineError) {

@@ -3,7 +3,7 @@ import DendroTesting
 import DendroTree
 
 /// A simulated disk that is too small, at every size: what does not fit is refused and not half
-/// there, reads go on, and once there is room work goes on, without reopening.
+/// there, reads work, and once there is room writes do too, without reopening.
 package enum FullDisks {
   private static let sizes = Array(0..<120) + stride(from: 120, to: 200_000, by: 512)
 

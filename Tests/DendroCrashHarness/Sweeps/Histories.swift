@@ -4,7 +4,7 @@ import DendroTree
 /// G18: a few threads that read, write, transact and listen at the same places at the same time. Their
 /// calls must have happened one after the other, in the order of the log: each write between its call
 /// and its return, each read in a state between its call and its answer, each transaction on the very
-/// state before it; and every listener is told one state after the other without a gap.
+/// state before it; and every listener gets one state after the other without a gap.
 package enum Histories {
   package static let sweep = Sweep(
     "G18", unit: "histories", trialCount: 5000, stepCount: { steps($0).count }, judge: judge)
@@ -26,7 +26,7 @@ package enum Histories {
     case pause(UInt32)
   }
 
-  /// Fewer writes than a listener may fall behind before it is told differences instead of states.
+  /// Fewer writes than a listener may fall behind before it gets differences instead of states.
   private static let stepMax = 48
 
   private static func steps(_ seed: UInt64) -> [Step] {

@@ -3,7 +3,7 @@ import DendroStorage
 package import DendroTesting
 import DendroTree
 
-/// G15: directories that nobody in his right mind would write. Every reader ends in a tree that once
+/// G15: hostile directories, which no writer makes. Every reader ends in a tree that once
 /// was or in an error; that none takes memory or time without bound, or ends the process, is seen from
 /// outside: by `crashlab hostile`, which runs the jobs in a child with little memory.
 package enum HostileFiles {

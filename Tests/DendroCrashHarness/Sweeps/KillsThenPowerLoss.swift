@@ -2,8 +2,8 @@ package import DendroEngine
 import DendroTesting
 import DendroTree
 
-/// The process is killed at any call, the next one goes on with what the system still has in
-/// memory, and then the power is lost: what the second process was told, the first may never have
+/// The process is killed at any call, the next one continues with the files that the system has in
+/// memory, and then the power is lost: what the second process has read, the first may never have
 /// made durable.
 package enum KillsThenPowerLoss {
   static let workload: [Step] = [

@@ -165,7 +165,7 @@ package enum MixedFiles {
         switch engine.report.unreadableCheckpoints.count {
         // A block may say the same in two ways; headers and the footer may not.
         case 0 where fixed.contains(Int(place.job) / 8):
-          tally.fail(place, "bit \(place.job) flipped: nobody noticed")
+          tally.fail(place, "bit \(place.job) flipped: it went unnoticed")
         case 0: tally.details["harmless", default: 0] += 1
         case 1: tally.details["the older one served", default: 0] += 1
         case let count: tally.fail(place, "\(count) checkpoints were not readable")

@@ -73,7 +73,7 @@ package enum RecoveryCrashes {
       options.tornByteStride = 13
       options.seed = place.job
       for point in disk.crashPoints() {
-        // What it told once it was open must stay.
+        // What was read once it was open must stay.
         let isOpen = point.operationCount == calls
         let next = (isOpen ? found : bounds.lowerBound)...(isOpen ? found : bounds.upperBound)
         point.forEachState(options) { state in

@@ -61,19 +61,19 @@ package enum RecoveryFaults {
   ) -> String? {
     disk.inject(fault)
     var bounds = judge.bounds
-    var told: Int?
+    var received: Int?
     do throws(EngineError) {
       let engine = try EngineRecording.open(disk)
       tally.details["opened", default: 0] += 1
       if let problem = wrongTree(of: engine, judge, bounds) { return "opened: \(problem)" }
-      told = Int(engine.head.lsn.rawValue)
+      received = Int(engine.head.lsn.rawValue)
     } catch {
       tally.details["refused", default: 0] += 1
       if case .storage(.corrupt) = error { return "a failing call was taken for damage: \(error)" }
       if fault.isUnseen { return "refused: \(error)" }
     }
-    // What it told once it was open must stay.
-    if let told { bounds = told...told }
+    // What was read once it was open must stay.
+    if let received { bounds = received...received }
     // A crash there and then, in some states; then the disk is well.
     let point = disk.crashPoint()
     let states =

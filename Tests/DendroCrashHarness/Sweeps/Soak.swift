@@ -27,7 +27,7 @@ package enum Soak {
     case backup
     /// In order, and opened again.
     case close
-    /// Without closing: the last reference goes.
+    /// Without closing: the last reference is released.
     case abandon
   }
 
@@ -38,7 +38,7 @@ package enum Soak {
     var generator = WriteGenerator(seed: seed)
     generator.wideOneIn = seed % 3 == 0 ? 3 : 20
     generator.wideKeyCount = 100
-    // Some let go of the database without closing it all the time.
+    // Some release the database without closing it all the time.
     let abandonOneIn = seed % 8 == 7 ? 100 : 4000
     return (0..<stepCount).map { _ in
       generator.random.oneIn(abandonOneIn) ? .abandon : step(&generator)

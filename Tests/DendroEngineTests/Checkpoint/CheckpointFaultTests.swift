@@ -62,7 +62,8 @@ struct CheckpointFaultTests {
     #expect(try open(disk).head.root == root)
   }
 
-  @Test("a crash while old files are removed: what is left does no harm and goes the next time")
+  @Test(
+    "a crash while old files are removed: remaining files do no harm and are removed the next time")
   func crashInTheCleanup() throws {
     let engine = try open(disk)
     for round in 0..<3 {
@@ -90,7 +91,7 @@ struct CheckpointFaultTests {
         let recovered = try open(crashed)
         #expect(recovered.head.root == root && recovered.head.lsn == lsn, "\(state)")
         #expect(recovered.report.unreadableCheckpoints.isEmpty, "\(state)")
-        // Nor is it damage to whoever walks over all of it.
+        // Nor does a verification of all files report it as damage.
         let directory = try DatabaseDirectory.open(
           "/db", environment: crashed.environment, mode: .readOnly)
         let cursor = LogCursor(directory)

@@ -96,7 +96,7 @@ struct RetentionTests {
   func table(row: Row) { Self.check(row) }
 
   @Test(
-    "history goes back as far as it was asked to, from a checkpoint or the beginning",
+    "history reaches back as far as the option asks, to a checkpoint or the beginning",
     arguments: [
       Row(.none, obsoleteSegments: [1, 11, 21, 31, 41], obsoleteCheckpoints: [10, 20, 30, 40]),
       Row(.all),

@@ -25,7 +25,7 @@ struct BackpressureTests {
     let disk = HeldDisk()
     let engine = try await openBusy(disk, limit: 64 << 10)
     let text = incompressible(100_000)
-    let done = Told<Int>()
+    let done = Received<Int>()
     for number in 0..<5 {
       Thread.detachNewThread {
         engine.submit(Draft(.set(Path(keys: [key("n\(number)")]), Node(.string(text))))) { _ in }
@@ -46,7 +46,7 @@ struct BackpressureTests {
     let engine = try await openBusy(disk, limit: 64 << 10)
     let count = 100_000
     let completed = Atomic<Int>(0)
-    let submitted = Told<Bool>()
+    let submitted = Received<Bool>()
     let nothing = Draft(.remove(try path("nothing")))
     Thread.detachNewThread {
       for _ in 0..<count {
@@ -69,7 +69,7 @@ struct BackpressureTests {
     options.stallByteLimit = 1
     let engine = try Engine.open(
       at: "/db", options: options, environment: SimulatedDisk(seed: 1).environment)
-    let done = Told<Int>()
+    let done = Received<Int>()
     engine.submit(try set("first", .integer(1))) { _ in
       for number in 0..<10 {
         engine.submit(Draft(.set(Path(keys: [key("n\(number)")]), Node(.integer(1))))) { _ in

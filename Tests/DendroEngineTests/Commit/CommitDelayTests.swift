@@ -37,7 +37,7 @@ import Testing
     try await engine.close()
   }
 
-  @Test("they gather, and the first for which somebody waits takes them along")
+  @Test("they wait together, and the first with a completion ends the delay for all")
   func completion() async throws {
     let engine = try open(SimulatedDisk(seed: 1))
     for number in 1...100 { try submit(number, to: engine) }

@@ -18,19 +18,19 @@ struct LimitTests {
     var options = EngineOptions.inline
     options.writeByteLimit = 1000
     let engine = try open(options)
-    let told = Told<Result<LogSequenceNumber?, EngineError>>()
+    let received = Received<Result<LogSequenceNumber?, EngineError>>()
     let large = Node(.string(String(repeating: "x", count: 1001)))
     var builder = NodeBuilder()
     builder.append(try Key("k"), large)
-    engine.submit(try set("before", .integer(1))) { told.add($0) }
+    engine.submit(try set("before", .integer(1))) { received.add($0) }
     engine.submit(
       Draft(.set(try path("a"), isTree ? builder.finish(priority: nil) : large))
-    ) { told.add($0) }
-    engine.submit(try set("behind", .integer(1))) { told.add($0) }
+    ) { received.add($0) }
+    engine.submit(try set("behind", .integer(1))) { received.add($0) }
     engine.pump()
-    #expect(told.all.count == 3)
-    guard case .failure(.writeTooLarge(_, limit: 1000)) = told.all[1] else {
-      Issue.record("expected a refusal, found \(told.all[1])")
+    #expect(received.all.count == 3)
+    guard case .failure(.writeTooLarge(_, limit: 1000)) = received.all[1] else {
+      Issue.record("expected a refusal, found \(received.all[1])")
       return
     }
     #expect(engine.head.lsn == LogSequenceNumber(2))
@@ -51,12 +51,12 @@ struct LimitTests {
     builder.append(try Key("k"), Node(.string(String(repeating: "x", count: 2001))))
     var draft = Draft(.set(try path("a"), builder.finish(priority: nil)))
     if isDeferred { draft.deferred = [.init(path: try path("at"), value: .timestamp)] }
-    let told = Told<Result<LogSequenceNumber?, EngineError>>()
-    engine.submit(draft) { told.add($0) }
-    engine.submit(try set("behind", .integer(1))) { told.add($0) }
+    let received = Received<Result<LogSequenceNumber?, EngineError>>()
+    engine.submit(draft) { received.add($0) }
+    engine.submit(try set("behind", .integer(1))) { received.add($0) }
     engine.pump()
-    guard case .failure(.writeTooLarge(_, limit: 2000)) = told.all.first else {
-      Issue.record("expected a refusal, found \(told.all)")
+    guard case .failure(.writeTooLarge(_, limit: 2000)) = received.all.first else {
+      Issue.record("expected a refusal, found \(received.all)")
       return
     }
     #expect(engine.head.lsn == LogSequenceNumber(1))
@@ -71,31 +71,33 @@ struct LimitTests {
     let engine = try open(options)
     var refused: Int?
     for i in 0..<5_000 where refused == nil {
-      let told = Told<EngineError>()
+      let received = Received<EngineError>()
       engine.submit(try set("k\(i)", .string(incompressible(100)))) {
-        if case .failure(let error) = $0 { told.add(error) }
+        if case .failure(let error) = $0 { received.add(error) }
       }
       engine.pump()
-      if case .memoryLimit = told.all.first { refused = i }
+      if case .memoryLimit = received.all.first { refused = i }
     }
     let count = try #require(refused)
     #expect(count > 100)
     #expect(engine.head.root.memory().byteCount < 2 * 200_000)
     for i in 0..<count { engine.submit(Draft(.remove(try path("k\(i)"))), completion: nil) }
     engine.pump()
-    let told = Told<LogSequenceNumber?>()
-    engine.submit(try set("again", .integer(1))) { if case .success(let l) = $0 { told.add(l) } }
+    let received = Received<LogSequenceNumber?>()
+    engine.submit(try set("again", .integer(1))) {
+      if case .success(let l) = $0 { received.add(l) }
+    }
     engine.pump()
-    #expect(told.all.count == 1)
+    #expect(received.all.count == 1)
     try engine.close()
   }
 
   @Test("a priority needs data, conflicting update paths are refused")
   func validation() throws {
     let engine = try open()
-    let told = Told<EngineError>()
-    let tell: Completion = { if case .failure(let error) = $0 { told.add(error) } }
-    engine.submit(Draft(.setPriority(try path("nothing"), .integer(1))), completion: tell)
+    let received = Received<EngineError>()
+    let notify: Completion = { if case .failure(let error) = $0 { received.add(error) } }
+    engine.submit(Draft(.setPriority(try path("nothing"), .integer(1))), completion: notify)
     engine.submit(
       Draft(
         .update(
@@ -103,10 +105,10 @@ struct LimitTests {
           [
             .init(path: try path("a"), action: .set(Node(.integer(1)))),
             .init(path: try path("a/b"), action: .remove),
-          ])), completion: tell)
+          ])), completion: notify)
     engine.pump()
-    #expect(told.all.count == 2)
-    #expect(told.all.contains(.noData(try path("nothing"))))
+    #expect(received.all.count == 2)
+    #expect(received.all.contains(.noData(try path("nothing"))))
     #expect(engine.head.lsn == .zero)
     try engine.close()
   }
@@ -117,9 +119,9 @@ struct LimitTests {
     engine.submit(try set("a", .integer(1)), completion: nil)
     try engine.close()
     try engine.close()
-    let told = Told<EngineError>()
-    engine.submit(try set("a", .integer(2))) { if case .failure(let e) = $0 { told.add(e) } }
-    #expect(told.all == [.closed])
+    let received = Received<EngineError>()
+    engine.submit(try set("a", .integer(2))) { if case .failure(let e) = $0 { received.add(e) } }
+    #expect(received.all == [.closed])
     #expect(throws: EngineError.closed) { try engine.synchronize() }
     #expect(throws: EngineError.closed) { try engine.checkpoint() }
     #expect(engine.view(at: try path("a")).scalar == .integer(1))
@@ -130,10 +132,10 @@ struct LimitTests {
     var options = EngineOptions.inline
     options.durability = .none
     let engine = try open(options)
-    let told = Told<LogSequenceNumber?>()
-    engine.submit(try set("a", .integer(1))) { if case .success(let l) = $0 { told.add(l) } }
+    let received = Received<LogSequenceNumber?>()
+    engine.submit(try set("a", .integer(1))) { if case .success(let l) = $0 { received.add(l) } }
     engine.pump()
-    #expect(told.all.count == 1)
+    #expect(received.all.count == 1)
     #expect(engine.statistics().durableLSN == .zero)
     try engine.synchronize()
     #expect(engine.statistics().durableLSN == LogSequenceNumber(1))
@@ -183,7 +185,7 @@ struct LimitTests {
     builder.append(try Key("at"), Node(.integer(0)))
     builder.append(try Key("text"), Node(.string(text)))
     let tree = builder.finish(priority: nil)
-    let isRefused = Told<EngineError>()
+    let isRefused = Received<EngineError>()
     for number in 0..<10_000 where isRefused.all.isEmpty {
       let place = try path("k\(number)")
       var draft = Draft(.set(place, kind == 1 ? tree : Node(.string(text))))

@@ -20,8 +20,8 @@ extension RareRefusalTests {
   /// Closes the engine from another thread, and returns once it begins no checkpoint any more.
   private static func closeAndWait(_ engine: Engine) {
     Task.detached { try? await engine.close() }
-    // Whoever asks for a checkpoint before that is answered at the end.
-    let refused = Told<Bool>()
+    // A checkpoint that is requested before that gets its result at the end.
+    let refused = Received<Bool>()
     while refused.all.isEmpty {
       Task.detached {
         do {
@@ -101,7 +101,7 @@ extension RareRefusalTests {
   // writes its checkpoint
   // removes what no opening needs: waits
   //                                        is closing
-  // goes on: reads the checkpoint back?
+  // continues: reads the checkpoint back?
   @Test(
     "closed between the checkpoint of a purge and its removals: the past stays, and nothing is lost"
   )

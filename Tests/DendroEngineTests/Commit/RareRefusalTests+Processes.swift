@@ -51,7 +51,7 @@ extension RareRefusalTests {
         var opening: EngineError?
         var checkpoint: EngineError?
         var memory: Engine?
-        // No closure is told here: its queue needs a thread too, and Dispatch waits until it gets one.
+        // No log or metrics closure is set here: its queue needs a thread too, for which Dispatch waits.
         Self.withoutThreads {
           do throws(EngineError) {
             _ = try Engine.open(at: "/other", environment: disk.environment)

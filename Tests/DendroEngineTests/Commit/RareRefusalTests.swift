@@ -26,12 +26,12 @@ struct RareRefusalTests {
   }
 
   func isPoisoned(_ engine: Engine) throws -> Bool {
-    let told = Told<EngineError>()
+    let received = Received<EngineError>()
     engine.submit(try set("refused", .bool(true))) {
-      if case .failure(let error) = $0 { told.add(error) }
+      if case .failure(let error) = $0 { received.add(error) }
     }
     engine.pump()
-    guard case .poisoned = told.all.first else { return false }
+    guard case .poisoned = received.all.first else { return false }
     return true
   }
 
@@ -44,12 +44,14 @@ struct RareRefusalTests {
     var options = EngineOptions.inline
     options.durability = .interval(.milliseconds(50))
     let engine = try open(options)
-    let told = Told<LogSequenceNumber?>()
-    engine.submit(try set("a", .integer(1))) { if case .success(let lsn) = $0 { told.add(lsn) } }
+    let received = Received<LogSequenceNumber?>()
+    engine.submit(try set("a", .integer(1))) {
+      if case .success(let lsn) = $0 { received.add(lsn) }
+    }
     engine.pump()
     disk.inject(.failedSynchronize(at: 1, pages: .kept))
     // Due at some time from now on; on a slow machine it was due with the write, and that is refused.
-    let acknowledged = told.all.count
+    let acknowledged = received.all.count
     while acknowledged == 1, !hasFailed { engine.pump() }
     if acknowledged == 1 { #expect(try isPoisoned(engine)) }
     #expect(throws: (any Error).self, performing: { try engine.close() })
@@ -85,7 +87,7 @@ struct RareRefusalTests {
     try await engine.close()
   }
 
-  @Test("whoever waits for a durable write stops when cancelled")
+  @Test("waiting for a durable write ends when the task is cancelled")
   func cancelledWait() async {
     let signal = DurableSignal()
     let waiting = Task { await signal.wait(behind: LogSequenceNumber(5), durable: { .zero }) }
@@ -97,21 +99,21 @@ struct RareRefusalTests {
     #expect(!signal.hasWaiters)
   }
 
-  // MARK: Nobody to tell
+  // MARK: Unreported failures
 
-  @Test("a reader's write without a completion goes to whoever is told of such")
+  @Test("a reader's write without a completion is reported as an unreported failure")
   func unreported() throws {
     try open().close()
-    let told = Told<EngineError>()
+    let received = Received<EngineError>()
     var options = EngineOptions.inline
-    options.unreportedFailure = { error, _ in told.add(error) }
+    options.unreportedFailure = { error, _ in received.add(error) }
     let reader = try open(options, .readOnly)
     reader.submit(try set("a", .integer(1)), completion: nil)
-    #expect(told.all == [.readOnly])
+    #expect(received.all == [.readOnly])
     try reader.close()
   }
 
-  @Test("a directory that cannot be listed any more refuses those who ask, and nobody else")
+  @Test("a directory that can no longer be listed refuses reads of history, and nothing else")
   func unlistable() throws {
     let engine = try open()
     engine.submit(try set("a", .integer(1)), completion: nil)
@@ -164,7 +166,7 @@ struct RareRefusalTests {
     try engine.close()
   }
 
-  @Test("a large tree is backed up, and a recovery of much log tells how far it has come")
+  @Test("a large tree is backed up, and a recovery of much log reports its progress")
   func large() throws {
     let engine = try open()
     for number in 0..<4 {
@@ -174,7 +176,7 @@ struct RareRefusalTests {
     try engine.backup(to: "/copy")
     let root = engine.head.root
     try engine.close()
-    let steps = Told<RecoveryProgress>()
+    let steps = Received<RecoveryProgress>()
     let again = try Engine.open(
       at: "/db", options: .inline, environment: disk.environment, progress: { steps.add($0) })
     let log = steps.all.filter { $0.phase == .log }
@@ -194,10 +196,10 @@ struct RareRefusalTests {
     let engine = try open(options)
     var number = 0
     func submit(_ draft: Draft) -> EngineError? {
-      let told = Told<EngineError>()
-      engine.submit(draft) { if case .failure(let error) = $0 { told.add(error) } }
+      let received = Received<EngineError>()
+      engine.submit(draft) { if case .failure(let error) = $0 { received.add(error) } }
       engine.pump()
-      return told.all.first
+      return received.all.first
     }
     while submit(try set("k\(number)", .string(incompressible(500)))) == nil { number += 1 }
     func update(_ actions: [Write.Entry.Action]) throws -> Draft {
@@ -220,7 +222,7 @@ struct RareRefusalTests {
 
   // MARK: The past
 
-  @Test("a log that has become shorter than it was durable is told as damage")
+  @Test("a log that is shorter than its durable part is reported as damage")
   func shortened() async throws {
     let engine = try open()
     for number in 0..<Int64(3) {
@@ -238,7 +240,7 @@ struct RareRefusalTests {
     #expect(throws: EngineError.self) { try engine.state(at: .lsn(LogSequenceNumber(1))) }
   }
 
-  @Test("a segment that goes while the past is read: told, not skipped")
+  @Test("a segment that is removed while the past is read: reported, not skipped")
   func removedMeanwhile() throws {
     var options = EngineOptions.inline
     options.history = .all

@@ -68,7 +68,7 @@ struct SuspensionTests {
     options.reservationTimeout = .seconds(3600)
     let engine = Engine.inMemory(options: options)
     let counts = Counts()
-    let told = Told<Bool>()
+    let received = Received<Bool>()
     let place = try path("a")
     let isFree = await onThread {
       var run: Int64 = 0
@@ -86,7 +86,7 @@ struct SuspensionTests {
           isFree = Self.runsBeside(engine, counts, place: "a", waitingMin: Self.writerCount)
         }
         return TransactionDecision(Draft(.set(place, Node(.string("decided"))))) { result in
-          if case .success = result { told.add(true) }
+          if case .success = result { received.add(true) }
         }
       }
       #expect(run == 4)
@@ -94,7 +94,7 @@ struct SuspensionTests {
     }
     #expect(isFree)
     while counts.ended.load(ordering: .relaxed) < Self.writerCount { await Task.yield() }
-    #expect(told.all == [true])
+    #expect(received.all == [true])
     #expect(engine.view(at: place).childCount == Self.writerCount)
     try await engine.close()
   }
@@ -155,7 +155,7 @@ struct SuspensionTests {
       last.drop()
       isGone.signal()
     }
-    // Whoever waits here waits for the removal, which waits for this test: give up in the end.
+    // This waits for the removal, which waits for this test: it gives up in the end.
     let inTime = await onThread { isGone.wait(timeout: .now() + 600) }
     #expect(inTime == .success)
     held.release()

@@ -140,7 +140,8 @@ struct BesideWritersTests {
     #expect(outcomes.prefix > 10 && outcomes.refused > 10, "\(outcomes)")
   }
 
-  @Test("a reader follows a writer that cut the log where the reader had read, and began anew")
+  @Test(
+    "a reader follows a writer that has cut records which the reader had read, and written others")
   func readerAcrossACutLog() throws {
     for tornCount in stride(from: 1, through: 150, by: 7) {
       let disk = SimulatedDisk(seed: 1)
@@ -185,7 +186,7 @@ struct BesideWritersTests {
         #expect(reader.head.root == second.head.root, "torn at \(tornCount), round \(round)")
       }
       try reader.close()
-      // Nobody reads any more: the next checkpoints take the old log away.
+      // No reader is left: the next checkpoints remove the old log.
       for round in 0..<3 {
         try write(second, "s", Int64(round))
         try second.checkpoint()

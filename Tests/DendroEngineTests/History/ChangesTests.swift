@@ -90,7 +90,7 @@ struct ChangesTests {
     try await engine.close()
   }
 
-  @Test("from where one left off the next one goes on, also in a later process")
+  @Test("a follower continues where an earlier one ended, also in a later process")
   func resuming() async throws {
     let disk = SimulatedDisk(seed: 4)
     var options = EngineOptions()
@@ -137,7 +137,8 @@ struct ChangesTests {
     #expect(try await waiting.value == nil)
   }
 
-  @Test("writes that a full disk took back are not told, those that took their numbers are")
+  @Test(
+    "writes that a full disk has undone are left out, those that got their numbers later are not")
   func takenBack() throws {
     let disk = SimulatedDisk(seed: 6)
     let engine = try Engine.open(at: "/db", options: .inline, environment: disk.environment)
@@ -218,7 +219,7 @@ struct ChangesTests {
     #expect(try model.problem(ofChangesSince: oldest, in: model.engine) == nil)
   }
 
-  @Test("what a slow follower has not read stays for it; purged, it is told")
+  @Test("the log that a slow follower has not read is kept; after a purge it gets an error")
   func slowFollower() async throws {
     let model = try HistoryModel(seed: 10, .none)
     try model.run(30)
@@ -228,7 +229,7 @@ struct ChangesTests {
     let slow = try model.engine.changes(since: LogSequenceNumber(UInt64(start)))
     let first = try await slow.next() ?? []
     let position = Int(slow.position.rawValue)
-    // The engine goes on for long, and would have removed the log by now.
+    // The engine writes much more, and would have removed the log by now.
     for _ in 0..<8 {
       for _ in 0..<20 { model.submit() }
       try await model.engine.checkpoint()
@@ -239,7 +240,7 @@ struct ChangesTests {
     #expect(rest.map { Int($0.lsn.rawValue) } == Array(position + 1...model.last))
     let late = try model.engine.changes(since: LogSequenceNumber(UInt64(model.last - 1)))
     #expect(try await late.next()?.count == 1)
-    // Nobody is behind any more: the log shrinks again.
+    // No follower is behind any more: the log shrinks again.
     for _ in 0..<2 {
       model.submit()
       try await model.engine.checkpoint()

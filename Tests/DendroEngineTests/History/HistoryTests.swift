@@ -59,7 +59,7 @@ struct HistoryTests {
     let head = LogSequenceNumber(UInt64(model.last))
     #expect(try model.engine.root(at: .lsn(head)) == model.trees[model.last])
     #expect(try model.engine.root(at: .time(.max)) == model.trees[model.last])
-    #expect(model.engine.statistics().durableLSN == .zero, "the head asks nobody")
+    #expect(model.engine.statistics().durableLSN == .zero, "reading the head needs no synchronize")
     #expect(try model.problem(of: model.engine) == nil)
     #expect(model.engine.statistics().durableLSN == head)
   }
@@ -81,7 +81,7 @@ struct HistoryTests {
     #expect(try model.problem(of: model.engine, stride: 3) == nil)
   }
 
-  @Test("damage of the log below a state is told with its place; other states can be read")
+  @Test("damage of the log before a state is reported with its place; other states can be read")
   func damagedLog() throws {
     let model = try HistoryModel(seed: 9, .all)
     for _ in 0..<3 {
@@ -184,7 +184,7 @@ struct HistoryTests {
     try again.close()
   }
 
-  @Test("while a reader holds the directory nothing is purged, and the caller is told")
+  @Test("while a reader holds the directory nothing is purged, and the caller gets an error")
   func purgeBesideReader() throws {
     let model = try HistoryModel(seed: 11, .all)
     try model.run(100)
@@ -239,7 +239,7 @@ struct HistoryTests {
     options.checkpointFactor = 1
     let engine = try Engine.open(at: "/db", options: options, environment: disk.environment)
     let count: Int64 = 800
-    // Write n sets n: every state tells its number.
+    // Write n sets n: every state contains its number.
     let readCount = try await withThrowingTaskGroup(of: Int.self) { group in
       group.addTask {
         for number in 1...count { try await engine.write(set("n", .integer(number))) }

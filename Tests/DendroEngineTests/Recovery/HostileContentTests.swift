@@ -113,7 +113,7 @@ struct HostileContentTests {
 
   // MARK: A log below a good checkpoint
 
-  /// A database whose two first writes are none, which its checkpoint hides from whoever opens it.
+  /// A database whose two first writes are none, which its checkpoint hides from an opening.
   private static func hidden() throws -> SimulatedDisk {
     let disk = SimulatedDisk(seed: 1)
     let directory = try DatabaseDirectory.open(
@@ -137,7 +137,7 @@ struct HostileContentTests {
     return disk
   }
 
-  @Test("of the past it is told as damage, to tools too; the present does not need it")
+  @Test("in the past it is reported as damage, to tools too; the present does not need it")
   func past() async throws {
     let disk = try Self.hidden()
     let engine = try Engine.open(at: "/db", options: .inline, environment: disk.environment)

@@ -18,8 +18,8 @@ func onThread<R: Sendable>(_ body: @escaping @Sendable () -> R) async -> R {
   }
 }
 
-/// Where completions and commits leave what they were told, from any thread.
-final class Told<Value: Sendable>: Sendable {
+/// Collects the results of completions and commits, from any thread.
+final class Received<Value: Sendable>: Sendable {
   private let values = Mutex<[Value]>([])
   var all: [Value] { values.withLock { $0 } }
   func add(_ value: Value) { values.withLock { $0.append(value) } }

@@ -16,7 +16,7 @@ import Testing
 @Suite("Transactions and the disk")
 struct TransactionTests {
   let disk = SimulatedDisk(seed: 1)
-  let told = Told<String>()
+  let received = Received<String>()
 
   private func open() throws -> Engine {
     try Engine.open(at: "/db", options: .inline, environment: disk.environment)
@@ -31,15 +31,16 @@ struct TransactionTests {
     let place = try path("a")
     var run = 0
     var failure: (any Error)?
-    engine.transact(at: place, refused: { [told] in told.add("refused: \($0.name)") }) { input in
+    engine.transact(at: place, refused: { [received] in received.add("refused: \($0.name)") }) {
+      input in
       run += 1
       do { try during(run) } catch { failure = error }
-      told.add("run \(run) on \(input.scalar.map { "\($0)" } ?? "nothing")")
+      received.add("run \(run) on \(input.scalar.map { "\($0)" } ?? "nothing")")
       let sum = Number.integer(10).incrementing(input.scalar)
-      return TransactionDecision(Draft(.set(place, Node(sum)))) { [told] result in
+      return TransactionDecision(Draft(.set(place, Node(sum)))) { [received] result in
         switch result {
-        case .success(let node): told.add("is \(node.scalar.map { "\($0)" } ?? "nothing")")
-        case .failure(let error): told.add("taken back: \(error.name)")
+        case .success(let node): received.add("is \(node.scalar.map { "\($0)" } ?? "nothing")")
+        case .failure(let error): received.add("taken back: \(error.name)")
         }
       }
     }
@@ -48,19 +49,19 @@ struct TransactionTests {
 
   private func write(_ engine: Engine, _ number: Int64) throws {
     let draft = try set("a", .integer(number))
-    engine.submit(draft) { [told] result in
-      if case .failure(let error) = result { told.add("write \(number): \(error.name)") }
+    engine.submit(draft) { [received] result in
+      if case .failure(let error) = result { received.add("write \(number): \(error.name)") }
     }
   }
 
-  @Test("is told once its write is on the disk, and is there after reopening")
+  @Test("completes once its write is on the disk, and is there after reopening")
   func durable() throws {
     var engine = try open()
     try write(engine, 1)
     try addTen(engine)
-    #expect(told.all == ["run 1 on integer(1)"])
+    #expect(received.all == ["run 1 on integer(1)"])
     engine.pump()
-    #expect(told.all == ["run 1 on integer(1)", "is integer(11)"])
+    #expect(received.all == ["run 1 on integer(1)", "is integer(11)"])
     #expect(engine.head.lsn == LogSequenceNumber(2))
     try engine.close()
     engine = try open()
@@ -75,7 +76,7 @@ struct TransactionTests {
     try addTen(engine)
     fillDisk()
     engine.pump()
-    #expect(told.all == ["run 1 on integer(1)", "write 1: full", "taken back: full"])
+    #expect(received.all == ["run 1 on integer(1)", "write 1: full", "taken back: full"])
     #expect(engine.head.root.isEmpty)
     disk.removeFaults()
     try engine.close()
@@ -90,7 +91,7 @@ struct TransactionTests {
       engine.pump()
     }
     engine.pump()
-    #expect(told.all == ["write 1: full", "run 1 on integer(1)", "refused: full"])
+    #expect(received.all == ["write 1: full", "run 1 on integer(1)", "refused: full"])
     #expect(engine.head.root.isEmpty)
     disk.removeFaults()
     try engine.close()
@@ -111,7 +112,7 @@ struct TransactionTests {
     }
     engine.pump()
     #expect(
-      told.all == [
+      received.all == [
         "write 1: full", "write 2: full", "run 1 on integer(1)", "run 2 on nothing",
         "is integer(10)",
       ])
@@ -127,28 +128,29 @@ struct TransactionTests {
       engine.pump()
     }
     engine.pump()
-    #expect(told.all == ["write 1: poisoned", "run 1 on integer(1)", "refused: poisoned"])
+    #expect(received.all == ["write 1: poisoned", "run 1 on integer(1)", "refused: poisoned"])
     #expect(throws: EngineError.self) { try engine.close() }
   }
 
-  @Test("that gives up is told in its turn, and what it was given may be taken back before")
+  @Test("that aborts completes in order, and its input may be undone before")
   func abandoned() throws {
     let engine = try open()
     let place = try path("a")
     for isFull in [false, true] {
       try write(engine, isFull ? 2 : 1)
-      engine.transact(at: place, refused: { [told] in told.add("refused: \($0.name)") }) { input in
-        TransactionDecision(nil) { [told] result in
+      engine.transact(at: place, refused: { [received] in received.add("refused: \($0.name)") }) {
+        input in
+        TransactionDecision(nil) { [received] result in
           switch result {
-          case .success(let node): told.add("gave up on \(node.scalar!)")
-          case .failure(let error): told.add("taken back: \(error.name)")
+          case .success(let node): received.add("gave up on \(node.scalar!)")
+          case .failure(let error): received.add("taken back: \(error.name)")
           }
         }
       }
       if isFull { fillDisk() }
       engine.pump()
     }
-    #expect(told.all == ["gave up on integer(1)", "write 2: full", "taken back: full"])
+    #expect(received.all == ["gave up on integer(1)", "write 2: full", "taken back: full"])
     disk.removeFaults()
     try engine.close()
   }
@@ -162,7 +164,7 @@ struct TransactionTests {
     let reader = try Engine.open(
       at: "/db", options: .inline, environment: disk.environment, mode: .readOnly)
     try addTen(reader)
-    #expect(told.all == ["refused: closed", "refused: read-only"])
+    #expect(received.all == ["refused: closed", "refused: read-only"])
     try reader.close()
   }
 }

@@ -154,7 +154,7 @@ enum Mending {
 
   // MARK: Checkpoints
 
-  /// Mends a checkpoint: checksums, and the places that the footer tells.
+  /// Repairs a checkpoint: checksums, and the offsets in the footer.
   static func checkpoint(_ bytes: inout [UInt8]) {
     header(&bytes)
     guard let salt = bytes.integer(at: 32, as: UInt64.self), bytes.count >= 160 else { return }

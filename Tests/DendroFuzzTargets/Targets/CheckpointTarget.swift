@@ -54,7 +54,7 @@ extension FuzzTarget {
       while !input.isAtEnd, chunks.count < 3 {
         chunks.append(input.bytes(Int(input.uint16())))
       }
-      // The first reading tells how many leaves there are.
+      // The first reading counts the leaves.
       var leafCount: UInt64 = 0
       if let found = try CheckpointReading.leafCount(of: chunks, saying: .max) {
         leafCount = found

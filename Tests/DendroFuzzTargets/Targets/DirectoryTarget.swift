@@ -26,7 +26,7 @@ extension FuzzTarget {
       if let seen {
         try require(
           seen.0 == root && seen.1 == lsn,
-          "a reader sees write \(seen.1), the writer goes on from write \(lsn)")
+          "a reader sees write \(seen.1), the writer continues from write \(lsn)")
       }
       try goOn(engine, writable)
     })

@@ -35,7 +35,7 @@ extension FuzzTarget {
       var generator = PushIDGenerator()
       var now = Int64(bitPattern: input.uint64()) >> Int64(input.uint8() & 31)
       var last: Key?
-      // Behind the last moment that an id can tell there is no next one.
+      // Behind the last time that an id can hold there is no next one.
       let timeMax = Int64(1) << 48 - 2
       while !input.isAtEnd, now < timeMax {
         let bits = input.uint8()

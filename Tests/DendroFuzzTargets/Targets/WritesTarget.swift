@@ -34,7 +34,7 @@ extension FuzzTarget {
       let (writes, _) = WriteComparison.decode(payload, baseTime: baseTime, limit: limit)
       try WriteComparison.roundTrip(writes, baseTime: baseTime)
 
-      // Replay goes a shorter way for leaves; both ways make the same tree.
+      // Replay has a shorter path for leaves; both make the same tree.
       var tree = Node.empty
       var replayed = Node.empty
       var changes: [Change] = []

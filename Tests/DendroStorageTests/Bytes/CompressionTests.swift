@@ -57,7 +57,7 @@ import Testing
     #expect(tail.reduce(0) { $0 + $1.stored.count } < tail.count * 40)
   }
 
-  @Test("the history starts anew where the arena is full, and only there")
+  @Test("the history restarts where the arena is full, and only there")
   func wrap() {
     var payloads: [[UInt8]] = []
     for index in 0..<400 { payloads.append(payload(index, 10_000 + index * 7)) }

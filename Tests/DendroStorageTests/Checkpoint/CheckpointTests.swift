@@ -40,7 +40,7 @@ import Testing
     if let error { throw error }
   }
 
-  /// Everything that a reader can tell.
+  /// Everything that a reader returns.
   static func contents(_ directory: DatabaseDirectory, lsn: UInt64 = 7) throws(StorageError)
     -> [[UInt8]]
   {

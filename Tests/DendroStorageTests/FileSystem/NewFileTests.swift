@@ -25,7 +25,7 @@ import Testing
 
   @Test("the names of a new database and of a new segment are durable before any write in them")
   func nameIsDurableBeforeTheFirstWrite() throws {
-    // Directories on the way, too, whoever made them.
+    // Directories above it, too, also those that existed.
     let path = "/some/where/db"
     let disk = SimulatedDisk()
     func lossy() throws -> [[UInt8]] {
@@ -64,7 +64,7 @@ import Testing
       let next = trace[(place + 1)...].first { $0.kind.changes }
       #expect(next?.kind == .synchronizeDirectory && next?.path == root, "\(call)")
     }
-    // Segments 1, 3, 5 and 7, the checkpoint, the torn bytes, the last segment written anew.
+    // Segments 1, 3, 5 and 7, the checkpoint, the torn bytes, the rewritten last segment.
     #expect(renames == 7)
   }
 
@@ -90,7 +90,7 @@ import Testing
     #expect(try read(again)?.entries.map(\.payload) == [payload(0), payload(1)])
   }
 
-  @Test("torn, opened, written, torn, opened: nothing that was told is behind what was cut")
+  @Test("torn, opened, written, torn, opened: no acknowledged write is behind the cut")
   func appendAfterATornTail() throws {
     var disk = SimulatedDisk()
     var expected: [[UInt8]] = []

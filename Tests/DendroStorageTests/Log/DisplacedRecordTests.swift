@@ -41,7 +41,7 @@ struct DisplacedRecordTests {
   }
 
   @Test(
-    "after an orderly close no byte before the last record's end goes unnoticed",
+    "after an orderly close every missing byte before the last record's end is noticed",
     arguments: [false, true])
   func removed(compresses: Bool) throws {
     let (disk, ends) = try Self.log(closes: true, compresses: compresses)
@@ -87,7 +87,7 @@ struct DisplacedRecordTests {
     }
   }
 
-  @Test("what cannot be told: whole records cut off the end, with the idle record behind them")
+  @Test("undetectable damage: whole records cut off the end, with the idle record behind them")
   func cutOff() throws {
     let (disk, ends) = try Self.log(closes: true, compresses: true)
     for count in 0..<5 {

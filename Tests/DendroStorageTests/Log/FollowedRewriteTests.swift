@@ -84,7 +84,7 @@ struct FollowedRewriteTests {
   }
 
   @Test(
-    "after a kill it goes on in the rewritten segment, whenever the next writer comes",
+    "after a kill it continues in the rewritten segment, whenever the next writer comes",
     arguments: [false, true], [0, 30])
   func everyInterleaving(rolls: Bool, tornByteCount: Int) throws {
     var runCount = 0

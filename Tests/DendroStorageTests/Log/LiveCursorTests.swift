@@ -9,7 +9,7 @@ import Testing
 /// the reader.
 @Suite("A cursor beside a writer")
 struct LiveCursorTests {
-  /// A disk on which something happens before a certain call of whoever uses it through this.
+  /// A disk on which something happens before a certain call that is made through this.
   final class InterruptedDisk: FileSystem {
     private let disk: SimulatedDisk
     private let due = Mutex<(callsLeft: Int, body: (@Sendable () -> Void)?)>((0, nil))
@@ -145,25 +145,27 @@ struct LiveCursorTests {
     return (base, moments)
   }
 
-  /// What a cursor has told.
-  private final class Told {
+  /// What a cursor has reported.
+  private final class Received {
     var segments: [UInt64] = []
     var numbers: [UInt64] = []
     var problems: [LogCursor.Problem] = []
   }
 
-  private static func drain(_ cursor: LogCursor, into told: Told) throws(StorageError) {
+  private static func drain(_ cursor: LogCursor, into received: Received) throws(StorageError) {
     while try cursor.step({ item in
       switch item {
-      case .segment(let header, _, _): told.segments.append(header.firstLSN.rawValue)
+      case .segment(let header, _, _): received.segments.append(header.firstLSN.rawValue)
       case .record(let record, _, let payload):
-        if record.kind == .writes, payload != nil { told.numbers.append(record.firstLSN.rawValue) }
-      case .problem(let problem): told.problems.append(problem)
+        if record.kind == .writes, payload != nil {
+          received.numbers.append(record.firstLSN.rawValue)
+        }
+      case .problem(let problem): received.problems.append(problem)
       }
     }) {}
   }
 
-  @Test("it misses nothing, tells nothing twice, and takes nothing half written for damage")
+  @Test("it misses nothing, reports nothing twice, and takes no incomplete record for damage")
   func everyInterleaving() throws {
     let (base, moments) = try Self.moments()
     var runCount = 0
@@ -183,23 +185,23 @@ struct LiveCursorTests {
               mode: .readOnly)
             defer { directory.close() }
             let cursor = LogCursor(directory, isLive: isLive)
-            let told = Told()
+            let received = Received()
             interrupted.interrupt(after: callCount) { moments[to].put(on: disk) }
-            try Self.drain(cursor, into: told)
+            try Self.drain(cursor, into: received)
             isReached = !interrupted.finish()
             let place = "from \(from) to \(to) before call \(callCount)"
-            #expect(told.numbers.count >= moments[from].count, "\(place)")
+            #expect(received.numbers.count >= moments[from].count, "\(place)")
             if isLive {
-              try Self.drain(cursor, into: told)
-              #expect(told.numbers.count == moments[to].count, "\(place)")
+              try Self.drain(cursor, into: received)
+              #expect(received.numbers.count == moments[to].count, "\(place)")
               moments[moments.count - 1].put(on: disk)
-              try Self.drain(cursor, into: told)
-              #expect(told.numbers == [1, 2, 3, 4, 5, 6], "\(place)")
-              #expect(told.segments == [1, 5], "\(place)")
-              #expect(told.problems.isEmpty, "\(place)")
+              try Self.drain(cursor, into: received)
+              #expect(received.numbers == [1, 2, 3, 4, 5, 6], "\(place)")
+              #expect(received.segments == [1, 5], "\(place)")
+              #expect(received.problems.isEmpty, "\(place)")
             } else {
-              #expect(told.numbers == Array(1...UInt64(told.numbers.count)), "\(place)")
-              #expect(told.problems.allSatisfy { $0.isTail }, "\(place): \(told.problems)")
+              #expect(received.numbers == Array(1...UInt64(received.numbers.count)), "\(place)")
+              #expect(received.problems.allSatisfy { $0.isTail }, "\(place): \(received.problems)")
             }
             callCount += 1
             runCount += 1
@@ -210,7 +212,7 @@ struct LiveCursorTests {
     #expect(runCount > 500)
   }
 
-  @Test("records that the writer took back and wrote anew are told as they are now")
+  @Test("records that the writer has taken back and replaced are reported as they are now")
   func takenBack() throws {
     let disk = SimulatedDisk(seed: 5)
     let directory = try open(disk)
@@ -223,19 +225,19 @@ struct LiveCursorTests {
     try writer.stage((0..<9000).map { _ in UInt8(truncatingIfNeeded: random.next()) })
     disk.freeSpace = 400
     #expect(throws: StorageError.self) { try writer.write() }
-    var told: [[UInt8]] = []
+    var received: [[UInt8]] = []
     func step() throws(StorageError) -> Bool {
       try cursor.step { item in
-        if case .record(_, _, let payload?) = item { told.append(Array(payload)) }
+        if case .record(_, _, let payload?) = item { received.append(Array(payload)) }
       }
     }
-    while told.isEmpty, try step() {}
+    while received.isEmpty, try step() {}
     try writer.cutBack()
     disk.freeSpace = nil
     try writer.append(payload(9, 60))
     try cursor.refresh()
     while try step() {}
-    #expect(told == [payload(1, 60), payload(9, 60)])
+    #expect(received == [payload(1, 60), payload(9, 60)])
     try writer.close()
   }
 }

@@ -118,7 +118,7 @@ import Testing
       #expect(found == Array(run.payloads.prefix(found.count)), "\(place): other payloads")
       let end = try repairTail(directory, log.end)
       let writer = try LogWriter.resume(directory, end: end, options: plainOptions)
-      // Nothing is told before it is on the disk, so what was read must stay.
+      // Nothing is acknowledged before it is on the disk, so what was read must stay.
       try writer.append(bytes("behind"))
       guard let again = try read(directory) else {
         Issue.record("\(place): nothing after the repair")
@@ -148,7 +148,7 @@ import Testing
         count += 1
         guard second else { return }
         // Another crash at each call of the recovery, which had promised `found` only once its last
-        // append was told; before, what the first crash had to leave must still be there.
+        // append was acknowledged; before, what the first crash had to leave must still be there.
         for again in disk.crashPoints() {
           for state in [again.allKept, again.allDropped] {
             _ = recoverAgain(

@@ -58,7 +58,7 @@ import Testing
     return (disk, try #require(try read(disk)).entries)
   }
 
-  @Test("of a log in order a scan tells what reading tells")
+  @Test("a cursor reports the same records of an undamaged log as a reader")
   func clean() throws {
     let (disk, entries) = try Self.sample()
     let scanned = try Self.scan(disk)
@@ -66,10 +66,10 @@ import Testing
     #expect(scanned.problems == [] && scanned.undecodable == [])
   }
 
-  @Test("behind damage it goes on at the next restart point, and names what is lost")
+  @Test("behind damage it continues at the next restart point, and names what is lost")
   func damage() throws {
     let (disk, entries) = try Self.sample()
-    // The payload of write 6, in the second segment: 7 and 8 need it, 9 begins anew.
+    // The payload of write 6, in the second segment: 7 and 8 need it, 9 is a restart point.
     var offset = 0
     _ = try LogReader.read(openReadOnly(disk)) { (record, _) throws(StorageError) in
       if record.firstLSN.rawValue == 6 { offset = Int(record.offset) + record.headerByteCount }
@@ -81,7 +81,7 @@ import Testing
     #expect(scanned.undecodable.first == 6)
     #expect(scanned.entries.allSatisfy { entries.contains($0) })
     #expect(
-      scanned.entries.count + scanned.undecodable.count == entries.count, "each is told of")
+      scanned.entries.count + scanned.undecodable.count == entries.count, "each is reported")
 
     // Its header: the record itself is not found, either.
     let headless = disk.copy()

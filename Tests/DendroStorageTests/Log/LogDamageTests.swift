@@ -97,7 +97,7 @@ import Testing
       disk.resize(path, to: size)
       _ = try judge(disk, sample.entries, lastFrom: 4, "cut at \(size)")
       if size >= 64 {
-        // And the log goes on from there.
+        // And the log continues from there.
         let (directory, writer, log) = try resume(disk)
         try writer.append(bytes("after"))
         try writer.close()
@@ -156,7 +156,7 @@ import Testing
     }
   }
 
-  @Test("a flipped bit in what nobody was told of: cut, kept in a file beside, and reported")
+  @Test("a flipped bit in an unacknowledged record: cut, kept in a file of its own, and reported")
   func flippedBitInUnacknowledgedTail() throws {
     let sample = try Sample(segments: 1)
     let path = segmentPath(1)
@@ -223,7 +223,7 @@ import Testing
   }
 
   @Test(
-    "a lost sector with whole records behind it: torn with survivors if nobody was told, else corrupt"
+    "a lost sector with whole records behind it: torn if not proven durable, else corrupt"
   )
   func survivors() throws {
     for acknowledged in [false, true] {

@@ -41,7 +41,7 @@ import Testing
     (0..<count).map { $0 == 3 ? noise(5000, seed: 3) : payload($0) }
   }
 
-  /// Whatever failed: what was acknowledged is there, also after a crash; and work goes on once the
+  /// Whatever failed: what was acknowledged is there, also after a crash; and writes work once the
   /// disk does.
   private func check(_ disk: SimulatedDisk, acknowledged: Int, _ place: String) {
     disk.removeFaults()
@@ -62,7 +62,7 @@ import Testing
       var count = 0
       try work(disk, acknowledged: &count)
       #expect(try read(disk)?.entries.map(\.payload) == expected(10), "\(place)")
-      // And nothing that was told since rests on what the failed calls left.
+      // And no write acknowledged since depends on what the failed calls left.
       let point = disk.crashPoint()
       #expect(
         try read(point.disk(point.allDropped))?.entries.map(\.payload) == expected(10), "\(place)")
@@ -107,7 +107,7 @@ import Testing
     }
   }
 
-  @Test("short reads, short writes and interruptions are gone on from, and nobody notices")
+  @Test("short reads, short writes and interruptions are continued, and no caller notices")
   func shortAndInterruptedCalls() throws {
     let plain = SimulatedDisk(seed: 9)
     var acknowledged = 0
@@ -257,7 +257,7 @@ import Testing
     #expect(try read(directory)?.entries.map(\.payload) == [payload(0), payload(2)])
   }
 
-  @Test("a full disk keeps nobody from opening what a crash left")
+  @Test("a full disk does not prevent opening after a crash")
   func openingFullDisk() throws {
     for isTorn in [false, true] {
       let disk = SimulatedDisk()

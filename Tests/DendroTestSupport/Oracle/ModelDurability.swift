@@ -25,7 +25,7 @@ package struct ModelDurability: Sendable {
   /// From now on the disk may have all writes.
   package mutating func begin(at moment: Int) { begun.append((moment, last)) }
 
-  /// Somebody was told that `write` is durable, and with it all before.
+  /// A caller was notified that `write` is durable, and with it all before.
   package mutating func acknowledge(_ write: Int, at moment: Int) {
     acknowledged.append((moment, write))
   }
@@ -37,7 +37,7 @@ package struct ModelDurability: Sendable {
     acknowledge(write, at: moment)
   }
 
-  /// Another recording goes on from here.
+  /// Another recording continues from here.
   package func continued() -> ModelDurability {
     var next = self
     next.acknowledged = [(0, last)]

@@ -1,6 +1,6 @@
 package import DendroTree
 
-/// The oracle of events: what a listener is told when what it sees changes, with nothing clever. Look at
+/// The oracle of events: the events of a listener when its data change, computed in the simplest way. Look at
 /// the children before, look at the children after, compare.
 package enum ModelEvents {
   package typealias Child = (key: String, node: Node)
@@ -21,7 +21,7 @@ package enum ModelEvents {
   package static func events(
     from before: View, to after: View, moves: (Node, Node) -> Bool
   ) -> [Event] {
-    func told(_ kind: Kind, _ child: Child) -> Event {
+    func makeEvent(_ kind: Kind, _ child: Child) -> Event {
       (kind, child, previous(child.key, in: after.children))
     }
     let kept = after.children.compactMap { child in
@@ -31,15 +31,15 @@ package enum ModelEvents {
     let moved = changed.filter { moves($0.was, $0.child.node) }
     let gone = before.children.filter { find($0.key, in: after.children) == nil }
     let new = after.children.filter { find($0.key, in: before.children) == nil }
-    var events = gone.map { told(.removed, $0) }
-    events += new.map { told(.added, $0) }
-    events += moved.map { told(.moved, $0.child) }
-    events += changed.map { told(.changed, $0.child) }
+    var events = gone.map { makeEvent(.removed, $0) }
+    events += new.map { makeEvent(.added, $0) }
+    events += moved.map { makeEvent(.moved, $0.child) }
+    events += changed.map { makeEvent(.changed, $0.child) }
     if before.node != after.node { events.append((.value, ("", after.node), nil)) }
     return events
   }
 
-  /// What a registration of one kind is told first.
+  /// The first events of a registration for one kind.
   package static func initialEvents(of view: View, _ kind: Kind) -> [Event] {
     switch kind {
     case .value: [(.value, ("", view.node), nil)]

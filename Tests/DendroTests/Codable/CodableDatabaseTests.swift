@@ -38,7 +38,7 @@ struct CodableDatabaseTests {
     try await database.close()
   }
 
-  @Test("three ways to be told")
+  @Test("three forms of completion")
   func completions() async throws {
     let database = Database.inMemory()
     let ref = database.reference()

@@ -202,7 +202,7 @@ struct CodableErrorTests {
     #expect(thrown?.code == .invalidData)
   }
 
-  @Test("data deeper than the tree goes")
+  @Test("data deeper than the tree can be")
   func depth() async throws {
     indirect enum Nest: Encodable {
       case end, level(Nest)

@@ -111,7 +111,7 @@ struct CodableKeyTests {
         == ["one_two": ["three_four": .init(someThing: "x")]])
   }
 
-  @Test("keys of one's own, told the path")
+  @Test("custom keys, given the path")
   func custom() async throws {
     let paths = Shared<[String]>([])
     let encoder = encoder {

@@ -127,7 +127,7 @@ struct TypedValueTests {
     return value
   }
 
-  /// Takes a value apart a level at a time: what is let go as a whole is let go by recursion.
+  /// Takes a value apart a level at a time: releasing it as a whole would recurse.
   private static func dissolve(_ value: inout Database.Value) {
     while case .children(let children) = value, let first = children.first { value = first.value }
   }

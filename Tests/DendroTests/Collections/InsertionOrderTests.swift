@@ -59,7 +59,7 @@ struct InsertionOrderTests {
       for id in 0..<count { order.append(Element(id: id, stamp: id)) }
       for id in removal { order.remove(id) }
       #expect(order.isEmpty && tally.count <= 10 * count)
-      // One that goes while others stay, again and again.
+      // One is removed while others stay, again and again.
       tally.count = 0
       for id in 0..<8 { order.append(Element(id: -1 - id, stamp: id)) }
       for id in 0..<count {
@@ -71,7 +71,7 @@ struct InsertionOrderTests {
   }
 }
 
-@Suite("States that nobody is told any more")
+@Suite("States that no listener gets")
 struct ReplacedStateTests {
   private func state(_ number: Int) -> Node { Node(.integer(Int64(number))) }
   private func numbers(_ nodes: [Node]) -> [Int] {

@@ -2,7 +2,7 @@ import Dendro
 import Foundation
 import Testing
 
-/// A value that goes in and the export form of what is then there.
+/// A value that is set and the export form of the data then.
 struct Conversion: CustomTestStringConvertible, @unchecked Sendable {
   let name: String
   let value: Any?

@@ -3,12 +3,12 @@ import DendroTesting
 import Foundation
 import Testing
 
-/// Whoever is told that a write is done is told so after its synchronize: on every way that the API has of
-/// telling, for a writer who is alone as for one among many.
+/// Every acknowledgement comes after the write's synchronize: in every form that the API has, for a single
+/// writer and for one among many.
 @Suite("Acknowledgements")
 struct AcknowledgementTests {
-  /// Every way to be told that something is durable. Each makes `place` hold 1, or nothing for those that
-  /// remove, and returns or calls when it was told.
+  /// Every way to learn that a write is durable. Each makes `place` hold 1, or nothing for those that
+  /// remove, and returns or calls then.
   enum Way: String, CaseIterable, Sendable {
     case set, setWithBlock, setWithPriority, setWithPriorityAndBlock, setPriority
     case setPriorityWithBlock, update, updateWithBlock, remove, removeWithBlock, increment, encoded
@@ -41,7 +41,7 @@ struct AcknowledgementTests {
         try await place.setValue(0)
       }
       if way == .increment { try await place.setValue(0) }
-      let left = try await Self.told(way, place, database, disk)
+      let left = try await Self.received(way, place, database, disk)
       let found = try Database.open(at: "/db", on: left)
       let snapshot = try await found.reference(withPath: "places/\(round)").getData()
       switch way {
@@ -56,8 +56,8 @@ struct AcknowledgementTests {
     do { try await neighbours } catch { #expect((error as? DatabaseError)?.code == .closed) }
   }
 
-  /// The disk after a power loss at the moment of being told, with nothing that was not synchronized.
-  private static func told(
+  /// The disk after a power loss at that moment, with nothing that was not synchronized.
+  private static func received(
     _ way: Way, _ place: DatabaseReference, _ database: Database, _ disk: SimulatedDisk
   ) async throws -> SimulatedDisk {
     @Sendable func left() -> SimulatedDisk {
@@ -108,7 +108,7 @@ struct AcknowledgementTests {
         }
       }
     case .nothingNew:
-      // Of the first nobody is told; the second changes nothing and yet comes after it.
+      // The first has no completion; the second changes nothing and yet completes after it.
       plainly { place.setValue(1) }
       try await place.setValue(1)
     case .nothingNewWithBlock:

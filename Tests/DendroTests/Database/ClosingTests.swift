@@ -148,20 +148,21 @@ struct ClosingTests {
   private static func register(_ number: Int, at ref: DatabaseReference, _ form: Int) -> Bool {
     let outcome = Shared<Bool?>(nil)
     let isDone = DispatchSemaphore(value: 0)
-    let told: @Sendable (Error?, DatabaseReference) -> Void = { error, _ in
+    let received: @Sendable (Error?, DatabaseReference) -> Void = { error, _ in
       if let error { #expect((error as? DatabaseError)?.code == .closed) }
       outcome.withLock { $0 = error == nil }
       isDone.signal()
     }
     switch form {
-    case 0: ref.onDisconnectSetValue(number, withCompletionBlock: told)
-    case 1: ref.parent!.onDisconnectUpdateChildValues([ref.key!: number], withCompletionBlock: told)
+    case 0: ref.onDisconnectSetValue(number, withCompletionBlock: received)
+    case 1:
+      ref.parent!.onDisconnectUpdateChildValues([ref.key!: number], withCompletionBlock: received)
     case 2:
-      ref.onDisconnectSetValue(number, andPriority: nil, withCompletionBlock: told)
+      ref.onDisconnectSetValue(number, andPriority: nil, withCompletionBlock: received)
     default:
       Task {
         let error = await failure { try await ref.onDisconnectSetValue(number) }
-        told(error, ref)
+        received(error, ref)
       }
     }
     isDone.wait()

@@ -77,7 +77,7 @@ extension ConcurrencyTests {
   }
 
   @Test(
-    "a cancelled wait for a single event ends with nothing, and its listener goes",
+    "a cancelled wait for a single event ends with nothing, and its listener is removed",
     arguments: [false, true])
   func cancelledWait(beforeItBegins: Bool) async throws {
     for type in [DataEventType.childAdded, .childChanged, .childMoved, .childRemoved] {

@@ -14,7 +14,7 @@ import Testing
 extension ConcurrencyTests {
   // MARK: Closing
 
-  @Test("closing: admitted writes go to the disk, and whoever waits for them is told")
+  @Test("closing: admitted writes are written to the disk, and their completions are called")
   func closingWithWrites() async throws {
     let database = try await Database.open(at: directory.path)
     let ref = database.reference()

@@ -43,7 +43,7 @@ struct ConcurrencyTests {
     if let (ref, handle) = handle { ref.removeObserver(withHandle: handle) }
     holder = nil
     handle = nil
-    // What the callback queue still holds goes with its last block.
+    // The callback queue releases its references with its last block.
     while weakly != nil { await Task.yield() }
   }
 
@@ -84,7 +84,7 @@ struct ConcurrencyTests {
 
   // MARK: The last reference
 
-  /// The directory is let go soon after the last reference, on another thread.
+  /// The directory is unlocked soon after the release of the last reference, on another thread.
   private func openOnceFree() async throws -> Database {
     while true {
       do {
@@ -95,7 +95,7 @@ struct ConcurrencyTests {
     }
   }
 
-  @Test("writes that nobody waits for go to the disk though their database goes")
+  @Test("writes without a completion are written to the disk when their database is released")
   func lastReferenceWrites() async throws {
     for durability: Dendro.Durability in [.everyCommit, .interval(.seconds(3600)), .onRequest] {
       do {
@@ -110,7 +110,7 @@ struct ConcurrencyTests {
     }
   }
 
-  @Test("where the disk refuses them then, the error handler is told")
+  @Test("if the disk refuses them then, the error handler gets the error")
   func lastReferenceFailure() async throws {
     let disk = SimulatedDisk(seed: 1)
     let error: DatabaseError = await withCheckedContinuation { continuation in
@@ -139,7 +139,7 @@ struct ConcurrencyTests {
   // MARK: Forks
 
   #if canImport(Glibc)
-    @Test("a fork is refused every barrier, while its parent goes on")
+    @Test("a fork is refused every barrier, while its parent continues")
     func fork() async throws {
       let database = try await Database.open(at: directory.path)
       try await database.reference().setValue(1)

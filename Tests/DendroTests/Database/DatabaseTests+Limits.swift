@@ -110,7 +110,7 @@ extension DatabaseTests {
     try await database.close()
   }
 
-  @Test("nobody listens deeper than data can be, and what is asked for says so")
+  @Test("listening deeper than data can be is refused with an error")
   func deepListeners() async throws {
     let database = Database.inMemory()
     func location(_ depth: Int) -> DatabaseReference {

@@ -52,7 +52,7 @@ struct DatabaseTests {
     }
   }
 
-  /// The directory is let go soon after the last reference, on a thread of the engine's.
+  /// The directory is unlocked soon after the release of the last reference, on a thread of the engine's.
   private func openOnceFree() async throws -> Database {
     while true {
       do {
@@ -125,7 +125,7 @@ struct DatabaseTests {
   }
 
   @Test(
-    "after close: the error everywhere, what was queued delivered, listeners told and gone",
+    "after close: every call gets the error, queued events are delivered, listeners are cancelled",
     arguments: [true, false])
   func closed(inMemory: Bool) async throws {
     let database = inMemory ? Database.inMemory() : try await Database.open(at: directory.path)
@@ -189,11 +189,11 @@ struct DatabaseTests {
       database.reference().removeObserver(withHandle: handle)
       await settle(database)
     }
-    // What the callback queue still holds goes with its last block.
+    // The callback queue releases its references with its last block.
     while weakly != nil { await Task.yield() }
   }
 
-  @Test("a reader that keeps files from going is told of in the log")
+  @Test("a reader that keeps files from being removed is reported in the log")
   func readersKeepFiles() async throws {
     let lines = Shared<[String]>([])
     var options = DatabaseOptions()
@@ -213,7 +213,7 @@ struct DatabaseTests {
     try await reader.close()
   }
 
-  @Test("opening tells how far it is, and logs")
+  @Test("opening reports its progress, and logs")
   func progress() async throws {
     let steps = Shared<[OpeningProgress]>([])
     // Letters without a pattern, so that the files are as large.
@@ -239,16 +239,16 @@ struct DatabaseTests {
     let database = try await Database.open(at: directory.path, options: options)
     #expect(database.recoveryReport.replayedWriteCount == 2)
     try await database.close()
-    let told = steps.withLock { $0 }
-    let log = told.drop { $0.phase == .checkpoint }
-    #expect(log.startIndex > 0 && !log.isEmpty, "\(told)")
-    for steps in [told[..<log.startIndex], log] {
-      #expect(steps.allSatisfy { $0.phase == steps.first?.phase }, "\(told)")
-      #expect(steps.allSatisfy { $0.totalByteCount > 1 << 20 }, "\(told)")
-      #expect(steps.allSatisfy { $0.completedByteCount <= $0.totalByteCount }, "\(told)")
+    let received = steps.withLock { $0 }
+    let log = received.drop { $0.phase == .checkpoint }
+    #expect(log.startIndex > 0 && !log.isEmpty, "\(received)")
+    for steps in [received[..<log.startIndex], log] {
+      #expect(steps.allSatisfy { $0.phase == steps.first?.phase }, "\(received)")
+      #expect(steps.allSatisfy { $0.totalByteCount > 1 << 20 }, "\(received)")
+      #expect(steps.allSatisfy { $0.completedByteCount <= $0.totalByteCount }, "\(received)")
       #expect(
         zip(steps, steps.dropFirst()).allSatisfy { $0.completedByteCount <= $1.completedByteCount },
-        "\(told)")
+        "\(received)")
     }
   }
 

@@ -51,7 +51,7 @@ struct RefusingDiskTests {
   }
 
   @Test(
-    "what cannot be known of the past, or not be done about it, is told in every form of the calls")
+    "a failure to read or purge the past is reported by every form of the calls")
   func refusals() async throws {
     let database = try open()
     try await database.reference(withPath: "a").setValue(1)

@@ -193,7 +193,7 @@ struct ConnectionTests {
     try await reopened.close()
   }
 
-  /// The directory is let go soon after the last reference, on another thread.
+  /// The directory is unlocked soon after the release of the last reference, on another thread.
   private func openOnceFree(_ path: String) async throws -> Database {
     while true {
       do {
@@ -255,7 +255,7 @@ struct ConnectionTests {
     #expect(try await root.getData().exists() == false)
   }
 
-  @Test("blocks are called, and what nobody waits for goes to the error handler")
+  @Test("blocks are called, and errors without a block are passed to the error handler")
   func blocks() async throws {
     let errors = Shared<[String]>([])
     var options = DatabaseOptions()
@@ -300,7 +300,7 @@ struct ConnectionTests {
     #expect(errors.withLock { $0.suffix(2) } == ["DatabaseClosed", "DatabaseClosed"])
   }
 
-  @Test("a write that is refused when its time has come goes to the error handler")
+  @Test("the error of a write that is refused when it is due is passed to the error handler")
   func refusedLate() async throws {
     let errors = Shared<[String]>([])
     var options = DatabaseOptions()

@@ -23,7 +23,7 @@ struct DisconnectFailureTests {
     disk.inject(DiskFault(.error(ENOSPC), of: [.write, .preallocate], at: 1, isPermanent: true))
   }
 
-  /// A database with one registered operation, that was told to go offline while the disk was full.
+  /// A database with one registered operation, that was taken offline while the disk was full.
   private func offlineOnAFullDisk(
     _ handled: Shared<[DatabaseError.Code]>
   ) async throws -> Database {

@@ -16,8 +16,8 @@ struct CompletionOrderTests {
     database.callbackQueue = queue
     let list = list
     let names = ["value above", "value", "child", "window", "limit"]
-    /// The newest number that each listener was told.
-    let told = Shared([Int](repeating: -1, count: names.count))
+    /// The newest number that each listener got.
+    let received = Shared([Int](repeating: -1, count: names.count))
     @Sendable func number(_ snapshot: DataSnapshot) -> Int {
       snapshot.int ?? snapshot["n"].int ?? -1
     }
@@ -30,7 +30,7 @@ struct CompletionOrderTests {
       for type in types {
         query.observe(type) { snapshot in
           let number = number(snapshot)
-          told.withLock { $0[index] = max($0[index], number) }
+          received.withLock { $0[index] = max($0[index], number) }
         }
       }
     }
@@ -44,11 +44,11 @@ struct CompletionOrderTests {
       }
       list.child("n").setValue(number) { _, _ in
         completed.withLock { $0.append(number) }
-        for (name, seen) in zip(names, told.withLock { $0 }) where seen < number {
+        for (name, seen) in zip(names, received.withLock { $0 }) where seen < number {
           violations.withLock { $0.append("\(name) had \(seen) when \(number) was done") }
         }
       }
-      // The others are told of it too, but it is not theirs.
+      // The others get it too, but it is not theirs.
       plainly { if random.oneIn(3) { list.child("a").setValue(-2 - number) } }
     }
     if isHeldUp { queue.resume() }

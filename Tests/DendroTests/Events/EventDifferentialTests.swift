@@ -67,9 +67,9 @@ struct EventDifferentialTests {
         }
         writeSomething()
         let after = root(.root)
-        tell(before, after, &expected)
+        expectEvents(before, after, &expected)
         before = after
-        // Up to as many wait as are told one by one.
+        // At most as many wait as are delivered one by one.
         if write % 50 == 0 || random.oneIn(4) {
           guard await agrees(&expected, write) else { return }
         }
@@ -78,8 +78,8 @@ struct EventDifferentialTests {
     }
 
     private func agrees(_ expected: inout [String], _ write: Int) async -> Bool {
-      let told = await recorder.take().map { $0.replacingOccurrences(of: ".0", with: "") }
-      if told == expected {
+      let received = await recorder.take().map { $0.replacingOccurrences(of: ".0", with: "") }
+      if received == expected {
         expected = []
         return true
       }
@@ -87,7 +87,7 @@ struct EventDifferentialTests {
         "\(view.path) \(view.query.parameters): \(view.listeners.map { "\($0.name) \($0.type)" })"
       }
       Issue.record(
-        "seed \(seed), write \(write): told \(told), not \(expected)\n\(views.joined(separator: "\n"))"
+        "seed \(seed), write \(write): got \(received), not \(expected)\n\(views.joined(separator: "\n"))"
       )
       return false
     }
@@ -172,9 +172,9 @@ struct EventDifferentialTests {
       (try? Path(parsing: text)) ?? .root
     }
 
-    // MARK: What they are to be told
+    // MARK: Expected events
 
-    private mutating func tell(_ before: Node, _ after: Node, _ expected: inout [String]) {
+    private mutating func expectEvents(_ before: Node, _ after: Node, _ expected: inout [String]) {
       // Descendants before ancestors, siblings in plain string order, then as registered.
       let order = views.indices.sorted { a, b in
         let (p, q) = (views[a].path.split(separator: "/"), views[b].path.split(separator: "/"))

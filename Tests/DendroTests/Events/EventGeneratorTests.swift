@@ -21,7 +21,7 @@ struct EventGeneratorTests {
     queries[1].limit = .last(1 + random.below(100))
     queries[2].limit = .first(1 + random.below(100))
     for step in 0..<40 {
-      // Now and then one goes and another comes.
+      // Now and then one is removed and another added.
       if random.oneIn(8) {
         let before = queries
         queries[random.below(4)] = RandomQuery(&random, keys: keys).parameters
@@ -32,15 +32,15 @@ struct EventGeneratorTests {
         for type in DataEventType.allCases {
           let first = generator.initialEvents(of: old, for: queries[3], type)
           let model = EventModel.initialEvents(of: old, queries[3], type)
-          #expect(first.map { EventModel.told($0).line } == model.map(\.line), "seed \(seed)")
+          #expect(first.map { EventModel.rendered($0).line } == model.map(\.line), "seed \(seed)")
         }
       }
       let new = try changed(old, &random, keys)
       let requests = queries.map { EventGenerator.Request($0, Self.all) }
-      let told = generator.events(from: old, to: new, for: requests)
-      for (query, events) in zip(queries, told) {
+      let received = generator.events(from: old, to: new, for: requests)
+      for (query, events) in zip(queries, received) {
         let model = EventModel.events(from: old, to: new, query)
-        if events.map({ EventModel.told($0).line }) != model.map(\.line) {
+        if events.map({ EventModel.rendered($0).line }) != model.map(\.line) {
           Issue.record("seed \(seed), step \(step), \(query): \(events) not \(model)")
         }
       }
@@ -62,8 +62,8 @@ struct EventGeneratorTests {
       for (index, type) in DataEventType.allCases.enumerated() {
         let some = parts[index].events(from: old, to: new, for: [.init(query, EventTypes(type))])[0]
         #expect(
-          some.map { EventModel.told($0).line }
-            == all.filter { $0.type == type }.map { EventModel.told($0).line },
+          some.map { EventModel.rendered($0).line }
+            == all.filter { $0.type == type }.map { EventModel.rendered($0).line },
           "seed \(seed), step \(step), \(type)")
       }
       old = new
@@ -199,7 +199,7 @@ struct EventGeneratorTests {
     generator.discard(.init(windows: Set(others), orders: [.key]))
     #expect(generator.indexCount == 1)
 
-    // The first priority makes an index, which then tells predecessors without a scan.
+    // The first priority makes an index, which then finds predecessors without a scan.
     var new = list
     _ = new.apply(.setPriority(Path(keys: [try Self.key(500)]), .integer(1)))
     _ = generator.events(from: list, to: new, for: [windows[2], .init(last, Self.all)])

@@ -28,7 +28,7 @@ private final class Mirror: Sendable {
     self.pause = pause
     let handles = DataEventType.allCases.map { type in
       query.observe(
-        type, andPreviousSiblingKeyWith: { [self] in tell(type, $0, after: $1) })
+        type, andPreviousSiblingKeyWith: { [self] in receive(type, $0, after: $1) })
     }
     state.withLock { $0.handles = handles }
   }
@@ -50,7 +50,7 @@ private final class Mirror: Sendable {
     }
   }
 
-  private func tell(_ type: DataEventType, _ snapshot: DataSnapshot, after previous: String?) {
+  private func receive(_ type: DataEventType, _ snapshot: DataSnapshot, after previous: String?) {
     let key = snapshot.key
     let value = shown(snapshot.value)
     let shows = type == .value ? snapshot.map { "\($0.key)=\(shown($0.value))" } : []
@@ -67,7 +67,7 @@ private final class Mirror: Sendable {
         state.children.append((key, value))
       case .childChanged, .childMoved:
         if let index {
-          // What one writer counts never goes back.
+          // The count of one writer never decreases.
           if let was = Int(state.children[index].value), let now = Int(value), now < was {
             state.violations.append("\(key) from \(was) back to \(now)")
           }
@@ -112,8 +112,8 @@ struct EventLoadTests {
     }
   }
 
-  /// Two paces: at full speed, where who falls behind is told differences, and held back so that each
-  /// write shows to everybody; with callbacks, snapshots and child events as the seed draws them.
+  /// Two paces: at full speed, where a slow observer gets differences, and held back so that each
+  /// observer gets each write; with callbacks, snapshots and child events as the seed draws them.
   @Test(
     "4 writers, 8 observers that attach and detach at random, slow ones among them: in commit order, none missing, none after removal, memory bounded",
     arguments: [false, true], [1, 2] as [UInt64])
@@ -137,7 +137,7 @@ struct EventLoadTests {
     await settle(database)
     #expect(board.violations.prefix(5) == [], "seed \(seed)")
     let last = LoadChecker("in the end", board, isGapless: true)
-    last.tell(try await board.list.getData())
+    last.receive(try await board.list.getData())
     #expect(try await board.list.child("count").getData().int == board.writtenCount)
     #expect(board.violations.prefix(5) == [])
     #expect(database.eventBacklog.consumerCount == 0 && database.eventBacklog.stateCount == 0)
@@ -154,7 +154,7 @@ struct EventLoadTests {
         group.addTask {
           plainly {
             for number in 1...1_500 {
-              // Its own ten keys upwards; now and then one goes.
+              // Its own ten keys upwards; now and then one is removed.
               let child = list.child("w\(writer)-\(number % 10)")
               if number % 37 == 0 { child.removeValue() } else { child.setValue(number) }
             }
@@ -205,7 +205,7 @@ struct EventLoadTests {
     }
   }
 
-  @Test("where no more than 64 writes wait to be told, none is left out, also of windows")
+  @Test("where no more than 64 writes wait for delivery, none is left out, also of windows")
   func nothingMissing() async throws {
     let recorder = Recorder(database)
     recorder.listen("all", list, [.childChanged])

@@ -4,19 +4,19 @@ import DendroTestSupport
 
 /// The oracle's events of a query, written as `Recorder` writes them.
 enum EventModel {
-  typealias Told = (type: DataEventType, line: String)
+  typealias Entry = (type: DataEventType, line: String)
 
-  static func events(from old: Node, to new: Node, _ parameters: QueryParameters) -> [Told] {
+  static func events(from old: Node, to new: Node, _ parameters: QueryParameters) -> [Entry] {
     ModelEvents.events(from: view(old, parameters), to: view(new, parameters)) {
       moves($0, $1, parameters.order)
-    }.map(told)
+    }.map(rendered)
   }
 
-  /// What one registration is told first.
+  /// The first events of one registration.
   static func initialEvents(
     of node: Node, _ parameters: QueryParameters, _ type: DataEventType
-  ) -> [Told] {
-    ModelEvents.initialEvents(of: view(node, parameters), kind(type)).map(told)
+  ) -> [Entry] {
+    ModelEvents.initialEvents(of: view(node, parameters), kind(type)).map(rendered)
   }
 
   private static func view(_ node: Node, _ parameters: QueryParameters) -> ModelEvents.View {
@@ -60,7 +60,7 @@ enum EventModel {
     }
   }
 
-  private static func told(_ event: ModelEvents.Event) -> Told {
+  private static func rendered(_ event: ModelEvents.Event) -> Entry {
     let (child, previous) = (event.child, event.previous ?? "nil")
     let key = child.key
     switch event.kind {
@@ -73,8 +73,8 @@ enum EventModel {
   }
 
   /// The engine's own, in the same words.
-  static func told(_ event: Event) -> Told {
-    told((kind(event.type), (event.key?.string ?? "", event.node), event.previousKey?.string))
+  static func rendered(_ event: Event) -> Entry {
+    rendered((kind(event.type), (event.key?.string ?? "", event.node), event.previousKey?.string))
   }
 
   /// The export form, as `shown` shows it, with 1 and 1.0 alike.

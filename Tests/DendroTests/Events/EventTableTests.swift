@@ -2,7 +2,7 @@ import Dendro
 import Foundation
 import Testing
 
-/// Writes one after the other, and what a listener at the root to everything is told of each.
+/// Writes one after the other, and the events of each for a listener at the root to everything.
 @Suite("Events of plain writes, step by step")
 struct EventTableTests {
   nonisolated(unsafe) private static let ranked: [String: Any] = [
@@ -33,7 +33,7 @@ struct EventTableTests {
       ]
     ) { $0 },
     QueryTrace(
-      "the last leaf goes", ["a": ["b": ["c": 1]]],
+      "the last leaf is removed", ["a": ["b": ["c": 1]]],
       [.init("a/b/c", .set(nil), "removed a={b:{c:1}}", "value null")]
     ) { $0 },
     QueryTrace(
@@ -117,7 +117,7 @@ struct EventTableTests {
 
   // MARK: First events
 
-  /// A state, and what a listener to everything at a place is told first.
+  /// A state, and the first events of a listener to everything at a place.
   struct Beginning: CustomTestStringConvertible, @unchecked Sendable {
     let state: Any?
     let path: String
@@ -164,9 +164,9 @@ struct EventTableTests {
     let recorder = Recorder(database)
     recorder.listen("", row.query(root))
     let expected = row.children.split(separator: "|").map(String.init)
-    let told = await recorder.take()
-    #expect(told.count == expected.count)
-    #expect(zip(told, expected).allSatisfy { $0.hasPrefix($1) }, "\(told)")
+    let received = await recorder.take()
+    #expect(received.count == expected.count)
+    #expect(zip(received, expected).allSatisfy { $0.hasPrefix($1) }, "\(received)")
   }
 
   @Test("one block registered twice is two listeners with two handles")
@@ -190,7 +190,7 @@ struct EventTableTests {
   }
 }
 
-/// What raises no event, though it is done and told as done.
+/// Writes that raise no event, but complete.
 @Suite("No events")
 struct NoEventTests {
   struct Row: Sendable, CustomTestStringConvertible {

@@ -30,7 +30,7 @@ extension EventTests {
     }
   }
 
-  @Test("every write is told, in commit order, to a listener that keeps up")
+  @Test("a listener that keeps up gets every write, in commit order")
   func everyWrite() async throws {
     let recorder = Recorder(database)
     recorder.listen("", root.child("n"), [.value])

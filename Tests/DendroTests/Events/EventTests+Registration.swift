@@ -19,7 +19,7 @@ extension EventTests {
       ])
   }
 
-  @Test("a later registration does not tell earlier ones")
+  @Test("a later registration raises no event for earlier ones")
   func laterRegistration() async throws {
     try await root.setValue(1)
     let recorder = Recorder(database)
@@ -154,7 +154,9 @@ extension EventTests {
     }
   }
 
-  @Test("what a block holds may use the database when it goes, however the block goes")
+  @Test(
+    "an object that a block captures may use the database in its deinit, however the block is released"
+  )
   func lastWords() async throws {
     let count = root.child("count")
     func listen(single: Bool) -> DatabaseHandle {

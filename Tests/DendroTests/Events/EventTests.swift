@@ -191,7 +191,7 @@ struct EventTests {
       ])
   }
 
-  @Test("a write elsewhere tells nobody")
+  @Test("a write elsewhere raises no event")
   func elsewhere() async throws {
     let recorder = Recorder(database)
     recorder.listen("a", root.child("a/b"))

@@ -57,7 +57,7 @@ struct EventTimingTests {
     root.removeAllObservers()
   }
 
-  @Test("what a block writes is told after the batch that it belongs to")
+  @Test("the events of a block's write come after the batch that it belongs to")
   func writesWithin() async throws {
     let recorder = Recorder(database)
     let root = root
@@ -86,7 +86,7 @@ struct EventTimingTests {
     _ = await recorder.take()
     let root = root
     await onQueue {
-      // Both are admitted before the first is told: still two batches.
+      // Both are admitted before the first is delivered: still two batches.
       root.child("a/b").setValue(1)
       root.child("a/b").setValue(2)
     }
@@ -119,7 +119,9 @@ struct EventTimingTests {
     #expect(await same { ref.cancelDisconnectOperations(completionBlock: $0) })
   }
 
-  @Test("where no queue was set, it is the main queue where somebody turns it, else an own one")
+  @Test(
+    "the default queue is the main queue where a run loop serves it, else one of the database's own"
+  )
   func defaultQueue() async throws {
     let plain = Database.inMemory()
     #if canImport(Darwin)

@@ -42,10 +42,10 @@ struct EventVectorTests {
       default: Issue.record("\(name): unknown step \(step)")
       }
       let expected = try #require(step["events"] as? [Object]).map(Self.line)
-      let told = await recorder.take()
-      #expect(told == expected, "\(name), step \(index): \(step["op"] ?? "") at \"\(path)\"")
-      if told != expected { return nil }
-      eventCount += told.count
+      let received = await recorder.take()
+      #expect(received == expected, "\(name), step \(index): \(step["op"] ?? "") at \"\(path)\"")
+      if received != expected { return nil }
+      eventCount += received.count
     }
     try await database.close()
     return eventCount

@@ -11,7 +11,7 @@ struct ListenerCostTests {
 
   #if os(Linux)
     @Test(
-      "a write that concerns nobody allocates the same with 0 and with 100,000 listeners elsewhere")
+      "a write without listeners allocates the same with 0 and with 100,000 listeners elsewhere")
     func unconcerned() async {
       // In a process of its own: the count stays on.
       await #expect(processExitsWith: .success) {
@@ -23,7 +23,7 @@ struct ListenerCostTests {
       }
     }
 
-    /// What a write allocates that nobody listens to, at the least and in the middle of 500.
+    /// What a write without listeners allocates, the minimum and the median of 500.
     private static func allocationCounts(listenerCount: Int) async throws -> [Int] {
       let database = Database.inMemory()
       let root = database.reference()
@@ -111,7 +111,7 @@ struct ListenerCostTests {
       }
       for index in iterators.indices { iterators[index] = nil }
     case .betweenDrains:
-      // Each goes after a drain, which has to be told what it need not keep any longer.
+      // Each is removed after a drain, which then has to discard what it need not keep.
       let handles = (0..<count).map { query($0).observe(.value) { _ in } }
       for handle in handles {
         place.removeObserver(withHandle: handle)

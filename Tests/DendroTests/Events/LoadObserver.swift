@@ -8,7 +8,7 @@ import Testing
 ///
 /// Each write counts `count` and its writer's own number up by one, in one update. So `count` is the
 /// place of a write in the order of commits, and every state that ever was is whole: `count` is the sum
-/// of the others. What an observer is told can be held against that, whoever wrote in between.
+/// of the others. An observer's events can be compared with that, whichever writers came in between.
 final class LoadBoard: Sendable {
   static let writerCount = 4
   static let observerCount = 8
@@ -17,12 +17,12 @@ final class LoadBoard: Sendable {
 
   let database: Database
   let list: DatabaseReference
-  /// Whether nobody falls so far behind that states are left out.
+  /// Whether no observer falls so far behind that states are left out.
   let isHeldBack: Bool
   private let state = Shared(State())
 
   private struct State {
-    /// The numbers of the writers at each place of the order, as the first observer was told.
+    /// The numbers of the writers at each place of the order, as the first observer got them.
     var orders: [Int: [Int]] = [:]
     var violations: [String] = []
     var eventCount = 0
@@ -53,7 +53,7 @@ final class LoadBoard: Sendable {
   func countEvent() { state.withLock { $0.eventCount += 1 } }
   func countRound(_ observer: Int) { state.withLock { $0.roundCounts[observer] += 1 } }
 
-  /// Writes on a thread of its own, in bursts, until everybody has attached and detached often enough.
+  /// Writes on a thread of its own, in bursts, until all observers have attached and detached often enough.
   /// At no time more may wait than each consumer's bound.
   func write(_ writer: Int) async {
     await withCheckedContinuation { continuation in
@@ -83,7 +83,7 @@ final class LoadBoard: Sendable {
     }
   }
 
-  /// Holds a state against what others were told of the same place in the order.
+  /// Compares a state with those that others got at the same place in the order.
   func agree(_ count: Int, _ numbers: [Int], _ name: String) {
     if numbers.reduce(0, +) != count { violate("\(name): \(numbers) are not \(count) writes") }
     let first = state.withLock { state in
@@ -91,12 +91,12 @@ final class LoadBoard: Sendable {
       return state.orders[count]
     }
     if first != numbers {
-      violate("\(name): at \(count) \(numbers), others were told \(first ?? [])")
+      violate("\(name): at \(count) \(numbers), others got \(first ?? [])")
     }
   }
 }
 
-/// What one observer was told while it was attached, checked event by event. Used by one thread at a
+/// The events of one observer while it was attached, checked one by one. Used by one thread at a
 /// time.
 final class LoadChecker: Sendable {
   private struct State {
@@ -126,7 +126,7 @@ final class LoadChecker: Sendable {
   func remove() { state.withLock { $0.isRemoved = true } }
 
   /// A state: all of the list, or of one writer, or the count.
-  func tell(_ snapshot: DataSnapshot) {
+  func receive(_ snapshot: DataSnapshot) {
     begin("value")
     guard snapshot.hasChildren() else { return check(snapshot.key, snapshot.int ?? -1) }
     func number(_ key: String) -> Int { snapshot.childSnapshot(forPath: key).int ?? -1 }
@@ -135,7 +135,7 @@ final class LoadChecker: Sendable {
   }
 
   /// What happened to a child of the list. The one of `count` comes first of those of a write.
-  func tell(_ type: DataEventType, _ child: DataSnapshot) {
+  func receive(_ type: DataEventType, _ child: DataSnapshot) {
     begin("\(type) \(child.key)")
     if type != .childAdded, type != .childChanged { board.violate("\(name): \(type)") }
     if child.key == "count" { endWrite() }
@@ -167,7 +167,7 @@ final class LoadChecker: Sendable {
     }
   }
 
-  /// What was told of a write, or of several, must be all of it.
+  /// The events of a write, or of several, must be complete.
   private func endWrite() {
     let (numbers, changed, isFirst) = state.withLock { state in
       defer {
@@ -176,7 +176,7 @@ final class LoadChecker: Sendable {
       }
       return (state.numbers, state.changed, state.isFirst)
     }
-    // Before the first one nothing was told; of the first ones, what is here may have been.
+    // Before the first one there was no event; the first ones may have come for what is here.
     guard let count = numbers["count"], !isFirst || numbers.count == LoadBoard.writerCount + 1
     else { return }
     if changed.isEmpty { board.violate("\(name): nothing beside the count \(count)") }
@@ -226,7 +226,7 @@ struct LoadObserver {
     } while !board.isWritten
   }
 
-  /// Until it was told of `stay` events, or everything is written.
+  /// Waits until it got `stay` events, or everything is written.
   private mutating func listen(
     _ query: DatabaseQuery, _ type: DataEventType, _ checker: LoadChecker, _ stay: Int
   ) async {
@@ -239,7 +239,7 @@ struct LoadObserver {
       checker.remove()
     }
     let new = query.observe(type) { snapshot in
-      if type == .value { checker.tell(snapshot) } else { checker.tell(type, snapshot) }
+      if type == .value { checker.receive(snapshot) } else { checker.receive(type, snapshot) }
       if pause > 0 { usleep(pause) }
       if detachesItself, checker.eventCount >= stay { detach() }
     }
@@ -276,12 +276,12 @@ struct LoadObserver {
       }
       if kind == .snapshots {
         for try await snapshot in list.snapshots {
-          checker.tell(snapshot)
+          checker.receive(snapshot)
           if await isDone() { break }
         }
       } else {
         for try await event in list.childEvents() {
-          checker.tell(event.type, event.snapshot)
+          checker.receive(event.type, event.snapshot)
           if await isDone() { break }
         }
       }

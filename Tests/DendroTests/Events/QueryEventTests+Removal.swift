@@ -32,7 +32,7 @@ extension QueryEventTests {
     try await root.setValue(["a": 1])
     #expect(
       await recorder.take() == left.split(separator: " ").map { "\($0):value {a:1}" })
-    // What is left goes on as before, also once more.
+    // The remaining ones continue as before, also once more.
     try await root.setValue(["a": 2])
     #expect(
       await recorder.take() == left.split(separator: " ").map { "\($0):value {a:2}" })
@@ -71,7 +71,7 @@ extension QueryEventTests {
     #expect(await recorder.take() == [])
   }
 
-  @Test("a query that cannot be tells its cancel block, on the callback queue, and nothing else")
+  @Test("an invalid query calls the cancel block, on the callback queue, and nothing else")
   func refused() async throws {
     let recorder = Recorder(database)
     root.queryLimited(toFirst: 0).observe(

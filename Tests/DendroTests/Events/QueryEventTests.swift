@@ -2,7 +2,7 @@ import Dendro
 import Foundation
 import Testing
 
-/// A state, a query of the root, and writes with what a listener to everything is told, in order.
+/// A state, a query of the root, and writes with the events of a listener to everything, in order.
 struct QueryTrace: CustomTestStringConvertible, @unchecked Sendable {
   struct Step {
     let path: String
@@ -213,11 +213,11 @@ struct QueryEventTests {
     _ = await recorder.take()
     for (index, step) in trace.steps.enumerated() {
       try await Trace(nil, step.path, step.write, []).perform(at: root)
-      let told = await recorder.take()
-      #expect(told == step.events, "step \(index)")
+      let received = await recorder.take()
+      #expect(received == step.events, "step \(index)")
       // The listener's last value is what a read gives.
       let read = try await query.getData()
-      if let value = told.last, value.hasPrefix("value") {
+      if let value = received.last, value.hasPrefix("value") {
         #expect(value == "value \(shown(read.valueInExportFormat()))", "step \(index)")
       }
     }

@@ -22,7 +22,7 @@ struct QuerySequenceTests {
     var values = root.queryOrderedByValue().queryLimited(toLast: 2).snapshots.makeAsyncIterator()
     let first = try #require(try await values.next())
     #expect(first.map(\.key) == ["c", "a"] && first.ref == root)
-    try await root.child("b").setValue(0)  // Outside of the window: nothing to tell.
+    try await root.child("b").setValue(0)  // Outside of the window: no event.
     try await root.child("b").setValue(9)
     let second = try #require(try await values.next())
     #expect(second.map(\.key) == ["a", "b"])
@@ -70,7 +70,7 @@ struct QuerySequenceTests {
       ])
   }
 
-  @Test("up to 64 writes are told one by one, then the difference from what was seen last")
+  @Test("up to 64 writes are delivered one by one, then the difference from the last state seen")
   func lag() async throws {
     var events = root.childEvents().makeAsyncIterator()
     try await root.child("k").setValue(0)
@@ -87,7 +87,7 @@ struct QuerySequenceTests {
       eventCount += 1
       #expect(
         (list[event.snapshot.key] == nil) == (event.type == .childAdded),
-        "each event fits what was told before")
+        "each event fits the earlier ones")
       list[event.snapshot.key] = event.snapshot.int
     }
     #expect(eventCount < 200)
@@ -225,7 +225,7 @@ struct QuerySequenceTests {
     #expect(database.listenedCount == 0)
   }
 
-  @Test("an iterator that goes, with its loop or alone, stops listening")
+  @Test("an iterator that is freed, with its loop or alone, stops listening")
   func deinitialization() async throws {
     try await root.setValue(["a": 1])
     for try await _ in root.snapshots { break }
@@ -234,7 +234,7 @@ struct QuerySequenceTests {
       var one = root.snapshots.makeAsyncIterator()
       var two = root.child("a").childEvents().makeAsyncIterator()
       let unused = root.snapshots.makeAsyncIterator()
-      #expect(database.listenedCount == 0, "nobody asked yet")
+      #expect(database.listenedCount == 0, "nothing was requested yet")
       _ = try await one.next()
       async let nothing = two.next()
       while database.listenedCount < 2 { await Task.yield() }
@@ -245,7 +245,7 @@ struct QuerySequenceTests {
     #expect(database.listenedCount == 0)
   }
 
-  @Test("the database goes with its last iterator")
+  @Test("the database is released with its last iterator")
   func lifetime() async throws {
     weak var gone: Database?
     do {

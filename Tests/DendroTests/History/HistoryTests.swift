@@ -64,7 +64,7 @@ struct HistoryTests {
     for try await change in database.changes(since: 0) {
       #expect(change.time >= previous && change.time <= Date() + 0.001)
       previous = change.time
-      // The time of a write, as it is told, is a time at which that write was there.
+      // At the reported time of a write, that write was there.
       let state = try await ref.snapshot(at: change.time)
       let later = try await ref.snapshot(at: change.lsn)
       if change.lsn == 7 {
@@ -160,7 +160,7 @@ struct HistoryTests {
   }
 
   @Test(
-    "times that no calendar has are told as numbers",
+    "times without a calendar date are shown as numbers",
     arguments: [
       (-.infinity, "-9.223372036854776e+15 seconds"), (-1e300, "-9.223372036854776e+15 seconds"),
       (-1e13, "-10000000000000.0 seconds"), (-62_167_392_000, "0000-01-01T00:00:00.000"),
@@ -184,7 +184,7 @@ struct HistoryTests {
     try await database.close()
   }
 
-  @Test("a follower is told of each write as it becomes durable, and goes with the database")
+  @Test("a follower gets each write as it becomes durable, and ends with the database")
   func following() async throws {
     let directory = TemporaryDirectory()
     let database = try await Self.open(directory)

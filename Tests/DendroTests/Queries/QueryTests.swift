@@ -345,7 +345,7 @@ struct QueryTests {
     #expect(none.value is NSNull && !none.exists() && none.priority is NSNull)
   }
 
-  @Test("a child's snapshot goes over its own children in the default order")
+  @Test("a child's snapshot iterates over its own children in the default order")
   func childOrder() async throws {
     try await root.setValue(["p": ["a": 2, "b": 1], "q": ["a": 1]])
     let snapshot = try await root.queryOrderedByValue().getData()
@@ -356,7 +356,7 @@ struct QueryTests {
       shown(try await root.child("p").queryOrderedByValue().getData().value) == "{a:2,b:1}")
   }
 
-  @Test("a read of a query changes nothing, and tells nobody")
+  @Test("a read of a query changes nothing, and raises no event")
   func pureRead() async throws {
     let recorder = Recorder(root.database)
     try await root.setValue(Self.scores)

@@ -76,36 +76,36 @@ struct SingleEventQueryTests {
   func waits() async throws {
     try await fill()
     let query = posts.queryOrdered(byChild: "rank").queryStarting(atValue: Self.count + 5)
-    let told = Shared<[String]>([])
+    let received = Shared<[String]>([])
     query.observeSingleEvent(of: .childAdded) { snapshot in
-      told.withLock { $0.append(snapshot.key) }
+      received.withLock { $0.append(snapshot.key) }
     }
     await settle(database)
     try await posts.child("x").setValue(["rank": Self.count + 6])
     try await posts.child("y").setValue(["rank": Self.count + 7])
-    while told.withLock({ $0.isEmpty }) { await settle(database) }
+    while received.withLock({ $0.isEmpty }) { await settle(database) }
     await settle(database)
-    #expect(told.withLock { $0 } == ["x"])
+    #expect(received.withLock { $0 } == ["x"])
   }
 
   @Test("a single event that is being worked out when the database is closed still comes")
   func closing() async throws {
     try await fill()
     let query = posts.queryOrdered(byChild: "rank").queryLimited(toLast: 1)
-    let told = Shared<[String]>([])
+    let received = Shared<[String]>([])
     for _ in 0..<10 {
       query.observeSingleEvent(of: .value) { snapshot in
-        told.withLock { $0.append("value \(snapshot.childrenCount)") }
+        received.withLock { $0.append("value \(snapshot.childrenCount)") }
       } withCancel: { error in
-        told.withLock { $0.append("\(error)") }
+        received.withLock { $0.append("\(error)") }
       }
     }
     posts.observe(.childRemoved) { _ in
     } withCancel: { _ in
-      told.withLock { $0.append("cancelled") }
+      received.withLock { $0.append("cancelled") }
     }
     try await database.close()
-    while told.withLock({ $0.count }) < 11 { await Task.yield() }
-    #expect(told.withLock { $0 } == Array(repeating: "value 1", count: 10) + ["cancelled"])
+    while received.withLock({ $0.count }) < 11 { await Task.yield() }
+    #expect(received.withLock { $0 } == Array(repeating: "value 1", count: 10) + ["cancelled"])
   }
 }

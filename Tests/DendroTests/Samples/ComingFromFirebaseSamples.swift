@@ -3,7 +3,7 @@ import Testing
 
 @Suite("ComingFromFirebase.md")
 struct ComingFromFirebaseSamples {
-  /// Compiled, not run: it would open the default database of whoever runs the tests.
+  /// Compiled, not run: it would open the user's default database.
   static func first() {
     // sample
     let ref = Database.database().reference()

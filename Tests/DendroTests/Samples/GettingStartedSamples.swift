@@ -3,7 +3,7 @@ import Testing
 
 @Suite("GettingStarted.md")
 struct GettingStartedSamples {
-  /// Compiled, not run: it names a directory of somebody's.
+  /// Compiled, not run: it names a directory outside of the tests.
   static func open() async throws -> Database {
     // sample
     let database = try await Database.open(at: "/var/lib/blog/data")

@@ -65,7 +65,7 @@ struct HistorySamples {
     try await reader.close()
 
     let database: Database = try await Database.open(at: directory.path)
-    // Nobody has written that much yet.
+    // Not that much was written yet.
     var last: LSN = 99
     func handle(_ change: DatabaseChange) {}
     func rebuild(_ snapshot: DataSnapshot) { #expect(!snapshot.exists()) }

@@ -146,7 +146,7 @@ struct SettingsTests {
       }
       let seen = Shared(0)
       var options = DatabaseOptions()
-      // Told after the line, on the same queue.
+      // Called after the line, on the same queue.
       options.metrics = { metric in
         if metric.name == "dendro.checkpoint.seconds" { seen.withLock { $0 += 1 } }
       }
@@ -158,9 +158,10 @@ struct SettingsTests {
         while seen.withLock({ $0 }) < round { await Task.yield() }
       }
       try await database.close()
-      let told = lines().filter { $0.contains("checkpoint taken") }
-      #expect(told.count == 1, "\(lines())")
-      #expect(told.first?.wholeMatch(of: #/dendro: info: checkpoint taken bytes=\d+ lsn=2/#) != nil)
+      let received = lines().filter { $0.contains("checkpoint taken") }
+      #expect(received.count == 1, "\(lines())")
+      #expect(
+        received.first?.wholeMatch(of: #/dendro: info: checkpoint taken bytes=\d+ lsn=2/#) != nil)
     }
   }
 

@@ -139,7 +139,7 @@ extension DatabaseTests {
       }
       for (url, _, _) in rows {
         let database = Database.database(url: url)
-        #expect(try await database.reference().getData().string == url, "nobody else's")
+        #expect(try await database.reference().getData().string == url, "no other database's")
         try await database.close()
       }
     }

@@ -2,8 +2,8 @@ import Dendro
 import Foundation
 import Synchronization
 
-/// Writes down what listeners are told, in order. They go with it: a database stays open, with its
-/// threads, as long as somebody listens.
+/// Records the events of listeners, in order. They are removed with it: a database stays open, with its
+/// threads, as long as it has listeners.
 final class Recorder: Sendable {
   private let recorded = Mutex<[String]>([])
   private let listeners = Mutex<[(query: DatabaseQuery, handle: DatabaseHandle)]>([])
@@ -88,7 +88,7 @@ final class TemporaryDirectory: Sendable {
   deinit { try? FileManager.default.removeItem(atPath: path) }
 }
 
-/// A place that is not `async`, where a write without `await` is the one that nobody waits for.
+/// A context that is not `async`, where a write without `await` has no completion.
 @discardableResult
 func plainly<R>(_ body: () throws -> R) rethrows -> R { try body() }
 

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Values as one line of text that tells the types apart: `true`, `1`, `1.0`, `"1"`, `null`; keys sorted.
+/// Values as one line of text that distinguishes the types: `true`, `1`, `1.0`, `"1"`, `null`; keys sorted.
 func shown(_ value: Any?) -> String {
   guard let value else { return "nil" }
   switch value {

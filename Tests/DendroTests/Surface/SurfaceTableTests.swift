@@ -9,7 +9,7 @@ import Testing
 /// `SurfaceTests` calls the methods, their `async` forms among them.
 @Suite("Firebase's names")
 struct SurfaceTableTests {
-  /// The members of a type, and where the article tells of them.
+  /// The members of a type, and where the article describes them.
   struct Members: Sendable, CustomTestStringConvertible {
     let type: String
     let heading: String

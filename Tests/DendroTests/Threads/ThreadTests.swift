@@ -9,7 +9,7 @@ import Testing
       try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").count
     }
 
-    @Test("a database that goes without being closed leaves no thread behind")
+    @Test("a database that is released without being closed leaves no thread behind")
     func droppedDatabases() async {
       // In a process of its own: elsewhere other tests' threads come and go.
       await #expect(processExitsWith: .success) {

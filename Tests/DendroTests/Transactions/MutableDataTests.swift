@@ -95,9 +95,9 @@ struct MutableDataTests {
         "{.priority:9,a:1}"
       ) { $0.childData(byAppendingPath: "a").value = 1 },
       Setting(
-        "a branch without children goes, with its priority", ["a": 1, ".priority": 9], "null"
+        "a branch without children is removed, with its priority", ["a": 1, ".priority": 9], "null"
       ) { $0.childData(byAppendingPath: "a").value = nil },
-      Setting("nothing below a leaf goes", 5, "5") {
+      Setting("nothing below a leaf is removed", 5, "5") {
         $0.childData(byAppendingPath: "a/b").value = NSNull()
       },
       Setting("the value without the priority", [".value": 5, ".priority": 2], "6") {

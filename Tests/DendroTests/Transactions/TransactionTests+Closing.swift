@@ -54,7 +54,7 @@ extension TransactionTests {
     try await reopened.close()
   }
 
-  @Test("a block may close the database, and writers that wait for it are let go")
+  @Test("a block may close the database, which ends the waiting of writers")
   func closingWithin() async throws {
     let database = patientDatabase()
     let ref = database.reference().child("p")

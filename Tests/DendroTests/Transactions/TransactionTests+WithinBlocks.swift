@@ -73,7 +73,7 @@ extension TransactionTests {
     #expect(shown(try await ref.getData().value) == "{a:1,b:1}")
   }
 
-  @Test("what the block wrote is kept where the database is closed once the transaction is told")
+  @Test("the block's writes are kept where the database is closed in the transaction's completion")
   func writesWithinAndClose() async throws {
     for _ in 0..<50 {
       let directory = TemporaryDirectory()

@@ -263,7 +263,7 @@ struct TransactionTests {
     #expect(await recorder.take() == ["value {x:20}", "value {x:20,y:3}", "value 60"])
   }
 
-  @Test("many that nobody waits for all run")
+  @Test("many without a completion all run")
   func many() async throws {
     let ref = Database.inMemory().reference().child("n")
     plainly {

@@ -216,7 +216,9 @@ struct JSONParserTests {
     #expect(try JSONParser.parse("0.\(digits.dropLast(10))").isLeaf)
   }
 
-  @Test("depth 32 is taken and 33 refused, wherever the document goes", arguments: [0, 1, 31, 32])
+  @Test(
+    "depth 32 is accepted and 33 refused, wherever the document is placed",
+    arguments: [0, 1, 31, 32])
   func depth(under depth: Int) throws {
     let levels = Limits.depth - depth
     for (open, close) in [("{\"a\":", "}"), ("[", "]"), ("{\".priority\":1,\"a\":", "}")] {

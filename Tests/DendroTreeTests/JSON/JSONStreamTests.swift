@@ -109,7 +109,7 @@ struct JSONStreamTests {
     }
   }
 
-  @Test("a long string goes through a small buffer; one too long is refused before it is held")
+  @Test("a long string is read through a small buffer; one too long is refused before it is stored")
   func longStrings() throws {
     let long = String(repeating: "é", count: Limits.stringBytes / 2)
     let node = try parseInPieces(Array("\"\(long)\"".utf8), pieceBytes: 1)
@@ -130,7 +130,7 @@ struct JSONStreamTests {
     #expect(given <= Limits.stringBytes + 2 << 20)
   }
 
-  @Test("errors of the source and of whoever takes the pieces come through")
+  @Test("errors of the source and of the consumer are passed on")
   func outsideErrors() {
     struct Outside: Error, Equatable { var number: Int }
     #expect(throws: Outside(number: 1)) {

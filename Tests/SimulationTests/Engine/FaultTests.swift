@@ -14,8 +14,8 @@ import Testing
   import Darwin
 #endif
 
-/// G5: every call of a workload fails in every way, once and for good. Then the disk is well again,
-/// and whoever opens it finds exactly what was acknowledged, or what was begun after it in whole.
+/// G5: every call of a workload fails in every way, once and for good. Then the disk works again,
+/// and the next opening finds exactly the acknowledged writes, and later ones whole or not at all.
 @Suite struct FaultTests {
   @Test func everyCallFailsInEveryWay() async {
     let sweep = Faults.everyCall()
@@ -59,7 +59,7 @@ import Testing
     #expect(run.session?.engine.head.root == acknowledged)
     run.run([.set("d", .integer(4)), .close])
     #expect(run.problems == [])
-    // What the reopened database told must survive what the failed synchronize left in doubt.
+    // What the reopened database returned must survive whatever the failed synchronize has left.
     let point = disk.crashPoint()
     point.forEachState { state in
       let root = try? EngineRecording.open(point.disk(state)).head.root
@@ -119,7 +119,7 @@ import Testing
   }
 
   /// At every size of a disk that is too small: what does not fit is refused and not half there,
-  /// reads go on, and once there is room work goes on, without reopening.
+  /// reads work, and once there is room writes do too, without reopening.
   @Test func aFullDisk() async {
     let sweep = FullDisks.sweep
     let stride = Scale.stride(7)

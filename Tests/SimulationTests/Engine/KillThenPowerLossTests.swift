@@ -2,7 +2,7 @@ import DendroCrashHarness
 import DendroTestSupport
 import Testing
 
-/// The process is killed at any call, the next one goes on with what the system still has in
+/// The process is killed at any call, the next one continues with the files that the system has in
 /// memory, and then the power is lost.
 @Suite struct KillThenPowerLossTests {
   @Test func everyKillThenEveryCrash() async throws {

@@ -2,7 +2,7 @@ import DendroCrashHarness
 import DendroTree
 import Testing
 
-/// Whoever judges histories must see what is wrong with one: each of these has one thing that cannot be.
+/// The judge of histories must find the error: each of these histories has one thing that is impossible.
 @Suite struct HistoryJudgeTests {
   private typealias Call = ObservedHistory.Call
   private typealias Listener = ObservedHistory.Listener
@@ -57,7 +57,7 @@ import Testing
     #expect(
       problems { $0.log.append($0.log[1]) }.contains { $0.contains("was written as 2 and as 3") })
     #expect(
-      problems { $0.log.append(.remove(Path("pair"))) }.contains { $0.contains("is nobody's") })
+      problems { $0.log.append(.remove(Path("pair"))) }.contains { $0.contains("is in no call") })
     #expect(
       problems { $0.log[1] = .set(Path("pair/b"), Node(.integer(2))) }
         .contains { $0.contains("of call 2 is") })
@@ -131,8 +131,8 @@ import Testing
     // A gap, a wrong order, one that never was, nothing at all, an end that is missing, the past.
     ["", "2"], ["", "2", "1"], ["", "1", "7"], [], ["", "1"], ["2", "1", "2"],
   ])
-  func listeners(_ told: [String]) {
-    let events = told.enumerated().map { Listener.Event(7 + 10 * $0.offset, $0.element) }
+  func listeners(_ received: [String]) {
+    let events = received.enumerated().map { Listener.Event(7 + 10 * $0.offset, $0.element) }
     let problems = problems {
       $0.listeners = [Listener(.a, .value, began: 5, returned: 6, events: events)]
     }
@@ -140,8 +140,8 @@ import Testing
   }
 
   @Test(arguments: [["2"], ["1"], ["2", "1"], ["1", "2", "2"], []])
-  func childrenListeners(_ told: [String]) {
-    let events = told.enumerated().map {
+  func childrenListeners(_ received: [String]) {
+    let events = received.enumerated().map {
       Listener.Event(22 + $0.offset, $0.element, key: "a")
     }
     let problems = problems {
@@ -166,7 +166,7 @@ import Testing
       ]
     }
     #expect(problems.count == 1)
-    #expect(problems.first?.contains("was told of write 1 after") == true)
+    #expect(problems.first?.contains("got write 1 after") == true)
     let answers = self.problems { history in
       history.listeners = [
         Listener(
@@ -175,10 +175,10 @@ import Testing
       ]
     }
     #expect(
-      answers == ["call 2 was answered before the listener to «pair/a» since 5 was told of it"])
+      answers == ["call 2 was answered before the listener to «pair/a» since 5 got its event"])
   }
 
-  /// It may have been in the middle of being told; more than that is too much.
+  /// It may have been in the middle of one call; more than that is an error.
   @Test(arguments: [(removed: 21, isRight: false), (removed: 22, isRight: true)])
   func aListenerThatWasRemoved(removed: Int, isRight: Bool) {
     let problems = problems { history in

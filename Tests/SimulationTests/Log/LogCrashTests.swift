@@ -20,8 +20,8 @@ import Testing
     ])
   }
 
-  /// What was appended, but not synchronized, survives a kill; the next opener tells of it, and must
-  /// have made it durable first.
+  /// What was appended, but not synchronized, survives a kill; the next opener shows it, and must have made it
+  /// durable before.
   @Test func whatAKilledProcessAppendedIsDurableOnceItWasRead() throws {
     try judgeAll([.append(3), .kill(call: 1, bytes: 0), .synchronize, .append(1), .synchronize])
   }

@@ -6,7 +6,7 @@ import Testing
 @Suite struct CrashTestTests {
   private struct Wrong: Error {}
 
-  /// Writes a byte for each fact, and tells it.
+  /// Writes a byte for each fact, and acknowledges it.
   private static func program(_ disk: SimulatedDisk, synchronizes: Bool) throws {
     let file = try disk.open("/facts", .create)
     try disk.synchronizeDirectory("/")
@@ -46,7 +46,7 @@ import Testing
     #expect(throws: SystemError.inputOutput) { try now.list("/") }
   }
 
-  @Test("what was told between two changes was told when the crash came")
+  @Test("an acknowledgement between two changes counts at the crash")
   func acknowledgements() throws {
     let disk = SimulatedDisk(seed: 1)
     try Self.program(disk, synchronizes: true)

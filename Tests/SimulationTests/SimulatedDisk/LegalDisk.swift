@@ -1,7 +1,7 @@
 import DendroStorage
 import DendroTesting
 
-/// What a crash may leave, told as simply as can be: for each byte of each file and for each name,
+/// What a crash may leave, computed in the simplest way: for each byte of each file and for each name,
 /// the set of the values that it may have. Looser than the disk under test where bytes depend on
 /// each other, never tighter.
 struct LegalDisk {

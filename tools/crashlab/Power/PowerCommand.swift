@@ -125,7 +125,7 @@ enum PowerCommand {
 
 /// Cuts the power on one image, again and again, and judges what the next start finds.
 struct PowerLab {
-  /// After so many cuts the file system is made anew, mounted in another way.
+  /// After so many cuts a new file system is made, and mounted in another way.
   private static let cutsPerImage = 20
 
   private let image: PowerImage

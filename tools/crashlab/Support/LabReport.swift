@@ -54,7 +54,7 @@ struct LabReport {
 
   // MARK: Telling
 
-  func tell(_ options: LabOptions) {
+  func show(_ options: LabOptions) {
     let text = options.isJSON ? json + "\n" : table
     FileHandle.standardOutput.write(Data(text.utf8))
   }

@@ -5,7 +5,7 @@ import Foundation
 enum Namespace {
   private static let variable = "CRASHLAB_NAMESPACE"
 
-  /// Begins the program anew in such a namespace; returns where that was done or cannot be.
+  /// Restarts the program in such a namespace; returns where that was done already or is impossible.
   static func enter() {
     #if os(Linux)
       guard getuid() == 0, !isPrivate, refusal == nil, let tool = SystemTool.path(of: "unshare")
