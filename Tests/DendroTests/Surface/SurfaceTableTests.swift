@@ -78,18 +78,18 @@ struct SurfaceTableTests {
       childrenCount children priority key ref data(as:decoder:)
       """),
     Members(
-      "MutableData", under: "Data of transactions", "data",
+      "MutableData", under: "Transaction data", "data",
       """
       value priority childrenCount children key hasChildren() hasChild(atPath:)
       childData(byAppendingPath:)
       """),
     Members(
-      "TransactionResult", under: "Data of transactions", "TransactionResult",
+      "TransactionResult", under: "Transaction data", "TransactionResult",
       "success(withValue:) abort()"),
     Members(
-      "ServerValue", under: "Server values, types", "ServerValue", "timestamp() increment(_:)"),
+      "ServerValue", under: "Server values and types", "ServerValue", "timestamp() increment(_:)"),
     Members(
-      "types", under: "Server values, types", "DataEventType",
+      "types", under: "Server values and types", "DataEventType",
       "childAdded childRemoved childChanged childMoved value"),
     Members(
       "Database.Encoder", under: "Codable", "encoder",
