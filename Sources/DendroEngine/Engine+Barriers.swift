@@ -4,7 +4,7 @@ extension Engine {
   /// Waits until every write admitted so far is durable, whatever the durability.
   package func synchronize() throws(EngineError) { try wait(pipeline.requestSynchronize) }
 
-  /// `synchronize()` without holding a thread.
+  /// `synchronize()` without blocking a thread.
   package func synchronize() async throws(EngineError) {
     try await suspend(pipeline.requestSynchronize)
   }
@@ -26,7 +26,7 @@ extension Engine {
     try wait { checkpointing.request($0) }
   }
 
-  /// `checkpoint()` without holding a thread.
+  /// `checkpoint()` without blocking a thread.
   package func checkpoint() async throws(EngineError) {
     if isReadOnly { throw .readOnly }
     guard let checkpointing else { return }
@@ -44,7 +44,7 @@ extension Engine {
     try wait { checkpointing.request($0, purges: true) }
   }
 
-  /// `purgeHistory()` without holding a thread.
+  /// `purgeHistory()` without blocking a thread.
   package func purgeHistory() async throws(EngineError) {
     if isReadOnly { throw .readOnly }
     guard let checkpointing else { return }
@@ -68,7 +68,7 @@ extension Engine {
       head: pipeline, databaseID: databaseID, to: absolute, environment: environment)
   }
 
-  /// Does what is waiting for the disk, under inline execution. Returns once nothing waits.
+  /// Runs all cycles that are due, under inline execution. Returns once the open batch is empty.
   package func pump() {
     pipeline.groupCommit.pump()
     checkpointing?.runIfDue()

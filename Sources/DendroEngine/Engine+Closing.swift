@@ -13,7 +13,7 @@ extension Engine {
     try wait { self.close(writing: last, $0) }
   }
 
-  /// `close(writing:)` without holding a thread.
+  /// `close(writing:)` without blocking a thread.
   package func close(writing last: Draft? = nil) async throws(EngineError) {
     try await suspend { self.close(writing: last, $0) }
   }
@@ -55,17 +55,17 @@ extension Engine {
   /// Returns once a `close()` on another thread has ended, which may not have begun yet.
   package func waitUntilClosed() throws(EngineError) { try wait(notifyWhenClosed) }
 
-  /// `waitUntilClosed()` without holding a thread.
+  /// `waitUntilClosed()` without blocking a thread.
   package func waitUntilClosed() async throws(EngineError) { try await suspend(notifyWhenClosed) }
 
   struct Closing: Sendable {
     var hasBegun = false
     var hasEnded = false
-    /// Of the calls that wait for the first one.
+    /// The completions of the calls that wait for the first one.
     var waiters: [Completion] = []
   }
 
-  /// Calls that wait for a `close()` at this moment.
+  /// The number of calls that wait for a `close()` at this moment.
   var closeWaiterCount: Int { closing.withLock { $0.waiters.count } }
 
   /// - Returns: whether this is the first time.

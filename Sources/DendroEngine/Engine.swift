@@ -89,10 +89,10 @@ package final class Engine: Sendable {
   }
 
   deinit {
-    // Not waited for here, since the last reference may be released on the commit thread, which closes:
-    // the next opening of the directory waits.
+    // Closing is not waited for, since the last reference may be released on the commit thread, which does
+    // it. The next opening of the directory waits instead.
     if isForked || !beginClosing() { return }
-    // Under inline execution there is no cycle to come: the lock is released with the file.
+    // Under inline execution no cycle follows: the lock is released with the file.
     guard pipeline.executor != nil else { return requestClose(writing: nil) { _ in } }
     EngineClosings.begin()
     requestClose(writing: nil) { _ in EngineClosings.end() }
@@ -102,24 +102,24 @@ package final class Engine: Sendable {
 
   /// Admits a write. Once this returns the head shows it, unless `completion` says that it failed.
   ///
-  /// Past `EngineOptions.stallByteLimit` it is admitted only once there is room; on a full disk the engine
-  /// looks for room before it refuses a write.
+  /// Above `EngineOptions.stallByteLimit` the caller waits for the disk; on a full disk the engine looks for
+  /// room before it refuses a write.
   ///
   /// - Parameters:
   ///   - draft: validated by the caller as far as keys and values go; conflicting update paths and
   ///     the depth are checked here.
   ///   - completion: called once, after the write is as durable as the options ask, in the order of
-  ///     the writes, on the engine's thread: it may not wait. Nil: a failure goes to
-  ///     `options.unreportedFailure`.
+  ///     the writes, on the engine's thread: it may not wait. Without it, `options.unreportedFailure`
+  ///     gets a failure.
   /// - Complexity: O(log n) for a scalar, O(size) for a tree.
   package func submit(_ draft: Draft, completion: Completion?) {
     if let refusal = refusal(of: draft) { return refuse(refusal, completion) }
     pipeline.submit(draft, completion: completion)
   }
 
-  /// `submit`, and waits until the write is as durable as the options ask, without holding a thread.
+  /// Admits a write, and waits without blocking a thread until it is as durable as the options ask.
   ///
-  /// - Returns: the write's number, nil where it changed nothing.
+  /// - Returns: the write's LSN; nil where it changed nothing.
   /// - Throws: why it failed; it was undone then. Cancellation does not undo a write.
   @discardableResult
   package func write(_ draft: Draft) async throws(EngineError) -> LogSequenceNumber? {
@@ -153,12 +153,12 @@ package final class Engine: Sendable {
 
   // MARK: Reading
 
-  /// Runs `body` on the head while no write is admitted. Be quick; do not call the engine.
+  /// Runs `body` on the head while no write is admitted. It has to be quick, and may not call the engine.
   package func withHead<R: Sendable>(_ body: (borrowing Node, LogSequenceNumber) -> R) -> R {
     pipeline.withAdmission { body($0.root, $0.lastLSN) }
   }
 
-  /// The node at `path` now. It stays as it is, also after `close()`.
+  /// The node at `path` now. It never changes, and stays valid after `close()`.
   package func view(at path: Path) -> Node { withHead { root, _ in root.node(at: path) } }
 
   /// Whether this process is a fork of the one that opened it.
@@ -167,7 +167,7 @@ package final class Engine: Sendable {
   /// The head as the only state that can be read.
   var headRange: HistoryRange { pipeline.range }
 
-  /// The head and the number of its last write.
+  /// The head and the LSN of its last write.
   package var head: (root: Node, lsn: LogSequenceNumber) { withHead { ($0, $1) } }
 
   /// Sets the observer of every commit from now on.
@@ -188,9 +188,9 @@ package final class Engine: Sendable {
 
   // MARK: Following another process's writer
 
-  /// Opened for reading only: takes over what the writer has written since. Elsewhere does nothing.
+  /// Reads what the writer has written since, in a read-only engine; does nothing in others.
   ///
-  /// - Returns: the number of the last write that is now in the tree.
+  /// - Returns: the last write that is now in the tree.
   @discardableResult
   package func refresh() throws(EngineError) -> LogSequenceNumber {
     do throws(StorageError) {

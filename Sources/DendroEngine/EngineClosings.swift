@@ -12,8 +12,8 @@ import Synchronization
 
 /// Engines of this process that were released without `close()` and still hold their directories.
 ///
-/// Releasing waits for nothing, since it may happen on the commit thread, which closes. Opening waits
-/// instead.
+/// Releasing an engine does not wait for its closing, since it may happen on the commit thread, which does
+/// that. Opening the directory waits instead.
 enum EngineClosings {
   private struct State {
     var count = 0
@@ -22,7 +22,7 @@ enum EngineClosings {
 
   private static let state = Mutex(State())
 
-  /// Openings that wait at this moment.
+  /// The number of openings that wait at this moment.
   static var waiterCount: Int { state.withLock { $0.waiters.count } }
 
   static func begin() { state.withLock { $0.count += 1 } }
@@ -37,7 +37,7 @@ enum EngineClosings {
     for waiter in waiters { waiter.signal() }
   }
 
-  /// Opens a directory, and once more after the closings where this process holds it.
+  /// Opens a directory; where this process holds it, again once the closings have ended.
   static func retry<R>(_ open: () throws(StorageError) -> R) throws(StorageError) -> R {
     do throws(StorageError) {
       return try open()

@@ -1,15 +1,15 @@
 package import DendroStorage
 package import DendroTree
 
-/// Why the engine did not do what was asked.
+/// Why an operation of the engine failed.
 package enum EngineError: Error, Sendable, Hashable, CustomStringConvertible {
   /// The files could not be used; nothing was changed.
   case storage(StorageError)
   /// The engine was closed.
   case closed
-  /// The disk refused once in a way after which its state is unknown: writes are refused until the
-  /// database is reopened, reads go on. `notKnownDurable` are acknowledged writes that a power loss
-  /// may take (only under a durability weaker than `everyCommit`).
+  /// The disk failed in a way that leaves its state unknown: writes are refused until the database is
+  /// reopened, reads still work. `notKnownDurable` are acknowledged writes that a power loss may take
+  /// (only under a durability weaker than `everyCommit`).
   case poisoned(cause: StorageError, notKnownDurable: ClosedRange<LogSequenceNumber>?)
   /// The disk has no room. Try again: every refused write makes the engine look for room.
   case diskFull(StorageError)
@@ -23,15 +23,15 @@ package enum EngineError: Error, Sendable, Hashable, CustomStringConvertible {
   case readOnly
   /// This process is a fork of the one that opened the database.
   case forked
-  /// What was asked for lies outside the states that can be read.
+  /// The requested state is outside of those that can be read.
   case outOfHistory(HistoryPoint, HistoryRange)
   /// A database in memory has no log to follow.
   case noHistory
   /// The location has no data, which a priority needs.
   case noData(Path)
-  /// A transaction at the path met another write in each of its runs.
+  /// A transaction at the path has lost each of its runs to another write.
   case overtaken(Path, runs: Int)
-  /// More was started from within one transaction's block than may wait for its end.
+  /// A transaction's block has made more writes than can be held until its end.
   case tooManyWaiting(limit: Int)
 
   package var description: String {

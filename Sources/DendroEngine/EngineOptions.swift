@@ -30,14 +30,14 @@ package struct EngineOptions: Sendable {
   /// and one write more. Default: 64 MiB.
   package var stallByteLimit = 64 << 20
 
-  /// How long a batch grows for which no caller waits. A commit thread that took each write by itself would
-  /// be woken for each, and hold up the writer. A reader in another process and `changes(since:)` see such
+  /// How long a batch without completions grows before it is committed. Otherwise the commit thread would be
+  /// woken for each write, and delay the writer. A reader in another process and `changes(since:)` see such
   /// writes that much later. Default: 500 µs.
   package var commitDelay = Duration.microseconds(500)
 
-  /// How long a transaction that was overtaken three times makes writers wait, in all its runs together.
-  /// Longer than a run of a block takes; short, since a block that waits for such a writer waits as long.
-  /// Default: 1 s.
+  /// How long writers wait for a transaction that has lost three runs, in all its runs together. It should be
+  /// longer than a run of a block takes, but short, since a block that waits for such a writer waits as
+  /// long. Default: 1 s.
   package var reservationTimeout = Duration.seconds(1)
 
   /// Which thread waits for the disk. Default: one of the engine's own.

@@ -2,12 +2,12 @@ import Dispatch
 import Synchronization
 
 /// Calls the options' closures for log events and metrics: on a queue of their own, one at a time, in the
-/// order in which things happened.
+/// order of the events.
 ///
-/// The engine does not wait for them, so that they may call it and wait for it. A closure that is slower
-/// than the engine is behind by `limit` calls at most; what comes then is merged or left out, and counted.
+/// The engine does not wait for them, so that they may call it and wait for it. Where a closure is behind by
+/// `limit` calls, further metrics are merged and further events left out, and counted.
 package final class Instrumentation: Sendable {
-  /// Calls that may wait.
+  /// The most calls that wait.
   package static let limit = 1024
 
   private let log: (@Sendable (LogEvent) -> Void)?
@@ -95,8 +95,8 @@ extension Instrumentation.State {
     }
   }
 
-  /// Past the limit a counter is added to the one that waits already, and a gauge takes its place: the
-  /// sums and the levels stay right, and there are few names.
+  /// Above the limit a counter is added to the one that waits already, and a gauge replaces it: sums and
+  /// levels stay right, and there are few names.
   fileprivate mutating func add(_ metric: Metric) {
     if waiting.count < Instrumentation.limit { return waiting.append(.metric(metric)) }
     if metric.kind == .timer {

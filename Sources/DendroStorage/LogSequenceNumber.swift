@@ -1,4 +1,4 @@
-/// The number of a write: 1, 2, 3, … in the order of admission, without a gap; 0 stands before the first.
+/// The number of a write: 1, 2, 3, … in the order of admission, without a gap; 0 means before the first.
 package struct LogSequenceNumber: Hashable, Comparable, Sendable, CustomStringConvertible {
   package var rawValue: UInt64
 

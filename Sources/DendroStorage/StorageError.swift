@@ -1,4 +1,4 @@
-/// What went wrong below the tree, and where.
+/// Why an operation on the files failed, and where.
 package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
   /// A call on the file system was refused.
   case io(operation: String, path: String, offset: UInt64?, error: SystemError)

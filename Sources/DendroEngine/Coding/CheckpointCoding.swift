@@ -21,8 +21,8 @@ package enum CheckpointCoding {
 
   /// Writes the whole tree as the checkpoint at `lsn`.
   ///
-  /// - Parameter logChecksum: what the log has there; nil where the directory holds that log.
-  /// - Returns: the bytes of the file, which is durable then; nil where `isCancelled` said so.
+  /// - Parameter logChecksum: binds the checkpoint to its log; nil where it is read from the directory's.
+  /// - Returns: the bytes of the file, which is durable then; nil where `isCancelled` has returned true.
   package static func write(
     _ root: Node, lsn: LogSequenceNumber, time: Int64, databaseID: DatabaseID,
     logChecksum: UInt32? = nil, to directory: DatabaseDirectory, isCancelled: () -> Bool
@@ -57,9 +57,9 @@ package enum CheckpointCoding {
     let writer: CheckpointWriter
     let buffer = PayloadBuffer(capacity: 4096)
     var path: [UInt8] = []
-    /// Of the entry before, in this chunk.
+    /// The path of the previous entry in this chunk.
     var previous: [UInt8] = []
-    /// Of the first entry in this chunk.
+    /// The path of the first entry in this chunk.
     var first: [UInt8] = []
     var leafCount: UInt64 = 0
 
@@ -130,7 +130,7 @@ package enum CheckpointCoding {
     return root
   }
 
-  /// `decode(_:progress:)`; nil where `isCancelled`, asked every eight chunks, said so.
+  /// `decode(_:progress:)`; nil where `isCancelled`, called every eight chunks, has returned true.
   static func decode(
     _ reader: CheckpointReader, progress: (@Sendable (RecoveryProgress) -> Void)?,
     isCancelled: () -> Bool
@@ -181,7 +181,7 @@ package enum CheckpointCoding {
     return try results.get()
   }
 
-  /// Puts leaves in tree order together, closing each branch when its last leaf is past.
+  /// Builds a tree from leaves in tree order, and closes each branch after its last leaf.
   private struct Assembler {
     private struct Open {
       var key: Key?

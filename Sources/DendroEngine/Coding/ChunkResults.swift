@@ -1,7 +1,7 @@
 import DendroStorage
 import Synchronization
 
-/// Where several threads leave the chunks that they have read.
+/// Collects the chunks that several threads have read.
 final class ChunkResults: Sendable {
   private let results: Mutex<[Result<[UInt8], StorageError>?]>
 

@@ -1,6 +1,6 @@
 import DendroStorage
 
-/// Bytes under a right checksum that are no encoding of ours: written by something else, or by a bug.
+/// Bytes with a right checksum that are not a valid encoding: written by another program, or by a bug.
 package struct CodingError: Error, Hashable {
   package var expected: String
   package var found: String

@@ -67,7 +67,7 @@ enum NodeCoding {
     guard depth > 0 else {
       throw CodingError(expected: "at most \(Limits.depth) levels", found: "more")
     }
-    // Hostile counts cost no memory.
+    // Bounded by the bytes that are left, so that a hostile count reserves no memory.
     let count = try reader.count("a count of children", limit: reader.remaining / childByteMin)
     guard count > 0 else {
       throw CodingError(expected: "a child", found: "none")

@@ -1,8 +1,8 @@
 import DendroStorage
 import DendroTree
 
-/// Paths beside each other share their beginnings: a path is written as how many bytes of its stored
-/// form it shares with the one before, and the rest.
+/// Encodes a path by the number of bytes of its stored form that it shares with the previous path, and the
+/// rest: paths that follow each other mostly share their beginnings.
 ///
 /// | field | size |
 /// | --- | --- |

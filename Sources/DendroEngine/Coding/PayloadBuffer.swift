@@ -1,10 +1,10 @@
 import DendroStorage
 
-/// Bytes that grow at the end: where writes are encoded.
+/// A growing buffer in which writes are encoded.
 ///
-/// Unchecked `Sendable`: it has no synchronization of its own and exactly one owner at a time; the
-/// open batch hands it to the cycle that writes the batch under the admission lock, and never touches
-/// it again until the cycle hands it back the same way.
+/// Unchecked `Sendable`: it has no synchronization of its own and exactly one owner at a time. The open
+/// batch's buffer is passed under the admission lock to the cycle that commits the batch, and comes back the
+/// same way.
 ///
 /// Unsafe inside: `base` has room for `capacity` bytes, the first `count` of which are initialised;
 /// `reserve` is the only place that moves them, and every append reserves before it stores. No method
@@ -67,13 +67,13 @@ package final class PayloadBuffer: @unchecked Sendable {
 
   package func appendVarint(_ value: Int) { appendVarint(UInt64(value)) }
 
-  /// Takes back what was appended after the first `count` bytes.
+  /// Removes all bytes after the first `count`.
   package func removeAfter(_ count: Int) {
     precondition(count <= self.count, "bytes that were never appended cannot be kept")
     self.count = count
   }
 
-  /// Empties; a buffer that one large write has blown up gives its memory back.
+  /// Empties the buffer, and frees its memory where one large write has made it large.
   package func removeAll() {
     count = 0
     if capacity > 8 << 20 {

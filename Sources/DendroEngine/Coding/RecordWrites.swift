@@ -4,7 +4,7 @@ import DendroTree
 /// The writes of one record, for tools.
 package struct RecordWrites: Sendable {
   package var writes: [LoggedWrite] = []
-  /// What stands where the next write should, if that is not one; the writes before it are good.
+  /// The error of the first write that cannot be decoded; nil where all can. The writes before it are good.
   package var problem: String?
 
   /// - Parameter payload: raw, as `LogReader` and `LogCursor` hand it out.

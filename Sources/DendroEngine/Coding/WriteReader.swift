@@ -1,7 +1,7 @@
 package import DendroStorage
 package import DendroTree
 
-/// One write as it stands in the log.
+/// One write of the log, decoded.
 package struct LoggedWrite: Sendable {
   package var lsn: LogSequenceNumber
   /// Milliseconds since 1970.

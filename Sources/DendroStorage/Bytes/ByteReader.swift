@@ -1,4 +1,4 @@
-/// Bytes that are not what their format says; `offset` counts from where the reader began.
+/// Bytes that violate their format; `offset` counts from the reader's beginning.
 package enum ByteError: Error, Hashable, Sendable, CustomStringConvertible {
   case truncated(offset: Int)
   /// A varint longer than its value needs, or over 64 bits.

@@ -1,4 +1,4 @@
-// Searching and comparing bytes, with what the C library has for it.
+// Searches and comparisons of bytes by the C library's functions.
 
 #if canImport(Glibc)
   import Glibc

@@ -7,8 +7,8 @@ enum Compression {
   /// Raw bytes in one block: the engine's largest write, with room for its framing.
   static let rawByteLimit = 257 * 1024 * 1024
 
-  /// Whether this many stored bytes can hold that many raw ones: LZ4's best ratio is 255, and a
-  /// declared size beyond it is refused before memory is taken.
+  /// Whether so many stored bytes can decompress to so many raw ones: LZ4's best ratio is 255, and a larger
+  /// declared size is refused before memory is allocated.
   static func isPlausible(raw: UInt64, stored: UInt64) -> Bool {
     raw <= UInt64(rawByteLimit) && stored <= UInt64(storedByteLimit)
       && raw <= 255 &* stored &+ 64
@@ -19,7 +19,7 @@ enum Compression {
   /// The most bytes that a block of so many raw bytes can take.
   static func bound(_ rawByteCount: Int) -> Int { rawByteCount + rawByteCount / 255 + 16 }
 
-  /// Compresses alone, without history. The target has room for `bound(bytes.count)`.
+  /// Compresses without history. The target has room for `bound(bytes.count)`.
   static func compress(
     _ bytes: UnsafeRawBufferPointer, into target: UnsafeMutableRawPointer
   ) -> Int {
@@ -32,8 +32,8 @@ enum Compression {
 
   /// Decompresses a block whose history, if any, stands right before the target or elsewhere.
   ///
-  /// - Returns: whether the block is well formed and gave exactly `rawByteCount` bytes. Right bytes
-  ///   they are only if their checksum says so: a block decodes against a wrong history, too.
+  /// - Returns: whether the block is well formed and gave exactly `rawByteCount` bytes. Compare their
+  ///   checksum: a block can be decoded with a wrong history, and then gives wrong bytes.
   static func decompress(
     _ stored: UnsafeRawBufferPointer, into target: UnsafeMutableRawPointer, rawByteCount: Int,
     history: UnsafeRawBufferPointer
@@ -52,7 +52,7 @@ enum Compression {
 /// Compresses one payload after the other, each against the raw bytes of those before it.
 ///
 /// The payloads are copied one behind the other into an arena, so that their history is contiguous:
-/// LZ4 then takes all of the last 64 KiB into account, not the last payload only. Where the arena is
+/// LZ4 then uses all of the last 64 KiB, not the last payload only. Where the arena is
 /// full the history restarts, which also bounds what becomes unreadable behind a damaged record.
 /// The arena is one allocation, made at the first use and touched only as far as it is filled.
 struct HistoryCompressor: ~Copyable {
@@ -79,7 +79,7 @@ struct HistoryCompressor: ~Copyable {
   ) -> (storedByteCount: Int, isRestart: Bool) {
     guard let source = payload.baseAddress, payload.count > 0 else { return (0, false) }
     if payload.count > Self.arenaByteCount {
-      // Too large for the arena: a block of its own, with no history for whatever comes next.
+      // Too large for the arena: a block of its own, and no history for the next payload.
       needsRestart = true
       let count = Compression.compress(payload, into: target)
       return (count < payload.count ? count : 0, true)
@@ -118,20 +118,20 @@ struct HistoryCompressor: ~Copyable {
   }
 }
 
-/// Decompresses what `HistoryCompressor` made, whatever the size of its arena was.
+/// Decompresses the blocks of a `HistoryCompressor` with an arena of any size.
 struct HistoryDecompressor: ~Copyable {
   private static let arenaByteCount = 1024 * 1024
 
   private var arena = RawBuffer()
-  /// The history stands right before this place, contiguous.
+  /// Where the history, which is contiguous, ends.
   private var filled = 0
 
   init() {}
 
-  /// Forgets the history: at a restart point, and where a segment begins.
+  /// Discards the history: at a restart point, and where a segment begins.
   mutating func restart() { filled = 0 }
 
-  /// Takes a payload that was stored raw into the history.
+  /// Adds a payload that was stored raw to the history.
   mutating func append(raw: UnsafeRawBufferPointer) {
     let kept = UnsafeRawBufferPointer(
       rebasing: raw.suffix(Compression.historyByteCount))
@@ -160,7 +160,7 @@ struct HistoryDecompressor: ~Copyable {
     return UnsafeRawBufferPointer(start: place, count: rawByteCount)
   }
 
-  /// Takes the block that was decoded last out of the history.
+  /// Removes the block that was decoded last from the history.
   mutating func forget(_ rawByteCount: Int) { filled = max(0, filled - rawByteCount) }
 
   /// Makes room behind the history, moving its last 64 KiB to the front where there is none.
@@ -168,8 +168,8 @@ struct HistoryDecompressor: ~Copyable {
     if filled + count <= arena.capacity { return }
     let history = min(filled, Compression.historyByteCount)
     let start = filled - history
-    // Small databases should not pay for a large arena: it doubles up to its usual size. One that
-    // grew for a single huge payload is not kept.
+    // The arena doubles up to its usual size, so that it stays small in a small database. An arena that has
+    // grown for a single huge payload is not kept.
     let wanted = max(history + count, min(2 * arena.capacity, Self.arenaByteCount), 4096)
     if wanted <= arena.capacity && arena.capacity <= 4 * Self.arenaByteCount {
       arena.base.copyMemory(from: arena.base + start, byteCount: history)

@@ -1,7 +1,7 @@
 /// Growing memory that is freed with its owner.
 ///
-/// It alone frees what it allocated, it cannot be copied, and it hands out its base only to callers
-/// that hold it: none of them keeps a pointer across a call that may grow it.
+/// Safe use: it cannot be copied and alone frees its memory, and no caller keeps a pointer into it across a
+/// call that may grow it.
 package struct RawBuffer: ~Copyable {
   package private(set) var capacity = 0
   private var memory: UnsafeMutableRawPointer?
@@ -29,7 +29,7 @@ package struct RawBuffer: ~Copyable {
     capacity = grown
   }
 
-  /// Gives the memory back.
+  /// Frees the memory.
   package mutating func release() {
     memory?.deallocate()
     memory = nil

@@ -12,7 +12,7 @@ package struct CheckpointHeader: Hashable, Sendable {
   package var lsn: LogSequenceNumber
   /// Of that write: milliseconds since 1970.
   package var time: Int64
-  /// What the log has at that write, see `LogReader.checksum(_:at:)`: binds the checkpoint to its log.
+  /// Binds the checkpoint to its log: the log's checksum at that write, see `LogReader.checksum(_:at:)`.
   package var logChecksum: UInt32
 
   func encode(into bytes: inout ByteWriter) {

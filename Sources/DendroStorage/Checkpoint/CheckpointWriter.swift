@@ -1,7 +1,7 @@
-/// Writes a checkpoint while the log grows. The file appears whole or not at all.
+/// Writes a checkpoint while the log grows. The file appears complete or not at all.
 ///
-/// The log must be durable up to the checkpoint's LSN before `finish`: a checkpoint says by its
-/// existence that those writes were. Single-owner.
+/// The log must be durable up to the checkpoint's LSN before `finish`: a checkpoint proves by its existence
+/// that those writes were. It has one owner; not for two threads at once.
 package final class CheckpointWriter {
   private let target: NewFile
   private let path: String
@@ -86,8 +86,8 @@ package final class CheckpointWriter {
     isOpen = false
   }
 
-  /// Gives the checkpoint up and removes what was written, as far as the disk lets it: the next
-  /// opener removes the rest. After `finish` it does nothing.
+  /// Discards the checkpoint and removes what was written, if the disk allows it; otherwise the next opener
+  /// does. After `finish` it does nothing.
   package func abort() {
     if !isOpen { return }
     isOpen = false

@@ -8,7 +8,7 @@ import Synchronization
   import Darwin
 #endif
 
-/// A directory that holds a database: who may use it, what is in it, what may go.
+/// The directory of a database: its locks, the files in it, and their removal.
 ///
 /// One opener writes, for the whole of its use: it holds an exclusive `flock` on `dendro.lock`,
 /// which belongs to the open file and not to the process, so that a second opener in the same
@@ -35,9 +35,9 @@ package final class DatabaseDirectory: Sendable {
     package var checkpoints: [LogSequenceNumber] = []
     /// Files with bytes that a recovery cut.
     package var tornFiles: [String] = []
-    /// Names that are not ours: reported, never touched.
+    /// Names that are not the database's: reported, never touched.
     package var foreign: [String] = []
-    /// Unfinished files of ours; a writer removes them when it opens the directory.
+    /// Unfinished files of the database; a writer removes them when it opens the directory.
     package var temporaries: [String] = []
     /// Whether a backup into the directory is under way, or was cut short.
     package var isUnfinishedBackup = false
@@ -59,7 +59,7 @@ package final class DatabaseDirectory: Sendable {
   private var lockPath: String { path + "/" + FileName.lockName }
   private var readersLockPath: String { path + "/" + FileName.readersLockName }
 
-  /// Takes the directory into use.
+  /// Opens the directory.
   ///
   /// A writer creates what is missing, takes the lock, and removes the unfinished files that an
   /// earlier opener left.
@@ -130,8 +130,8 @@ package final class DatabaseDirectory: Sendable {
     if contents.isUnfinishedBackup { throw .unfinishedBackup(path: path) }
   }
 
-  /// Creates the file that says that a backup is under way: before anything else, so that a directory with
-  /// a part of a backup is never without it.
+  /// Creates the file that marks an unfinished backup: before anything else, so that a directory with a part
+  /// of a backup is never without it.
   ///
   /// - Returns: false where it is there already.
   /// - Throws: `.io` with `.exists` where a database is there.
@@ -147,7 +147,7 @@ package final class DatabaseDirectory: Sendable {
     return true
   }
 
-  /// Removes what a backup that was cut short left.
+  /// Removes the files of an unfinished backup.
   private func removeUnfinished() throws(StorageError) {
     let contents = try contents()
     try remove(
@@ -162,14 +162,14 @@ package final class DatabaseDirectory: Sendable {
     (try? contents(of: path, environment.fileSystem).isUnfinishedBackup) ?? false
   }
 
-  /// Makes a backup a database: all of it must be durable.
+  /// Makes a finished backup a database. The caller has made all of its files durable.
   package func finishBackup() throws(StorageError) {
     try checkWritable()
     try fileSystem.remove(at: path + "/" + FileName.unfinishedBackupName)
     try synchronize()
   }
 
-  /// The names in the directory, sorted out.
+  /// The names in the directory, by kind.
   ///
   /// - Complexity: one listing; no file is opened.
   package func contents() throws(StorageError) -> Contents {
@@ -192,8 +192,8 @@ package final class DatabaseDirectory: Sendable {
     return try fileSystem.open(at: path, .read).size(path: path)
   }
 
-  /// Whether the directory at our path is still the one that we locked, and this process the one
-  /// that locked it. One system call besides `getpid`.
+  /// Checks that the directory at the path is still the one that was locked, and by this process. One system
+  /// call besides `getpid`.
   ///
   /// - Throws: `.ownershipLost` after a `fork`, after `close()`, and where the lock file or a
   ///   directory above it was moved, removed or replaced.
@@ -214,7 +214,7 @@ package final class DatabaseDirectory: Sendable {
     }
   }
 
-  /// Whether this process locked the directory and has not closed it. No file is looked at.
+  /// Checks that this process has locked the directory and not closed it, without a call on a file.
   ///
   /// - Throws: `.ownershipLost` after a `fork` and after `close()`.
   func checkHolder() throws(StorageError) {
@@ -235,7 +235,7 @@ package final class DatabaseDirectory: Sendable {
     return true
   }
 
-  /// Runs `body` while no reader can come, for removals.
+  /// Runs `body`, which removes files, while no reader can open the directory.
   ///
   /// - Returns: false, and `body` did not run, where a reader holds the directory.
   package func withoutReaders(_ body: () throws(StorageError) -> Void) throws(StorageError) -> Bool
@@ -290,15 +290,14 @@ package final class DatabaseDirectory: Sendable {
     try fileSystem.synchronizeDirectory(at: path)
   }
 
-  /// Gives the directory back. Later writes are refused. Idempotent.
+  /// Releases the locks. Later writes are refused. Idempotent.
   package func close() {
     let held = lock.withLock { $0.take() }
     if let held { release(held) }
   }
 
-  /// Not by closing alone: a process that another thread started at this moment holds copies of all
-  /// descriptors until it executes its program, and a fork for as long as it lives. The lock is not the
-  /// fork's to give.
+  /// Unlocks explicitly, since closing the descriptor is not enough: a child process has copies of it, until
+  /// it executes its program or, as a fork, for as long as it lives. A fork itself does not unlock.
   private func release(_ lock: any File) {
     if getpid() == processID { lock.unlock() }
   }
@@ -360,7 +359,7 @@ package final class DatabaseDirectory: Sendable {
       do {
         try file.writeAll(line.bytes, at: 0, path: path)
       } catch {
-        // The lock holds without it: a full disk must not keep a database from being opened.
+        // The lock is held without the pid: a full disk must not prevent opening.
         if !error.isOutOfSpace { throw error }
       }
       return (file, identity)

@@ -22,7 +22,7 @@ enum FileName: Hashable {
   case readersLock
   /// There while a backup into the directory is under way.
   case unfinishedBackup
-  /// A file of ours that was not finished.
+  /// An unfinished file of the database.
   case temporary
 
   static let lockName = "dendro.lock"
@@ -38,7 +38,7 @@ enum FileName: Hashable {
     segment.fileName + ".torn-\(offset)" + (copy == 0 ? "" : "-\(copy)")
   }
 
-  /// nil for a name that is not one of ours, to the letter.
+  /// Nil unless the name is exactly one that the database writes.
   init?(_ name: String) {
     if name == Self.lockName {
       self = .lock

@@ -1,5 +1,5 @@
-/// What was at a place before a database is made there, so that an attempt that fails can take away what
-/// it made, and nothing else.
+/// Records what was at a path before a database is made there, so that a failed attempt can remove what it
+/// has made, and nothing else.
 package struct Footprint {
   private let path: String
   private let fileSystem: any FileSystem
@@ -25,8 +25,8 @@ package struct Footprint {
     self.missing = missing
   }
 
-  /// From now on whatever comes is ours, since the caller holds the directory's lock: another process may
-  /// have made a database there while the caller waited for it.
+  /// Records the names in the directory once more. Call it with the directory's lock held: another process
+  /// may have made a database there before, and every later file is the caller's.
   package mutating func begin() throws(StorageError) {
     for name in try fileSystem.names(in: path) where !Self.isMadeByOpening(name) {
       names.insert(name)
@@ -34,9 +34,9 @@ package struct Footprint {
     hasBegun = true
   }
 
-  /// Removes the files of ours and the directories that were not there before, as far as the disk lets
-  /// it; before `begin`, of files only the locks. What others put there stays, and so do the directories
-  /// that hold it. Not where another opener holds the lock.
+  /// Removes the caller's files and the directories that were not there before, if the disk allows it; before
+  /// `begin`, only the lock files. Files of others stay, and so do the directories that contain them. Do not
+  /// call it where another opener holds the lock.
   package func remove() {
     for name in (try? fileSystem.names(in: path)) ?? [] where !names.contains(name) {
       let isOurs = hasBegun ? FileName(name) != nil : Self.isMadeByOpening(name)

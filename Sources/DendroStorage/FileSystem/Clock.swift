@@ -1,15 +1,15 @@
-/// Where the time comes from. Time orders nothing; it is recorded.
+/// A source of the time, which is recorded with each write but orders nothing.
 package protocol Clock: AnyObject, Sendable {
   /// Milliseconds since 1970-01-01T00:00:00Z, leap seconds ignored. May step back.
   func now() -> Int64
 }
 
-/// Where randomness comes from: database ids, salts, push ids.
+/// A source of random numbers: for database ids, salts and push ids.
 package protocol Randomness: AnyObject, Sendable {
   func next() -> UInt64
 }
 
-/// All that the engine touches of the world.
+/// The parts of the system that the engine uses: disk, clock and randomness.
 package struct Environment: Sendable {
   package var fileSystem: any FileSystem
   package var clock: any Clock

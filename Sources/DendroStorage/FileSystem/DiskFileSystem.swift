@@ -54,7 +54,7 @@ package final class DiskFileSystem: FileSystem {
 
   package func remove(_ path: String) throws(SystemError) {
     if unlink(path) == 0 { return }
-    // Of a directory Linux says the one, POSIX the other.
+    // For a directory Linux returns EISDIR, POSIX specifies EPERM.
     guard errno == EISDIR || errno == EPERM else { throw SystemError(errno) }
     try check(rmdir(path))
   }
@@ -82,7 +82,7 @@ package final class DiskFileSystem: FileSystem {
   private func descriptor(_ path: String, _ flags: Int32) throws(SystemError) -> Int32 {
     // A NUL would end the path early in C and name another file.
     if path.utf8.contains(0) { throw SystemError(EINVAL) }
-    // Without waiting: a pipe under one of our names must not hold us up. Files do not mind.
+    // O_NONBLOCK: opening a pipe with one of the database's names must not wait. It has no effect on files.
     let flags = flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
     let mode: mode_t = 0o600
     #if canImport(Glibc)

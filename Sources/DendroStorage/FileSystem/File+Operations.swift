@@ -1,11 +1,10 @@
-// The only loops over interrupted calls and short counts. Everything above works with whole
-// operations that either happened or threw, and every error names its file and offset.
+// The only loops over interrupted calls and short counts. All callers use these operations, which either
+// complete or throw an error with file and offset.
 
-/// A call that is interrupted this often in a row is taken for a failed one, so that a broken file
-/// system cannot hang its caller.
+/// A call that is interrupted this often in a row fails, so that a broken file system cannot hang its caller.
 private let interruptionLimit = 1000
 
-/// Runs one call of the seam, again while it is interrupted.
+/// Runs one call of a `File` or `FileSystem`, again while it is interrupted.
 func uninterrupted<R>(
   _ operation: String, _ path: String, at offset: UInt64? = nil,
   _ call: () throws(SystemError) -> R
@@ -55,8 +54,8 @@ extension File {
       let count = try uninterrupted("write", path, at: place) { () throws(SystemError) in
         try self.write(rest, at: place)
       }
-      // POSIX lets a write of more than nothing return 0 only where something is badly wrong;
-      // going on would be an endless loop.
+      // A write of one byte or more returns 0 only where something is badly wrong; to repeat it would be an
+      // endless loop.
       guard count > 0 else {
         throw .io(operation: "write", path: path, offset: place, error: .inputOutput)
       }
@@ -70,7 +69,7 @@ extension File {
     }
   }
 
-  /// Repeated after an interruption, which says that nothing was tried yet; never after a failure.
+  /// Repeated after an interruption, where nothing was tried yet; never after a failure.
   func synchronize(path: String) throws(StorageError) {
     try uninterrupted("synchronize", path) { () throws(SystemError) in try self.synchronize() }
   }

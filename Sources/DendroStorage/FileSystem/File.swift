@@ -15,8 +15,8 @@ package protocol File: AnyObject, Sendable {
   func identity() throws(SystemError) -> FileIdentity
   /// `flock` without waiting; false where another holder is in the way.
   func lock(_ kind: LockKind) throws(SystemError) -> Bool
-  /// Gives the lock back, also for the copies of the descriptor that a `fork` made: closing alone would
-  /// leave it to them.
+  /// Releases the lock, also for the copies of the descriptor in forked processes, which would keep it after
+  /// closing alone.
   func unlock()
 }
 

@@ -11,7 +11,7 @@ extension FileSystem {
     try uninterrupted("rename", from) { () throws(SystemError) in try self.rename(from, to: to) }
   }
 
-  /// Removes a file; one that is gone already is as good as removed.
+  /// Removes a file. One that does not exist is no error.
   func remove(at path: String) throws(StorageError) {
     do {
       try uninterrupted("remove", path) { () throws(SystemError) in try self.remove(path) }

@@ -1,9 +1,9 @@
-/// The one door to the disk.
+/// The interface to the disk: nothing else in the engine calls it.
 ///
-/// Every requirement is one system call, may fail with any `errno`, may be interrupted and may do
-/// less than was asked; the loops that make whole operations of them stand once, in the extensions
-/// (`FileSystem+Operations.swift`, `File+Operations.swift`), so that a simulated disk can inject each of these.
-/// Paths are absolute. Any thread may call; two threads never write one file at once.
+/// Every requirement is one system call, which may fail with any `errno`, be interrupted, and do less than
+/// requested, so that a simulated disk can inject each of these. The loops that make complete operations of
+/// them are in the extensions (`FileSystem+Operations.swift`, `File+Operations.swift`). Paths are absolute.
+/// Any thread may call; two threads never write one file at once.
 package protocol FileSystem: AnyObject, Sendable {
   /// `mkdir` with mode 0700. Throws `.exists` where something is there already.
   func createDirectory(_ path: String) throws(SystemError)

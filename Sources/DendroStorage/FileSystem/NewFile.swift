@@ -1,4 +1,4 @@
-/// A file that appears whole: written beside its name, synchronized, and renamed into its place.
+/// A file that appears complete: written to a temporary name, synchronized, and renamed into its place.
 struct NewFile {
   let file: any File
   /// Where it is written.
@@ -18,12 +18,12 @@ struct NewFile {
   /// Gives the file its name, in place of an older file there; durable with its name when it returns.
   func publish() throws(StorageError) {
     try file.synchronize(path: temporaryPath)
-    // The last moment at which the directory may turn out to be another opener's.
+    // Checked last, before the rename changes what other openers see.
     try directory.checkOwnership()
     try directory.fileSystem.rename(from: temporaryPath, to: path)
     try directory.synchronize()
   }
 
-  /// Removes what was written, as far as the disk lets it: the next opener removes the rest.
+  /// Removes what was written, if the disk allows it; otherwise the next opener does.
   func discard() { try? directory.fileSystem.remove(at: temporaryPath) }
 }

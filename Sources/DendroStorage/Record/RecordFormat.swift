@@ -6,13 +6,13 @@ package enum RecordKind: UInt8, Hashable, Sendable {
   case writes = 1
   /// The end of a segment; its payload names the successor.
   case seal = 2
-  /// Nothing but how far the log is known to be durable.
+  /// An idle record: no writes, only how far the log is known to be durable.
   case idle = 3
 }
 
 /// The header of one record.
 package struct RecordHeader: Hashable, Sendable {
-  /// F5 never occurs in UTF-8, so that text is passed over quickly when headers are searched.
+  /// F5 never occurs in UTF-8, so that a search for headers passes over text quickly.
   static let magic: (UInt8, UInt8) = (0xF5, 0x52)
   static let compressedFlag: UInt8 = 0x10
   static let restartFlag: UInt8 = 0x20
@@ -65,7 +65,7 @@ package struct RecordHeader: Hashable, Sendable {
     place.storeBytes(of: previousChecksum.littleEndian, toByteOffset: end, as: UInt32.self)
     place.storeBytes(of: payloadChecksum.littleEndian, toByteOffset: end &+ 4, as: UInt64.self)
     end &+= 12
-    // The offset in the seed: a header is valid at its own place only, so that no copy of it, in a
+    // The offset is part of the seed: a header is valid at its own offset only, so that no copy of it, in a
     // payload or misdirected by the disk, is ever taken for a record.
     let checksum = Checksum.short(
       UnsafeRawBufferPointer(start: place, count: end),
@@ -86,7 +86,7 @@ enum Seal {
   }
 }
 
-/// A record and where it stands.
+/// A record and its offset.
 package struct RecordInfo: Hashable, Sendable {
   package var header: RecordHeader
   package var segment: SegmentName

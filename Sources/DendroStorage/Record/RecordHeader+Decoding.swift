@@ -5,7 +5,7 @@ extension RecordHeader {
     case invalid(Fault)
   }
 
-  /// Why no header stands at a place. Formatted only where it is reported.
+  /// Why the bytes at an offset are no header. Formatted only where it is reported.
   enum Fault: Error, Hashable, CustomStringConvertible {
     case truncated
     case noMagic
@@ -36,7 +36,7 @@ extension RecordHeader {
   /// Decodes the header at the start of `bytes`, which reach to the file's end or at least over
   /// `byteCountMax`.
   ///
-  /// The checksum is compared before any field is believed. Bounded work whatever the bytes.
+  /// The checksum is compared before any field is used. Bounded work whatever the bytes.
   static func decode(
     _ bytes: UnsafeRawBufferPointer, offset: UInt64, segment: SegmentHeader
   ) -> Decoded {
