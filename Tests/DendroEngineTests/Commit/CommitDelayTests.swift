@@ -5,7 +5,7 @@ import DendroTree
 import Foundation
 import Testing
 
-/// What becomes of writes for which nobody waits.
+/// The commit delay of writes without a completion.
 @Suite struct CommitDelayTests {
   /// With an hour to gather, so that whatever is on the disk was taken there for another reason.
   private func open(

@@ -135,14 +135,14 @@ extension EventTests {
     _ = await recorder.take()
     try await root.child("a").setValue(1)
     _ = await recorder.take()
-    // The block was called by then, and what it wrote is told next.
+    // The block was called by then, and the event of its write comes next.
     _ = await recorder.take()
     try await root.child("a").setValue(2)
     #expect(try await root.child("b").getData().string == "written")
     #expect(await recorder.take() == [])
   }
 
-  /// Uses the database while it goes.
+  /// Uses the database in its deinit.
   private final class LastWords: Sendable {
     let ref: DatabaseReference
 

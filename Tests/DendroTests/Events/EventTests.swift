@@ -2,7 +2,7 @@ import Dendro
 import Foundation
 import Testing
 
-/// A state, a write, and what a listener at the root is told, in order.
+/// A state, a write, and the events of a listener at the root, in order.
 struct Trace: CustomTestStringConvertible, @unchecked Sendable {
   let before: Any?
   let path: String
