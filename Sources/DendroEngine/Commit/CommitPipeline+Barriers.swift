@@ -32,7 +32,7 @@ extension CommitPipeline {
     return try result.get()
   }
 
-  /// `wait(_:)` without holding a thread.
+  /// `wait(_:)` without blocking a thread.
   func waitSuspended(_ request: (@escaping Completion) -> Void) async throws(EngineError) {
     let result = await withUnsafeContinuation { continuation in
       request { continuation.resume(returning: $0) }
