@@ -19,6 +19,9 @@ let fuzzedSettings: [SwiftSetting] =
 let labLinking: [LinkerSetting] =
   isFuzzing ? [.unsafeFlags(sanitizer + ["-use-ld=lld"])] : []
 
+/// The C library, for all tests and tools.
+let platform: [Target.Dependency] = ["DendroPlatform"]
+
 /// A part of what ships.
 func library(_ name: String, _ dependencies: Target.Dependency..., at path: String? = nil) -> Target
 {
@@ -28,18 +31,20 @@ func library(_ name: String, _ dependencies: Target.Dependency..., at path: Stri
 /// called TestSupport.
 func support(_ name: String, _ dependencies: Target.Dependency...) -> Target {
   let path = "Tests/\(name)"
-  return .target(name: name, dependencies: dependencies, path: path, swiftSettings: settings)
+  return .target(
+    name: name, dependencies: dependencies + platform, path: path, swiftSettings: settings)
 }
 func tool(
   _ name: String, _ dependencies: Target.Dependency..., at path: String, exclude: [String] = [],
   define: [SwiftSetting] = [], linking: [LinkerSetting] = []
 ) -> Target {
   .executableTarget(
-    name: name, dependencies: dependencies, path: path, exclude: exclude,
+    name: name, dependencies: dependencies + platform, path: path, exclude: exclude,
     swiftSettings: settings + define, linkerSettings: linking)
 }
 func tests(_ name: String, _ dependencies: Target.Dependency..., exclude: [String] = []) -> Target {
-  .testTarget(name: name, dependencies: dependencies, exclude: exclude, swiftSettings: settings)
+  .testTarget(
+    name: name, dependencies: dependencies + platform, exclude: exclude, swiftSettings: settings)
 }
 
 let package = Package(
@@ -55,17 +60,19 @@ let package = Package(
     .systemLibrary(name: "CDendroLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"])]),
     .systemLibrary(
       name: "CDendroXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
+    library("DendroPlatform"),
     library("DendroTree"),
-    library("DendroStorage", "CDendroLZ4", "CDendroXXHash"),
-    library("DendroEngine", "DendroTree", "DendroStorage"),
-    library("Dendro", "DendroEngine"),
+    library("DendroStorage", "DendroPlatform", "CDendroLZ4", "CDendroXXHash"),
+    library("DendroEngine", "DendroTree", "DendroStorage", "DendroPlatform"),
+    library("Dendro", "DendroEngine", "DendroPlatform"),
     .target(
-      name: "DendroTesting", dependencies: ["DendroStorage", "DendroEngine", "Dendro"],
+      name: "DendroTesting",
+      dependencies: ["DendroStorage", "DendroEngine", "Dendro", "DendroPlatform"],
       swiftSettings: settings),
 
     library(
       "DendroCommandLine", "Dendro", "DendroEngine", "DendroStorage", "DendroTree",
-      at: "tools/dendro/DendroCommandLine"),
+      "DendroPlatform", at: "tools/dendro/DendroCommandLine"),
     tool("DendroCommand", "DendroCommandLine", at: "tools/dendro/DendroCommand"),
     tool(
       "DendroCrashLab", "Dendro", "DendroEngine", "DendroStorage", "DendroTesting",

@@ -1,14 +1,7 @@
+import DendroPlatform
 import DendroStorage
 import Dispatch
 import Synchronization
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
 
 /// Engines of this process that were released without `close()` and still hold their directories.
 ///

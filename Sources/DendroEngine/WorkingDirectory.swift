@@ -1,12 +1,5 @@
+import DendroPlatform
 package import DendroStorage
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
 
 /// Makes relative paths absolute, so that they hold when the process changes its working directory.
 package enum WorkingDirectory {

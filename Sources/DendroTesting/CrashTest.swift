@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-  private import Glibc
-#elseif canImport(Musl)
-  private import Musl
-#elseif canImport(Darwin)
-  private import Darwin
-#endif
+private import DendroPlatform
 
 /// Runs a program again and again, each time with a disk that loses its power one call later, and lets
 /// every disk be judged that this could have left.

@@ -1,12 +1,5 @@
+private import DendroPlatform
 import DendroStorage
-
-#if canImport(Glibc)
-  private import Glibc
-#elseif canImport(Musl)
-  private import Musl
-#elseif canImport(Darwin)
-  private import Darwin
-#endif
 
 /// Everything a simulated disk holds. One owner, no lock: ``SimulatedDisk`` keeps it under its own.
 struct DiskState: Sendable {

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
+import DendroPlatform
 
 /// The content of one simulated file: pages that copies share until one of them is written.
 ///

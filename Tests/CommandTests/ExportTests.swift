@@ -1,11 +1,6 @@
+import DendroPlatform
 import Foundation
 import Testing
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#endif
 
 @Suite("dendro: where an export is written")
 struct ExportTests {

@@ -1,11 +1,6 @@
+import DendroPlatform
 import Foundation
 import Testing
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#endif
 
 @Suite("dendro: history")
 struct HistoryTests {

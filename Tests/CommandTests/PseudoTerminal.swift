@@ -1,12 +1,7 @@
+import DendroPlatform
 import Foundation
 import Synchronization
 import Testing
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#endif
 
 /// A terminal of a given width for one process: its standard input and standard error.
 final class PseudoTerminal: Sendable {

@@ -1,11 +1,6 @@
+import DendroPlatform
 import Foundation
 import Testing
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#endif
 
 /// The built `dendro`, run as a process of its own.
 struct Tool {

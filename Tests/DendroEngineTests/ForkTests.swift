@@ -1,4 +1,5 @@
 import DendroEngine
+import DendroPlatform
 import DendroStorage
 import DendroTesting
 import DendroTree
@@ -7,8 +8,6 @@ import Synchronization
 import Testing
 
 #if canImport(Glibc)
-  import Glibc
-
   @Suite("A fork")
   struct ForkTests {
     @Test("is refused, while its parent continues")

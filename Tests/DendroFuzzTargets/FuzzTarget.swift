@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
+import DendroPlatform
 
 /// One parser, held against any bytes: it ends in a value or in an error, soon, and what it gives
 /// keeps the promises that are made of it.

@@ -1,15 +1,8 @@
+import DendroPlatform
 import DendroTesting
 import Testing
 
 @testable import DendroStorage
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
 
 /// The worked examples of the format's articles: the bytes in the article are read, and are what is
 /// written today.

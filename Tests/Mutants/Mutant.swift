@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
+import DendroPlatform
 
 /// The guards that can be taken away in this copy of the tree, see Tests/Mutants/README.txt.
 package enum Mutant: Int, CaseIterable, Sendable {

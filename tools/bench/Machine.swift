@@ -1,10 +1,5 @@
+import DendroPlatform
 import Foundation
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#endif
 
 /// The machine and the time of a measurement.
 struct Machine: Encodable, CustomStringConvertible {

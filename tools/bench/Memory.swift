@@ -1,10 +1,5 @@
+import DendroPlatform
 import Foundation
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#endif
 
 /// The resident memory of the process, after the allocator has returned free memory to the system.
 func residentByteCount() -> Int {

@@ -1,13 +1,6 @@
+import DendroPlatform
 import DendroStorage
 import Synchronization
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
 
 /// A thread that may wait for the disk, which the concurrency pool's threads may not.
 ///

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
+import DendroPlatform
 import Synchronization
 
 /// Where writers wait while the disk is behind or full: blocking calls on their threads, tasks suspended.

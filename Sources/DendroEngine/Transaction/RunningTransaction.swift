@@ -1,13 +1,6 @@
+import DendroPlatform
 import DendroStorage
 import DendroTree
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
 
 /// The part of `Admission` that belongs to the running transaction, of which there is at most one. Made on the
 /// thread that runs the block.

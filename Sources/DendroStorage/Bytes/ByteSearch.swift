@@ -1,12 +1,6 @@
-// Searches and comparisons of bytes by the C library's functions.
+import DendroPlatform
 
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
+// Searches and comparisons of bytes by the C library's functions.
 
 func firstIndex(
   of byte: UInt8, in bytes: UnsafeRawBufferPointer, from start: Int, to end: Int

@@ -1,12 +1,5 @@
+import DendroPlatform
 import Synchronization
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
 
 /// The directory of a database: its locks, the files in it, and their removal.
 ///

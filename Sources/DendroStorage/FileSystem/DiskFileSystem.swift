@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
+import DendroPlatform
 
 /// The system's disk, each requirement one call.
 package final class DiskFileSystem: FileSystem {
@@ -43,13 +37,7 @@ package final class DiskFileSystem: FileSystem {
   }
 
   package func rename(_ from: String, to: String) throws(SystemError) {
-    #if canImport(Glibc)
-      try check(Glibc.rename(from, to))
-    #elseif canImport(Musl)
-      try check(Musl.rename(from, to))
-    #else
-      try check(Darwin.rename(from, to))
-    #endif
+    try check(DendroPlatform.rename(from, to))
   }
 
   package func remove(_ path: String) throws(SystemError) {
@@ -85,13 +73,7 @@ package final class DiskFileSystem: FileSystem {
     // O_NONBLOCK: opening a pipe with one of the database's names must not wait. It has no effect on files.
     let flags = flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
     let mode: mode_t = 0o600
-    #if canImport(Glibc)
-      let descriptor = Glibc.open(path, flags, mode)
-    #elseif canImport(Musl)
-      let descriptor = Musl.open(path, flags, mode)
-    #else
-      let descriptor = Darwin.open(path, flags, mode)
-    #endif
+    let descriptor = DendroPlatform.open(path, flags, mode)
     try check(descriptor)
     // A process that was started with its standard streams closed would get their numbers for our files,
     // and whatever is printed to them would land in the log.

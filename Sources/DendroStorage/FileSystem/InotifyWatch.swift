@@ -1,9 +1,5 @@
 #if os(Linux)
-  #if canImport(Glibc)
-    import Glibc
-  #elseif canImport(Musl)
-    import Musl
-  #endif
+  import DendroPlatform
 
   /// `inotify` on one directory. The kernel queues an event before the call that changes the name returns.
   final class InotifyWatch: DirectoryWatch {

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
+import DendroPlatform
 
 /// A fork of this process.
 struct ForkedChild {
@@ -32,12 +26,6 @@ struct ForkedChild {
   }
 
   func kill() {
-    #if canImport(Darwin)
-      _ = Darwin.kill(pid, SIGKILL)
-    #elseif canImport(Musl)
-      _ = Musl.kill(pid, SIGKILL)
-    #else
-      _ = Glibc.kill(pid, SIGKILL)
-    #endif
+    _ = DendroPlatform.kill(pid, SIGKILL)
   }
 }

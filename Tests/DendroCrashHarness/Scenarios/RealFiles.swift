@@ -1,16 +1,9 @@
 import DendroEngine
+import DendroPlatform
 import DendroStorage
 import DendroTesting
 import DendroTree
 import Foundation
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
 
 /// What only the system itself can show: the flags and modes of real files, in a temporary directory.
 package enum RealFiles {

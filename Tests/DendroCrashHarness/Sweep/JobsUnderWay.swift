@@ -1,12 +1,5 @@
+import DendroPlatform
 import Synchronization
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
 
 /// Which jobs are run at this moment: where one of them ends the process by a trap, they are said on
 /// standard error, each as the command that shows it again.

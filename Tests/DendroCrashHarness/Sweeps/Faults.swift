@@ -1,15 +1,8 @@
 import DendroEngine
+import DendroPlatform
 import DendroStorage
 package import DendroTesting
 import DendroTree
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Darwin
-#endif
 
 /// G5: calls fail. Then the disk works again, and the next opening finds exactly the acknowledged writes,
 /// and later ones whole or not at all.

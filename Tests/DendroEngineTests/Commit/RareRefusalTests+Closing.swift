@@ -1,3 +1,4 @@
+import DendroPlatform
 import DendroStorage
 import DendroTesting
 import DendroTree
@@ -5,14 +6,6 @@ import Synchronization
 import Testing
 
 @testable import DendroEngine
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
 
 extension RareRefusalTests {
   // MARK: Closing in the midst of it

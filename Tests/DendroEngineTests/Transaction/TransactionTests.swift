@@ -1,16 +1,9 @@
 import DendroEngine
+import DendroPlatform
 import DendroStorage
 import DendroTesting
 import DendroTree
 import Testing
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
 
 /// What the disk does while a transaction's block runs, step by step.
 @Suite("Transactions and the disk")

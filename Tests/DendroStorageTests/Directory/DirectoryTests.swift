@@ -1,15 +1,8 @@
+import DendroPlatform
 import DendroTesting
 import Testing
 
 @testable import DendroStorage
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
 
 /// A directory of its own on the real disk, removed with it.
 final class TemporaryDirectory {

@@ -1,15 +1,12 @@
 import Dendro
 import DendroEngine
+import DendroPlatform
 import DendroStorage
 import DendroTesting
 import Dispatch
 import Foundation
 import Synchronization
 import Testing
-
-#if canImport(Glibc)
-  import Glibc
-#endif
 
 extension ConcurrencyTests {
   // MARK: Closing

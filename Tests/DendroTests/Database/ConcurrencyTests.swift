@@ -1,15 +1,12 @@
 import Dendro
 import DendroEngine
+import DendroPlatform
 import DendroStorage
 import DendroTesting
 import Dispatch
 import Foundation
 import Synchronization
 import Testing
-
-#if canImport(Glibc)
-  import Glibc
-#endif
 
 /// The statements of the article on concurrency that no other suite has under test.
 @Suite("Concurrency")

@@ -1,14 +1,7 @@
 import Dendro
+import DendroPlatform
 import Foundation
 import Testing
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
 
 /// Which directory a path or a URL names, and which ones name none.
 @Suite("The path of a directory")

@@ -1,14 +1,7 @@
 import Dendro
+import DendroPlatform
 import Foundation
 import Testing
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
 
 /// When the directory of a database is free again.
 @Suite("A directory given back")

@@ -1,18 +1,11 @@
 import DendroCrashHarness
 import DendroEngine
+import DendroPlatform
 import DendroStorage
 import DendroTesting
 import DendroTree
 import DendroTestSupport
 import Testing
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Darwin
-#endif
 
 /// G5: every call of a workload fails in every way, once and for good. Then the disk works again,
 /// and the next opening finds exactly the acknowledged writes, and later ones whole or not at all.

@@ -1,14 +1,7 @@
+import DendroPlatform
 import DendroStorage
 import DendroTesting
 import Testing
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Darwin
-#endif
 
 /// The simulated disk behaves as the calls of a real one do.
 @Suite struct DiskCallTests {

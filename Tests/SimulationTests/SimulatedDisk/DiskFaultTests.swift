@@ -1,14 +1,7 @@
+import DendroPlatform
 import DendroStorage
 import DendroTesting
 import Testing
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Darwin
-#endif
 
 /// Each fault strikes the call that it is meant for, and no other.
 @Suite struct DiskFaultTests {

@@ -1,13 +1,6 @@
+import DendroPlatform
 import Foundation
 import Synchronization
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
 
 /// A process of ours whose standard output we read to its end, and which we may kill; with its standard
 /// error where that is asked for.

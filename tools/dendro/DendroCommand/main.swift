@@ -1,11 +1,4 @@
 import DendroCommandLine
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
+import DendroPlatform
 
 exit(CommandLineTool.main())

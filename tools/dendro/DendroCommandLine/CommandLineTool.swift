@@ -1,12 +1,5 @@
 import Dendro
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
+import DendroPlatform
 
 /// From the words of the command line to the exit status.
 package enum CommandLineTool {

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
+import DendroPlatform
 
 /// Another process of this very program, whose standard output is read line by line.
 final class Child {
@@ -74,13 +68,7 @@ final class Child {
   }
 
   func kill() {
-    #if canImport(Glibc)
-      _ = Glibc.kill(pid, SIGKILL)
-    #elseif canImport(Musl)
-      _ = Musl.kill(pid, SIGKILL)
-    #else
-      _ = Darwin.kill(pid, SIGKILL)
-    #endif
+    _ = DendroPlatform.kill(pid, SIGKILL)
   }
 
   /// Waits for its end and says how it ended.

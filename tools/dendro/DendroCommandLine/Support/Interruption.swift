@@ -1,12 +1,5 @@
+import DendroPlatform
 import Synchronization
-
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
 
 /// Ctrl-C and SIGTERM, for the verbs that end in order: they check for a signal between two steps.
 enum Interruption {

@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#elseif canImport(Darwin)
-  import Darwin
-#endif
+import DendroPlatform
 
 /// The calls to the system that the commands share: whole writes and reads, the clock, the terminal.
 enum Platform {
