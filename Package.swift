@@ -10,6 +10,7 @@ let settings: [SwiftSetting] =
   [
     .enableUpcomingFeature("InternalImportsByDefault"),
     .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
   ] + (warningsAreErrors ? [.treatAllWarnings(as: .error)] : [])
 let sanitizer = ["-sanitize=fuzzer,address"]
 /// For what is fuzzed: counts the branches, watches the memory, keeps the assertions.

@@ -21,7 +21,7 @@ final class Closing: Sendable {
   func wait() { inProgress.wait() }
 
   /// `wait()` without blocking a thread.
-  nonisolated(nonsending) func wait() async {
+  func wait() async {
     await withCheckedContinuation { continuation in
       inProgress.notify(queue: Self.queue) { continuation.resume() }
     }

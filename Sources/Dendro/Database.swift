@@ -100,7 +100,7 @@ public final class Database: Sendable {
   }
 
   /// `synchronize()` without blocking a thread.
-  public nonisolated(nonsending) func synchronize() async throws {
+  public func synchronize() async throws {
     let engine = try usable()
     do throws(EngineError) {
       try await engine.synchronize()
@@ -121,7 +121,7 @@ public final class Database: Sendable {
   }
 
   /// `checkpoint()` without blocking a thread.
-  public nonisolated(nonsending) func checkpoint() async throws {
+  public func checkpoint() async throws {
     let engine = try usable()
     do throws(EngineError) {
       try await engine.checkpoint()
@@ -146,7 +146,7 @@ public final class Database: Sendable {
   }
 
   /// `backup(to:)` on a thread of its own.
-  public nonisolated(nonsending) func backup(to path: String) async throws {
+  public func backup(to path: String) async throws {
     let engine = try usable()
     let path = try Self.absolute(path)
     do throws(EngineError) {
@@ -166,7 +166,7 @@ public final class Database: Sendable {
   /// `backup(to:)` to a file URL, on a thread of its own.
   ///
   /// - Throws: as `backup(to:)` does; ``DatabaseError/Code/invalidArgument`` for any other URL.
-  public nonisolated(nonsending) func backup(to url: URL) async throws {
+  public func backup(to url: URL) async throws {
     try await backup(to: Self.path(of: url))
   }
 
@@ -192,7 +192,7 @@ public final class Database: Sendable {
   }
 
   /// `close()` without blocking a thread.
-  public nonisolated(nonsending) func close() async throws {
+  public func close() async throws {
     if hub.isForked { throw DatabaseError(EngineError.forked) }
     guard closing.begin() else { return await closing.wait() }
     // No step runs on a thread of Swift's concurrency: calls of the blocking form may block all of these
@@ -283,7 +283,7 @@ extension Database {
   }
 
   /// `open(at:options:)` on a thread of its own.
-  public nonisolated(nonsending) static func open(
+  public static func open(
     at path: String, options: DatabaseOptions = DatabaseOptions()
   ) async throws -> Database {
     try await BackgroundThread.run(.opening) { () throws(DatabaseError) in
@@ -294,7 +294,7 @@ extension Database {
   }
 
   /// `open(at:options:)` with a file URL, on a thread of its own.
-  public nonisolated(nonsending) static func open(
+  public static func open(
     at url: URL, options: DatabaseOptions = DatabaseOptions()
   ) async throws -> Database {
     try await open(at: path(of: url), options: options)
@@ -314,7 +314,7 @@ extension Database {
   }
 
   /// `open(readOnly:options:)` on a thread of its own.
-  public nonisolated(nonsending) static func open(
+  public static func open(
     readOnly path: String, options: DatabaseOptions = DatabaseOptions()
   ) async throws -> Database {
     try await BackgroundThread.run(.opening) { () throws(DatabaseError) in

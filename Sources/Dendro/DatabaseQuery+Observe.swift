@@ -113,7 +113,7 @@ extension DatabaseQuery {
   ///
   /// A snapshot of nothing where there will be no event: the reference is bad, the database was closed, the
   /// listener was removed by ``removeAllObservers()``, or the task was cancelled, which removes it.
-  public nonisolated(nonsending) func observeSingleEventAndPreviousSiblingKey(
+  public func observeSingleEventAndPreviousSiblingKey(
     of eventType: DataEventType
   ) async -> (DataSnapshot, String?) {
     let wait = SingleEventWait(self)

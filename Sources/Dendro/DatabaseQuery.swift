@@ -178,12 +178,12 @@ extension DatabaseQuery {
   /// - Complexity: O(segments · log children) for a location, and for queries by key O(children shown)
   ///   more. In other orders a query looks at all n children: O(n), with a limit O(n log limit) in time
   ///   and O(limit) in memory; by priority, which is the default, only where some child has one.
-  public nonisolated(nonsending) func getData() async throws -> DataSnapshot {
+  public func getData() async throws -> DataSnapshot {
     await snapshot(showing: try view())
   }
 
   /// What the query shows of a node at its location, filtered in the background where that takes long.
-  nonisolated(nonsending) func snapshot(showing node: Node) async -> DataSnapshot {
+  func snapshot(showing node: Node) async -> DataSnapshot {
     isLong(node) ? await snapshotInBackground(of: node) : snapshot(of: node)
   }
 

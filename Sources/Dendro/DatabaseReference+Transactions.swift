@@ -89,7 +89,7 @@ extension DatabaseReference {
   /// - Throws: ``DatabaseError``; nothing was written then.
   @preconcurrency
   @discardableResult
-  public nonisolated(nonsending) func runTransactionBlock(
+  public func runTransactionBlock(
     _ block: @escaping @Sendable (MutableData) -> TransactionResult
   ) async throws -> (Bool, DataSnapshot) {
     switch try await outcome({ Transaction.Step(block($0)) }) {
@@ -115,7 +115,7 @@ extension DatabaseReference {
   /// - Returns: what `body` returned in the run that was written, once that is durable.
   /// - Throws: what `body` throws, or ``DatabaseError``; nothing was written then.
   @discardableResult
-  public nonisolated(nonsending) func transaction<Value: Sendable>(
+  public func transaction<Value: Sendable>(
     _ body: @escaping @Sendable (MutableData) throws -> Value
   ) async throws -> Value {
     let returned = Mutex<Value?>(nil)
@@ -166,7 +166,7 @@ extension DatabaseReference {
     }
   }
 
-  private nonisolated(nonsending) func outcome(
+  private func outcome(
     _ block: @escaping @Sendable (MutableData) -> Transaction.Step
   ) async throws(DatabaseError) -> Transaction.Outcome {
     _ = try startable()

@@ -34,7 +34,7 @@ extension DatabaseReference {
 
   /// `setValue(_:)`, and waits until the write is durable.
   @discardableResult
-  public nonisolated(nonsending) func setValue(_ value: Any?) async throws -> DatabaseReference {
+  public func setValue(_ value: Any?) async throws -> DatabaseReference {
     try await commit(draft { path throws(ValidationError) in try Draft(setting: value, at: path) })
   }
 
@@ -65,7 +65,7 @@ extension DatabaseReference {
 
   /// `setValue(_:andPriority:)`, and waits until the write is durable.
   @discardableResult
-  public nonisolated(nonsending) func setValue(
+  public func setValue(
     _ value: Any?, andPriority priority: (any Copyable)?
   ) async throws -> DatabaseReference {
     try await commit(
@@ -92,7 +92,7 @@ extension DatabaseReference {
 
   /// `removeValue()`, and waits until the write is durable.
   @discardableResult
-  public nonisolated(nonsending) func removeValue() async throws -> DatabaseReference {
+  public func removeValue() async throws -> DatabaseReference {
     try await commit(draft { Draft(.remove($0)) })
   }
 }
@@ -122,7 +122,7 @@ extension DatabaseReference {
 
   /// `setPriority(_:)`, and waits until the write is durable.
   @discardableResult
-  public nonisolated(nonsending) func setPriority(_ priority: Any?) async throws
+  public func setPriority(_ priority: Any?) async throws
     -> DatabaseReference
   {
     try await commit(
@@ -154,7 +154,7 @@ extension DatabaseReference {
 
   /// `updateChildValues(_:)`, and waits until the write is durable.
   @discardableResult
-  public nonisolated(nonsending) func updateChildValues(
+  public func updateChildValues(
     _ values: [AnyHashable: Any]
   ) async throws -> DatabaseReference {
     try await commit(
@@ -211,7 +211,7 @@ extension DatabaseReference {
     }
   }
 
-  nonisolated(nonsending) func commit(_ draft: Draft) async throws(DatabaseError)
+  func commit(_ draft: Draft) async throws(DatabaseError)
     -> DatabaseReference
   {
     let engine = try usable()

@@ -5,7 +5,7 @@ extension Engine {
   package func synchronize() throws(EngineError) { try wait(pipeline.requestSynchronize) }
 
   /// `synchronize()` without blocking a thread.
-  package func synchronize() async throws(EngineError) {
+  @concurrent package func synchronize() async throws(EngineError) {
     try await suspend(pipeline.requestSynchronize)
   }
 
@@ -27,7 +27,7 @@ extension Engine {
   }
 
   /// `checkpoint()` without blocking a thread.
-  package func checkpoint() async throws(EngineError) {
+  @concurrent package func checkpoint() async throws(EngineError) {
     if isReadOnly { throw .readOnly }
     guard let checkpointing else { return }
     try await suspend { checkpointing.request($0) }
@@ -45,7 +45,7 @@ extension Engine {
   }
 
   /// `purgeHistory()` without blocking a thread.
-  package func purgeHistory() async throws(EngineError) {
+  @concurrent package func purgeHistory() async throws(EngineError) {
     if isReadOnly { throw .readOnly }
     guard let checkpointing else { return }
     try await suspend { checkpointing.request($0, purges: true) }

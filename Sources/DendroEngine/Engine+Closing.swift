@@ -14,7 +14,7 @@ extension Engine {
   }
 
   /// `close(writing:)` without blocking a thread.
-  package func close(writing last: Draft? = nil) async throws(EngineError) {
+  @concurrent package func close(writing last: Draft? = nil) async throws(EngineError) {
     try await suspend { self.close(writing: last, $0) }
   }
 
@@ -56,7 +56,9 @@ extension Engine {
   package func waitUntilClosed() throws(EngineError) { try wait(notifyWhenClosed) }
 
   /// `waitUntilClosed()` without blocking a thread.
-  package func waitUntilClosed() async throws(EngineError) { try await suspend(notifyWhenClosed) }
+  @concurrent package func waitUntilClosed() async throws(EngineError) {
+    try await suspend(notifyWhenClosed)
+  }
 
   struct Closing: Sendable {
     var hasBegun = false

@@ -122,7 +122,7 @@ package final class Engine: Sendable {
   /// - Returns: the write's LSN; nil where it changed nothing.
   /// - Throws: why it failed; it was undone then. Cancellation does not undo a write.
   @discardableResult
-  package func write(_ draft: Draft) async throws(EngineError) -> LogSequenceNumber? {
+  @concurrent package func write(_ draft: Draft) async throws(EngineError) -> LogSequenceNumber? {
     if let refusal = refusal(of: draft) { throw refusal }
     return try await pipeline.write(draft).get()
   }

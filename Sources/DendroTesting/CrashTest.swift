@@ -72,7 +72,7 @@ public struct CrashTest: Sendable {
   ///   disk works; ``UnreadableCrash``.
   /// - Complexity: the square of the number of calls, times the states at each.
   @discardableResult
-  public nonisolated(nonsending) func run(
+  public func run(
     _ program: (SimulatedDisk) async throws -> Void, check: (Crash) async throws -> Void
   ) async throws -> Int {
     if let text = Self.environment("DENDRO_CRASH") {
@@ -94,7 +94,7 @@ public struct CrashTest: Sendable {
   }
 
   /// - Returns: whether the disk was there to the end.
-  private static nonisolated(nonsending) func run(
+  private static func run(
     _ program: (SimulatedDisk) async throws -> Void, on disk: SimulatedDisk, callCount: Int
   ) async throws -> Bool {
     disk.disconnect(after: callCount)
@@ -107,7 +107,7 @@ public struct CrashTest: Sendable {
     return !disk.isDisconnected
   }
 
-  private static nonisolated(nonsending) func judge(
+  private static func judge(
     _ crash: Crash, _ check: (Crash) async throws -> Void
   ) async throws {
     do {
@@ -120,7 +120,7 @@ public struct CrashTest: Sendable {
   // MARK: One crash again
 
   /// The crash that is wanted, or all states after its calls, whatever the seed of this test.
-  package nonisolated(nonsending) func run(
+  package func run(
     only wanted: Reproduction, _ program: (SimulatedDisk) async throws -> Void,
     check: (Crash) async throws -> Void
   ) async throws -> Int {

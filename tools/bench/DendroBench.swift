@@ -23,7 +23,7 @@ enum DendroBench {
       dendro-bench --quick --json
     """
 
-  static func main() async {
+  @concurrent static func main() async {
     do {
       let options = try BenchOptions(CommandLine.arguments.dropFirst())
       switch options.action {

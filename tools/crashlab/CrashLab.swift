@@ -70,7 +70,7 @@ enum CrashLab {
     "power", "full", "hostile", "fuzz",
   ]
 
-  static func main() async {
+  @concurrent static func main() async {
     if getenv(FuzzRun.targetVariable) != nil { exit(Fuzzer.run()) }
     let arguments = Array(CommandLine.arguments.dropFirst())
     let rest = Array(arguments.dropFirst())

@@ -31,7 +31,7 @@ extension DatabaseReference {
   ///
   /// - Throws: `EncodingError` and ``DatabaseError``.
   @discardableResult
-  public nonisolated(nonsending) func setValue<T: Encodable>(
+  public func setValue<T: Encodable>(
     from value: T, encoder: Database.Encoder = Database.Encoder()
   ) async throws -> DatabaseReference {
     let draft = try draft(setting: value, encoder)
@@ -58,7 +58,7 @@ extension DatabaseQuery {
   ///   - decoder: says how dates, keys and so on are decoded.
   /// - Returns: the value.
   /// - Throws: `DecodingError` with the path to what does not fit, and ``DatabaseError``.
-  public nonisolated(nonsending) func getData<T: Decodable>(
+  public func getData<T: Decodable>(
     as type: T.Type, decoder: Database.Decoder = Database.Decoder()
   ) async throws -> T {
     try await getData().data(as: type, decoder: decoder)

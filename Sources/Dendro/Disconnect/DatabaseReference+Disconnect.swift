@@ -36,7 +36,7 @@ extension DatabaseReference {
 
   /// `onDisconnectSetValue(_:)`, throwing where it is refused.
   @discardableResult
-  public nonisolated(nonsending) func onDisconnectSetValue(_ value: Any?) async throws
+  public func onDisconnectSetValue(_ value: Any?) async throws
     -> DatabaseReference
   {
     try registered { path throws(ValidationError) in try Draft(setting: value, at: path) }
@@ -67,7 +67,7 @@ extension DatabaseReference {
 
   /// `onDisconnectSetValue(_:andPriority:)`, throwing where it is refused.
   @discardableResult
-  public nonisolated(nonsending) func onDisconnectSetValue(
+  public func onDisconnectSetValue(
     _ value: Any?, andPriority priority: (any Copyable)?
   ) async throws -> DatabaseReference {
     try registered { path throws(ValidationError) in
@@ -93,7 +93,7 @@ extension DatabaseReference {
 
   /// `onDisconnectRemoveValue()`, throwing where it is refused.
   @discardableResult
-  public nonisolated(nonsending) func onDisconnectRemoveValue() async throws -> DatabaseReference {
+  public func onDisconnectRemoveValue() async throws -> DatabaseReference {
     try registered { Draft(.remove($0)) }
   }
 }
@@ -121,7 +121,7 @@ extension DatabaseReference {
 
   /// `onDisconnectUpdateChildValues(_:)`, throwing where it is refused.
   @discardableResult
-  public nonisolated(nonsending) func onDisconnectUpdateChildValues(
+  public func onDisconnectUpdateChildValues(
     _ values: [AnyHashable: Any]
   ) async throws -> DatabaseReference {
     try registered { path throws(ValidationError) in try Draft(updating: values, at: path) }
@@ -152,7 +152,7 @@ extension DatabaseReference {
 
   /// `cancelDisconnectOperations()`, throwing where it is refused.
   @discardableResult
-  public nonisolated(nonsending) func cancelDisconnectOperations() async throws
+  public func cancelDisconnectOperations() async throws
     -> DatabaseReference
   {
     if let error = cancelled() { throw error }

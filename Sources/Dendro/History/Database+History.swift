@@ -20,7 +20,7 @@ extension Database {
   }
 
   /// `historyRange()` without blocking a thread.
-  public nonisolated(nonsending) func historyRange() async throws -> HistoryRange {
+  public func historyRange() async throws -> HistoryRange {
     let engine = try usable()
     do throws(EngineError) {
       return HistoryRange(try await engine.historyRange())
@@ -57,7 +57,7 @@ extension Database {
   }
 
   /// `purgeHistory()` without blocking a thread.
-  public nonisolated(nonsending) func purgeHistory() async throws {
+  public func purgeHistory() async throws {
     let engine = try usable()
     do throws(EngineError) {
       try await engine.purgeHistory()
@@ -67,7 +67,7 @@ extension Database {
   }
 
   /// The tree at a point of the past.
-  nonisolated(nonsending) func root(at point: HistoryPoint) async throws -> Node {
+  func root(at point: HistoryPoint) async throws -> Node {
     let engine = try usable()
     do throws(EngineError) {
       if let root = try await engine.root(at: point) { return root }
@@ -91,21 +91,21 @@ extension DatabaseQuery {
   /// - Throws: ``DatabaseError``: ``DatabaseError/Code/outOfHistory`` with the range; where the files
   ///   cannot be read, the reference is bad or the database closed. `CancellationError` once the task is
   ///   cancelled.
-  public nonisolated(nonsending) func snapshot(at lsn: LSN) async throws -> DataSnapshot {
+  public func snapshot(at lsn: LSN) async throws -> DataSnapshot {
     try await snapshot(at: .lsn(LogSequenceNumber(lsn)))
   }
 
   /// What was here after the last write that was admitted at `date` or before, to the millisecond.
   ///
   /// A date behind the last write gives the present. As ``snapshot(at:)-(LSN)`` otherwise.
-  public nonisolated(nonsending) func snapshot(at date: Date) async throws -> DataSnapshot {
+  public func snapshot(at date: Date) async throws -> DataSnapshot {
     guard let time = HistoryTime.milliseconds(date) else {
       throw DatabaseError(.invalidArgument, "InvalidArgumentError", "the date is not a number")
     }
     return try await snapshot(at: .time(time))
   }
 
-  private nonisolated(nonsending) func snapshot(at point: HistoryPoint) async throws
+  private func snapshot(at point: HistoryPoint) async throws
     -> DataSnapshot
   {
     _ = try usable()

@@ -45,7 +45,7 @@ public struct DatabaseChanges: AsyncSequence, Sendable {
     }
 
     /// Waits for the next write without blocking a thread. Nil at the end.
-    public nonisolated(nonsending) mutating func next() async throws -> DatabaseChange? {
+    public mutating func next() async throws -> DatabaseChange? {
       if page.isEmpty, !isEnded {
         do {
           page = try await read()
@@ -61,7 +61,7 @@ public struct DatabaseChanges: AsyncSequence, Sendable {
       return page.popFirst().map { DatabaseChange($0, in: ref.store) }
     }
 
-    private nonisolated(nonsending) mutating func read() async throws(DatabaseError)
+    private mutating func read() async throws(DatabaseError)
       -> ArraySlice<LoggedWrite>
     {
       // An iterator that has begun ends when the database is closed; one that begins later throws.

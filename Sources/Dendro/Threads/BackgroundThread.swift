@@ -13,7 +13,7 @@ enum BackgroundThread {
   }
 
   /// Runs `body` on a new thread, and waits for its result without blocking the caller's.
-  nonisolated(nonsending) static func run<Value: Sendable, Failure: Error>(
+  static func run<Value: Sendable, Failure: Error>(
     _ name: ThreadName, _ body: @escaping @Sendable () throws(Failure) -> Value
   ) async throws(Failure) -> Value {
     let result = await withCheckedContinuation { continuation in

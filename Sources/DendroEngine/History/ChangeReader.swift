@@ -59,7 +59,7 @@ package final class ChangeReader: Sendable {
   ///   last write that opening found.
   /// - Throws: `.outOfHistory` where the log no longer, or not yet, has the next write; `.storage` where the
   ///   files cannot be read.
-  package func next() async throws(EngineError) -> [LoggedWrite]? {
+  @concurrent package func next() async throws(EngineError) -> [LoggedWrite]? {
     while !Task.isCancelled, !history.isClosed {
       let position = self.position
       let (durable, last) = history.pipeline.withAdmission {

@@ -15,7 +15,7 @@ extension Engine {
   }
 
   /// `historyRange()` without blocking a thread.
-  package func historyRange() async throws(EngineError) -> HistoryRange {
+  @concurrent package func historyRange() async throws(EngineError) -> HistoryRange {
     guard let history else { return headRange }
     let result = await withUnsafeContinuation { continuation in
       history.reading.async {
@@ -72,7 +72,7 @@ extension Engine {
   }
 
   /// `root(at:)` on the queue `History.rebuilding`, one state at a time; nil where the task was cancelled.
-  package func root(at point: HistoryPoint) async throws(EngineError) -> Node? {
+  @concurrent package func root(at point: HistoryPoint) async throws(EngineError) -> Node? {
     guard let history, !isForked else { return try root(at: point, isCancelled: { false }) }
     let flag = CancellationFlag()
     let result = await withTaskCancellationHandler {

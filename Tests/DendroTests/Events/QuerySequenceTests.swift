@@ -135,7 +135,7 @@ struct QuerySequenceTests {
   }
 
   @Test("a callback queue that is held up does not hold them up")
-  func independence() async throws {
+  @concurrent func independence() async throws {
     let gate = DispatchSemaphore(value: 0)
     let queue = DispatchQueue(label: "held up")
     database.callbackQueue = queue
