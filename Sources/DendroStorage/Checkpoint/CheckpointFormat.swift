@@ -17,14 +17,7 @@ package struct CheckpointHeader: Hashable, Sendable {
 
   func encode(into bytes: inout ByteWriter) {
     let start = bytes.count
-    bytes.uint64(Self.magic)
-    bytes.uint32(storageFormatVersion)
-    bytes.uint32(0)
-    bytes.uint64(databaseID.high)
-    bytes.uint64(databaseID.low)
-    bytes.uint64(salt)
-    bytes.uint64(lsn.rawValue)
-    bytes.uint64(UInt64(bitPattern: time))
+    bytes.fileHead(magic: Self.magic, databaseID, salt: salt, lsn, time: time)
     bytes.uint32(logChecksum)
     bytes.uint32(
       Checksum.short(UnsafeRawBufferPointer(rebasing: bytes.bytes[start...]), seed: 0))

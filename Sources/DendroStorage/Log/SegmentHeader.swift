@@ -53,14 +53,7 @@ package struct SegmentHeader: Hashable, Sendable {
   }
 
   private func writeFields(_ bytes: inout ByteWriter) {
-    bytes.uint64(Self.magic)
-    bytes.uint32(storageFormatVersion)
-    bytes.uint32(0)
-    bytes.uint64(databaseID.high)
-    bytes.uint64(databaseID.low)
-    bytes.uint64(salt)
-    bytes.uint64(firstLSN.rawValue)
-    bytes.uint64(UInt64(bitPattern: baseTime))
+    bytes.fileHead(magic: Self.magic, databaseID, salt: salt, firstLSN, time: baseTime)
     bytes.uint32(previousChecksum)
   }
 
@@ -77,6 +70,22 @@ package struct SegmentHeader: Hashable, Sendable {
     guard firstLSN > .zero else {
       throw .corrupt(path: path, offset: 40, expected: "a first LSN of 1 or more", found: "0")
     }
+  }
+}
+
+extension ByteWriter {
+  /// Appends what both kinds of file begin with.
+  mutating func fileHead(
+    magic: UInt64, _ databaseID: DatabaseID, salt: UInt64, _ lsn: LogSequenceNumber, time: Int64
+  ) {
+    uint64(magic)
+    uint32(storageFormatVersion)
+    uint32(0)
+    uint64(databaseID.high)
+    uint64(databaseID.low)
+    uint64(salt)
+    uint64(lsn.rawValue)
+    uint64(UInt64(bitPattern: time))
   }
 }
 

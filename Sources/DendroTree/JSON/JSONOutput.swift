@@ -78,15 +78,9 @@ struct JSONOutput: ~Copyable {
     case .double(let value):
       try reserve(JSONNumber.byteCountMax)
       count += JSONNumber.write(value, to: buffer + count)
-    case .string(var text):
+    case .string(let text):
       try put("\"")
-      let failure = text.withUTF8 { bytes -> (any Error)? in
-        do {
-          try escaped(bytes)
-          return nil
-        } catch { return error }
-      }
-      if let failure { throw failure }
+      try escaped(text)
       try put("\"")
     }
   }
@@ -98,17 +92,20 @@ struct JSONOutput: ~Copyable {
       try escaped(
         UnsafeBufferPointer(start: start.assumingMemoryBound(to: UInt8.self), count: ordered.count))
     } else {
-      var string = KeyCoding.string(orderedBytes: ordered)
-      let failure = string.withUTF8 { bytes -> (any Error)? in
-        do {
-          try escaped(bytes)
-          return nil
-        } catch { return error }
-      }
-      if let failure { throw failure }
+      try escaped(KeyCoding.string(orderedBytes: ordered))
     }
     try put("\"")
     try colon()
+  }
+
+  private mutating func escaped(_ text: consuming String) throws {
+    let failure = text.withUTF8 { bytes -> (any Error)? in
+      do {
+        try escaped(bytes)
+        return nil
+      } catch { return error }
+    }
+    if let failure { throw failure }
   }
 
   /// Writes UTF-8 with the escapes that RFC 8259 requires and no others.

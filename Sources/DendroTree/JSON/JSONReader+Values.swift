@@ -46,19 +46,12 @@ extension JSONReader {
     if try scanner.peek() == UInt8(ascii: "]") {
       scanner.advance()
     } else {
-      elements: while true {
+      repeat {
         let position = scanner.position
         try push(Key(index: index), at: position)
         try append(value(), from: position.offset)
         index += 1
-        switch try scanner.peek() {
-        case UInt8(ascii: ","): scanner.advance()
-        case UInt8(ascii: "]"):
-          scanner.advance()
-          break elements
-        default: throw scanner.failure("expected ',' or ']'")
-        }
-      }
+      } while try hasNext(before: UInt8(ascii: "]"))
     }
     return try finish(priority: nil)
   }
@@ -73,7 +66,7 @@ extension JSONReader {
     if try scanner.peek() == UInt8(ascii: "}") {
       scanner.advance()
     } else {
-      members: while true {
+      repeat {
         guard try scanner.peek() == UInt8(ascii: "\"") else {
           throw scanner.failure("expected a key in quotes")
         }
@@ -94,20 +87,26 @@ extension JSONReader {
           try colon()
           priority = try self.priority()
         }
-        switch try scanner.peek() {
-        case UInt8(ascii: ","): scanner.advance()
-        case UInt8(ascii: "}"):
-          scanner.advance()
-          break members
-        default: throw scanner.failure("expected ',' or '}'")
-        }
-      }
+      } while try hasNext(before: UInt8(ascii: "}"))
     }
     if let leaf {
       levels.removeLast()
       return leaf.map { Node($0, priority: priority) } ?? .empty
     }
     return try finish(priority: priority)
+  }
+
+  /// Passes over what follows an element: a comma, or `end`, which ends the container.
+  ///
+  /// - Returns: whether another element follows.
+  @inline(__always)
+  mutating func hasNext(before end: UInt8) throws(JSONFailure) -> Bool {
+    let byte = try scanner.peek()
+    guard byte == UInt8(ascii: ",") || byte == end else {
+      throw scanner.failure("expected ',' or '\(Character(Unicode.Scalar(end)))'")
+    }
+    scanner.advance()
+    return byte != end
   }
 
   private func valueBesideChildren(_ position: JSONPosition) -> JSONFailure {

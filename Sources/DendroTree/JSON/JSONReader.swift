@@ -63,7 +63,7 @@ struct JSONReader: ~Copyable {
       if try scanner.peek() == UInt8(ascii: "}") {
         scanner.advance()
       } else {
-        members: while true {
+        repeat {
           let (name, entry) = try self.entry()
           if let index = indices[name] {
             entries[index] = entry
@@ -71,14 +71,7 @@ struct JSONReader: ~Copyable {
             indices[name] = entries.count
             entries.append(entry)
           }
-          switch try scanner.peek() {
-          case UInt8(ascii: ","): scanner.advance()
-          case UInt8(ascii: "}"):
-            scanner.advance()
-            break members
-          default: throw scanner.failure("expected ',' or '}'")
-          }
-        }
+        } while try hasNext(before: UInt8(ascii: "}"))
       }
       if try scanner.peek() != nil { throw scanner.failure("nothing may follow the object") }
       return entries
