@@ -126,8 +126,10 @@ import Testing
     }
     let pid = process.processIdentifier
     #expect(kill(getpgid(pid) == pid ? -pid : pid, SIGINT) == 0)
+    // Beside the other pipe, which would hold up the process once it is full.
+    let rest = Thread { _ = errors.fileHandleForReading.readDataToEndOfFile() }
+    rest.start()
     let result = output.fileHandleForReading.readDataToEndOfFile()
-    _ = errors.fileHandleForReading.readDataToEndOfFile()
     process.waitUntilExit()
     #expect(process.terminationStatus == 128 + SIGINT)
     let report = try JSONDecoder().decode(LabRun.Report.self, from: result)

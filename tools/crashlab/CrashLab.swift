@@ -70,7 +70,18 @@ enum CrashLab {
     "power", "full", "hostile", "fuzz",
   ]
 
-  @concurrent static func main() async {
+  static func main() {
+    // On the main thread: a process that a thread of Dispatch's started has inherited that thread's mask,
+    // with which no signal would ever come.
+    Interruption.unblock()
+    Task.detached {
+      await run()
+      exit(0)
+    }
+    dispatchMain()
+  }
+
+  private static func run() async {
     if getenv(FuzzRun.targetVariable) != nil { exit(Fuzzer.run()) }
     let arguments = Array(CommandLine.arguments.dropFirst())
     let rest = Array(arguments.dropFirst())

@@ -5,6 +5,14 @@ import Synchronization
 enum Interruption {
   private static let signalNumber = Atomic<Int32>(0)
 
+  /// Takes off the block of the signals that a process may inherit.
+  static func unblock() {
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    for number in [SIGINT, SIGTERM, SIGHUP] { sigaddset(&signals, number) }
+    pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+  }
+
   /// From now on the signals only leave a note; a second one ends the process at once.
   static func listen() {
     // The variable is made before a handler may need it.
