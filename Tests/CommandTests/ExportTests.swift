@@ -118,13 +118,17 @@ struct ExportTests {
 
   @Test("an export that fails leaves the old file and nothing beside it")
   func failure() throws {
+    let text = String(repeating: "text", count: 1 << 20)
+    try folder.write(#"{"long":"\#(text)"}"#, to: "long.json")
+    #expect(try dendro("import", "db", "/b", "long.json").status == 0)
     try folder.write("old", to: "out")
+    // Blocks of 512 bytes: half of what is exported.
     let outcome = try dendro.run(
-      ["-c", "ulimit -f 0; trap '' XFSZ; exec \"$0\" export db -o out", Tool.path],
+      ["-c", "ulimit -f 4096; trap '' XFSZ; exec \"$0\" export db -o out", Tool.path],
       executable: "/bin/sh")
     #expect(outcome.status == 74, "\(outcome.errors)")
     #expect(folder.read("out") == "old")
-    #expect(try visibleNames() == ["db", "out"])
+    #expect(try visibleNames() == ["db", "long.json", "out"])
   }
 }
 
