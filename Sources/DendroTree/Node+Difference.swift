@@ -33,38 +33,4 @@ extension Node {
     }
     return differs
   }
-
-  /// Calls `body` with each key of either branch and the two nodes at it, in the order of keys, until it
-  /// returns false. Keys at which the branches share storage may be skipped.
-  static func forEachUnshared<E: Error>(
-    _ a: Node, _ b: Node, _ body: (Key, Node, Node) throws(E) -> Bool
-  ) throws(E) {
-    if a.isIdentical(to: b) { return }
-    var left = a.children.makeIterator()
-    var right = b.children.makeIterator()
-    var x: (key: Key, node: Node)?
-    var y: (key: Key, node: Node)?
-    while true {
-      if x == nil && y == nil {
-        while left.moveToEntry(), right.moveToEntry(),
-          Node.Children.Iterator.skipShared(&left, &right)
-        {}
-      }
-      if x == nil { x = left.next() }
-      if y == nil { y = right.next() }
-      switch (x, y) {
-      case (let p?, let q?) where p.key == q.key:
-        if !p.node.isIdentical(to: q.node), try !body(p.key, p.node, q.node) { return }
-        x = nil
-        y = nil
-      case (let p?, let q) where q.map({ p.key < $0.key }) ?? true:
-        if try !body(p.key, p.node, .empty) { return }
-        x = nil
-      case (_, let q?):
-        if try !body(q.key, .empty, q.node) { return }
-        y = nil
-      default: return
-      }
-    }
-  }
 }

@@ -53,4 +53,43 @@ struct NodeRankTests {
     #expect(lines(old, Node(.bool(true))) == ["a -", "b -", "c -", "d -"])
     #expect(lines(Node(.bool(true)), .empty) == [])
   }
+
+  @Test("changed children are those of a comparison one by one", arguments: 0..<60)
+  func changedAtRandom(seed: UInt64) throws {
+    var random = SeededGenerator(seed: seed)
+    var old = Node.empty
+    // With few children one page, with many three levels of pages; branches, long leaves and short ones.
+    let keyCount = [5, 60, 3_000][Int(seed) % 3]
+    func change(_ node: inout Node, _ count: Int) throws {
+      for _ in 0..<count {
+        let key = "k\(random.below(keyCount))"
+        let value = Node(.string(String(repeating: "x", count: [1, 20, 300][random.below(3)])))
+        switch random.below(5) {
+        case 0: _ = node.apply(.remove(try Path(parsing: key)))
+        case 1: _ = node.apply(.set(try Path(parsing: "\(key)/\(random.below(3))"), value))
+        case 2:
+          _ = node.apply(.setPriority(try Path(parsing: key), .integer(Int64(random.below(3)))))
+        default:
+          _ = node.apply(.set(try Path(parsing: key), Node(.integer(Int64(random.below(4))))))
+        }
+      }
+    }
+    try change(&old, keyCount * 2)
+    for _ in 0..<6 {
+      var new = old
+      try change(&new, [1, 10, keyCount][random.below(3)])
+      var expected: [Key: (Node, Node)] = [:]
+      for (key, child) in old.children { expected[key] = (child, .empty) }
+      for (key, child) in new.children { expected[key] = (expected[key]?.0 ?? .empty, child) }
+      expected = expected.filter { $0.value.0 != $0.value.1 }
+      var keys: [Key] = []
+      Node.changedChildren(from: old, to: new) { key, before, after in
+        keys.append(key)
+        let (x, y) = expected[key] ?? (.empty, .empty)
+        #expect(before == x && after == y, "seed \(seed), \(key)")
+      }
+      #expect(keys == expected.keys.sorted(), "seed \(seed)")
+      old = new
+    }
+  }
 }
