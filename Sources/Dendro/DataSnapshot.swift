@@ -1,4 +1,4 @@
-import DendroTree
+package import DendroTree
 public import Foundation
 
 /// What stood at one location at one moment. It never changes, and stays readable after the database
@@ -7,7 +7,7 @@ public import Foundation
 /// Any thread may use it. Taking one costs nothing; what is asked of it is made when asked.
 /// It is also a sequence of its children.
 public final class DataSnapshot: Sendable {
-  let node: Node
+  package let node: Node
   private let location: DatabaseReference
   /// That of the query that made the snapshot; snapshots of children have the default order.
   let order: DendroTree.SortOrder  // Foundation has one too.
@@ -50,32 +50,16 @@ public final class DataSnapshot: Sendable {
   public var priority: Any? { node.priority?.foundationValue ?? NSNull() }
 
   /// The integer here, also where it is stored as a double of the same value; else nil.
-  public var int: Int? {
-    switch node.scalar {
-    case .integer(let value): Int(exactly: value)
-    case .double(let value): Int(exactly: value)
-    default: nil
-    }
-  }
+  public var int: Int? { node.scalar?.int }
 
   /// The number here; else nil. Integers beyond 2^53 are rounded to the nearest double.
-  public var double: Double? {
-    switch node.scalar {
-    case .integer(let value): Double(value)
-    case .double(let value): value
-    default: nil
-    }
-  }
+  public var double: Double? { node.scalar?.double }
 
   /// The string here; else nil.
-  public var string: String? {
-    if case .string(let value) = node.scalar { value } else { nil }
-  }
+  public var string: String? { node.scalar?.string }
 
   /// The boolean here; else nil. Numbers are no booleans.
-  public var bool: Bool? {
-    if case .bool(let value) = node.scalar { value } else { nil }
-  }
+  public var bool: Bool? { node.scalar?.bool }
 
   // MARK: Children
 

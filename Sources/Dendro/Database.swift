@@ -23,14 +23,16 @@ public final class Database: Sendable {
   let transactions = TransactionQueue()
   let connection = Connection()
   let settings = DatabaseSettings()
+  package let orderCache: OrderCache
   private let environment: DendroStorage.Environment
   private let closing = Closing()
 
   private init(
     _ engine: Engine?, _ openingError: DatabaseError?, _ hub: EventHub,
-    _ environment: DendroStorage.Environment
+    _ environment: DendroStorage.Environment, _ options: DatabaseOptions
   ) {
     self.engine = engine
+    orderCache = OrderCache(limits: .init(childCount: max(0, options.queryOrderLimit)))
     self.openingError = openingError
     self.hub = hub
     self.environment = environment
@@ -333,7 +335,7 @@ extension Database {
     let hub = EventHub(errorHandler: options.errorHandler)
     let engine = Engine.inMemory(
       options: options.engineOptions(reportingTo: hub), environment: environment)
-    return Database(engine, nil, hub, environment)
+    return Database(engine, nil, hub, environment, options)
   }
 
   package static func open(
@@ -361,7 +363,7 @@ extension Database {
       let engine = try Engine.open(
         at: path, options: options.engineOptions(reportingTo: hub), environment: environment,
         mode: mode, progress: options.engineProgress)
-      return Database(engine, nil, hub, environment)
+      return Database(engine, nil, hub, environment, options)
     } catch {
       throw DatabaseError(error)
     }
@@ -369,6 +371,6 @@ extension Database {
 
   /// One that could not be opened: every operation on it gets the error.
   static func failed(_ error: DatabaseError) -> Database {
-    Database(nil, error, EventHub(errorHandler: nil), .system)
+    Database(nil, error, EventHub(errorHandler: nil), .system, DatabaseOptions())
   }
 }

@@ -193,8 +193,18 @@ extension DatabaseQuery {
   }
 
   private func snapshot(of node: Node) -> DataSnapshot {
+    DataSnapshot(shown(of: node), at: ref, order: parameters.order)
+  }
+
+  private func shown(of node: Node) -> Node {
     let parameters = parameters
-    return DataSnapshot(node.filtered(by: parameters), at: ref, order: parameters.order)
+    guard isLong(node), node.isScanned(by: parameters) else {
+      return node.filtered(by: parameters)
+    }
+    let order =
+      store.hub.usedOrder(parameters.order, at: path)
+      ?? store.orderCache.order(parameters.order, at: path, childCount: node.childCount)
+    return order?.filter(node, by: parameters) ?? node.filtered(by: parameters)
   }
 
   @concurrent private func snapshotInBackground(of node: Node) async -> DataSnapshot {

@@ -3,10 +3,14 @@ import DendroTree
 extension Path {
   /// The path that a `child(_:)` names: unlike elsewhere, "" is an error.
   init(child text: String) throws(ValidationError) {
+    try Self.checkNotEmpty(text)
+    self = try Path(parsing: text)
+  }
+
+  static func checkNotEmpty(_ text: String) throws(ValidationError) {
     guard !text.isEmpty else {
       throw ValidationError(.invalidPath, "a path must not be empty; \"/\" is the location itself")
     }
-    self = try Path(parsing: text)
   }
 
   /// The path that a whole location names: as `init(child:)`, but it may also begin with `.info`.

@@ -28,34 +28,65 @@ package struct Path: Sendable {
   }
 
   private init(validUTF8 utf8: UnsafeRawBufferPointer) throws(ValidationError) {
-    var problem: ValidationError?
-    var keyCount = 0
-    // A segment of n bytes needs at most n + 2 here, and takes n + 1 in the text with its slash.
-    bytes = [UInt8](unsafeUninitializedCapacity: 2 * utf8.count + 2) { target, written in
-      var next = UnsafeMutableRawPointer(target.baseAddress.unsafelyUnwrapped)
-      let start = next
-      var segmentStart = 0
-      while segmentStart < utf8.count {
-        var segmentEnd = segmentStart
-        while segmentEnd < utf8.count && utf8[segmentEnd] != 0x2F { segmentEnd &+= 1 }
-        if segmentEnd > segmentStart {
-          let segment = UnsafeRawBufferPointer(rebasing: utf8[segmentStart..<segmentEnd])
-          if let reason = KeyCoding.problem(segment) {
-            problem = ValidationError(
-              .invalidPath,
-              "The key \(KeyCoding.quoted(segment)) of the path \(KeyCoding.quoted(utf8)) \(reason)"
-            )
-            break
-          }
-          next = Path.write(segment, to: next)
-          keyCount += 1
-        }
-        segmentStart = segmentEnd + 1
+    var parsed: Result<(byteCount: Int, keyCount: Int), ValidationError> = .success((0, 0))
+    bytes = [UInt8](unsafeUninitializedCapacity: Self.storedByteCountMax(of: utf8)) {
+      target, written in
+      parsed = Result { () throws(ValidationError) in
+        try Path.encode(utf8, to: UnsafeMutableRawPointer(target.baseAddress.unsafelyUnwrapped))
       }
-      written = next - start
+      if case .success(let (byteCount, _)) = parsed { written = byteCount }
     }
-    count = keyCount
-    if let problem { throw problem }
+    count = try parsed.get().keyCount
+  }
+
+  /// Parses a path as `init(parsing:)` does, and calls `body` with its stored bytes, for which nothing is
+  /// allocated.
+  package static func withStoredBytes<R>(
+    parsing text: String, _ body: (UnsafeRawBufferPointer) -> R
+  ) throws(ValidationError) -> R {
+    var text = text
+    let result: Result<R, ValidationError> = text.withUTF8 { utf8 in
+      let utf8 = UnsafeRawBufferPointer(utf8)
+      return withUnsafeTemporaryAllocation(
+        byteCount: storedByteCountMax(of: utf8), alignment: 1
+      ) { target in
+        Result { () throws(ValidationError) in
+          let (byteCount, _) = try encode(utf8, to: target.baseAddress.unsafelyUnwrapped)
+          return body(UnsafeRawBufferPointer(rebasing: target[..<byteCount]))
+        }
+      }
+    }
+    return try result.get()
+  }
+
+  /// A segment of n bytes needs at most n + 2 in a path, and takes n + 1 in the text with its slash.
+  private static func storedByteCountMax(of utf8: UnsafeRawBufferPointer) -> Int {
+    2 * utf8.count + 2
+  }
+
+  /// Writes the stored bytes of a path to `target`, which has room for them.
+  private static func encode(
+    _ utf8: UnsafeRawBufferPointer, to target: UnsafeMutableRawPointer
+  ) throws(ValidationError) -> (byteCount: Int, keyCount: Int) {
+    var next = target
+    var keyCount = 0
+    var segmentStart = 0
+    while segmentStart < utf8.count {
+      var segmentEnd = segmentStart
+      while segmentEnd < utf8.count && utf8[segmentEnd] != 0x2F { segmentEnd &+= 1 }
+      if segmentEnd > segmentStart {
+        let segment = UnsafeRawBufferPointer(rebasing: utf8[segmentStart..<segmentEnd])
+        if let reason = KeyCoding.problem(segment) {
+          throw ValidationError(
+            .invalidPath,
+            "The key \(KeyCoding.quoted(segment)) of the path \(KeyCoding.quoted(utf8)) \(reason)")
+        }
+        next = Path.write(segment, to: next)
+        keyCount += 1
+      }
+      segmentStart = segmentEnd + 1
+    }
+    return (next - target, keyCount)
   }
 
   /// Writes the length and the ordered bytes of one key, and returns the address after them.

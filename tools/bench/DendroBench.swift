@@ -7,9 +7,9 @@ enum DendroBench {
     usage: dendro-bench [WORKLOAD…] [--list] [--quick] [--json] [--rounds N] [--directory DIR]
 
     Measures Dendro with the named workloads, or with all of them. Each figure is the median of
-    the rounds, followed by the minimum and the maximum. If built with DENDRO_BENCH_LEVELDB=1, as
-    tools/bench/peer does, some workloads take turns with LevelDB in the same run; on a shared
-    machine only these ratios are meaningful.
+    the rounds, followed by the minimum and the maximum. If built by tools/bench/peer, some
+    workloads take turns with LevelDB in the same run; on a shared machine only these ratios are
+    meaningful.
 
       --list           list the workloads, each with a sentence
       --quick          do a twentieth of the work in one round, to check that it runs

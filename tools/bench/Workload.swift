@@ -4,5 +4,7 @@ struct Workload: Sendable {
   let sentence: String
   let run: @Sendable (Session) async throws -> Void
 
-  static let all: [Workload] = [.tree, .sets, .reopen, .durable, .blog, .checkpoint, .listeners]
+  static let all: [Workload] = [
+    .tree, .sets, .reopen, .durable, .blog, .checkpoint, .listeners, .top, .counters, .reads,
+  ]
 }

@@ -5,7 +5,7 @@ import Synchronization
 /// be at another state. It keeps the order of the state that was requested last.
 ///
 /// Any thread may use it.
-final class SharedOrder: Sendable {
+package final class SharedOrder: Sendable {
   let order: SortOrder
   private let tally: ComparisonTally
   private let kept = Mutex<SiblingOrder?>(nil)
@@ -58,6 +58,9 @@ package final class OrderRegistry: Sendable {
   }
 
   package init() {}
+
+  /// The order, if it is in use.
+  func existing(_ order: SortOrder) -> SharedOrder? { orders.withLock { $0[order]?.order } }
 
   func shared(_ order: SortOrder) -> SharedOrder {
     orders.withLock { orders in

@@ -1,6 +1,31 @@
 import DendroTree
 import Foundation
 
+/// Swift values of a scalar; nil where it is of another type.
+extension Scalar {
+  /// Also of a double that has the value of an integer.
+  var int: Int? {
+    switch self {
+    case .integer(let value): Int(exactly: value)
+    case .double(let value): Int(exactly: value)
+    case .bool, .string: nil
+    }
+  }
+
+  /// The nearest double of an integer.
+  var double: Double? {
+    switch self {
+    case .integer(let value): Double(value)
+    case .double(let value): value
+    case .bool, .string: nil
+    }
+  }
+
+  var string: String? { if case .string(let value) = self { value } else { nil } }
+
+  var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
+}
+
 /// Numbers and booleans in an `Any`. Doubles are taken as they are: whether they are finite is for the
 /// caller to check.
 extension Scalar {

@@ -99,7 +99,7 @@ struct ValueReader {
     return .string(text)
   }
 
-  private func double(_ value: Double) throws(ValidationError) -> Scalar {
+  func double(_ value: Double) throws(ValidationError) -> Scalar {
     guard value.isFinite else { throw invalid("\(value) is not a number that can be stored") }
     return .double(value)
   }

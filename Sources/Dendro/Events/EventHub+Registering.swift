@@ -121,6 +121,14 @@ extension EventHub {
     return subscription
   }
 
+  // MARK: Orders
+
+  /// The order of the children at a path, if a listener or an iterator uses it.
+  func usedOrder(_ order: SortOrder, at path: Path) -> SharedOrder? {
+    guard listenedCount > 0 else { return nil }
+    return state.withLock { $0.data.existingOrders(at: path) }?.existing(order)
+  }
+
   func unsubscribe(_ subscription: Subscription, of query: DatabaseQuery) {
     if isForked { return }
     add { state in

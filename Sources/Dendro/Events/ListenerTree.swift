@@ -75,6 +75,9 @@ package struct ListenerTree {
   /// The sort orders of the children at this path. Makes the path's trie node, which a listener then keeps.
   func orders(at path: Path) -> OrderRegistry { trieNode(at: path).orders }
 
+  /// The sort orders of the children at this path; nil where nothing listens there.
+  func existingOrders(at path: Path) -> OrderRegistry? { trail(to: path)?.last?.orders }
+
   private func trieNode(at path: Path) -> TrieNode {
     var node = root
     for key in path.keys {

@@ -10,24 +10,34 @@ extension Node {
     if parameters.showsAll { return self }
     guard isBranch else { return .empty }
     let limit = parameters.limit?.count ?? .max
-    if limit >= childCount && parameters.start == nil && parameters.end == nil {
-      return settingPriority(nil)
-    }
-    switch parameters.order {
-    case .key: return filteredByKey(parameters, limit)
-    case .priority where !hasChildPriorities:
-      return filteredByKey(parameters, limit)
-    case .priority, .value, .child:
-      return limit < childCount ? selected(parameters, limit) : scanned(parameters)
-    }
+    if showsAllChildren(parameters) { return settingPriority(nil) }
+    if isInKeyOrder(parameters.order) { return filteredByKey(parameters, limit) }
+    return limit < childCount ? selected(parameters, limit) : scanned(parameters)
+  }
+
+  /// Whether `filtered(by:)` looks at every child, since the order that the query asks for is not that of
+  /// keys.
+  package func isScanned(by parameters: QueryParameters) -> Bool {
+    isBranch && !parameters.showsAll && !showsAllChildren(parameters)
+      && !isInKeyOrder(parameters.order)
+  }
+
+  private func showsAllChildren(_ parameters: QueryParameters) -> Bool {
+    let limit = parameters.limit?.count ?? .max
+    return limit >= childCount && parameters.start == nil && parameters.end == nil
+  }
+
+  /// Whether the children have this order by their keys alone.
+  private func isInKeyOrder(_ order: SortOrder) -> Bool {
+    order == .key || (order == .priority && !hasChildPriorities)
   }
 
   /// How many children `filtered(by:)` looks at, at most.
   package func filteringCost(_ parameters: QueryParameters) -> Int {
     if parameters.showsAll { return 0 }
-    let isByKey =
-      parameters.order == .key || (parameters.order == .priority && !hasChildPriorities)
-    if isByKey, let limit = parameters.limit { return min(limit.count, childCount) }
+    if isInKeyOrder(parameters.order), let limit = parameters.limit {
+      return min(limit.count, childCount)
+    }
     return childCount
   }
 

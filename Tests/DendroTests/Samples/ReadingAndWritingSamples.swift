@@ -28,6 +28,10 @@ struct ReadingAndWritingSamples {
     // end
     #expect(try await ada.child("likes").getData().int == 1)
     // sample
+    try await ada.child("likes").increment(by: 2)
+    // end
+    #expect(try await ada.child("likes").getData().int == 3)
+    // sample
     try await root.updateChildValues(["posts/\(key)/title": NSNull(), "users/ada/draft": NSNull()])
     try await ada.child("likes").removeValue()
     // end
@@ -61,6 +65,18 @@ struct ReadingAndWritingSamples {
     }
     // end
     #expect(snapshot["name"].string == "Ada Lovelace")
+    try await root.child("users").updateChildValues(["bob/likes": 4, "eve/likes": 5])
+    // sample
+    let likes = try database.read { view in
+      var likes = 0
+      try view.child("users") { users in
+        try users.forEachChild { _, user in likes += try user.int(at: "likes") ?? 0 }
+      }
+      return likes
+    }
+    // end
+    #expect(likes == 9)
+    try await root.child("users").updateChildValues(["bob": NSNull(), "eve": NSNull()])
     // sample
     let handle = ada.observe(.value) { snapshot in
       print("Ada:", snapshot["name"].string ?? "nobody")

@@ -1,0 +1,143 @@
+package import DendroTree
+import Dispatch
+import Synchronization
+
+/// Sort orders that repeated queries ask for, kept for a while: the next query then follows the children that
+/// changed since the last one, and does not look at all of them.
+///
+/// An order is built when it is asked for the second time, since a single query is answered faster by looking
+/// at every child once. It is dropped when it was not used for a while, and when others need its room.
+///
+/// Any thread may use it.
+package final class OrderCache: Sendable {
+  package struct Limits: Sendable {
+    /// Children in all orders that are kept.
+    package var childCount: Int
+    /// Orders, also those that were asked for once.
+    package var orderCount = 64
+    /// How long an order is kept after its last use.
+    package var age = Duration.seconds(60)
+
+    package init(childCount: Int) { self.childCount = childCount }
+  }
+
+  private struct Place: Hashable {
+    let path: Path
+    let order: SortOrder
+  }
+
+  private struct Entry {
+    /// Nil where it was asked for once.
+    var order: SharedOrder?
+    var childCount = 0
+    var lastUse: ContinuousClock.Instant
+  }
+
+  private struct State {
+    var entries: [Place: Entry] = [:]
+    /// In all of them.
+    var childCount = 0
+    var isSweepScheduled = false
+  }
+
+  private let limits: Limits
+  private let state = Mutex(State())
+  /// What all comparisons are counted in.
+  package let tally = ComparisonTally()
+
+  package init(limits: Limits) { self.limits = limits }
+
+  /// The order of the children at a path; nil where a query should look at every child.
+  ///
+  /// - Parameters:
+  ///   - childCount: of the children that are to be ordered.
+  ///   - now: the time of the query.
+  package func order(
+    _ order: SortOrder, at path: Path, childCount: Int, now: ContinuousClock.Instant = .now
+  ) -> SharedOrder? {
+    guard childCount <= limits.childCount else { return nil }
+    let place = Place(path: path, order: order)
+    var dropped: [SharedOrder] = []
+    let (found, schedulesSweep) = state.withLock { state -> (SharedOrder?, Bool) in
+      if var entry = state.entries[place] {
+        entry.lastUse = now
+        let kept = entry.order ?? SharedOrder(order, tally: tally)
+        entry.order = kept
+        state.childCount += childCount - entry.childCount
+        entry.childCount = childCount
+        state.entries[place] = entry
+        makeRoom(&state, keeping: place, &dropped)
+        return (kept, false)
+      }
+      state.entries[place] = Entry(lastUse: now)
+      makeRoom(&state, keeping: place, &dropped)
+      defer { state.isSweepScheduled = true }
+      return (nil, !state.isSweepScheduled)
+    }
+    if schedulesSweep { scheduleSweep() }
+    withExtendedLifetime(dropped) {}  // Freed here, without the lock.
+    return found
+  }
+
+  /// Orders that are kept.
+  package var orderCount: Int { state.withLock { $0.entries.values.count { $0.order != nil } } }
+
+  // MARK: Dropping
+
+  /// Drops the orders that were used least recently until the rest is within the limits.
+  private func makeRoom(
+    _ state: inout State, keeping kept: Place, _ dropped: inout [SharedOrder]
+  ) {
+    while state.childCount > limits.childCount || state.entries.count > limits.orderCount {
+      let others = state.entries.filter { $0.key != kept }
+      guard let oldest = others.min(by: { $0.value.lastUse < $1.value.lastUse }) else { return }
+      drop(oldest.key, &state, &dropped)
+    }
+  }
+
+  private func drop(_ place: Place, _ state: inout State, _ dropped: inout [SharedOrder]) {
+    guard let entry = state.entries.removeValue(forKey: place) else { return }
+    state.childCount -= entry.childCount
+    if let order = entry.order { dropped.append(order) }
+  }
+
+  /// Drops what was not used for a while before `now`.
+  ///
+  /// - Returns: whether anything is left.
+  @discardableResult
+  package func sweep(now: ContinuousClock.Instant = .now) -> Bool {
+    var dropped: [SharedOrder] = []
+    let isLeft = state.withLock { state in
+      for (place, entry) in state.entries where entry.lastUse.duration(to: now) >= limits.age {
+        drop(place, &state, &dropped)
+      }
+      state.isSweepScheduled = !state.entries.isEmpty
+      return state.isSweepScheduled
+    }
+    withExtendedLifetime(dropped) {}
+    return isLeft
+  }
+
+  private func scheduleSweep() {
+    let milliseconds = Int(limits.age / .milliseconds(1))
+    Self.sweepQueue.asyncAfter(deadline: .now() + .milliseconds(milliseconds)) { [weak self] in
+      guard let self, self.sweep() else { return }
+      self.scheduleSweep()
+    }
+  }
+
+  private static let sweepQueue = DispatchQueue(label: ThreadName.freeing.rawValue)
+}
+
+extension SharedOrder {
+  /// What a query in this order shows of a node, as `Node.filtered(by:)`.
+  ///
+  /// - Complexity: O(children that changed since the last call · log n + shown · log shown).
+  func filter(_ node: Node, by parameters: QueryParameters) -> Node {
+    let siblings = siblings(of: node)
+    var window = Window(parameters, over: siblings)
+    // To look at every child is cheaper than to look up most of them.
+    guard window.ranks.count <= node.childCount / 4 else { return node.filtered(by: parameters) }
+    return window.content(over: siblings)
+  }
+}

@@ -1,0 +1,121 @@
+/// A node that is read in place: no reference is counted, and nothing is decoded but what is asked for.
+///
+/// It refers to the pages of a tree without keeping them alive, as `PageAccess` does: it may be used within
+/// the call of `Node.withView` alone, which keeps the tree. The API lends it in a type that cannot be copied.
+package struct NodeView {
+  private enum Content {
+    case empty
+    case branch(PageAccess)
+    /// The bytes of a leaf after its priority.
+    case packed(UnsafeRawPointer)
+    case scalar(Scalar)
+  }
+
+  private let content: Content
+
+  fileprivate init(_ node: Node) {
+    switch node.content {
+    case .empty: content = .empty
+    case .scalar(let scalar): content = .scalar(scalar)
+    case .page(let page):
+      content = page.kind == .box ? Self.boxed(page.access) : .branch(page.access)
+    }
+  }
+
+  /// An entry of a leaf page.
+  @inline(__always)
+  private init(_ page: PageAccess, _ index: Int) {
+    let address = Self.afterPriority(page.valueStart(index))
+    guard address.load(as: UInt8.self) == Pages.referenceTag else {
+      content = .packed(address)
+      return
+    }
+    let child = PageAccess(page.reference(index))
+    content = child.kind == .box ? Self.boxed(child) : .branch(child)
+  }
+
+  private init(_ content: Content) { self.content = content }
+
+  private static func boxed(_ box: PageAccess) -> Content {
+    let address = afterPriority(box.valueStart(0))
+    return address.load(as: UInt8.self) == Pages.referenceTag
+      ? .branch(PageAccess(box.reference(0))) : .packed(address)
+  }
+
+  @inline(__always)
+  private static func afterPriority(_ address: UnsafeRawPointer) -> UnsafeRawPointer {
+    guard address.load(as: UInt8.self) == PackedScalar.priorityTag else { return address }
+    return address + 1 + PackedScalar.byteCountTrusted(address + 1)
+  }
+
+  // MARK: Content
+
+  package var isEmpty: Bool { if case .empty = content { true } else { false } }
+
+  /// The value of a leaf; nil for a branch and for nothing.
+  package var scalar: Scalar? {
+    switch content {
+    case .empty, .branch: nil
+    case .packed(let address): PackedScalar.readTrusted(address).scalar
+    case .scalar(let scalar): scalar
+    }
+  }
+
+  package var childCount: Int { if case .branch(let page) = content { page.total } else { 0 } }
+
+  // MARK: Below
+
+  /// What is at a path below.
+  ///
+  /// - Parameter storedPath: as `Path.withStoredBytes(parsing:_:)` gives it.
+  /// - Complexity: O(segments · log children).
+  package func view(at storedPath: UnsafeRawBufferPointer) -> NodeView {
+    guard let start = storedPath.baseAddress, !storedPath.isEmpty else { return self }
+    return descend(PathStep(start, end: start + storedPath.count))
+  }
+
+  private func descend(_ path: PathStep) -> NodeView {
+    let nothing = NodeView(Content.empty)
+    guard case .branch(var page) = content else { return nothing }
+    var step = path
+    while true {
+      guard let entry = Pages.find(page, step.key, step.keyCount) else { return nothing }
+      let child = NodeView(entry.page, entry.index)
+      if !step.hasRest { return child }
+      guard case .branch(let below) = child.content else { return nothing }
+      page = below
+      step = step.next
+    }
+  }
+
+  /// Calls `body` with each child in the order of keys, until it returns false.
+  package func forEachChild<E: Error>(
+    _ body: (Key, NodeView) throws(E) -> Bool
+  ) throws(E) {
+    guard case .branch(let page) = content else { return }
+    _ = try Self.forEachChild(of: page, body)
+  }
+
+  private static func forEachChild<E: Error>(
+    of page: PageAccess, _ body: (Key, NodeView) throws(E) -> Bool
+  ) throws(E) -> Bool {
+    for index in 0..<page.count {
+      let isWanted =
+        page.kind == .inner
+        ? try forEachChild(of: PageAccess(page.reference(index)), body)
+        : try body(page.keyValue(index), NodeView(page, index))
+      if !isWanted { return false }
+    }
+    return true
+  }
+}
+
+extension Node {
+  /// Calls `body` with this node, to be read in place.
+  package func withView<R, E: Error>(
+    _ body: (NodeView) throws(E) -> R
+  ) throws(E) -> R {
+    defer { withExtendedLifetime(content) {} }
+    return try body(NodeView(self))
+  }
+}

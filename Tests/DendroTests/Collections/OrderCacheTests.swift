@@ -1,0 +1,144 @@
+import Dendro
+import DendroTestSupport
+import DendroTree
+import Foundation
+import Testing
+
+/// Orders that repeated queries keep.
+@Suite("Orders kept for queries")
+struct OrderCacheTests {
+  static let childCount = 2_000
+
+  private func fill(_ posts: DatabaseReference, _ random: inout SeededGenerator) async throws {
+    var values: [String: Any] = [:]
+    for number in 0..<Self.childCount { values[key(number)] = value(&random) }
+    try await posts.setValue(values)
+  }
+
+  private func key(_ number: Int) -> String { "k\(100_000 + number)" }
+
+  private func value(_ random: inout SeededGenerator) -> Any {
+    switch random.below(12) {
+    case 0: return ["b": 1, ".priority": random.below(3)]
+    case 1: return ["a": "s", "c": [String(random.below(9)): true]]
+    case 2: return random.below(5)
+    case 3: return ["b": ["a": random.below(4)]]
+    default: return ["a": random.below(500), "title": "post \(random.below(1_000))"]
+    }
+  }
+
+  @Test("a query shows the same whether its order is kept or not", arguments: 0..<4)
+  func sameAnswers(seed: UInt64) async throws {
+    var random = SeededGenerator(seed: seed)
+    let database = Database.inMemory()
+    let posts = database.reference(withPath: "posts")
+    try await fill(posts, &random)
+    for _ in 0..<60 {
+      switch random.below(8) {
+      case 0: try await posts.child("new-\(random.below(100))").setValue(value(&random))
+      case 1: try await posts.child(key(random.below(Self.childCount))).removeValue()
+      case 2: try await fill(posts, &random)
+      default:
+        for _ in 0...random.below(20) {
+          try await posts.child(key(random.below(Self.childCount))).setValue(value(&random))
+        }
+      }
+      let all = try await posts.getData()
+      for _ in 0..<3 {
+        let drawn = RandomQuery(&random, keys: [key(3), key(900), key(1_999), "new-1"])
+        let shown = try await drawn.query(of: posts).getData()
+        let expected = all.node.filtered(by: drawn.parameters)
+        #expect(shown.node == expected, "seed \(seed), \(drawn.parameters)")
+        let keys = expected.children(in: drawn.parameters.order).map { $0.key.string }
+        #expect(shown.map(\.key) == keys, "seed \(seed), \(drawn.parameters)")
+      }
+    }
+    #expect(database.orderCache.orderCount > 0)
+  }
+
+  @Test("the second read keeps the order, and later ones compare only what changed")
+  func comparesWhatChanged() async throws {
+    var random = SeededGenerator(seed: 1)
+    let database = Database.inMemory()
+    let posts = database.reference(withPath: "posts")
+    try await fill(posts, &random)
+    let top = posts.queryOrdered(byChild: "a").queryLimited(toLast: 10)
+    let cache = database.orderCache
+    _ = try await top.getData()
+    #expect(cache.orderCount == 0 && cache.tally.count == 0)
+    _ = try await top.getData()
+    #expect(cache.orderCount == 1 && cache.tally.count > Self.childCount)
+    let before = cache.tally.count
+    _ = try await top.getData()
+    #expect(cache.tally.count - before <= 100)
+    try await posts.child(key(7)).child("a").setValue("z")
+    #expect(try await top.getData().map(\.key).last == key(7))
+    #expect(cache.tally.count - before <= 300)
+    // Another range of the same order.
+    _ = try await posts.queryOrdered(byChild: "a").queryEqual(toValue: 4).getData()
+    #expect(cache.orderCount == 1 && cache.tally.count - before <= 400)
+  }
+
+  @Test("the order of a listener is used, and none is kept")
+  func listenersOrder() async throws {
+    var random = SeededGenerator(seed: 2)
+    let database = Database.inMemory()
+    let posts = database.reference(withPath: "posts")
+    try await fill(posts, &random)
+    let top = posts.queryOrdered(byChild: "a").queryLimited(toLast: 10)
+    let handle = top.observe(.value) { _ in }
+    await settle(database)
+    let path = try Path(parsing: "posts")
+    let before = database.comparisonCount(at: path)
+    for _ in 0..<3 { _ = try await top.getData() }
+    #expect(database.orderCache.orderCount == 0 && database.orderCache.tally.count == 0)
+    #expect(database.comparisonCount(at: path) - before <= 300)
+    top.removeObserver(withHandle: handle)
+  }
+
+  @Test("no order is kept where the option says so, nor one that is longer than it says")
+  func turnedOff() async throws {
+    for limit in [0, -1, Self.childCount - 1] {
+      var random = SeededGenerator(seed: 3)
+      var options = DatabaseOptions()
+      options.queryOrderLimit = limit
+      let database = Database.inMemory(options: options)
+      let posts = database.reference(withPath: "posts")
+      try await fill(posts, &random)
+      let top = posts.queryOrdered(byChild: "a").queryLimited(toLast: 10)
+      for _ in 0..<3 { _ = try await top.getData() }
+      #expect(database.orderCache.orderCount == 0)
+    }
+  }
+
+  @Test("the order that was used least recently makes room")
+  func leastRecentlyUsed() throws {
+    let cache = OrderCache(limits: .init(childCount: 100))
+    let paths = try ["a", "b", "c"].map { try Path(parsing: $0) }
+    var now = ContinuousClock.now
+    func ask(_ index: Int, _ childCount: Int) -> Bool {
+      now = now.advanced(by: .seconds(1))
+      return cache.order(.value, at: paths[index], childCount: childCount, now: now) != nil
+    }
+    #expect(!ask(0, 40) && ask(0, 40) && !ask(1, 50) && ask(1, 50))
+    #expect(cache.orderCount == 2)
+    #expect(ask(0, 41))
+    #expect(!ask(2, 50) && ask(2, 50))  // Drops that of b.
+    #expect(cache.orderCount == 2 && ask(0, 41) && !ask(1, 50))
+    #expect(!ask(2, 101) && ask(0, 41))
+    // One order that grows drops the others.
+    #expect(ask(0, 100) && cache.orderCount == 1)
+  }
+
+  @Test("an order that was not used for a minute is dropped")
+  func age() throws {
+    let cache = OrderCache(limits: .init(childCount: 100))
+    let start = ContinuousClock.now
+    let path = try Path(parsing: "a")
+    for second in [0, 1] {
+      _ = cache.order(.value, at: path, childCount: 10, now: start.advanced(by: .seconds(second)))
+    }
+    #expect(cache.sweep(now: start.advanced(by: .seconds(60))) && cache.orderCount == 1)
+    #expect(!cache.sweep(now: start.advanced(by: .seconds(61))) && cache.orderCount == 0)
+  }
+}
