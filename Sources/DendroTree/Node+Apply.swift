@@ -40,7 +40,7 @@ extension Node {
     case .increment(let path, let delta): increment(delta, at: path, &changes)
     case .setPriority(let path, let priority): setPriority(priority, at: path, &changes)
     case .update(let base, let entries):
-      let sorted = entries.count > 1 ? entries.sorted { $0.path < $1.path } : entries
+      let sorted = entries.inOrder
       for entry in sorted where !entry.action.isPriority {
         let path = base.appending(entry.path)
         switch entry.action {

@@ -53,29 +53,35 @@ extension Write {
   /// - Complexity: O(nodes in the write + entries · log entries).
   package func validate() throws(ValidationError) {
     switch self {
-    case .set(let path, let node): try Write.check(depthOf: path, and: node)
-    case .remove(let path): try Write.check(path, .remove)
-    case .increment(let path, let delta): try Write.check(path, .increment(delta))
-    case .setPriority(let path, let priority): try Write.check(path, .setPriority(priority))
+    case .set(let path, let node): try Write.check(depthAt: .root, path, and: node)
+    case .remove(let path): try Write.check(.root, path, .remove)
+    case .increment(let path, let delta): try Write.check(.root, path, .increment(delta))
+    case .setPriority(let path, let priority): try Write.check(.root, path, .setPriority(priority))
     case .update(let base, let entries):
-      for entry in entries { try Write.check(base.appending(entry.path), entry.action) }
+      for entry in entries { try Write.check(base, entry.path, entry.action) }
       try Write.checkConflicts(entries)
     }
   }
 
-  private static func check(depthOf path: Path, and node: Node) throws(ValidationError) {
-    let depth = path.count + node.height()
+  // The whole path is made for an error only.
+
+  private static func check(
+    depthAt base: Path, _ relative: Path, and node: Node
+  ) throws(ValidationError) {
+    let depth = base.count + relative.count + node.height()
     if depth > Limits.depth {
+      let path = base.appending(relative).prefix(Limits.depth)
       throw ValidationError(
-        .invalidData,
-        "The write at \(path.prefix(Limits.depth)) is \(depth) levels deep; the limit is \(Limits.depth)."
-      )
+        .invalidData, "The write at \(path) is \(depth) levels deep; the limit is \(Limits.depth).")
     }
   }
 
-  private static func check(_ path: Path, _ action: Entry.Action) throws(ValidationError) {
-    if case .set(let node) = action { return try check(depthOf: path, and: node) }
-    try check(depthOf: path, and: .empty)
+  private static func check(
+    _ base: Path, _ relative: Path, _ action: Entry.Action
+  ) throws(ValidationError) {
+    if case .set(let node) = action { return try check(depthAt: base, relative, and: node) }
+    try check(depthAt: base, relative, and: .empty)
+    var path: Path { base.appending(relative) }
     switch action {
     case .increment(let delta) where !delta.isFinite:
       throw ValidationError(.invalidData, "The increment at \(path) is not a finite number.")
@@ -93,9 +99,7 @@ extension Write {
 
   /// Checks that no entry is at or above another one. A priority counts as below its node.
   private static func checkConflicts(_ entries: [Entry]) throws(ValidationError) {
-    let sorted = entries.sorted {
-      $0.path == $1.path ? !$0.action.isPriority && $1.action.isPriority : $0.path < $1.path
-    }
+    let sorted = entries.inOrder
     // In this order, all paths below a path follow it without a gap. So only the last path that is not
     // below another one can be above the next path.
     var above: Path?
@@ -119,5 +123,24 @@ extension Write {
         above = entry.path
       }
     }
+  }
+}
+
+extension [Write.Entry] {
+  /// The entries in the order of their paths, of one path the priority last. What is in order already is
+  /// not sorted.
+  ///
+  /// - Complexity: O(n) where they are in order, else O(n log n).
+  package var inOrder: [Write.Entry] {
+    for index in indices.dropFirst() where !Self.isInOrder(self[index - 1], self[index]) {
+      return sorted { !Self.isInOrder($1, $0) }
+    }
+    return self
+  }
+
+  /// Whether `a` need not come after `b`.
+  private static func isInOrder(_ a: Write.Entry, _ b: Write.Entry) -> Bool {
+    if a.path < b.path { return true }
+    return a.path == b.path && (!a.action.isPriority || b.action.isPriority)
   }
 }

@@ -33,6 +33,19 @@ extension Workload {
         }
       }
     ]
+    var updateLogBytes: [Double] = []
+    contestants.append(
+      Contestant(name: "dendro, updates of 1,000 paths", count: sets.count) {
+        try await session.withDirectory { url in
+          let database = try await Database.open(at: url, options: .withoutCheckpoints(.onRequest))
+          let updates = sets.updates(of: 1_000)
+          let (_, cost) = try await measured { try write(updates, to: database) }
+          updateLogBytes.append(
+            Double(database.statistics.logByteCount) / Double(sets.count))
+          try await database.close()
+          return cost
+        }
+      })
     #if canImport(CDendroLevelDB)
       let entries = LevelDBEntries(sets)
       contestants.append(
@@ -51,6 +64,7 @@ extension Workload {
     #endif
     try await session.compare("sets", "set", contestants)
     session.record(Figure("sets", "log", "bytes a set", logBytes))
+    session.record(Figure("sets", "log of the updates", "bytes a set", updateLogBytes))
     session.record(Figure("sets", "memory, log writer included", "bytes a leaf", memory))
   }
 
@@ -98,7 +112,22 @@ extension Workload {
   }
 }
 
+private func write(_ updates: [[String: Any]], to database: Database) throws {
+  let root = database.reference()
+  for update in updates { root.updateChildValues(update) }
+  try database.synchronize()
+}
+
 extension PostSets {
+  /// The sets as updates of the root.
+  func updates(of pathCount: Int) -> [[String: Any]] {
+    stride(from: 0, to: count, by: pathCount).map { start in
+      var update: [String: Any] = [:]
+      for index in start..<min(count, start + pathCount) { update[paths[index]] = values[index] }
+      return update
+    }
+  }
+
   /// Writes all sets through the public API, then synchronizes once.
   func write(to database: Database) throws {
     let root = database.reference()

@@ -57,7 +57,8 @@ extension Draft {
       }
       entries.append(try Self.entry(key, value, outerDepth: path.count, &deferred))
     }
-    self.init(.update(path, entries), deferred: deferred)
+    // In order, neighbours share most of their paths, which the log leaves out then.
+    self.init(.update(path, entries.inOrder), deferred: deferred)
     try write.validate()
   }
 
