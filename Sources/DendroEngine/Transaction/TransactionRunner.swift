@@ -27,7 +27,6 @@ struct TransactionRunner {
       if settle(decide(input), input) { break }
       if run == Self.runLimit { refuse(.overtaken(path, runs: run)) }
     }
-    end()
   }
 
   /// Begins a run of the block.
@@ -53,16 +52,19 @@ struct TransactionRunner {
     return nil
   }
 
-  /// Ends the transaction, and admits the writes that the block has made under the same lock, so that a
-  /// close which is requested later comes after them.
-  private func end() {
-    let now = pipeline.clock.now()
-    let refused = pipeline.withAdmission { admission in
-      let held = admission.transaction?.takeHeldWrites() ?? []
-      admission.transaction?.release()
-      admission.transaction = nil
-      return admission.admit(held, now: now)
-    }
+  /// Ends the transaction, and admits the writes that the block has made. Under the lock that admits the
+  /// decision: a caller that learns the outcome can read these writes, and a close that is requested later comes after
+  /// them.
+  ///
+  /// - Returns: the refusals to report without the lock.
+  private func end(_ admission: inout Admission, now: Int64) -> [(EngineError, Completion?)] {
+    let held = admission.transaction?.takeHeldWrites() ?? []
+    admission.transaction?.release()
+    admission.transaction = nil
+    return admission.admit(held, now: now)
+  }
+
+  private func report(_ refused: [(EngineError, Completion?)]) {
     for (refusal, completion) in refused { pipeline.report(refusal, completion) }
   }
 
@@ -104,9 +106,10 @@ struct TransactionRunner {
     _ equal: Node
   ) -> Node? {
     let now = pipeline.clock.now()
-    let (current, late) = pipeline.withAdmission { admission -> (Node?, LateCompletion?) in
+    let (current, late, refused) = pipeline.withAdmission {
+      admission -> (Node?, LateCompletion?, [(EngineError, Completion?)]) in
       let current = admission.root.node(at: path)
-      guard current.isIdentical(to: equal) else { return (current, nil) }
+      guard current.isIdentical(to: equal) else { return (current, nil, []) }
       let decided = draft.resolved(
         time: max(admission.lastTime, now), against: admission.root)
       let output: Node = if case .set(_, let node) = decided { node } else { .empty }
@@ -119,12 +122,13 @@ struct TransactionRunner {
       defer { if encoded == nil, let body = change.body { pipeline.buffers.giveBack(body) } }
       let refusal = admission.admit(
         Draft(change.write), body: change.body, now: now, completion: completion)
-      guard let refusal, !admission.complete(completion, .failure(refusal)) else {
-        return (nil, nil)
-      }
-      return (nil, { completion(.failure(refusal)) })
+      let isCompleted = refusal.map { admission.complete(completion, .failure($0)) } ?? true
+      let refused = end(&admission, now: now)
+      guard let refusal, !isCompleted else { return (nil, nil, refused) }
+      return (nil, { completion(.failure(refusal)) }, refused)
     }
     late?()
+    report(refused)
     return current
   }
 
@@ -157,16 +161,21 @@ struct TransactionRunner {
     complete({ if case .failure(let error) = $0 { refused(error) } }) { _ in refusal }
   }
 
-  /// Calls `completion` after those of earlier writes.
+  /// Ends the transaction without a write, and calls `completion` after those of earlier writes.
   private func complete(
     _ completion: @escaping Completion, _ refusal: (Admission) -> EngineError?
   ) {
-    let late = pipeline.withAdmission { admission -> LateCompletion? in
+    let now = pipeline.clock.now()
+    let (late, refused) = pipeline.withAdmission {
+      admission -> (LateCompletion?, [(EngineError, Completion?)]) in
       let result: Result<LogSequenceNumber?, EngineError> =
         refusal(admission).map { .failure($0) } ?? .success(nil)
-      if admission.complete(completion, result) { return nil }
-      return { completion(result) }
+      let isCompleted = admission.complete(completion, result)
+      let refused = end(&admission, now: now)
+      if isCompleted { return (nil, refused) }
+      return ({ completion(result) }, refused)
     }
     late?()
+    report(refused)
   }
 }
