@@ -74,33 +74,35 @@ enum CrashLab {
     // On the main thread: a process that a thread of Dispatch's started has inherited that thread's mask,
     // with which no signal would ever come.
     Interruption.unblock()
-    Task.detached {
-      await run()
-      exit(0)
-    }
+    Task.detached { exit(await run()) }
     dispatchMain()
   }
 
-  private static func run() async {
-    if getenv(FuzzRun.targetVariable) != nil { exit(Fuzzer.run()) }
+  private static func run() async -> Int32 {
+    if getenv(FuzzRun.targetVariable) != nil { return Fuzzer.run() }
     let arguments = Array(CommandLine.arguments.dropFirst())
     let rest = Array(arguments.dropFirst())
-    if rest.contains(where: { ["--help", "-h"].contains($0) }) { return print(help) }
+    if rest.contains(where: { ["--help", "-h"].contains($0) }) { return showHelp() }
     switch arguments.first {
-    case "replay": exit(ReplayCommand.run(rest))
-    case KilledWriter.subcommand: await exit(KilledWriter.run(rest))
-    case HostileReader.subcommand: exit(HostileReader.run(rest))
-    case DigestCommand.subcommand: exit(DigestCommand.run(rest))
-    case KeptInputs.subcommand: exit(KeptInputs.run(rest))
-    case MutantSweep.subcommand: await exit(MutantSweep.run(rest))
-    case "golden": exit(GoldenCommand.run(rest))
-    case "mutants": exit(MutantsCommand.run(rest))
-    case "help", "--help", "-h": print(help)
+    case "replay": return ReplayCommand.run(rest)
+    case KilledWriter.subcommand: return await KilledWriter.run(rest)
+    case HostileReader.subcommand: return HostileReader.run(rest)
+    case DigestCommand.subcommand: return DigestCommand.run(rest)
+    case KeptInputs.subcommand: return KeptInputs.run(rest)
+    case MutantSweep.subcommand: return await MutantSweep.run(rest)
+    case "golden": return GoldenCommand.run(rest)
+    case "mutants": return MutantsCommand.run(rest)
+    case "help", "--help", "-h": return showHelp()
     case nil: usage(nil)
-    case "all": await exit(run(order, "all", rest))
-    case let command? where order.contains(command): await exit(run([command], command, rest))
+    case "all": return await run(order, "all", rest)
+    case let command? where order.contains(command): return await run([command], command, rest)
     case let other?: usage("there is no command «\(other)»")
     }
+  }
+
+  private static func showHelp() -> Int32 {
+    print(help)
+    return 0
   }
 
   private static func run(_ commands: [String], _ name: String, _ arguments: [String]) async
