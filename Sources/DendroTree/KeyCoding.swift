@@ -130,6 +130,9 @@ enum KeyCoding {
     return count
   }
 
+  /// What 0xEF, the last lead byte of three, becomes.
+  private static let orderedByteMax: UInt8 = 0xF4
+
   @inline(__always)
   static func ordered(_ byte: UInt8) -> UInt8 {
     byte < 0xEE ? byte : byte < 0xF0 ? byte + 5 : byte - 2
@@ -193,6 +196,8 @@ enum KeyCoding {
     var isASCII = true
     for byte in bytes {
       if byte >= 0x80 {
+        // No byte of UTF-8 becomes a greater one; `plain` would make one of it.
+        if byte > orderedByteMax { return false }
         isASCII = false
       } else if !isLegal(byte) {
         return false

@@ -61,6 +61,17 @@ import Testing
     #expect(bytes.withUnsafeBytes { Key(orderedBytes: $0) } == nil)
   }
 
+  @Test("every first byte of a character, whatever follows it: refused or the form of one key")
+  func everyFirstByte() throws {
+    for first in UInt8(0x20)...0xFF {
+      for next: [UInt8] in [[], [0x80], [0x9F, 0x8C], [0xBC, 0xA1], [0x9F, 0x8C, 0xB2]] {
+        let bytes = [first] + next
+        guard let key = bytes.withUnsafeBytes({ Key(orderedBytes: $0) }) else { continue }
+        #expect(try Key(key.string).withOrderedBytes { Array($0) } == bytes)
+      }
+    }
+  }
+
   @Test(
     "every byte string is refused or the form of exactly one key",
     arguments: 1...8 as ClosedRange<UInt64>)
