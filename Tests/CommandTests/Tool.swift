@@ -58,7 +58,7 @@ struct Tool {
     process.currentDirectoryURL = URL(fileURLWithPath: folder.path)
     // The suite collects the reports of sanitizers.
     let sanitizers = ProcessInfo.processInfo.environment.filter { name, _ in
-      ["ASAN_OPTIONS", "TSAN_OPTIONS"].contains(name)
+      ["ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS"].contains(name)
     }
     process.environment = ["PATH": "/usr/bin:/bin", "TERM": "xterm"]
       .merging(sanitizers) { $1 }.merging(environment) { $1 }
