@@ -97,7 +97,7 @@ public struct DatabaseView: ~Copyable {
   private func view(at path: String) throws(DatabaseError) -> NodeView {
     do throws(ValidationError) {
       try Path.checkNotEmpty(path)
-      return try Path.withStoredBytes(parsing: path) { node.view(at: $0) }
+      return try node.view(parsing: path)
     } catch {
       throw DatabaseError(error)
     }
@@ -108,7 +108,7 @@ extension Database {
   /// Calls `body` with the data of this moment: every write that was admitted before shows, and none that
   /// comes later.
   ///
-  /// The fastest way to read many values. Writers and other readers go on meanwhile. `.info` is not part
+  /// Nothing is made for a value that is read: for many of them, of one moment. Writers and other readers go on meanwhile. `.info` is not part
   /// of it.
   ///
   /// ```swift

@@ -65,6 +65,14 @@ package struct NodeView {
 
   // MARK: Below
 
+  /// What is at a path below, which is parsed as `Path.init(parsing:)` does.
+  ///
+  /// - Throws: `ValidationError` of kind `.invalidPath`.
+  package func view(parsing path: String) throws(ValidationError) -> NodeView {
+    // Here and not in the API, so that the generic function is specialized.
+    try Path.withStoredBytes(parsing: path) { view(at: $0) }
+  }
+
   /// What is at a path below.
   ///
   /// - Parameter storedPath: as `Path.withStoredBytes(parsing:_:)` gives it.
