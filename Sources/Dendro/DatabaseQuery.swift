@@ -183,8 +183,12 @@ extension DatabaseQuery {
   }
 
   /// What the query shows of a node at its location, filtered in the background where that takes long.
-  func snapshot(showing node: Node) async -> DataSnapshot {
-    isLong(node) ? await snapshotInBackground(of: node) : snapshot(of: node)
+  ///
+  /// - Parameter isPast: whether the node is of a state of the past, which shares little with what the kept
+  ///   orders follow.
+  func snapshot(showing node: Node, isPast: Bool = false) async -> DataSnapshot {
+    isLong(node)
+      ? await snapshotInBackground(of: node, isPast: isPast) : snapshot(of: node, isPast: isPast)
   }
 
   private func view() throws(DatabaseError) -> Node {
@@ -192,10 +196,12 @@ extension DatabaseQuery {
     return path.isInfo ? store.connection.withInfo { $0.node(at: path) } : engine.view(at: path)
   }
 
-  private func snapshot(of node: Node) -> DataSnapshot {
-    DataSnapshot(shown(of: node), at: ref, order: parameters.order)
+  private func snapshot(of node: Node, isPast: Bool = false) -> DataSnapshot {
+    let shown = isPast ? node.filtered(by: parameters) : shown(of: node)
+    return DataSnapshot(shown, at: ref, order: parameters.order)
   }
 
+  /// What the query shows of the present, by an order that is kept where there is one.
   private func shown(of node: Node) -> Node {
     let parameters = parameters
     guard isLong(node), node.isScanned(by: parameters) else {
@@ -207,8 +213,8 @@ extension DatabaseQuery {
     return order?.filter(node, by: parameters) ?? node.filtered(by: parameters)
   }
 
-  @concurrent private func snapshotInBackground(of node: Node) async -> DataSnapshot {
-    snapshot(of: node)
+  @concurrent private func snapshotInBackground(of node: Node, isPast: Bool) async -> DataSnapshot {
+    snapshot(of: node, isPast: isPast)
   }
 
   /// Whether filtering is too long for the caller's actor.

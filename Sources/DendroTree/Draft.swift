@@ -1,7 +1,7 @@
 /// A write with deferred values, which are computed when the write is admitted: the time, and sums with
 /// existing numbers.
 package struct Draft: Sendable {
-  /// Has a placeholder leaf (any scalar, with the priority that the leaf will keep) for each deferred
+  /// Has a stand-in leaf (any scalar, with the priority that the leaf will keep) for each deferred
   /// value.
   package var write: Write
   package var deferred: [Deferred]
@@ -35,7 +35,7 @@ package struct Draft: Sendable {
 
   /// Returns the write with every deferred value computed, as it is logged.
   ///
-  /// A deferred value keeps the priority of its placeholder; a deferred priority of a node that the
+  /// A deferred value keeps the priority of its stand-in; a deferred priority of a node that the
   /// write leaves empty is dropped. To increment a single leaf, prefer `Write.increment`, which is
   /// logged as its delta; a deferred increment becomes a set of the sum.
   ///
@@ -105,10 +105,10 @@ extension Draft.Deferred {
   }
 
   fileprivate func fill(_ node: inout Node, at path: Path, _ scalar: Scalar) {
-    let placeholder = node.node(at: path)
+    let standIn = node.node(at: path)
     node.graft(
       isPriority
-        ? placeholder.settingPriority(scalar) : Node(scalar, priority: placeholder.priority),
+        ? standIn.settingPriority(scalar) : Node(scalar, priority: standIn.priority),
       at: path)
   }
 }

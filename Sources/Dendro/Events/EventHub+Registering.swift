@@ -121,14 +121,6 @@ extension EventHub {
     return subscription
   }
 
-  // MARK: Orders
-
-  /// The order of the children at a path, if a listener or an iterator uses it.
-  func usedOrder(_ order: SortOrder, at path: Path) -> SharedOrder? {
-    guard listenedCount > 0 else { return nil }
-    return state.withLock { $0.data.existingOrders(at: path) }?.existing(order)
-  }
-
   func unsubscribe(_ subscription: Subscription, of query: DatabaseQuery) {
     if isForked { return }
     add { state in
@@ -139,5 +131,13 @@ extension EventHub {
       state.listeners(at: query.path).remove(subscription)
       listenerCount.wrappingSubtract(1, ordering: .relaxed)
     }
+  }
+
+  // MARK: Orders
+
+  /// The order of the children at a path, if a listener or an iterator uses it.
+  func usedOrder(_ order: SortOrder, at path: Path) -> SharedOrder? {
+    guard listenedCount > 0 else { return nil }
+    return state.withLock { $0.data.existingOrders(at: path) }?.existing(order)
   }
 }

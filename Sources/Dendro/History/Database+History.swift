@@ -109,7 +109,7 @@ extension DatabaseQuery {
     -> DataSnapshot
   {
     _ = try usable()
-    return await snapshot(showing: try await store.root(at: point).node(at: path))
+    return await snapshot(showing: try await store.root(at: point).node(at: path), isPast: true)
   }
 }
 
