@@ -30,12 +30,15 @@ extension Node {
   /// Applies a valid write as `apply(_:)` does, and appends its changes to `changes`.
   ///
   /// If the write sets a leaf and the caller has its packed form, it may be passed as `packed`. It is
-  /// copied without being validated, and ignored for other writes.
+  /// copied without being validated, and ignored for other writes. With `isKnownToDiffer` the node that is
+  /// set is not compared with the one that it replaces.
   package mutating func apply(
-    _ write: Write, packed: UnsafeRawBufferPointer? = nil, recording changes: inout [Change]
+    _ write: Write, packed: UnsafeRawBufferPointer? = nil, isKnownToDiffer: Bool = false,
+    recording changes: inout [Change]
   ) {
     switch write {
-    case .set(let path, let node): set(node, packed, at: path, &changes)
+    case .set(let path, let node):
+      set(node, packed, isKnownToDiffer: isKnownToDiffer, at: path, &changes)
     case .remove(let path): set(.empty, at: path, &changes)
     case .increment(let path, let delta): increment(delta, at: path, &changes)
     case .setPriority(let path, let priority): setPriority(priority, at: path, &changes)
@@ -69,7 +72,8 @@ extension Node {
   }
 
   private mutating func set(
-    _ new: Node, _ packed: UnsafeRawBufferPointer? = nil, at path: Path, _ changes: inout [Change]
+    _ new: Node, _ packed: UnsafeRawBufferPointer? = nil, isKnownToDiffer: Bool = false,
+    at path: Path, _ changes: inout [Change]
   ) {
     let target = lookUp(path)
     if new.isEmpty {
@@ -83,7 +87,7 @@ extension Node {
       let replaced = node(at: leaf)
       assign(new, at: path)
       changes.append(Change(path: leaf, replaced: replaced, new: node(at: leaf)))
-    } else if target.existing.isEmpty || target.existing != new {
+    } else if isKnownToDiffer || target.existing.isEmpty || target.existing != new {
       // A long leaf that already has a box is assigned as a node, which shares the box instead of copying
       // it.
       if let packed, case .scalar = new.content {

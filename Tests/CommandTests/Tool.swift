@@ -60,8 +60,11 @@ struct Tool {
     let sanitizers = ProcessInfo.processInfo.environment.filter { name, _ in
       ["ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS"].contains(name)
     }
-    process.environment = ["PATH": "/usr/bin:/bin", "TERM": "xterm"]
-      .merging(sanitizers) { $1 }.merging(environment) { $1 }
+    // A process that was built to count what it runs leaves no file in the folder.
+    process.environment = [
+      "PATH": "/usr/bin:/bin", "TERM": "xterm", "LLVM_PROFILE_FILE": "/dev/null",
+    ]
+    .merging(sanitizers) { $1 }.merging(environment) { $1 }
     // Files, not pipes: nothing has to be read while it runs.
     let output = try folder.file()
     let errors = try folder.file()

@@ -255,6 +255,24 @@ struct EngineTests {
     try engine.close()
   }
 
+  @Test("a reader does not follow into another database that was put in the place of its own")
+  func replacedDatabase() throws {
+    let engine = try open()
+    engine.submit(try set("a", .integer(1)), completion: nil)
+    engine.pump()
+    try engine.close()
+    let reader = try open(.inline, .readOnly)
+    for name in try disk.list("/db") { try disk.remove("/db/" + name) }
+    try open().close()
+    let error = #expect(throws: EngineError.self) { try reader.refresh() }
+    guard case .storage(.ownershipLost(path: "/db", _)) = error else {
+      Issue.record("expected a lost ownership, found \(String(describing: error))")
+      return
+    }
+    #expect(reader.view(at: try path("a")).scalar == .integer(1))
+    try reader.close()
+  }
+
   @Test("a second opener gets the holder's process id")
   func locked() throws {
     let engine = try open()

@@ -44,11 +44,13 @@ private struct OpenDatabase {
     connection.noteUse()
     connection.goOffline(
       engine, refused: { [hub] error in hub.report(DatabaseError(error)) }, hub.infoChanged)
+    hub.handOver()
   }
 
   func goOnline() {
     connection.noteUse()
     connection.goOnline(hub.infoChanged)
+    hub.handOver()
   }
 
   static let all = Mutex<[ObjectIdentifier: OpenDatabase]>([:])

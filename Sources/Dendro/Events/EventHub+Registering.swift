@@ -8,7 +8,7 @@ extension EventHub {
     let query = registration.query
     let isOpen = Self.withTree(of: query, engine) { root in
       let node = root.node(at: query.path)
-      return add { state in
+      return state.withLock { state in
         guard !state.isClosed else { return false }
         let listeners = state.listeners(at: query.path)
         let syncPoint: SyncPoint
@@ -27,6 +27,7 @@ extension EventHub {
         return true
       }
     }
+    handOver()
     if !isOpen { refuse(registration, .closed) }
   }
 
@@ -104,7 +105,7 @@ extension EventHub {
   ) throws(DatabaseError) -> Subscription {
     let subscription = Self.withTree(of: query, engine) { root in
       let node = root.node(at: query.path)
-      return add { state -> Subscription? in
+      return state.withLock { state -> Subscription? in
         guard !state.isClosed else { return nil }
         let listeners = state.listeners(at: query.path)
         let subscription = Subscription(
@@ -117,6 +118,7 @@ extension EventHub {
         return subscription
       }
     }
+    handOver()
     guard let subscription else { throw .closed }
     return subscription
   }

@@ -9,7 +9,8 @@ import Synchronization
 ///
 /// 1. The engine calls `committed` on the writer's thread, under its admission lock. The commit is only
 ///    noted: for each sync point that it affects (`ListenerTree`), the new node is appended to the sync
-///    point's backlog, which is O(1), and a piece of work to the queue here.
+///    point's backlog, which is O(1), and a piece of work to the queue here. Once the admission lock is
+///    released, the engine calls `afterAdmission`, which dispatches a drain if there is none.
 /// 2. A drain takes the work, one piece at a time, on the callback queue (`EventHub+Delivery`). It holds no
 ///    lock that a writer waits for.
 /// 3. The sync point's `EventGenerator` makes events from the difference between the node that its views
@@ -23,7 +24,7 @@ import Synchronization
 /// asynchronous iterator reads (`QueryFeed`), gets the new node in step 1; the iterator makes its events.
 ///
 /// Locks: this one may be taken under the admission lock, never the other way round. Under neither is
-/// anything freed that may be large or belongs to the application.
+/// anything dispatched, nor anything freed that may be large or belongs to the application.
 final class EventHub: CommitObserver {
   let state: Mutex<State>
   /// The number of sync points and subscriptions. A commit without listeners, the usual case, reads the 0
@@ -76,6 +77,13 @@ final class EventHub: CommitObserver {
       self.queue = queue
       isOwnQueue = queue !== DispatchQueue.main
     }
+
+    /// Whether there is work, and no drain that will do it.
+    var needsDrain: Bool { drain == .none && !work.isEmpty }
+    /// Whether there are states to free, and no block that will do it.
+    var needsFreeing: Bool { !replaced.isEmpty && !isFreeing }
+    /// Whether anything is to be done once no lock is held.
+    var hasHandOver: Bool { needsDrain || needsFreeing || !resumable.isEmpty }
 
     /// The listeners of the tree that the path belongs to: the data or `.info`.
     func listeners(at path: Path) -> ListenerTree { listeners(isInfo: path.isInfo) }
@@ -132,23 +140,28 @@ final class EventHub: CommitObserver {
 
   // MARK: Noting
 
-  func committed(_ commit: borrowing Commit, root: borrowing Node) {
-    guard listenerCount.load(ordering: .relaxed) > 0 else { return }
+  func committed(_ commit: borrowing Commit, root: borrowing Node) -> Bool {
+    guard listenerCount.load(ordering: .relaxed) > 0 else { return false }
     let changes = commit.changes
     let path = changes[changes.startIndex].path
     let others = changes.count == 1 ? [] : changes.dropFirst().map(\.path)
-    note(path, and: others, copy root, isInfo: false)
+    return note(path, and: others, copy root, isInfo: false)
   }
 
-  /// Notes a new state of `.info`. The caller holds the lock that guards it.
+  func afterAdmission() { handOver() }
+
+  /// Notes a new state of `.info`. The caller holds the lock that guards it, and calls `handOver()` once it
+  /// has released that.
   func infoChanged(_ root: Node) {
     guard listenerCount.load(ordering: .relaxed) > 0 else { return }
-    note(.info, and: [], root, isInfo: true)
+    _ = note(.info, and: [], root, isInfo: true)
   }
 
   /// Notes changes at these paths of one tree. Where no listener is affected, nothing is allocated.
-  private func note(_ path: Path, and others: [Path], _ root: Node, isInfo: Bool) {
-    add { state in
+  ///
+  /// - Returns: whether `handOver()` has something to do.
+  private func note(_ path: Path, and others: [Path], _ root: Node, isInfo: Bool) -> Bool {
+    state.withLock { state in
       var concerned: [SyncPoint] = []
       var resumable: [Subscription.Waiter] = []
       var replaced: [Node] = []
@@ -167,6 +180,7 @@ final class EventHub: CommitObserver {
         state.replaced += replaced
         state.replacedCount += replaced.count
       }
+      return state.hasHandOver
     }
   }
 
@@ -196,30 +210,46 @@ final class EventHub: CommitObserver {
     }
   }
 
-  /// Changes the state under the lock, and dispatches a drain if there is work and no drain yet. Resumes
-  /// consumers and frees states on queues of their own.
+  // MARK: Handing over
+
+  /// Changes the state under the lock, and hands over what is due. The caller holds no other lock.
   @discardableResult
   func add<R: Sendable>(_ body: @Sendable (inout State) -> R) -> R {
-    let (result, drain, resumable, frees) = state.withLock {
-      state -> (R, DispatchedDrain?, [Subscription.Waiter], Bool) in
-      let result = body(&state)
-      let resumable = state.resumable
-      state.resumable = []
-      let frees = !state.replaced.isEmpty && !state.isFreeing
-      if frees { state.isFreeing = true }
-      let drain = state.drain == .none && !state.work.isEmpty ? newDrain(&state) : nil
-      return (result, drain, resumable, frees)
-    }
-    drain.map(dispatch)
-    // Not on this thread, which may hold the admission lock: an executor may be the application's code, and
-    // freeing a large tree takes long.
-    if !resumable.isEmpty {
+    let (result, due) = state.withLock { state in (body(&state), takeHandOver(&state)) }
+    perform(due)
+    return result
+  }
+
+  /// Hands over what is due: dispatches a drain if there is work and no drain yet, resumes consumers and
+  /// frees states. The caller holds no other lock, since dispatching may wake a thread.
+  func handOver() { perform(state.withLock { takeHandOver(&$0) }) }
+
+  private struct HandOver: Sendable {
+    var drain: DispatchedDrain?
+    var resumable: [Subscription.Waiter]
+    /// Whether to dispatch a block that frees states.
+    var frees: Bool
+  }
+
+  private func takeHandOver(_ state: inout State) -> HandOver {
+    let due = HandOver(
+      drain: state.needsDrain ? newDrain(&state) : nil, resumable: state.resumable,
+      frees: state.needsFreeing)
+    state.resumable = []
+    if due.frees { state.isFreeing = true }
+    return due
+  }
+
+  private func perform(_ due: HandOver) {
+    due.drain.map(dispatch)
+    // Not on this thread, which may be a writer's: an executor may be the application's code, and freeing a
+    // large tree takes long.
+    if !due.resumable.isEmpty {
       Self.resumingQueue.async {
-        ThreadName.resuming.during { for waiter in resumable { waiter.resume() } }
+        ThreadName.resuming.during { for waiter in due.resumable { waiter.resume() } }
       }
     }
-    if frees { Self.freeingQueue.async { ThreadName.freeing.during { self.freeReplaced() } } }
-    return result
+    if due.frees { Self.freeingQueue.async { ThreadName.freeing.during { self.freeReplaced() } } }
   }
 
   // Not global queues: an application may block all their threads.

@@ -15,11 +15,10 @@ extension Admission {
     batch.removeWrites()
     lastLSN = acknowledgedLSN
     if let observer, let first = writes.first {
-      observer.committed(
-        Commit(
-          lsn: first.lsn, time: lastTime,
-          changes: Self.differences(changes, from: before, to: root)[...], isUndo: true),
-        root: root)
+      let commit = Commit(
+        lsn: first.lsn, time: lastTime,
+        changes: Self.differences(changes, from: before, to: root)[...], isUndo: true)
+      if observer.committed(commit, root: root) { isObserverWaiting = true }
     }
     return writes.filter { !$0.hasCompletion }.map(\.lsn)
   }

@@ -5,9 +5,12 @@ extension Admission {
   /// Admits one write: encodes it into the open batch, applies it to the head, gives it the next LSN and
   /// shows the observer what changed.
   ///
+  /// - Parameter isEqual: whether the tree that is set equals the one in its place; nil where that is not
+  ///   known yet.
   /// - Returns: why it was refused; nothing has changed then.
   mutating func admit(
-    _ draft: Draft, body: PayloadBuffer?, now: Int64, completion: Completion?
+    _ draft: Draft, body: PayloadBuffer?, isEqual: Bool? = nil, now: Int64,
+    completion: Completion?
   ) -> EngineError? {
     if let body, body.count > limits.writeByteCount {
       return .writeTooLarge(bytes: body.count, limit: limits.writeByteCount)
@@ -20,9 +23,10 @@ extension Admission {
     }
     let time = max(lastTime, now)
     return draft.deferred.isEmpty
-      ? admit(resolved: draft.write, body: body, time: time, completion: completion)
+      ? admit(
+        resolved: draft.write, body: body, isEqual: isEqual, time: time, completion: completion)
       : admit(
-        resolved: draft.resolved(time: time, against: root), body: body, time: time,
+        resolved: draft.resolved(time: time, against: root), body: body, isEqual: nil, time: time,
         completion: completion)
   }
 
@@ -43,7 +47,8 @@ extension Admission {
   }
 
   private mutating func admit(
-    resolved write: Write, body: PayloadBuffer?, time: Int64, completion: Completion?
+    resolved write: Write, body: PayloadBuffer?, isEqual: Bool?, time: Int64,
+    completion: Completion?
   ) -> EngineError? {
     if let refusal = memory.refusal(for: write) { return refusal }
     if case .setPriority(let path, _) = write, root.node(at: path).isEmpty {
@@ -60,13 +65,16 @@ extension Admission {
       return .writeTooLarge(bytes: byteCount, limit: limits.writeByteCount)
     }
     let firstChange = batch.changes.count
-    if let savepoint {
+    let differs = isEqual == false
+    if isEqual == true {
+      // Nothing to apply.
+    } else if let savepoint {
       batch.encoder.payload.withBytes { payload in
         let body = UnsafeRawBufferPointer(rebasing: payload[savepoint.body...])
-        root.apply(write, packed: body, recording: &batch.changes)
+        root.apply(write, packed: body, isKnownToDiffer: differs, recording: &batch.changes)
       }
     } else {
-      root.apply(write, recording: &batch.changes)
+      root.apply(write, isKnownToDiffer: differs, recording: &batch.changes)
     }
     let changeCount = batch.changes.count - firstChange
     guard changeCount > 0 else {
@@ -82,9 +90,9 @@ extension Admission {
     lastTime = time
     statistics.writeCount += 1
     if let observer {
-      observer.committed(
-        Commit(lsn: lsn, time: time, changes: batch.changes[firstChange...], isUndo: false),
-        root: root)
+      let commit = Commit(
+        lsn: lsn, time: time, changes: batch.changes[firstChange...], isUndo: false)
+      if observer.committed(commit, root: root) { isObserverWaiting = true }
     }
     if savepoint != nil {
       statistics.rawByteCount += UInt64(byteCount)

@@ -26,6 +26,8 @@ struct Admission {
   /// The disk's refusal before or during closing, which `close()` reports.
   var closingFailure: EngineError?
   var observer: (any CommitObserver)?
+  /// Whether the observer is to be called once the lock is released.
+  var isObserverWaiting = false
   var memory: MemoryGauge
   var statistics = EngineStatistics()
   /// Sizes writes of a database in memory.
@@ -82,6 +84,16 @@ struct Admission {
   private var mayDelayBatch: Bool {
     batch.hasNoCompletions && batch.encoder.byteCount < Batch.recordByteLimit
       && batch.byteCount < limits.stallByteCount
+  }
+
+  // MARK: The observer
+
+  /// The observer, if it is to be called now that the lock is about to be released.
+  @inline(__always)
+  mutating func takeWaitingObserver() -> (any CommitObserver)? {
+    guard isObserverWaiting else { return nil }
+    isObserverWaiting = false
+    return observer
   }
 
   // MARK: The commit thread

@@ -1,6 +1,7 @@
 import Synchronization
 
-/// The lock around `Admission`, which wakes the commit thread when there is work for it.
+/// The lock around `Admission`. Once it is released, the commit thread is woken if there is work for it, and
+/// the observer called if it asked for that.
 ///
 /// Held for the time of one write. A holder calls no user code and does not wait for the disk.
 final class AdmissionLock: Sendable {
@@ -15,11 +16,13 @@ final class AdmissionLock: Sendable {
 
   @inline(__always)
   func withLock<R: Sendable>(_ body: (inout Admission) -> R) -> R {
-    let (result, wakes) = admission.withLock { admission -> (R, Bool) in
+    let (result, wakes, observer) = admission.withLock {
+      admission -> (R, Bool, (any CommitObserver)?) in
       let result = body(&admission)
-      return (result, admission.wakesCommitThread())
+      return (result, admission.wakesCommitThread(), admission.takeWaitingObserver())
     }
     if wakes { commitThread?.wake() }
+    observer?.afterAdmission()
     return result
   }
 
@@ -27,6 +30,11 @@ final class AdmissionLock: Sendable {
   /// before it sleeps.
   @inline(__always)
   func withLockInCycle<R>(_ body: (inout Admission) -> R) -> R {
-    admission.withLock { body(&$0) }
+    let (result, observer) = admission.withLock { admission -> (R, (any CommitObserver)?) in
+      let result = body(&admission)
+      return (result, admission.takeWaitingObserver())
+    }
+    observer?.afterAdmission()
+    return result
   }
 }

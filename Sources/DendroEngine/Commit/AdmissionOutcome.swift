@@ -15,6 +15,8 @@ enum AdmissionOutcome {
   case waitsForTransaction(Reservation)
   /// The caller has the tree's memory measured, then offers the write again.
   case needsMeasure
+  /// The caller compares this tree with the one that it sets in its place, then offers the write again.
+  case needsComparison(Node)
 }
 
 /// What the caller of a write may still be made to wait for.
@@ -22,12 +24,28 @@ struct PermittedWaits {
   var disk = true
   var transaction = true
   var measure = true
+  /// Comparisons of trees, each overtaken by another write, after which the trees are compared under the
+  /// lock.
+  var comparisonCount = 4
+  /// The last comparison.
+  var comparison: Comparison?
   /// The probe of a full disk that the caller waits for.
   fileprivate(set) var probe: UInt64?
 
+  /// Whether the tree that a write sets equals the one in its place.
+  struct Comparison {
+    let existing: Node
+    let isEqual: Bool
+
+    init(_ draft: Draft, with existing: Node) {
+      self.existing = existing
+      isEqual = if case .set(_, let new) = draft.write { existing == new } else { false }
+    }
+  }
+
   /// For a caller that does the disk's work itself, and would wait for it for ever.
   static var none: PermittedWaits {
-    PermittedWaits(disk: false, transaction: false, measure: false)
+    PermittedWaits(disk: false, transaction: false, measure: false, comparisonCount: 0)
   }
 }
 
@@ -50,10 +68,31 @@ extension Admission {
     if mustWaitForDisk(&waits) { return .waitsForDisk }
     if waits.probe != nil, let refusal = phase.refusal { return conclude(refusal, completion) }
     if waits.measure, memory.isMeasureDue(for: draft.write) { return .needsMeasure }
-    guard let refusal = admit(draft, body: body, now: now, completion: completion) else {
-      return .admitted
+    var isEqual: Bool?
+    if let body, let existing = counterpart(of: draft, body) {
+      if let comparison = waits.comparison, comparison.existing.isIdentical(to: existing) {
+        isEqual = comparison.isEqual
+      } else if waits.comparisonCount > 0 {
+        waits.comparisonCount -= 1
+        return .needsComparison(existing)
+      }
     }
-    return conclude(refusal, completion)
+    let refusal = admit(
+      draft, body: body, isEqual: isEqual, now: now, completion: completion)
+    return refusal.map { conclude($0, completion) } ?? .admitted
+  }
+
+  /// The bytes of an encoded tree from which on it is compared without the lock.
+  private static let comparedByteMin = 16 << 10
+
+  /// The tree that a large one replaces, unless a glance tells whether they are equal.
+  private func counterpart(of draft: Draft, _ body: PayloadBuffer) -> Node? {
+    guard body.count >= Self.comparedByteMin, case .set(let path, let new) = draft.write,
+      new.isBranch
+    else { return nil }
+    let existing = root.node(at: path)
+    guard existing.childCount == new.childCount, !existing.isIdentical(to: new) else { return nil }
+    return existing
   }
 
   /// Whether a write waits for the disk: until the commit thread takes an open batch that is over its

@@ -10,7 +10,15 @@ package protocol CommitObserver: AnyObject, Sendable {
   ///   - commit: what changed.
   ///   - root: the head after the change. Keeping it (or a node of it) is O(1), but later writes then have
   ///     to copy the pages on their path.
-  func committed(_ commit: borrowing Commit, root: borrowing Node)
+  /// - Returns: whether `afterAdmission()` is to be called.
+  func committed(_ commit: borrowing Commit, root: borrowing Node) -> Bool
+
+  /// Called where `committed` asked for it, on the same thread, once the admission lock is released.
+  func afterAdmission()
+}
+
+extension CommitObserver {
+  package func afterAdmission() {}
 }
 
 /// One admitted write, or the undo of all writes that were not acknowledged.

@@ -66,6 +66,7 @@ final class CommitPipeline: Sendable {
       case .admitted, .held: return
       case .refused(let refusal): return report(refusal, completion)
       case .needsMeasure: measureMemory(for: draft)
+      case .needsComparison(let existing): waits.comparison = .init(draft, with: existing)
       case .waitsForDisk: waitForDisk(&waits)
       case .waitsForTransaction(let reservation):
         waitingWriterCount.add(1, ordering: .relaxed)
@@ -91,7 +92,7 @@ final class CommitPipeline: Sendable {
         switch outcome {
         case .admitted, .held: break
         case .refused(let refusal): task.resume(returning: .result(.failure(refusal)))
-        case .waitsForDisk, .waitsForTransaction, .needsMeasure:
+        case .waitsForDisk, .waitsForTransaction, .needsMeasure, .needsComparison:
           task.resume(returning: .again(outcome))
         }
         if hasStalled { stall.passOn() }
@@ -106,6 +107,8 @@ final class CommitPipeline: Sendable {
         waitingWriterCount.add(1, ordering: .relaxed)
         waits.transaction = await reservation.wait()
         waitingWriterCount.subtract(1, ordering: .relaxed)
+      case .again(.needsComparison(let existing)):
+        waits.comparison = .init(draft, with: existing)
       case .again: measureMemory(for: draft)
       }
       hasStalled = false

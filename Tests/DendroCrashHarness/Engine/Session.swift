@@ -64,7 +64,7 @@ package final class Replica: CommitObserver {
   package var tree: Node { state.withLock { $0.tree } }
   package var problem: String? { state.withLock { $0.problem } }
 
-  package func committed(_ commit: borrowing Commit, root: borrowing Node) {
+  package func committed(_ commit: borrowing Commit, root: borrowing Node) -> Bool {
     let (lsn, isUndo, changes) = (commit.lsn, commit.isUndo, commit.changes)
     if let transcript {
       transcript.note("\(isUndo ? "undone" : "committed") \(lsn) at \(commit.time)")
@@ -86,5 +86,6 @@ package final class Replica: CommitObserver {
         state.tree.graft(change.new, at: change.path)
       }
     }
+    return false
   }
 }

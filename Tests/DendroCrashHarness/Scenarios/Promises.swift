@@ -118,8 +118,9 @@ package enum Promises {
   private final class CommitCount: CommitObserver {
     let count = Atomic<Int>(0)
 
-    func committed(_ commit: borrowing Commit, root: borrowing Node) {
+    func committed(_ commit: borrowing Commit, root: borrowing Node) -> Bool {
       count.add(1, ordering: .relaxed)
+      return false
     }
   }
 

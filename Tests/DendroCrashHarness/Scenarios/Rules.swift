@@ -25,9 +25,10 @@ package enum Rules {
   private final class Times: CommitObserver {
     let all = Mutex<[Int64]>([])
 
-    func committed(_ commit: borrowing Commit, root: borrowing Node) {
+    func committed(_ commit: borrowing Commit, root: borrowing Node) -> Bool {
       let time = commit.time
       all.withLock { $0.append(time) }
+      return false
     }
   }
 

@@ -219,9 +219,10 @@ struct BesideWritersTests {
   private final class Times: CommitObserver {
     private let times = Mutex<[Int64]>([])
     var all: [Int64] { times.withLock { $0 } }
-    func committed(_ commit: borrowing Commit, root: borrowing Node) {
+    func committed(_ commit: borrowing Commit, root: borrowing Node) -> Bool {
       let time = commit.time
       times.withLock { $0.append(time) }
+      return false
     }
   }
 }

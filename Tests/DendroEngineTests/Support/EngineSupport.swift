@@ -31,13 +31,14 @@ final class Mirror: CommitObserver {
   var root: Node { state.withLock { $0.root } }
   var undoneCount: Int { state.withLock { $0.undone } }
 
-  func committed(_ commit: borrowing Commit, root: borrowing Node) {
+  func committed(_ commit: borrowing Commit, root: borrowing Node) -> Bool {
     let changes = commit.changes
     let isUndo = commit.isUndo
     state.withLock { state in
       for change in changes { state.root.graft(change.new, at: change.path) }
       if isUndo { state.undone += 1 }
     }
+    return false
   }
 }
 

@@ -15,8 +15,10 @@ struct FollowedRewriteTests {
     var payloads: [[UInt8]] = []
     var problems: [LogCursor.Problem] = []
 
-    func drain(_ cursor: LogCursor) throws(StorageError) {
-      while try cursor.step({ item in
+    func drain(_ cursor: LogCursor) throws(StorageError) { while try step(cursor) {} }
+
+    func step(_ cursor: LogCursor) throws(StorageError) -> Bool {
+      try cursor.step { item in
         switch item {
         case .segment(let header, _, _): segments.append(header.firstLSN.rawValue)
         case .record(let record, _, let payload?) where record.kind == .writes:
@@ -24,7 +26,7 @@ struct FollowedRewriteTests {
         case .record: break
         case .problem(let problem): problems.append(problem)
         }
-      }) {}
+      }
     }
   }
 
@@ -178,6 +180,34 @@ struct FollowedRewriteTests {
         directory.close()
       }
     }
+  }
+
+  @Test("records that replace those just read, at the same offsets, are read instead")
+  func replacedInPlace() throws {
+    let disk = SimulatedDisk(seed: 5)
+    let directory = try open(disk)
+    let writer = try newLog(directory)
+    for number in 1...2 { try writer.append(noise(60, seed: UInt64(number)), durably: false) }
+    let other = disk.copy()
+    for number in 3...5 { try writer.append(noise(60, seed: UInt64(number)), durably: false) }
+    let contents = try #require(disk.contents(of: segmentPath(1)))
+    directory.close()
+
+    let reading = try openReadOnly(disk)
+    defer { reading.close() }
+    let cursor = LogCursor(reading, isLive: true)
+    let reports = Reports()
+    while reports.payloads.count < 3 { _ = try reports.step(cursor) }
+    let (next, nextWriter, _) = try resume(other)
+    for number in 13...15 { try nextWriter.append(noise(60, seed: UInt64(number)), durably: false) }
+    let replaced = try #require(other.contents(of: segmentPath(1)))
+    next.close()
+    try #require(replaced.count == contents.count)
+    disk.overwrite(segmentPath(1), at: 0, with: replaced)
+    try cursor.refresh()
+    try reports.drain(cursor)
+    #expect(reports.payloads.suffix(3) == (13...15).map { noise(60, seed: UInt64($0)) }[...])
+    #expect(reports.problems.count == 1 && reports.problems.allSatisfy { $0.isTail })
   }
 
   @Test("a segment that was begun and taken back for want of room does not stop it")

@@ -1,3 +1,4 @@
+import DendroPlatform
 import DendroTesting
 import Testing
 
@@ -350,6 +351,77 @@ import Testing
         Issue.record("\(String(describing: writer.poison))")
         continue
       }
+    }
+  }
+
+  /// A log whose first segment has lost its seal, as a crash in a roll leaves it.
+  private static func unsealed() throws -> SimulatedDisk {
+    let disk = SimulatedDisk(seed: 8)
+    let directory = try open(disk)
+    let writer = try newLog(directory)
+    for number in 0..<3 { try writer.append(payload(number)) }
+    let sealedAt = disk.contents(of: segmentPath(1))!.count
+    try writer.roll(time: 1_704_067_200_000)
+    try writer.append(payload(3))
+    directory.close()
+    disk.overwrite(segmentPath(1), at: sealedAt, with: [UInt8](repeating: 0, count: 8))
+    return disk
+  }
+
+  @Test("a missing seal is written again; a full disk leaves that to the next opening")
+  func resealing() throws {
+    for errno in [ENOSPC, EIO] {
+      let disk = try Self.unsealed()
+      let directory = try open(disk)
+      let log = try #require(try read(directory))
+      #expect(log.end.unsealed != nil)
+      disk.inject(
+        DiskFault(.error(errno), of: [.write], at: 1, pathPart: "00001"))
+      if errno == EIO {
+        #expect(throws: StorageError.self) { _ = try repairTail(directory, log.end) }
+      } else {
+        _ = try repairTail(directory, log.end)
+      }
+      directory.close()
+      disk.removeFaults()
+      #expect(try read(disk)?.entries.map(\.payload) == (0..<4).map { payload($0) })
+    }
+  }
+
+  @Test("a follower that cannot open the rewritten segment says so, and goes on once it can")
+  func followedIntoAnError() throws {
+    let disk = SimulatedDisk(seed: 9)
+    let directory = try open(disk)
+    let writer = try newLog(directory)
+    try writer.append(payload(0))
+    directory.close()
+    let reading = try openReadOnly(disk)
+    defer { reading.close() }
+    let segment = try SegmentReader(SegmentName(firstLSN: LogSequenceNumber(1)), in: reading)
+    let (next, _, _) = try resume(disk)
+    next.close()
+    disk.inject(DiskFault(.error(EIO), of: [.open], at: 1))
+    #expect(throws: StorageError.self) { try segment.refresh() }
+    disk.removeFaults()
+    try segment.refresh()
+  }
+
+  @Test("the checksum of a write that the log does not have is an error")
+  func noSuchWrite() throws {
+    let disk = SimulatedDisk(seed: 10)
+    let directory = try open(disk)
+    defer { directory.close() }
+    let writer = try newLog(directory)
+    for number in 0..<3 { try writer.append(payload(number)) }
+    for lsn in 1...3 {
+      #expect(try LogReader.checksum(directory, at: LogSequenceNumber(UInt64(lsn))) != 0)
+    }
+    let error = #expect(throws: StorageError.self) {
+      try LogReader.checksum(directory, at: LogSequenceNumber(4))
+    }
+    guard case .corrupt(_, _, "the record of write 4", "no record") = error else {
+      Issue.record("expected a missing record, found \(String(describing: error))")
+      return
     }
   }
 }
