@@ -1,3 +1,4 @@
+import DendroEngine
 import DendroTree
 
 // The compiler takes these where it knows the type of a value: nothing has to be found out about it when the
@@ -7,20 +8,16 @@ import DendroTree
 
 extension DatabaseReference {
   /// `setValue(_:)` with a string of at most 10 MiB.
-  public func setValue(_ value: String) {
-    write { path throws(ValidationError) in try Draft(setting: value, at: path) }
-  }
+  public func setValue(_ value: String) { set(.string(value)) }
 
   /// `setValue(_:)` with an integer.
-  public func setValue(_ value: Int) { write { Draft(setting: .integer(Int64(value)), at: $0) } }
+  public func setValue(_ value: Int) { set(.integer(Int64(value))) }
 
   /// `setValue(_:)` with a double, which must be finite.
-  public func setValue(_ value: Double) {
-    write { path throws(ValidationError) in try Draft(setting: value, at: path) }
-  }
+  public func setValue(_ value: Double) { set(.double(value)) }
 
   /// `setValue(_:)` with a boolean.
-  public func setValue(_ value: Bool) { write { Draft(setting: .bool(value), at: $0) } }
+  public func setValue(_ value: Bool) { set(.bool(value)) }
 
   /// `setValue(_:)` with a string of at most 10 MiB, and waits until the write is durable.
   @discardableResult
@@ -57,12 +54,10 @@ extension DatabaseReference {
   /// doubles where that overflows or one of them is a double.
   ///
   /// - Complexity: O(segments · log children).
-  public func increment(by delta: Int) {
-    write { Draft(.increment($0, .integer(Int64(delta)))) }
-  }
+  public func increment(by delta: Int) { increment(.integer(Int64(delta))) }
 
   /// `increment(by:)` by a double, which must be finite.
-  public func increment(by delta: Double) { write { Draft(.increment($0, .double(delta))) } }
+  public func increment(by delta: Double) { increment(.double(delta)) }
 
   /// `increment(by:)`, and calls `block` once the write is durable or has failed.
   @preconcurrency
@@ -99,7 +94,49 @@ extension DatabaseReference {
   }
 }
 
+// MARK: - The short way
+
+extension DatabaseReference {
+  /// Sets a scalar. Where it is short and valid, the engine gets its packed form, for which nothing is allocated.
+  private func set(_ scalar: Scalar) {
+    guard writeFailure == nil, let engine = try? usable(), scalar.isFinite else {
+      return write { path throws(ValidationError) in try Draft(validating: scalar, at: path) }
+    }
+    let byteCount = PackedScalar.byteCount(scalar)
+    guard byteCount <= LeafEdit.byteCountMax else {
+      return write { path throws(ValidationError) in try Draft(validating: scalar, at: path) }
+    }
+    withUnsafeTemporaryAllocation(byteCount: byteCount, alignment: 1) { packed in
+      _ = PackedScalar.write(scalar, to: packed.baseAddress.unsafelyUnwrapped)
+      engine.submit(.set(UnsafeRawBufferPointer(packed)), at: path) {
+        Draft(setting: scalar, at: path)
+      }
+    }
+  }
+
+  private func increment(_ delta: Number) {
+    guard writeFailure == nil, let engine = try? usable(), delta.isFinite else {
+      return write { Draft(.increment($0, delta)) }
+    }
+    engine.submit(.increment(delta), at: path) { Draft(.increment(path, delta)) }
+  }
+}
+
+extension Scalar {
+  fileprivate var isFinite: Bool {
+    if case .double(let value) = self { value.isFinite } else { true }
+  }
+}
+
 extension Draft {
+  fileprivate init(validating scalar: Scalar, at path: Path) throws(ValidationError) {
+    switch scalar {
+    case .string(let text): try self.init(setting: text, at: path)
+    case .double(let number): try self.init(setting: number, at: path)
+    case .integer, .bool: self.init(setting: scalar, at: path)
+    }
+  }
+
   fileprivate init(setting text: String, at path: Path) throws(ValidationError) {
     self.init(.set(path, try ValueReader(outerDepth: 0).string(text)))
   }

@@ -139,7 +139,12 @@ extension DatabaseReference {
   ///   path is replaced, and what is beside it stays. `NSNull` removes. A path may end in `.priority`.
   ///   No path may be above another one.
   public func updateChildValues(_ values: [AnyHashable: Any]) {
-    write { path throws(ValidationError) in try Draft(updating: values, at: path) }
+    guard writeFailure == nil, let engine = try? usable(),
+      let update = PackedUpdate(updating: values, at: path)
+    else {
+      return write { path throws(ValidationError) in try Draft(updating: values, at: path) }
+    }
+    engine.submit(update, at: path, completion: nil)
   }
 
   /// `updateChildValues(_:)`, and calls `block` once the write is durable or has failed.
@@ -149,7 +154,15 @@ extension DatabaseReference {
     @_inheritActorContext withCompletionBlock block:
       @escaping @Sendable @isolated(any) (Error?, DatabaseReference) -> Void
   ) {
-    write(Callback(block)) { path throws(ValidationError) in try Draft(updating: values, at: path) }
+    let block = Callback(block)
+    guard writeFailure == nil, let engine = try? usable(),
+      let update = PackedUpdate(updating: values, at: path)
+    else {
+      return write(block) { path throws(ValidationError) in
+        try Draft(updating: values, at: path)
+      }
+    }
+    engine.submit(update, at: path, completion: completion(calling: block))
   }
 
   /// `updateChildValues(_:)`, and waits until the write is durable.
@@ -157,7 +170,10 @@ extension DatabaseReference {
   public func updateChildValues(
     _ values: [AnyHashable: Any]
   ) async throws -> DatabaseReference {
-    try await commit(
+    if writeFailure == nil, let update = PackedUpdate(updating: values, at: path) {
+      return try await commit(update)
+    }
+    return try await commit(
       draft { path throws(ValidationError) in try Draft(updating: values, at: path) })
   }
 }
@@ -192,13 +208,7 @@ extension DatabaseReference {
     let hub = store.hub
     do throws(DatabaseError) {
       let engine = try usable()
-      engine.submit(try draft(drafting)) { [self] result in
-        switch result {
-        case .success: hub.enqueue(on: block.isolation) { block.call(nil, self) }
-        case .failure(let error):
-          hub.enqueue(on: block.isolation) { block.call(DatabaseError(error), self) }
-        }
-      }
+      engine.submit(try draft(drafting), completion: completion(calling: block))
     } catch {
       // In order: after the completions of earlier writes, also where the reference is bad.
       guard let engine = try? store.usable() else {
@@ -208,6 +218,27 @@ extension DatabaseReference {
       engine.submit(Draft(.update(.root, []))) { [self] _ in
         hub.enqueue(on: block.isolation) { block.call(error, self) }
       }
+    }
+  }
+
+  private func completion(calling block: Callback<CompletionFunction>) -> Completion {
+    let hub = store.hub
+    return { [self] result in
+      switch result {
+      case .success: hub.enqueue(on: block.isolation) { block.call(nil, self) }
+      case .failure(let error):
+        hub.enqueue(on: block.isolation) { block.call(DatabaseError(error), self) }
+      }
+    }
+  }
+
+  func commit(_ update: PackedUpdate) async throws(DatabaseError) -> DatabaseReference {
+    let engine = try usable()
+    do throws(EngineError) {
+      try await engine.write(update, at: path)
+      return self
+    } catch {
+      throw DatabaseError(error)
     }
   }
 

@@ -117,6 +117,26 @@ package final class Engine: Sendable {
     pipeline.submit(draft, completion: completion)
   }
 
+  /// Admits the write of one leaf as `submit(_:completion:)` does, on a shorter way. It has no completion.
+  ///
+  /// - Parameter draft: makes the same write, where the short way cannot be taken.
+  package func submit(_ edit: LeafEdit, at path: Path, otherwise draft: () -> Draft) {
+    if refusal == nil, path.count <= Limits.depth,
+      pipeline.submit(edit, at: path, completion: nil)
+    {
+      return
+    }
+    submit(draft(), completion: nil)
+  }
+
+  /// Admits an update as `submit(_:completion:)` does, on a shorter way.
+  ///
+  /// - Parameter update: finished at `base`.
+  package func submit(_ update: PackedUpdate, at base: Path, completion: Completion?) {
+    if refusal == nil, pipeline.submit(update, at: base, completion: completion) { return }
+    submit(update.draft(at: base), completion: completion)
+  }
+
   /// Admits a write, and waits without blocking a thread until it is as durable as the options ask.
   ///
   /// - Returns: the write's LSN; nil where it changed nothing.
@@ -125,6 +145,23 @@ package final class Engine: Sendable {
   @concurrent package func write(_ draft: Draft) async throws(EngineError) -> LogSequenceNumber? {
     if let refusal = refusal(of: draft) { throw refusal }
     return try await pipeline.write(draft).get()
+  }
+
+  /// Admits an update as `write(_:)` does, on a shorter way.
+  ///
+  /// - Parameter update: finished at `base`.
+  @discardableResult
+  @concurrent package func write(
+    _ update: PackedUpdate, at base: Path
+  ) async throws(EngineError) -> LogSequenceNumber? {
+    if let refusal { throw refusal }
+    let result = await withUnsafeContinuation {
+      (task: UnsafeContinuation<Result<LogSequenceNumber?, EngineError>?, Never>) in
+      let isAdmitted = pipeline.submit(update, at: base) { task.resume(returning: $0) }
+      if !isAdmitted { task.resume(returning: nil) }
+    }
+    if let result { return try result.get() }
+    return try await write(update.draft(at: base))
   }
 
   func refusal(of draft: Draft) -> EngineError? {

@@ -10,6 +10,8 @@ import Synchronization
 enum EngineClosings {
   private struct State {
     var count = 0
+    /// Closings that have ended so far.
+    var endedCount = 0
     var waiters: [DispatchSemaphore] = []
   }
 
@@ -18,11 +20,15 @@ enum EngineClosings {
   /// The number of openings that wait at this moment.
   static var waiterCount: Int { state.withLock { $0.waiters.count } }
 
+  /// The number of engines that are being closed at this moment.
+  static var count: Int { state.withLock { $0.count } }
+
   static func begin() { state.withLock { $0.count += 1 } }
 
   static func end() {
     let waiters = state.withLock { state -> [DispatchSemaphore] in
       state.count -= 1
+      state.endedCount += 1
       guard state.count == 0 else { return [] }
       defer { state.waiters = [] }
       return state.waiters
@@ -32,23 +38,25 @@ enum EngineClosings {
 
   /// Opens a directory; where this process holds it, again once the closings have ended.
   static func retry<R>(_ open: () throws(StorageError) -> R) throws(StorageError) -> R {
+    let endedCount = state.withLock { $0.endedCount }
     do throws(StorageError) {
       return try open()
     } catch {
-      guard case .locked(_, getpid()) = error, waitForAll() else { throw error }
+      guard case .locked(_, getpid()) = error, waitForAll(since: endedCount) else { throw error }
     }
     return try open()
   }
 
-  /// - Returns: whether there was anything to wait for.
-  private static func waitForAll() -> Bool {
-    let waiter = state.withLock { state -> DispatchSemaphore? in
-      guard state.count > 0 else { return nil }
+  /// - Parameter endedCount: the closings that had ended before the directory was found locked.
+  /// - Returns: whether any has ended since.
+  private static func waitForAll(since endedCount: Int) -> Bool {
+    let (waiter, hasEnded) = state.withLock { state -> (DispatchSemaphore?, Bool) in
+      guard state.count > 0 else { return (nil, state.endedCount != endedCount) }
       let waiter = DispatchSemaphore(value: 0)
       state.waiters.append(waiter)
-      return waiter
+      return (waiter, true)
     }
     waiter?.wait()
-    return waiter != nil
+    return hasEnded
   }
 }

@@ -70,7 +70,7 @@ package struct NodeView {
   /// - Throws: `ValidationError` of kind `.invalidPath`.
   package func view(parsing path: String) throws(ValidationError) -> NodeView {
     // Here and not in the API, so that the generic function is specialized.
-    try Path.withStoredBytes(parsing: path) { view(at: $0) }
+    try Path.withStoredBytes(parsing: path) { stored, _ in view(at: stored) }
   }
 
   /// What is at a path below.

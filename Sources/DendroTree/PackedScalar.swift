@@ -201,6 +201,13 @@ package enum PackedScalar {
     return 1 + (tag < integerTag ? 0 : Int(tag & 0x0F))
   }
 
+  /// Whether the valid packed scalar at an address is a number.
+  @inline(__always)
+  static func isNumber(_ address: UnsafeRawPointer) -> Bool {
+    let tag = address.load(as: UInt8.self)
+    return tag >= integerTag && tag < priorityTag
+  }
+
   @inline(__always)
   private static func stringExtent(
     _ address: UnsafeRawPointer, _ tag: UInt8

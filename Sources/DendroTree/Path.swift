@@ -41,8 +41,10 @@ package struct Path: Sendable {
 
   /// Parses a path as `init(parsing:)` does, and calls `body` with its stored bytes, for which nothing is
   /// allocated.
-  package static func withStoredBytes<R>(
-    parsing text: String, _ body: (UnsafeRawBufferPointer) -> R
+  ///
+  /// - Parameter body: gets the stored bytes, valid only during the call, and the number of keys.
+  static func withStoredBytes<R>(
+    parsing text: String, _ body: (UnsafeRawBufferPointer, Int) -> R
   ) throws(ValidationError) -> R {
     var text = text
     let result: Result<R, ValidationError> = text.withUTF8 { utf8 in
@@ -51,12 +53,21 @@ package struct Path: Sendable {
         byteCount: storedByteCountMax(of: utf8), alignment: 1
       ) { target in
         Result { () throws(ValidationError) in
-          let (byteCount, _) = try encode(utf8, to: target.baseAddress.unsafelyUnwrapped)
-          return body(UnsafeRawBufferPointer(rebasing: target[..<byteCount]))
+          let (byteCount, keyCount) = try encode(
+            utf8, to: target.baseAddress.unsafelyUnwrapped)
+          return body(UnsafeRawBufferPointer(rebasing: target[..<byteCount]), keyCount)
         }
       }
     }
     return try result.get()
+  }
+
+  /// `withStoredBytes(parsing:_:)` without a result, for other modules, where the generic form is not
+  /// specialized.
+  package static func parse(
+    _ text: String, _ body: (UnsafeRawBufferPointer, Int) -> Void
+  ) throws(ValidationError) {
+    try withStoredBytes(parsing: text, body)
   }
 
   /// A segment of n bytes needs at most n + 2 in a path, and takes n + 1 in the text with its slash.
@@ -275,21 +286,24 @@ extension Path: Hashable {
 extension Path: Comparable {
   /// Compares key by key in the order of keys; a prefix comes first.
   package static func < (a: Path, b: Path) -> Bool {
-    a.withStoredBytes { a in
-      b.withStoredBytes { b in
-        var offset = 0
-        while offset < a.count && offset < b.count {
-          let x = a.baseAddress.unsafelyUnwrapped + offset
-          let y = b.baseAddress.unsafelyUnwrapped + offset
-          let (xCount, xPrefix) = Varint.readTrusted(x)
-          let (yCount, yPrefix) = Varint.readTrusted(y)
-          let order = compareBytes(x + xPrefix, xCount, y + yPrefix, yCount)
-          if order != 0 { return order < 0 }
-          offset += xPrefix + xCount  // Equal keys have equal sizes.
-        }
-        return a.count < b.count
-      }
+    a.withStoredBytes { a in b.withStoredBytes { b in storedBytes(a, precede: b) } }
+  }
+
+  /// `a < b`, by the stored bytes of the two paths.
+  package static func storedBytes(
+    _ a: UnsafeRawBufferPointer, precede b: UnsafeRawBufferPointer
+  ) -> Bool {
+    var offset = 0
+    while offset < a.count && offset < b.count {
+      let x = a.baseAddress.unsafelyUnwrapped + offset
+      let y = b.baseAddress.unsafelyUnwrapped + offset
+      let (xCount, xPrefix) = Varint.readTrusted(x)
+      let (yCount, yPrefix) = Varint.readTrusted(y)
+      let order = compareBytes(x + xPrefix, xCount, y + yPrefix, yCount)
+      if order != 0 { return order < 0 }
+      offset += xPrefix + xCount  // Equal keys have equal sizes.
     }
+    return a.count < b.count
   }
 }
 

@@ -137,6 +137,8 @@ struct ClosingTests {
     }
     try await release()
     await onThread { disk.waitForCall() }
+    // A task that has ended may keep its reference for a moment.
+    while EngineClosings.count == 0 { await Task.yield() }
     let opened = Received<Result<LogSequenceNumber, EngineError>>()
     Thread.detachNewThread {
       opened.add(

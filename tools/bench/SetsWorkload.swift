@@ -46,6 +46,15 @@ extension Workload {
           return cost
         }
       })
+    contestants.append(
+      Contestant(name: "dendro, typed updates of 1,000 paths", count: sets.count) {
+        try await session.withDirectory { url in
+          let database = try await Database.open(at: url, options: .withoutCheckpoints(.onRequest))
+          let (_, cost) = try await measured { try sets.update(database, pathCount: 1_000) }
+          try await database.close()
+          return cost
+        }
+      })
     #if canImport(CDendroLevelDB)
       let entries = LevelDBEntries(sets)
       contestants.append(
@@ -126,6 +135,19 @@ extension PostSets {
       for index in start..<min(count, start + pathCount) { update[paths[index]] = values[index] }
       return update
     }
+  }
+
+  /// Writes all sets as typed updates, then synchronizes once.
+  func update(_ database: Database, pathCount: Int) throws {
+    let root = database.reference()
+    for start in stride(from: 0, to: count, by: pathCount) {
+      root.update { update in
+        for index in start..<min(count, start + pathCount) {
+          update.set(paths[index], values[index])
+        }
+      }
+    }
+    try database.synchronize()
   }
 
   /// Writes all sets through the public API, then synchronizes once.

@@ -1,3 +1,4 @@
+import DendroEngine
 import DendroTree
 import Foundation
 
@@ -96,6 +97,31 @@ extension Draft {
     let parent = rest.dropLast(".priority".count)
     guard parent.isEmpty || parent.utf8.last == UInt8(ascii: "/") else { return (key, false) }
     return (String(parent), true)
+  }
+}
+
+extension PackedUpdate {
+  /// `updateChildValues(_:)`; nil where only a draft can hold it (priorities and most server values) or report
+  /// what is wrong with it.
+  init?(updating values: [AnyHashable: Any], at path: Path) {
+    self.init()
+    do throws(ValidationError) {
+      for (key, value) in values {
+        guard let key = key.base as? String, !key.hasSuffix(".priority") else { return nil }
+        var reader = ValueReader(outerDepth: path.count)
+        let node = try reader.node(value)
+        if reader.deferred.isEmpty {
+          try set(key, node)
+        } else if let number = node.wholeIncrement(reader.deferred) {
+          try increment(key, by: number)
+        } else {
+          return nil
+        }
+      }
+      try finish(at: path)
+    } catch {
+      return nil
+    }
   }
 }
 

@@ -91,7 +91,7 @@ struct ValueReader {
 
   // MARK: Scalars
 
-  private func scalar(_ text: String) throws(ValidationError) -> Scalar {
+  func scalar(_ text: String) throws(ValidationError) -> Scalar {
     guard text.utf8.count <= Limits.stringBytes else {
       throw invalid(
         "a string of \(text.utf8.count) bytes is over the limit of \(Limits.stringBytes)")

@@ -140,8 +140,9 @@ final class EventHub: CommitObserver {
 
   // MARK: Noting
 
+  var wantsCommits: Bool { listenedCount > 0 }
+
   func committed(_ commit: borrowing Commit, root: borrowing Node) -> Bool {
-    guard listenerCount.load(ordering: .relaxed) > 0 else { return false }
     let changes = commit.changes
     let path = changes[changes.startIndex].path
     let others = changes.count == 1 ? [] : changes.dropFirst().map(\.path)
@@ -153,7 +154,7 @@ final class EventHub: CommitObserver {
   /// Notes a new state of `.info`. The caller holds the lock that guards it, and calls `handOver()` once it
   /// has released that.
   func infoChanged(_ root: Node) {
-    guard listenerCount.load(ordering: .relaxed) > 0 else { return }
+    guard listenedCount > 0 else { return }
     _ = note(.info, and: [], root, isInfo: true)
   }
 

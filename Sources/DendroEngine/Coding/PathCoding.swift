@@ -12,11 +12,19 @@ import DendroTree
 enum PathCoding {
   static func encode(_ path: Path, after previous: Path, into buffer: PayloadBuffer) {
     path.storedBytes.withUnsafeBytes { bytes in
-      let shared = previous.storedBytes.withUnsafeBytes { sharedPrefixCount(bytes, $0) }
-      buffer.appendVarint(shared)
-      buffer.appendVarint(bytes.count - shared)
-      buffer.append(UnsafeRawBufferPointer(rebasing: bytes[shared...]))
+      previous.storedBytes.withUnsafeBytes { encode(bytes, after: $0, into: buffer) }
     }
+  }
+
+  @inline(__always)
+  static func encode(
+    _ path: UnsafeRawBufferPointer, after previous: UnsafeRawBufferPointer,
+    into buffer: PayloadBuffer
+  ) {
+    let shared = sharedPrefixCount(path, previous)
+    buffer.appendVarint(shared)
+    buffer.appendVarint(path.count - shared)
+    buffer.append(UnsafeRawBufferPointer(rebasing: path[shared...]))
   }
 
   static func sharedPrefixCount(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Int {

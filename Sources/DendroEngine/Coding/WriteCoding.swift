@@ -53,6 +53,39 @@ package enum WriteCoding {
     }
   }
 
+  /// The head of an update.
+  static func encodeHead(
+    updating path: Path, timeDelta: UInt64, previousPath: Path, into buffer: PayloadBuffer
+  ) {
+    buffer.appendVarint(timeDelta)
+    encode(Kind.update, path, after: previousPath, into: buffer)
+  }
+
+  /// The kind and the path of an update's entry.
+  static func encodeKind(
+    of kind: UInt8, _ path: UnsafeRawBufferPointer, after previous: UnsafeRawBufferPointer,
+    into buffer: PayloadBuffer
+  ) {
+    buffer.append(kind)
+    PathCoding.encode(path, after: previous, into: buffer)
+  }
+
+  /// The write of one leaf, whole.
+  static func encode(
+    _ edit: LeafEdit, at path: Path, timeDelta: UInt64, previousPath: Path,
+    into buffer: PayloadBuffer
+  ) {
+    buffer.appendVarint(timeDelta)
+    switch edit {
+    case .set(let packed):
+      encode(Kind.set, path, after: previousPath, into: buffer)
+      buffer.append(packed)
+    case .increment(let delta):
+      encode(Kind.increment, path, after: previousPath, into: buffer)
+      ScalarCoding.encode(delta.scalar, into: buffer)
+    }
+  }
+
   private static func encode(
     _ kind: UInt8, _ path: Path, after previous: Path, into buffer: PayloadBuffer
   ) {

@@ -7,28 +7,27 @@ extension Admission {
   ///
   /// - Returns: the LSNs of the undone writes that have no completion to report the failure.
   mutating func undo() -> [LogSequenceNumber] {
-    let writes = inFlight.writes + batch.writes
-    let changes = inFlight.changes + batch.changes
+    let first = inFlight.firstLSN ?? batch.firstLSN
+    let unreported = inFlight.unreported + batch.unreported
+    let changes = (inFlight.undo?.replaced ?? []) + batch.undo.replaced
     let before = observer == nil ? Node.empty : root
-    for change in changes.reversed() { root.graft(change.replaced, at: change.path) }
+    for change in changes.reversed() { root.graft(change.node, at: change.path) }
     inFlight = InFlight()
     batch.removeWrites()
     lastLSN = acknowledgedLSN
-    if let observer, let first = writes.first {
+    if let observer, let first {
       let commit = Commit(
-        lsn: first.lsn, time: lastTime,
-        changes: Self.differences(changes, from: before, to: root)[...], isUndo: true)
+        lsn: first, time: lastTime,
+        changes: Self.differences(changes.map(\.path), from: before, to: root)[...], isUndo: true)
       if observer.committed(commit, root: root) { isObserverWaiting = true }
     }
-    return writes.filter { !$0.hasCompletion }.map(\.lsn)
+    return unreported
   }
 
   /// One change for each of the highest paths that changed.
-  private static func differences(_ changes: [Change], from before: Node, to after: Node)
-    -> [Change]
-  {
+  private static func differences(_ paths: [Path], from before: Node, to after: Node) -> [Change] {
     var differences: [Change] = []
-    for path in Set(changes.map(\.path)).sorted() {
+    for path in Set(paths).sorted() {
       if let last = differences.last, last.path.isPrefix(of: path) { continue }
       differences.append(
         Change(path: path, replaced: before.node(at: path), new: after.node(at: path)))

@@ -46,10 +46,14 @@ extension Admission {
     return refused
   }
 
+  /// A write that changes more than so many places at once is rare; the memory for its changes is freed.
+  static let keptChangeCountMax = 1 << 12
+
   private mutating func admit(
     resolved write: Write, body: PayloadBuffer?, isEqual: Bool?, time: Int64,
     completion: Completion?
   ) -> EngineError? {
+    if body == nil, admitLeaf(write, now: time, completion: completion) { return nil }
     if let refusal = memory.refusal(for: write) { return refusal }
     if case .setPriority(let path, _) = write, root.node(at: path).isEmpty {
       return .noData(path)
@@ -64,51 +68,40 @@ extension Admission {
       if let savepoint { batch.encoder.rollBack(to: savepoint) }
       return .writeTooLarge(bytes: byteCount, limit: limits.writeByteCount)
     }
-    let firstChange = batch.changes.count
     let differs = isEqual == false
     if isEqual == true {
       // Nothing to apply.
     } else if let savepoint {
       batch.encoder.payload.withBytes { payload in
         let body = UnsafeRawBufferPointer(rebasing: payload[savepoint.body...])
-        root.apply(write, packed: body, isKnownToDiffer: differs, recording: &batch.changes)
+        root.apply(write, packed: body, isKnownToDiffer: differs, recording: &changes)
       }
     } else {
-      root.apply(write, isKnownToDiffer: differs, recording: &batch.changes)
+      root.apply(write, isKnownToDiffer: differs, recording: &changes)
     }
-    let changeCount = batch.changes.count - firstChange
-    guard changeCount > 0 else {
+    guard !changes.isEmpty else {
       if let savepoint { batch.encoder.rollBack(to: savepoint) }
       if let completion {
         batch.completions.append(.init(result: .success(nil), completion: completion))
       }
       return nil
     }
-    memory.admitted(
-      write, encodedByteCount: byteCount, replaced: batch.changes[firstChange...])
+    memory.admitted(write, encodedByteCount: byteCount, replaced: changes[...])
     lastLSN = lsn
     lastTime = time
     statistics.writeCount += 1
-    if let observer {
-      let commit = Commit(
-        lsn: lsn, time: time, changes: batch.changes[firstChange...], isUndo: false)
+    if let observer, observer.wantsCommits {
+      let commit = Commit(lsn: lsn, time: time, changes: changes[...], isUndo: false)
       if observer.committed(commit, root: root) { isObserverWaiting = true }
     }
     if savepoint != nil {
       statistics.rawByteCount += UInt64(byteCount)
       batch.encoder.keep(write)
-      // Undoing needs only what was replaced. A second reference to a new subtree would make the next
-      // write into it copy its pages.
-      for i in firstChange..<batch.changes.count { batch.changes[i].new = .empty }
-      batch.writes.append(
-        .init(lsn: lsn, changeCount: Int32(changeCount), hasCompletion: completion != nil))
-    } else {
-      batch.changes.removeAll(keepingCapacity: true)
-      if limits.countsWrites { batch.countInMemory += 1 }
+      for change in changes { batch.undo.append(change.path, change.replaced) }
     }
-    if let completion {
-      batch.completions.append(.init(result: .success(lsn), completion: completion))
-    }
+    noteAdmitted(lsn, completion)
+    // A second reference to a new subtree would make the next write into it copy its pages.
+    changes.removeAll(keepingCapacity: changes.count <= Self.keptChangeCountMax)
     return nil
   }
 

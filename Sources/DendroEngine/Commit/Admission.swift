@@ -30,8 +30,10 @@ struct Admission {
   var isObserverWaiting = false
   var memory: MemoryGauge
   var statistics = EngineStatistics()
-  /// Sizes writes of a database in memory.
+  /// Sizes writes of a database in memory, and joins the paths of updates. Empty between two writes.
   let scratch = PayloadBuffer()
+  /// What the write that is being admitted changes.
+  var changes: [Change] = []
 
   private var commitThread = CommitThread.busy
   /// Whether the next cycle probes the disk, which was full, for room.
@@ -50,8 +52,10 @@ struct Admission {
   }
 
   struct InFlight {
-    var writes: [Batch.AdmittedWrite] = []
-    var changes: [Change] = []
+    var firstLSN: LogSequenceNumber?
+    var unreported: [LogSequenceNumber] = []
+    /// Shares its bytes with the batch, which does not change until it is acknowledged or undone.
+    var undo: UndoLog?
   }
 
   /// What the commit thread does, and hence what it has to be woken for.
@@ -136,7 +140,8 @@ struct Admission {
     wantsProbe = false
     commitThread = .busy
     swap(&taken, &batch)
-    inFlight = InFlight(writes: taken.writes, changes: taken.changes)
+    inFlight = InFlight(
+      firstLSN: taken.firstLSN, unreported: taken.unreported, undo: taken.undo)
     return .commit(probes: probes)
   }
 

@@ -10,10 +10,13 @@ package typealias Completion = @Sendable (Result<LogSequenceNumber?, EngineError
 struct Batch {
   /// The encoded writes.
   var encoder = BatchEncoder()
-  /// Oldest first.
-  var writes: [AdmittedWrite] = []
-  /// What the writes replaced, oldest first: grafted back, newest first, it undoes them.
-  var changes: [Change] = []
+  private(set) var writeCount = 0
+  private(set) var firstLSN: LogSequenceNumber?
+  private(set) var lastLSN: LogSequenceNumber?
+  /// The writes without a completion that would report a failure.
+  private(set) var unreported: [LogSequenceNumber] = []
+  /// What the writes replaced.
+  var undo = UndoLog()
   /// Writes of a database in memory, where the metrics count them.
   var countInMemory = 0
   /// In the order of the calls.
@@ -24,14 +27,6 @@ struct Batch {
   var rolls: [Completion] = []
   /// Called once the log is closed after this batch.
   var closes: [Completion] = []
-
-  struct AdmittedWrite {
-    var lsn: LogSequenceNumber
-    /// How many of the batch's changes are this write's.
-    var changeCount: Int32
-    /// Whether a completion reports a failure.
-    var hasCompletion: Bool
-  }
 
   struct PendingCompletion {
     /// The result where the disk takes the batch: `.success(nil)` for a barrier, and for a write that
@@ -59,19 +54,29 @@ struct Batch {
   /// About the memory that the batch takes, in bytes: backpressure limits it.
   var byteCount: Int {
     encoder.byteCount + completions.count &* Self.completionByteCount
-      + changes.count &* MemoryLayout<Change>.stride
+      + undo.byteCount
   }
 
   var isEmpty: Bool { encoder.records.isEmpty && countInMemory == 0 && hasNoCompletions }
   /// Whether no caller waits for the batch.
   var hasNoCompletions: Bool { completions.isEmpty && rolls.isEmpty && closes.isEmpty }
-  var lastLSN: LogSequenceNumber? { writes.last?.lsn }
+
+  /// Notes a write that was encoded, and its completion.
+  @inline(__always)
+  mutating func noteWrite(_ lsn: LogSequenceNumber, completion: Completion?) {
+    if firstLSN == nil { firstLSN = lsn }
+    lastLSN = lsn
+    writeCount &+= 1
+    if let completion {
+      completions.append(.init(result: .success(lsn), completion: completion))
+    } else {
+      unreported.append(lsn)
+    }
+  }
 
   /// Empties the batch, and keeps its memory for the next one.
   mutating func removeAll() {
-    encoder.removeAll()
-    writes.removeAll(keepingCapacity: writes.capacity <= Self.keptCapacityMax)
-    changes.removeAll(keepingCapacity: changes.capacity <= Self.keptCapacityMax)
+    removeWrites()
     countInMemory = 0
     completions.removeAll(keepingCapacity: completions.capacity <= Self.keptCapacityMax)
     wantsSynchronize = false
@@ -82,7 +87,10 @@ struct Batch {
   /// Removes the writes, but not the completions.
   mutating func removeWrites() {
     encoder.removeAll()
-    writes.removeAll()
-    changes.removeAll()
+    undo.removeAll()
+    unreported.removeAll(keepingCapacity: unreported.capacity <= Self.keptCapacityMax)
+    writeCount = 0
+    firstLSN = nil
+    lastLSN = nil
   }
 }

@@ -33,24 +33,16 @@ struct BatchEncoder {
 
   var byteCount: Int { payload.count }
 
+  /// Bytes of the longest head of a write without its path: time, kind, and the two counts of the path.
+  static let headByteCountMax = 10 + 1 + 2 * 10
+
   /// Appends one write, to a new record where the last one is full.
   ///
   /// - Parameter body: the write's encoded body, where there is one already.
   mutating func encode(
     _ write: Write, body: PayloadBuffer?, lsn: LogSequenceNumber, time: Int64
   ) -> Savepoint {
-    let beginsRecord = records.last.map { $0.end - $0.start >= Batch.recordByteLimit } ?? true
-    if beginsRecord {
-      records.append(
-        RecordSpan(
-          start: payload.count, end: payload.count, firstLSN: lsn, count: 0, baseTime: time,
-          lastTime: time))
-      previousPath = .root
-    }
-    let last = records.count - 1
-    var savepoint = Savepoint(
-      start: payload.count, body: payload.count, beganRecord: beginsRecord,
-      previousLastTime: records[last].lastTime)
+    var savepoint = begin(lsn, time)
     WriteCoding.encodeHead(
       of: write, timeDelta: UInt64(time - savepoint.previousLastTime),
       previousPath: previousPath, into: payload)
@@ -60,10 +52,64 @@ struct BatchEncoder {
     } else {
       WriteCoding.encodeBody(of: write, into: payload)
     }
+    end(time)
+    return savepoint
+  }
+
+  /// Appends and keeps the write of one leaf.
+  ///
+  /// - Returns: its bytes.
+  mutating func encode(
+    _ edit: LeafEdit, at path: Path, lsn: LogSequenceNumber, time: Int64
+  ) -> Int {
+    let savepoint = begin(lsn, time)
+    WriteCoding.encode(
+      edit, at: path, timeDelta: UInt64(time - savepoint.previousLastTime),
+      previousPath: previousPath, into: payload)
+    end(time)
+    previousPath = path
+    return payload.count - savepoint.start
+  }
+
+  /// Appends and keeps an update whose body is encoded.
+  ///
+  /// - Returns: its bytes.
+  mutating func encode(
+    updating base: Path, body: PayloadBuffer, lsn: LogSequenceNumber, time: Int64
+  ) -> Int {
+    let savepoint = begin(lsn, time)
+    WriteCoding.encodeHead(
+      updating: base, timeDelta: UInt64(time - savepoint.previousLastTime),
+      previousPath: previousPath, into: payload)
+    payload.append(body)
+    end(time)
+    previousPath = base
+    return payload.count - savepoint.start
+  }
+
+  /// Begins a write, in a new record where the last one is full.
+  @inline(__always)
+  private mutating func begin(_ lsn: LogSequenceNumber, _ time: Int64) -> Savepoint {
+    let beginsRecord = records.last.map { $0.end - $0.start >= Batch.recordByteLimit } ?? true
+    if beginsRecord {
+      records.append(
+        RecordSpan(
+          start: payload.count, end: payload.count, firstLSN: lsn, count: 0, baseTime: time,
+          lastTime: time))
+      previousPath = .root
+    }
+    return Savepoint(
+      start: payload.count, body: payload.count, beganRecord: beginsRecord,
+      previousLastTime: records[records.count - 1].lastTime)
+  }
+
+  /// Ends the write that was begun last.
+  @inline(__always)
+  private mutating func end(_ time: Int64) {
+    let last = records.count - 1
     records[last].end = payload.count
     records[last].count += 1
     records[last].lastTime = time
-    return savepoint
   }
 
   /// Keeps the write that was encoded last.

@@ -3,6 +3,9 @@ package import DendroTree
 
 /// Receives every change of the head, in commit order, before the write is on the disk.
 package protocol CommitObserver: AnyObject, Sendable {
+  /// Whether `committed` has anything to do at this moment. Asked under the admission lock.
+  var wantsCommits: Bool { get }
+
   /// Called under the admission lock, on the writer's thread; for an undo on the commit thread. It has to
   /// be quick, and may call neither user code nor the engine.
   ///
@@ -18,6 +21,7 @@ package protocol CommitObserver: AnyObject, Sendable {
 }
 
 extension CommitObserver {
+  package var wantsCommits: Bool { true }
   package func afterAdmission() {}
 }
 

@@ -78,6 +78,19 @@ final class CommitPipeline: Sendable {
     }
   }
 
+  /// Admits the write of one leaf, as `Admission.admit(_:at:now:completion:)`.
+  @inline(__always)
+  func submit(_ edit: LeafEdit, at path: Path, completion: Completion?) -> Bool {
+    let now = clock.now()
+    return withAdmission { $0.admit(edit, at: path, now: now, completion: completion) }
+  }
+
+  /// Admits an update, as `Admission.admit(_:at:now:completion:)`.
+  func submit(_ update: PackedUpdate, at base: Path, completion: Completion?) -> Bool {
+    let now = clock.now()
+    return withAdmission { $0.admit(update, at: base, now: now, completion: completion) }
+  }
+
   /// Admits one write, and waits without blocking a thread until it is as durable as the options ask.
   func write(_ draft: Draft) async -> Result<LogSequenceNumber?, EngineError> {
     let body = encodeAhead(draft)

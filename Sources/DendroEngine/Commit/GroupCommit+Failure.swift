@@ -43,7 +43,7 @@ extension GroupCommit {
     effects.events.append(
       LogEvent(
         isFull ? .warning : .error, "the disk refused a batch",
-        ["error": error.description, "writes": String(batch.writes.count)]))
+        ["error": error.description, "writes": String(batch.writeCount)]))
     return refusal
   }
 

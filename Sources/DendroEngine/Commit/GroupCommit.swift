@@ -130,7 +130,7 @@ final class GroupCommit: Sendable {
       effects.logGrowth = (handler, logBytesSinceCheckpoint)
     }
     if instrumentation.wantsMetrics {
-      let writeCount = batch.writes.count + batch.countInMemory
+      let writeCount = batch.writeCount + batch.countInMemory
       effects.metrics = [
         Metric("dendro.commit.batches", .counter, 1),
         Metric("dendro.commit.writes", .counter, Double(writeCount)),

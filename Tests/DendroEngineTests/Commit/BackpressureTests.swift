@@ -92,7 +92,7 @@ struct BackpressureTests {
     try await engine.synchronize()
     try await engine.synchronize()
     let capacities = engine.pipeline.groupCommit.disk.withLock {
-      [$0.spare.completions.capacity, $0.spare.writes.capacity, $0.spare.changes.capacity]
+      [$0.spare.completions.capacity, $0.spare.unreported.capacity]
     }
     let open = engine.pipeline.withAdmission { $0.batch.completions.capacity }
     #expect((capacities + [open]).allSatisfy { $0 <= 1 << 14 })

@@ -1,0 +1,176 @@
+import DendroEngine
+import DendroTree
+
+/// Several writes that are made at once, all or nothing, in memory and on disk: what
+/// ``DatabaseReference/update(_:)`` collects.
+///
+/// ```swift
+/// root.update { update in
+///   update.set("posts/\(id)/title", title)
+///   update.set("user-posts/\(uid)/\(id)/title", title)
+///   update.increment("users/\(uid)/postCount", by: 1)
+///   update.remove("drafts/\(id)")
+/// }
+/// ```
+///
+/// Paths are relative to the location of the update. What is at each path is replaced, and what is beside it
+/// stays. No path may be above another one, and none may be used twice; the order of the calls has no effect.
+/// The first thing that is wrong refuses the whole update.
+///
+/// Short scalars go straight into the form in which they are logged and kept, for which nothing is allocated:
+/// this is the fastest way to write many values.
+public struct DatabaseUpdate: ~Copyable {
+  private var packed = PackedUpdate()
+  private var failure: DatabaseError?
+  private let depth: Int
+
+  /// - Parameter depth: segments of the path of the update's location.
+  init(depth: Int) { self.depth = depth }
+
+  /// Sets a string of at most 10 MiB.
+  public mutating func set(_ path: String, _ value: String) {
+    note { (packed, reader) throws(ValidationError) in
+      try packed.set(path, try reader.scalar(value))
+    }
+  }
+
+  /// Sets an integer.
+  public mutating func set(_ path: String, _ value: Int) {
+    note { (packed, reader) throws(ValidationError) in try packed.set(path, .integer(Int64(value)))
+    }
+  }
+
+  /// Sets a double, which must be finite.
+  public mutating func set(_ path: String, _ value: Double) {
+    note { (packed, reader) throws(ValidationError) in
+      try packed.set(path, try reader.double(value))
+    }
+  }
+
+  /// Sets a boolean.
+  public mutating func set(_ path: String, _ value: Bool) {
+    note { (packed, reader) throws(ValidationError) in try packed.set(path, .bool(value)) }
+  }
+
+  /// Sets what ``DatabaseReference/setValue(_:)`` takes, except a ``ServerValue``; nil removes.
+  public mutating func set(_ path: String, _ value: Any?) {
+    note { (packed, reader) throws(ValidationError) in
+      guard let value else { return try packed.remove(path) }
+      let node = try reader.node(value)
+      guard reader.deferred.isEmpty else {
+        throw ValidationError(
+          .invalidData,
+          "the value at \"\(path)\" has a server value, which update takes only as increment(_:by:); "
+            + "updateChildValues(_:) takes them all")
+      }
+      try packed.set(path, node)
+    }
+  }
+
+  /// Sets a value of any `Encodable` type; a nil optional removes.
+  ///
+  /// - Throws: `EncodingError`, with the path to what cannot be encoded.
+  public mutating func set<T: Encodable>(
+    _ path: String, from value: T, encoder: Database.Encoder = Database.Encoder()
+  ) throws {
+    let encoded = try encoder.encoded(value)
+    note { (packed, reader) throws(ValidationError) in
+      let draft = try Draft(setting: encoded, at: .root)
+      guard draft.deferred.isEmpty else {
+        throw ValidationError(
+          .invalidData,
+          "the value at \"\(path)\" has a server value, which update takes only as increment(_:by:)"
+        )
+      }
+      if case .set(_, let node) = draft.write {
+        try packed.set(path, node)
+      } else {
+        try packed.remove(path)
+      }
+    }
+  }
+
+  /// Adds `delta` to the number at the path; sets `delta` where there is no number.
+  public mutating func increment(_ path: String, by delta: Int) {
+    note { (packed, reader) throws(ValidationError) in
+      try packed.increment(path, by: .integer(Int64(delta)))
+    }
+  }
+
+  /// `increment(_:by:)` by a double, which must be finite.
+  public mutating func increment(_ path: String, by delta: Double) {
+    note { (packed, reader) throws(ValidationError) in
+      _ = try reader.double(delta)
+      try packed.increment(path, by: .double(delta))
+    }
+  }
+
+  /// Removes everything at the path and below.
+  public mutating func remove(_ path: String) {
+    note { (packed, reader) throws(ValidationError) in try packed.remove(path) }
+  }
+
+  @inline(__always)
+  private mutating func note(
+    _ change: (inout PackedUpdate, inout ValueReader) throws(ValidationError) -> Void
+  ) {
+    guard failure == nil else { return }
+    var reader = ValueReader(outerDepth: depth)
+    do throws(ValidationError) {
+      try change(&packed, &reader)
+    } catch {
+      failure = DatabaseError(error)
+    }
+  }
+
+  /// The update, checked and in order.
+  consuming func finished(at path: Path) throws(DatabaseError) -> PackedUpdate {
+    if let failure { throw failure }
+    var packed = packed
+    do throws(ValidationError) {
+      try packed.finish(at: path)
+    } catch {
+      throw DatabaseError(error)
+    }
+    return packed
+  }
+}
+
+extension DatabaseReference {
+  /// Makes several writes at once: all or nothing, in memory and on disk. The typed and fastest form of
+  /// `updateChildValues(_:)`.
+  ///
+  /// Errors go to ``DatabaseOptions/errorHandler``.
+  ///
+  /// - Parameter body: collects the writes. Where it throws, nothing is written.
+  /// - Complexity: O(entries · (log entries + segments · log children)).
+  public func update<E: Error>(_ body: (inout DatabaseUpdate) throws(E) -> Void) throws(E) {
+    var update = DatabaseUpdate(depth: path.count)
+    try body(&update)
+    do throws(DatabaseError) {
+      let engine = try usable()
+      engine.submit(try finished(update), at: path, completion: nil)
+    } catch {
+      store.hub.report(error)
+    }
+  }
+
+  /// `update(_:)`, and waits until the writes are durable.
+  ///
+  /// - Throws: what `body` throws, and ``DatabaseError``.
+  @discardableResult
+  public func update(
+    _ body: (inout DatabaseUpdate) throws -> Void
+  ) async throws -> DatabaseReference {
+    var update = DatabaseUpdate(depth: path.count)
+    try body(&update)
+    return try await commit(try finished(update))
+  }
+
+  private func finished(
+    _ update: consuming DatabaseUpdate
+  ) throws(DatabaseError) -> PackedUpdate {
+    if let writeFailure { throw writeFailure }
+    return try update.finished(at: path)
+  }
+}

@@ -1,0 +1,83 @@
+import DendroStorage
+import DendroTree
+
+extension Admission {
+  /// Admits an update on the shortest way, as `admit(_:at:now:completion:)` does one leaf: all its leaves are
+  /// edited in one descent each.
+  ///
+  /// - Parameter update: finished at `base`.
+  /// - Returns: whether it was admitted, or changed nothing. If not, nothing was done, and it has to be offered
+  ///   as a `Draft`.
+  mutating func admit(
+    _ update: borrowing PackedUpdate, at base: Path, now: Int64, completion: Completion?
+  ) -> Bool {
+    guard admitsPacked(byteCount: base.storedBytes.count + update.body.count) else { return false }
+    let isObserved = observer?.wantsCommits ?? false
+    let noted = batch.undo.count
+    assert(changes.isEmpty)
+    let scratch = self.scratch
+    base.storedBytes.withUnsafeBytes { scratch.append($0) }
+    let baseByteCount = scratch.count
+    update.forEach { path, action in
+      scratch.append(path)
+      scratch.withBytes { apply(action, at: $0, isObserved: isObserved) }
+      scratch.removeAfter(baseByteCount)
+    }
+    scratch.removeAll()
+    defer { changes.removeAll(keepingCapacity: changes.count <= Self.keptChangeCountMax) }
+    guard batch.undo.count > noted else {
+      if let completion {
+        batch.completions.append(.init(result: .success(nil), completion: completion))
+      }
+      return true
+    }
+    let lsn = lastLSN.next
+    let time = max(lastTime, now)
+    if limits.isPersistent {
+      statistics.rawByteCount += UInt64(
+        batch.encoder.encode(updating: base, body: update.body, lsn: lsn, time: time))
+    }
+    finishPacked(lsn, time, completion)
+    return true
+  }
+
+  private mutating func apply(
+    _ action: PackedUpdate.Action, at storedPath: UnsafeRawBufferPointer, isObserved: Bool
+  ) {
+    let noted = batch.undo.count
+    if case .edit(let edit) = action {
+      let outcome = batch.undo.append(storedPath) {
+        root.exchange(edit, at: storedPath, replaced: $0)
+      }
+      if outcome != .declined {
+        if isObserved, batch.undo.count > noted { noteLastChange(at: storedPath) }
+        return
+      }
+    }
+    guard let path = Path(storedBytes: storedPath) else {
+      preconditionFailure("a path that was parsed is valid")
+    }
+    let first = changes.count
+    root.apply(Write(action.entryAction, at: path), recording: &changes)
+    for change in changes[first...] { batch.undo.append(change.path, change.replaced) }
+    if !isObserved { changes.removeLast(changes.count - first) }
+  }
+
+  private mutating func noteLastChange(at storedPath: UnsafeRawBufferPointer) {
+    guard let path = Path(storedBytes: storedPath) else { return }
+    changes.append(
+      Change(path: path, replaced: batch.undo.lastReplaced, new: root.node(at: path)))
+  }
+}
+
+extension Write {
+  /// The write of one entry of an update.
+  fileprivate init(_ action: Entry.Action, at path: Path) {
+    switch action {
+    case .set(let node): self = .set(path, node)
+    case .remove: self = .remove(path)
+    case .increment(let delta): self = .increment(path, delta)
+    case .setPriority(let priority): self = .setPriority(path, priority)
+    }
+  }
+}

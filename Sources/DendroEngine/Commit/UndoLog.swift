@@ -1,0 +1,122 @@
+import DendroTree
+
+/// What the writes of a batch replaced, oldest first: grafted back, newest first, it undoes them.
+///
+/// Leaves and paths are kept as bytes, since nearly every write replaces a leaf and nearly none is undone. A
+/// copy shares these bytes: only one of two copies may be changed.
+struct UndoLog {
+  /// For each entry the stored path, and behind it the packed leaf if that was replaced.
+  private let bytes = PayloadBuffer()
+  private var entries: [Entry] = []
+  /// Replaced branches.
+  private var nodes: [Node] = []
+
+  private struct Entry {
+    /// Where the path begins in `bytes`.
+    var start: Int
+    var pathByteCount: Int32
+    var replaced: Replaced
+  }
+
+  private enum Replaced {
+    case nothing
+    case leaf(byteCount: Int32)
+    case node(index: Int)
+  }
+
+  var count: Int { entries.count }
+
+  /// About the memory that it takes, in bytes.
+  var byteCount: Int {
+    bytes.count &+ entries.count &* MemoryLayout<Entry>.stride
+      &+ nodes.count &* MemoryLayout<Node>.stride
+  }
+
+  /// Appends what one edit of a leaf replaces.
+  ///
+  /// - Parameter edit: makes the edit. It passes the packed leaf that is replaced, if there is one, to its
+  ///   parameter.
+  @inline(__always)
+  mutating func append(
+    _ storedPath: UnsafeRawBufferPointer,
+    _ edit: ((UnsafeRawBufferPointer) -> Void) -> LeafEdit.Outcome
+  ) -> LeafEdit.Outcome {
+    let bytes = bytes
+    let start = bytes.count
+    bytes.append(storedPath)
+    let valueStart = bytes.count
+    let outcome = edit { bytes.append($0) }
+    let replaced: Replaced
+    switch outcome {
+    case .declined, .unchanged:
+      bytes.removeAfter(start)
+      return outcome
+    case .inserted: replaced = .nothing
+    case .replaced: replaced = .leaf(byteCount: Int32(bytes.count &- valueStart))
+    }
+    entries.append(
+      Entry(start: start, pathByteCount: Int32(storedPath.count), replaced: replaced))
+    return outcome
+  }
+
+  /// Appends the node that a change replaces.
+  mutating func append(_ path: Path, _ replaced: Node) {
+    let start = bytes.count
+    path.storedBytes.withUnsafeBytes { bytes.append($0) }
+    let pathByteCount = Int32(bytes.count &- start)
+    let value: Replaced
+    if replaced.isEmpty {
+      value = .nothing
+    } else if let byteCount = replaced.packedLeafByteCount {
+      bytes.append(room: byteCount) { replaced.writePackedLeaf(to: $0) }
+      value = .leaf(byteCount: Int32(byteCount))
+    } else {
+      value = .node(index: nodes.count)
+      nodes.append(replaced)
+    }
+    entries.append(Entry(start: start, pathByteCount: pathByteCount, replaced: value))
+  }
+
+  /// The replaced nodes and their paths, oldest first.
+  var replaced: [(path: Path, node: Node)] {
+    bytes.withBytes { bytes in
+      entries.map { entry in
+        let end = entry.start + Int(entry.pathByteCount)
+        let stored = UnsafeRawBufferPointer(rebasing: bytes[entry.start..<end])
+        guard let path = Path(storedBytes: stored) else {
+          preconditionFailure("a path of an admitted write is valid")
+        }
+        switch entry.replaced {
+        case .nothing: return (path, .empty)
+        case .leaf:
+          var offset = end
+          guard let (scalar, priority) = PackedScalar.readLeaf(bytes, at: &offset) else {
+            preconditionFailure("a leaf of the tree is valid")
+          }
+          return (path, Node(scalar, priority: priority))
+        case .node(let index): return (path, nodes[index])
+        }
+      }
+    }
+  }
+
+  /// The leaf that the last entry replaced; the empty node where there was none.
+  var lastReplaced: Node {
+    guard let entry = entries.last, case .leaf = entry.replaced else { return .empty }
+    return bytes.withBytes { bytes in
+      var offset = entry.start + Int(entry.pathByteCount)
+      return PackedScalar.readLeaf(bytes, at: &offset)
+        .map { Node($0.scalar, priority: $0.priority) } ?? .empty
+    }
+  }
+
+  /// Arrays that a burst has grown beyond this many elements are freed, not kept for the next batch.
+  private static let keptCapacityMax = 1 << 14
+
+  /// Empties it, and keeps its memory for the next batch.
+  mutating func removeAll() {
+    bytes.removeAll()
+    entries.removeAll(keepingCapacity: entries.capacity <= Self.keptCapacityMax)
+    nodes.removeAll(keepingCapacity: nodes.capacity <= Self.keptCapacityMax)
+  }
+}

@@ -1,0 +1,130 @@
+extension Pages {
+  /// The inner pages of one branch on the way to a leaf page.
+  private struct InnerPages {
+    private static let limit = 8
+
+    private var headers = InlineArray<8, UnsafeMutablePointer<PageHeader>?>(repeating: nil)
+    private(set) var count = 0
+
+    /// Whether there was room for all of them.
+    var isComplete: Bool { count <= Self.limit }
+
+    @inline(__always)
+    mutating func append(_ page: PageAccess) {
+      if count < Self.limit { headers[count] = page.header }
+      count &+= 1
+    }
+
+    /// Notes one more child below each of them.
+    @inline(__always)
+    func noteChild() {
+      var index = 0
+      while index < count {
+        headers[index].unsafelyUnwrapped.pointee.total &+= 1
+        index &+= 1
+      }
+    }
+  }
+
+  /// Edits the leaf at a path below the branch whose root page is in `slot`, as `Node.exchange`.
+  ///
+  /// Where no page on the way is shared and none has to be split, the leaf is edited where it is found; else
+  /// `assign` goes down once more.
+  static func exchange(
+    _ root: UnsafeMutablePointer<Page?>, _ path: PathStep, _ edit: LeafEdit,
+    _ replaced: (UnsafeRawBufferPointer) -> Void
+  ) -> LeafEdit.Outcome {
+    var slot = root
+    var step = path
+    var isUnique = true
+    while true {
+      var inner = InnerPages()
+      isUnique = isKnownUniquelyReferenced(&slot.pointee) && isUnique
+      var page = PageAccess(slot)
+      while page.kind == .inner {
+        inner.append(page)
+        slot = page.reference(page.childIndex(step.key, step.keyCount))
+        isUnique = isKnownUniquelyReferenced(&slot.pointee) && isUnique
+        page = PageAccess(slot)
+      }
+      let (index, found) = page.find(step.key, step.keyCount)
+      if found, step.hasRest {
+        guard let branch = page.branchReference(index) else { return .declined }
+        slot = branch
+        step = step.next
+        continue
+      }
+      if !found {
+        return edit.withPacked(replacing: nil) { new in
+          if isUnique, inner.isComplete, insert(new, in: slot, at: index, step) {
+            inner.noteChild()
+          } else {
+            assign(root, path, .packed(new))
+          }
+          return .inserted
+        }
+      }
+      let old = UnsafeRawBufferPointer(page.value(index))
+      guard tag(old.baseAddress.unsafelyUnwrapped) != referenceTag else { return .declined }
+      return edit.withPacked(replacing: old) { new in
+        if LeafEdit.areEqual(old, new) { return .unchanged }
+        replaced(old)
+        let mayMerge = inner.count > 0
+        if !isUnique || !replace(new, in: slot, at: index, mayMerge: mayMerge) {
+          assign(root, path, .packed(new))
+        }
+        return .replaced
+      }
+    }
+  }
+
+  /// Inserts a leaf, or a branch whose only descendant it is, into the leaf page in a slot that no other value
+  /// shares.
+  ///
+  /// - Returns: false where the page would have to be split or converted.
+  @inline(__always)
+  private static func insert(
+    _ new: UnsafeRawBufferPointer, in slot: UnsafeMutablePointer<Page?>, at index: Int,
+    _ step: PathStep
+  ) -> Bool {
+    let old = PageAccess(slot)
+    let isBranch = step.hasRest
+    if isBranch && !old.hasReferences { return false }
+    let valueCount = isBranch ? 1 : new.count
+    let extra = PageAccess.entryByteCount(keyCount: step.keyCount, valueCount: valueCount)
+    guard old.byteCount &+ extra &+ old.stride <= old.byteCountMax else { return false }
+    let branch = isBranch ? chain(step.next, .packed(new)) : nil
+    let page = PageAccess.writable(slot, extra: extra, references: old.hasReferences)
+    let target = page.insert(
+      at: index, step.key, step.keyCount, valueCount: valueCount, branch)
+    if isBranch {
+      target.storeBytes(of: referenceTag, as: UInt8.self)
+    } else {
+      target.copyMemory(from: new.baseAddress.unsafelyUnwrapped, byteCount: new.count)
+    }
+    page.header.pointee.total &+= 1
+    return true
+  }
+
+  /// Replaces a leaf in the leaf page in a slot that no other value shares.
+  ///
+  /// - Parameter mayMerge: whether the page has neighbours with which it is merged when it is nearly empty.
+  /// - Returns: false where the page would have to be split or merged, or its priorities counted.
+  @inline(__always)
+  private static func replace(
+    _ new: UnsafeRawBufferPointer, in slot: UnsafeMutablePointer<Page?>, at index: Int,
+    mayMerge: Bool
+  ) -> Bool {
+    let page = PageAccess(slot)
+    if page.hasPriorities { return false }
+    let growth = new.count &- page.value(index).count
+    let byteCount = page.byteCount &+ growth
+    if growth > 0, byteCount > page.byteCountMax { return false }
+    if growth < 0, mayMerge, byteCount < page.byteCountMax / 4 { return false }
+    let target = PageAccess.writable(
+      slot, extra: max(growth, 0), references: page.hasReferences
+    ).replace(at: index, valueCount: new.count, nil)
+    target.copyMemory(from: new.baseAddress.unsafelyUnwrapped, byteCount: new.count)
+    return true
+  }
+}

@@ -1,0 +1,141 @@
+import Dendro
+import DendroTestSupport
+import Foundation
+import Testing
+
+/// `update(_:)`: several typed writes at once.
+@Suite("Typed updates")
+struct TypedUpdateTests {
+  let database = Database.inMemory()
+  var root: DatabaseReference { database.reference() }
+
+  private struct Post: Codable, Equatable {
+    var title: String
+    var stars: Int
+    var note: String?
+  }
+
+  @Test("does what updateChildValues does, below any location", arguments: ["/", "x", "x/y"])
+  func sameAsDictionary(place: String) async throws {
+    let other = Database.inMemory().reference()
+    for start in [root, other] {
+      try await start.child("x/y").setValue(["n": 5, "gone": true, "kept": "k"])
+      try await start.child("n").setValue(7)
+    }
+    let long = String(repeating: "long", count: 300)
+    try await root.child(place).update { update in
+      update.set("posts/1/title", "A title")
+      update.set("posts/1/stars", 3)
+      update.set("posts/1/rating", 4.5)
+      update.set("posts/1/draft", false)
+      update.set("posts/2", ["title": "Another", "tags": ["a", "b"]])
+      update.set("long", long)
+      update.increment("n", by: 2)
+      update.increment("ratio", by: 0.5)
+      update.remove("gone")
+      update.set("nothing", nil)
+    }
+    try await other.child(place).updateChildValues([
+      "posts/1/title": "A title", "posts/1/stars": 3, "posts/1/rating": 4.5,
+      "posts/1/draft": false, "posts/2": ["title": "Another", "tags": ["a", "b"]], "long": long,
+      "n": ServerValue.increment(2), "ratio": ServerValue.increment(0.5), "gone": NSNull(),
+      "nothing": NSNull(),
+    ])
+    #expect(shown(try await root.getData().value) == shown(try await other.getData().value))
+  }
+
+  @Test("without waiting: shown at once, one event for all, and durable like other writes")
+  func atOnce() async throws {
+    let partial = Shared(0)
+    let handle = root.observe(.value) { snapshot in
+      if snapshot["a"].exists() != snapshot["b"].exists() { partial.withLock { $0 += 1 } }
+    }
+    try await root.child("first").setValue(1)
+    plainly {
+      root.update { update in
+        update.set("a", 1)
+        update.set("b/c", "text")
+        update.increment("first", by: 1)
+      }
+    }
+    let shown = try await root.getData()
+    #expect(shown["a"].int == 1 && shown["b"]["c"].string == "text" && shown["first"].int == 2)
+    try await database.synchronize()
+    // The listener's queue is behind once this block has run.
+    try await root.child("last").setValue(true)
+    root.removeObserver(withHandle: handle)
+    #expect(
+      partial.withLock { $0 } == 0, "a state with one of the writes and not another was shown")
+  }
+
+  @Test("values of Encodable types")
+  func encodable() async throws {
+    let post = Post(title: "T", stars: 2, note: nil)
+    try await root.update { update in
+      try update.set("post", from: post)
+      try update.set("word", from: "text")
+      try update.set("none", from: String?.none)
+    }
+    #expect(try await root.child("post").getData(as: Post.self) == post)
+    #expect(try await root.child("word").getData().string == "text")
+    #expect(try await root.child("none").getData().exists() == false)
+  }
+
+  @Test("the first mistake refuses all of it, with the error that says where")
+  func refused() async throws {
+    let mistakes: [(String, (inout DatabaseUpdate) -> Void)] = [
+      ("above another", { $0.set("a/b", 1) }),
+      ("twice", { $0.set("a", 2) }),
+      ("bad path", { $0.set("a.b", 2) }),
+      ("not a number", { $0.set("n", Double.nan) }),
+      ("infinite increment", { $0.increment("n", by: Double.infinity) }),
+      ("server value", { $0.set("t", ServerValue.timestamp()) }),
+      ("too deep", { $0.set(String(repeating: "k/", count: 33), 1) }),
+      ("no value", { $0.set("o", NSObject()) }),
+    ]
+    for (name, mistake) in mistakes {
+      let error = await failure {
+        try await root.update { update in
+          update.set("a", 1)
+          mistake(&update)
+          update.set("z", 1)
+        }
+      }
+      #expect(error != nil, "\(name)")
+      #expect(try await root.getData().exists() == false, "\(name)")
+    }
+    #expect(await failure { try await root.child("#").update { $0.set("a", 1) } } != nil)
+    #expect(await failure { try await root.child(".info").update { $0.set("a", 1) } } != nil)
+  }
+
+  @Test("what the block throws comes out, and nothing is written")
+  func blockThrows() async throws {
+    struct Stop: Error {}
+    #expect(throws: Stop.self) {
+      try plainly {
+        try root.update { (update) throws(Stop) in
+          update.set("a", 1)
+          throw Stop()
+        }
+      }
+    }
+    await #expect(throws: Stop.self) {
+      try await root.update { update in
+        update.set("a", 1)
+        throw Stop()
+      }
+    }
+    #expect(try await root.getData().exists() == false)
+  }
+
+  @Test("without waiting, an error is the error handler's")
+  func errorHandler() async throws {
+    let codes = Shared<[DatabaseError.Code]>([])
+    var options = DatabaseOptions()
+    options.errorHandler = { error in codes.withLock { $0.append(error.code) } }
+    let database = Database.inMemory(options: options)
+    plainly { database.reference().update { $0.set("a.b", 1) } }
+    try await database.close()
+    #expect(codes.withLock { $0 } == [.invalidPath])
+  }
+}
