@@ -1,12 +1,13 @@
 /// The options of the command line.
 struct BenchOptions {
   enum Action { case run, list, help }
+  enum Output { case text, json, markdown }
 
   var action = Action.run
   var workloads = Workload.all
   var isQuick = false
-  var printsJSON = false
-  var rounds = 5
+  var output = Output.text
+  var rounds = 3
   /// The folder for the databases; nil for the system's temporary folder.
   var directory: String?
 
@@ -19,7 +20,8 @@ struct BenchOptions {
       case "--help", "-h": action = .help
       case "--list": action = .list
       case "--quick": isQuick = true
-      case "--json": printsJSON = true
+      case "--json": output = .json
+      case "--markdown": output = .markdown
       case "--rounds":
         guard let count = rest.next().flatMap({ Int($0) }), (1...1000).contains(count) else {
           throw UsageError(message: "--rounds takes a number from 1 to 1000")
@@ -29,15 +31,17 @@ struct BenchOptions {
         guard let path = rest.next() else { throw UsageError(message: "--directory takes a path") }
         directory = path
       default:
-        guard let workload = Workload.all.first(where: { $0.name == argument }) else {
+        // A row of the table may be several workloads.
+        let meant = Workload.all.filter { $0.name == argument || $0.row == argument.uppercased() }
+        guard !meant.isEmpty else {
           throw UsageError(
             message: "dendro-bench: no workload or option '\(argument)'; --list names them")
         }
-        named.append(workload)
+        named += meant
       }
     }
     if !named.isEmpty { workloads = named }
-    self.rounds = rounds ?? (isQuick ? 1 : 5)
+    self.rounds = rounds ?? (isQuick ? 1 : 3)
   }
 }
 

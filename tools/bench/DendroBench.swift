@@ -1,43 +1,42 @@
 import Foundation
 
-/// `dendro-bench [WORKLOAD…]`: measures Dendro on fixed workloads and prints the figures.
+/// `dendro-bench [WORKLOAD…]`: measures Dendro and its peers on fixed workloads and prints the figures.
 @main
 enum DendroBench {
   static let help = """
-    usage: dendro-bench [WORKLOAD…] [--list] [--quick] [--json] [--rounds N] [--directory DIR]
+    usage: dendro-bench [WORKLOAD…] [--list] [--quick] [--json | --markdown] [--rounds N]
+                        [--directory DIR]
 
     Measures Dendro with the named workloads, or with all of them. Each figure is the median of
-    the rounds, followed by the minimum and the maximum. If built by tools/bench/peer, some
-    workloads take turns with LevelDB in the same run; on a shared machine only these ratios are
-    meaningful.
+    the rounds, followed by the minimum and the maximum. If built by tools/bench/peer, it takes
+    turns with LevelDB, RocksDB, LMDB, SQLite and Redis in the same run. Every turn is a process
+    of its own. On a shared machine only the ratios and the CPU times are meaningful.
 
-      --list           list the workloads, each with a sentence
+      --list           list the workloads, each with its row of the table and a sentence
       --quick          do a twentieth of the work in one round, to check that it runs
       --json           print one JSON object instead of text
-      --rounds N       run each workload N times; the default is 5
+      --markdown       print the table of goals and the figures as Markdown instead of text
+      --rounds N       give each contestant N turns; the default is 3
       --directory DIR  create the databases in DIR, and remove them afterwards; the default is the
                        system's temporary folder
 
+    A workload may be named by its row: W1 is sets.
+
     examples:
       dendro-bench sets reopen
+      dendro-bench W2 --rounds 5
       dendro-bench --quick --json
     """
 
   @concurrent static func main() async {
     do {
-      let options = try BenchOptions(CommandLine.arguments.dropFirst())
+      let arguments = Array(CommandLine.arguments.dropFirst())
+      if let turn = ChildTurn(arguments) { return try await turn.take() }
+      let options = try BenchOptions(arguments)
       switch options.action {
-      case .help:
-        print(help)
-      case .list:
-        let width = Workload.all.map(\.name.count).max() ?? 0
-        for workload in Workload.all {
-          print(
-            workload.name.padding(toLength: width + 2, withPad: " ", startingAt: 0), terminator: "")
-          print(workload.sentence)
-        }
-      case .run:
-        try await run(options)
+      case .help: print(help)
+      case .list: list()
+      case .run: try run(options)
       }
     } catch let error as UsageError {
       printError(error.message + "\n\n" + help)
@@ -48,31 +47,51 @@ enum DendroBench {
     }
   }
 
-  private static func run(_ options: BenchOptions) async throws {
-    let session = try Session(options)
-    defer { session.removeWorkspace() }
-    let machine = Machine(workspace: session.workspace)
-    if !options.printsJSON { print(machine.description) }
-    for workload in options.workloads {
-      if !options.printsJSON { print("\n\(workload.name): \(workload.sentence)") }
-      try await workload.run(session)
-    }
-    if options.printsJSON {
-      let encoder = JSONEncoder()
-      encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-      let document = Document(
-        machine: machine, isQuick: options.isQuick, figures: session.figures)
-      print(String(decoding: try encoder.encode(document), as: UTF8.self))
+  private static func list() {
+    let width = (Workload.all.map(\.name.count).max() ?? 0) + 2
+    for workload in Workload.all {
+      print(
+        (workload.row ?? "").padding(toLength: 4, withPad: " ", startingAt: 0)
+          + workload.name.padding(toLength: width, withPad: " ", startingAt: 0)
+          + workload.sentence)
     }
   }
 
-  private struct Document: Encodable {
-    let machine: Machine
-    let isQuick: Bool
-    let figures: [Figure]
+  private static func run(_ options: BenchOptions) throws {
+    let session = try Session(options)
+    defer { session.removeWorkspace() }
+    let machine = Machine(workspace: session.workspace)
+    let isText = options.output == .text
+    if isText { print(machine.description) }
+    var results: [ContestantResult] = []
+    for workload in options.workloads {
+      if isText { print("\n\(workload.title): \(workload.sentence)") }
+      for comparison in workload.comparisons {
+        let compared = try session.run(comparison, of: workload)
+        if isText { print(Report.text(comparison.name, compared)) }
+        results += compared
+      }
+    }
+    let goals = try Goal.all.compactMap { try $0.outcome(in: results) }
+    switch options.output {
+    case .text: if !goals.isEmpty { print("\n" + Report.text(goals)) }
+    case .json:
+      print(
+        try Report.json(
+          machine: machine, isQuick: options.isQuick, results: results, goals: goals))
+    case .markdown:
+      print(
+        Report.markdown(
+          machine: machine, isQuick: options.isQuick, results: results, goals: goals))
+    }
   }
 
   private static func printError(_ message: String) {
     FileHandle.standardError.write(Data((message + "\n").utf8))
   }
+}
+
+extension Workload {
+  /// The name, with the row of the table that it belongs to.
+  var title: String { row.map { "\(name) (\($0))" } ?? name }
 }

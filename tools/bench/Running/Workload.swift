@@ -1,0 +1,36 @@
+/// A workload: its name, the row of the table of goals that it belongs to, a sentence that describes it, and
+/// what is compared.
+struct Workload: Sendable {
+  let name: String
+  /// Such as "W1"; nil for a workload without a goal.
+  let row: String?
+  let sentence: String
+  let comparisons: [Comparison]
+
+  init(_ name: String, row: String? = nil, _ sentence: String, _ comparisons: [Comparison]) {
+    self.name = name
+    self.row = row
+    self.sentence = sentence
+    self.comparisons = comparisons
+  }
+
+  static let all: [Workload] = [
+    .sets, .durable, .fanOut, .counters, .reopen, .checkpoint, .reads, .top, .space, .listeners,
+    .growth, .tree, .blog,
+  ]
+}
+
+/// Contestants that do the same work in turns.
+struct Comparison: Sendable {
+  let name: String
+  /// What rates count, in the plural.
+  let noun: String
+  let contestants: [Contestant]
+
+  /// Leaves out the contestants that are nil: peers that this build does not have.
+  init(_ name: String, _ noun: String, _ contestants: [Contestant?]) {
+    self.name = name
+    self.noun = noun
+    self.contestants = contestants.compactMap(\.self)
+  }
+}

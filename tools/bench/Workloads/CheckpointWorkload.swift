@@ -1,0 +1,179 @@
+import Dendro
+import DendroPlatform
+import Foundation
+
+extension Workload {
+  static let checkpoint = Workload(
+    "checkpoint", row: "W5",
+    """
+    A checkpoint of 400,000 leaves written; opened with every leaf loaded; and opened until the first leaf \
+    is read.
+    """,
+    [
+      Comparison("written", "leaves", [writing]),
+      Comparison("opened, all loaded", "leaves", [loading, scannedLevelDB, loadedRedis]),
+      Comparison(
+        "opened, first leaf read", "openings",
+        [firstRead, peerFirstRead(.lmdb), peerFirstRead(.levelDB)]),
+    ])
+
+  private static func sets(_ turn: Turn) -> PostSets { PostSets(count: turn.scaled(400_000)) }
+
+  // MARK: Dendro
+
+  private static let writing = Contestant("dendro") { turn in
+    let sets = sets(turn)
+    return try await turn.withDatabase { database in
+      try sets.write(to: database)
+      let measurement = try Measurement.blocking(sets.count) { try database.checkpoint() }
+      let statistics = database.statistics
+      try expect(
+        statistics.lastCheckpointedWrite == UInt64(sets.count), "it is a checkpoint of all")
+      return measurement.adding(
+        "file", "bytes a leaf", Double(statistics.checkpointByteCount) / Double(sets.count))
+    }
+  }
+
+  private static func prepare(_ turn: Turn) async throws {
+    try await turn.withDatabase { database in
+      try sets(turn).write(to: database)
+      try await database.checkpoint()
+    }
+  }
+
+  private static let loading = Contestant(
+    "dendro, open and read every leaf", prepare: { try await prepare($0) },
+    measure: { turn in
+      let sets = sets(turn)
+      var opened: Database?
+      var byteCount = 0
+      let measurement = try Measurement.blocking(sets.count) {
+        let database = try Database.open(
+          at: turn.directory.path, options: .withoutCheckpoints(.onRequest))
+        byteCount = try database.read { view in
+          var byteCount = 0
+          try view.child("posts") { posts in
+            posts.forEachChild { _, post in
+              post.forEachChild { _, leaf in byteCount += leaf.string?.utf8.count ?? 0 }
+            }
+          }
+          return byteCount
+        }
+        opened = database
+      }
+      guard let database = opened else { throw WrongResult(claim: "it opens") }
+      let report = database.recoveryReport
+      try expect(
+        report.checkpointedWrite == UInt64(sets.count) && report.replayedWriteCount == 0,
+        "the checkpoint alone was read")
+      try expect(byteCount == 20 * sets.count, "every leaf is read")
+      try sets.expectAll(in: database)
+      try await database.close()
+      return measurement.adding("opening alone", "s", report.elapsed / .seconds(1))
+    })
+
+  private static let firstRead = Contestant(
+    "dendro", prepare: { try await prepare($0) },
+    measure: { turn in
+      let sets = sets(turn)
+      var opened: Database?
+      var value: String?
+      let measurement = try Measurement.blocking(1) {
+        let database = try Database.open(
+          at: turn.directory.path, options: .withoutCheckpoints(.onRequest))
+        value = try database.read { try $0.string(at: sets.paths[sets.count / 2]) }
+        opened = database
+      }
+      try expect(value == sets.values[sets.count / 2], "the leaf is read")
+      try await opened?.close()
+      return measurement.adding("time", "ms", measurement.cost.seconds * 1_000)
+    })
+
+  // MARK: Peers
+
+  private static func prepare(_ kind: PeerKind, _ turn: Turn) throws {
+    let peer = try kind.open(at: turn.directory, .buffered)
+    let entries = sets(turn).entries
+    try peer.batch { put in
+      for index in 0..<entries.count { try put(entries.key(index), entries.value(index)) }
+    }
+    try peer.synchronize()
+    peer.close()
+    // LevelDB brings its log into a table when it is opened.
+    if kind == .levelDB { try kind.open(at: turn.directory, .buffered).close() }
+  }
+
+  private static func peerFirstRead(_ kind: PeerKind) -> Contestant? {
+    guard kind.isBuilt else { return nil }
+    return Contestant(
+      kind.rawValue, prepare: { try prepare(kind, $0) },
+      measure: { turn in
+        let entries = sets(turn).entries
+        var opened: (any Peer)?
+        var isThere = false
+        let measurement = try Measurement.blocking(1) {
+          let peer = try kind.open(at: turn.directory, .buffered)
+          isThere = try peer.holds(entries, entries.count / 2)
+          opened = peer
+        }
+        opened?.close()
+        try expect(isThere, "the value is read")
+        return measurement.adding("time", "ms", measurement.cost.seconds * 1_000)
+      })
+  }
+
+  private static var scannedLevelDB: Contestant? {
+    #if canImport(CDendroLevelDB)
+      Contestant(
+        "leveldb, open and scan", prepare: { try prepare(.levelDB, $0) },
+        measure: { turn in
+          let count = sets(turn).count
+          var byteCount = 0
+          let measurement = try Measurement.blocking(count) {
+            let peer = try LevelDB(at: turn.directory, .buffered)
+            try peer.forEach { _, value in byteCount += value.count }
+            peer.close()
+          }
+          try expect(byteCount == 20 * count, "every value is read")
+          return measurement
+        })
+    #else
+      nil
+    #endif
+  }
+
+  /// Until the server answers; it loads its file before.
+  private static var loadedRedis: Contestant? {
+    #if canImport(CDendroRedis)
+      Contestant(
+        "redis, snapshot loaded",
+        prepare: { turn in
+          try FileManager.default.createDirectory(
+            at: turn.directory, withIntermediateDirectories: true)
+          let server = try RedisServer(at: turn.directory, .snapshot)
+          defer { server.stop() }
+          let connection = try server.connect()
+          let entries = sets(turn).entries
+          for index in 0..<entries.count {
+            try connection.append(RedisWord.set.bytes, entries.key(index), entries.value(index))
+            try connection.drain(to: 999)
+          }
+          try connection.drain()
+          try connection.command("SAVE")
+        },
+        measure: { turn in
+          let count = sets(turn).count
+          let meter = Cost.Meter()
+          let server = try RedisServer(at: turn.directory, .snapshot)
+          defer { server.stop() }
+          let connection = try server.connect()
+          var measurement = Measurement(count: count, cost: meter.stop())
+          measurement.serverProcessorSeconds = try connection.serverProcessorSeconds()
+          try expect(try connection.command("DBSIZE") == String(count), "every value is there")
+          return measurement
+        })
+    #else
+      nil
+    #endif
+  }
+}

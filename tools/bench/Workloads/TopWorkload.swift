@@ -1,0 +1,122 @@
+import Dendro
+import DendroTesting
+import Foundation
+import Synchronization
+
+extension Workload {
+  static let top = Workload(
+    "top", row: "W7",
+    """
+    The 100 posts with the most stars of 100,000, after every 10 changes of stars, each atomic and logged: \
+    read with getData, and kept up to date by a listener.
+    """,
+    [
+      Comparison("asked for", "rounds", [asked, lmdb]),
+      Comparison("kept by a listener", "rounds", [kept, lmdb]),
+    ])
+
+  private static let changeCount = 10
+
+  private static let asked = Contestant("dendro, getData") { turn in
+    let posts = StarredPosts(count: turn.scaled(100_000))
+    let changes = posts.changes(turn.scaled(4_000) * changeCount)
+    return try await turn.withDatabase { database in
+      try write(posts, to: database)
+      let list = database.reference(withPath: "posts")
+      let top = list.queryOrdered(byChild: "starCount").queryLimited(toLast: 100)
+      var stars = 0
+      let measurement = try await Measurement.awaiting(changes.count / changeCount) {
+        for start in stride(from: 0, to: changes.count, by: changeCount) {
+          change(list, posts, changes[start..<start + changeCount])
+          stars = 0
+          for post in try await top.getData() { stars += post["starCount"].int ?? 0 }
+        }
+      }
+      try expect(stars == posts.topSum(after: changes), "these are the posts with the most stars")
+      return measurement
+    }
+  }
+
+  /// A round ends when the listener has got what shows after its changes.
+  private static let kept = Contestant("dendro, listener") { turn in
+    let posts = StarredPosts(count: turn.scaled(100_000))
+    let changes = posts.changes(turn.scaled(20_000) * changeCount)
+    return try await turn.withDatabase { database in
+      try write(posts, to: database)
+      let list = database.reference(withPath: "posts")
+      let top = list.queryOrdered(byChild: "starCount").queryLimited(toLast: 100)
+      let shown = Mutex<DataSnapshot?>(nil)
+      let eventCount = Atomic<Int>(0)
+      top.observe(.value) { snapshot in
+        shown.withLock { $0 = snapshot }
+        eventCount.add(1, ordering: .relaxed)
+      }
+      await eventsDelivered(of: list)
+      var measurement = await Measurement.awaiting(changes.count / changeCount) {
+        for start in stride(from: 0, to: changes.count, by: changeCount) {
+          change(list, posts, changes[start..<start + changeCount])
+          await eventsDelivered(of: list)
+        }
+      }
+      let stars = shown.withLock { $0 }?.reduce(0) { $0 + ($1["starCount"].int ?? 0) }
+      try expect(stars == posts.topSum(after: changes), "these are the posts with the most stars")
+      measurement.add(
+        "events", "a round",
+        Double(eventCount.load(ordering: .relaxed)) * 10 / Double(changes.count))
+      return measurement
+    }
+  }
+
+  private static func write(_ posts: StarredPosts, to database: Database) throws {
+    var content: [String: Any] = [:]
+    for index in posts.ids.indices {
+      content[posts.ids[index]] = [
+        "title": posts.titles[index], "author": posts.authors[index],
+        "starCount": posts.stars[index],
+      ]
+    }
+    database.reference(withPath: "posts").setValue(content)
+    try database.synchronize()
+  }
+
+  /// Not `async`, so that the forms without `await` are called.
+  private static func change(
+    _ list: DatabaseReference, _ posts: StarredPosts, _ changes: ArraySlice<(post: Int, stars: Int)>
+  ) {
+    for change in changes {
+      list.child("\(posts.ids[change.post])/starCount").setValue(change.stars)
+    }
+  }
+
+  /// Returns when all queued events have been delivered, since completions come after them.
+  private static func eventsDelivered(of list: DatabaseReference) async {
+    await withCheckedContinuation { continuation in
+      list.child("none").getData { _, _ in continuation.resume() }
+    }
+  }
+
+  /// An index by stars, which is written in the transaction of the change. Each change is one, as with Dendro.
+  private static var lmdb: Contestant? {
+    #if canImport(CDendroLMDB)
+      .lmdb("index made by hand") { turn, lmdb in
+        let posts = StarredPosts(count: turn.scaled(100_000))
+        let changes = posts.changes(turn.scaled(20_000) * changeCount)
+        let index = StarIndex(lmdb, posts)
+        try index.write()
+        var stars = 0
+        let measurement = try Measurement.blocking(changes.count / changeCount) {
+          for start in stride(from: 0, to: changes.count, by: changeCount) {
+            for change in changes[start..<start + changeCount] {
+              try index.change(change.post, to: change.stars)
+            }
+            stars = try index.topSum(100)
+          }
+        }
+        try expect(stars == posts.topSum(after: changes), "these are the posts with the most stars")
+        return measurement
+      }
+    #else
+      nil
+    #endif
+  }
+}
