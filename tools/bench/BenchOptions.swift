@@ -8,6 +8,8 @@ struct BenchOptions {
   var isQuick = false
   var output = Output.text
   var rounds = 3
+  /// The file for the picture of the ratios; nil for none.
+  var picture: String?
   /// The folder for the databases; nil for the system's temporary folder.
   var directory: String?
 
@@ -27,6 +29,9 @@ struct BenchOptions {
           throw UsageError(message: "--rounds takes a number from 1 to 1000")
         }
         rounds = count
+      case "--picture":
+        guard let path = rest.next() else { throw UsageError(message: "--picture takes a path") }
+        picture = path
       case "--directory":
         guard let path = rest.next() else { throw UsageError(message: "--directory takes a path") }
         directory = path

@@ -5,7 +5,7 @@ import Foundation
 enum DendroBench {
   static let help = """
     usage: dendro-bench [WORKLOAD…] [--list] [--quick] [--json | --markdown] [--rounds N]
-                        [--directory DIR]
+                        [--picture FILE] [--directory DIR]
 
     Measures Dendro with the named workloads, or with all of them. Each figure is the median of
     the rounds, followed by the minimum and the maximum. If built by tools/bench/peer, it takes
@@ -16,6 +16,7 @@ enum DendroBench {
       --quick          do a twentieth of the work in one round, to check that it runs
       --json           print one JSON object instead of text
       --markdown       print the table of goals and the figures as Markdown instead of text
+      --picture FILE   write the ratios to peers into FILE as well, as an SVG picture
       --rounds N       give each contestant N turns; the default is 3
       --directory DIR  create the databases in DIR, and remove them afterwards; the default is the
                        system's temporary folder
@@ -73,6 +74,10 @@ enum DendroBench {
       }
     }
     let goals = try Goal.all.compactMap { try $0.outcome(in: results) }
+    if let picture = options.picture {
+      try Data(Picture.svg(goals, machine: machine).utf8).write(
+        to: URL(fileURLWithPath: picture))
+    }
     switch options.output {
     case .text: if !goals.isEmpty { print("\n" + Report.text(goals)) }
     case .json:

@@ -42,6 +42,8 @@ struct GoalOutcome: Encodable, Sendable {
   /// The contestant that reached it.
   let contestant: String
   let isMet: Bool
+  /// What Dendro was divided by, where that is another database, with its name for people.
+  let peer: String?
 }
 
 extension Goal {
@@ -59,9 +61,20 @@ extension Goal {
       measured = (zip(best.values, divisors).map { $0 / $1 }, best.contestant)
     }
     guard let measured, let spread = Spread(measured.values) else { return nil }
+    var peer: String?
+    if case .ratio(_, _, let other) = reached, other.kind != nil {
+      peer = String(unit.trimmingPrefix("times "))
+    }
     return GoalOutcome(
       row: row, title: title, goal: "\(bound.text) \(unit)", reached: spread,
-      contestant: measured.contestant, isMet: bound.isMet(by: spread.median))
+      contestant: measured.contestant, isMet: bound.isMet(by: spread.median), peer: peer)
+  }
+}
+
+extension Goal.Entrant {
+  /// The peer; nil for Dendro and the system.
+  fileprivate var kind: PeerKind? {
+    contestant.split(separator: ",").first.flatMap { PeerKind(rawValue: String($0)) }
   }
 }
 
@@ -97,10 +110,7 @@ extension [ContestantResult] {
         && $0.contestant == entrant.contestant
     }
     let isMissing = found == nil && contains { $0.workload == entrant.workload }
-    let kind = entrant.contestant.split(separator: ",").first.flatMap {
-      PeerKind(rawValue: String($0))
-    }
-    if isMissing, kind?.isBuilt ?? true {
+    if isMissing, entrant.kind?.isBuilt ?? true {
       throw UnknownEntrant(entrant: entrant)
     }
     return found

@@ -89,6 +89,17 @@ extension Goal {
         "durable, 64 in flight from one thread", "64 sets in flight",
         ["dendro, completion blocks"], 2.5, "Redis, pipelined", "redis, one connection"),
     ]
+      + [
+        "dendro, setValue and synchronize() by threads", "dendro, await setValue by tasks",
+        "dendro, completion blocks",
+      ].map { way in
+        Goal(
+          row: "W2", title: "64 in flight, 1 ms added to each flush", bound: .atLeast(45),
+          unit: "sets a flush",
+          reached: .value(
+            .extra("group"),
+            of: entrants("durable", "64 in flight, 1 ms added to each flush", [way])))
+      }
   }()
 
   // MARK: W3 and W4
@@ -236,5 +247,16 @@ extension Goal {
       "growth", "last 100 by key of 1,000,000", "growth", "last 100 by key",
       ["dendro, of 1,000,000 children"], atLeast: 0.66, times: "10,000",
       "dendro, of 10,000 children"),
+    rate(
+      "growth", "sets beside a checkpoint", "checkpoint",
+      "sets beside checkpoints of 1 million leaves", ["dendro, beside checkpoints"], atLeast: 0.8,
+      times: "none beside", "dendro, no checkpoint"),
+    Goal(
+      row: "growth", title: "longest set beside a checkpoint", bound: .atMost(5), unit: "ms",
+      reached: .value(
+        .extra("longest set"),
+        of: entrants(
+          "checkpoint", "sets beside checkpoints of 1 million leaves",
+          ["dendro, beside checkpoints"]))),
   ]
 }

@@ -40,7 +40,8 @@
       // reads is closed.
       process.executableURL = URL(fileURLWithPath: "/bin/sh")
       process.arguments =
-        ["-c", "redis-server \"$@\" & read end; kill -9 $!; wait", "redis"] + arguments
+        ["-c", "trap '' INT TERM HUP; redis-server \"$@\" & read end; kill -9 $!; wait", "redis"]
+        + arguments
       process.standardInput = life
       process.standardOutput = FileHandle.nullDevice
       try process.run()

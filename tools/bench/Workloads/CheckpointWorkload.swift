@@ -6,8 +6,8 @@ extension Workload {
   static let checkpoint = Workload(
     "checkpoint", row: "W5",
     """
-    A checkpoint of 400,000 leaves written; opened with every leaf loaded; and opened until the first leaf \
-    is read.
+    A checkpoint of 400,000 leaves written; opened with every leaf loaded; opened until the first leaf is \
+    read; and sets beside checkpoints.
     """,
     [
       Comparison("written", "leaves", [writing]),
@@ -15,6 +15,7 @@ extension Workload {
       Comparison(
         "opened, first leaf read", "openings",
         [firstRead, peerFirstRead(.lmdb), peerFirstRead(.levelDB)]),
+      .besideCheckpoint,
     ])
 
   private static func sets(_ turn: Turn) -> PostSets { PostSets(count: turn.scaled(400_000)) }

@@ -30,6 +30,7 @@ extension Workload {
           peer(.rocksDB, 64),
         ]),
       Comparison("64 sets in flight", "sets", [completionBlocks, pipelinedRedis]),
+      .slowFlushes,
     ])
 
   private static func sets(_ callerCount: Int, _ turn: Turn) -> PostSets {

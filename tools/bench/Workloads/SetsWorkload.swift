@@ -26,6 +26,7 @@ extension Workload {
           },
           heldReferences, peer(.levelDB, 400_000), peer(.rocksDB, 400_000), peer(.lmdb, 100_000),
           peer(.sqlite, 100_000), pipelinedRedis, peer(.redis, 40_000, "one at a time"),
+          PhysicalLimits.compressing, PhysicalLimits.copying,
         ]),
       Comparison(
         "in updates of 1,000", "leaves",
