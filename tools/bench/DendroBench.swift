@@ -1,3 +1,4 @@
+import DendroPlatform
 import Foundation
 
 /// `dendro-bench [WORKLOAD…]`: measures Dendro and its peers on fixed workloads and prints the figures.
@@ -51,7 +52,7 @@ enum DendroBench {
   private static func list() {
     let width = (Workload.all.map(\.name.count).max() ?? 0) + 2
     for workload in Workload.all {
-      print(
+      write(
         (workload.row ?? "").padding(toLength: 4, withPad: " ", startingAt: 0)
           + workload.name.padding(toLength: width, withPad: " ", startingAt: 0)
           + workload.sentence)
@@ -63,13 +64,17 @@ enum DendroBench {
     defer { session.removeWorkspace() }
     let machine = Machine(workspace: session.workspace)
     let isText = options.output == .text
-    if isText { print(machine.description) }
+    if isText { write(machine.description) }
     var results: [ContestantResult] = []
     for workload in options.workloads {
-      if isText { print("\n\(workload.title): \(workload.sentence)") }
+      if isText {
+        write("\n\(workload.title): \(workload.sentence)")
+      } else if isatty(STDERR_FILENO) != 0 {
+        printError("dendro-bench: \(workload.title)")
+      }
       for comparison in workload.comparisons {
         let compared = try session.run(comparison, of: workload)
-        if isText { print(Report.text(comparison.name, compared)) }
+        if isText { write(Report.text(comparison.name, compared)) }
         results += compared
       }
     }
@@ -79,16 +84,21 @@ enum DendroBench {
         to: URL(fileURLWithPath: picture))
     }
     switch options.output {
-    case .text: if !goals.isEmpty { print("\n" + Report.text(goals)) }
+    case .text: if !goals.isEmpty { write("\n" + Report.text(goals)) }
     case .json:
-      print(
+      write(
         try Report.json(
           machine: machine, isQuick: options.isQuick, results: results, goals: goals))
     case .markdown:
-      print(
+      write(
         Report.markdown(
           machine: machine, isQuick: options.isQuick, results: results, goals: goals))
     }
+  }
+
+  /// At once, also into a pipe: a run takes minutes.
+  private static func write(_ text: String) {
+    FileHandle.standardOutput.write(Data((text + "\n").utf8))
   }
 
   private static func printError(_ message: String) {

@@ -39,10 +39,11 @@ struct PostSets: Sendable {
   /// The sets as peers get them.
   var entries: Entries { Entries(keys: paths, values: values) }
 
-  /// The sets as updates of the root.
-  func updates(of pathCount: Int) -> [[String: Any]] {
+  /// The sets as updates of the root, of the type that `updateChildValues` takes: a `[String: Any]` would be
+  /// converted at each call.
+  func updates(of pathCount: Int) -> [[AnyHashable: Any]] {
     stride(from: 0, to: count, by: pathCount).map { start in
-      var update: [String: Any] = [:]
+      var update: [AnyHashable: Any] = [:]
       for index in start..<min(count, start + pathCount) { update[paths[index]] = values[index] }
       return update
     }

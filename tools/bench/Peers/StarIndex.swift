@@ -41,13 +41,14 @@
         guard let old = try LMDB.get(key, in: lmdb.entries, transaction) else {
           throw PeerError(peer: "lmdb", message: "a post is missing")
         }
+        // The old value is lent until something is written.
         let oldStars = Self.stars(old)
+        try Self.withValue(stars, old) { value throws(PeerError) in
+          try LMDB.put(key, value, in: lmdb.entries, transaction)
+        }
         try Self.withIndexKey(oldStars, key) { indexKey throws(PeerError) in
           var indexKey = MDB_val(indexKey)
           try LMDB.check(mdb_del(transaction, lmdb.index, &indexKey, nil))
-        }
-        try Self.withValue(stars, old) { value throws(PeerError) in
-          try LMDB.put(key, value, in: lmdb.entries, transaction)
         }
         try Self.withIndexKey(stars, key) { indexKey throws(PeerError) in
           try LMDB.put(indexKey, Bytes(start: nil, count: 0), in: lmdb.index, transaction)

@@ -34,7 +34,7 @@ extension Workload {
     ])
 
   private static func sets(_ callerCount: Int, _ turn: Turn) -> PostSets {
-    PostSets(count: turn.scaled(callerCount == 1 ? 20_000 : callerCount == 8 ? 64_000 : 128_000))
+    PostSets(count: turn.scaled(callerCount == 1 ? 10_000 : callerCount == 8 ? 40_000 : 100_000))
   }
 
   // MARK: Dendro
