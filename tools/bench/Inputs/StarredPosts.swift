@@ -3,6 +3,8 @@ import DendroTesting
 /// Posts with a title, an author and a number of stars, which is changed again and again.
 struct StarredPosts: Sendable {
   let ids: [String]
+  /// Below the list.
+  let starPaths: [String]
   let titles: [String]
   let authors: [String]
   let stars: [Int]
@@ -10,6 +12,7 @@ struct StarredPosts: Sendable {
   init(count: Int) {
     var generator = SeededRandomness(seed: 7)
     ids = (0..<count).map { "post-\(1_000_000 + $0)" }
+    starPaths = ids.map { "\($0)/starCount" }
     titles = ids.map { _ in generator.text(40) }
     authors = ids.map { _ in generator.text(12) }
     stars = ids.map { _ in Int.random(in: 0..<10_000, using: &generator) }

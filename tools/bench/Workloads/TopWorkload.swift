@@ -84,7 +84,7 @@ extension Workload {
     _ list: DatabaseReference, _ posts: StarredPosts, _ changes: ArraySlice<(post: Int, stars: Int)>
   ) {
     for change in changes {
-      list.child("\(posts.ids[change.post])/starCount").setValue(change.stars)
+      list.child(posts.starPaths[change.post]).setValue(change.stars)
     }
   }
 
