@@ -39,6 +39,9 @@ struct GoalOutcome: Encodable, Sendable {
   let title: String
   let goal: String
   let reached: Spread
+  /// Of a ratio of rates: the CPU time of the other one divided by that of Dendro, which other programs of the
+  /// machine disturb less.
+  let processorTime: Spread?
   /// The contestant that reached it.
   let contestant: String
   let isMet: Bool
@@ -50,24 +53,34 @@ extension Goal {
   /// Nil where something that it compares was not measured: another workload was named, or this build has not
   /// the peer.
   func outcome(in results: [ContestantResult]) throws -> GoalOutcome? {
-    let measured: (values: [Double], contestant: String)?
+    let entrants: [Entrant]
+    let quantity: ContestantResult.Quantity
+    var other: ContestantResult?
     switch reached {
-    case .value(let quantity, let entrants):
-      measured = try results.best(of: entrants, quantity, isLessBetter: bound.isUpper)
-    case .ratio(let quantity, let entrants, let other):
-      guard let divisors = try results.find(other)?.values(quantity),
-        let best = try results.best(of: entrants, quantity, isLessBetter: bound.isUpper)
-      else { return nil }
-      measured = (zip(best.values, divisors).map { $0 / $1 }, best.contestant)
+    case .value(let value, let ways): (quantity, entrants) = (value, ways)
+    case .ratio(let value, let ways, let divisor):
+      (quantity, entrants) = (value, ways)
+      guard let found = try results.find(divisor) else { return nil }
+      other = found
     }
-    guard let measured, let spread = Spread(measured.values) else { return nil }
-    var peer: String?
-    if case .ratio(_, _, let other) = reached, other.kind != nil {
-      peer = String(unit.trimmingPrefix("times "))
+    guard let best = try results.best(of: entrants, quantity, isLessBetter: bound.isUpper)
+    else { return nil }
+    var values = best.values(quantity)
+    var processorTimes: [Double] = []
+    if let other {
+      values = zip(values, other.values(quantity)).map { $0 / $1 }
+      if quantity == .rate {
+        processorTimes = zip(other.values(.processorTime), best.values(.processorTime))
+          .map { $0 / $1 }
+      }
     }
+    guard let spread = Spread(values) else { return nil }
+    let isPeer = other.map { !$0.isDendro } ?? false
     return GoalOutcome(
       row: row, title: title, goal: "\(bound.text) \(unit)", reached: spread,
-      contestant: measured.contestant, isMet: bound.isMet(by: spread.median), peer: peer)
+      processorTime: Spread(processorTimes), contestant: best.contestant,
+      isMet: bound.isMet(by: spread.median),
+      peer: isPeer ? String(unit.trimmingPrefix("times ")) : nil)
   }
 }
 
@@ -116,18 +129,19 @@ extension [ContestantResult] {
     return found
   }
 
+  /// The contestant with the best median; nil where none was measured.
   fileprivate func best(
     of entrants: [Goal.Entrant], _ quantity: ContestantResult.Quantity, isLessBetter: Bool
-  ) throws -> (values: [Double], contestant: String)? {
-    let candidates = try entrants.compactMap { entrant -> (Double, [Double], String)? in
-      guard let values = try find(entrant)?.values(quantity), let spread = Spread(values)
+  ) throws -> ContestantResult? {
+    let candidates = try entrants.compactMap { entrant -> (median: Double, ContestantResult)? in
+      guard let result = try find(entrant), let spread = Spread(result.values(quantity))
       else { return nil }
-      return (spread.median, values, entrant.contestant)
+      return (spread.median, result)
     }
     let best =
       isLessBetter
-      ? candidates.min { $0.0 < $1.0 } : candidates.max { $0.0 < $1.0 }
-    return best.map { ($0.1, $0.2) }
+      ? candidates.min { $0.median < $1.median } : candidates.max { $0.median < $1.median }
+    return best?.1
   }
 }
 

@@ -33,7 +33,8 @@ enum Report {
   static func text(_ goals: [GoalOutcome]) -> String {
     var lines = ["goals: \(goals.filter(\.isMet).count) of \(goals.count) met"]
     for goal in goals {
-      let reached = "\(goal.reached.text) \(goal.reached.range)"
+      let processorTime = goal.processorTime.map { ", by CPU time \($0.text)" } ?? ""
+      let reached = "\(goal.reached.text) \(goal.reached.range)\(processorTime)"
       lines.append(
         "  \(goal.isMet ? "met" : "NOT") \(goal.row) \(goal.title): \(goal.goal); reached \(reached) "
           + "by \(goal.contestant)")
@@ -83,13 +84,13 @@ enum Report {
     if !goals.isEmpty {
       lines += [
         "\(goals.filter(\.isMet).count) of \(goals.count) goals met.", "",
-        "| row | workload | goal | reached (min … max) | by | |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| row | workload | goal | reached (min … max) | by CPU time | by | |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
       ]
       for goal in goals {
         lines.append(
           "| \(goal.row) | \(goal.title) | \(goal.goal) | \(goal.reached.text) "
-            + "\(goal.reached.range) | \(goal.contestant) | \(goal.isMet ? "met" : "**not met**") |"
+            + "\(goal.reached.range) | \(goal.processorTime?.text ?? "") | \(goal.contestant) | \(goal.isMet ? "met" : "**not met**") |"
         )
       }
       lines.append("")
