@@ -8,7 +8,7 @@ struct ContestantResult: Sendable {
   let isDendro: Bool
   let turns: [Measurement]
 
-  /// What is measured in every turn.
+  /// A quantity that each turn measures.
   enum Quantity: Hashable, Sendable {
     /// Times a second.
     case rate

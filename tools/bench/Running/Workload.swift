@@ -1,5 +1,5 @@
 /// A workload: its name, the row of the table of goals that it belongs to, a sentence that describes it, and
-/// what is compared.
+/// its comparisons.
 struct Workload: Sendable {
   let name: String
   /// Such as "W1"; nil for a workload without a goal.

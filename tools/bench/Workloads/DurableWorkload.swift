@@ -7,7 +7,7 @@ extension Workload {
   static let durable = Workload(
     "durable", row: "W2",
     """
-    Small sets, each durable before its caller goes on: one caller, 8 and 64 of them as threads and as \
+    Small sets, each durable before its caller continues: one caller, 8 and 64 of them as threads and as \
     tasks, and 64 sets in flight from one thread.
     """,
     [
