@@ -33,7 +33,9 @@ extension Goal {
     ) -> Goal {
       rate("W1", title, "sets", "each alone", ways, atLeast: bound, times: name, other)
     }
-    let update = [Entrant("sets", "in updates of 1,000", "dendro, updateChildValues")]
+    let update = entrants(
+      "sets", "in updates of 1,000",
+      ["dendro, update { $0.set(path, String) }", "dendro, updateChildValues"])
     return [
       goal("small sets by child(path).setValue(String)", [plain], 1.3, "LevelDB", "leveldb"),
       goal("small sets, best way", ways, 2, "LevelDB", "leveldb"),
@@ -108,6 +110,7 @@ extension Goal {
     let ways = [
       "dendro, updateChildValues", "dendro, updateChildValues, dictionaries made before",
       "dendro, updateChildValues, Database.Value made before",
+      "dendro, update { $0.set(path, String) }",
     ]
     func goal(
       _ title: String, _ ways: [String], _ bound: Double, _ name: String, _ other: String

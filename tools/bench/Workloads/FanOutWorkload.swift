@@ -23,7 +23,22 @@ extension Workload {
             nonisolated(unsafe) let updates = (0..<commits.count).map { commits.typedUpdate($0) }
             return { root, index in root.updateChildValues(updates[index]) }
           },
-          // A typed update belongs here as well, as soon as there is one.
+          dendro("update { $0.set(path, String) }") { commits in
+            { root, index in
+              let post = commits.posts[index + 1]
+              root.update { update in
+                for path in post.paths {
+                  update.set("\(path)/uid", post.userID)
+                  update.set("\(path)/author", post.author)
+                  update.set("\(path)/title", post.title)
+                  update.set("\(path)/body", post.body)
+                }
+                for path in commits.posts[post.starred].counterPaths {
+                  update.increment(path, by: 1)
+                }
+              }
+            }
+          },
           peer(.levelDB), peer(.rocksDB), lmdb, redis("100 transactions in flight", 100),
           redis("one transaction at a time", 1),
         ])

@@ -31,8 +31,8 @@ extension Workload {
       Comparison(
         "in updates of 1,000", "leaves",
         [
-          // A typed update belongs here as well, as soon as there is one.
-          updates, updatesMadeInTime, batches(.levelDB), batches(.rocksDB), batches(.lmdb),
+          typedUpdates, updates, updatesMadeInTime, batches(.levelDB), batches(.rocksDB),
+          batches(.lmdb),
           batches(.sqlite),
         ]),
     ])
@@ -63,6 +63,24 @@ extension Workload {
       let references = sets.paths.map { root.child($0) }
       let measurement = try Measurement.blocking(sets.count) {
         for index in 0..<sets.count { references[index].setValue(sets.values[index]) }
+        try database.synchronize()
+      }
+      return try checked(measurement, sets, database)
+    }
+  }
+
+  private static let typedUpdates = Contestant("dendro, update { $0.set(path, String) }") { turn in
+    let sets = PostSets(count: turn.scaled(400_000))
+    return try await turn.withDatabase { database in
+      let root = database.reference()
+      let measurement = try Measurement.blocking(sets.count) {
+        for start in stride(from: 0, to: sets.count, by: 1_000) {
+          root.update { update in
+            for index in start..<min(sets.count, start + 1_000) {
+              update.set(sets.paths[index], sets.values[index])
+            }
+          }
+        }
         try database.synchronize()
       }
       return try checked(measurement, sets, database)
