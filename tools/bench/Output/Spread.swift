@@ -21,9 +21,12 @@ struct Spread: Encodable, Sendable {
 
   var text: String { Self.format(median) }
 
-  /// The minimum and the maximum; empty where there was one round.
+  /// The median, and the minimum and the maximum where there was more than one round.
+  var textWithRange: String { text + range }
+
+  /// The minimum and the maximum after a space; empty where there was one round.
   var range: String {
-    roundCount > 1 ? "(\(Self.format(least)) … \(Self.format(most)))" : ""
+    roundCount > 1 ? " (\(Self.format(least)) … \(Self.format(most)))" : ""
   }
 
   /// Formats a value with at least three significant digits and with separated thousands.
