@@ -2,7 +2,10 @@ import DendroStorage
 
 extension Engine {
   /// Waits until every write admitted so far is durable, whatever the durability.
-  package func synchronize() throws(EngineError) { try wait(pipeline.requestSynchronize) }
+  package func synchronize() throws(EngineError) {
+    if isForked { throw .forked }
+    try pipeline.synchronize()
+  }
 
   /// `synchronize()` without blocking a thread.
   @concurrent package func synchronize() async throws(EngineError) {

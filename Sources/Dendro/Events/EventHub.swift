@@ -1,4 +1,5 @@
 import DendroEngine
+import DendroStorage
 package import DendroTree
 import Dispatch
 import Synchronization
@@ -147,6 +148,13 @@ final class EventHub: CommitObserver {
     let path = changes[changes.startIndex].path
     let others = changes.count == 1 ? [] : changes.dropFirst().map(\.path)
     return note(path, and: others, copy root, isInfo: false)
+  }
+
+  func committed(
+    leafAt path: Path, lsn: LogSequenceNumber, time: Int64, root: borrowing Node,
+    change: () -> Change
+  ) -> Bool {
+    note(path, and: [], copy root, isInfo: false)
   }
 
   func afterAdmission() { handOver() }

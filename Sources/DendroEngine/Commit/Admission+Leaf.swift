@@ -34,10 +34,11 @@ extension Admission {
       statistics.rawByteCount += UInt64(
         batch.encoder.encode(edit, at: path, lsn: lsn, time: time))
     }
-    if observer?.wantsCommits ?? false {
-      changes = [
+    if let observer, observer.wantsCommits {
+      let waits = observer.committed(leafAt: path, lsn: lsn, time: time, root: root) {
         Change(path: path, replaced: batch.undo.lastReplaced, new: root.node(at: path))
-      ]
+      }
+      if waits { isObserverWaiting = true }
     }
     finishPacked(lsn, time, completion)
     return true

@@ -45,6 +45,8 @@ struct Admission {
     var writeByteCount: Int
     /// Bytes of the open batch above which writers wait for the disk.
     var stallByteCount: Int
+    /// Whether every batch is synchronized.
+    var synchronizesAll: Bool
     /// Whether there is a log.
     var isPersistent: Bool
     /// Whether writes to a database in memory are counted for the metrics.
@@ -62,8 +64,11 @@ struct Admission {
   private enum CommitThread {
     /// It looks at the open batch before it sleeps.
     case busy
-    /// It lets a batch without completions grow for the commit delay.
+    /// It lets a batch without completions grow for the commit delay; also where callers lead the cycles, so
+    /// that their next writes need not wake it.
     case delaying
+    /// It waits a moment for callers whose writes were just acknowledged: until so many wait for the batch.
+    case gathering(Int)
     case idle
   }
 
@@ -90,6 +95,12 @@ struct Admission {
       && batch.byteCount < limits.stallByteCount
   }
 
+  /// Whether the batch may wait for more of the callers whose writes were just acknowledged.
+  private func mayGather(_ count: Int) -> Bool {
+    batch.completions.count < count && batch.rolls.isEmpty && batch.closes.isEmpty
+      && batch.byteCount < limits.stallByteCount
+  }
+
   // MARK: The observer
 
   /// The observer, if it is to be called now that the lock is about to be released.
@@ -108,6 +119,7 @@ struct Admission {
     switch commitThread {
     case .busy: return false
     case .delaying: if !wantsProbe, mayDelayBatch { return false }
+    case .gathering(let count): if !wantsProbe, mayGather(count) { return false }
     case .idle: if !wantsProbe, batch.isEmpty { return false }
     }
     commitThread = .busy
@@ -120,16 +132,31 @@ struct Admission {
     case commit(probes: Bool)
     /// The batch may grow.
     case delay
+    /// The batch waits a moment for more callers.
+    case gather
     case idle
   }
 
-  /// Exchanges the open batch for an empty one where the commit thread is to commit it.
-  mutating func beginCycle(taking taken: inout Batch, mayDelay: Bool) -> CycleStart {
+  /// Exchanges the open batch for an empty one where the cycle is to commit it.
+  ///
+  /// - Parameters:
+  ///   - mayDelay: whether the commit delay may begin.
+  ///   - gathered: the callers that the batch may wait for; 0 where it waits for none.
+  ///   - lingers: whether the commit thread looks again after a commit delay where there is no batch.
+  mutating func beginCycle(
+    taking taken: inout Batch, mayDelay: Bool, gathered: Int = 0, lingers: Bool = false
+  ) -> CycleStart {
     let probes = wantsProbe
     if !probes {
       if batch.isEmpty {
-        commitThread = .idle
+        commitThread = lingers ? .delaying : .idle
         return .idle
+      }
+      if !batch.completions.isEmpty, batch.wantsSynchronize || limits.synchronizesAll,
+        mayGather(gathered)
+      {
+        commitThread = .gathering(gathered)
+        return .gather
       }
       if mayDelay, mayDelayBatch {
         commitThread = .delaying
@@ -147,10 +174,11 @@ struct Admission {
 
   /// Lets the commit thread sleep after a batch, unless there is more to do.
   ///
+  /// - Parameter lingers: whether it looks again after a commit delay.
   /// - Returns: whether it may sleep.
-  mutating func endCycle() -> Bool {
+  mutating func endCycle(lingers: Bool) -> Bool {
     guard batch.isEmpty, !wantsProbe else { return false }
-    commitThread = .idle
+    commitThread = lingers ? .delaying : .idle
     return true
   }
 

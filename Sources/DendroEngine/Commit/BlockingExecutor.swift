@@ -12,13 +12,20 @@ final class BlockingExecutor: @unchecked Sendable {
   private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
   private var wanted = false
   private let name: StaticString
-  private let threadID = Atomic<UInt>(0)
 
   enum Pause {
     /// Runs `body` again at once, since there may be more to do.
     case none
     case untilWoken
     case atMost(Duration)
+
+    func limited(to limit: Duration) -> Pause {
+      switch self {
+      case .none: .none
+      case .untilWoken: .atMost(limit)
+      case .atMost(let duration): .atMost(min(duration, limit))
+      }
+    }
   }
 
   /// - Parameter name: of the thread, for debuggers: at most 15 bytes.
@@ -64,12 +71,7 @@ final class BlockingExecutor: @unchecked Sendable {
     #endif
   }
 
-  /// Whether the caller runs within `body`.
-  var isCurrentThread: Bool {
-    threadID.load(ordering: .relaxed) == Self.currentThreadID
-  }
-
-  private static var currentThreadID: UInt {
+  static var currentThreadID: UInt {
     #if canImport(Darwin)
       UInt(bitPattern: pthread_self())
     #else
@@ -91,7 +93,6 @@ final class BlockingExecutor: @unchecked Sendable {
 
   private func run(_ body: () -> Pause?) {
     nameThread()
-    threadID.store(Self.currentThreadID, ordering: .relaxed)
     while let pause = body() {
       if case .none = pause { continue }
       pthread_mutex_lock(mutex)
@@ -120,7 +121,6 @@ final class BlockingExecutor: @unchecked Sendable {
       wanted = false
       pthread_mutex_unlock(mutex)
     }
-    threadID.store(0, ordering: .relaxed)
   }
 
   /// Makes `body` run once more, soon. Any thread.

@@ -16,12 +16,28 @@ package protocol CommitObserver: AnyObject, Sendable {
   /// - Returns: whether `afterAdmission()` is to be called.
   func committed(_ commit: borrowing Commit, root: borrowing Node) -> Bool
 
+  /// `committed` for a write that changed one leaf, which needs no `Commit` where the path says all.
+  ///
+  /// - Parameter change: makes what changed.
+  func committed(
+    leafAt path: Path, lsn: LogSequenceNumber, time: Int64, root: borrowing Node,
+    change: () -> Change
+  ) -> Bool
+
   /// Called where `committed` asked for it, on the same thread, once the admission lock is released.
   func afterAdmission()
 }
 
 extension CommitObserver {
   package var wantsCommits: Bool { true }
+
+  package func committed(
+    leafAt path: Path, lsn: LogSequenceNumber, time: Int64, root: borrowing Node,
+    change: () -> Change
+  ) -> Bool {
+    committed(Commit(lsn: lsn, time: time, changes: [change()], isUndo: false), root: root)
+  }
+
   package func afterAdmission() {}
 }
 

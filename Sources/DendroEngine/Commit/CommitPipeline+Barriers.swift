@@ -8,19 +8,7 @@ extension CommitPipeline {
   ///   - completion: called with the refusal where no batch is committed any more.
   ///   - add: adds the barrier under the admission lock, so that it may read the head before it.
   func request(_ completion: Completion, _ add: (inout Admission) -> Void) {
-    let refusal = withAdmission { admission -> EngineError? in
-      switch admission.phase {
-      case .running: break
-      case .full(let error):
-        admission.wantsProbe = true
-        return .diskFull(error)
-      case .poisoned(let error): return error
-      case .closing, .closed: return .closed
-      }
-      add(&admission)
-      return nil
-    }
-    if let refusal { completion(.failure(refusal)) }
+    if let refusal = withAdmission({ $0.addBarrier(add) }) { completion(.failure(refusal)) }
   }
 
   /// Calls `request` with a completion and waits for its result, on the calling thread.
@@ -46,8 +34,26 @@ extension CommitPipeline {
     request(completion) { $0.batch.addSynchronize(completion) }
   }
 
-  /// Waits until every write admitted so far is durable. Not on the commit thread.
-  func synchronize() throws(EngineError) { try wait(requestSynchronize) }
+  /// Waits until every write admitted so far is durable. Not within a completion.
+  ///
+  /// The caller leads the cycle, unless another thread runs one.
+  func synchronize() throws(EngineError) {
+    guard let executor else {
+      try wait(requestSynchronize)
+      return
+    }
+    let result = BlockingResult()
+    // The commit thread is not woken: this thread has its turn, or else wakes it.
+    let refusal = admission.withLockInCycle { admission in
+      admission.addBarrier { $0.batch.addSynchronize(result.set) }
+    }
+    if let refusal {
+      executor.wake()  // On a full disk it looks for room.
+      throw refusal
+    }
+    if groupCommit.lead() ?? true { executor.wake() }
+    _ = try result.get()
+  }
 
   /// Begins a new segment of the log; every write admitted so far is durable once this returns.
   ///
@@ -102,6 +108,24 @@ extension CommitPipeline {
       admission.durableLSN = durableLSN
       admission.lastTime = recovered.lastTime
     }
+  }
+}
+
+extension Admission {
+  /// Adds a barrier to the open batch.
+  ///
+  /// - Returns: why no batch is committed any more.
+  fileprivate mutating func addBarrier(_ add: (inout Admission) -> Void) -> EngineError? {
+    switch phase {
+    case .running: break
+    case .full(let error):
+      wantsProbe = true
+      return .diskFull(error)
+    case .poisoned(let error): return error
+    case .closing, .closed: return .closed
+    }
+    add(&self)
+    return nil
   }
 }
 

@@ -36,6 +36,7 @@ final class CommitPipeline: Sendable {
     executor = options.execution == .thread ? BlockingExecutor(name: "dendro-commit") : nil
     let limits = Admission.Limits(
       writeByteCount: options.writeByteLimit, stallByteCount: options.stallByteLimit,
+      synchronizesAll: options.durability == .everyCommit,
       isPersistent: store != nil, countsWrites: instrumentation.wantsMetrics)
     admission = AdmissionLock(
       Admission(
@@ -158,7 +159,7 @@ final class CommitPipeline: Sendable {
   }
 
   private func waitForDisk(_ waits: inout PermittedWaits) {
-    if executor?.isCurrentThread ?? false {
+    if groupCommit.isCommitting {
       waits = .none
     } else {
       stall.wait()

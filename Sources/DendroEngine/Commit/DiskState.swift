@@ -3,7 +3,7 @@ import DendroStorage
 /// The state that a cycle of the commit thread owns: the store, and when it last appended and synchronized.
 /// `GroupCommit.disk` guards it.
 struct DiskState {
-  /// Nil for a database in memory, and once closed.
+  /// Nil for a database in memory, and once it is closed.
   var store: Store?
   /// Called after a batch, with the bytes of log since the newest checkpoint.
   var logGrowthHandler: (@Sendable (UInt64) -> Void)?
@@ -18,6 +18,81 @@ struct DiskState {
   private var lastAppend = ContinuousClock.now
   /// When the commit delay of the next batch began; nil outside of one.
   private(set) var delayedSince: ContinuousClock.Instant?
+
+  /// Whether the log is closed: no cycle does anything any more.
+  private(set) var isClosed = false
+
+  mutating func close() {
+    isClosed = true
+    store = nil
+    logGrowthHandler = nil
+  }
+
+  // MARK: The commit thread
+
+  /// When a caller led a cycle last.
+  private var lastLead: ContinuousClock.Instant?
+  /// When the commit thread wakes up by itself; nil where it does not.
+  private var threadWakesAt: ContinuousClock.Instant?
+
+  mutating func noteLead() { lastLead = .now }
+
+  mutating func noteThread(_ pause: BlockingExecutor.Pause?) {
+    switch pause {
+    case .atMost(let duration)?: threadWakesAt = .now + duration
+    case .untilWoken?: threadWakesAt = nil
+    case .some(.none), nil: threadWakesAt = .now
+    }
+  }
+
+  /// Whether callers led cycles a moment ago and may do so again: the commit thread then looks for work at short
+  /// intervals, which costs less than to be woken for each of their writes.
+  func lingers(_ options: EngineOptions) -> Bool {
+    lastLead.map { ContinuousClock.now - $0 <= options.commitDelay * 4 } ?? false
+  }
+
+  /// Whether the commit thread has to be woken to keep this pause, after a cycle that a caller led.
+  func wakesThread(for pause: BlockingExecutor.Pause) -> Bool {
+    switch pause {
+    case .none: return true
+    case .untilWoken: return false
+    case .atMost(let duration):
+      guard let threadWakesAt else { return true }
+      return threadWakesAt > .now + duration
+    }
+  }
+
+  // MARK: Gathering
+
+  /// The callers that may write again soon: those whose writes the last batch acknowledged, and those that
+  /// waited for the next one already.
+  private var callerCount = 0
+  private var flushDuration = Duration.zero
+  private var hasGathered = false
+
+  /// A flush that is shorter than this costs less than to wait for others.
+  private static let gatheredFlushMin = Duration.microseconds(200)
+
+  mutating func noteCallers(_ count: Int) {
+    callerCount = count
+    hasGathered = false
+  }
+
+  mutating func noteFlush(_ duration: Duration) { flushDuration = duration }
+
+  /// The callers that the next batch may wait for; 0 where it waits for none.
+  ///
+  /// Without this, callers that write again once they are acknowledged form two groups, each of which waits
+  /// for the flush of the other.
+  var gatheredCount: Int {
+    hasGathered || flushDuration < Self.gatheredFlushMin ? 0 : callerCount
+  }
+
+  /// - Returns: how long the batch waits: a third of the last flush.
+  mutating func beginGathering() -> Duration {
+    hasGathered = true
+    return flushDuration / 3
+  }
 
   /// How long after the last batch an idle record is appended.
   private static let idleDelay = Duration.milliseconds(200)
@@ -51,7 +126,9 @@ struct DiskState {
 
   mutating func synchronize() throws(StorageError) {
     guard let store, hasUnsynchronized else { return }
+    let start = ContinuousClock.now
     try store.log.synchronize()
+    noteFlush(.now - start)
     didSynchronize()
   }
 

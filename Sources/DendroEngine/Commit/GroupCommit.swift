@@ -2,15 +2,20 @@ import DendroStorage
 import DendroTree
 import Synchronization
 
-/// Writes the open batch to the disk, one cycle after the other, on the commit thread (under inline
-/// execution on the caller's).
+/// Writes the open batch to the disk, one cycle after the other: on the commit thread, or on that of a caller
+/// who waits for it, while no other thread does (`lead`). Under inline execution on the caller's alone.
 ///
-/// A cycle holds the lock of the disk's state, and takes the admission lock within it for moments. Writers
-/// only ever take the admission lock.
+/// One thread at a time has the turn, from the beginning of a cycle to its last completion, so that completions
+/// keep their order. Within the turn a cycle holds the lock of the disk's state, and takes the admission lock
+/// for moments. Writers only ever take the admission lock.
 final class GroupCommit: Sendable {
   let admission: AdmissionLock
   let options: EngineOptions
-  /// A cycle holds the lock throughout, a checkpoint for a moment.
+  /// Held by the thread that runs a cycle.
+  private let turn = Mutex(())
+  /// The thread that has the turn; 0 where none has.
+  let committer = Atomic<UInt>(0)
+  /// A cycle holds the lock while it works on the disk, a checkpoint for a moment.
   let disk: Mutex<DiskState>
   /// Wakes tasks that wait for more durable writes.
   let durableSignal = DurableSignal()
@@ -31,11 +36,51 @@ final class GroupCommit: Sendable {
     self.options = options
   }
 
-  /// Commits the open batch and calls its completions, or lets it grow where no caller waits for it.
+  // MARK: The turn
+
+  /// Runs one cycle on the commit thread.
   ///
   /// - Returns: how long the thread sleeps before the next cycle, if it is not woken; nil once closed.
   func cycle() -> BlockingExecutor.Pause? {
-    let effects = disk.withLock { disk in self.cycle(&disk) }
+    turn.withLockIfAvailable { _ in takeTurn(leads: false) }
+      // A caller leads a cycle, and wakes the thread if that leaves anything to do.
+      ?? .atMost(.milliseconds(1))
+  }
+
+  /// Runs one cycle on the calling thread, unless another thread runs one. Saves a caller who waits for the
+  /// batch the way to the commit thread and back.
+  ///
+  /// - Returns: what the commit thread has to be woken for; nil where another thread has the turn.
+  func lead() -> Bool? {
+    turn.withLockIfAvailable { _ in
+      // Once closed, the thread has to see that it may end.
+      guard let pause = takeTurn(leads: true) else { return true }
+      return disk.withLock { $0.wakesThread(for: pause) }
+    }
+  }
+
+  /// Runs cycles until the open batch is empty: replaces the thread under inline execution.
+  func pump() {
+    repeat { _ = commit(leads: true) } while admission.withLockInCycle { !$0.batch.isEmpty }
+  }
+
+  /// Whether the caller has the turn: a completion that writes cannot wait for the disk then.
+  var isCommitting: Bool {
+    committer.load(ordering: .relaxed) == BlockingExecutor.currentThreadID
+  }
+
+  private func takeTurn(leads: Bool) -> BlockingExecutor.Pause? {
+    committer.store(BlockingExecutor.currentThreadID, ordering: .relaxed)
+    defer { committer.store(0, ordering: .relaxed) }
+    return commit(leads: leads)
+  }
+
+  /// Commits the open batch and calls its completions, or lets it grow where no caller waits for it.
+  ///
+  /// - Parameter leads: whether the calling thread is not the commit thread.
+  /// - Returns: how long the commit thread sleeps before the next cycle, if it is not woken; nil once closed.
+  private func commit(leads: Bool) -> BlockingExecutor.Pause? {
+    let effects = disk.withLock { disk in cycle(&disk, leads: leads) }
     for pending in effects.acknowledged { pending.completion(pending.result) }
     for (completion, result) in effects.completions { completion(result) }
     for (error, lsn) in effects.unreported { options.unreportedFailure?(error, lsn) }
@@ -49,20 +94,26 @@ final class GroupCommit: Sendable {
     return effects.pause
   }
 
-  /// Runs cycles until the open batch is empty: replaces the thread under inline execution.
-  func pump() {
-    repeat { _ = cycle() } while admission.withLockInCycle { !$0.batch.isEmpty }
-  }
-
-  private func cycle(_ disk: inout DiskState) -> CycleEffects {
+  private func cycle(_ disk: inout DiskState, leads: Bool) -> CycleEffects {
     var effects = CycleEffects()
+    if disk.isClosed {
+      effects.pause = nil
+      return effects
+    }
+    if leads { disk.noteLead() }
+    let lingers = hasThread && disk.lingers(options)
     var batch = Batch()
     swap(&batch, &disk.spare)
-    let mayDelay = hasThread && disk.delayedSince == nil
-    let start = admission.withLockInCycle { $0.beginCycle(taking: &batch, mayDelay: mayDelay) }
+    let mayDelay = hasThread && !leads && disk.delayedSince == nil
+    let gathered = hasThread && !leads ? disk.gatheredCount : 0
+    let start = admission.withLockInCycle {
+      $0.beginCycle(taking: &batch, mayDelay: mayDelay, gathered: gathered, lingers: lingers)
+    }
     switch start {
     case .delay:
       effects.pause = .atMost(disk.beginDelay(options))
+    case .gather:
+      effects.pause = .atMost(disk.beginGathering())
     case .idle:
       stall.end()
       disk.endDelay()
@@ -75,6 +126,8 @@ final class GroupCommit: Sendable {
       batch.removeAll()
     }
     swap(&batch, &disk.spare)
+    if lingers { effects.pause = effects.pause?.limited(to: options.commitDelay) }
+    if !leads { disk.noteThread(effects.pause) }
     return effects
   }
 
@@ -116,15 +169,18 @@ final class GroupCommit: Sendable {
     let synchronizeCount = disk.synchronizeCount
     // A roll or a close still follows otherwise.
     let mayEnd = batch.rolls.isEmpty && batch.closes.isEmpty && !(log?.wantsRoll ?? false)
-    let hasEnded = admission.withLockInCycle { admission in
+    let lingers = hasThread && disk.lingers(options)
+    let callerCount = effects.acknowledged.count
+    let (hasEnded, waitingCount) = admission.withLockInCycle { admission in
       admission.acknowledge(lastLSN, durableLSN: durableLSN)
       admission.statistics.batchCount += 1
       admission.statistics.recordCount += UInt64(recordCount)
       admission.statistics.logByteCount = logByteCount
       admission.statistics.logBytesSinceCheckpoint = logBytesSinceCheckpoint
       admission.statistics.synchronizeCount = synchronizeCount
-      return mayEnd && admission.endCycle()
+      return (mayEnd && admission.endCycle(lingers: lingers), admission.batch.completions.count)
     }
+    disk.noteCallers(callerCount + waitingCount)
     if hasEnded, hasThread { effects.pause = disk.pause(options) }
     if let handler = disk.logGrowthHandler, logBytesSinceCheckpoint >= options.checkpointByteMin {
       effects.logGrowth = (handler, logBytesSinceCheckpoint)
@@ -182,8 +238,7 @@ final class GroupCommit: Sendable {
       }
       store.directory.close()
     }
-    disk.store = nil
-    disk.logGrowthHandler = nil
+    disk.close()
     // Completions that came after the batch was taken belong to refusals: the phase was closing already.
     effects.fail(admission.withLockInCycle { $0.endClosing() }, .closed)
     let result: Result<LogSequenceNumber?, EngineError> =
