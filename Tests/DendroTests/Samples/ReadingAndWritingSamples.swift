@@ -32,6 +32,14 @@ struct ReadingAndWritingSamples {
     // end
     #expect(try await ada.child("likes").getData().int == 3)
     // sample
+    try await root.update { update in
+      update.set("posts/\(key)/title", "Rings of a tree")
+      update.set("users/ada/draft", "On wood")
+      update.increment("users/ada/likes", by: 1)
+    }
+    // end
+    #expect(try await ada.child("likes").getData().int == 4)
+    // sample
     try await root.updateChildValues(["posts/\(key)/title": NSNull(), "users/ada/draft": NSNull()])
     try await ada.child("likes").removeValue()
     // end
