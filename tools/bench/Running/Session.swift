@@ -22,7 +22,7 @@ struct Session {
   /// Runs every contestant once in each round, with alternating order.
   func run(_ comparison: Comparison, of workload: Workload) throws -> [ContestantResult] {
     var turns: [[Measurement]] = comparison.contestants.map { _ in [] }
-    for round in 0..<rounds {
+    for round in 0..<rounds * comparison.turnsPerRound {
       let order = Array(comparison.contestants.indices)
       for index in round.isMultiple(of: 2) ? order : order.reversed() {
         turns[index].append(

@@ -26,11 +26,17 @@ struct Comparison: Sendable {
   /// What rates count, in the plural.
   let noun: String
   let contestants: [Contestant]
+  /// How often each contestant has its turn in a round.
+  let turnsPerRound: Int
 
   /// Leaves out the contestants that are nil: peers that this build does not have.
-  init(_ name: String, _ noun: String, _ contestants: [Contestant?]) {
+  ///
+  /// - Parameter turnsPerRound: more than one where the machine disturbs turns for seconds, as a disk does that
+  ///   others use as well. Turns are short then.
+  init(_ name: String, _ noun: String, turnsPerRound: Int = 1, _ contestants: [Contestant?]) {
     self.name = name
     self.noun = noun
+    self.turnsPerRound = turnsPerRound
     self.contestants = contestants.compactMap(\.self)
   }
 }

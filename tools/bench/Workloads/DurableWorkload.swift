@@ -12,29 +12,30 @@ extension Workload {
     """,
     [
       Comparison(
-        "1 caller", "sets",
+        "1 caller", "sets", turnsPerRound: 3,
         [
           blocking(1, .everyCommit), blocking(1, .onRequest), withSemaphore, tasks(1),
           peer(.levelDB, 1), peer(.rocksDB, 1), peer(.sqlite, 1), peer(.lmdb, 1), raw,
         ]),
       Comparison(
-        "8 callers", "sets",
+        "8 callers", "sets", turnsPerRound: 3,
         [
           blocking(8, .everyCommit), blocking(8, .onRequest), tasks(8), peer(.levelDB, 8),
           peer(.rocksDB, 8),
         ]),
       Comparison(
-        "64 callers", "sets",
+        "64 callers", "sets", turnsPerRound: 3,
         [
           blocking(64, .everyCommit), blocking(64, .onRequest), tasks(64), peer(.levelDB, 64),
           peer(.rocksDB, 64),
         ]),
-      Comparison("64 sets in flight", "sets", [completionBlocks, pipelinedRedis]),
+      Comparison(
+        "64 sets in flight", "sets", turnsPerRound: 3, [completionBlocks, pipelinedRedis]),
       .slowFlushes,
     ])
 
   private static func sets(_ callerCount: Int, _ turn: Turn) -> PostSets {
-    PostSets(count: turn.scaled(callerCount == 1 ? 10_000 : callerCount == 8 ? 40_000 : 100_000))
+    PostSets(count: turn.scaled(callerCount == 1 ? 4_000 : callerCount == 8 ? 16_000 : 64_000))
   }
 
   // MARK: Dendro
