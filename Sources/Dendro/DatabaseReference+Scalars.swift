@@ -97,16 +97,14 @@ extension DatabaseReference {
 // MARK: - The short way
 
 extension DatabaseReference {
-  /// Sets a scalar. Where it is short and valid, the engine gets its packed form, for which nothing is allocated.
-  private func set(_ scalar: Scalar) {
-    guard writeFailure == nil, let engine = try? usable(), scalar.isFinite else {
+  /// Sets a scalar. Where it is short and valid, the engine gets its packed form, for which nothing is
+  /// allocated.
+  func set(_ scalar: Scalar) {
+    guard writeFailure == nil, let engine = try? usable(), scalar.isShort else {
       return write { path throws(ValidationError) in try Draft(validating: scalar, at: path) }
     }
-    let byteCount = PackedScalar.byteCount(scalar)
-    guard byteCount <= LeafEdit.byteCountMax else {
-      return write { path throws(ValidationError) in try Draft(validating: scalar, at: path) }
-    }
-    withUnsafeTemporaryAllocation(byteCount: byteCount, alignment: 1) { packed in
+    withUnsafeTemporaryAllocation(byteCount: PackedScalar.byteCount(scalar), alignment: 1) {
+      packed in
       _ = PackedScalar.write(scalar, to: packed.baseAddress.unsafelyUnwrapped)
       engine.submit(.set(UnsafeRawBufferPointer(packed)), at: path) {
         Draft(setting: scalar, at: path)
@@ -123,8 +121,29 @@ extension DatabaseReference {
 }
 
 extension Scalar {
-  fileprivate var isFinite: Bool {
-    if case .double(let value) = self { value.isFinite } else { true }
+  /// The scalar in a value of exactly one of these types; nil for others. Each is one comparison, where a cast
+  /// would cost ten times as much.
+  init?(exactly value: Any) {
+    let type = type(of: value)
+    if type == String.self {
+      self = .string(value as! String)
+    } else if type == Int.self {
+      self = .integer(Int64(value as! Int))
+    } else if type == Double.self {
+      self = .double(value as! Double)
+    } else if type == Bool.self {
+      self = .bool(value as! Bool)
+    } else if type == Database.Value.self, let scalar = (value as! Database.Value).scalar {
+      self = scalar
+    } else {
+      return nil
+    }
+  }
+
+  /// Whether it is valid, and short enough for the short way.
+  var isShort: Bool {
+    if case .double(let value) = self, !value.isFinite { return false }
+    return PackedScalar.byteCount(self) <= LeafEdit.byteCountMax
   }
 }
 

@@ -19,6 +19,7 @@ extension DatabaseReference {
   ///   an array of these, or a ``ServerValue``. Anything else is refused.
   /// - Complexity: O(size of the value · log children).
   public func setValue(_ value: Any?) {
+    if let value, let scalar = Scalar(exactly: value) { return set(scalar) }
     write { path throws(ValidationError) in try Draft(setting: value, at: path) }
   }
 
@@ -138,12 +139,22 @@ extension DatabaseReference {
   /// - Parameter values: by path relative to this location, such as `"posts/7/title"`; what is at each
   ///   path is replaced, and what is beside it stays. `NSNull` removes. A path may end in `.priority`.
   ///   No path may be above another one.
+  @_disfavoredOverload
   public func updateChildValues(_ values: [AnyHashable: Any]) {
     guard writeFailure == nil, let engine = try? usable(),
       let update = PackedUpdate(updating: values, at: path)
     else {
       return write { path throws(ValidationError) in try Draft(updating: values, at: path) }
     }
+    engine.submit(update, at: path, completion: nil)
+  }
+
+  /// `updateChildValues(_:)` with keys that are known to be strings: a dictionary of this type need not be
+  /// converted.
+  public func updateChildValues(_ values: [String: Any]) {
+    guard writeFailure == nil, let engine = try? usable(),
+      let update = PackedUpdate(updating: values, at: path)
+    else { return updateChildValues(values as [AnyHashable: Any]) }
     engine.submit(update, at: path, completion: nil)
   }
 
@@ -167,6 +178,16 @@ extension DatabaseReference {
 
   /// `updateChildValues(_:)`, and waits until the write is durable.
   @discardableResult
+  public func updateChildValues(_ values: [String: Any]) async throws -> DatabaseReference {
+    if writeFailure == nil, let update = PackedUpdate(updating: values, at: path) {
+      return try await commit(update)
+    }
+    return try await updateChildValues(values as [AnyHashable: Any])
+  }
+
+  /// `updateChildValues(_:)`, and waits until the write is durable.
+  @discardableResult
+  @_disfavoredOverload
   public func updateChildValues(
     _ values: [AnyHashable: Any]
   ) async throws -> DatabaseReference {

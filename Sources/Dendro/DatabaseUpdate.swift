@@ -2,7 +2,7 @@ import DendroEngine
 import DendroTree
 
 /// Several writes that are made at once, all or nothing, in memory and on disk: what
-/// ``DatabaseReference/update(_:)`` collects.
+/// `DatabaseReference.update(_:)` collects.
 ///
 /// ```swift
 /// root.update { update in
@@ -52,18 +52,11 @@ public struct DatabaseUpdate: ~Copyable {
     note { (packed, reader) throws(ValidationError) in try packed.set(path, .bool(value)) }
   }
 
-  /// Sets what ``DatabaseReference/setValue(_:)`` takes, except a ``ServerValue``; nil removes.
+  /// Sets what `setValue(_:)` takes; nil removes. Of the server values it takes an increment as
+  /// the whole value.
   public mutating func set(_ path: String, _ value: Any?) {
-    note { (packed, reader) throws(ValidationError) in
-      guard let value else { return try packed.remove(path) }
-      let node = try reader.node(value)
-      guard reader.deferred.isEmpty else {
-        throw ValidationError(
-          .invalidData,
-          "the value at \"\(path)\" has a server value, which update takes only as increment(_:by:); "
-            + "updateChildValues(_:) takes them all")
-      }
-      try packed.set(path, node)
+    note { (packed, _) throws(ValidationError) in
+      try Self.add(try Draft(setting: value, at: .root), at: path, to: &packed)
     }
   }
 
@@ -74,19 +67,23 @@ public struct DatabaseUpdate: ~Copyable {
     _ path: String, from value: T, encoder: Database.Encoder = Database.Encoder()
   ) throws {
     let encoded = try encoder.encoded(value)
-    note { (packed, reader) throws(ValidationError) in
-      let draft = try Draft(setting: encoded, at: .root)
-      guard draft.deferred.isEmpty else {
-        throw ValidationError(
-          .invalidData,
-          "the value at \"\(path)\" has a server value, which update takes only as increment(_:by:)"
-        )
-      }
-      if case .set(_, let node) = draft.write {
-        try packed.set(path, node)
-      } else {
-        try packed.remove(path)
-      }
+    note { (packed, _) throws(ValidationError) in
+      try Self.add(try Draft(setting: encoded, at: .root), at: path, to: &packed)
+    }
+  }
+
+  private static func add(
+    _ draft: Draft, at path: String, to packed: inout PackedUpdate
+  ) throws(ValidationError) {
+    guard draft.deferred.isEmpty else {
+      throw ValidationError(
+        .invalidData,
+        "the value at \"\(path)\" contains a server value; updateChildValues(_:) can write it")
+    }
+    switch draft.write {
+    case .set(_, let node): try packed.set(path, node)
+    case .increment(_, let delta): try packed.increment(path, by: delta)
+    case .remove, .setPriority, .update: try packed.remove(path)
     }
   }
 

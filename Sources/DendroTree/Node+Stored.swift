@@ -11,8 +11,18 @@ extension Node {
     guard let count = Path.keyCount(validating: path), count <= Limits.depth,
       PackedScalar.leafEnd(validating: leaf, at: 0) == leaf.count
     else { return false }
+    if leaf.first != PackedScalar.priorityTag,
+      exchange(.set(leaf), at: path, replaced: { _ in }) != .declined
+    {
+      return true
+    }
     assign(.packed(leaf), at: path)
     return true
+  }
+
+  /// A leaf from its valid packed form.
+  package init(packedLeaf leaf: UnsafeRawBufferPointer) {
+    self = Pages.leaf(leaf.baseAddress.unsafelyUnwrapped)
   }
 
   /// The number of bytes of a packed leaf; nil for other nodes.

@@ -34,12 +34,13 @@ struct TypedUpdateTests {
       update.increment("ratio", by: 0.5)
       update.remove("gone")
       update.set("nothing", nil)
+      update.set("counted", ServerValue.increment(4))
     }
     try await other.child(place).updateChildValues([
       "posts/1/title": "A title", "posts/1/stars": 3, "posts/1/rating": 4.5,
       "posts/1/draft": false, "posts/2": ["title": "Another", "tags": ["a", "b"]], "long": long,
       "n": ServerValue.increment(2), "ratio": ServerValue.increment(0.5), "gone": NSNull(),
-      "nothing": NSNull(),
+      "nothing": NSNull(), "counted": ServerValue.increment(4),
     ])
     #expect(shown(try await root.getData().value) == shown(try await other.getData().value))
   }

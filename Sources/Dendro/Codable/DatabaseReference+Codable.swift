@@ -19,6 +19,9 @@ extension DatabaseReference {
     from value: T, encoder: Database.Encoder = Database.Encoder(),
     @_inheritActorContext completion: (@Sendable @isolated(any) (Error?) -> Void)? = nil
   ) throws {
+    if completion == nil, let scalar = Scalar(exactly: value), scalar.isShort {
+      return set(scalar)
+    }
     let draft = try draft(setting: value, encoder)
     if let completion {
       write(Callback(completion)) { _ in draft }

@@ -105,22 +105,42 @@ extension PackedUpdate {
   /// what is wrong with it.
   init?(updating values: [AnyHashable: Any], at path: Path) {
     self.init()
+    for (key, value) in values {
+      guard let key = key.base as? String, add(key, value, below: path) else { return nil }
+    }
+    guard isFinished(at: path) else { return nil }
+  }
+
+  init?(updating values: [String: Any], at path: Path) {
+    self.init()
+    for (key, value) in values where !add(key, value, below: path) { return nil }
+    guard isFinished(at: path) else { return nil }
+  }
+
+  private mutating func add(_ key: String, _ value: Any, below path: Path) -> Bool {
+    if key.hasSuffix(".priority") { return false }
+    var reader = ValueReader(outerDepth: path.count)
     do throws(ValidationError) {
-      for (key, value) in values {
-        guard let key = key.base as? String, !key.hasSuffix(".priority") else { return nil }
-        var reader = ValueReader(outerDepth: path.count)
-        let node = try reader.node(value)
-        if reader.deferred.isEmpty {
-          try set(key, node)
-        } else if let number = node.wholeIncrement(reader.deferred) {
-          try increment(key, by: number)
-        } else {
-          return nil
-        }
+      let node = try reader.node(value)
+      if reader.deferred.isEmpty {
+        try set(key, node)
+      } else if let number = node.wholeIncrement(reader.deferred) {
+        try increment(key, by: number)
+      } else {
+        return false
       }
-      try finish(at: path)
+      return true
     } catch {
-      return nil
+      return false
+    }
+  }
+
+  private mutating func isFinished(at path: Path) -> Bool {
+    do throws(ValidationError) {
+      try finish(at: path)
+      return true
+    } catch {
+      return false
     }
   }
 }

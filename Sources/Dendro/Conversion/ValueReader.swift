@@ -53,6 +53,10 @@ struct ValueReader {
     if type == [String: Any].self { return try dictionary(value as! [String: Any]) }
     if type == [AnyHashable: Any].self { return try dictionary(value as! [AnyHashable: Any]) }
     if type == [Any].self { return try array(value as! [Any]) }
+    if type == [String: String].self { return try scalars(value as! [String: String]) }
+    if type == [String: Int].self { return try scalars(value as! [String: Int]) }
+    if type == [String: Double].self { return try scalars(value as! [String: Double]) }
+    if type == [String: Bool].self { return try scalars(value as! [String: Bool]) }
     return try rare(value)
   }
 
@@ -140,6 +144,18 @@ struct ValueReader {
           try reader.child(key, value, &builder)
         }
       }
+    }
+    var builder = NodeBuilder()
+    for (key, value) in dictionary { try child(key, value, &builder) }
+    return builder.finish()
+  }
+
+  /// Dictionaries whose type says what all values are. To cast them to others would copy them.
+  private mutating func scalars<Value>(
+    _ dictionary: [String: Value]
+  ) throws(ValidationError) -> Node {
+    for key in dictionary.keys where key.utf8.first == UInt8(ascii: ".") {
+      return try self.dictionary(dictionary.mapValues { $0 as Any })
     }
     var builder = NodeBuilder()
     for (key, value) in dictionary { try child(key, value, &builder) }

@@ -125,7 +125,7 @@ final class Checkpointing: Sendable {
     guard starts else { return executor.wake() }
     do {
       // The thread keeps this object until it is stopped.
-      try executor.start { self.turn() }
+      try executor.start { _ in self.turn() }
     } catch {
       withoutThread(error)
     }

@@ -226,15 +226,10 @@ extension PackedUpdate.Action {
   /// The action of an entry of a `Write`.
   var entryAction: Write.Entry.Action {
     switch self {
-    case .edit(.set(let packed)):
-      var offset = 0
-      guard let (scalar, priority) = PackedScalar.readLeaf(packed, at: &offset) else {
-        preconditionFailure("a leaf that was packed is valid")
-      }
-      return .set(Node(scalar, priority: priority))
-    case .edit(.increment(let delta)): return .increment(delta)
-    case .set(let node): return .set(node)
-    case .remove: return .remove
+    case .edit(.set(let packed)): .set(Node(packedLeaf: packed))
+    case .edit(.increment(let delta)): .increment(delta)
+    case .set(let node): .set(node)
+    case .remove: .remove
     }
   }
 }

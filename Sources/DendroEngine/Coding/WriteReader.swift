@@ -63,6 +63,13 @@ package struct WriteReader {
       guard isGood else {
         throw CodingError(expected: "a path", found: "bytes that are no path's")
       }
+    } else if kind == WriteCoding.Kind.increment {
+      try applyIncrement(to: &root, isNew: lsn > last)
+    } else if kind == WriteCoding.Kind.update,
+      try Self.applyLeaves(
+        &reader, below: try paths.path(), to: &root, isNew: lsn > last)
+    {
+      // Applied.
     } else {
       let write = try body(kind, try paths.path())
       if lsn > last {
@@ -72,6 +79,21 @@ package struct WriteReader {
     }
     defer { lsn = lsn.next }
     return (lsn, time)
+  }
+
+  private mutating func applyIncrement(
+    to root: inout Node, isNew: Bool
+  ) throws(CodingError) {
+    let isPath = paths.bytes.withUnsafeBytes {
+      Path.keyCount(validating: $0) ?? .max <= Limits.depth
+    }
+    if !isPath { _ = try paths.path() }
+    let delta = try ScalarCoding.decodeNumber(&reader)
+    guard isNew else { return }
+    let outcome = paths.bytes.withUnsafeBytes { path in
+      root.exchange(.increment(delta), at: path) { _ in }
+    }
+    if outcome == .declined { _ = root.apply(.increment(try paths.path(), delta)) }
   }
 
   private mutating func readTime() throws(CodingError) {
@@ -100,10 +122,14 @@ package struct WriteReader {
     }
   }
 
+  static func entryCount(_ reader: inout ByteReader) throws(CodingError) -> Int {
+    // An entry takes at least three bytes.
+    try reader.count("a count of entries", limit: reader.remaining / 3)
+  }
+
   /// - Parameter depth: levels that may follow below the update's path.
   private mutating func entries(depth: Int) throws(CodingError) -> [Write.Entry] {
-    // An entry takes at least three bytes.
-    let count = try reader.count("a count of entries", limit: reader.remaining / 3)
+    let count = try Self.entryCount(&reader)
     var entries: [Write.Entry] = []
     entries.reserveCapacity(count)
     var paths = PathReader()

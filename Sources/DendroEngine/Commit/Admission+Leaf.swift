@@ -29,7 +29,7 @@ extension Admission {
     case .inserted, .replaced: break
     }
     let lsn = lastLSN.next
-    let time = max(lastTime, now)
+    let time = nextTime(now)
     if limits.isPersistent {
       statistics.rawByteCount += UInt64(
         batch.encoder.encode(edit, at: path, lsn: lsn, time: time))

@@ -32,7 +32,7 @@ extension Admission {
       return true
     }
     let lsn = lastLSN.next
-    let time = max(lastTime, now)
+    let time = nextTime(now)
     if limits.isPersistent {
       statistics.rawByteCount += UInt64(
         batch.encoder.encode(updating: base, body: update.body, lsn: lsn, time: time))

@@ -21,7 +21,7 @@ extension Admission {
       if case .full = phase { wantsProbe = true }
       return refusal
     }
-    let time = max(lastTime, now)
+    let time = nextTime(now)
     return draft.deferred.isEmpty
       ? admit(
         resolved: draft.write, body: body, isEqual: isEqual, time: time, completion: completion)

@@ -84,6 +84,9 @@ struct Admission {
     self.limits = limits
   }
 
+  /// The time of a write that is admitted now; times never decrease.
+  func nextTime(_ now: Int64) -> Int64 { max(lastTime, now) }
+
   // MARK: Backpressure
 
   /// Whether writers wait until the commit thread has taken the open batch.

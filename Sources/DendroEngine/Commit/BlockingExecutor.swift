@@ -5,7 +5,8 @@ import Synchronization
 /// A thread that may wait for the disk, which the concurrency pool's threads may not.
 ///
 /// It runs `body` again and again: `body` returns how long the thread waits for a `wake()` before the next
-/// run, or nil to end the thread. A wake that comes while `body` runs is not lost.
+/// run, or nil to end the thread. It is passed whether the thread was woken. A wake that comes while `body` runs
+/// is not lost.
 final class BlockingExecutor: @unchecked Sendable {
   // Unchecked: `mutex` guards `wanted`; nothing else changes without being atomic.
   private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
@@ -52,7 +53,7 @@ final class BlockingExecutor: @unchecked Sendable {
   /// Starts the thread. Call again only where it has thrown.
   ///
   /// - Throws: where the system has no thread or no memory for its stack; `body` is released then.
-  func start(_ body: @escaping @Sendable () -> Pause?) throws(SystemError) {
+  func start(_ body: @escaping @Sendable (_ isWoken: Bool) -> Pause?) throws(SystemError) {
     let context = Unmanaged.passRetained(ThreadContext { [self] in run(body) })
     #if canImport(Darwin)
       var thread: pthread_t?
@@ -91,9 +92,11 @@ final class BlockingExecutor: @unchecked Sendable {
     }
   }
 
-  private func run(_ body: () -> Pause?) {
+  private func run(_ body: (_ isWoken: Bool) -> Pause?) {
     nameThread()
-    while let pause = body() {
+    var isWoken = true
+    while let pause = body(isWoken) {
+      isWoken = true
       if case .none = pause { continue }
       pthread_mutex_lock(mutex)
       switch pause {
@@ -118,6 +121,7 @@ final class BlockingExecutor: @unchecked Sendable {
           }
         #endif
       }
+      isWoken = wanted
       wanted = false
       pthread_mutex_unlock(mutex)
     }
@@ -126,8 +130,9 @@ final class BlockingExecutor: @unchecked Sendable {
   /// Makes `body` run once more, soon. Any thread.
   func wake() {
     pthread_mutex_lock(mutex)
+    let isFirst = !wanted
     wanted = true
-    pthread_cond_broadcast(condition)
+    if isFirst { pthread_cond_broadcast(condition) }
     pthread_mutex_unlock(mutex)
   }
 }

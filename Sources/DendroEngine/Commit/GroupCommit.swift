@@ -40,11 +40,12 @@ final class GroupCommit: Sendable {
 
   /// Runs one cycle on the commit thread.
   ///
+  /// - Parameter isWoken: whether there is work. If not, and a caller leads a cycle, the thread sleeps again: the
+  ///   caller wakes it if that leaves anything to do.
   /// - Returns: how long the thread sleeps before the next cycle, if it is not woken; nil once closed.
-  func cycle() -> BlockingExecutor.Pause? {
-    turn.withLockIfAvailable { _ in takeTurn(leads: false) }
-      // A caller leads a cycle, and wakes the thread if that leaves anything to do.
-      ?? .atMost(.milliseconds(1))
+  func cycle(isWoken: Bool) -> BlockingExecutor.Pause? {
+    if isWoken { return turn.withLock { _ in takeTurn(leads: false) } }
+    return turn.withLockIfAvailable { _ in takeTurn(leads: false) } ?? .atMost(.milliseconds(1))
   }
 
   /// Runs one cycle on the calling thread, unless another thread runs one. Saves a caller who waits for the

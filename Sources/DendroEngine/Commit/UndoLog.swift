@@ -88,12 +88,7 @@ struct UndoLog {
         }
         switch entry.replaced {
         case .nothing: return (path, .empty)
-        case .leaf:
-          var offset = end
-          guard let (scalar, priority) = PackedScalar.readLeaf(bytes, at: &offset) else {
-            preconditionFailure("a leaf of the tree is valid")
-          }
-          return (path, Node(scalar, priority: priority))
+        case .leaf: return (path, Node(packedLeaf: UnsafeRawBufferPointer(rebasing: bytes[end...])))
         case .node(let index): return (path, nodes[index])
         }
       }
@@ -104,9 +99,8 @@ struct UndoLog {
   var lastReplaced: Node {
     guard let entry = entries.last, case .leaf = entry.replaced else { return .empty }
     return bytes.withBytes { bytes in
-      var offset = entry.start + Int(entry.pathByteCount)
-      return PackedScalar.readLeaf(bytes, at: &offset)
-        .map { Node($0.scalar, priority: $0.priority) } ?? .empty
+      let start = entry.start + Int(entry.pathByteCount)
+      return Node(packedLeaf: UnsafeRawBufferPointer(rebasing: bytes[start...]))
     }
   }
 

@@ -14,6 +14,7 @@ package enum Transactions {
     Scenario("a block that waits for the writer that waits for it", timeout),
     Scenario("writers that do not wait", runLimit),
     Scenario("a block that writes", heldWrite),
+    Scenario("a block that writes on the short way", heldEdit),
     Scenario("a block that writes without end", heldWrites),
   ]
 
@@ -98,6 +99,21 @@ package enum Transactions {
     }
     let found = engine.integer(at: "n")
     try require(outcome.runs == 1 && found == 100, "\(outcome), and there is \(found ?? 0)")
+  }
+
+  @Sendable private static func heldEdit() throws {
+    let engine = try open()
+    var update = PackedUpdate()
+    try update.increment("n", by: .integer(1000))
+    try update.finish(at: .root)
+    let outcome = addOne(to: engine) { run in
+      engine.submit(.increment(.integer(100)), at: place) {
+        Draft(.increment(place, .integer(100)))
+      }
+      engine.submit(update, at: .root, completion: nil)
+    }
+    let found = engine.integer(at: "n")
+    try require(outcome.runs == 1 && found == 1101, "\(outcome), and there is \(found ?? 0)")
   }
 
   @Sendable private static func heldWrites() throws {
