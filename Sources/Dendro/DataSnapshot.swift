@@ -11,11 +11,17 @@ public final class DataSnapshot: Sendable {
   private let location: DatabaseReference
   /// That of the query that made the snapshot; snapshots of children have the default order.
   let order: DendroTree.SortOrder  // Foundation has one too.
+  /// The children in this order, where the query had it.
+  private let ranked: [OrderedChildren.Element]?
 
-  init(_ node: Node, at location: DatabaseReference, order: DendroTree.SortOrder = .priority) {
+  init(
+    _ node: Node, at location: DatabaseReference, order: DendroTree.SortOrder = .priority,
+    ranked: [OrderedChildren.Element]? = nil
+  ) {
     self.node = node
     self.location = location
     self.order = order
+    self.ranked = ranked
   }
 
   // MARK: Place
@@ -117,9 +123,12 @@ extension DataSnapshot: Sequence {
   /// Iterates over the children in the order of the query that made the snapshot, by default by priority
   /// and then by key. The children of a child are always in the default order.
   ///
-  /// - Complexity: O(1) a child by key, and in the default order where no child has a priority; otherwise
-  ///   they are sorted first, O(n log n), each time that an iterator is made.
-  public func makeIterator() -> Iterator { Iterator(node.children(in: order), location) }
+  /// - Complexity: O(1) a child by key, in the default order where no child has a priority, and where the
+  ///   query had a kept order; otherwise they are sorted first, O(n log n), each time that an iterator is
+  ///   made.
+  public func makeIterator() -> Iterator {
+    Iterator(node.children(in: order, ranked: ranked), location)
+  }
 
   /// ``childrenCount``.
   public var underestimatedCount: Int { node.childCount }

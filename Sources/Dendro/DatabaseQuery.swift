@@ -197,20 +197,21 @@ extension DatabaseQuery {
   }
 
   private func snapshot(of node: Node, isPast: Bool = false) -> DataSnapshot {
-    let shown = isPast ? node.filtered(by: parameters) : shown(of: node)
-    return DataSnapshot(shown, at: ref, order: parameters.order)
+    let (shown, ranked) = isPast ? (node.filtered(by: parameters), nil) : shown(of: node)
+    return DataSnapshot(shown, at: ref, order: parameters.order, ranked: ranked)
   }
 
-  /// What the query shows of the present, by an order that is kept where there is one.
-  private func shown(of node: Node) -> Node {
+  /// What the query shows of the present, by an order that is kept where there is one: the children are then
+  /// known in that order.
+  private func shown(of node: Node) -> (Node, ranked: [OrderedChildren.Element]?) {
     let parameters = parameters
     guard isLong(node), node.isScanned(by: parameters) else {
-      return node.filtered(by: parameters)
+      return (node.filtered(by: parameters), nil)
     }
     let order =
       store.hub.usedOrder(parameters.order, at: path)
       ?? store.orderCache.order(parameters.order, at: path, childCount: node.childCount)
-    return order?.filter(node, by: parameters) ?? node.filtered(by: parameters)
+    return order?.filter(node, by: parameters) ?? (node.filtered(by: parameters), nil)
   }
 
   @concurrent private func snapshotInBackground(of node: Node, isPast: Bool) async -> DataSnapshot {

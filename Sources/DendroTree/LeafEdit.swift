@@ -64,6 +64,7 @@ extension Node {
   /// no node is made. Pages that another value shares are copied only where the leaf changes.
   ///
   /// - Parameters:
+  ///   - edit: what to do with the leaf.
   ///   - storedPath: the stored bytes of a path whose depth was checked.
   ///   - replaced: gets the packed form of the leaf that is replaced, priority included, before that
   ///     happens; valid only during the call.

@@ -1,19 +1,29 @@
 extension Node {
   /// The children in any order.
   ///
-  /// - Complexity: nothing until it is gone over. Then O(1) a child by key, and by priority where no
-  ///   child has one; otherwise they are sorted once at the beginning, O(n log n).
-  package func children(in order: SortOrder) -> OrderedChildren {
-    OrderedChildren(node: self, order: order)
+  /// - Complexity: nothing until it is iterated. Then O(1) a child by key, by priority where no child has
+  ///   one, and where the order is known; otherwise they are sorted once at the beginning, O(n log n).
+  ///
+  /// - Parameters:
+  ///   - order: the order of the iteration.
+  ///   - ranked: all children in this order, if they are known.
+  package func children(
+    in order: SortOrder, ranked: [OrderedChildren.Element]? = nil
+  ) -> OrderedChildren {
+    OrderedChildren(node: self, order: order, ranked: ranked)
   }
 }
 
 /// The children of a node in one order, each with its key.
 package struct OrderedChildren: Sequence, Sendable {
+  package typealias Element = (key: Key, node: Node)
+
   let node: Node
   let order: SortOrder
+  let ranked: [Element]?
 
   package func makeIterator() -> Iterator {
+    if let ranked { return Iterator(ranked: ranked.makeIterator()) }
     if order == .key || (order == .priority && !node.hasChildPriorities) {
       return Iterator(tree: node.children.makeIterator())
     }
@@ -29,12 +39,14 @@ package struct OrderedChildren: Sequence, Sendable {
   package var underestimatedCount: Int { node.childCount }
 
   package struct Iterator: IteratorProtocol {
-    /// Nil where the children had to be sorted.
+    /// Nil where the children had to be sorted, or are known in their order.
     fileprivate var tree: Node.Children.Iterator?
     fileprivate var sorted: IndexingIterator<[Selection.Entry]> = [].makeIterator()
+    fileprivate var ranked: IndexingIterator<[OrderedChildren.Element]>?
 
-    package mutating func next() -> (key: Key, node: Node)? {
+    package mutating func next() -> OrderedChildren.Element? {
       if tree != nil { return tree?.next() }
+      if ranked != nil { return ranked?.next() }
       return sorted.next().map { ($0.position.key, $0.node) }
     }
   }
