@@ -154,7 +154,9 @@ extension DatabaseReference {
   public func updateChildValues(_ values: [String: Any]) {
     guard writeFailure == nil, let engine = try? usable(),
       let update = PackedUpdate(updating: values, at: path)
-    else { return updateChildValues(values as [AnyHashable: Any]) }
+    else {
+      return write { path throws(ValidationError) in try Draft(updating: values, at: path) }
+    }
     engine.submit(update, at: path, completion: nil)
   }
 
@@ -182,7 +184,8 @@ extension DatabaseReference {
     if writeFailure == nil, let update = PackedUpdate(updating: values, at: path) {
       return try await commit(update)
     }
-    return try await updateChildValues(values as [AnyHashable: Any])
+    return try await commit(
+      draft { path throws(ValidationError) in try Draft(updating: values, at: path) })
   }
 
   /// `updateChildValues(_:)`, and waits until the write is durable.

@@ -83,7 +83,8 @@ public struct DatabaseUpdate: ~Copyable {
     switch draft.write {
     case .set(_, let node): try packed.set(path, node)
     case .increment(_, let delta): try packed.increment(path, by: delta)
-    case .remove, .setPriority, .update: try packed.remove(path)
+    case .remove: try packed.remove(path)
+    case .setPriority, .update: preconditionFailure("a set is no such write")
     }
   }
 

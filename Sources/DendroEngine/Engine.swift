@@ -109,8 +109,8 @@ package final class Engine: Sendable {
   ///   - draft: validated by the caller as far as keys and values go; conflicting update paths and
   ///     the depth are checked here.
   ///   - completion: called once, after the write is as durable as the options ask, in the order of
-  ///     the writes, on the engine's thread: it may not wait. Without it, `options.unreportedFailure`
-  ///     gets a failure.
+  ///     the writes, on the commit thread or on that of a caller of `synchronize()`: it may not wait.
+  ///     Without it, `options.unreportedFailure` gets a failure.
   /// - Complexity: O(log n) for a scalar, O(size) for a tree.
   package func submit(_ draft: Draft, completion: Completion?) {
     if let refusal = refusal(of: draft) { return refuse(refusal, completion) }

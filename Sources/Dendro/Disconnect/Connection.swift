@@ -52,10 +52,12 @@ final class Connection: Sendable {
   /// Writes what was registered. What is refused is registered again, below what was registered since,
   /// and written by the next `goOffline()` or at the end.
   ///
-  /// - Parameter changed: called with the new `.info` where the state changed, under the lock.
+  /// - Parameters:
+  ///   - changed: called with the new `.info` where the state changed, under the lock.
+  ///   - released: called once the lock is released, before the operations are written.
   func goOffline(
     _ engine: Engine, refused: @escaping @Sendable (EngineError) -> Void,
-    _ changed: (Node) -> Void
+    _ changed: (Node) -> Void, released: () -> Void
   ) {
     let taken = state.withLock { state -> DisconnectOperations? in
       guard state.isOnline || state.hasRefused, !state.isEnded else { return nil }
@@ -68,6 +70,7 @@ final class Connection: Sendable {
       unsettledWrites.enter()
       return state.takeOperations()
     }
+    released()
     guard let taken else { return }
     defer { submissions.leave() }
     guard let draft = taken.draft else { return settle(.success(nil), taken) }

@@ -43,8 +43,8 @@ private struct OpenDatabase {
   func goOffline() {
     connection.noteUse()
     connection.goOffline(
-      engine, refused: { [hub] error in hub.report(DatabaseError(error)) }, hub.infoChanged)
-    hub.handOver()
+      engine, refused: { [hub] error in hub.report(DatabaseError(error)) }, hub.infoChanged,
+      released: hub.handOver)
   }
 
   func goOnline() {

@@ -64,7 +64,6 @@ extension Admission {
     if let observer, !changes.isEmpty {
       let commit = Commit(lsn: lsn, time: time, changes: changes[...], isUndo: false)
       if observer.committed(commit, root: root) { isObserverWaiting = true }
-      changes.removeAll(keepingCapacity: true)
     }
     noteAdmitted(lsn, completion)
   }

@@ -24,7 +24,7 @@ extension Admission {
       scratch.removeAfter(baseByteCount)
     }
     scratch.removeAll()
-    defer { changes.removeAll(keepingCapacity: changes.count <= Self.keptChangeCountMax) }
+    defer { changes.removeAll(keepingCapacity: changes.capacity <= Self.keptChangeCountMax) }
     guard batch.undo.count > noted else {
       if let completion {
         batch.completions.append(.init(result: .success(nil), completion: completion))

@@ -101,7 +101,7 @@ extension Admission {
     }
     noteAdmitted(lsn, completion)
     // A second reference to a new subtree would make the next write into it copy its pages.
-    changes.removeAll(keepingCapacity: changes.count <= Self.keptChangeCountMax)
+    changes.removeAll(keepingCapacity: changes.capacity <= Self.keptChangeCountMax)
     return nil
   }
 

@@ -3,7 +3,7 @@ import DendroTree
 
 /// The state that `AdmissionLock` guards: the head, the open batch, and whether writes are admitted.
 ///
-/// Writers call it on their own threads, the commit thread between its calls of the disk. A value without
+/// Writers call it on their own threads, cycles between their calls of the disk. A value without
 /// locks, clock or files: the caller passes the time, and waits, wakes and reports as the results say.
 struct Admission {
   let limits: Limits
@@ -16,9 +16,9 @@ struct Admission {
   /// The last write that the log has taken.
   var acknowledgedLSN: LogSequenceNumber
   var durableLSN: LogSequenceNumber
-  /// The open batch: writes join it until the commit thread takes it.
+  /// The open batch: writes join it until a cycle takes it.
   var batch = Batch()
-  /// What is needed to undo the batch that the commit thread has taken and not yet acknowledged.
+  /// What is needed to undo the batch that a cycle has taken and not yet acknowledged.
   var inFlight = InFlight()
   var phase = Phase.running
   /// Nil where no transaction runs.
@@ -64,8 +64,8 @@ struct Admission {
   private enum CommitThread {
     /// It looks at the open batch before it sleeps.
     case busy
-    /// It lets a batch without completions grow for the commit delay; also where callers lead the cycles, so
-    /// that their next writes need not wake it.
+    /// It lets a batch without completions grow for the commit delay. Or it looks for work by itself within a
+    /// commit delay, since callers led cycles a moment ago.
     case delaying
     /// It waits a moment for callers whose writes were just acknowledged: until so many wait for the batch.
     case gathering(Int)
@@ -89,7 +89,7 @@ struct Admission {
 
   // MARK: Backpressure
 
-  /// Whether writers wait until the commit thread has taken the open batch.
+  /// Whether writers wait until a cycle has taken the open batch.
   var isStalled: Bool { batch.byteCount > limits.stallByteCount }
 
   /// Whether the open batch may wait for the commit delay: no caller waits for it, and it is short.
@@ -145,14 +145,14 @@ struct Admission {
   /// - Parameters:
   ///   - mayDelay: whether the commit delay may begin.
   ///   - gathered: the callers that the batch may wait for; 0 where it waits for none.
-  ///   - lingers: whether the commit thread looks again after a commit delay where there is no batch.
+  ///   - looksAgain: whether the commit thread looks for work by itself after a commit delay.
   mutating func beginCycle(
-    taking taken: inout Batch, mayDelay: Bool, gathered: Int = 0, lingers: Bool = false
+    taking taken: inout Batch, mayDelay: Bool, gathered: Int = 0, looksAgain: Bool = false
   ) -> CycleStart {
     let probes = wantsProbe
     if !probes {
       if batch.isEmpty {
-        commitThread = lingers ? .delaying : .idle
+        commitThread = looksAgain ? .delaying : .idle
         return .idle
       }
       if !batch.completions.isEmpty, batch.wantsSynchronize || limits.synchronizesAll,
@@ -177,11 +177,11 @@ struct Admission {
 
   /// Lets the commit thread sleep after a batch, unless there is more to do.
   ///
-  /// - Parameter lingers: whether it looks again after a commit delay.
+  /// - Parameter looksAgain: whether it looks for work by itself after a commit delay.
   /// - Returns: whether it may sleep.
-  mutating func endCycle(lingers: Bool) -> Bool {
+  mutating func endCycle(looksAgain: Bool) -> Bool {
     guard batch.isEmpty, !wantsProbe else { return false }
-    commitThread = lingers ? .delaying : .idle
+    commitThread = looksAgain ? .delaying : .idle
     return true
   }
 

@@ -26,8 +26,8 @@ final class AdmissionLock: Sendable {
     return result
   }
 
-  /// Takes the lock without waking the commit thread: for the commit thread itself, which looks for work
-  /// before it sleeps.
+  /// Takes the lock without waking the commit thread: for the thread that runs a cycle, or is about to lead
+  /// one.
   @inline(__always)
   func withLockInCycle<R>(_ body: (inout Admission) -> R) -> R {
     let (result, observer) = admission.withLock { admission -> (R, (any CommitObserver)?) in

@@ -95,7 +95,7 @@ extension Admission {
     return existing
   }
 
-  /// Whether a write waits for the disk: until the commit thread takes an open batch that is over its
+  /// Whether a write waits for the disk: until a cycle takes an open batch that is over its
   /// limit, or, on a full disk, for one probe.
   mutating func mustWaitForDisk(_ waits: inout PermittedWaits) -> Bool {
     guard waits.disk else { return false }

@@ -6,7 +6,7 @@ package protocol CommitObserver: AnyObject, Sendable {
   /// Whether `committed` has anything to do at this moment. Asked under the admission lock.
   var wantsCommits: Bool { get }
 
-  /// Called under the admission lock, on the writer's thread; for an undo on the commit thread. It has to
+  /// Called under the admission lock, on the writer's thread; for an undo on that of the cycle. It has to
   /// be quick, and may call neither user code nor the engine.
   ///
   /// - Parameters:

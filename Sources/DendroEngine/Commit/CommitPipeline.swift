@@ -56,7 +56,7 @@ final class CommitPipeline: Sendable {
   /// write made by a transaction's block is admitted after the transaction.
   ///
   /// Waits on the calling thread where the disk is behind or full, or a transaction has reserved the
-  /// path. A call on the commit thread, from within a completion, does not wait.
+  /// path. A call from within a completion does not wait.
   func submit(_ draft: Draft, completion: Completion?) {
     let body = encodeAhead(draft)
     defer { if let body { buffers.giveBack(body) } }

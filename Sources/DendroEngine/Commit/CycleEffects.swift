@@ -1,6 +1,6 @@
 import DendroStorage
 
-/// What the commit thread does at the end of a cycle, once it has released all locks.
+/// What the end of a cycle does, once no lock but the turn is held.
 struct CycleEffects {
   /// Completions of the batch that the disk has taken: called first, each with its own result.
   var acknowledged: [Batch.PendingCompletion] = []

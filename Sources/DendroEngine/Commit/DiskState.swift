@@ -1,6 +1,6 @@
 import DendroStorage
 
-/// The state that a cycle of the commit thread owns: the store, and when it last appended and synchronized.
+/// The state that a cycle owns: the store, and when it last appended and synchronized.
 /// `GroupCommit.disk` guards it.
 struct DiskState {
   /// Nil for a database in memory, and once it is closed.
@@ -30,25 +30,33 @@ struct DiskState {
 
   // MARK: The commit thread
 
+  /// Whether a caller leads the present cycle.
+  private var isLed = false
   /// When a caller led a cycle last.
   private var lastLead: ContinuousClock.Instant?
   /// When the commit thread wakes up by itself; nil where it does not.
   private var threadWakesAt: ContinuousClock.Instant?
 
-  mutating func noteLead() { lastLead = .now }
+  mutating func beginCycle(isLed: Bool) { self.isLed = isLed }
+
+  mutating func endCycle() {
+    if isLed { lastLead = .now }
+    isLed = false
+  }
 
   mutating func noteThread(_ pause: BlockingExecutor.Pause?) {
     switch pause {
     case .atMost(let duration)?: threadWakesAt = .now + duration
     case .untilWoken?: threadWakesAt = nil
-    case .some(.none), nil: threadWakesAt = .now
+    case BlockingExecutor.Pause.none?, nil: threadWakesAt = .now
     }
   }
 
-  /// Whether callers led cycles a moment ago and may do so again: the commit thread then looks for work at short
-  /// intervals, which costs less than to be woken for each of their writes.
-  func lingers(_ options: EngineOptions) -> Bool {
-    lastLead.map { ContinuousClock.now - $0 <= options.commitDelay * 4 } ?? false
+  /// Whether the commit thread looks for work by itself after a commit delay: callers led cycles a moment ago and
+  /// may do so again, and to wake it for each of their writes would cost more.
+  func looksAgain(_ options: EngineOptions) -> Bool {
+    guard options.commitDelay > .zero else { return false }
+    return isLed || lastLead.map { ContinuousClock.now - $0 <= options.commitDelay * 4 } ?? false
   }
 
   /// Whether the commit thread has to be woken to keep this pause, after a cycle that a caller led.
@@ -67,6 +75,7 @@ struct DiskState {
   /// The callers that may write again soon: those whose writes the last batch acknowledged, and those that
   /// waited for the next one already.
   private var callerCount = 0
+  private var callersNoted = ContinuousClock.now
   private var flushDuration = Duration.zero
   private var hasGathered = false
 
@@ -75,6 +84,7 @@ struct DiskState {
 
   mutating func noteCallers(_ count: Int) {
     callerCount = count
+    callersNoted = .now
     hasGathered = false
   }
 
@@ -83,9 +93,13 @@ struct DiskState {
   /// The callers that the next batch may wait for; 0 where it waits for none.
   ///
   /// Without this, callers that write again once they are acknowledged form two groups, each of which waits
-  /// for the flush of the other.
+  /// for the flush of the other. Those who have not written again within the time of a flush are not
+  /// waited for.
   var gatheredCount: Int {
-    hasGathered || flushDuration < Self.gatheredFlushMin ? 0 : callerCount
+    guard !hasGathered, flushDuration >= Self.gatheredFlushMin,
+      ContinuousClock.now - callersNoted <= flushDuration
+    else { return 0 }
+    return callerCount
   }
 
   /// - Returns: how long the batch waits: a third of the last flush.

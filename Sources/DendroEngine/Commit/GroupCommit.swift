@@ -6,7 +6,7 @@ import Synchronization
 /// who waits for it, while no other thread does (`lead`). Under inline execution on the caller's alone.
 ///
 /// One thread at a time has the turn, from the beginning of a cycle to its last completion, so that completions
-/// keep their order. Within the turn a cycle holds the lock of the disk's state, and takes the admission lock
+/// keep their order. Inline execution has no turn. Within the turn a cycle holds the lock of the disk's state, and takes the admission lock
 /// for moments. Writers only ever take the admission lock.
 final class GroupCommit: Sendable {
   let admission: AdmissionLock
@@ -51,7 +51,8 @@ final class GroupCommit: Sendable {
   /// Runs one cycle on the calling thread, unless another thread runs one. Saves a caller who waits for the
   /// batch the way to the commit thread and back.
   ///
-  /// - Returns: what the commit thread has to be woken for; nil where another thread has the turn.
+  /// - Returns: whether the commit thread has to be woken; nil where another thread has the turn, and the commit
+  ///   thread has to be asked for another cycle.
   func lead() -> Bool? {
     turn.withLockIfAvailable { _ in
       // Once closed, the thread has to see that it may end.
@@ -101,14 +102,14 @@ final class GroupCommit: Sendable {
       effects.pause = nil
       return effects
     }
-    if leads { disk.noteLead() }
-    let lingers = hasThread && disk.lingers(options)
+    disk.beginCycle(isLed: hasThread && leads)
+    let looksAgain = disk.looksAgain(options)
     var batch = Batch()
     swap(&batch, &disk.spare)
     let mayDelay = hasThread && !leads && disk.delayedSince == nil
     let gathered = hasThread && !leads ? disk.gatheredCount : 0
     let start = admission.withLockInCycle {
-      $0.beginCycle(taking: &batch, mayDelay: mayDelay, gathered: gathered, lingers: lingers)
+      $0.beginCycle(taking: &batch, mayDelay: mayDelay, gathered: gathered, looksAgain: looksAgain)
     }
     switch start {
     case .delay:
@@ -127,7 +128,11 @@ final class GroupCommit: Sendable {
       batch.removeAll()
     }
     swap(&batch, &disk.spare)
-    if lingers { effects.pause = effects.pause?.limited(to: options.commitDelay) }
+    disk.endCycle()
+    if disk.delayedSince == nil, disk.looksAgain(options) {
+      // The next write without a completion wakes no thread: its delay begins here.
+      effects.pause = effects.pause?.limited(to: disk.beginDelay(options))
+    }
     if !leads { disk.noteThread(effects.pause) }
     return effects
   }
@@ -170,7 +175,7 @@ final class GroupCommit: Sendable {
     let synchronizeCount = disk.synchronizeCount
     // A roll or a close still follows otherwise.
     let mayEnd = batch.rolls.isEmpty && batch.closes.isEmpty && !(log?.wantsRoll ?? false)
-    let lingers = hasThread && disk.lingers(options)
+    let looksAgain = disk.looksAgain(options)
     let callerCount = effects.acknowledged.count
     let (hasEnded, waitingCount) = admission.withLockInCycle { admission in
       admission.acknowledge(lastLSN, durableLSN: durableLSN)
@@ -179,7 +184,9 @@ final class GroupCommit: Sendable {
       admission.statistics.logByteCount = logByteCount
       admission.statistics.logBytesSinceCheckpoint = logBytesSinceCheckpoint
       admission.statistics.synchronizeCount = synchronizeCount
-      return (mayEnd && admission.endCycle(lingers: lingers), admission.batch.completions.count)
+      return (
+        mayEnd && admission.endCycle(looksAgain: looksAgain), admission.batch.completions.count
+      )
     }
     disk.noteCallers(callerCount + waitingCount)
     if hasEnded, hasThread { effects.pause = disk.pause(options) }

@@ -8,7 +8,7 @@ struct UndoLog {
   /// For each entry the stored path, and behind it the packed leaf if that was replaced.
   private let bytes = PayloadBuffer()
   private var entries: [Entry] = []
-  /// Replaced branches.
+  /// Replaced branches and long leaves, which are not copied.
   private var nodes: [Node] = []
 
   private struct Entry {
@@ -67,7 +67,7 @@ struct UndoLog {
     let value: Replaced
     if replaced.isEmpty {
       value = .nothing
-    } else if let byteCount = replaced.packedLeafByteCount {
+    } else if let byteCount = replaced.packedLeafByteCount, byteCount <= LeafEdit.byteCountMax {
       bytes.append(room: byteCount) { replaced.writePackedLeaf(to: $0) }
       value = .leaf(byteCount: Int32(byteCount))
     } else {
@@ -95,12 +95,17 @@ struct UndoLog {
     }
   }
 
-  /// The leaf that the last entry replaced; the empty node where there was none.
+  /// What the last entry replaced.
   var lastReplaced: Node {
-    guard let entry = entries.last, case .leaf = entry.replaced else { return .empty }
-    return bytes.withBytes { bytes in
+    guard let entry = entries.last else { return .empty }
+    switch entry.replaced {
+    case .nothing: return .empty
+    case .node(let index): return nodes[index]
+    case .leaf:
       let start = entry.start + Int(entry.pathByteCount)
-      return Node(packedLeaf: UnsafeRawBufferPointer(rebasing: bytes[start...]))
+      return bytes.withBytes {
+        Node(packedLeaf: UnsafeRawBufferPointer(rebasing: $0[start...]))
+      }
     }
   }
 

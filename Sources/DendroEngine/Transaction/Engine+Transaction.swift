@@ -7,7 +7,7 @@ package struct TransactionDecision {
   package var draft: Draft?
   /// Receives the node at the path after the write, in the order of the writes and once it is as durable as
   /// the options ask; or why the write failed. Where the block aborts, it receives the block's input once
-  /// that is durable. Called on the commit thread: it may not wait.
+  /// that is durable. Called as all completions are: it may not wait.
   package var completion: @Sendable (Result<Node, EngineError>) -> Void
 
   package init(
