@@ -61,11 +61,11 @@ import Testing
       }
     }
 
-    @Test("the set of a leaf by its path: the path and the reference")
+    @Test("the set of a leaf by its path: no more than the path and the reference take")
     func pathSet() async {
       await #expect(processExitsWith: .success) {
         let paths = (0..<600).map { "list/key\($0)/n" }
-        try await Self.expect(2, inDebugBuilds: 4, "child and setValue") { root, number in
+        try await Self.expect(3, inDebugBuilds: 4, "child and setValue") { root, number in
           root.child(paths[number]).setValue(number)
         }
       }
