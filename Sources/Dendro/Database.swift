@@ -95,6 +95,9 @@ public final class Database: Sendable {
 
   /// Waits until every write admitted before the call is durable, whatever the durability.
   ///
+  /// A write without a completion that was refused, or taken back by a full disk, is not among them:
+  /// ``DatabaseOptions/errorHandler`` gets its error, and this call says nothing of it.
+  ///
   /// - Throws: ``DatabaseError`` where the disk refuses, or the database is closed.
   public func synchronize() throws {
     let engine = try usable()

@@ -15,7 +15,8 @@ import DendroTree
 ///
 /// Paths are relative to the location of the update. What is at each path is replaced, and what is beside it
 /// stays. No path may be above another one, and none may be used twice; the order of the calls has no effect.
-/// The first thing that is wrong refuses the whole update.
+/// The first thing that is wrong refuses the whole update. Priorities are set by a `.priority` in a value; a path may
+/// not end in `.priority`, as it may for `updateChildValues(_:)`.
 ///
 /// Short scalars go straight into the form in which they are logged and kept, for which nothing is allocated:
 /// this is the fastest way to write many values.
@@ -29,33 +30,34 @@ public struct DatabaseUpdate: ~Copyable {
 
   /// Sets a string of at most 10 MiB.
   public mutating func set(_ path: String, _ value: String) {
-    note { (packed, reader) throws(ValidationError) in
+    note(path) { (packed, reader) throws(ValidationError) in
       try packed.set(path, try reader.scalar(value))
     }
   }
 
   /// Sets an integer.
   public mutating func set(_ path: String, _ value: Int) {
-    note { (packed, reader) throws(ValidationError) in try packed.set(path, .integer(Int64(value)))
+    note(path) { (packed, reader) throws(ValidationError) in
+      try packed.set(path, .integer(Int64(value)))
     }
   }
 
   /// Sets a double, which must be finite.
   public mutating func set(_ path: String, _ value: Double) {
-    note { (packed, reader) throws(ValidationError) in
+    note(path) { (packed, reader) throws(ValidationError) in
       try packed.set(path, try reader.double(value))
     }
   }
 
   /// Sets a boolean.
   public mutating func set(_ path: String, _ value: Bool) {
-    note { (packed, reader) throws(ValidationError) in try packed.set(path, .bool(value)) }
+    note(path) { (packed, reader) throws(ValidationError) in try packed.set(path, .bool(value)) }
   }
 
   /// Sets what `setValue(_:)` takes; nil removes. Of the server values it takes an increment as
   /// the whole value.
   public mutating func set(_ path: String, _ value: Any?) {
-    note { (packed, _) throws(ValidationError) in
+    note(path) { (packed, _) throws(ValidationError) in
       try Self.add(try Draft(setting: value, at: .root), at: path, to: &packed)
     }
   }
@@ -67,7 +69,7 @@ public struct DatabaseUpdate: ~Copyable {
     _ path: String, from value: T, encoder: Database.Encoder = Database.Encoder()
   ) throws {
     let encoded = try encoder.encoded(value)
-    note { (packed, _) throws(ValidationError) in
+    note(path) { (packed, _) throws(ValidationError) in
       try Self.add(try Draft(setting: encoded, at: .root), at: path, to: &packed)
     }
   }
@@ -77,8 +79,7 @@ public struct DatabaseUpdate: ~Copyable {
   ) throws(ValidationError) {
     guard draft.deferred.isEmpty else {
       throw ValidationError(
-        .invalidData,
-        "the value at \"\(path)\" contains a server value; updateChildValues(_:) can write it")
+        .invalidData, "the value contains a server value; updateChildValues(_:) can write it")
     }
     switch draft.write {
     case .set(_, let node): try packed.set(path, node)
@@ -90,14 +91,14 @@ public struct DatabaseUpdate: ~Copyable {
 
   /// Adds `delta` to the number at the path; sets `delta` where there is no number.
   public mutating func increment(_ path: String, by delta: Int) {
-    note { (packed, reader) throws(ValidationError) in
+    note(path) { (packed, reader) throws(ValidationError) in
       try packed.increment(path, by: .integer(Int64(delta)))
     }
   }
 
   /// `increment(_:by:)` by a double, which must be finite.
   public mutating func increment(_ path: String, by delta: Double) {
-    note { (packed, reader) throws(ValidationError) in
+    note(path) { (packed, reader) throws(ValidationError) in
       _ = try reader.double(delta)
       try packed.increment(path, by: .double(delta))
     }
@@ -105,11 +106,12 @@ public struct DatabaseUpdate: ~Copyable {
 
   /// Removes everything at the path and below.
   public mutating func remove(_ path: String) {
-    note { (packed, reader) throws(ValidationError) in try packed.remove(path) }
+    note(path) { (packed, reader) throws(ValidationError) in try packed.remove(path) }
   }
 
   @inline(__always)
   private mutating func note(
+    _ path: String,
     _ change: (inout PackedUpdate, inout ValueReader) throws(ValidationError) -> Void
   ) {
     guard failure == nil else { return }
@@ -117,7 +119,9 @@ public struct DatabaseUpdate: ~Copyable {
     do throws(ValidationError) {
       try change(&packed, &reader)
     } catch {
-      failure = DatabaseError(error)
+      // The error of a path names the path.
+      let place = error.kind == .invalidPath ? "" : "at \"\(path)\": "
+      failure = DatabaseError(ValidationError(error.kind, place + error.message))
     }
   }
 

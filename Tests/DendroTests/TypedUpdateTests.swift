@@ -103,6 +103,9 @@ struct TypedUpdateTests {
         }
       }
       #expect(error != nil, "\(name)")
+      if ["not a number", "no value", "server value"].contains(name) {
+        #expect(error?.message.contains("at \"") ?? false, "\(name): \(error?.message ?? "")")
+      }
       #expect(try await root.getData().exists() == false, "\(name)")
     }
     #expect(await failure { try await root.child("#").update { $0.set("a", 1) } } != nil)

@@ -16,8 +16,8 @@ package struct PackedUpdate: Sendable {
 
   struct Entry {
     fileprivate var start: Int
-    fileprivate var pathByteCount: Int32
-    fileprivate var keyCount: Int32
+    fileprivate var pathByteCount: Int
+    fileprivate var keyCount: Int
     fileprivate var action: Action
 
     fileprivate enum Action {
@@ -78,7 +78,7 @@ package struct PackedUpdate: Sendable {
     }
     entries.append(
       Entry(
-        start: start, pathByteCount: Int32(bytes.count &- start), keyCount: Int32(keyCount),
+        start: start, pathByteCount: bytes.count &- start, keyCount: keyCount,
         action: action))
   }
 
@@ -134,7 +134,7 @@ package struct PackedUpdate: Sendable {
           return false
         }
         above = path
-        var levels = depth + Int(entry.keyCount)
+        var levels = depth + entry.keyCount
         if case .node(let index) = entry.action { levels += nodes[Int(index)].height() }
         if levels > Limits.depth { return false }
       }
@@ -201,13 +201,13 @@ package struct PackedUpdate: Sendable {
 
 extension PackedUpdate.Entry {
   fileprivate func path(in bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
-    UnsafeRawBufferPointer(rebasing: bytes[start..<start &+ Int(pathByteCount)])
+    UnsafeRawBufferPointer(rebasing: bytes[start..<start &+ pathByteCount])
   }
 
   /// The packed leaf of a set.
   fileprivate func leaf(in bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
     guard case .leaf(let byteCount) = action else { preconditionFailure("no leaf is set") }
-    let first = start &+ Int(pathByteCount)
+    let first = start &+ pathByteCount
     return UnsafeRawBufferPointer(rebasing: bytes[first..<first &+ Int(byteCount)])
   }
 }

@@ -39,12 +39,13 @@ extension Pages {
     var isUnique = true
     while true {
       var inner = InnerPages()
-      isUnique = isKnownUniquelyReferenced(&slot.pointee) && isUnique
+      // Below a shared page no slot is asked: other threads may read it, and asking counts as a change.
+      isUnique = isUnique && isKnownUniquelyReferenced(&slot.pointee)
       var page = PageAccess(slot)
       while page.kind == .inner {
         inner.append(page)
         slot = page.reference(page.childIndex(step.key, step.keyCount))
-        isUnique = isKnownUniquelyReferenced(&slot.pointee) && isUnique
+        isUnique = isUnique && isKnownUniquelyReferenced(&slot.pointee)
         page = PageAccess(slot)
       }
       let (index, found) = page.find(step.key, step.keyCount)
