@@ -89,7 +89,7 @@ import Testing
   }
 
   @Test(
-    "many leaves in a list: pages that nobody else has split, grow and shrink in place",
+    "many leaves in a list: unshared pages split, grow and shrink in place",
     arguments: [1, 30, 200])
   func inPlace(valueByteCount: Int) throws {
     var random = SeededGenerator(seed: UInt64(valueByteCount))

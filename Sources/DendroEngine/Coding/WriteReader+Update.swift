@@ -7,7 +7,8 @@ extension WriteReader {
   ///
   /// - Parameters:
   ///   - reader: at the update's body; behind it afterwards.
-  ///   - base: the stored path of the update, which is valid.
+  ///   - base: the path of the update.
+  ///   - root: the tree, which is not changed where the result is false.
   ///   - isNew: whether the tree does not have the update yet.
   /// - Returns: false where there are other entries; nothing was read then.
   static func applyLeaves(

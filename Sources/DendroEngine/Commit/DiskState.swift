@@ -93,8 +93,8 @@ struct DiskState {
   /// The callers that the next batch may wait for; 0 where it waits for none.
   ///
   /// Without this, callers that write again once they are acknowledged form two groups, each of which waits
-  /// for the flush of the other. Those who have not written again within the time of a flush are not
-  /// waited for.
+  /// for the flush of the other. A batch does not wait for callers that have not written again within the
+  /// time of a flush.
   var gatheredCount: Int {
     guard !hasGathered, flushDuration >= Self.gatheredFlushMin,
       ContinuousClock.now - callersNoted <= flushDuration

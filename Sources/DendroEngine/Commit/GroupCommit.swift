@@ -6,8 +6,8 @@ import Synchronization
 /// who waits for it, while no other thread does (`lead`). Under inline execution on the caller's alone.
 ///
 /// One thread at a time has the turn, from the beginning of a cycle to its last completion, so that completions
-/// keep their order. Inline execution has no turn. Within the turn a cycle holds the lock of the disk's state, and takes the admission lock
-/// for moments. Writers only ever take the admission lock.
+/// keep their order. Inline execution has no turn. Within the turn a cycle holds the lock of the disk's state, and
+/// takes the admission lock for moments. Writers only ever take the admission lock.
 final class GroupCommit: Sendable {
   let admission: AdmissionLock
   let options: EngineOptions

@@ -48,7 +48,7 @@ struct LeadingCallerTests {
     try result.get()
   }
 
-  @Test("those who come meanwhile are committed as soon as it is through")
+  @Test("writes that come meanwhile are committed in the next cycle")
   func followers() async throws {
     let answers = Received<LogSequenceNumber?>()
     let synchronized = Received<Bool>()
@@ -85,7 +85,7 @@ struct LeadingCallerTests {
 
   @Test("a caller that leads may close the engine for another one")
   func closes() async throws {
-    // Whoever takes the batch with the close in it: the commit thread has to end.
+    // Either thread may take the batch that contains the close; the commit thread ends in both cases.
     for seed in 1...20 as ClosedRange<UInt64> {
       let disk = SimulatedDisk(seed: seed)
       var options = EngineOptions()
@@ -147,7 +147,7 @@ struct LeadingCallerTests {
     }
     #expect(problems.all.isEmpty)
     #expect(engine.head.lsn == LogSequenceNumber(800))
-    // What nobody waits for is committed too.
+    // A write without a completion is committed too.
     engine.submit(try set("last", .integer(1)), completion: nil)
     while engine.pipeline.withAdmission({ $0.acknowledgedLSN }) < LogSequenceNumber(801) {
       await Task.yield()
@@ -156,7 +156,7 @@ struct LeadingCallerTests {
   }
 
   @Test(
-    "after a caller has led, a write for which nobody waits is delayed once, and within the interval"
+    "after a caller has led, a write without a completion is delayed once, within the interval"
   )
   func delayAfterLead() throws {
     var options = EngineOptions()
@@ -196,7 +196,7 @@ struct LeadingCallerTests {
     }
     engine.submit(try set("b", .integer(1)), completion: nil)
     engine.submit(try set("c", .integer(1))) { _ in }
-    // Two of three, and one write for which nobody waits.
+    // Two of three callers, and one write without a completion.
     #expect(engine.pipeline.withAdmission { $0.wakesCommitThread() } == false)
     engine.submit(try set("d", .integer(1))) { _ in }
     guard case .commit = begin(3) else {
@@ -222,7 +222,7 @@ struct LeadingCallerTests {
       disk.noteFlush(.seconds(60))
       disk.noteCallers(2)
       #expect(disk.gatheredCount == 2)
-      // Whoever has not come back within a flush is not waited for.
+      // The batch does not wait for callers that have not written again within a flush.
       disk.noteFlush(.microseconds(200))
       usleep(300)
       #expect(disk.gatheredCount == 0)
