@@ -141,23 +141,17 @@ extension DatabaseReference {
   ///   No path may be above another one.
   @_disfavoredOverload
   public func updateChildValues(_ values: [AnyHashable: Any]) {
-    guard writeFailure == nil, let engine = try? usable(),
-      let update = PackedUpdate(updating: values, at: path)
-    else {
-      return write { path throws(ValidationError) in try Draft(updating: values, at: path) }
+    write(PackedUpdate(updating: values, at: path)) { path throws(ValidationError) in
+      try Draft(updating: values, at: path)
     }
-    engine.submit(update, at: path, completion: nil)
   }
 
   /// `updateChildValues(_:)` with keys that are known to be strings: a dictionary of this type need not be
   /// converted.
   public func updateChildValues(_ values: [String: Any]) {
-    guard writeFailure == nil, let engine = try? usable(),
-      let update = PackedUpdate(updating: values, at: path)
-    else {
-      return write { path throws(ValidationError) in try Draft(updating: values, at: path) }
+    write(PackedUpdate(updating: values, at: path)) { path throws(ValidationError) in
+      try Draft(updating: values, at: path)
     }
-    engine.submit(update, at: path, completion: nil)
   }
 
   /// `updateChildValues(_:)`, and calls `block` once the write is durable or has failed.
@@ -167,25 +161,18 @@ extension DatabaseReference {
     @_inheritActorContext withCompletionBlock block:
       @escaping @Sendable @isolated(any) (Error?, DatabaseReference) -> Void
   ) {
-    let block = Callback(block)
-    guard writeFailure == nil, let engine = try? usable(),
-      let update = PackedUpdate(updating: values, at: path)
-    else {
-      return write(block) { path throws(ValidationError) in
-        try Draft(updating: values, at: path)
-      }
+    let update = PackedUpdate(updating: values, at: path)
+    write(update, Callback(block)) { path throws(ValidationError) in
+      try Draft(updating: values, at: path)
     }
-    engine.submit(update, at: path, completion: completion(calling: block))
   }
 
   /// `updateChildValues(_:)`, and waits until the write is durable.
   @discardableResult
   public func updateChildValues(_ values: [String: Any]) async throws -> DatabaseReference {
-    if writeFailure == nil, let update = PackedUpdate(updating: values, at: path) {
-      return try await commit(update)
+    try await commit(PackedUpdate(updating: values, at: path)) { path throws(ValidationError) in
+      try Draft(updating: values, at: path)
     }
-    return try await commit(
-      draft { path throws(ValidationError) in try Draft(updating: values, at: path) })
   }
 
   /// `updateChildValues(_:)`, and waits until the write is durable.
@@ -194,11 +181,9 @@ extension DatabaseReference {
   public func updateChildValues(
     _ values: [AnyHashable: Any]
   ) async throws -> DatabaseReference {
-    if writeFailure == nil, let update = PackedUpdate(updating: values, at: path) {
-      return try await commit(update)
+    try await commit(PackedUpdate(updating: values, at: path)) { path throws(ValidationError) in
+      try Draft(updating: values, at: path)
     }
-    return try await commit(
-      draft { path throws(ValidationError) in try Draft(updating: values, at: path) })
   }
 }
 
@@ -243,6 +228,31 @@ extension DatabaseReference {
         hub.enqueue(on: block.isolation) { block.call(error, self) }
       }
     }
+  }
+
+  // Updates take the packed form where there is one, else a draft, which also says what is wrong.
+
+  private func write(_ update: PackedUpdate?, _ drafting: Drafting) {
+    guard let update, writeFailure == nil, let engine = try? usable() else {
+      return write(drafting)
+    }
+    engine.submit(update, at: path, completion: nil)
+  }
+
+  private func write(
+    _ update: PackedUpdate?, _ block: Callback<CompletionFunction>, _ drafting: Drafting
+  ) {
+    guard let update, writeFailure == nil, let engine = try? usable() else {
+      return write(block, drafting)
+    }
+    engine.submit(update, at: path, completion: completion(calling: block))
+  }
+
+  private func commit(
+    _ update: PackedUpdate?, _ drafting: Drafting
+  ) async throws(DatabaseError) -> DatabaseReference {
+    guard let update, writeFailure == nil else { return try await commit(draft(drafting)) }
+    return try await commit(update)
   }
 
   private func completion(calling block: Callback<CompletionFunction>) -> Completion {

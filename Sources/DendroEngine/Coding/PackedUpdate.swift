@@ -30,8 +30,6 @@ package struct PackedUpdate: Sendable {
 
   package init() {}
 
-  package var isEmpty: Bool { entries.isEmpty }
-
   // MARK: Filling
 
   /// Adds the set of a leaf.

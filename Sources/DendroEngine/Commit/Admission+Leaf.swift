@@ -22,9 +22,7 @@ extension Admission {
     switch outcome {
     case .declined: return false
     case .unchanged:
-      if let completion {
-        batch.completions.append(.init(result: .success(nil), completion: completion))
-      }
+      _ = complete(completion, .success(nil))
       return true
     case .inserted, .replaced: break
     }
@@ -75,9 +73,7 @@ extension Admission {
     // In memory there is nothing that a disk could refuse.
     batch.undo.removeAll()
     if limits.countsWrites { batch.countInMemory += 1 }
-    if let completion {
-      batch.completions.append(.init(result: .success(lsn), completion: completion))
-    }
+    _ = complete(completion, .success(lsn))
   }
 
   /// `admit(_:at:now:completion:)` for a write that sets or increments one leaf. Returns false for others.

@@ -26,9 +26,7 @@ extension Admission {
     scratch.removeAll()
     defer { changes.removeAll(keepingCapacity: changes.capacity <= Self.keptChangeCountMax) }
     guard batch.undo.count > noted else {
-      if let completion {
-        batch.completions.append(.init(result: .success(nil), completion: completion))
-      }
+      _ = complete(completion, .success(nil))
       return true
     }
     let lsn = lastLSN.next

@@ -81,9 +81,7 @@ extension Admission {
     }
     guard !changes.isEmpty else {
       if let savepoint { batch.encoder.rollBack(to: savepoint) }
-      if let completion {
-        batch.completions.append(.init(result: .success(nil), completion: completion))
-      }
+      _ = complete(completion, .success(nil))
       return nil
     }
     memory.admitted(write, encodedByteCount: byteCount, replaced: changes[...])

@@ -20,7 +20,7 @@ struct UndoLog {
 
   private enum Replaced {
     case nothing
-    case leaf(byteCount: Int32)
+    case leaf
     case node(index: Int)
   }
 
@@ -44,7 +44,6 @@ struct UndoLog {
     let bytes = bytes
     let start = bytes.count
     bytes.append(storedPath)
-    let valueStart = bytes.count
     let outcome = edit { bytes.append($0) }
     let replaced: Replaced
     switch outcome {
@@ -52,7 +51,7 @@ struct UndoLog {
       bytes.removeAfter(start)
       return outcome
     case .inserted: replaced = .nothing
-    case .replaced: replaced = .leaf(byteCount: Int32(bytes.count &- valueStart))
+    case .replaced: replaced = .leaf
     }
     entries.append(
       Entry(start: start, pathByteCount: Int32(storedPath.count), replaced: replaced))
@@ -69,7 +68,7 @@ struct UndoLog {
       value = .nothing
     } else if let byteCount = replaced.packedLeafByteCount, byteCount <= LeafEdit.byteCountMax {
       bytes.append(room: byteCount) { replaced.writePackedLeaf(to: $0) }
-      value = .leaf(byteCount: Int32(byteCount))
+      value = .leaf
     } else {
       value = .node(index: nodes.count)
       nodes.append(replaced)
