@@ -61,11 +61,16 @@ let package = Package(
     .systemLibrary(name: "CDendroLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"])]),
     .systemLibrary(
       name: "CDendroXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
+    .systemLibrary(
+      name: "CDendroMicroHTTPD", pkgConfig: "libmicrohttpd",
+      providers: [.apt(["libmicrohttpd-dev"])]),
+    .systemLibrary(name: "CDendroWSLay", providers: [.apt(["libwslay-dev"])]),
     library("DendroPlatform"),
     library("DendroTree"),
     library("DendroStorage", "DendroPlatform", "CDendroLZ4", "CDendroXXHash"),
     library("DendroEngine", "DendroTree", "DendroStorage", "DendroPlatform"),
     library("Dendro", "DendroEngine", "DendroPlatform"),
+    library("DendroProtocol", "DendroTree"),
     .target(
       name: "DendroTesting",
       dependencies: ["DendroStorage", "DendroEngine", "Dendro", "DendroPlatform"],
@@ -105,6 +110,7 @@ let package = Package(
     tests("CommandTests", "DendroCommand"),
     tests("CrashTests", "Dendro", "DendroCrashLab", "DendroCommand", "DendroTestSupport"),
     tests("SanitizerTests"),
+    tests("DendroProtocolTests", "DendroProtocol", "DendroTree", "DendroTestSupport"),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -4,7 +4,8 @@
 ///   an array get the keys 0, 1, 2, …; an empty element leaves a gap.
 /// - The export form is accepted everywhere: `{".value": v, ".priority": p}` is a leaf with a
 ///   priority, and `.priority` beside other keys is the priority of a branch. `.value` beside other
-///   keys is refused, and so is `.sv`: a document holds data, not requests to the server.
+///   keys is refused, and so is `.sv`: a document holds data, not requests to the server. Only
+///   `parseDraft(…)` accepts server values.
 /// - A number without point and exponent that fits Int64 is an integer, any other a double.
 /// - If an object has a key twice, the last value counts.
 /// - Keys, priorities, string lengths and depth are limited by ``Limits``; pseudo keys do not count as

@@ -86,6 +86,10 @@ extension JSONReader {
         case .priority:
           try colon()
           priority = try self.priority()
+        case .serverValue:
+          guard !hasChildren, leaf == nil else { throw valueBesideChildren(position) }
+          try colon()
+          leaf = .some(try serverValue(isPriority: false))
         }
       } while try hasNext(before: UInt8(ascii: "}"))
     }
@@ -135,7 +139,9 @@ extension JSONReader {
 
   mutating func priority() throws(JSONFailure) -> Scalar? {
     let message = "a .priority is a number, a string or null"
-    _ = try scanner.peek()
+    if try scanner.peek() == UInt8(ascii: "{"), acceptsServerValues {
+      return try serverValueObject(isPriority: true)
+    }
     let position = scanner.position
     let priority = try pseudoKeyValue(.invalidData, message)
     if case .bool = priority {
@@ -145,7 +151,7 @@ extension JSONReader {
   }
 
   /// Reads the value of a pseudo key, which is never an object or array.
-  private mutating func pseudoKeyValue(
+  mutating func pseudoKeyValue(
     _ kind: ValidationError.Kind, _ message: String
   ) throws(JSONFailure) -> Scalar? {
     guard let byte = try scanner.peek() else { throw scanner.failure("the text ends too early") }
@@ -161,9 +167,11 @@ extension JSONReader {
     case key(Key)
     case value
     case priority
+    case serverValue
   }
 
   private mutating func name(_ position: JSONPosition) throws(JSONFailure) -> Name {
+    let acceptsServerValues = acceptsServerValues
     // The limit is that of strings, not of keys, so that the error for a long key quotes the key.
     let result = try scanner.string(limit: Limits.stringBytes, "the key") {
       bytes -> Result<Name, ValidationError> in
@@ -171,6 +179,7 @@ extension JSONReader {
         if bytes.elementsEqual(".value".utf8) { return .success(.value) }
         if bytes.elementsEqual(".priority".utf8) { return .success(.priority) }
         if bytes.elementsEqual(".sv".utf8) {
+          if acceptsServerValues { return .success(.serverValue) }
           return .failure(
             ValidationError(.invalidData, "a file cannot hold server values (.sv)"))
         }

@@ -23,14 +23,19 @@ struct JSONReader: ~Copyable {
   var levels = [Level]()
   /// The keys from the document to the value that is being read.
   var keys = [Key]()
+  /// Whether the document may have server values.
+  let acceptsServerValues: Bool
+  /// The server values so far; in the document each has a stand-in.
+  var deferred = [Draft.Deferred]()
 
   init(
     _ scanner: consuming JSONScanner, depth: Int, pieceBytes: Int,
-    yield: @escaping (JSONPiece) throws -> Void
+    acceptsServerValues: Bool = false, yield: @escaping (JSONPiece) throws -> Void
   ) {
     self.scanner = scanner
     self.depth = depth
     self.pieceBytes = pieceBytes
+    self.acceptsServerValues = acceptsServerValues
     self.yield = yield
     levels.reserveCapacity(Limits.depth)
     keys.reserveCapacity(Limits.depth)
@@ -103,7 +108,9 @@ struct JSONReader: ~Copyable {
     try colon()
     let action: Write.Entry.Action
     if isPriority {
+      for key in path.keys { try push(key, at: position) }
       action = .setPriority(try priority())
+      keys.removeLast(path.count)
     } else {
       for key in path.keys { try push(key, at: position) }
       let node = try value() ?? .empty

@@ -1,0 +1,43 @@
+#include <microhttpd.h>
+#include <sys/socket.h>
+#include <stdint.h>
+
+// Macros and functions with variable arguments, which Swift does not import.
+
+static const uint64_t dendro_size_unknown = MHD_SIZE_UNKNOWN;
+static const ssize_t dendro_end_of_stream = MHD_CONTENT_READER_END_OF_STREAM;
+
+struct dendro_http_options {
+  const struct sockaddr *address;
+  uint16_t port;
+  unsigned int thread_count;
+  unsigned int connection_limit;
+  unsigned int timeout_seconds;
+  size_t connection_memory;
+  int is_ipv6;
+  MHD_AccessHandlerCallback handler;
+  void *handler_context;
+  MHD_RequestCompletedCallback completed;
+  void *(*target)(void *, const char *, struct MHD_Connection *);
+};
+
+static inline struct MHD_Daemon *dendro_http_start(const struct dendro_http_options *options) {
+  unsigned int flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE
+      | (options->is_ipv6 ? MHD_USE_IPv6 : 0);
+  return MHD_start_daemon(
+      flags, options->port, NULL, NULL, options->handler, options->handler_context,
+      MHD_OPTION_SOCK_ADDR, options->address,
+      MHD_OPTION_THREAD_POOL_SIZE, options->thread_count,
+      MHD_OPTION_CONNECTION_LIMIT, options->connection_limit,
+      MHD_OPTION_CONNECTION_TIMEOUT, options->timeout_seconds,
+      MHD_OPTION_CONNECTION_MEMORY_LIMIT, options->connection_memory,
+      MHD_OPTION_LISTENING_ADDRESS_REUSE, (unsigned int)1,
+      MHD_OPTION_NOTIFY_COMPLETED, options->completed, options->handler_context,
+      MHD_OPTION_URI_LOG_CALLBACK, options->target, options->handler_context,
+      MHD_OPTION_END);
+}
+
+static inline uint16_t dendro_http_port(struct MHD_Daemon *daemon) {
+  const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT);
+  return info == NULL ? 0 : info->port;
+}

@@ -1,0 +1,66 @@
+package import DendroTree
+
+/// The text of an answer, made in parts while it is sent: bytes, and nodes as JSON.
+package struct AnswerText: Sendable {
+  private enum Part: Sendable {
+    case bytes([UInt8])
+    case node(JSONText)
+  }
+
+  private var parts: [Part] = []
+  private var next = 0
+
+  package init() {}
+
+  package init(_ text: String) { append(text) }
+
+  package init(_ node: Node, _ style: JSONStyle) { append(node, style) }
+
+  package mutating func append(_ text: String) { append(bytes: Array(text.utf8)) }
+
+  package mutating func append(bytes: [UInt8]) {
+    if case .bytes(let before)? = parts.last {
+      parts[parts.count - 1] = .bytes(before + bytes)
+    } else {
+      parts.append(.bytes(bytes))
+    }
+  }
+
+  /// Appends a node as JSON. What is short is written at once.
+  package mutating func append(_ node: Node, _ style: JSONStyle) {
+    var text = JSONText(node, style: style)
+    if node.childCount < 64 {
+      append(bytes: text.next(byteCount: 4096))
+      if text.isAtEnd { return }
+    }
+    parts.append(.node(text))
+  }
+
+  package var isAtEnd: Bool { next == parts.count }
+
+  /// Returns the next part: about `byteCount` bytes, or more; empty at the end.
+  package mutating func next(byteCount: Int = 1 << 16) -> [UInt8] {
+    var result: [UInt8] = []
+    while result.count < byteCount, next < parts.count {
+      switch parts[next] {
+      case .bytes(let bytes):
+        result = result.isEmpty ? bytes : result + bytes
+        parts[next] = .bytes([])
+        next += 1
+      case .node(var text):
+        parts[next] = .bytes([])  // Otherwise the text would be copied.
+        let part = text.next(byteCount: byteCount - result.count)
+        result = result.isEmpty ? part : result + part
+        if text.isAtEnd { next += 1 } else { parts[next] = .node(text) }
+      }
+    }
+    return result
+  }
+
+  /// All of the rest.
+  package mutating func rest() -> [UInt8] {
+    var result: [UInt8] = []
+    while !isAtEnd { result += next() }
+    return result
+  }
+}

@@ -1,0 +1,166 @@
+package import DendroTree
+
+/// What goes back to the client.
+package struct RESTAnswer: Sendable {
+  package var status: Int
+  package var headers: HTTPHeaders
+  package var body: AnswerText
+
+  init(_ status: Int, _ request: RESTRequest?, _ body: AnswerText) {
+    self.status = status
+    self.body = body
+    headers = HTTPHeaders()
+    headers.append("Content-Type", "application/json; charset=utf-8")
+    headers.append("Cache-Control", "no-cache")
+    appendOrigin(request?.origin)
+  }
+
+  private mutating func appendOrigin(_ origin: RESTRequest.Origin?) {
+    // A page that sends a credential in a header gets its own name back, as browsers want it.
+    let name = origin.flatMap { $0.hasCredentials ? $0.name : nil }
+    headers.append("Access-Control-Allow-Origin", name ?? "*")
+    if name != nil { headers.append("Vary", "Origin") }
+    headers.append("Access-Control-Expose-Headers", "ETag")
+  }
+
+  // MARK: Refusals
+
+  /// - Parameter request: nil where the head could not be read.
+  package init(_ error: RESTError, to request: RESTRequest? = nil) {
+    var text = AnswerText("{\n  \"error\" : ")
+    text.append(Node(.string(error.text)), JSONStyle())
+    text.append("\n}\n")
+    self.init(error.status, request, text)
+  }
+
+  /// The refusal of a write whose condition the current value does not meet.
+  package init(preconditionFailed request: RESTRequest, current: Node) {
+    self.init(412, request, AnswerText(current, request.style))
+    headers.append("ETag", TreeHash.etag(current))
+  }
+
+  // MARK: Success
+
+  /// - Parameter node: at the request's location.
+  package init(reading node: Node, _ request: RESTRequest) {
+    let shown = Self.shown(node, request)
+    let etag =
+      request.conditions.wantsETag || request.conditions.ifNoneMatch != nil
+      ? TreeHash.etag(shown) : nil
+    if let etag, request.conditions.ifNoneMatch == etag {
+      self.init(304, request, AnswerText())
+    } else {
+      self.init(
+        200, request, body: Self.text(shown, isEmptyWindow: Self.isWindow(node, request), request))
+    }
+    if let etag { headers.append("ETag", etag) }
+    if let download = request.download {
+      headers.append("Content-Disposition", "attachment; filename=\"\(download)\"")
+    }
+  }
+
+  /// - Parameter node: what was written.
+  package init(wrote node: Node, _ request: RESTRequest) {
+    self.init(200, request, body: AnswerText(node, request.style))
+    if request.conditions.wantsETag { headers.append("ETag", TreeHash.etag(node)) }
+  }
+
+  /// - Parameters:
+  ///   - key: of the new child.
+  ///   - node: the child.
+  package init(posted key: String, _ node: Node, _ request: RESTRequest) {
+    var name = NodeBuilder()
+    if let member = try? Key("name") { name.append(member, Node(.string(key))) }
+    self.init(
+      200, request, body: AnswerText(name.finish(), JSONStyle(isPretty: request.print == .pretty)))
+    if request.conditions.wantsETag { headers.append("ETag", TreeHash.etag(node)) }
+  }
+
+  /// - Parameter body: what the request sent.
+  package init(patched body: UnsafeRawBufferPointer, _ request: RESTRequest) {
+    var text = AnswerText()
+    text.append(bytes: RESTBody.compact(body))
+    self.init(200, request, body: text)
+  }
+
+  package init(deleted request: RESTRequest) {
+    self.init(200, request, body: AnswerText("null"))
+    if request.conditions.wantsETag { headers.append("ETag", TreeHash.etag(.empty)) }
+  }
+
+  /// An answer to a request for something other than data.
+  ///
+  /// - Parameter text: JSON.
+  package init(text: String, _ request: RESTRequest) {
+    self.init(200, request, body: AnswerText(text))
+  }
+
+  package init(options request: RESTRequest) {
+    self.init(200, request, AnswerText())
+    headers.append("Access-Control-Allow-Methods", "GET, PUT, POST, PATCH, DELETE, OPTIONS, HEAD")
+    headers.append(
+      "Access-Control-Allow-Headers",
+      "Authorization, Content-Type, X-Firebase-ETag, If-Match, If-None-Match, "
+        + "X-HTTP-Method-Override, X-Firebase-AppCheck, X-Firebase-GMPID, Last-Event-ID")
+    headers.append("Access-Control-Max-Age", "3600")
+  }
+
+  /// The head of an answer whose body is a stream of events.
+  package init(stream request: RESTRequest) {
+    self.init(200, request, AnswerText())
+    headers = HTTPHeaders(
+      headers.fields.map {
+        $0.name == "content-type" ? ($0.name, "text/event-stream; charset=utf-8") : $0
+      })
+  }
+
+  private init(_ status: Int, _ request: RESTRequest, body: AnswerText) {
+    if request.print == .silent {
+      self.init(204, request, AnswerText())
+    } else {
+      self.init(status, request, body)
+      if request.callback != nil {
+        headers = HTTPHeaders(
+          headers.fields.map {
+            $0.name == "content-type" ? ($0.name, "application/javascript; charset=utf-8") : $0
+          })
+      }
+    }
+  }
+
+  // MARK: Reading
+
+  private static func shown(_ node: Node, _ request: RESTRequest) -> Node {
+    if case .priority = request.resource { return node.priority.map { Node($0) } ?? .empty }
+    return request.query.map { node.filtered(by: $0) } ?? node
+  }
+
+  /// Whether the request asks for some of the children, and there are children.
+  private static func isWindow(_ node: Node, _ request: RESTRequest) -> Bool {
+    guard let query = request.query else { return false }
+    return !query.showsAll && node.isBranch
+  }
+
+  private static func text(
+    _ node: Node, isEmptyWindow: Bool, _ request: RESTRequest
+  ) -> AnswerText {
+    var text = AnswerText()
+    if let callback = request.callback { text.append("\(callback)(") }
+    if node.isEmpty, isEmptyWindow {
+      text.append("{}")
+    } else if request.isShallow, node.isBranch {
+      text.append(keys(of: node), JSONStyle(.export, isPretty: request.print == .pretty))
+    } else {
+      text.append(node, request.style)
+    }
+    if request.callback != nil { text.append(");") }
+    return text
+  }
+
+  /// An object that has `true` for every child.
+  private static func keys(of node: Node) -> Node {
+    var keys = NodeBuilder()
+    node.forEachChild { key, _ in keys.append(key, Node(.bool(true))) }
+    return keys.finish()
+  }
+}

@@ -1,0 +1,82 @@
+package import DendroTree
+
+/// Reads what a request wants written.
+package enum RESTBody {
+  /// - Parameters:
+  ///   - bytes: the body.
+  ///   - path: where a POST puts its child; for the others the request's own path.
+  /// - Returns: the write; its paths and depth are still to be checked, by `Write.validate()`.
+  /// - Throws: `RESTError` with the text that clients know.
+  package static func draft(
+    _ request: RESTRequest, _ bytes: UnsafeRawBufferPointer, at path: Path
+  ) throws(RESTError) -> Draft {
+    if request.method == .delete {
+      if case .priority = request.resource { return Draft(.setPriority(path, nil)) }
+      return Draft(.remove(path))
+    }
+    guard bytes.contains(where: { $0 > UInt8(ascii: " ") }) else {
+      throw .badRequest("Error: No data supplied.")
+    }
+    do throws(JSONError) {
+      if case .priority = request.resource {
+        return try JSONParser.parseDraft(settingPriority: bytes, at: path)
+      }
+      return request.method == .patch
+        ? try JSONParser.parseDraft(updating: bytes, at: path)
+        : try JSONParser.parseDraft(setting: bytes, at: path)
+    } catch {
+      throw refusal(error, bytes, isPatch: request.method == .patch)
+    }
+  }
+
+  private static func refusal(
+    _ error: JSONError, _ bytes: UnsafeRawBufferPointer, isPatch: Bool
+  ) -> RESTError {
+    let place = "\(error.position.line):\(error.position.column)"
+    switch error.kind {
+    case .data(.invalidKey), .data(.invalidPath):
+      return .badRequest(
+        "Invalid data; couldn't parse key beginning at \(place). Key value can't be empty or "
+          + "contain $ # [ ] / or .")
+    case .syntax:
+      if isPatch { return noObject }
+      let text = "Invalid data; couldn't parse JSON object, array, or value."
+      // A key without quotation marks, or with signs that no key has, is what is wrong most often.
+      let first = bytes.first { $0 > UInt8(ascii: " ") }
+      let hasKeys = first == UInt8(ascii: "{")
+      return .badRequest(
+        hasKeys ? text + " Perhaps you're using invalid characters in your key names." : text)
+    case .data:
+      let first = bytes.first { $0 > UInt8(ascii: " ") }
+      if isPatch, first != UInt8(ascii: "{") { return noObject }
+      return .badRequest("Invalid data; \(error.message) at \(place).")
+    }
+  }
+
+  private static let noObject = RESTError.badRequest(
+    "Invalid data; couldn't parse JSON object. Are you sending a JSON object with valid key names?")
+
+  /// A JSON text without the white space between its tokens.
+  package static func compact(_ bytes: UnsafeRawBufferPointer) -> [UInt8] {
+    var result: [UInt8] = []
+    result.reserveCapacity(bytes.count)
+    var isString = false
+    var isEscaped = false
+    for byte in bytes {
+      if isString {
+        result.append(byte)
+        if isEscaped {
+          isEscaped = false
+        } else if byte == UInt8(ascii: "\\") {
+          isEscaped = true
+        } else if byte == UInt8(ascii: "\"") {
+          isString = false
+        }
+      } else if byte > UInt8(ascii: " ") {
+        result.append(byte)
+        isString = byte == UInt8(ascii: "\"")
+      }
+    }
+    return result
+  }
+}

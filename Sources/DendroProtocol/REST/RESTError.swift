@@ -1,0 +1,21 @@
+/// Why a request is refused, as the client gets it.
+package struct RESTError: Error, Hashable, Sendable {
+  package var status: Int
+  package var text: String
+
+  package init(_ status: Int, _ text: String) {
+    self.status = status
+    self.text = text
+  }
+
+  package static func badRequest(_ text: String) -> RESTError { RESTError(400, text) }
+
+  package static let permissionDenied = RESTError(401, "Permission denied")
+  package static let badToken = RESTError(401, "Could not parse auth token.")
+  package static let badNamespace = RESTError(403, "Invalid Firebase database name")
+  package static let notFound = RESTError(404, "404 Not Found")
+  package static let notREST = RESTError(
+    404, "append .json to your request URI to use the REST API.")
+  package static let tooLarge = RESTError(413, "Payload is too large")
+  package static let internalError = RESTError(500, "An internal error occurred")
+}

@@ -1,0 +1,63 @@
+import DendroProtocol
+import Testing
+
+@Suite("identities")
+struct IdentityTests {
+  private func token(_ header: String, _ claims: String, _ signature: String = "") -> String {
+    "\(Base64.encode(Array(header.utf8))).\(Base64.encode(Array(claims.utf8))).\(signature)"
+  }
+
+  private static let header = "{\"alg\":\"none\",\"type\":\"JWT\"}"
+
+  @Test("a trusting server takes every bearer, and tokens without a signature")
+  func trusting() throws {
+    let policy = CredentialPolicy.trusting
+    #expect(try policy.identity(of: Credentials()) == .anonymous)
+    #expect(try policy.identity(of: Credentials(bearer: "owner")) == .administrator)
+    let good = token(Self.header, "{\"user_id\":\"ada\",\"sub\":\"x\",\"exp\":3600}")
+    guard case .user(let id, _) = try policy.identity(of: Credentials(token: good)) else {
+      Issue.record("no user")
+      return
+    }
+    #expect(id == "ada")
+  }
+
+  @Test("tokens that a trusting server refuses")
+  func refused() {
+    for bad in [
+      "", "x", "a.b.", "..", token(Self.header, "{\"user_id\":\"a\"}", "sig"),
+      token("{}", "{\"sub\":\"a\"}"),
+      token("{\"alg\":\"RS256\"}", "{\"sub\":\"a\"}"), token(Self.header, "{}"),
+      token(Self.header, "["),
+    ] {
+      #expect(throws: RESTError.badToken) {
+        try CredentialPolicy.trusting.identity(of: Credentials(token: bad))
+      }
+    }
+  }
+
+  @Test("a secret makes an administrator, and nothing else does")
+  func secret() throws {
+    let policy = CredentialPolicy.secret("s3cret")
+    #expect(try policy.identity(of: Credentials()) == .anonymous)
+    #expect(try policy.identity(of: Credentials(bearer: "s3cret")) == .administrator)
+    #expect(try policy.identity(of: Credentials(token: "s3cret")) == .administrator)
+    for wrong in ["owner", "s3cre", "s3cret ", "S3cret"] {
+      #expect(throws: RESTError.badToken) { try policy.identity(of: Credentials(bearer: wrong)) }
+    }
+  }
+
+  @Test("only administrators may ask as another user")
+  func override() throws {
+    let policy = CredentialPolicy.trusting
+    func identity(_ text: String) throws -> Identity {
+      try policy.identity(of: Credentials(bearer: "owner", authOverride: text))
+    }
+    #expect(try identity("null") == .anonymous)
+    #expect(try identity("{\"uid\":\"u1\"}") == .user(id: "u1", claims: "{\"uid\":\"u1\"}"))
+    #expect(throws: RESTError.self) { try identity("5") }
+    #expect(throws: RESTError.permissionDenied) {
+      try policy.identity(of: Credentials(authOverride: "null"))
+    }
+  }
+}
