@@ -107,7 +107,9 @@ let package = Package(
     tests(
       "FixtureTests", "Dendro", "DendroEngine", "DendroStorage", "DendroTree", "DendroTesting",
       "DendroTestSupport", "DendroCrashHarness", "DendroFuzzTargets", "DendroCommandLine"),
-    tests("CommandTests", "DendroCommand"),
+    tests(
+      "CommandTests", "DendroCommand", "DendroEngine", "DendroStorage", "DendroTree",
+      "DendroTestSupport"),
     tests("CrashTests", "Dendro", "DendroCrashLab", "DendroCommand", "DendroTestSupport"),
     tests("SanitizerTests"),
     tests("DendroProtocolTests", "DendroProtocol", "DendroTree", "DendroTestSupport"),

@@ -163,6 +163,12 @@ struct HistoryDecompressor: ~Copyable {
   /// Removes the block that was decoded last from the history.
   mutating func forget(_ rawByteCount: Int) { filled = max(0, filled - rawByteCount) }
 
+  /// Keeps the block whose decoding was tried last in the history, whatever bytes it gave.
+  mutating func recall(_ rawByteCount: Int) {
+    reserve(rawByteCount)
+    filled += rawByteCount
+  }
+
   /// Makes room behind the history, moving its last 64 KiB to the front where there is none.
   private mutating func reserve(_ count: Int) {
     if filled + count <= arena.capacity { return }

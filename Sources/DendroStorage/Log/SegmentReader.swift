@@ -20,10 +20,14 @@ final class SegmentReader {
 
   private let directory: DatabaseDirectory
 
-  init(_ name: SegmentName, in directory: DatabaseDirectory) throws(StorageError) {
+  /// - Parameter path: of the segment's file where it has another name.
+  init(_ name: SegmentName, in directory: DatabaseDirectory, at path: String? = nil)
+    throws(StorageError)
+  {
     self.name = name
     self.directory = directory
-    path = directory.path(of: name)
+    let path = path ?? directory.path(of: name)
+    self.path = path
     file = try directory.fileSystem.open(at: path, .read)
     identity = try file.identity(path: path)
     byteCount = try file.size(path: path)
@@ -205,6 +209,17 @@ final class SegmentReader {
     return .success(raw)
   }
 
+  /// Adds what there is of a payload that `payload(of:)` has just failed to read to the history: later payloads
+  /// may refer to the good bytes in it, in front of it and behind it. Their checksums say whether they did.
+  func keepUnreadable(_ record: RecordInfo) throws(StorageError) {
+    let header = record.header
+    guard header.kind == .writes else { return }
+    if header.isCompressed { return decompressor.recall(header.rawByteCount) }
+    let start = record.offset + UInt64(record.headerByteCount)
+    let bytes = try bytes(at: start, count: header.storedByteCount)
+    decompressor.append(raw: UnsafeRawBufferPointer(rebasing: bytes.prefix(header.storedByteCount)))
+  }
+
   // MARK: - Searching
 
   /// What a search of the rest of the file found.
@@ -225,7 +240,10 @@ final class SegmentReader {
   ///   most one header's checksum, and no length is followed.
   /// - `lsn`: the last write that was read, to find displaced records that prove a later one durable. Nil:
   ///   displaced records are not searched for.
-  func search(from offset: UInt64, after lsn: LogSequenceNumber?) throws(StorageError) -> Search {
+  /// - `stopsAtFirst`: whether the search ends at the first valid header.
+  func search(
+    from offset: UInt64, after lsn: LogSequenceNumber?, stopsAtFirst: Bool = false
+  ) throws(StorageError) -> Search {
     guard byteCount - min(offset, byteCount) <= Self.tailByteLimit else {
       throw .corrupt(
         path: path, offset: offset,
@@ -264,6 +282,7 @@ final class SegmentReader {
           if record.count > 0 {
             found.lastSurvivor = max(found.lastSurvivor ?? .zero, record.lastLSN)
           }
+          if stopsAtFirst { return found }
         }
       }
       place += UInt64(end)

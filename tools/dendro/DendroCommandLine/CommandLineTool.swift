@@ -7,7 +7,7 @@ package enum CommandLineTool {
 
   static let commands: [Command] = [
     .import, .export, .get, .set, .update, .push, .remove, .increment, .watch, .log, .info, .verify,
-    .checkpoint, .purge, .backup, .demo, .demoWriter,
+    .repair, .checkpoint, .purge, .backup, .demo, .demoWriter,
   ]
 
   /// Runs the verb of the process's command line.
@@ -67,7 +67,12 @@ package enum CommandLineTool {
       try show(Help.page(for: command))
       return ExitCode.success.rawValue
     }
-    let code = try command.run(arguments)
+    let code: ExitCode
+    do {
+      code = try command.run(arguments)
+    } catch {
+      throw Failure(describing: error).naming(arguments.positional(0))
+    }
     // The verb ended in order, but its caller must see that it did not finish.
     return code == .interrupted ? Interruption.exitStatus : code.rawValue
   }

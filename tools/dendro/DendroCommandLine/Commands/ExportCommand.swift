@@ -1,4 +1,3 @@
-import DendroEngine
 import DendroStorage
 import DendroTree
 
@@ -15,11 +14,12 @@ extension Command {
       Option(name: "output", short: "o", value: "FILE", summary: "instead of standard output"),
       Option(name: "pretty", short: "p", summary: "one entry a line"),
       Option(name: "value", summary: "without priorities"),
-      .json,
+      .at, .salvage, .json,
     ],
     examples: [
       Example(line: "dendro export db / -o backup.json", summary: "everything into a file"),
       Example(line: "dendro export db /users --pretty | less", summary: "to read"),
+      Example(line: "dendro export db / --at 1200", summary: "as it was after that write"),
     ],
     run: { arguments in
       try exportTree(arguments)
@@ -30,12 +30,8 @@ extension Command {
     if arguments.wantsJSON, path == nil || path == "-" {
       throw Failure.usage("--json is about the file of --output; the export itself is JSON anyway")
     }
-    let session = try Session.reading(arguments, path: arguments.positional(1))
-    let head = session.engine.head
-    // The tree stays as it is; the reader of a pipe may take long, and files wait to be removed meanwhile.
-    try session.close()
-    var node = head.root.node(at: session.location.path)
-    if session.location.isPriority { node = node.priority.map { Node($0) } ?? .empty }
+    let state = try ReadState(arguments, path: arguments.positional(1))
+    let node = state.node
     let output = try OutputFile(path)
     if output.isReplacement { Interruption.listen() }
     let progress = Progress("exporting")
@@ -64,15 +60,15 @@ extension Command {
       if arguments.wantsJSON {
         try terminal.print(
           JSONValue.object([
-            ("lsn", .unsigned(head.lsn.rawValue)),
-            ("path", .string(session.location.description)), ("file", .string(path ?? "")),
+            ("lsn", .unsigned(state.lsn.rawValue)),
+            ("path", .string(state.location.description)), ("file", .string(path ?? "")),
             ("leaves", .count(leaves)), ("bytes", .unsigned(bytes + 1)),
             ("seconds", .number(seconds)),
           ]).text)
       } else {
         try terminal.print(
           "exported \(Format.count(leaves, "leaf")), \(Format.bytes(bytes + 1)), as of write "
-            + "\(head.lsn), in \(Format.seconds(seconds))")
+            + "\(state.lsn), in \(Format.seconds(seconds))")
       }
       try terminal.flush()
     }

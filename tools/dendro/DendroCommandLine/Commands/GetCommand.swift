@@ -1,4 +1,3 @@
-import DendroEngine
 import DendroStorage
 import DendroTree
 
@@ -17,9 +16,7 @@ extension Command {
       Option(name: "export", short: "e", summary: "with priorities, as 'export' writes them"),
       Option(name: "shallow", short: "s", summary: "only the keys of the children; true for each"),
       Option(name: "compact", short: "c", summary: "without white space"),
-      Option(
-        name: "at", value: "WHEN",
-        summary: "as it was after this LSN, or at this time (2026-11-21T04:00)"),
+      .at, .salvage,
       Option(name: "raw", short: "r", summary: "a string without quotes and escapes"),
       .json,
     ] + QueryOptions.all,
@@ -37,14 +34,8 @@ extension Command {
     ],
     run: { arguments in
       let query = try QueryOptions.parameters(arguments)
-      let session = try Session.reading(arguments, path: arguments.positional(1))
-      var head = session.engine.head
-      if let point = try HistoryPoint(arguments, "at") {
-        guard let state = try session.engine.state(at: point) else { return .problem }
-        head = (state.root, state.lsn)
-      }
-      var node = head.root.node(at: session.location.path)
-      if session.location.isPriority { node = node.priority.map { Node($0) } ?? .empty }
+      let state = try ReadState(arguments, path: arguments.positional(1))
+      var node = state.node
       if let query { node = node.filtered(by: query) }
       let order = node.isBranch ? query?.order : nil
       let found = !node.isEmpty
@@ -66,7 +57,7 @@ extension Command {
       if arguments.wantsJSON {
         try terminal.print(
           JSONValue.object([
-            ("lsn", .unsigned(head.lsn.rawValue)), ("path", .string(session.location.description)),
+            ("lsn", .unsigned(state.lsn.rawValue)), ("path", .string(state.location.description)),
             ("exists", .bool(found)), ("value", value),
           ]).text)
         try terminal.flush()

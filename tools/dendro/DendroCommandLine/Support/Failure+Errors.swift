@@ -34,12 +34,32 @@ extension Failure {
   init(_ error: StorageError) {
     switch error {
     case .io, .ownershipLost: self.init(.inputOutput, "\(error)")
-    case .corrupt:
-      self.init(.damaged, "\(error)", hint: "nothing was changed; 'dendro verify' says more")
+    case .corrupt, .limit: self.init(.damaged, "\(error)", hint: Failure.damageHint)
     case .unsupportedVersion: self.init(.unavailable, "\(error)", hint: "a newer dendro reads it")
     case .locked: self.init(.locked, "\(error)", hint: "reading verbs work beside it")
-    case .limit: self.init(.damaged, "\(error)")
     case .notFound, .unfinishedBackup: self.init(.problem, "\(error)")
     }
+  }
+
+  /// What helps where the files are damaged; `DIRECTORY` stands for that of the command line.
+  private static let damageHint =
+    """
+    nothing was changed; 'dendro verify DIRECTORY' lists all damage,
+      'dendro get DIRECTORY --salvage' shows the last state that is proven,
+      'dendro repair DIRECTORY NEW' saves what can be read into the new directory NEW
+    """
+
+  /// The hint with the directory of the command line in it.
+  func naming(_ directory: String?) -> Failure {
+    guard let directory, code == .damaged else { return self }
+    var failure = self
+    // As a shell takes it back.
+    let plain = directory.utf8.allSatisfy { byte in
+      Character(UnicodeScalar(byte)).isLetter || Character(UnicodeScalar(byte)).isNumber
+        || "/._-+,:@%".utf8.contains(byte)
+    }
+    let word = plain ? directory : "'" + directory.replacing("'", with: #"'\''"#) + "'"
+    failure.hint = hint?.replacing("DIRECTORY", with: word)
+    return failure
   }
 }

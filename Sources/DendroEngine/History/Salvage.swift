@@ -1,0 +1,302 @@
+package import DendroStorage
+import DendroTree
+
+/// What can be read of a damaged directory: which writes, which checkpoints, and which states they prove.
+///
+/// A state is proven if a checkpoint holds it, or if every write between it and such a checkpoint, or the
+/// beginning, can be read. Writes behind unreadable ones are kept too, but the state that they give never was:
+/// see ``Salvage/Plan``. Nothing in the directory is changed.
+package struct Salvage: Sendable {
+  package struct Checkpoint: Sendable {
+    package var lsn: LogSequenceNumber
+    /// Why it is not used; nil where it is good.
+    package var problem: String?
+  }
+
+  package let directory: DatabaseDirectory
+  /// Ascending.
+  package private(set) var checkpoints: [Checkpoint] = []
+  /// Of the log, in its order; the remains of a crash are marked.
+  package private(set) var problems: [LogCursor.Problem] = []
+  /// The writes of the log that can be read: ascending, with gaps between the ranges.
+  package private(set) var readable: [ClosedRange<UInt64>] = []
+  /// The last write that is known to have been there.
+  package private(set) var end = LogSequenceNumber.zero
+  /// The first write of a segment that is missing at the end: how many writes it had is not known.
+  package private(set) var missingEnd: LogSequenceNumber?
+  /// Where the log of the directory begins, or should begin.
+  private var start = LogSequenceNumber(1)
+
+  let log: LogSalvage
+  let progress: (@Sendable (RecoveryProgress) -> Void)?
+
+  package var databaseID: DatabaseID? { log.databaseID }
+
+  /// Reads the whole directory.
+  ///
+  /// - Throws: `.notFound` where there is no database; `.io`; `.unsupportedVersion`.
+  /// - Complexity: O(bytes of the directory); the memory of one checkpoint's tree.
+  package init(
+    _ directory: DatabaseDirectory, progress: (@Sendable (RecoveryProgress) -> Void)? = nil
+  ) throws(StorageError) {
+    self.directory = directory
+    self.progress = progress
+    let contents = try directory.contents()
+    guard !contents.isEmpty else { throw .notFound(path: directory.path) }
+    var readers: [LogSequenceNumber: CheckpointReader] = [:]
+    var headerProblems: [LogSequenceNumber: String] = [:]
+    for lsn in contents.checkpoints {
+      do throws(StorageError) {
+        readers[lsn] = try CheckpointReader.open(directory, lsn: lsn)
+      } catch {
+        guard error.isCorrupt else { throw error }
+        headerProblems[lsn] = error.description
+      }
+    }
+    log = try LogSalvage(
+      directory, others: contents.checkpoints.compactMap { readers[$0]?.databaseID })
+    var links = Links(contents.checkpoints)
+    try readLog(&links)
+    for lsn in contents.checkpoints {
+      var problem = headerProblems[lsn]
+      if let reader = readers[lsn] { problem = try self.problem(of: reader, links) }
+      checkpoints.append(Checkpoint(lsn: lsn, problem: problem))
+    }
+    end = max(end, contents.checkpoints.last ?? .zero)
+    // Opening keeps the log back to the older of the last two checkpoints.
+    let older = contents.checkpoints.dropLast().last
+    let first = contents.segments.first?.firstLSN ?? end.next
+    start = min(first, older?.next ?? contents.checkpoints.last?.next ?? LogSequenceNumber(1))
+  }
+
+  private mutating func readLog(_ links: inout Links) throws(StorageError) {
+    var problems: [LogCursor.Problem] = []
+    var readable: [ClosedRange<UInt64>] = []
+    var end = LogSequenceNumber.zero
+    var found = links
+    let missing = try read { (item) throws(StorageError) in
+      switch item {
+      case .segment(let segment):
+        end = max(end, LogSequenceNumber(segment.header.firstLSN.rawValue - 1))
+        found.note(segment.header)
+      case .problem(let problem): problems.append(problem)
+      case .link(let checksum, let lsn): found.note(checksum, after: lsn)
+      case .record(let record, let path, let payload):
+        end = max(end, record.lastLSN, record.durableUpTo)
+        found.note(record)
+        guard let payload else { return }
+        if let problem = RecordWrites(record, payload).problem {
+          return problems.append(
+            LogCursor.Problem(
+              path: path, offset: record.offset, expected: "writes", found: problem))
+        }
+        let (first, last) = (record.firstLSN.rawValue, record.lastLSN.rawValue)
+        if let before = readable.last, before.upperBound + 1 == first {
+          readable[readable.count - 1] = before.lowerBound...last
+        } else {
+          readable.append(first...last)
+        }
+      }
+    }
+    links = found
+    self.problems = problems
+    self.readable = readable
+    self.end = end
+    missingEnd = missing
+  }
+
+  /// Reads the log, with progress.
+  func read(_ visit: (LogSalvage.Item) throws(StorageError) -> Void) throws(StorageError)
+    -> LogSequenceNumber?
+  {
+    let progress = self.progress
+    let total = log.segments.reduce(0) { $0 + $1.byteCount }
+    var before: UInt64 = 0
+    var reported: UInt64 = 0
+    var last: UInt64 = 0
+    return try log.read { (item) throws(StorageError) in
+      if case .segment = item { before += last }
+      if case .record(let record, _, _) = item, let progress {
+        last = record.endOffset
+        if before + last >= reported + 1 << 20 {
+          reported = before + last
+          progress(
+            RecoveryProgress(
+              phase: .log, completedByteCount: min(reported, total), totalByteCount: total))
+        }
+      }
+      try visit(item)
+    }
+  }
+
+  /// Why a checkpoint is not used; nil where it is good.
+  private func problem(of reader: CheckpointReader, _ links: Links) throws(StorageError) -> String?
+  {
+    if reader.databaseID != log.databaseID {
+      return "\(reader.path) is of the database \(reader.databaseID)"
+    }
+    if links.deny(reader) { return "\(reader.path) is the checkpoint of another log" }
+    do throws(StorageError) {
+      let root = try CheckpointCoding.decode(reader, progress: progress)
+      guard CheckpointCoding.contentHash(of: root) == reader.contentHash else {
+        return "\(reader.path) holds a tree with another hash than it says"
+      }
+      return nil
+    } catch {
+      guard error.isCorrupt else { throw error }
+      return error.description
+    }
+  }
+}
+
+extension Salvage {
+  /// The checksums by which the log confirms or denies its checkpoints.
+  fileprivate struct Links {
+    private let checkpoints: Set<LogSequenceNumber>
+    private var segments: [LogSequenceNumber: UInt32] = [:]
+    private var records: [LogSequenceNumber: [UInt32]] = [:]
+    /// Checkpoints behind which the log goes on in the same segment.
+    private var isContinued: Set<LogSequenceNumber> = []
+    private var last: LogSequenceNumber?
+
+    init(_ checkpoints: [LogSequenceNumber]) { self.checkpoints = Set(checkpoints) }
+
+    mutating func note(_ header: SegmentHeader) {
+      segments[LogSequenceNumber(header.firstLSN.rawValue - 1)] = header.previousChecksum
+      last = nil
+    }
+
+    mutating func note(_ record: RecordInfo) {
+      if let last, record.firstLSN == last.next { isContinued.insert(last) }
+      for lsn in checkpoints where record.firstLSN <= lsn && lsn <= record.lastLSN {
+        records[lsn, default: []].append(record.checksum)
+        if lsn < record.lastLSN { isContinued.insert(lsn) }
+      }
+      last = record.lastLSN
+    }
+
+    mutating func note(_ checksum: UInt32, after lsn: LogSequenceNumber) {
+      guard checkpoints.contains(lsn) else { return }
+      records[lsn, default: []].append(checksum)
+    }
+
+    /// Whether the log says that the checkpoint was taken of another one. The segment behind it says so where
+    /// there is one; otherwise its last record, which is certain only where the log goes on behind that.
+    func deny(_ reader: CheckpointReader) -> Bool {
+      let checksum = reader.header.logChecksum
+      if let found = segments[reader.lsn] { return found != checksum }
+      guard let found = records[reader.lsn], isContinued.contains(reader.lsn) else { return false }
+      return !found.contains(checksum)
+    }
+  }
+}
+
+// MARK: - States
+
+extension Salvage {
+  /// States that need no write before them: the empty tree where the log begins with write 1, and those of good
+  /// checkpoints. Ascending.
+  var bases: [LogSequenceNumber] {
+    (readable.first?.lowerBound == 1 ? [.zero] : [])
+      + checkpoints.filter { $0.problem == nil }.map(\.lsn)
+  }
+
+  /// The last state that the log proves from `base` on.
+  func proven(from base: LogSequenceNumber) -> LogSequenceNumber {
+    let run = readable.first { $0.contains(base.rawValue + 1) }
+    return run.map { LogSequenceNumber($0.upperBound) } ?? base
+  }
+
+  /// The last state that is proven; nil where none is.
+  package var lastProven: LogSequenceNumber? { bases.map { proven(from: $0) }.max() }
+
+  /// The ranges of states that are proven, ascending and apart.
+  package var provenRanges: [ClosedRange<UInt64>] {
+    var ranges: [ClosedRange<UInt64>] = []
+    for base in bases {
+      let range = base.rawValue...proven(from: base).rawValue
+      if let last = ranges.last, last.upperBound >= range.lowerBound {
+        ranges[ranges.count - 1] = last.lowerBound...max(last.upperBound, range.upperBound)
+      } else {
+        ranges.append(range)
+      }
+    }
+    return ranges
+  }
+
+  /// The tree after a write; nil where that state is not proven.
+  package func state(at lsn: LogSequenceNumber) throws(StorageError) -> HistoryState? {
+    guard let base = bases.last(where: { $0 <= lsn && proven(from: $0) >= lsn }) else { return nil }
+    var root = try tree(of: base)
+    try apply(after: base, through: lsn, to: &root)
+    return HistoryState(root: root, lsn: lsn)
+  }
+
+  /// The tree at a time, in milliseconds since 1970; nil where that state is not proven.
+  package func state(atTime time: Int64) throws(StorageError) -> HistoryState? {
+    var next: LogSequenceNumber?
+    _ = try read { (item) throws(StorageError) in
+      guard next == nil, case .record(let record, _, let payload?) = item else { return }
+      next = RecordWrites(record, payload).writes.first { $0.time > time }?.lsn
+    }
+    if let next { return try state(at: LogSequenceNumber(next.rawValue - 1)) }
+    // Lost writes at the end may be older.
+    guard lastProven == end, missingEnd == nil else { return nil }
+    return try state(at: end)
+  }
+
+  /// The tree of a base.
+  func tree(of base: LogSequenceNumber) throws(StorageError) -> Node {
+    if base == .zero { return .empty }
+    return try CheckpointCoding.decode(
+      CheckpointReader.open(directory, lsn: base), progress: progress)
+  }
+
+  private func apply(
+    after lsn: LogSequenceNumber, through last: LogSequenceNumber, to root: inout Node
+  ) throws(StorageError) {
+    guard lsn < last else { return }
+    var tree = root
+    // The only reference changes in place.
+    root = .empty
+    _ = try read { (item) throws(StorageError) in
+      guard case .record(let record, _, let payload?) = item, record.lastLSN > lsn,
+        record.firstLSN <= last
+      else { return }
+      for logged in RecordWrites(record, payload).writes
+      where logged.lsn > lsn && logged.lsn <= last {
+        _ = tree.apply(logged.write)
+      }
+    }
+    root = tree
+  }
+}
+
+extension StorageError {
+  fileprivate var isCorrupt: Bool {
+    switch self {
+    case .corrupt, .limit: true
+    default: false
+    }
+  }
+}
+
+extension Salvage {
+  /// The writes from `first` to `last` that cannot be read.
+  func unreadable(_ first: UInt64, _ last: UInt64) -> [ClosedRange<UInt64>] {
+    var gaps: [ClosedRange<UInt64>] = []
+    var next = first
+    for range in readable where range.upperBound >= first && range.lowerBound <= last {
+      if range.lowerBound > next { gaps.append(next...(range.lowerBound - 1)) }
+      next = max(next, range.upperBound + 1)
+    }
+    if next <= last { gaps.append(next...last) }
+    return gaps
+  }
+
+  /// Writes that cannot be read, but whose effect a later good checkpoint holds: the states between are lost.
+  package var lostHistory: [ClosedRange<UInt64>] {
+    guard let base = bases.last, start <= base else { return [] }
+    return unreadable(start.rawValue, base.rawValue)
+  }
+}

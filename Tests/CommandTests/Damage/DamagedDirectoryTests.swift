@@ -1,0 +1,206 @@
+import DendroEngine
+import DendroStorage
+import DendroTestSupport
+import DendroTree
+import Foundation
+import Testing
+
+@Suite("dendro: randomly damaged directories")
+struct DamagedDirectoryTests {
+  private static let seeds = 0..<UInt64(Scale.ofProcesses(25))
+  private static let damagesPerSeed = 20
+
+  /// What `repair --json` says.
+  private struct Report {
+    var object: [String: Any]
+    func set(_ name: String) -> Set<UInt64> {
+      let ranges = object[name] as? [[String: Any]] ?? []
+      return ranges.reduce(into: []) { set, range in
+        guard let first = range["first"] as? Int, let last = range["last"] as? Int else { return }
+        set.formUnion(UInt64(first)...UInt64(last))
+      }
+    }
+    func number(_ name: String) -> UInt64? { (object[name] as? Int).map { UInt64($0) } }
+  }
+
+  @Test(
+    "verify finds the damage, repair saves what the format allows and says what is lost, and nothing is changed",
+    arguments: seeds)
+  func damage(seed: UInt64) throws {
+    let dendro = Tool(folder: try Folder())
+    let folder = dendro.folder.path
+    let directory = try LoggedDirectory(
+      at: "\(folder)/good", seed: seed, keepsHistory: seed % 3 != 0)
+    #expect(try dendro("verify", "good").status == 0)
+    var random = SeededGenerator(seed: seed &+ 1000)
+    for number in 0..<Self.damagesPerSeed {
+      let damage = Damage(of: directory, count: 1 + random.below(3), random: &random)
+      let point = UInt64(random.below(directory.writes.count + 1))
+      let hint: Comment = "seed \(seed), damage \(number): \(damage.description)"
+      try damage.write(to: "\(folder)/db")
+      let before = try contents("\(folder)/db")
+      try check(damage, directory, at: point, dendro, hint)
+      #expect(try contents("\(folder)/db") == before, hint)
+      try? FileManager.default.removeItem(atPath: "\(folder)/new")
+    }
+  }
+
+  private func contents(_ path: String) throws -> [String: Data] {
+    try FileManager.default.contentsOfDirectory(atPath: path).reduce(into: [:]) { files, name in
+      files[name] = FileManager.default.contents(atPath: "\(path)/\(name)")
+    }
+  }
+
+  private func check(
+    _ damage: Damage, _ directory: LoggedDirectory, at point: UInt64, _ dendro: Tool,
+    _ hint: Comment
+  ) throws {
+    let folder = dendro.folder.path
+    let count = UInt64(directory.writes.count)
+    let verify = try dendro("verify", "db", "--json")
+    let repair = try dendro("repair", "db", "new", "--json")
+    #expect(!verify.wasSignalled && !repair.wasSignalled, hint)
+    let (sure, possible) = damage.savable(of: directory)
+    let checkpoint = damage.checkpoint(of: directory) ?? 0
+    guard !sure.isEmpty || checkpoint > 0 else { return }
+    let report = Report(object: repair.object)
+    #expect(!repair.object.isEmpty, "\(hint) \(repair.errors)")
+    guard report.object["damaged"] as? Bool == true else {
+      #expect(repair.status == 0, hint)
+      // What is not there now was at the end of the log, and nothing proves that it was durable.
+      #expect(sure.count == Int(sure.max() ?? 0) - Int((sure.min() ?? 1) - 1), hint)
+      return
+    }
+    #expect(verify.status == 2, "\(hint) \(verify.output)")
+    try checkVerify(verify, damage, hint)
+
+    // The tree: the newest good checkpoint, then every write that was saved.
+    let saved = report.set("saved")
+    #expect(sure.isSubset(of: saved), "\(hint) \(sure.subtracting(saved).sorted())")
+    #expect(
+      saved.allSatisfy { $0 <= checkpoint || possible.contains($0) },
+      "\(hint) \(saved.subtracting(possible).filter { $0 > checkpoint }.sorted())")
+    var expected = ModelTree(directory.trees[Int(checkpoint)])
+    for lsn in saved.sorted() where lsn > checkpoint {
+      expected.apply(directory.writes[Int(lsn) - 1])
+    }
+    if !saved.isEmpty {
+      let engine = try Engine.open(at: "\(folder)/new", mode: .readOnly)
+      #expect(ModelTree(engine.head.root) == expected, hint)
+      #expect(engine.head.lsn.rawValue == saved.max(), hint)
+      try engine.close()
+      #expect(try dendro("verify", "new").status == 0, hint)
+    }
+
+    // What is lost is said, by number; only at the end it may not be known.
+    let lost = report.set("lost")
+    let last = saved.max() ?? 0
+    #expect(lost.isDisjoint(with: saved), hint)
+    for lsn in (checkpoint + 1)..<(count + 1) where !saved.contains(lsn) {
+      #expect(lost.contains(lsn) || lsn > last, "\(hint) write \(lsn)")
+    }
+    #expect(
+      repair.status == (lost.isEmpty && report.object["lostFrom"] is NSNull ? 0 : 1), hint)
+    if lost.isEmpty { #expect(expected == ModelTree(directory.trees[Int(last)]), hint) }
+    try checkDoubts(report, saved, directory, expected, hint)
+    try checkProven(report, directory, at: point, dendro, hint)
+  }
+
+  /// Of a single damage `verify` names the file, and for a log the place of the record, first.
+  private func checkVerify(_ verify: Tool.Outcome, _ damage: Damage, _ hint: Comment) throws {
+    let found = verify.object["damage"] as? [[String: Any]] ?? []
+    #expect(!found.isEmpty, hint)
+    let changed = damage.places.filter { !$0.value.changed.isEmpty }
+    guard damage.swapped.isEmpty, damage.removed.isEmpty, changed.count == 1,
+      let (name, place) = changed.first, place.changed.count == 1
+    else { return }
+    #expect(
+      found.contains { ($0["file"] as? String)?.hasSuffix(name) ?? false }
+        || found.contains { ($0["message"] as? String)?.contains(name) ?? false },
+      "\(hint) \(verify.output)")
+    let offset = found.first?["offset"] as? Int
+    guard (found.first?["file"] as? String)?.hasSuffix(name) == true, let offset else { return }
+    // A damaged header is reported where its checksum stands.
+    #expect(
+      offset <= max(64, place.changed[0].upperBound) || name.hasSuffix(".checkpoint"), hint)
+  }
+
+  /// Leaves that no write behind the last lost one has set are counted as being in doubt.
+  private func checkDoubts(
+    _ report: Report, _ saved: Set<UInt64>, _ directory: LoggedDirectory, _ tree: ModelTree,
+    _ hint: Comment
+  ) throws {
+    let lost = report.set("lost")
+    let last = saved.max() ?? 0
+    let doubts = report.object["doubts"] as? [[String: Any]] ?? []
+    guard let gap = lost.filter({ $0 < last }).max() else {
+      #expect(doubts.isEmpty, hint)
+      return
+    }
+    let certain = certainLeaves(saved.filter { $0 > gap }, directory)
+    let doubtful = tree.leaves().subtracting(certain)
+    #expect(doubts.reduce(0) { $0 + ($1["leaves"] as? Int ?? 0) } == doubtful.count, hint)
+  }
+
+  /// The paths of leaves that the writes alone have set; increments count where the number before was set.
+  private func certainLeaves(_ numbers: Set<UInt64>, _ directory: LoggedDirectory)
+    -> Set<[UInt8]>
+  {
+    var tree = ModelTree.empty
+    for lsn in numbers.sorted() {
+      switch directory.writes[Int(lsn) - 1] {
+      case .increment(let path, let delta):
+        if tree.node(at: ModelTree.path(path)).scalar != nil {
+          tree.apply(.increment(path, delta))
+        }
+      case .update(let base, let entries):
+        let certain = entries.filter { entry in
+          guard case .increment = entry.action else { return true }
+          return tree.node(at: ModelTree.path(base.appending(entry.path))).scalar != nil
+        }
+        tree.apply(.update(base, certain))
+      case let write: tree.apply(write)
+      }
+    }
+    return tree.leaves()
+  }
+
+  /// `get --salvage` and `--at` give what was there, or refuse.
+  private func checkProven(
+    _ report: Report, _ directory: LoggedDirectory, at point: UInt64, _ dendro: Tool,
+    _ hint: Comment
+  ) throws {
+    let ranges = report.object["proven"] as? [[String: Any]] ?? []
+    let proven = ranges.flatMap { range in
+      Array((range["first"] as? Int ?? 0)...(range["last"] as? Int ?? 0))
+    }
+    for lsn in report.set("saved") where report.set("lost").isEmpty {
+      #expect(Int(lsn) <= proven.max() ?? 0, hint)
+    }
+    let salvage = try dendro("export", "db", "--salvage")
+    if let last = proven.max(), report.object["refusal"] is String {
+      #expect(salvage.output == text(directory.trees[last]), hint)
+    }
+    let past = try dendro("export", "db", "--at", "\(point)")
+    if past.status == 0 {
+      #expect(past.output == text(directory.trees[Int(point)]), hint)
+    } else if proven.contains(Int(point)), !directory.trees[Int(point)].isEmpty {
+      // Without a refusal, opening takes the same files as `repair`.
+      #expect(report.object["refusal"] is NSNull, "\(hint) \(past.errors)")
+    }
+  }
+
+  private func text(_ node: Node) -> String {
+    JSONWriter.string(node, style: JSONStyle(.export)) + "\n"
+  }
+}
+
+extension ModelTree {
+  /// The paths of the leaves, whose parts are joined with a byte that no key has.
+  fileprivate func leaves(at path: [UInt8] = []) -> Set<[UInt8]> {
+    if scalar != nil { return [path] }
+    return children.reduce(into: []) { leaves, child in
+      leaves.formUnion(child.value.leaves(at: path + [0x2F] + child.key))
+    }
+  }
+}
