@@ -82,6 +82,18 @@ package struct NodeView {
     return descend(PathStep(start, end: start + storedPath.count))
   }
 
+  /// The child at a key.
+  ///
+  /// - Complexity: O(log children).
+  package func child(_ key: Key) -> NodeView {
+    let nothing = NodeView(Content.empty)
+    guard case .branch(let page) = content else { return nothing }
+    return key.withOrderedBytes { key in
+      Pages.find(page, key.baseAddress.unsafelyUnwrapped, key.count)
+        .map { NodeView($0.page, $0.index) } ?? nothing
+    }
+  }
+
   private func descend(_ path: PathStep) -> NodeView {
     let nothing = NodeView(Content.empty)
     guard case .branch(var page) = content else { return nothing }

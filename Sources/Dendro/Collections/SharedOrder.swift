@@ -1,4 +1,4 @@
-import DendroTree
+package import DendroTree
 import Synchronization
 
 /// The children of one path in one sort order, shared by all its listeners and iterators, each of which may
@@ -32,8 +32,7 @@ package final class SharedOrder: Sendable {
         if let step, step.old.isIdentical(to: siblings.node) {
           siblings.advance(to: node, step.shifts)
         } else {
-          let changes = ChangedChild.all(from: siblings.node, to: node)
-          siblings.advance(to: node, changes.map { $0.shift(in: order) })
+          siblings.advance(to: node)
         }
       }
       kept = siblings

@@ -7,7 +7,7 @@ import DendroTree
 struct SiblingOrder {
   let order: SortOrder
   private(set) var node: Node
-  private var index: OrderedIndex<SortPosition>?
+  private var index: PositionIndex?
   let tally: ComparisonTally
 
   init(_ order: SortOrder, of node: Node, tally: ComparisonTally) {
@@ -19,14 +19,14 @@ struct SiblingOrder {
   }
 
   private mutating func buildIndex() {
-    var positions: [SortPosition] = []
-    positions.reserveCapacity(node.childCount)
-    node.forEachChild { positions.append(order.position(of: $0, $1)) }
+    var positions = node.packedPositions(in: order)
+    var comparisonCount = 0
     positions.sort {
-      tally.add()
+      comparisonCount += 1
       return $0 < $1
     }
-    index = OrderedIndex(ascending: positions, tally: tally)
+    tally.add(comparisonCount)
+    index = PositionIndex(ascending: positions, tally: tally)
   }
 
   var hasIndex: Bool { index != nil }
@@ -38,9 +38,7 @@ struct SiblingOrder {
     self.node = node
     if index == nil {
       // Kept from the first priority on, even when the last one is removed: a rebuild would cost more.
-      if order == .priority, shifts.contains(where: { $0.new.map { $0.value != .none } ?? false }) {
-        buildIndex()
-      }
+      if order == .priority, node.hasChildPriorities { buildIndex() }
       return
     }
     if index?.count == 0 { return buildIndex() }
@@ -50,31 +48,44 @@ struct SiblingOrder {
     }
   }
 
+  /// Follows the node to any other state.
+  ///
+  /// - Complexity: O(children that the states do not share · log n).
+  mutating func advance(to node: Node) {
+    var shifts: [Shift] = []
+    if index != nil {
+      Node.forEachShift(from: self.node, to: node, in: order) {
+        shifts.append(Shift(old: $0, new: $1))
+      }
+    }
+    advance(to: node, shifts)
+  }
+
   var count: Int { node.childCount }
 
   /// How many children, from the first one on, satisfy `precedes`; it must hold for none after the first
   /// for which it does not.
   ///
   /// - Complexity: O(log n).
-  func count(while precedes: (SortPosition) -> Bool) -> Int {
+  func count(while precedes: (PackedPosition) -> Bool) -> Int {
     if let index { return index.count(while: precedes) }
     return node.childCount { key in
       tally.add()
-      return precedes(SortPosition(value: .none, key: key))
+      return precedes(PackedPosition(.none, key))
     }
   }
 
   /// The place of the child with `rank` others before it.
   ///
   /// - Complexity: O(log n).
-  func position(at rank: Int) -> SortPosition {
-    index?[rank] ?? SortPosition(value: .none, key: node.child(at: rank).key)
+  func position(at rank: Int) -> PackedPosition {
+    index?[rank] ?? PackedPosition(.none, node.child(at: rank).key)
   }
 
   /// The key of the child before a place, among those from the rank `lowest` on; nil if it is the first.
   ///
   /// - Complexity: O(log n).
-  func predecessor(of position: SortPosition, from lowest: Int) -> Key? {
+  func predecessor(of position: PackedPosition, from lowest: Int) -> Key? {
     let rank = count { $0 < position }
     return rank > lowest ? self.position(at: rank - 1).key : nil
   }
@@ -83,9 +94,9 @@ struct SiblingOrder {
   func forEachChild(in ranks: Range<Int>, _ body: (Key, Node) -> Bool) {
     guard !ranks.isEmpty else { return }
     if let index {
-      for rank in ranks {
-        let key = index[rank].key
-        if !body(key, node.child(key)) { return }
+      index.forEach(in: ranks) { position in
+        let key = position.key
+        return body(key, node.child(key))
       }
     } else {
       for (key, child) in node.children(from: node.child(at: ranks.lowerBound).key)

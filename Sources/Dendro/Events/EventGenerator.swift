@@ -33,7 +33,7 @@ package struct EventGenerator {
 
   /// The registry's orders that the views here use.
   private var orders: [SortOrder: SharedOrder] = [:]
-  private var windows: [QueryParameters: Window] = [:]
+  private var windows = Windows()
   private let registry: OrderRegistry
   private var tally: ComparisonTally { registry.tally }
 
@@ -63,7 +63,7 @@ package struct EventGenerator {
   ///
   /// - Complexity: O(windows and orders discarded).
   package mutating func discard(_ unneeded: Unneeded) {
-    for parameters in unneeded.windows { windows[parameters] = nil }
+    for parameters in unneeded.windows { windows.remove(parameters) }
     for order in unneeded.orders { orders[order] = nil }
   }
 
@@ -139,12 +139,12 @@ package struct EventGenerator {
   private mutating func content(of parameters: QueryParameters, _ node: Node) -> Node {
     guard !parameters.showsAll else { return node }
     let siblings = siblings(parameters.order, node)
-    return windows[parameters]?.content(over: siblings) ?? .empty
+    return windows.content(of: parameters, over: siblings)
   }
 
   private mutating func attach(_ parameters: QueryParameters, _ node: Node) {
     guard windows[parameters] == nil else { return }
-    windows[parameters] = Window(parameters, over: siblings(parameters.order, node))
+    windows.insert(Window(parameters, over: siblings(parameters.order, node)))
   }
 
   private mutating func siblings(_ order: SortOrder, _ node: Node) -> SiblingOrder {
@@ -162,11 +162,13 @@ package struct EventGenerator {
 
   /// The events of each view, in the order of the requests.
   ///
-  /// - Parameter old: the state in which the last call left the sync point.
+  /// - Parameters:
+  ///   - old: the state in which the last call left the sync point.
+  ///   - changedKey: the key of the only child that may differ, if it is known.
   /// - Complexity: O(changed children · log n) for each view; parts that both states share are skipped.
   ///   Where all children changed, O(n log n).
   package mutating func events(
-    from old: Node, to new: Node, for requests: [Request]
+    from old: Node, to new: Node, changedKey: Key? = nil, for requests: [Request]
   ) -> [[Event]] {
     if old.isIdentical(to: new) { return requests.map { _ in [] } }
     guard !orders.isEmpty || requests.contains(where: \.needsChildren) else {
@@ -175,38 +177,40 @@ package struct EventGenerator {
       return requests.map { _ in events }
     }
     for request in requests where !request.parameters.showsAll { attach(request.parameters, old) }
-    let changes = ChangedChild.all(from: old, to: new)
-    var shifts: [SortOrder: [Shift]] = [:]
-    var siblings: [SortOrder: SiblingOrder] = [:]
-    for (order, shared) in orders {
-      let shift = changes.map { $0.shift(in: order) }
-      siblings[order] = shared.siblings(of: new, after: (old, shift))
-      shifts[order] = shift
-    }
+    var step = Step(from: old, to: new, changedKey: changedKey)
     var differences: [QueryParameters: ViewDifference] = [:]
-    for parameters in Array(windows.keys) {  // Iterating over the dictionary itself would copy it.
-      guard let siblings = siblings[parameters.order], let shifts = shifts[parameters.order] else {
-        preconditionFailure("a window's order is kept as long as the window")
+    for (order, shared) in orders {
+      let shifts = step.shifts(in: order)
+      let siblings = shared.siblings(of: new, after: (old, shifts))
+      // Windows that show the same as before have no difference here.
+      windows.updateAll { window in
+        guard window.parameters.order == order, !window.slide(shifts) else { return }
+        differences[window.parameters] = window.advance(over: siblings, step.changes, shifts)
       }
-      differences[parameters] = windows[parameters]?.advance(over: siblings, changes, shifts)
+    }
+    return requests.map { request in
+      if request.parameters.showsAll { return events(of: &step, request) }
+      guard let difference = differences[request.parameters] else { return [] }
+      return events(of: difference, request, !difference.isEmpty, new)
+    }
+  }
+
+  /// The events of a view that shows everything.
+  private mutating func events(of step: inout Step, _ request: Request) -> [Event] {
+    var difference = ViewDifference()
+    if request.types != .value {
+      let order = request.parameters.order
+      for change in step.changes {
+        let shift = change.shift(in: order)
+        difference.note(change, from: shift.old, to: shift.new, order)
+      }
+      difference.sort(countingIn: tally)
     }
     let differs =
-      !changes.isEmpty || old.priority != new.priority || old.scalar != new.scalar
-    return requests.map { request in
-      if let difference = differences[request.parameters] {
-        return events(of: difference, request, !difference.isEmpty, new)
-      }
-      var difference = ViewDifference()
-      if request.types != .value {
-        let order = request.parameters.order
-        let shifts = shifts[order] ?? changes.map { $0.shift(in: order) }
-        for (change, shift) in zip(changes, shifts) {
-          difference.note(change, from: shift.old, to: shift.new, order)
-        }
-        difference.sort(countingIn: tally)
-      }
-      return events(of: difference, request, differs, new)
-    }
+      request.types.contains(.value)
+      && (!step.changes.isEmpty || step.old.priority != step.new.priority
+        || step.old.scalar != step.new.scalar)
+    return events(of: difference, request, differs, step.new)
   }
 
   private mutating func events(
@@ -217,7 +221,7 @@ package struct EventGenerator {
       for entry in difference.removed {
         events.append(
           Event(
-            type: .childRemoved, key: entry.position.key, node: entry.node, previousKey: nil))
+            type: .childRemoved, key: entry.key, node: entry.node, previousKey: nil))
       }
     }
     let groups: [(DataEventType, [ViewDifference.Entry])] = [
@@ -231,7 +235,7 @@ package struct EventGenerator {
       for entry in entries {
         events.append(
           Event(
-            type: type, key: entry.position.key, node: entry.node,
+            type: type, key: entry.key, node: entry.node,
             previousKey: siblings.predecessor(of: entry.position, from: lowest)))
       }
     }

@@ -20,7 +20,7 @@ extension Database {
     hub.state.withLock { state in
       var backlog = EventBacklog()
       for tree in [state.data, state.info] {
-        tree.forEachAffected(by: .root, root: .empty) { place, _ in
+        tree.forEachAffected(by: .root, root: .empty) { place, _, _ in
           guard let syncPoint = place.syncPoint else { return }
           backlog.consumerCount += 1
           backlog.stateCount += syncPoint.backlogCount

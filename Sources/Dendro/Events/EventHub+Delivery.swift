@@ -10,7 +10,7 @@ import Synchronization
 extension EventHub {
   /// One piece of work taken by a drain, with all that it needs to do it without the lock.
   private enum Delivery: Sendable {
-    case change(SharedGenerator, [Audience], old: Node, new: Node)
+    case change(SharedGenerator, [Audience], old: Node, new: Node, changedKey: Key?)
     case initial(SharedGenerator, Registration, Node)
     /// Reads the only event of a registration from the node.
     case read(Registration, Guarded, Node)
@@ -178,10 +178,11 @@ extension EventHub {
   private func begin(_ item: Item, _ state: inout State) -> Delivery {
     switch item {
     case .change(let syncPoint):
-      guard let (old, new) = syncPoint.takeNextState() else { return .nothing }
+      guard let (old, new, changedKey) = syncPoint.takeNextState() else { return .nothing }
       if syncPoint.isUnused { return .release(old) }
       // Also where all listeners still wait for their first events: the generator follows each state.
-      return .change(syncPoint.generator, syncPoint.audiences, old: old, new: new)
+      return .change(
+        syncPoint.generator, syncPoint.audiences, old: old, new: new, changedKey: changedKey)
     case .activation(let registration, let syncPoint):
       guard !registration.isRemoved, let view = syncPoint.view(registration.query.parameters) else {
         return .nothing
@@ -228,8 +229,9 @@ extension EventHub {
       return read(registration, syncPoint, node)
     case .single(let registration, let event):
       return PendingCallbacks([(Audience(registration), [event])])
-    case .change(let generator, let audiences, let old, let new):
-      let changes = generator.events(from: old, to: new, for: audiences.map(\.request))
+    case .change(let generator, let audiences, let old, let new, let changedKey):
+      let changes = generator.events(
+        from: old, to: new, changedKey: changedKey, for: audiences.map(\.request))
       return PendingCallbacks(zip(audiences, changes).map { (audience: $0, events: $1) })
     case .pruning(let generator, let unneeded):
       generator.discard(unneeded)

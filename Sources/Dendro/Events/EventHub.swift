@@ -175,8 +175,10 @@ final class EventHub: CommitObserver {
       var resumable: [Subscription.Waiter] = []
       var replaced: [Node] = []
       state.listeners(isInfo: isInfo).forEachAffected(by: path, and: others, root: root) {
-        place, node in
-        if let syncPoint = place.syncPoint, syncPoint.note(node, replacing: &replaced) {
+        place, node, changedKey in
+        if let syncPoint = place.syncPoint,
+          syncPoint.note(node, changedKey: changedKey, replacing: &replaced)
+        {
           concerned.append(syncPoint)
         }
         for case let subscription? in place.subscriptions.slots {

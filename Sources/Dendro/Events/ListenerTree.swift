@@ -115,14 +115,15 @@ package struct ListenerTree {
 
   // MARK: Which listeners a commit affects
 
-  /// Calls `body` with each trie node above, at and below the changed paths, and with the data there:
-  /// descendants before ancestors, siblings in plain string order. Trie nodes without listeners are
-  /// included.
+  /// Calls `body` with each trie node above, at and below the changed paths, with the data there, and with
+  /// the key of the only child that may have changed, if it is known: descendants before ancestors, siblings
+  /// in plain string order. Trie nodes without listeners are included.
   ///
   /// - Complexity: O(length of the paths + trie nodes at and below them), however many listeners there are
   ///   elsewhere. For a single path without listeners nothing is allocated.
   package func forEachAffected(
-    by path: Path, and others: [Path] = [], root node: Node, _ body: (TrieNode, Node) -> Void
+    by path: Path, and others: [Path] = [], root node: Node,
+    _ body: (TrieNode, Node, Key?) -> Void
   ) {
     if others.isEmpty {
       var keys = path.keys.makeIterator()
@@ -134,15 +135,16 @@ package struct ListenerTree {
 
   private func visit(
     _ trieNode: TrieNode, _ keys: inout Path.Keys.Iterator, _ node: Node,
-    _ body: (TrieNode, Node) -> Void
+    _ body: (TrieNode, Node, Key?) -> Void
   ) {
     guard let key = keys.next() else { return visitAll(trieNode, node, body) }
     if let next = trieNode.children[key] { visit(next, &keys, node.child(key), body) }
-    body(trieNode, node)
+    body(trieNode, node, key)
   }
 
   private func visit(
-    _ trieNode: TrieNode, _ paths: [ArraySlice<Key>], _ node: Node, _ body: (TrieNode, Node) -> Void
+    _ trieNode: TrieNode, _ paths: [ArraySlice<Key>], _ node: Node,
+    _ body: (TrieNode, Node, Key?) -> Void
   ) {
     if paths.contains(where: \.isEmpty) { return visitAll(trieNode, node, body) }
     if !trieNode.children.isEmpty {
@@ -157,12 +159,13 @@ package struct ListenerTree {
         }
       }
     }
-    body(trieNode, node)
+    body(trieNode, node, nil)
   }
 
-  private func visitAll(_ trieNode: TrieNode, _ node: Node, _ body: (TrieNode, Node) -> Void) {
+  private func visitAll(_ trieNode: TrieNode, _ node: Node, _ body: (TrieNode, Node, Key?) -> Void)
+  {
     for (key, next) in trieNode.childrenInStringOrder { visitAll(next, node.child(key), body) }
-    body(trieNode, node)
+    body(trieNode, node, nil)
   }
 
   /// Not the order of keys: here 10 comes before 9, as in Firebase's SDKs.

@@ -8,8 +8,12 @@ final class SharedGenerator: Sendable {
 
   init(_ orders: OrderRegistry) { generator = Mutex(EventGenerator(orders)) }
 
-  func events(from old: Node, to new: Node, for requests: [EventGenerator.Request]) -> [[Event]] {
-    generator.withLock { $0.events(from: old, to: new, for: requests) }
+  func events(
+    from old: Node, to new: Node, changedKey: Key? = nil, for requests: [EventGenerator.Request]
+  ) -> [[Event]] {
+    generator.withLock {
+      $0.events(from: old, to: new, changedKey: changedKey, for: requests)
+    }
   }
 
   func initialEvents(

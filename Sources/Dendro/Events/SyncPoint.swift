@@ -16,11 +16,17 @@ package final class SyncPoint {
   let generator: SharedGenerator
   /// The state that the views saw last.
   private(set) var seen: Node
-  private var backlog = Queue<Node>()
+  private var backlog = Queue<State>()
   /// The number of `change` items for this sync point in the hub's queue.
   private var queuedCount = 0
   /// Whether a `pruning` item for this sync point is in the hub's queue.
   var isPruningQueued = false
+
+  private struct State {
+    let node: Node
+    /// The key of the only child that may differ from the state before; nil where any may.
+    let changedKey: Key?
+  }
 
   /// The most states that wait for a slow listener.
   package static let backlogLimit = 64
@@ -99,7 +105,7 @@ package final class SyncPoint {
   /// The number of states that wait.
   var backlogCount: Int { backlog.count }
 
-  /// Notes a new state.
+  /// Notes a new state, and the key of the only child that may have changed, if it is known.
   ///
   /// A full backlog is replaced by this one state: the listeners then get the difference from the state
   /// that they saw last. The state takes the queue position of the oldest one that it replaces, so that it
@@ -109,9 +115,15 @@ package final class SyncPoint {
   /// that no other state shares may take long.
   ///
   /// - Returns: whether the caller appends a `change` item for the sync point to the hub's queue.
-  package func note(_ node: Node, replacing replaced: inout [Node]) -> Bool {
-    if backlog.count >= Self.backlogLimit { backlog.removeAll(into: &replaced) }
-    backlog.append(node)
+  package func note(
+    _ node: Node, changedKey: Key? = nil, replacing replaced: inout [Node]
+  ) -> Bool {
+    var changedKey = changedKey
+    if backlog.count >= Self.backlogLimit {
+      while let state = backlog.popFirst() { replaced.append(state.node) }
+      changedKey = nil
+    }
+    backlog.append(State(node: node, changedKey: changedKey))
     guard queuedCount < backlog.count else { return false }
     queuedCount += 1
     return true
@@ -119,11 +131,12 @@ package final class SyncPoint {
 
   /// Takes the next state from the backlog.
   ///
-  /// - Returns: the state that the views saw last and the one that they see now; nil where none waits.
-  func takeNextState() -> (old: Node, new: Node)? {
+  /// - Returns: the state that the views saw last, the one that they see now, and the key of the only child
+  ///   that may differ, if it is known; nil where none waits.
+  func takeNextState() -> (old: Node, new: Node, changedKey: Key?)? {
     queuedCount -= 1
     guard let next = backlog.popFirst() else { return nil }
-    defer { seen = next }
-    return (seen, next)
+    defer { seen = next.node }
+    return (seen, next.node, next.changedKey)
   }
 }

@@ -4,15 +4,18 @@ import DendroTree
 /// each change. Part of an `EventGenerator`.
 struct Window {
   let parameters: QueryParameters
+  /// That of the parameters.
+  private let range: PackedPosition.Range
   /// The ranks of the shown children among all siblings.
   private(set) var ranks = 0..<0
   /// The positions of the first and the last child shown; nil if there is none.
-  private var positions: ClosedRange<SortPosition>?
+  private var ends: ClosedRange<PackedPosition>?
   /// The shown children as a node: made at the first call of `content(over:)`, then updated.
   private var content: Node?
 
   init(_ parameters: QueryParameters, over siblings: SiblingOrder) {
     self.parameters = parameters
+    range = PackedPosition.Range(parameters)
     place(over: siblings)
   }
 
@@ -20,8 +23,8 @@ struct Window {
     let count = siblings.count
     var low = 0
     var high = count
-    if parameters.start != nil { low = siblings.count(while: parameters.isBeforeStart) }
-    if parameters.end != nil { high = siblings.count { !parameters.isAfterEnd($0) } }
+    if range.hasStart { low = siblings.count(while: range.isBeforeStart) }
+    if range.hasEnd { high = siblings.count { !range.isAfterEnd($0) } }
     high = max(low, high)
     switch parameters.limit {
     case .first(let limit)?: high = min(high, low + limit)
@@ -29,9 +32,47 @@ struct Window {
     case nil: break
     }
     ranks = low..<high
-    positions =
-      ranks.isEmpty ? nil : siblings.position(at: low)...siblings.position(at: high - 1)
+    ends = ranks.isEmpty ? nil : siblings.position(at: low)...siblings.position(at: high - 1)
   }
+
+  // MARK: Changes beside the window
+
+  private enum Side { case before, after }
+
+  /// Updates the window after changes that all lie beside it: the same children are shown as before.
+  ///
+  /// - Returns: false where the window may show something else; then nothing was done.
+  /// - Complexity: O(changes).
+  mutating func slide(_ shifts: [Shift]) -> Bool {
+    var offset = 0
+    for shift in shifts {
+      guard let old = side(of: shift.old), let new = side(of: shift.new) else { return false }
+      offset += (new == .before ? 1 : 0) - (old == .before ? 1 : 0)
+    }
+    if offset != 0 { ranks = ranks.lowerBound + offset..<ranks.upperBound + offset }
+    return true
+  }
+
+  /// On which side of the window a position lies; nil where it may be within. No position counts as one
+  /// after the window.
+  private func side(of position: PackedPosition?) -> Side? {
+    guard let position else { return .after }
+    let takesLast = if case .last? = parameters.limit { true } else { false }
+    if let ends, ranks.count == parameters.limit?.count {
+      // A full window has no room for what lies beyond the end at which it is cut off.
+      if position < ends.lowerBound {
+        return takesLast || range.isBeforeStart(position) ? .before : nil
+      }
+      if ends.upperBound < position {
+        return !takesLast || range.isAfterEnd(position) ? .after : nil
+      }
+      return nil
+    }
+    if range.isBeforeStart(position) { return .before }
+    return range.isAfterEnd(position) ? .after : nil
+  }
+
+  // MARK: Changes of the window
 
   /// Updates the window after a change that `siblings` already contains.
   ///
@@ -45,16 +86,16 @@ struct Window {
     over siblings: SiblingOrder, _ changes: [ChangedChild], _ shifts: [Shift]
   ) -> ViewDifference {
     var difference = ViewDifference()
-    let oldPlaces = positions
+    let oldEnds = ends
     place(over: siblings)
     for (change, shift) in zip(changes, shifts) {
       difference.note(
-        change, from: shift.old.flatMap { oldPlaces?.contains($0) == true ? $0 : nil },
-        to: shift.new.flatMap { positions?.contains($0) == true ? $0 : nil }, parameters.order)
+        change, from: shift.old.flatMap { oldEnds?.contains($0) == true ? $0 : nil },
+        to: shift.new.flatMap { ends?.contains($0) == true ? $0 : nil }, parameters.order)
     }
     // The ranks between the old ends after the change.
     var oldRanks = 0..<0
-    if let old = oldPlaces {
+    if let old = oldEnds {
       let low = siblings.count { $0 < old.lowerBound }
       oldRanks = low..<max(low, siblings.count { $0 <= old.upperBound })
     }
@@ -85,15 +126,16 @@ struct Window {
     _ rank: Int, _ siblings: SiblingOrder, _ changes: [ChangedChild]
   ) -> ViewDifference.Entry? {
     let position = siblings.position(at: rank)
+    let key = position.key
     var low = 0
     var high = changes.count
     while low < high {
       let middle = (low + high) / 2
       siblings.tally.add()
-      if changes[middle].key < position.key { low = middle + 1 } else { high = middle }
+      if changes[middle].key < key { low = middle + 1 } else { high = middle }
     }
-    if low < changes.count, changes[low].key == position.key { return nil }
-    return ViewDifference.Entry(position: position, node: siblings.node.child(position.key))
+    if low < changes.count, changes[low].key == key { return nil }
+    return ViewDifference.Entry(key: key, position: position, node: siblings.node.child(key))
   }
 
   // MARK: As a node
@@ -115,9 +157,9 @@ struct Window {
 
   private mutating func update(_ difference: ViewDifference) {
     guard var node = content.take() else { return }
-    for entry in difference.removed { node.graft(.empty, at: Path(keys: [entry.position.key])) }
+    for entry in difference.removed { node.graft(.empty, at: Path(keys: [entry.key])) }
     for entries in [difference.added, difference.changed] {
-      for entry in entries { node.graft(entry.node, at: Path(keys: [entry.position.key])) }
+      for entry in entries { node.graft(entry.node, at: Path(keys: [entry.key])) }
     }
     content = node
   }

@@ -16,7 +16,9 @@ struct EventGeneratorTests {
     let keys = (0..<300).map { "k\($0 * 7919 % 300)" } + ["1", "02", "é", "e\u{301}"]
     var generator = EventGenerator()
     var old = try list(&random, keys, count: random.below(300))
-    var queries = (0..<4).map { _ in RandomQuery(&random, keys: keys).parameters }
+    // Four windows are searched one after the other, more have a table.
+    let queryCount = [4, 5, 9][Int(seed % 3)]
+    var queries = (0..<queryCount).map { _ in RandomQuery(&random, keys: keys).parameters }
     queries[0] = QueryParameters()
     queries[1].limit = .last(1 + random.below(100))
     queries[2].limit = .first(1 + random.below(100))
@@ -24,7 +26,7 @@ struct EventGeneratorTests {
       // Now and then one is removed and another added.
       if random.oneIn(8) {
         let before = queries
-        queries[random.below(4)] = RandomQuery(&random, keys: keys).parameters
+        queries[random.below(queryCount)] = RandomQuery(&random, keys: keys).parameters
         generator.discard(
           EventGenerator.Unneeded(
             windows: Set(before).subtracting(queries),
@@ -37,7 +39,9 @@ struct EventGeneratorTests {
       }
       let new = try changed(old, &random, keys)
       let requests = queries.map { EventGenerator.Request($0, Self.all) }
-      let received = generator.events(from: old, to: new, for: requests)
+      let changedKey = old == new ? try Key(keys[0]) : Self.onlyChangedKey(old, new)
+      let received = generator.events(
+        from: old, to: new, changedKey: random.oneIn(4) ? nil : changedKey, for: requests)
       for (query, events) in zip(queries, received) {
         let model = EventModel.events(from: old, to: new, query)
         if events.map({ EventModel.rendered($0).line }) != model.map(\.line) {
@@ -46,6 +50,13 @@ struct EventGeneratorTests {
       }
       old = new
     }
+  }
+
+  /// The key of the only child that differs; nil where more differ, or none.
+  private static func onlyChangedKey(_ old: Node, _ new: Node) -> Key? {
+    var keys: [Key] = []
+    Node.changedChildren(from: old, to: new) { key, _, _ in keys.append(key) }
+    return keys.count == 1 ? keys[0] : nil
   }
 
   @Test("for some types they are those of all types, filtered", arguments: 0..<10)

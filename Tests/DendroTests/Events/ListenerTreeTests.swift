@@ -16,7 +16,7 @@ struct ListenerTreeTests {
   private func concerned(_ tree: ListenerTree, _ paths: [String]) throws -> [String] {
     var names: [String] = []
     let paths = try paths.map(path)
-    tree.forEachAffected(by: paths[0], and: Array(paths.dropFirst()), root: .empty) { place, _ in
+    tree.forEachAffected(by: paths[0], and: Array(paths.dropFirst()), root: .empty) { place, _, _ in
       if let location = place.syncPoint { names.append("\(location.path)") }
     }
     return names
@@ -26,7 +26,7 @@ struct ListenerTreeTests {
   private func visitCount(_ tree: ListenerTree, _ paths: [String]) throws -> Int {
     var count = 0
     let paths = try paths.map(path)
-    tree.forEachAffected(by: paths[0], and: Array(paths.dropFirst()), root: .empty) { _, _ in
+    tree.forEachAffected(by: paths[0], and: Array(paths.dropFirst()), root: .empty) { _, _, _ in
       count += 1
     }
     return count

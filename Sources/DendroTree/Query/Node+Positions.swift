@@ -1,0 +1,71 @@
+extension SortOrder {
+  /// Where the child stands, packed.
+  package func packedPosition(of key: Key, _ child: Node) -> PackedPosition {
+    PackedPosition(value(of: child), key)
+  }
+}
+
+extension Node {
+  /// Where the child at a key stands in an order; nil where there is none. For an order by a child's path the
+  /// child is read in place.
+  ///
+  /// - Complexity: O(log children).
+  package func packedPosition(ofChild key: Key, in order: SortOrder) -> PackedPosition? {
+    if case .child(let path) = order {
+      return withView { view in
+        let child = view.child(key)
+        if child.isEmpty { return nil }
+        let sorted = path.withStoredBytes { child.view(at: $0) }
+        return PackedPosition(SortValue(sorted), key)
+      }
+    }
+    let child = child(key)
+    return child.isEmpty ? nil : order.packedPosition(of: key, child)
+  }
+}
+
+extension Node {
+  /// Where each child stands in an order, in the order of keys.
+  ///
+  /// - Complexity: O(n).
+  package func packedPositions(in order: SortOrder) -> [PackedPosition] {
+    var positions: [PackedPosition] = []
+    positions.reserveCapacity(childCount)
+    if case .child(let path) = order {
+      withView { view in
+        view.forEachChild { key, child in
+          let sorted = path.withStoredBytes { child.view(at: $0) }
+          positions.append(PackedPosition(SortValue(sorted), key))
+          return true
+        }
+      }
+    } else {
+      forEachChild { positions.append(order.packedPosition(of: $0, $1)) }
+    }
+    return positions
+  }
+}
+
+extension Node {
+  /// Calls `body` with the old and the new position of each child that two states do not share, nil where it
+  /// is not there. Both may be equal.
+  ///
+  /// - Complexity: O(pages that the two states do not share).
+  package static func forEachShift(
+    from old: Node, to new: Node, in order: SortOrder,
+    _ body: (PackedPosition?, PackedPosition?) -> Void
+  ) {
+    forEachUnshared(old, new) { key, before, after in
+      body(
+        before.isEmpty ? nil : order.packedPosition(of: key, before),
+        after.isEmpty ? nil : order.packedPosition(of: key, after))
+      return true
+    }
+  }
+}
+
+extension SortValue {
+  fileprivate init(_ view: NodeView) {
+    self = view.scalar.map(SortValue.scalar) ?? (view.isEmpty ? .none : .branch)
+  }
+}
