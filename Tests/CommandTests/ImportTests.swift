@@ -80,7 +80,7 @@ struct ImportTests {
     let members = (0..<100_000).map { "\"key \($0 * 7919 % 100_000)\":{\"n\":\($0)}" }
     try folder.write("{\"wide\":{\(members.joined(separator: ","))}}", to: "in.json")
     try expectRoundTrip("in.json", options: ["--chunk-size", "300000"])
-    let object = try dendro("info", "one", "--json").object
+    let object = try dendro("info", "one", "--full", "--json").object
     #expect(object["leaves"] as? Int == 100_000)
     #expect(object["lastLSN"] as? Int ?? 0 > 5)
     #expect(try dendro("verify", "two").status == 0)
@@ -132,7 +132,7 @@ struct ImportTests {
           "import", "db\(number)", "/", "in.json", "--json", "--chunk-size", "\(400 << number % 7)")
         #expect(outcome.status == 0, "\(outcome.errors)")
         #expect(try dendro("export", "db\(number)").output == whole, "\(first) \(second)")
-        let leaves = try dendro("info", "db\(number)", "--json").object["leaves"] as? Int
+        let leaves = try dendro("info", "db\(number)", "--full", "--json").object["leaves"] as? Int
         #expect(outcome.object["leaves"] as? Int == leaves)
       }
     }
@@ -173,7 +173,7 @@ struct ImportTests {
     #expect(outcome.status == 65)
     #expect(outcome.errors.contains("in chunks of about"))
     #expect(outcome.errors.contains("nothing of this chunk was written"))
-    let leaves = try dendro("info", "db", "--json").object["leaves"] as? Int ?? 0
+    let leaves = try dendro("info", "db", "--full", "--json").object["leaves"] as? Int ?? 0
     #expect(leaves > 0 && leaves < 5000)
     #expect(outcome.errors.replacing(",", with: "").contains("\(leaves) leaves before it"))
     #expect(try dendro("get", "db", "/last").status == 1)

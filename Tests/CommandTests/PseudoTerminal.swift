@@ -35,15 +35,21 @@ final class PseudoTerminal: Sendable {
   ///   - tool: where it runs.
   ///   - words: its arguments.
   ///   - typed: what its user types.
+  ///   - withOutput: whether standard output is this terminal too, and not a file.
   /// - Returns: how it ended; `errors` is all that it sent to the terminal.
-  func run(_ tool: Tool, _ words: [String], typing typed: String = "") throws -> Tool.Outcome {
+  func run(
+    _ tool: Tool, _ words: [String], typing typed: String = "", withOutput: Bool = false
+  ) throws -> Tool.Outcome {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: Tool.path)
     process.arguments = words
     process.currentDirectoryURL = URL(fileURLWithPath: tool.folder.path)
     process.environment = ["PATH": "/usr/bin:/bin", "TERM": "xterm"]
     let output = try tool.folder.file()
-    process.standardOutput = try FileHandle(forWritingTo: URL(fileURLWithPath: output))
+    process.standardOutput =
+      withOutput
+      ? FileHandle(fileDescriptor: slave, closeOnDealloc: false)
+      : try FileHandle(forWritingTo: URL(fileURLWithPath: output))
     process.standardInput = FileHandle(fileDescriptor: slave, closeOnDealloc: false)
     process.standardError = FileHandle(fileDescriptor: slave, closeOnDealloc: false)
     try process.run()

@@ -12,6 +12,13 @@ package struct HistoryRange: Hashable, Sendable, CustomStringConvertible {
   /// Milliseconds since 1970; nil for write 0.
   package var newestTime: Int64?
 
+  package init(
+    oldest: LogSequenceNumber, oldestTime: Int64?, newest: LogSequenceNumber, newestTime: Int64?
+  ) {
+    (self.oldest, self.oldestTime) = (oldest, oldestTime)
+    (self.newest, self.newestTime) = (newest, newestTime)
+  }
+
   package var description: String {
     oldest == newest
       ? "the only state that can be read is that after write \(newest)"

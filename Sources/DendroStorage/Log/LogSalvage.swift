@@ -78,7 +78,7 @@ package struct LogSalvage {
     self.problems = problems
   }
 
-  private static func header(_ directory: DatabaseDirectory, _ path: String) throws(StorageError)
+  static func header(_ directory: DatabaseDirectory, _ path: String) throws(StorageError)
     -> (SegmentHeader, byteCount: UInt64)
   {
     let file = try directory.fileSystem.open(at: path, .read)

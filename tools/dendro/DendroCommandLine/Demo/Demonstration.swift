@@ -218,7 +218,7 @@ final class Demonstration {
     try heading("Files")
     let files = try DatabaseDirectory.open(directory, environment: .system, mode: .readOnly)
     defer { files.close() }
-    let survey = try Survey(files)
+    let survey = try Survey(files, isFull: true)
     try survey.print(to: terminal)
     try heading("Verified")
     var verification = Verification(files)

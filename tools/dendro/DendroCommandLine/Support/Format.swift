@@ -75,29 +75,43 @@ enum Format {
     return "\(date)T\(clock).\(padded(rest % 1000, 3))Z"
   }
 
-  /// Reads what ``time(_:)`` writes, shorter forms of it (`2026-11-21`, `2026-11-21T04:00`), and plain
-  /// milliseconds since 1970.
-  static func parseTime(_ text: String) -> Int64? {
-    if let milliseconds = Int64(text) { return milliseconds }
-    let whole = text.hasSuffix("Z") ? String(text.dropLast()) : text
-    let halves = whole.split(separator: "T", omittingEmptySubsequences: false)
-    guard halves.count <= 2, let first = halves.first else { return nil }
+  /// Reads what ``time(_:)`` writes and shorter forms of it (`2026-11-21`, `2026-11-21 04:00`), with an offset
+  /// from UTC or without (`+02:00`, `Z`); `now`; and `10 minutes ago`.
+  ///
+  /// - Parameter now: milliseconds since 1970.
+  static func parseTime(_ text: String, now: Int64) -> Int64? {
+    if text == "now" { return now }
+    return parseAgo(text).map { now - $0 } ?? parseDate(text)
+  }
+
+  /// `10 minutes ago`, in milliseconds.
+  private static func parseAgo(_ text: String) -> Int64? {
+    let words = text.split(separator: " ")
+    guard words.count == 3, words[2] == "ago", let count = Int64(words[0]), count >= 0 else {
+      return nil
+    }
+    let unit = words[1].hasSuffix("s") ? words[1].dropLast() : words[1]
+    let units: [Substring: Int64] = [
+      "second": 1000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000, "week": 604_800_000,
+    ]
+    guard let milliseconds = units[unit], count < 1 << 33 else { return nil }
+    return count.multipliedReportingOverflow(by: milliseconds).partialValue
+  }
+
+  /// A date, with a time of day and an offset from UTC or without.
+  private static func parseDate(_ text: String) -> Int64? {
+    let halves = text.split(
+      maxSplits: 1, omittingEmptySubsequences: false, whereSeparator: { $0 == "T" || $0 == " " })
+    guard let first = halves.first else { return nil }
     let date = first.split(separator: "-", omittingEmptySubsequences: false).map { Int64($0) }
     guard date.count == 3, let year = date[0], let month = date[1], let day = date[2],
       (0...9999).contains(year), (1...12).contains(month),
       (1...dayCount(ofMonth: month, in: year)).contains(day)
     else { return nil }
-    var clock: (Int64, Int64, Int64) = (0, 0, 0)
+    var clock: Int64 = 0
     if halves.count == 2 {
-      let parts = halves[1].split(separator: ":", omittingEmptySubsequences: false)
-      guard (2...3).contains(parts.count), let hours = Int64(parts[0]),
-        let minutes = Int64(parts[1]), (0...23).contains(hours), (0...59).contains(minutes)
-      else { return nil }
-      clock = (hours, minutes, 0)
-      if parts.count == 3 {
-        guard let seconds = Double(parts[2]), seconds >= 0, seconds < 61 else { return nil }
-        clock.2 = Int64((seconds * 1000).rounded())
-      }
+      guard let found = parseClock(halves[1]) else { return nil }
+      clock = found
     }
     let shiftedYear = month <= 2 ? year - 1 : year
     let era = (shiftedYear >= 0 ? shiftedYear : shiftedYear - 399) / 400
@@ -105,7 +119,34 @@ enum Format {
     let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
     let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
     let days = era * 146_097 + dayOfEra - 719_468
-    return days * 86_400_000 + clock.0 * 3_600_000 + clock.1 * 60_000 + clock.2
+    return days * 86_400_000 + clock
+  }
+
+  /// `04:00`, `04:00:12.345`, with `Z`, `+02:00`, ` +0200` or nothing behind it: milliseconds since midnight UTC.
+  private static func parseClock(_ text: Substring) -> Int64? {
+    var text = text
+    var offset: Int64 = 0
+    if text.hasSuffix("Z") {
+      text = text.dropLast()
+    } else if let sign = text.lastIndex(where: { $0 == "+" || $0 == "-" }) {
+      let digits = text[sign...].dropFirst().replacing(":", with: "")
+      guard digits.count == 4, let hours = Int64(digits.prefix(2)),
+        let minutes = Int64(digits.suffix(2)), hours <= 14, minutes < 60, hours >= 0, minutes >= 0
+      else { return nil }
+      offset = (hours * 3600 + minutes * 60) * (text[sign] == "-" ? -1000 : 1000)
+      text = text[..<sign]
+    }
+    while text.hasSuffix(" ") { text = text.dropLast() }
+    let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+    guard (2...3).contains(parts.count), let hours = Int64(parts[0]),
+      let minutes = Int64(parts[1]), (0...23).contains(hours), (0...59).contains(minutes)
+    else { return nil }
+    var milliseconds = hours * 3_600_000 + minutes * 60_000
+    if parts.count == 3 {
+      guard let seconds = Double(parts[2]), seconds >= 0, seconds < 61 else { return nil }
+      milliseconds += Int64((seconds * 1000).rounded())
+    }
+    return milliseconds - offset
   }
 
   private static func dayCount(ofMonth month: Int64, in year: Int64) -> Int64 {

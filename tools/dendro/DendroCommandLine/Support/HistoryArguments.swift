@@ -7,11 +7,12 @@ extension HistoryPoint {
     guard let text = arguments.value(option) else { return nil }
     if let lsn = UInt64(text) {
       self = .lsn(LogSequenceNumber(lsn))
-    } else if text.contains("-"), let time = Format.parseTime(text) {
+    } else if let time = Format.parseTime(text, now: Platform.now()) {
       self = .time(time)
     } else {
       throw Failure.usage(
-        "--\(option) takes an LSN or a time such as 2026-11-21T04:00, not \(Failure.quoted(text))")
+        "--\(option) takes an LSN or a time such as 2026-11-21T04:00, not \(Failure.quoted(text))",
+        hint: "times are UTC; also '2026-11-21 04:00+02:00', now and '10 minutes ago'")
     }
   }
 }

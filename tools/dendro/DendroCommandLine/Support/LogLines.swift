@@ -2,66 +2,61 @@ import DendroEngine
 import DendroStorage
 import DendroTree
 
-/// Which of the log's writes are wanted.
-struct LogFilter {
-  var path: Path?
-  var lsn: ClosedRange<UInt64> = 0...UInt64.max
-  var time: ClosedRange<Int64> = Int64.min...Int64.max
-
-  func admits(_ write: LoggedWrite) -> Bool {
-    guard lsn.contains(write.lsn.rawValue), time.contains(write.time) else { return false }
-    guard let path else { return true }
-    let target = write.write.path
-    guard Self.concern(target, path) else { return false }
-    guard case .update(_, let entries) = write.write, target.count < path.count else { return true }
-    return entries.contains { Self.concern(target.appending($0.path), path) }
-  }
-
-  func admits(_ record: RecordInfo) -> Bool {
-    record.count == 0
-      ? lsn.contains(record.lastLSN.rawValue)
-      : record.lastLSN.rawValue >= lsn.lowerBound && record.firstLSN.rawValue <= lsn.upperBound
-  }
-
-  /// Whether one of the two lies at or above the other.
-  static func concern(_ a: Path, _ b: Path) -> Bool { a.isPrefix(of: b) || b.isPrefix(of: a) }
-}
-
 /// Lines about the log, for people and for programs.
 struct LogLines {
   let terminal: Terminal
   let isJSON: Bool
-  /// Characters of a value that are shown.
-  var valueWidth = 48
+  /// Columns of a value that are shown where the layout does not say.
+  var valueWidth = 100
+  var layout = LogLayout(columns: nil)
 
   // MARK: Writes
 
-  static let heading =
-    "\("LSN".leftPadded(to: 8))  \("TIME".padded(to: 24))  \("OPERATION".padded(to: 9))  "
-    + "\("BYTES".leftPadded(to: 7))  FILE:OFFSET  PATH  VALUE"
+  var heading: String { layout.heading }
 
-  func line(_ write: LoggedWrite, in record: RecordInfo) -> String {
-    isJSON ? json(write, in: record) : text(write, in: record)
+  /// - Parameter isDurable: whether the write is known to be durable.
+  func line(_ write: LoggedWrite, in record: RecordInfo, isDurable: Bool) -> String {
+    isJSON ? json(write, in: record, isDurable) : text(write, in: record, isDurable)
   }
 
-  private func text(_ logged: LoggedWrite, in record: RecordInfo) -> String {
-    let lsn = "\(logged.lsn)".leftPadded(to: 8)
-    let time = terminal.colored(Format.time(logged.time), .dim)
-    let operation = Self.operation(logged.write).padded(to: 9)
-    let size = "\(logged.byteCount)".leftPadded(to: 7)
-    let place = terminal.colored(Self.place(record), .dim)
-    let path = terminal.colored(printable("\(logged.write.path)"), .cyan)
-    return
-      "\(lsn)  \(time)  \(terminal.colored(operation, Self.color(logged.write)))  \(size)  \(place)  "
-      + "\(path)  \(value(logged.write))"
+  private func text(_ logged: LoggedWrite, in record: RecordInfo, _ isDurable: Bool) -> String {
+    let mark = isDurable ? " " : terminal.colored("*", .yellow)
+    let lsn = "\(logged.lsn)".leftPadded(to: layout.lsnWidth)
+    var width = lsn.count + 1
+    var line = lsn + mark
+    func add(_ text: String, _ columns: Int, _ color: Terminal.Color?) {
+      line +=
+        " " + (color.map { terminal.colored(text, $0) } ?? text)
+        + String(repeating: " ", count: max(0, columns - text.count) + 1)
+      width += max(columns, text.count) + 2
+    }
+    let time = Format.time(logged.time)
+    switch layout.timeWidth {
+    case 24: add(time, 24, .dim)
+    case 19: add(String(time.prefix(19)).replacing("T", with: " "), 19, .dim)
+    default: break
+    }
+    add(Self.operation(logged.write), LogLayout.operationWidth, Self.color(logged.write))
+    if layout.showsPlace {
+      add("\(logged.byteCount)".leftPadded(to: LogLayout.byteWidth), LogLayout.byteWidth, nil)
+      add(Self.place(record), LogLayout.placeWidth, .dim)
+    }
+    let room = layout.columns.map { max(8, $0 - width - 1) }
+    var path = printable("\(logged.write.path)")
+    if let room { path = path.truncated(toColumns: room) }
+    line += " " + terminal.colored(path, .cyan)
+    let valueRoom = room.map { $0 - path.columnCount - 2 } ?? valueWidth
+    let value = valueRoom >= 4 ? value(logged.write, valueRoom) : ""
+    return value.isEmpty ? line : line + "  " + value
   }
 
-  private func json(_ logged: LoggedWrite, in record: RecordInfo) -> String {
+  private func json(_ logged: LoggedWrite, in record: RecordInfo, _ isDurable: Bool) -> String {
     var members: [(String, JSONValue)] = [
       ("lsn", .unsigned(logged.lsn.rawValue)), ("time", .integer(logged.time)),
       ("operation", .string(Self.operation(logged.write))),
       ("path", .string("\(logged.write.path)")), ("bytes", .count(logged.byteCount)),
       ("file", .string(record.segment.fileName)), ("offset", .unsigned(record.offset)),
+      ("durable", .bool(isDurable)),
     ]
     let export = JSONStyle(.export)
     switch logged.write {
@@ -98,12 +93,12 @@ struct LogLines {
     return JSONValue.object(members).text
   }
 
-  private func value(_ write: Write) -> String {
+  private func value(_ write: Write, _ width: Int) -> String {
     switch write {
-    case .set(_, let node): return preview(node)
+    case .set(_, let node): return preview(node, width)
     case .increment(_, let delta): return "+ \(JSONWriter.string(Node(delta.scalar)))"
     case .setPriority(_, let priority):
-      return priority.map { preview(Node($0)) } ?? "null"
+      return priority.map { preview(Node($0), width) } ?? "null"
     case .remove: return ""
     case .update(_, let entries):
       var text = ""
@@ -111,15 +106,15 @@ struct LogLines {
         if !text.isEmpty { text += ", " }
         text += printable(Self.relative(entry.path))
         switch entry.action {
-        case .set(let node): text += ": " + preview(node)
+        case .set(let node): text += ": " + preview(node, width)
         case .remove: text += ": null"
         case .increment(let delta): text += " + \(JSONWriter.string(Node(delta.scalar)))"
         case .setPriority(let priority):
-          text += "/.priority: " + (priority.map { preview(Node($0)) } ?? "null")
+          text += "/.priority: " + (priority.map { preview(Node($0), width) } ?? "null")
         }
-        if text.count > valueWidth {
+        if text.columnCount > width {
           let more = entries.count > 1 ? " (\(Format.count(entries.count)) places)" : ""
-          return text.prefix(valueWidth - 1) + "…" + more
+          return text.truncated(toColumns: max(1, width - more.count)) + more
         }
       }
       return text
@@ -127,17 +122,18 @@ struct LogLines {
   }
 
   /// The beginning of a node's text, however large it is.
-  func preview(_ node: Node) -> String {
+  func preview(_ node: Node) -> String { preview(node, valueWidth) }
+
+  private func preview(_ node: Node, _ width: Int) -> String {
     struct Enough: Error {}
     var bytes = [UInt8]()
     do {
       try JSONWriter.write(node, style: JSONStyle(.export)) { part in
-        bytes.append(contentsOf: part.prefix(valueWidth * 4 + 1 - bytes.count))
-        if bytes.count > valueWidth * 4 { throw Enough() }
+        bytes.append(contentsOf: part.prefix(width * 4 + 1 - bytes.count))
+        if bytes.count > width * 4 { throw Enough() }
       }
     } catch {}
-    let text = printable(String(decoding: bytes, as: UTF8.self))
-    return text.count > valueWidth ? text.prefix(valueWidth - 1) + "…" : text
+    return printable(String(decoding: bytes, as: UTF8.self)).truncated(toColumns: width)
   }
 
   /// Text that leaves the terminal as it is: nothing below is a control character.
@@ -154,8 +150,9 @@ struct LogLines {
 
   private static func relative(_ path: Path) -> String { String("\(path)".dropFirst()) }
 
+  /// The number that the segment's name has, and the offset of the record in it.
   static func place(_ record: RecordInfo) -> String {
-    "\(record.segment.fileName):\(record.offset)"
+    "\(record.segment.firstLSN):\(record.offset)"
   }
 
   static func operation(_ write: Write) -> String {

@@ -86,8 +86,7 @@ extension String {
     var width = 0
     for scalar in unicodeScalars {
       let isControl = scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value)
-      // From Hangul on, a scalar may take two columns; some of them take fewer.
-      width += scalar.value < 0x1100 ? 1 : 2
+      width += String.width(of: scalar)
       guard width <= columns else { break }
       text.append(isControl ? "?" : scalar)
     }

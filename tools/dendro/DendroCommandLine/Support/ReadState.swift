@@ -81,7 +81,8 @@ extension EngineError {
 extension Command.Option {
   static let at = Self(
     name: "at", value: "WHEN",
-    summary: "as it was after this LSN, or at this time (2026-11-21T04:00)")
+    summary: "as it was after this LSN, or at this time in UTC (2026-11-21 04:00, '10 minutes ago')"
+  )
   static let salvage = Self(
     name: "salvage", summary: "of a damaged database, the last state that is proven")
 }

@@ -18,6 +18,13 @@ final class Terminal {
     }
   }
 
+  /// The columns that lines of data should fit in: those of the terminal, or of `COLUMNS`; nil for any.
+  static var columns: Int? {
+    if Platform.isTerminal(1) { return Platform.columnCount(1) }
+    guard CapturedOutput.current == nil else { return nil }
+    return Platform.environment("COLUMNS").flatMap { Int($0) }.flatMap { $0 >= 20 ? $0 : nil }
+  }
+
   /// A line of data.
   func print(_ line: String = "") throws {
     buffer.append(contentsOf: line.utf8)

@@ -4,17 +4,21 @@ extension Command {
   static let info = Command(
     name: "info", summary: "what is in the directory: files, sizes, numbers, checkpoints",
     discussion: """
-      Of a damaged database it prints as much as can be read, and ends with exit code 2. Works beside a
-      running writer.
+      Reads the headers of the files and the last segment, whatever the size of the rest. With --full it
+      reads all of them: the leaves of the tree, the records and the compression of every segment, and what
+      is damaged there. Of a damaged database it prints as much as can be read, and ends with exit code 2.
+      Works beside a running writer.
       """,
     parameters: [.directory],
-    options: [.json],
+    options: [
+      Option(name: "full", summary: "read every record, and build the tree"), .json,
+    ],
     examples: [Example(line: "dendro info db", summary: "for people; --json for programs")],
     run: { arguments in
       let directory = try DatabaseDirectory.open(
         arguments.directoryPath(), environment: .system, mode: .readOnly)
       defer { directory.close() }
-      let survey = try Survey(directory)
+      let survey = try Survey(directory, isFull: arguments.has("full"))
       guard !survey.isEmpty else {
         throw Failure(.problem, "there is no database at \(arguments.directory)")
       }

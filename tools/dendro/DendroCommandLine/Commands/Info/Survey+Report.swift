@@ -3,7 +3,8 @@ import DendroStorage
 
 extension Survey {
   var json: JSONValue {
-    .object([
+    let opening = opening
+    return .object([
       ("directory", .string(path)), ("format", .integer(Int64(storageFormatVersion))),
       ("id", databaseID.map { .string("\($0)") } ?? .null),
       ("good", .bool(!isDamaged)), ("lastLSN", .unsigned(lastLSN.rawValue)),
@@ -31,12 +32,13 @@ extension Survey {
           segments.map { segment in
             .object([
               ("file", .string(segment.name.fileName)), ("bytes", .unsigned(segment.byteCount)),
-              ("records", .count(segment.recordCount)), ("writes", .count(segment.writeCount)),
+              ("records", segment.records.map { .count($0.count) } ?? .null),
+              ("writes", .count(segment.writeCount)),
               ("firstLSN", .unsigned(segment.name.firstLSN.rawValue)),
               ("lastLSN", .unsigned(segment.lastLSN.rawValue)),
-              ("rawBytes", .unsigned(segment.rawByteCount)),
-              ("recordBytes", .unsigned(segment.recordByteCount)),
-              ("sealed", .bool(segment.isSealed)),
+              ("rawBytes", segment.records.map { .unsigned($0.rawByteCount) } ?? .null),
+              ("recordBytes", segment.records.map { .unsigned($0.byteCount) } ?? .null),
+              ("sealed", segment.records.map { .bool($0.isSealed) } ?? .null),
             ])
           })
       ),
@@ -55,6 +57,14 @@ extension Survey {
               ("problem", checkpoint.problem.map { .string($0) } ?? .null),
             ])
           })
+      ),
+      (
+        "opening",
+        .object([
+          ("checkpoint", opening.checkpoint.map { .unsigned($0.lsn.rawValue) } ?? .null),
+          ("checkpointBytes", .unsigned(opening.checkpoint?.byteCount ?? 0)),
+          ("logBytes", .unsigned(opening.logByteCount)), ("writes", .unsigned(opening.writeCount)),
+        ])
       ),
       ("tornFiles", .array(contents.tornFiles.map { .string($0) })),
       ("foreignFiles", .array(contents.foreign.map { .string($0) })),
@@ -83,17 +93,29 @@ extension Survey {
     }
     if let leafCount { try row("tree", "\(Format.count(leafCount, "leaf"))") }
     try row("on disk", Format.bytes(totalByteCount))
+    let opening = opening
+    try row(
+      "opening",
+      (opening.checkpoint.map { "loads \(Format.bytes($0.byteCount)), the checkpoint, and " } ?? "")
+        + "replays \(Format.count(opening.writeCount, "write")), at most "
+        + "\(Format.bytes(opening.logByteCount)) of log"
+        + (report.map { "; took \(Format.seconds($0.elapsed / .seconds(1)))" } ?? ""))
+    // Without all segments, the last one stands for the rest.
     try row(
       "log",
-      "\(Format.count(writeCount, "write")), \(Format.bytes(rawByteCount)) as "
-        + "\(Format.bytes(recordByteCount))"
-        + (compressionRatio.map { " (\(Format.decimal($0, places: 2)) : 1)" } ?? ""))
+      "\(Format.count(writeCount, "write"))"
+        + (compressionRatio.map {
+          ", \(Format.bytes(rawByteCount)) as \(Format.bytes(recordByteCount)) "
+            + "(\(Format.decimal($0, places: 2)) : 1)"
+            + (segments.allSatisfy { $0.records != nil } ? "" : " in the last segment")
+        } ?? ""))
     for segment in segments {
       try row(
         "  segment",
         "\(segment.name.fileName)  \(Format.bytes(segment.byteCount).leftPadded(to: 9))  "
-          + "\(Format.count(segment.recordCount, "record")), \(Format.count(segment.writeCount, "write")), "
-          + "to LSN \(segment.lastLSN)" + (segment.isSealed ? ", sealed" : ""))
+          + (segment.records.map { Format.count($0.count, "record") + ", " } ?? "")
+          + "\(Format.count(segment.writeCount, "write")), to LSN \(segment.lastLSN)"
+          + (segment.records?.isSealed == true ? ", sealed" : ""))
     }
     for checkpoint in checkpoints {
       let rest =

@@ -3,16 +3,24 @@ import DendroStorage
 import DendroTree
 
 /// What a directory holds, file by file.
+///
+/// Of segments in front of the last one and of checkpoints only headers are read, unless all is asked for.
 struct Survey {
   struct Segment {
     var name: SegmentName
     var byteCount: UInt64 = 0
-    var recordCount = 0
     var writeCount = 0
-    /// Bytes of records with writes, headers included, and of their payloads before compression.
-    var recordByteCount: UInt64 = 0
-    var rawByteCount: UInt64 = 0
     var lastLSN = LogSequenceNumber.zero
+    /// Nil where the records were not read.
+    var records: Records?
+  }
+
+  /// What the records of a segment say.
+  struct Records {
+    var count = 0
+    /// Bytes of records with writes, headers included, and of their payloads before compression.
+    var byteCount: UInt64 = 0
+    var rawByteCount: UInt64 = 0
     var isSealed = false
   }
 
@@ -40,6 +48,8 @@ struct Survey {
   private(set) var report: RecoveryReport?
   private(set) var refusal: String?
   private(set) var leafCount: Int?
+  /// The tree, where all was read.
+  private(set) var root: Node?
   /// Which earlier states can be read.
   private(set) var history: HistoryRange?
 
@@ -54,30 +64,110 @@ struct Survey {
   var totalByteCount: UInt64 {
     segments.reduce(0) { $0 + $1.byteCount } + checkpoints.reduce(0) { $0 + $1.byteCount }
   }
-  var rawByteCount: UInt64 { segments.reduce(0) { $0 + $1.rawByteCount } }
-  var recordByteCount: UInt64 { segments.reduce(0) { $0 + $1.recordByteCount } }
+  /// Of the records that were read.
+  var rawByteCount: UInt64 { segments.reduce(0) { $0 + ($1.records?.rawByteCount ?? 0) } }
+  var recordByteCount: UInt64 { segments.reduce(0) { $0 + ($1.records?.byteCount ?? 0) } }
   var writeCount: Int { segments.reduce(0) { $0 + $1.writeCount } }
   /// Bytes of encoded writes to one byte of log; nil without writes.
   var compressionRatio: Double? {
     recordByteCount > 0 ? Double(rawByteCount) / Double(recordByteCount) : nil
   }
 
-  init(_ directory: DatabaseDirectory) throws {
+  /// What opening has to read: the newest checkpoint that can be read, and the log behind it.
+  var opening: (checkpoint: Checkpoint?, logByteCount: UInt64, writeCount: UInt64) {
+    let checkpoint = checkpoints.last { $0.problem == nil }
+    let start = checkpoint?.lsn ?? .zero
+    let log = segments.filter { $0.lastLSN > start || $0.name == segments.last?.name }
+    return (
+      checkpoint, log.reduce(0) { $0 + $1.byteCount },
+      lastLSN > start ? lastLSN.rawValue - start.rawValue : 0
+    )
+  }
+
+  /// - Parameter isFull: whether every record is read, and the tree is built.
+  init(_ directory: DatabaseDirectory, isFull: Bool) throws {
     path = directory.path
     contents = try directory.contents()
     guard !contents.isEmpty else { return }
     try readCheckpoints(directory)
+    guard isFull else {
+      try readHeaders(directory)
+      history = headerHistory
+      return
+    }
     try readLog(directory)
     do throws(EngineError) {
       let engine = try Engine.open(at: directory.path, mode: .readOnly)
       report = engine.report
-      leafCount = engine.head.root.leafCount()
+      root = engine.head.root
+      leafCount = root?.leafCount()
       history = try engine.historyRange()
       databaseID = databaseID ?? engine.databaseID
       try engine.close()
     } catch {
       refusal = "\(error)"
     }
+  }
+
+  /// Reads the headers of the segments, and of the records of the last one.
+  private mutating func readHeaders(_ directory: DatabaseDirectory) throws {
+    for (index, name) in contents.segments.enumerated() {
+      var segment = Segment(name: name)
+      let next = index + 1 < contents.segments.count ? contents.segments[index + 1] : nil
+      do throws(StorageError) {
+        segment.byteCount = try directory.byteCount(of: name)
+        if let next {
+          let header = try SegmentOutline.header(of: name, in: directory)
+          databaseID = databaseID ?? header.databaseID
+          firstTime = firstTime ?? header.baseTime
+          segment.lastLSN = LogSequenceNumber(max(next.firstLSN.rawValue, 1) - 1)
+          segment.writeCount = Int(next.firstLSN.rawValue - name.firstLSN.rawValue)
+        } else {
+          let outline = try SegmentOutline(name, in: directory)
+          databaseID = databaseID ?? outline.header.databaseID
+          firstTime = firstTime ?? outline.firstTime
+          lastTime = outline.lastTime ?? outline.header.baseTime
+          durableUpTo = outline.durableUpTo
+          segment.lastLSN = outline.lastLSN
+          segment.writeCount = outline.writeCount
+          segment.records = Records(
+            count: outline.recordCount, byteCount: outline.recordByteCount,
+            rawByteCount: outline.rawByteCount, isSealed: outline.isSealed)
+          try judge(outline, name, directory)
+        }
+      } catch {
+        guard case .corrupt(let path, let offset, let expected, let found) = error else {
+          throw error
+        }
+        problems.append(
+          LogCursor.Problem(path: path, offset: offset, expected: expected, found: found))
+      }
+      segments.append(segment)
+    }
+    durableUpTo = max(durableUpTo, contents.checkpoints.last ?? .zero)
+  }
+
+  /// Decides what follows the records of the last segment: the cursor knows the rules.
+  private mutating func judge(
+    _ outline: SegmentOutline, _ name: SegmentName, _ directory: DatabaseDirectory
+  ) throws(StorageError) {
+    guard outline.problem != nil || outline.isSealed else { return }
+    let cursor = LogCursor(directory, after: LogSequenceNumber(name.firstLSN.rawValue - 1))
+    var found: [LogCursor.Problem] = []
+    while try cursor.step({ if case .problem(let problem) = $0 { found.append(problem) } }) {}
+    problems += found
+  }
+
+  private var headerHistory: HistoryRange? {
+    guard let first = contents.segments.first?.firstLSN else { return nil }
+    var range = HistoryRange(
+      oldest: lastLSN, oldestTime: lastTime, newest: lastLSN, newestTime: lastTime)
+    if first == LogSequenceNumber(1) {
+      (range.oldest, range.oldestTime) = (.zero, nil)
+    } else if let base = checkpoints.first(where: { $0.problem == nil && first <= $0.lsn.next }) {
+      (range.oldest, range.oldestTime) = (base.lsn, base.time)
+    }
+    return range
   }
 
   private mutating func readCheckpoints(_ directory: DatabaseDirectory) throws {
@@ -112,22 +202,23 @@ struct Survey {
         id = id ?? header.databaseID
         var segment = Segment(name: SegmentName(firstLSN: header.firstLSN))
         segment.byteCount = byteCount
+        segment.records = Records()
         segment.lastLSN = LogSequenceNumber(header.firstLSN.rawValue - 1)
         segments.append(segment)
       case .problem(let problem): problems.append(problem)
       case .record(let record, _, _):
         guard !segments.isEmpty else { return }
         let place = segments.count - 1
-        segments[place].recordCount += 1
+        segments[place].records?.count += 1
         segments[place].writeCount += record.count
         segments[place].lastLSN = max(segments[place].lastLSN, record.lastLSN)
         durable = max(durable, record.durableUpTo)
         switch record.kind {
-        case .seal: segments[place].isSealed = true
+        case .seal: segments[place].records?.isSealed = true
         case .idle: break
         case .writes:
-          segments[place].recordByteCount += record.endOffset - record.offset
-          segments[place].rawByteCount += UInt64(record.header.rawByteCount)
+          segments[place].records?.byteCount += record.endOffset - record.offset
+          segments[place].records?.rawByteCount += UInt64(record.header.rawByteCount)
           times.first = times.first ?? record.baseTime
           times.last = record.baseTime
         }

@@ -4,68 +4,51 @@ import DendroTree
 
 /// Prints the writes or records of a log, and follows it.
 final class LogPrinter {
-  private let arguments: Arguments
+  private let request: LogRequest
   private let terminal: Terminal
   private var lines: LogLines
-  private var filter = LogFilter()
-  /// Nil once the writes that were there are printed: later ones are printed as they come.
-  private var last: Int?
-  private let showsRecords: Bool
-  /// The newest lines, where only those are wanted: a ring.
-  private var ring: [String] = []
-  private var ringStart = 0
+  private var durability: LogDurability
+  /// Whether a line is printed as soon as it is there.
+  private var isStreaming = true
+  /// Lines that wait: of a part that is printed backwards, or the newest of those so far.
+  private var waiting: [String] = []
+  /// The number of the first write of each of these.
+  private var waitingLSNs: [LogSequenceNumber] = []
   private var count = 0
   private var isDamaged = false
+  private var hasMarks = false
+  private var isBehind = false
 
-  init(_ arguments: Arguments) throws {
-    self.arguments = arguments
-    terminal = try Terminal(color: arguments.value("color"))
-    lines = LogLines(terminal: terminal, isJSON: arguments.wantsJSON)
-    showsRecords = arguments.has("records")
-    last = try arguments.integer("last", in: 1...1_000_000)
-    if let path = arguments.value("path") { filter.path = try Location(path).path }
-    let since = try Self.place(arguments, "since")
-    let until = try Self.place(arguments, "until")
-    guard since.lsn ?? 0 <= until.lsn ?? .max, since.time ?? .min <= until.time ?? .max else {
-      throw Failure.usage("--since is later than --until")
-    }
-    filter.lsn = (since.lsn ?? 0)...(until.lsn ?? .max)
-    filter.time = (since.time ?? .min)...(until.time ?? .max)
-  }
-
-  private static func place(_ arguments: Arguments, _ option: String) throws
-    -> (lsn: UInt64?, time: Int64?)
-  {
-    switch try HistoryPoint(arguments, option) {
-    case .lsn(let lsn): (lsn.rawValue, nil)
-    case .time(let time): (nil, time)
-    case nil: (nil, nil)
-    }
+  init(_ request: LogRequest) throws {
+    self.request = request
+    terminal = try Terminal(color: request.arguments.value("color"))
+    lines = LogLines(terminal: terminal, isJSON: request.arguments.wantsJSON)
+    lines.layout = LogLayout(columns: Terminal.columns)
+    durability = LogDurability()
   }
 
   func run() throws -> ExitCode {
-    let directory = try DatabaseDirectory.open(
-      arguments.directoryPath(), environment: .system, mode: .readOnly)
+    let directory = try request.openDirectory()
     defer { directory.close() }
-    guard try !directory.contents().isEmpty else {
-      throw Failure(.problem, "there is no database at \(arguments.directory)")
+    durability = try LogDurability(directory)
+    if !request.arguments.wantsJSON {
+      try terminal.print(
+        terminal.colored(request.showsRecords ? LogLines.recordHeading : lines.heading, .bold))
     }
-    if !arguments.wantsJSON {
-      try emit(
-        terminal.colored(showsRecords ? LogLines.recordHeading : LogLines.heading, .bold),
-        isHeading: true)
+    var start = try request.start(directory)
+    if request.last != nil || request.isReversed {
+      let first = try showBackward(directory, after: start)
+      // What follows is read forward, from the first line on: writes may come meanwhile.
+      if let first { start = max(start, LogSequenceNumber(first.rawValue - 1)) }
     }
-    let isFollowing = arguments.has("follow")
-    let cursor = LogCursor(
-      directory, after: LogSequenceNumber(max(1, filter.lsn.lowerBound) - 1), isLive: isFollowing)
-    if isFollowing { Interruption.listen() }
-    try show(cursor)
-    last = nil
-    while isFollowing, !isDamaged {
-      if Interruption.isRequested { return .interrupted }
-      Interruption.sleep(milliseconds: 100)
-      try show(cursor)
+    if request.isFollowing {
+      let ended = try follow(directory, after: start)
+      if let ended { return ended }
+    } else if request.last == nil, !request.isReversed {
+      try showForward(LogCursor(directory, after: start))
     }
+    try terminal.flush()
+    if hasMarks { Terminal.note("dendro: * is not known to be durable yet") }
     if count == 0, !isDamaged {
       Terminal.note("dendro: no such writes in the log")
       return .problem
@@ -73,11 +56,13 @@ final class LogPrinter {
     return isDamaged ? .damaged : .success
   }
 
+  // MARK: Ways through the log
+
   /// Prints the log up to its present end.
-  private func show(_ cursor: LogCursor) throws {
+  private func showForward(_ cursor: LogCursor) throws {
     var failure: (any Error)?
     do {
-      while failure == nil {
+      while failure == nil, !isBehind || request.isFollowing {
         guard
           try cursor.step({ item in
             do { try self.take(item) } catch { failure = failure ?? error }
@@ -86,30 +71,84 @@ final class LogPrinter {
       }
     } catch {
       // What was read so far is worth showing.
-      try finish()
+      try terminal.flush()
       throw error
     }
     if let failure { throw failure }
-    try finish()
+    try terminal.flush()
   }
+
+  /// Prints the last lines, or all of them the newest first. Where the log is followed, only finds the first
+  /// of the last ones.
+  ///
+  /// - Returns: the first write that was found.
+  private func showBackward(_ directory: DatabaseDirectory, after start: LogSequenceNumber) throws
+    -> LogSequenceNumber?
+  {
+    isStreaming = false
+    defer { isStreaming = true }
+    var parts: [[String]] = []
+    var first: LogSequenceNumber?
+    var rest = request.last ?? .max
+    try BackwardLog(directory: directory).read(
+      after: start, { try self.take($0) },
+      endPart: {
+        let wanted = waiting.suffix(rest)
+        if !wanted.isEmpty { first = waitingLSNs.suffix(rest).first }
+        rest -= wanted.count
+        if request.isReversed {
+          for line in wanted.reversed() { try terminal.print(line) }
+        } else {
+          parts.append(Array(wanted))
+        }
+        waiting = []
+        waitingLSNs = []
+        return rest > 0
+      })
+    if request.isFollowing {
+      count = 0
+    } else {
+      for line in parts.reversed().joined() { try terminal.print(line) }
+    }
+    return first
+  }
+
+  private func follow(_ directory: DatabaseDirectory, after start: LogSequenceNumber) throws
+    -> ExitCode?
+  {
+    Interruption.listen()
+    let cursor = LogCursor(directory, after: start, isLive: true)
+    try showForward(cursor)
+    while !isDamaged {
+      if Interruption.isRequested { return .interrupted }
+      Interruption.sleep(milliseconds: 100)
+      try showForward(cursor)
+    }
+    return nil
+  }
+
+  // MARK: Lines
 
   private func take(_ item: LogCursor.Item) throws {
     switch item {
     case .segment: break
     case .problem(let problem):
       if !problem.isTail { isDamaged = true }
-      try emit(lines.line(problem), isHeading: true)
+      try emit(lines.line(problem), nil)
     case .record(let record, _, let payload):
-      guard filter.admits(record) else { return }
-      if showsRecords {
-        guard filter.time.contains(record.baseTime) else { return }
-        try emit(lines.line(record, isReadable: payload != nil))
-        return
+      durability.note(record)
+      if request.filter.isBehind(record) { isBehind = true }
+      guard request.filter.admits(record) else { return }
+      if request.showsRecords {
+        guard request.filter.time.contains(record.baseTime) else { return }
+        return try emit(lines.line(record, isReadable: payload != nil), record.firstLSN)
       }
       guard let payload else { return }
       let content = RecordWrites(record, payload)
-      for write in content.writes where filter.admits(write) {
-        try emit(lines.line(write, in: record))
+      for write in content.writes where request.filter.admits(write) {
+        let isDurable = durability.isKnown(write.lsn)
+        if !isDurable { hasMarks = !request.arguments.wantsJSON }
+        try emit(lines.line(write, in: record, isDurable: isDurable), write.lsn)
       }
       if let problem = content.problem {
         isDamaged = true
@@ -117,27 +156,17 @@ final class LogPrinter {
           lines.line(
             LogCursor.Problem(
               path: record.segment.fileName, offset: record.offset, expected: "writes",
-              found: problem)), isHeading: true)
+              found: problem)), nil)
       }
     }
   }
 
-  private func emit(_ line: String, isHeading: Bool = false) throws {
-    if isHeading { return try terminal.print(line) }
+  /// - Parameter lsn: of a write; nil for a problem, which is printed at once.
+  private func emit(_ line: String, _ lsn: LogSequenceNumber?) throws {
+    guard let lsn else { return try terminal.print(line) }
     count += 1
-    guard let last else { return try terminal.print(line) }
-    if ring.count < last {
-      ring.append(line)
-    } else {
-      ring[ringStart] = line
-      ringStart = (ringStart + 1) % last
-    }
-  }
-
-  private func finish() throws {
-    for index in ring.indices { try terminal.print(ring[(ringStart + index) % ring.count]) }
-    ring = []
-    ringStart = 0
-    try terminal.flush()
+    if isStreaming { return try terminal.print(line) }
+    waiting.append(line)
+    waitingLSNs.append(lsn)
   }
 }

@@ -1,0 +1,95 @@
+/// What the headers of one segment say; no payload is decompressed. For tools.
+package struct SegmentOutline: Sendable {
+  package let header: SegmentHeader
+  package let byteCount: UInt64
+  /// The records at which decompression can begin, in the order of their offsets.
+  package private(set) var restarts: [RecordInfo] = []
+  package private(set) var recordCount = 0
+  package private(set) var writeCount = 0
+  /// Bytes of records with writes, headers included, and of their payloads before compression.
+  package private(set) var recordByteCount: UInt64 = 0
+  package private(set) var rawByteCount: UInt64 = 0
+  package private(set) var lastLSN: LogSequenceNumber
+  /// All writes up to here were durable, as the headers say.
+  package private(set) var durableUpTo: LogSequenceNumber
+  /// The base times of the first and the last record with writes.
+  package private(set) var firstTime: Int64?
+  package private(set) var lastTime: Int64?
+  package private(set) var isSealed = false
+  /// Why the last bytes are no record; nil where all of the segment was read.
+  package private(set) var problem: LogCursor.Problem?
+
+  /// - Throws: `.corrupt` where the segment's header cannot be read; `.io`.
+  /// - Complexity: O(bytes of the segment).
+  package init(_ name: SegmentName, in directory: DatabaseDirectory) throws(StorageError) {
+    let segment = try SegmentReader(name, in: directory)
+    header = segment.header
+    byteCount = segment.byteCount
+    lastLSN = LogSequenceNumber(header.firstLSN.rawValue - 1)
+    // All records before a segment were synchronized before it was made.
+    durableUpTo = lastLSN
+    var offset = UInt64(SegmentHeader.byteCount)
+    while offset < segment.byteCount, !isSealed {
+      switch try segment.record(at: offset) {
+      case .record(let record):
+        guard record.endOffset <= segment.byteCount else {
+          problem = LogCursor.Problem(
+            path: segment.path, offset: offset,
+            expected: "a payload of \(record.header.storedByteCount) bytes",
+            found: "the end of the file")
+          return
+        }
+        note(record)
+        offset = record.endOffset
+      case .invalid(let fault):
+        let search = try segment.search(from: offset, after: nil, stopsAtFirst: true)
+        guard search.contentEnd > offset || search.firstRecord != nil else { return }
+        problem = LogCursor.Problem(
+          path: segment.path, offset: offset, expected: fault.expected, found: fault.description)
+        return
+      }
+    }
+  }
+
+  /// The header of a segment, of which nothing else is read.
+  package static func header(of name: SegmentName, in directory: DatabaseDirectory)
+    throws(StorageError) -> SegmentHeader
+  {
+    try LogSalvage.header(directory, directory.path(of: name)).0
+  }
+
+  private mutating func note(_ record: RecordInfo) {
+    recordCount += 1
+    writeCount += record.count
+    lastLSN = max(lastLSN, record.lastLSN)
+    durableUpTo = max(durableUpTo, record.durableUpTo)
+    switch record.kind {
+    case .seal: isSealed = true
+    case .idle: break
+    case .writes:
+      if record.header.isRestart { restarts.append(record) }
+      recordByteCount += record.endOffset - record.offset
+      rawByteCount += UInt64(record.header.rawByteCount)
+      firstTime = firstTime ?? record.baseTime
+      lastTime = record.baseTime
+    }
+  }
+}
+
+extension LogCursor {
+  /// A cursor that begins in the middle of a segment, at a record with which decompression can begin.
+  ///
+  /// - Throws: `.corrupt` where the segment's header cannot be read; `.io`.
+  package convenience init(_ directory: DatabaseDirectory, from restart: RecordInfo)
+    throws(StorageError)
+  {
+    self.init(directory)
+    segment = try SegmentReader(restart.segment, in: directory)
+    lastName = restart.segment
+    reportedSegment = restart.segment
+    offset = restart.offset
+    lastLSN = LogSequenceNumber(restart.firstLSN.rawValue - 1)
+    checksum = restart.header.previousChecksum
+    durableLSN = restart.durableUpTo
+  }
+}

@@ -1,0 +1,26 @@
+import DendroStorage
+
+/// Which writes are known to be durable: a record says so of those before it, a segment and a checkpoint of all
+/// in front of them.
+struct LogDurability {
+  private(set) var lsn = LogSequenceNumber.zero
+
+  init() {}
+
+  /// Reads the headers of the last segment.
+  init(_ directory: DatabaseDirectory) throws {
+    let contents = try directory.contents()
+    lsn = contents.checkpoints.last ?? .zero
+    guard let last = contents.segments.last else { return }
+    lsn = max(lsn, LogSequenceNumber(last.firstLSN.rawValue - 1))
+    do throws(StorageError) {
+      lsn = max(lsn, try SegmentOutline(last, in: directory).durableUpTo)
+    } catch {
+      guard case .corrupt = error else { throw error }
+    }
+  }
+
+  mutating func note(_ record: RecordInfo) { lsn = max(lsn, record.durableUpTo) }
+
+  func isKnown(_ write: LogSequenceNumber) -> Bool { write <= lsn }
+}
