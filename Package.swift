@@ -53,6 +53,7 @@ let package = Package(
   products: [
     .library(name: "Dendro", targets: ["Dendro"]),
     .library(name: "DendroTesting", targets: ["DendroTesting"]),
+    .library(name: "DendroServer", targets: ["DendroServer"]),
     .executable(name: "dendro", targets: ["DendroCommand"]),
     .executable(name: "crashlab", targets: ["DendroCrashLab"]),
     .executable(name: "dendro-bench", targets: ["DendroBench"]),
@@ -71,13 +72,16 @@ let package = Package(
     library("DendroEngine", "DendroTree", "DendroStorage", "DendroPlatform"),
     library("Dendro", "DendroEngine", "DendroPlatform"),
     library("DendroProtocol", "DendroTree"),
+    library(
+      "DendroServer", "Dendro", "DendroProtocol", "DendroEngine", "DendroStorage", "DendroTree",
+      "DendroPlatform", "CDendroMicroHTTPD", "CDendroWSLay"),
     .target(
       name: "DendroTesting",
       dependencies: ["DendroStorage", "DendroEngine", "Dendro", "DendroPlatform"],
       swiftSettings: settings),
 
     library(
-      "DendroCommandLine", "Dendro", "DendroEngine", "DendroStorage", "DendroTree",
+      "DendroCommandLine", "DendroServer", "Dendro", "DendroEngine", "DendroStorage", "DendroTree",
       "DendroPlatform", at: "tools/dendro/DendroCommandLine"),
     tool("DendroCommand", "DendroCommandLine", at: "tools/dendro/DendroCommand"),
     tool(
@@ -112,6 +116,9 @@ let package = Package(
       "DendroTestSupport"),
     tests("CrashTests", "Dendro", "DendroCrashLab", "DendroCommand", "DendroTestSupport"),
     tests("SanitizerTests"),
+    tests(
+      "DendroServerTests", "DendroServer", "DendroProtocol", "Dendro", "DendroTree",
+      "DendroTestSupport"),
     tests("DendroProtocolTests", "DendroProtocol", "DendroTree", "DendroTestSupport"),
   ],
   swiftLanguageModes: [.v6]

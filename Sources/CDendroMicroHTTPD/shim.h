@@ -2,8 +2,13 @@
 #include <sys/socket.h>
 #include <stdint.h>
 
-// Macros and functions with variable arguments, which Swift does not import.
+// Macros, enumerations and functions with variable arguments, which Swift does not import or renames.
 
+static const enum MHD_Result dendro_yes = MHD_YES;
+static const enum MHD_Result dendro_no = MHD_NO;
+static const enum MHD_FEATURE dendro_suppresses_sigpipe = MHD_FEATURE_AUTOSUPPRESS_SIGPIPE;
+static const enum MHD_ValueKind dendro_header_kind = MHD_HEADER_KIND;
+static const enum MHD_ResponseMemoryMode dendro_copied = MHD_RESPMEM_MUST_COPY;
 static const uint64_t dendro_size_unknown = MHD_SIZE_UNKNOWN;
 static const ssize_t dendro_end_of_stream = MHD_CONTENT_READER_END_OF_STREAM;
 

@@ -20,7 +20,12 @@ final class TransactionQueue: Sendable {
 
   /// Starts a transaction for a caller that waits for its end.
   func start(_ transaction: Transaction) {
-    queue.async { ThreadName.transactions.during { transaction.run() } }
+    run { transaction.run() }
+  }
+
+  /// Runs `body`, which may run one transaction of the engine, in its turn.
+  func run(_ body: @escaping @Sendable () -> Void) {
+    queue.async { ThreadName.transactions.during(body) }
   }
 
   /// Starts a transaction once there is a place for it.

@@ -36,6 +36,13 @@ package struct AnswerText: Sendable {
     parts.append(.node(text))
   }
 
+  /// The bytes that are made already, and some for each node whose text is made later.
+  package var byteCount: Int {
+    parts[next...].reduce(0) { count, part in
+      if case .bytes(let bytes) = part { count + bytes.count } else { count + 4096 }
+    }
+  }
+
   package var isAtEnd: Bool { next == parts.count }
 
   /// Returns the next part: about `byteCount` bytes, or more; empty at the end.

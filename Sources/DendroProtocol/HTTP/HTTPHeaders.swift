@@ -1,7 +1,15 @@
 /// The header fields of a request or an answer, in their order.
 package struct HTTPHeaders: Sendable {
-  /// Names in lower case.
-  package private(set) var fields: [(name: String, value: String)] = []
+  /// One field.
+  package struct Field: Sendable {
+    /// As it was spelled.
+    package let name: String
+    package let value: String
+    /// The name in lower case.
+    fileprivate let key: String
+  }
+
+  package private(set) var fields: [Field] = []
 
   package init() {}
 
@@ -10,11 +18,19 @@ package struct HTTPHeaders: Sendable {
   }
 
   package mutating func append(_ name: String, _ value: String) {
-    fields.append((name.lowercased(), value))
+    fields.append(Field(name: name, value: value, key: name.lowercased()))
   }
 
   /// The value of the first field with this name.
   ///
   /// - Parameter name: in lower case.
-  package subscript(name: String) -> String? { fields.first { $0.name == name }?.value }
+  package subscript(name: String) -> String? { fields.first { $0.key == name }?.value }
+
+  /// Replaces the value of a field that is there.
+  ///
+  /// - Parameter name: in lower case.
+  package mutating func replace(_ name: String, by value: String) {
+    guard let index = fields.firstIndex(where: { $0.key == name }) else { return }
+    fields[index] = Field(name: fields[index].name, value: value, key: name)
+  }
 }

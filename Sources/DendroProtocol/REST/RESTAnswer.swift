@@ -108,10 +108,7 @@ package struct RESTAnswer: Sendable {
   /// The head of an answer whose body is a stream of events.
   package init(stream request: RESTRequest) {
     self.init(200, request, AnswerText())
-    headers = HTTPHeaders(
-      headers.fields.map {
-        $0.name == "content-type" ? ($0.name, "text/event-stream; charset=utf-8") : $0
-      })
+    headers.replace("content-type", by: "text/event-stream; charset=utf-8")
   }
 
   private init(_ status: Int, _ request: RESTRequest, body: AnswerText) {
@@ -120,10 +117,7 @@ package struct RESTAnswer: Sendable {
     } else {
       self.init(status, request, body)
       if request.callback != nil {
-        headers = HTTPHeaders(
-          headers.fields.map {
-            $0.name == "content-type" ? ($0.name, "application/javascript; charset=utf-8") : $0
-          })
+        headers.replace("content-type", by: "application/javascript; charset=utf-8")
       }
     }
   }

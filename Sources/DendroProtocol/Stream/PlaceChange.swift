@@ -35,6 +35,9 @@ package struct CommitChanges: Sendable {
     }
   }
 
+  /// - Parameter changes: in the order of their paths, none of which is above another.
+  package init(disjoint changes: [Change]) { self.changes = changes }
+
   /// One change in place of those at `top`'s path and below it.
   private static func merged(_ group: [(offset: Int, element: Change)], at top: Change) -> Change {
     guard group.count > 1 else { return top }

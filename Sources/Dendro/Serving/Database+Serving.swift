@@ -1,0 +1,90 @@
+package import DendroEngine
+package import DendroTree
+import Foundation
+
+// What a server of the database needs beyond the public API: the engine itself, the commits in their order, and
+// writes that depend on what is there.
+
+extension Database {
+  /// The engine.
+  ///
+  /// - Throws: where the database could not be opened, or was closed.
+  package func servedEngine() throws(DatabaseError) -> Engine { try usable() }
+
+  /// Shows every commit from now on to `observer` as well, after the database's own listeners; nil ends that.
+  package func serve(commitsTo observer: (any CommitObserver)?) {
+    engine?.setObserver(observer.map { CommitObserverPair(hub, $0) } ?? hub)
+  }
+
+  /// A new child key; see ``DatabaseReference/childByAutoId()``.
+  package func newPushID() -> String { nextPushID() }
+
+  /// What is at `path` in the tree that `change` makes of the present one; nothing once the database is closed.
+  ///
+  /// - Parameter change: gets the tree, and the time in milliseconds since 1970.
+  package func snapshot(at path: Path, _ change: (Node, Int64) -> Node) -> DataSnapshot {
+    let root = (try? usable())?.head.root ?? .empty
+    let now = Int64(Date().timeIntervalSince1970 * 1000)
+    return DataSnapshot(
+      change(root, now).node(at: path), at: DatabaseReference(self, path))
+  }
+
+  /// Writes what `decide` makes of the node at `path`, as a transaction.
+  ///
+  /// - Parameters:
+  ///   - decide: called with the node, again where another write comes between; returns a set or a removal at
+  ///     the path, or nil for no write.
+  ///   - completion: called once, on any thread, with whether there was a write, and the node at the path after
+  ///     it; without a write, with the node that `decide` was given. It may not wait.
+  package func transact(
+    at path: Path, decide: @escaping @Sendable (Node) -> Draft?,
+    completion: @escaping @Sendable (Result<(isWritten: Bool, node: Node), DatabaseError>) -> Void
+  ) {
+    transactions.run { [self] in
+      let engine: Engine
+      do throws(DatabaseError) {
+        engine = try usable()
+      } catch {
+        return completion(.failure(error))
+      }
+      engine.transact(at: path) {
+        completion(.failure(DatabaseError($0)))
+      } decide: { input in
+        let draft = decide(input)
+        let isWritten = draft != nil
+        return TransactionDecision(draft) { result in
+          completion(result.map { (isWritten, $0) }.mapError { DatabaseError($0) })
+        }
+      }
+    }
+  }
+}
+
+extension DatabaseError {
+  /// The error of an operation that a server has asked the engine for.
+  package init(served error: EngineError) { self.init(error) }
+}
+
+/// Shows the commits to two observers.
+private final class CommitObserverPair: CommitObserver {
+  private let first: any CommitObserver
+  private let second: any CommitObserver
+
+  init(_ first: any CommitObserver, _ second: any CommitObserver) {
+    self.first = first
+    self.second = second
+  }
+
+  var wantsCommits: Bool { first.wantsCommits || second.wantsCommits }
+
+  func committed(_ commit: borrowing Commit, root: borrowing Node) -> Bool {
+    let isFirst = first.wantsCommits && first.committed(commit, root: root)
+    let isSecond = second.wantsCommits && second.committed(commit, root: root)
+    return isFirst || isSecond
+  }
+
+  func afterAdmission() {
+    first.afterAdmission()
+    second.afterAdmission()
+  }
+}

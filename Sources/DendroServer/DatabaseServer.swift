@@ -1,0 +1,114 @@
+public import Dendro
+import DendroProtocol
+import Dispatch
+import Synchronization
+
+/// Serves an open database to clients of the Realtime Database's REST protocol, with event streams.
+///
+/// ```swift
+/// let server = try await DatabaseServer.start(serving: database)
+/// print("listening at port \(server.port)")
+/// ```
+///
+/// Whatever else writes to the database is seen by the clients too. The server ends with `stop()` or when it is
+/// released; the database stays open. Any thread may use it.
+public final class DatabaseServer: Sendable {
+  /// The port that it listens at.
+  public let port: UInt16
+  private let http: HTTPServer
+  private let service: RESTService
+  private let timer: KeepAliveTimer
+  private let isStopped = Mutex(false)
+
+  /// Begins to serve a database.
+  ///
+  /// At most one server serves a database at a time.
+  ///
+  /// - Throws: ``DatabaseServerError`` where the address cannot be used; `DatabaseError` where the database is
+  ///   closed.
+  public static func start(
+    serving database: Database, options: DatabaseServerOptions = DatabaseServerOptions()
+  ) async throws -> DatabaseServer {
+    try start(SingleNamespace(database, named: options.namespace), options)
+  }
+
+  /// Begins to serve several databases.
+  package static func start(
+    _ namespaces: any Namespaces, _ options: DatabaseServerOptions
+  ) throws -> DatabaseServer {
+    do {
+      return try DatabaseServer(namespaces, options)
+    } catch {
+      try? namespaces.end()
+      throw error
+    }
+  }
+
+  /// Whether only this machine reaches an address.
+  package static func isLoopback(_ host: String) -> Bool { SocketAddress.isLoopback(host) }
+
+  /// Whether a namespace may have this name.
+  package static func isNamespace(_ name: String) -> Bool { RESTRequest.isNamespace(name) }
+
+  private init(_ namespaces: any Namespaces, _ options: DatabaseServerOptions) throws {
+    let service = RESTService(namespaces, options)
+    self.service = service
+    http = try HTTPServer(options) { service.perform($0) }
+    port = http.port
+    timer = KeepAliveTimer(options.keepAliveInterval) { service.keepStreamsAlive() }
+  }
+
+  deinit { end() }
+
+  /// Ends the serving: requests that were accepted get their answers, streams end, and connections are closed.
+  /// The database stays open.
+  ///
+  /// Stopping again does nothing.
+  public func stop() async {
+    await withCheckedContinuation { continuation in
+      Self.stopping.async {
+        self.end()
+        continuation.resume()
+      }
+    }
+  }
+
+  private static let stopping = DispatchQueue(label: "dendro-stop", attributes: .concurrent)
+
+  private func end() {
+    let isFirst = isStopped.withLock { isStopped in
+      defer { isStopped = true }
+      return !isStopped
+    }
+    guard isFirst else { return }
+    timer.cancel()
+    http.quiesce()
+    service.stop()
+    // Every write under way gets its answer from the engine, and every stream its end.
+    let pause = DispatchSemaphore(value: 0)
+    while http.isBusy { _ = pause.wait(timeout: .now() + .milliseconds(2)) }
+    http.stop()
+    try? service.namespaces.end()
+  }
+}
+
+/// Calls a block again and again.
+///
+/// Unchecked: Dispatch's timers may be used on any thread.
+private final class KeepAliveTimer: @unchecked Sendable {
+  private let timer: any DispatchSourceTimer
+
+  /// - Parameter interval: for streams. The block is called twice in it, so that a stream is silent for between
+  ///   half of it and the whole when it gets its event.
+  init(_ interval: Duration, _ body: @escaping @Sendable () -> Void) {
+    let (seconds, attoseconds) = interval.components
+    let nanoseconds = max(1_000_000, (seconds * 1_000_000_000 + attoseconds / 1_000_000_000) / 2)
+    timer = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "dendro-keep-alive"))
+    timer.schedule(
+      deadline: .now() + .nanoseconds(Int(nanoseconds)), repeating: .nanoseconds(Int(nanoseconds)))
+    timer.setEventHandler(handler: body)
+    timer.resume()
+  }
+
+  func cancel() { timer.cancel() }
+}

@@ -1,0 +1,45 @@
+/// How a server behaves.
+public struct DatabaseServerOptions: Sendable {
+  /// The address to listen at: a numeric address or `localhost`. By default `127.0.0.1`, which only this
+  /// machine reaches.
+  public var host = "127.0.0.1"
+  /// The port to listen at; 0, the default, lets the system choose one.
+  public var port: UInt16 = 0
+  /// The one name under which the database is served. By default every name reaches it.
+  public var namespace: String?
+  /// Who may read and write what. By default everybody may do everything: so listen at an address that others
+  /// reach only with another authorizer.
+  public var authorizer: any Authorizer = OpenAuthorizer()
+  /// The secret of administrators, as a bearer token or as `auth`. Without one, the default, the server believes
+  /// every credential, as an emulator does.
+  public var secret: String?
+  /// The largest body of a request, in bytes. By default 256 MiB.
+  public var bodyByteLimit = 256 << 20
+  /// The most connections at a time. By default 10,000; each needs a file descriptor.
+  public var connectionLimit = 10_000
+  /// After how long without a byte in either direction a connection is closed, unless the server owes it an
+  /// answer. By default 60 seconds.
+  public var idleTimeout: Duration = .seconds(60)
+  /// After how long without an event a stream gets a `keep-alive`. By default 30 seconds.
+  public var keepAliveInterval: Duration = .seconds(30)
+  /// What waits for one slow reader of events, in bytes, before its changes are merged: it gets the whole value
+  /// once it reads again. By default 1 MiB.
+  public var backlogByteLimit = 1 << 20
+  /// Called after each request, on the server's threads: it has to be quick.
+  public var accessLog: (@Sendable (AccessRecord) -> Void)?
+
+  /// The defaults.
+  public init() {}
+}
+
+/// One request and what became of it.
+public struct AccessRecord: Sendable {
+  /// `GET`, `PUT`, …
+  public let method: String
+  /// The path and the query, without credentials.
+  public let target: String
+  /// The HTTP status; 0 where the client left before the answer.
+  public let status: Int
+  /// From the request's head to the end of the answer.
+  public let duration: Duration
+}

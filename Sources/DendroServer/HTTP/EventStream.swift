@@ -1,0 +1,280 @@
+import CDendroMicroHTTPD
+import DendroProtocol
+import DendroTree
+import Synchronization
+
+/// The body of an answer that is a stream of events: a listen's receiver whose events wait until the client
+/// reads them.
+///
+/// Where too much waits, it is dropped, and once the client has read what is under way, the listen begins anew
+/// with the whole value: so what one slow client keeps in memory is bounded.
+final class EventStream: ListenReceiver {
+  private let form: JSONStyle.Form
+  private let wantsIDs: Bool
+  private let backlogByteLimit: Int
+  /// What the client has already, where it resumes.
+  private let resumption: (@Sendable (Node) -> ListenResumption?)?
+  private let state = Mutex(State())
+
+  fileprivate struct State: @unchecked Sendable {
+    var listen: Listen?
+    var hub: ListenHub?
+    var isWindow = false
+    /// Events that wait, the oldest first.
+    var events = EventQueue()
+    var byteCount = 0
+    /// What is being sent, and how much of it was.
+    var part: [UInt8] = []
+    var offset = 0
+    var current: AnswerText?
+    /// Whether events were dropped, and the listen has to begin anew.
+    var isLagging = false
+    /// Whether the listen was asked to begin anew.
+    var isRestarting = false
+    var hasBegun = false
+    /// No event follows those that wait.
+    var isEnded = false
+    /// The client has left.
+    var isClosed = false
+    /// The suspended connection.
+    var connection: OpaquePointer?
+    var wasActive = true
+    var context: HTTPContext?
+  }
+
+  init(
+    _ request: RESTRequest, backlogByteLimit: Int,
+    resumption: (@Sendable (Node) -> ListenResumption?)? = nil
+  ) {
+    form = request.form
+    wantsIDs = request.wantsEventIDs
+    self.backlogByteLimit = backlogByteLimit
+    self.resumption = resumption
+  }
+
+  /// Begins to listen.
+  func listen(_ path: Path, _ query: QueryParameters?, _ hub: ListenHub) {
+    let listen = Listen(path, query, self)
+    let isClosed = state.withLock { state in
+      state.listen = listen
+      state.hub = hub
+      state.isWindow = listen.query != nil
+      return state.isClosed
+    }
+    if !isClosed { hub.register(listen) }
+  }
+
+  // MARK: Events
+
+  func begin(_ node: Node, lsn: UInt64) {
+    let isFirst = state.withLock { state in
+      defer {
+        state.hasBegun = true
+        state.isLagging = false
+        state.isRestarting = false
+      }
+      return !state.hasBegun
+    }
+    var change: PlaceChange? = .put(.root, node)
+    if isFirst, let resumed = resumption?(node) {
+      switch resumed {
+      case .unchanged: change = nil
+      case .changed(let difference): change = difference
+      }
+    }
+    guard let change else { return wake() }
+    let isWindow = node.isEmpty && state.withLock { $0.isWindow }
+    append(StreamEvent.change(change).text(form, id: wantsIDs ? lsn : nil, isWindow: isWindow))
+  }
+
+  private struct Form: Hashable, Sendable {
+    let form: JSONStyle.Form
+    let hasID: Bool
+  }
+
+  func receive(_ update: ListenUpdate) {
+    if state.withLock({ $0.isLagging || $0.isClosed }) { return }
+    let text = update.text(Form(form: form, hasID: wantsIDs)) { change in
+      StreamEvent.change(change).text(form, id: wantsIDs ? update.lsn : nil)
+    }
+    append(text)
+  }
+
+  func end() {
+    state.withLock { state in
+      state.isEnded = true
+      state.resume()
+    }
+  }
+
+  /// Sends a last event, and ends the stream.
+  func end(with event: StreamEvent) {
+    append(event.text(form))
+    end()
+  }
+
+  /// Sends a `keep-alive` where nothing was sent since the last call.
+  func keepAlive() {
+    let isSilent = state.withLock { state in
+      defer { state.wasActive = false }
+      return !state.wasActive && state.hasBegun && !state.isEnded
+    }
+    if isSilent { append(StreamEvent.keepAlive.text(form)) }
+  }
+
+  private func append(_ text: AnswerText) {
+    state.withLock { state in
+      guard !state.isClosed, !state.isEnded else { return }
+      state.wasActive = true
+      let byteCount = text.byteCount
+      if !state.events.isEmpty, state.byteCount + byteCount > backlogByteLimit {
+        state.events = EventQueue()
+        state.byteCount = 0
+        state.isLagging = true
+      } else {
+        state.events.append(text)
+        state.byteCount += byteCount
+      }
+      state.resume()
+    }
+  }
+
+  private func wake() { state.withLock { $0.resume() } }
+
+  // MARK: Sending
+
+  /// Makes libmicrohttpd's response. It holds the stream until it is destroyed.
+  func response(on connection: OpaquePointer, _ context: HTTPContext) -> OpaquePointer? {
+    state.withLock { $0.context = context }
+    let reader = Unmanaged.passRetained(EventReader(self, connection))
+    return MHD_create_response_from_callback(
+      dendro_size_unknown, 16 << 10,
+      { reader, _, buffer, capacity in
+        guard let reader, let buffer else { return dendro_end_of_stream }
+        let owner = Unmanaged<EventReader>.fromOpaque(reader).takeUnretainedValue()
+        return owner.stream.read(
+          UnsafeMutableRawBufferPointer(start: buffer, count: capacity), owner.connection)
+      }, reader.toOpaque(),
+      { reader in
+        if let reader { Unmanaged<EventReader>.fromOpaque(reader).release() }
+      })
+  }
+
+  /// - Returns: the number of bytes; 0 where none waits, and the connection is suspended then.
+  private func read(_ buffer: UnsafeMutableRawBufferPointer, _ connection: OpaquePointer) -> Int {
+    let (count, restart) = state.withLock { state -> (Int, (ListenHub, Listen)?) in
+      let count = state.fill(buffer)
+      if count > 0 { return (count, nil) }
+      if state.isLagging, !state.isRestarting, !state.isEnded, let hub = state.hub,
+        let listen = state.listen
+      {
+        state.isRestarting = true
+        state.suspend(connection)
+        return (0, (hub, listen))
+      }
+      if state.isEnded { return (Int(dendro_end_of_stream), nil) }
+      state.suspend(connection)
+      return (0, nil)
+    }
+    if let (hub, listen) = restart { hub.restart(listen) }
+    return count
+  }
+
+  /// The client has left, or the stream is over.
+  func close() {
+    let (hub, listen) = state.withLock { state in
+      state.isClosed = true
+      state.isEnded = true
+      state.events = EventQueue()
+      state.current = nil
+      state.part = []
+      state.offset = 0
+      defer {
+        state.hub = nil
+        state.listen = nil
+      }
+      return (state.hub, state.listen)
+    }
+    if let hub, let listen { hub.unregister(listen) }
+  }
+}
+
+extension EventStream.State {
+  /// Copies what waits to be sent.
+  fileprivate mutating func fill(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
+    var written = 0
+    while written < buffer.count {
+      if offset == part.count {
+        if current?.isAtEnd ?? true {
+          guard let next = events.popFirst() else { break }
+          byteCount -= next.byteCount
+          current = next
+        }
+        part = current?.next(byteCount: 16 << 10) ?? []
+        offset = 0
+        continue
+      }
+      let count = min(buffer.count - written, part.count - offset)
+      part.withUnsafeBytes { part in
+        UnsafeMutableRawBufferPointer(rebasing: buffer[written...]).copyMemory(
+          from: UnsafeRawBufferPointer(rebasing: part[offset..<offset + count]))
+      }
+      offset += count
+      written += count
+    }
+    return written
+  }
+
+  fileprivate mutating func suspend(_ connection: OpaquePointer) {
+    context?.suspendedCount.wrappingAdd(1, ordering: .relaxed)
+    MHD_suspend_connection(connection)
+    self.connection = connection
+  }
+
+  /// Makes libmicrohttpd look at the connection again.
+  fileprivate mutating func resume() {
+    guard let connection else { return }
+    self.connection = nil
+    MHD_resume_connection(connection)
+    context?.suspendedCount.wrappingSubtract(1, ordering: .relaxed)
+  }
+}
+
+/// First in, first out.
+struct EventQueue: Sendable {
+  private var events: [AnswerText] = []
+  private var head = 0
+
+  var isEmpty: Bool { head == events.count }
+
+  mutating func append(_ event: AnswerText) { events.append(event) }
+
+  mutating func popFirst() -> AnswerText? {
+    guard head < events.count else { return nil }
+    let event = events[head]
+    events[head] = AnswerText()
+    head += 1
+    if head == events.count || head >= 1024 {
+      events.removeFirst(head)
+      head = 0
+    }
+    return event
+  }
+}
+
+/// What a client that resumes a stream has missed.
+enum ListenResumption: Sendable {
+  case unchanged
+  case changed(PlaceChange)
+}
+
+/// A stream and the connection that it is sent on.
+private final class EventReader {
+  let stream: EventStream
+  let connection: OpaquePointer
+
+  init(_ stream: EventStream, _ connection: OpaquePointer) {
+    self.stream = stream
+    self.connection = connection
+  }
+}

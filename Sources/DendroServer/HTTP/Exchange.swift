@@ -1,0 +1,191 @@
+import CDendroMicroHTTPD
+import DendroPlatform
+import DendroProtocol
+import Synchronization
+
+/// One request and its answer.
+///
+/// libmicrohttpd calls `step` again and again: with the head, with each part of the body, and with nothing once
+/// the body is complete. Then the request is performed. Where that takes longer than the call, the connection is
+/// suspended, and `finish` resumes it.
+///
+/// Unchecked: apart from `outcome`, which has a lock, one thread at a time uses the exchange. That is first the
+/// connection's thread, then the one that performs the request, and after `finish` the connection's again.
+final class Exchange: @unchecked Sendable {
+  let target: String
+  let context: HTTPContext
+  private(set) var method = ""
+  private(set) var headers = HTTPHeaders()
+  private(set) var body: [UInt8] = []
+  private var phase = Phase.head
+  private var status = 0
+  private let start = ContinuousClock.now
+  private let outcome = Mutex(Outcome())
+
+  private enum Phase {
+    case head
+    case body
+    /// The body is over the limit; what comes is dropped.
+    case excess
+    case performing
+    case answered
+  }
+
+  private struct Outcome: @unchecked Sendable {
+    var answer: Answer?
+    /// The suspended connection.
+    var connection: OpaquePointer?
+  }
+
+  /// What goes back.
+  enum Answer: Sendable {
+    case whole(RESTAnswer)
+    case stream(RESTAnswer, EventStream)
+    case custom(CustomAnswer)
+  }
+
+  /// An answer that libmicrohttpd sends by itself.
+  struct CustomAnswer: @unchecked Sendable {
+    let status: Int
+    let response: OpaquePointer
+  }
+
+  init(_ target: String, _ context: HTTPContext) {
+    self.target = target
+    self.context = context
+  }
+
+  // MARK: Steps
+
+  func step(
+    _ connection: OpaquePointer, _ method: UnsafePointer<CChar>?,
+    _ upload: UnsafePointer<CChar>?, _ uploadCount: UnsafeMutablePointer<Int>
+  ) -> MHD_Result {
+    switch phase {
+    case .head:
+      phase = .body
+      self.method = method.map { String(cString: $0) } ?? ""
+      headers = Self.headers(of: connection)
+      // A body that says that it is too long is not even read.
+      if let count = headers["content-length"].flatMap({ Int($0) }), count > context.bodyByteLimit {
+        return send(.whole(RESTAnswer(.tooLarge)), connection)
+      }
+      return dendro_yes
+    case .body where uploadCount.pointee > 0:
+      let count = uploadCount.pointee
+      uploadCount.pointee = 0
+      guard count <= context.bodyByteLimit - body.count else {
+        body = []
+        phase = .excess
+        return dendro_yes
+      }
+      if let upload {
+        body.append(contentsOf: UnsafeRawBufferPointer(start: upload, count: count))
+      }
+      return dendro_yes
+    case .body:
+      phase = .performing
+      context.perform(self)
+      return answerOrWait(connection)
+    case .excess:
+      guard uploadCount.pointee == 0 else {
+        uploadCount.pointee = 0
+        return dendro_yes
+      }
+      return send(.whole(RESTAnswer(.tooLarge)), connection)
+    case .performing: return answerOrWait(connection)
+    case .answered: return dendro_no
+    }
+  }
+
+  private func answerOrWait(_ connection: OpaquePointer) -> MHD_Result {
+    let answer = outcome.withLock { outcome -> Answer? in
+      if let answer = outcome.answer { return answer }
+      context.suspendedCount.wrappingAdd(1, ordering: .relaxed)
+      MHD_suspend_connection(connection)
+      outcome.connection = connection
+      return nil
+    }
+    return answer.map { send($0, connection) } ?? dendro_yes
+  }
+
+  /// Gives the request its answer. Only the first call has an effect.
+  func finish(_ answer: Answer) {
+    outcome.withLock { outcome in
+      guard outcome.answer == nil else { return }
+      outcome.answer = answer
+      if let connection = outcome.connection {
+        outcome.connection = nil
+        MHD_resume_connection(connection)
+        context.suspendedCount.wrappingSubtract(1, ordering: .relaxed)
+      }
+    }
+  }
+
+  func finish(_ answer: RESTAnswer) { finish(.whole(answer)) }
+
+  private func send(_ answer: Answer, _ connection: OpaquePointer) -> MHD_Result {
+    phase = .answered
+    body = []
+    let response: OpaquePointer?
+    switch answer {
+    case .whole(let answer):
+      status = answer.status
+      response = ResponseBody.response(answer)
+      Self.add(answer.headers, to: response)
+    case .stream(let answer, let stream):
+      status = answer.status
+      response = stream.response(on: connection, context)
+      Self.add(answer.headers, to: response)
+    case .custom(let custom):
+      status = custom.status
+      response = custom.response
+    }
+    guard let response else { return dendro_no }
+    defer { MHD_destroy_response(response) }
+    return MHD_queue_response(connection, UInt32(status), response)
+  }
+
+  /// Called once, when the answer was sent or the client has left.
+  func complete() {
+    let answer = outcome.withLock { $0.answer }
+    if case .stream(_, let stream)? = answer { stream.close() }
+    guard let log = context.accessLog else { return }
+    log(
+      AccessRecord(
+        method: method, target: Self.withoutCredentials(target), status: status,
+        duration: ContinuousClock.now - start))
+  }
+
+  // MARK: Headers
+
+  private static func headers(of connection: OpaquePointer) -> HTTPHeaders {
+    var headers = HTTPHeaders()
+    withUnsafeMutablePointer(to: &headers) { headers in
+      _ = MHD_get_connection_values(
+        connection, dendro_header_kind,
+        { headers, _, name, value in
+          guard let headers, let name else { return dendro_yes }
+          headers.assumingMemoryBound(to: HTTPHeaders.self).pointee.append(
+            String(cString: name), value.map { String(cString: $0) } ?? "")
+          return dendro_yes
+        }, headers)
+    }
+    return headers
+  }
+
+  private static func add(_ headers: HTTPHeaders, to response: OpaquePointer?) {
+    for field in headers.fields { MHD_add_response_header(response, field.name, field.value) }
+  }
+
+  /// The target for the log: the values of parameters that may be secrets are left out.
+  static func withoutCredentials(_ target: String) -> String {
+    guard let mark = target.firstIndex(of: "?") else { return target }
+    let items = target[target.index(after: mark)...].split(separator: "&").map {
+      item -> Substring in
+      let name = item.prefix { $0 != "=" }
+      return ["auth", "access_token", "ac"].contains(name) ? name + "=…" : item
+    }
+    return target[...mark] + items.joined(separator: "&")
+  }
+}

@@ -1,0 +1,138 @@
+import CDendroMicroHTTPD
+import DendroPlatform
+import DendroProtocol
+import Synchronization
+
+/// Listens at an address, and makes an `Exchange` of every request.
+///
+/// Unchecked: the daemon is set once, before any request comes, and libmicrohttpd's functions may be called on
+/// any thread.
+final class HTTPServer: @unchecked Sendable {
+  let port: UInt16
+  private let daemon: OpaquePointer
+  private let context: Unmanaged<HTTPContext>
+
+  /// - Parameter perform: answers a request; called on one of the server's threads.
+  init(
+    _ options: DatabaseServerOptions, perform: @escaping @Sendable (Exchange) -> Void
+  ) throws(DatabaseServerError) {
+    // A client that leaves must not end the process.
+    if MHD_is_feature_supported(dendro_suppresses_sigpipe) != dendro_yes {
+      signal(SIGPIPE, SIG_IGN)
+    }
+    let context = Unmanaged.passRetained(HTTPContext(options, perform))
+    self.context = context
+    var address = try SocketAddress(host: options.host, port: options.port)
+    let threads = min(4, max(2, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+    let daemon = address.withPointer { pointer, isIPv6 in
+      var http = dendro_http_options()
+      http.address = pointer
+      http.port = options.port
+      http.thread_count = UInt32(threads)
+      http.connection_limit = UInt32(clamping: max(threads, options.connectionLimit))
+      http.timeout_seconds = UInt32(clamping: max(1, options.idleTimeout.components.seconds))
+      http.connection_memory = 16 << 10
+      http.is_ipv6 = isIPv6 ? 1 : 0
+      http.handler = { _, connection, _, method, _, upload, uploadCount, exchange in
+        guard let connection, let uploadCount, let exchange = exchange?.pointee else {
+          return dendro_no
+        }
+        return Unmanaged<Exchange>.fromOpaque(exchange).takeUnretainedValue().step(
+          connection, method, upload, uploadCount)
+      }
+      http.handler_context = context.toOpaque()
+      http.completed = { _, _, exchange, _ in
+        guard let raw = exchange?.pointee else { return }
+        let exchange = Unmanaged<Exchange>.fromOpaque(raw).takeRetainedValue()
+        exchange.complete()
+      }
+      http.target = { context, target, _ in
+        guard let context, let target else { return nil }
+        let exchange = Exchange(
+          String(cString: target),
+          Unmanaged<HTTPContext>.fromOpaque(context).takeUnretainedValue())
+        return Unmanaged.passRetained(exchange).toOpaque()
+      }
+      return dendro_http_start(&http)
+    }
+    guard let daemon else {
+      let reason = String(cString: strerror(errno))
+      context.release()
+      throw DatabaseServerError("cannot listen at \(options.host):\(options.port): \(reason)")
+    }
+    self.daemon = daemon
+    port = dendro_http_port(daemon)
+  }
+
+  /// Accepts no more connections.
+  func quiesce() {
+    let socket = MHD_quiesce_daemon(daemon)
+    if socket >= 0 { close(socket) }
+  }
+
+  /// Whether a request waits for its answer, or a stream is open.
+  var isBusy: Bool { context.takeUnretainedValue().suspendedCount.load(ordering: .relaxed) > 0 }
+
+  /// Ends all connections. No request may be waiting for its answer.
+  func stop() {
+    MHD_stop_daemon(daemon)
+    context.release()
+  }
+}
+
+/// What all exchanges of a server share.
+final class HTTPContext: Sendable {
+  let bodyByteLimit: Int
+  let accessLog: (@Sendable (AccessRecord) -> Void)?
+  let perform: @Sendable (Exchange) -> Void
+  /// Connections that libmicrohttpd does not look at, since they wait for an answer or an event.
+  let suspendedCount = Atomic<Int>(0)
+
+  init(_ options: DatabaseServerOptions, _ perform: @escaping @Sendable (Exchange) -> Void) {
+    bodyByteLimit = options.bodyByteLimit
+    accessLog = options.accessLog
+    self.perform = perform
+  }
+}
+
+/// A numeric address with its port.
+struct SocketAddress {
+  private var storage: sockaddr_storage
+  private let isIPv6: Bool
+
+  init(host: String, port: UInt16) throws(DatabaseServerError) {
+    let numeric = host == "localhost" ? "127.0.0.1" : host
+    var v4 = sockaddr_in()
+    var v6 = sockaddr_in6()
+    storage = sockaddr_storage()
+    if inet_pton(AF_INET, numeric, &v4.sin_addr) == 1 {
+      v4.sin_family = sa_family_t(AF_INET)
+      v4.sin_port = port.bigEndian
+      isIPv6 = false
+      withUnsafeMutableBytes(of: &storage) { target in
+        withUnsafeBytes(of: v4) { target.copyMemory(from: $0) }
+      }
+    } else if inet_pton(AF_INET6, numeric, &v6.sin6_addr) == 1 {
+      v6.sin6_family = sa_family_t(AF_INET6)
+      v6.sin6_port = port.bigEndian
+      isIPv6 = true
+      withUnsafeMutableBytes(of: &storage) { target in
+        withUnsafeBytes(of: v6) { target.copyMemory(from: $0) }
+      }
+    } else {
+      throw DatabaseServerError("\(host) is neither a numeric address nor localhost")
+    }
+  }
+
+  /// Whether only this machine reaches the address.
+  static func isLoopback(_ host: String) -> Bool {
+    host == "localhost" || host == "::1" || host.hasPrefix("127.")
+  }
+
+  mutating func withPointer<R>(_ body: (UnsafePointer<sockaddr>, _ isIPv6: Bool) -> R) -> R {
+    let isIPv6 = isIPv6
+    return withUnsafePointer(to: &storage) { storage in
+      storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, isIPv6) }
+    }
+  }
+}

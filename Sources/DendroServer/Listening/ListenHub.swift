@@ -1,0 +1,186 @@
+package import DendroEngine
+import DendroProtocol
+import DendroStorage
+package import DendroTree
+import Dispatch
+import Synchronization
+
+/// Passes the commits of one database on to those of its listens that they concern.
+///
+/// 1. The engine calls `committed` under its admission lock, and the commit is only noted in a queue: a few
+///    references.
+/// 2. A drain on the hub's serial queue takes the items one by one. Registrations are items too, each with the
+///    node of the moment at which it was queued, so that a listen hears every later commit and none before. A
+///    call that is queued when a write has completed comes after the write's events.
+/// 3. `ListenTree` says which locations a commit concerns; their listens' receivers get the change.
+///
+/// Where writers are faster than the drain, the commits that wait are replaced by the state after them.
+///
+/// Locks: this one may be taken under the admission lock, never the other way round.
+package final class ListenHub: CommitObserver {
+  private let engine: Engine
+  private let state = Mutex(State())
+  private let listenCount = Atomic<Int>(0)
+  private let queue = DispatchQueue(label: "dendro-listens", autoreleaseFrequency: .workItem)
+  private let tree = Mutex(ListenTree())
+
+  /// Commits that wait before they are replaced by a state.
+  private static let commitLimit = 4096
+
+  fileprivate struct State {
+    var items: [Item] = []
+    var commitCount = 0
+    var isDraining = false
+    var isEnded = false
+  }
+
+  fileprivate enum Item: Sendable {
+    case commit(ArraySlice<Change>, lsn: UInt64)
+    case state(Node, lsn: UInt64)
+    case register(Listen, Node, lsn: UInt64)
+    /// The listen has missed changes, and begins anew.
+    case restart(Listen, Node, lsn: UInt64)
+    case unregister(Listen)
+    case call(@Sendable () -> Void)
+    case end
+  }
+
+  package init(_ engine: Engine) { self.engine = engine }
+
+  // MARK: Noting
+
+  package var wantsCommits: Bool { listenCount.load(ordering: .relaxed) > 0 }
+
+  package func committed(_ commit: borrowing Commit, root: borrowing Node) -> Bool {
+    guard !commit.changes.isEmpty else { return false }
+    let changes = commit.changes
+    let lsn = commit.lsn.rawValue
+    let root = copy root
+    return state.withLock { state in
+      if state.isEnded { return false }
+      state.items.append(.commit(changes, lsn: lsn))
+      state.commitCount += 1
+      if state.commitCount > Self.commitLimit { state.merge(into: root, lsn: lsn) }
+      return !state.isDraining
+    }
+  }
+
+  package func afterAdmission() { startDraining() }
+
+  // MARK: Listening
+
+  /// Begins a listen. Its receiver gets the value first.
+  func register(_ listen: Listen) {
+    listenCount.wrappingAdd(1, ordering: .sequentiallyConsistent)
+    enqueue(listen) { .register(listen, $0, lsn: $1) }
+  }
+
+  /// Gives the value to a listen that has missed changes.
+  func restart(_ listen: Listen) { enqueue(listen) { .restart(listen, $0, lsn: $1) } }
+
+  /// Ends a listen that was registered. What is on its way to its receiver may still come.
+  func unregister(_ listen: Listen) { add(.unregister(listen)) }
+
+  /// Calls `body` after the events of all commits so far.
+  func afterEvents(_ body: @escaping @Sendable () -> Void) { add(.call(body)) }
+
+  /// Ends all listens.
+  func end() {
+    state.withLock { state in
+      if !state.isEnded { state.items.append(.end) }
+      state.isEnded = true
+    }
+    startDraining()
+  }
+
+  private func enqueue(_ listen: Listen, _ item: (Node, UInt64) -> Item) {
+    let isEnded = engine.withHead { root, lsn in
+      let item = item(root.node(at: listen.path), lsn.rawValue)
+      return state.withLock { state in
+        if !state.isEnded { state.items.append(item) }
+        return state.isEnded
+      }
+    }
+    if isEnded { return listen.receiver.end() }
+    startDraining()
+  }
+
+  private func add(_ item: Item) {
+    let isEnded = state.withLock { state in
+      if !state.isEnded { state.items.append(item) }
+      return state.isEnded
+    }
+    if isEnded, case .call(let body) = item { return body() }
+    startDraining()
+  }
+
+  // MARK: Draining
+
+  private func startDraining() {
+    let starts = state.withLock { state in
+      guard !state.isDraining, !state.items.isEmpty else { return false }
+      state.isDraining = true
+      return true
+    }
+    if starts { queue.async { self.drain() } }
+  }
+
+  private func drain() {
+    while true {
+      let items = state.withLock { state -> [Item] in
+        var items: [Item] = []
+        swap(&items, &state.items)
+        state.commitCount = 0
+        if items.isEmpty { state.isDraining = false }
+        return items
+      }
+      if items.isEmpty { return }
+      for item in items { perform(item) }
+    }
+  }
+
+  private func perform(_ item: Item) {
+    switch item {
+    case .commit(let changes, let lsn):
+      tree.withLock { $0.commit(CommitChanges(changes), lsn: lsn) }
+    case .state(let root, let lsn): tree.withLock { $0.replace(root, lsn: lsn) }
+    case .register(let listen, let node, let lsn):
+      tree.withLock { $0.add(listen, node) }
+      listen.receiver.begin(shown(node, listen), lsn: lsn)
+    case .restart(let listen, let node, let lsn):
+      listen.receiver.begin(shown(node, listen), lsn: lsn)
+    case .unregister(let listen):
+      if tree.withLock({ $0.remove(listen) }) {
+        listenCount.wrappingSubtract(1, ordering: .sequentiallyConsistent)
+      }
+    case .call(let body): body()
+    case .end:
+      for listen in tree.withLock({ $0.removeAll() }) { listen.receiver.end() }
+      listenCount.store(0, ordering: .sequentiallyConsistent)
+    }
+  }
+
+  private func shown(_ node: Node, _ listen: Listen) -> Node {
+    listen.query.map { node.filtered(by: $0) } ?? node
+  }
+}
+
+extension ListenHub.State {
+  /// Replaces the commits that wait by the state after them. The listens that wait to be registered begin with
+  /// that state.
+  fileprivate mutating func merge(into root: Node, lsn: UInt64) {
+    var merged: [ListenHub.Item] = [.state(root, lsn: lsn)]
+    for item in items {
+      switch item {
+      case .commit, .state: break
+      case .register(let listen, _, _):
+        merged.append(.register(listen, root.node(at: listen.path), lsn: lsn))
+      case .restart(let listen, _, _):
+        merged.append(.restart(listen, root.node(at: listen.path), lsn: lsn))
+      case .unregister, .call, .end: merged.append(item)
+      }
+    }
+    items = merged
+    commitCount = 0
+  }
+}

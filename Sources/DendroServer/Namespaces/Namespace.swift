@@ -1,0 +1,28 @@
+package import Dendro
+import DendroEngine
+package import DendroTree
+
+/// One served database.
+package final class Namespace: Sendable {
+  package let name: String
+  package let database: Database
+  let engine: Engine
+  let hub: ListenHub
+
+  package init(_ name: String, _ database: Database) throws(DatabaseError) {
+    self.name = name
+    self.database = database
+    engine = try database.servedEngine()
+    hub = ListenHub(engine)
+    database.serve(commitsTo: hub)
+  }
+
+  /// The data now, also after the database was closed.
+  package var root: Node { engine.head.root }
+
+  /// Ends the listens; the database stays open.
+  func end() {
+    database.serve(commitsTo: nil)
+    hub.end()
+  }
+}

@@ -1,0 +1,162 @@
+package import Dendro
+import DendroProtocol
+import Synchronization
+
+/// Finds the database that a request is for.
+package protocol Namespaces: Sendable {
+  /// The database with this name, which is opened where it is not. May take as long as opening takes.
+  ///
+  /// - Parameter name: valid; nil where the request names none.
+  func namespace(_ name: String?) throws -> Namespace
+  /// The database with this name, where that takes no time.
+  func open(_ name: String?) -> Namespace?
+  /// The names of all databases.
+  var names: [String] { get }
+  /// All that are open.
+  var all: [Namespace] { get }
+  /// Ends the serving. Databases that were opened here are closed.
+  func end() throws
+}
+
+/// Why there is no database for a request.
+package enum NamespaceError: Error {
+  case unknown(String)
+  case tooMany(limit: Int)
+  case ended
+}
+
+/// A single database, under one name or under every name.
+package final class SingleNamespace: Namespaces {
+  private let only: Namespace
+  private let acceptsAll: Bool
+  private let closes: Bool
+
+  /// - Parameter closes: whether the database is closed at the end of the serving.
+  package init(
+    _ database: Database, named name: String?, closes: Bool = false
+  ) throws(DatabaseError) {
+    self.closes = closes
+    only = try Namespace(name ?? "default", database)
+    acceptsAll = name == nil
+  }
+
+  package func namespace(_ name: String?) throws -> Namespace {
+    guard let found = open(name) else { throw NamespaceError.unknown(name ?? "") }
+    return found
+  }
+
+  package func open(_ name: String?) -> Namespace? {
+    acceptsAll || name == nil || name == only.name ? only : nil
+  }
+
+  package var names: [String] { [only.name] }
+  package var all: [Namespace] { [only] }
+
+  package func end() throws {
+    only.end()
+    if closes { try only.database.close() }
+  }
+}
+
+/// Databases that are opened, or made, when they are first asked for.
+package final class OpeningNamespaces: Namespaces {
+  /// Opens the database with a name; several names may be opened at once, each by one thread.
+  package typealias Opener = @Sendable (_ name: String) throws -> Database
+
+  private let defaultName: String
+  private let limit: Int
+  private let opener: Opener
+  private let known: @Sendable () -> [String]
+  private let state = Mutex(State())
+
+  private struct State {
+    var open: [String: Namespace] = [:]
+    var opening: [String: Opening] = [:]
+    var isEnded = false
+  }
+
+  /// The opening of one database: the lock is held by the thread that opens it.
+  private final class Opening: Sendable {
+    let result = Mutex<Result<Namespace, any Error>?>(nil)
+  }
+
+  private enum Found {
+    case open(Namespace)
+    case opening(Opening)
+  }
+
+  /// - Parameters:
+  ///   - limit: the most databases that are open at a time.
+  ///   - known: the names of those that exist, open or not.
+  package init(
+    default name: String, limit: Int, known: @escaping @Sendable () -> [String],
+    opener: @escaping Opener
+  ) {
+    defaultName = name
+    self.limit = limit
+    self.known = known
+    self.opener = opener
+  }
+
+  package func open(_ name: String?) -> Namespace? {
+    state.withLock { $0.open[name ?? defaultName] }
+  }
+
+  package func namespace(_ name: String?) throws -> Namespace {
+    let name = name ?? defaultName
+    let opening = try state.withLock { state -> Found in
+      if state.isEnded { throw NamespaceError.ended }
+      if let open = state.open[name] { return .open(open) }
+      if let opening = state.opening[name] { return .opening(opening) }
+      guard state.open.count + state.opening.count < limit else {
+        throw NamespaceError.tooMany(limit: limit)
+      }
+      let opening = Opening()
+      state.opening[name] = opening
+      return .opening(opening)
+    }
+    switch opening {
+    case .open(let open): return open
+    case .opening(let opening):
+      return try opening.result.withLock { result in
+        if let result { return try result.get() }
+        let new = Result { try Namespace(name, opener(name)) }
+        result = new
+        finish(name, new)
+        return try new.get()
+      }
+    }
+  }
+
+  private func finish(_ name: String, _ result: Result<Namespace, any Error>) {
+    let late = state.withLock { state -> Namespace? in
+      state.opening[name] = nil
+      guard case .success(let namespace) = result else { return nil }
+      if state.isEnded { return namespace }
+      state.open[name] = namespace
+      return nil
+    }
+    late?.end()
+    try? late?.database.close()
+  }
+
+  package var names: [String] {
+    Set(known() + state.withLock { Array($0.open.keys) }).sorted()
+  }
+
+  package var all: [Namespace] { state.withLock { Array($0.open.values) } }
+
+  package func end() throws {
+    let open = state.withLock { state in
+      state.isEnded = true
+      defer { state.open = [:] }
+      return Array(state.open.values)
+    }
+    var failure: (any Error)?
+    for namespace in open {
+      namespace.end()
+      do { try namespace.database.close() } catch { failure = error }
+    }
+    if let failure { throw failure }
+  }
+}

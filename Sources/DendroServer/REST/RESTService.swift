@@ -1,0 +1,133 @@
+import Dendro
+import DendroEngine
+import DendroProtocol
+import DendroStorage
+import DendroTree
+import Dispatch
+import Synchronization
+
+/// Does what requests ask for.
+final class RESTService: Sendable {
+  let namespaces: any Namespaces
+  let authorizer: any Authorizer
+  let policy: CredentialPolicy
+  let settings: ServerSettings
+  let backlogByteLimit: Int
+  private let streams = Mutex<[ObjectIdentifier: WeakStream]>([:])
+  private let isStopping = Atomic<Bool>(false)
+  /// For work that takes longer than an answer may hold up the other connections of a thread.
+  let workers = DispatchQueue(label: "dendro-serve", attributes: .concurrent)
+
+  private struct WeakStream: Sendable {
+    weak var stream: EventStream?
+  }
+
+  init(_ namespaces: any Namespaces, _ options: DatabaseServerOptions) {
+    self.namespaces = namespaces
+    authorizer = options.authorizer
+    policy = options.secret.map { .secret($0) } ?? .trusting
+    settings = ServerSettings()
+    backlogByteLimit = options.backlogByteLimit
+  }
+
+  /// - Parameter exchange: with its whole body. It gets its answer at once or later.
+  func perform(_ exchange: Exchange) {
+    guard !isStopping.load(ordering: .acquiring) else {
+      return exchange.finish(RESTAnswer(RESTError(503, "The server is shutting down.")))
+    }
+    let request: RESTRequest
+    let identity: Identity
+    do throws(RESTError) {
+      request = try RESTRequest(
+        method: exchange.method, target: exchange.target, headers: exchange.headers)
+      if request.method == .options { return exchange.finish(RESTAnswer(options: request)) }
+      identity = try policy.identity(of: request.credentials)
+    } catch {
+      return exchange.finish(RESTAnswer(error))
+    }
+    let call = RESTCall(exchange: exchange, request: request, identity: identity, service: self)
+    if case .status = request.resource { return call.answerStatus() }
+    if let open = namespaces.open(request.namespace) { return call.perform(in: open) }
+    workers.async { [self] in
+      do {
+        call.perform(in: try namespaces.namespace(request.namespace))
+      } catch {
+        call.refuse(RESTError(error))
+      }
+    }
+  }
+
+  // MARK: Streams
+
+  /// - Returns: false where the server is stopping.
+  func add(_ stream: EventStream) -> Bool {
+    streams.withLock { streams in
+      if isStopping.load(ordering: .acquiring) { return false }
+      streams[ObjectIdentifier(stream)] = WeakStream(stream: stream)
+      return true
+    }
+  }
+
+  private var openStreams: [EventStream] {
+    streams.withLock { streams in
+      streams = streams.filter { $0.value.stream != nil }
+      return streams.values.compactMap(\.stream)
+    }
+  }
+
+  func keepStreamsAlive() { for stream in openStreams { stream.keepAlive() } }
+
+  /// Refuses requests from now on, and ends the streams.
+  func stop() {
+    streams.withLock { _ in isStopping.store(true, ordering: .releasing) }
+    for stream in openStreams { stream.end() }
+  }
+}
+
+/// What `/.settings/` has, for as long as the server runs.
+final class ServerSettings: Sendable {
+  private let pages = Mutex<[String: String]>([:])
+  static let names: Set<String> = [
+    "rules", "defaultWriteSizeLimit", "strictTriggerValidation", "functionTriggers",
+  ]
+
+  subscript(_ namespace: String, _ name: String) -> String? {
+    get { pages.withLock { $0["\(namespace)/\(name)"] } }
+    set { pages.withLock { $0["\(namespace)/\(name)"] = newValue } }
+  }
+}
+
+extension RESTError {
+  /// Why there is no database for a request.
+  init(_ error: any Error) {
+    switch error {
+    case NamespaceError.unknown: self = .notFound
+    case NamespaceError.tooMany(let limit):
+      self.init(503, "The server serves \(limit) databases already, which is its limit.")
+    case NamespaceError.ended: self.init(503, "The server is shutting down.")
+    case let error as DatabaseError: self.init(error)
+    default: self = .internalError
+    }
+  }
+
+  /// Why a database refused a reading or writing.
+  init(_ error: DatabaseError) {
+    switch error.code {
+    case .invalidData, .invalidLeafValueType, .invalidPath, .invalidKey, .notWritable,
+      .invalidQuery,
+      .invalidArgument:
+      self = .badRequest("Invalid data; \(error.message)")
+    case .tooLarge:
+      self = .badRequest(
+        "Data to write exceeds the maximum size that can be modified with a single request.")
+    case .closed: self.init(503, "The database is closed.")
+    case .maxRetry: self.init(503, "Other writes came between; try again.")
+    case .diskFull: self.init(503, "The disk of the database is full.")
+    case .readOnly: self.init(503, "The database is open for reading only.")
+    case .memoryLimit: self.init(503, "The database is at its limit of memory.")
+    default: self = .internalError
+    }
+  }
+
+  init(_ error: EngineError) { self.init(DatabaseError(served: error)) }
+}

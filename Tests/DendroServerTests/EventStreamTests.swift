@@ -1,0 +1,138 @@
+import Dendro
+import DendroServer
+import Testing
+
+@Suite("serving: event streams")
+struct EventStreamTests {
+  @Test("the dialogue of a stream")
+  func dialogue() async throws {
+    try await serving { served in
+      let http = try served.client()
+      _ = try http("PUT", "/room.json", "{\"n\":1}")
+      let stream = try served.stream("/room.json")
+      #expect(try stream.event() == "put {\"path\":\"/\",\"data\":{\"n\":1}}")
+      _ = try http("PUT", "/room/n.json", "2")
+      #expect(try stream.event() == "put {\"path\":\"/n\",\"data\":2}")
+      _ = try http("PUT", "/room/n.json", "2")
+      _ = try http("PUT", "/other.json", "2")
+      _ = try http("PATCH", "/room.json", "{\"n\":3,\"m/x\":true}")
+      #expect(try stream.event() == "patch {\"path\":\"/\",\"data\":{\"m/x\":true,\"n\":3}}")
+      _ = try http("DELETE", "/room.json")
+      #expect(try stream.event() == "put {\"path\":\"/\",\"data\":null}")
+      try await served.database.reference(withPath: "room/k").setValue("direct")
+      #expect(try stream.event() == "put {\"path\":\"/k\",\"data\":\"direct\"}")
+    }
+  }
+
+  @Test("the events of a write come before its answer", arguments: [1, 8])
+  func order(clients: Int) async throws {
+    try await serving { served in
+      let streams = try (0..<clients).map { _ in try served.stream("/a.json") }
+      for stream in streams { #expect(try stream.event() == "put {\"path\":\"/\",\"data\":null}") }
+      let http = try served.client()
+      for number in 1...200 { #expect(try http("PUT", "/a.json", "\(number)").status == 200) }
+      for stream in streams {
+        for number in 1...200 {
+          #expect(try stream.event() == "put {\"path\":\"/\",\"data\":\(number)}")
+        }
+      }
+    }
+  }
+
+  @Test("a query shows its window, and what leaves it")
+  func queries() async throws {
+    try await serving { served in
+      let http = try served.client()
+      _ = try http("PUT", "/s.json", "{\"a\":1,\"b\":2,\"c\":3}")
+      let stream = try served.stream("/s.json?orderBy=%22$value%22&limitToLast=2")
+      #expect(try stream.event() == "put {\"path\":\"/\",\"data\":{\"b\":2,\"c\":3}}")
+      _ = try http("PUT", "/s/d.json", "9")
+      #expect(try stream.event() == "patch {\"path\":\"/\",\"data\":{\"b\":null,\"d\":9}}")
+      _ = try http("DELETE", "/s/c.json")
+      #expect(try stream.event() == "patch {\"path\":\"/\",\"data\":{\"b\":2,\"c\":null}}")
+      _ = try http("PUT", "/s/a.json", "0")
+      _ = try http("PUT", "/s/d.json", "10")
+      #expect(try stream.event() == "put {\"path\":\"/d\",\"data\":10}")
+      _ = try http("DELETE", "/s.json")
+      #expect(try stream.event() == "patch {\"path\":\"/\",\"data\":{\"b\":null,\"d\":null}}")
+    }
+  }
+
+  @Test("silence is broken by keep-alives")
+  func keepAlive() async throws {
+    try await serving({ $0.keepAliveInterval = .milliseconds(20) }) { served in
+      let stream = try served.stream("/a.json")
+      #expect(try stream.event() == "put {\"path\":\"/\",\"data\":null}")
+      for _ in 0..<3 { #expect(try stream.event() == "keep-alive null") }
+    }
+  }
+
+  @Test("a slow reader gets the whole value in place of what it has missed, and holds up nobody")
+  func slowReader() async throws {
+    try await serving({ $0.backlogByteLimit = 64 << 10 }) { served in
+      let slow = try HTTPClient(port: served.server.port, receiveBuffer: 4096)
+      try slow.send(HTTPClient.request("GET", "/a.json", nil, ["Accept": "text/event-stream"]))
+      _ = try slow.head()
+      let fast = try served.stream("/a/n.json")
+      let http = try served.client()
+      let text = String(repeating: "x", count: 20_000)
+      let count = 800
+      for number in 1...count {
+        #expect(
+          try http("PUT", "/a.json?print=silent", "{\"n\":\(number),\"t\":\"\(text)\"}").status
+            == 204)
+      }
+      var last = ""
+      repeat { last = try fast.event() } while last != "put {\"path\":\"/\",\"data\":\(count)}"
+      var events = 0
+      repeat {
+        last = try slow.event()
+        events += 1
+      } while !last.hasPrefix("put {\"path\":\"/\",\"data\":{\"n\":\(count),")
+      #expect(events < count)
+    }
+  }
+
+  @Test("a stream is resumed after the last event that the client has")
+  func resumption() async throws {
+    let folder = try TemporaryFolder()
+    let database = try await Database.open(at: folder.path + "/db")
+    let server = try await DatabaseServer.start(serving: database)
+    let served = Served(database: database, server: server)
+    let http = try served.client()
+    _ = try http("PUT", "/a.json", "{\"x\":1,\"y\":2}")
+    let first = try served.stream("/a.json?eventIds=true")
+    let event = try first.event()
+    #expect(event == "id: 1\nput {\"path\":\"/\",\"data\":{\"x\":1,\"y\":2}}")
+    let same = try served.stream("/a.json", ["Last-Event-ID": "1"])
+    _ = try http("PUT", "/a/x.json", "5")
+    #expect(try same.event() == "id: 2\nput {\"path\":\"/x\",\"data\":5}")
+    let missed = try served.stream("/a.json", ["Last-Event-ID": "1"])
+    #expect(try missed.event() == "id: 2\nput {\"path\":\"/x\",\"data\":5}")
+    let unknown = try served.stream("/a.json", ["Last-Event-ID": "99"])
+    #expect(try unknown.event() == "id: 2\nput {\"path\":\"/\",\"data\":{\"x\":5,\"y\":2}}")
+    await server.stop()
+    try await database.close()
+  }
+
+  @Test("what a stream may not read is refused before it begins")
+  func refused() async throws {
+    try await serving({ $0.authorizer = LockedAuthorizer() }) { served in
+      let answer = try served.client()("GET", "/a.json", nil, ["Accept": "text/event-stream"])
+      #expect(answer.status == 401)
+      #expect(answer.headers["content-type"]?.hasPrefix("application/json") == true)
+    }
+  }
+
+  @Test("a stopped server ends its streams, and clients that leave are forgotten")
+  func stop() async throws {
+    try await serving { served in
+      let streams = try (0..<20).map { _ in try served.stream("/a.json") }
+      for stream in streams { _ = try stream.event() }
+      for _ in 0..<20 { _ = try served.stream("/b.json").event() }
+      await served.server.stop()
+      for stream in streams { #expect(throws: HTTPClient.Ended.self) { _ = try stream.event() } }
+      #expect(throws: (any Error).self) { _ = try served.client()("GET", "/a.json") }
+    }
+  }
+}

@@ -1,0 +1,162 @@
+import DendroPlatform
+import Testing
+
+/// A client that shows every byte: one connection, and requests that may be no requests.
+///
+/// Calls block; one thread at a time.
+final class HTTPClient {
+  struct Answer {
+    var status: Int
+    /// Names in lower case.
+    var headers: [String: String]
+    var body: String
+  }
+
+  struct Ended: Error {}
+
+  private let socket: Int32
+  private var received: [UInt8] = []
+
+  init(port: UInt16, receiveBuffer: Int32? = nil) throws {
+    socket = DendroPlatform.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    if var size = receiveBuffer {
+      setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+    }
+    // Where an answer does not come, the test fails instead of waiting.
+    var timeout = timeval(tv_sec: 60, tv_usec: 0)
+    setsockopt(
+      socket, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    inet_pton(AF_INET, "127.0.0.1", &address.sin_addr)
+    let result = withUnsafePointer(to: &address) { address in
+      address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
+    guard result == 0 else { throw Ended() }
+  }
+
+  deinit { close(socket) }
+
+  // MARK: Requests
+
+  func callAsFunction(
+    _ method: String, _ target: String, _ body: String? = nil, _ headers: [String: String] = [:]
+  ) throws -> Answer {
+    try send(Self.request(method, target, body, headers))
+    return try answer(hasBody: method != "HEAD")
+  }
+
+  static func request(
+    _ method: String, _ target: String, _ body: String? = nil, _ headers: [String: String] = [:]
+  ) -> String {
+    var text = "\(method) \(target) HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    for (name, value) in headers.sorted(by: { $0.key < $1.key }) { text += "\(name): \(value)\r\n" }
+    if let body { text += "Content-Length: \(body.utf8.count)\r\n" }
+    return text + "\r\n" + (body ?? "")
+  }
+
+  func send(_ text: String) throws { try send(bytes: Array(text.utf8)) }
+
+  func send(bytes: [UInt8]) throws {
+    var offset = 0
+    while offset < bytes.count {
+      let count = bytes[offset...].withUnsafeBytes {
+        DendroPlatform.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+      }
+      guard count > 0 else { throw Ended() }
+      offset += count
+    }
+  }
+
+  /// Sends no more; the server sees the end of its input.
+  func shutDownWriting() { shutdown(socket, Int32(SHUT_WR)) }
+
+  // MARK: Answers
+
+  func answer(hasBody: Bool = true) throws -> Answer {
+    let head = try head()
+    var body = ""
+    if !hasBody || head.status == 304 || head.status == 204 {
+    } else if head.headers["transfer-encoding"] == "chunked" {
+      var bytes: [UInt8] = []
+      while let part = try chunk() { bytes += part }
+      body = String(decoding: bytes, as: UTF8.self)
+    } else if let count = head.headers["content-length"].flatMap({ Int($0) }) {
+      body = String(decoding: try take(count), as: UTF8.self)
+    }
+    return Answer(status: head.status, headers: head.headers, body: body)
+  }
+
+  /// The head of an answer, for streams.
+  func head() throws -> Answer {
+    var lines: [String] = []
+    while true {
+      let line = try line()
+      if line.isEmpty { break }
+      lines.append(line)
+    }
+    let first = try #require(lines.first).split(separator: " ")
+    var headers: [String: String] = [:]
+    for line in lines.dropFirst() {
+      let parts = line.split(separator: ":", maxSplits: 1)
+      headers[parts[0].lowercased()] = parts.count > 1 ? String(parts[1].drop { $0 == " " }) : ""
+    }
+    return Answer(status: try #require(Int(first[1])), headers: headers, body: "")
+  }
+
+  private var streamed: [UInt8] = []
+
+  /// The next event of a stream, as `put {"path":…}`.
+  func event() throws -> String {
+    while true {
+      if let end = streamed.firstRange(of: Array("\n\n".utf8)) {
+        let text = String(decoding: streamed[..<end.lowerBound], as: UTF8.self)
+        streamed.removeSubrange(..<end.upperBound)
+        return text.replacing("event: ", with: "").replacing("\ndata: ", with: " ")
+      }
+      guard let part = try chunk() else { throw Ended() }
+      streamed += part
+    }
+  }
+
+  /// The next part of a chunked body; nil at its end.
+  private func chunk() throws -> [UInt8]? {
+    let count = try #require(Int(try line(), radix: 16))
+    let part = try take(count)
+    _ = try line()
+    return count == 0 ? nil : part
+  }
+
+  private func line() throws -> String {
+    while true {
+      if let end = received.firstRange(of: Array("\r\n".utf8)) {
+        let line = String(decoding: received[..<end.lowerBound], as: UTF8.self)
+        received.removeSubrange(..<end.upperBound)
+        return line
+      }
+      try receive()
+    }
+  }
+
+  private func take(_ count: Int) throws -> [UInt8] {
+    while received.count < count { try receive() }
+    defer { received.removeFirst(count) }
+    return Array(received.prefix(count))
+  }
+
+  private func receive() throws {
+    var buffer = [UInt8](repeating: 0, count: 64 << 10)
+    let count = buffer.withUnsafeMutableBytes { recv(socket, $0.baseAddress, $0.count, 0) }
+    guard count > 0 else { throw Ended() }
+    received += buffer[..<count]
+  }
+
+  /// Reads until the server closes the connection.
+  func readToEnd() -> String {
+    while (try? receive()) != nil {}
+    return String(decoding: received, as: UTF8.self)
+  }
+}

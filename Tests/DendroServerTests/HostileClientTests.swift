@@ -1,0 +1,100 @@
+import Dendro
+import DendroServer
+import DendroTestSupport
+import Testing
+
+@Suite("serving: hostile clients")
+struct HostileClientTests {
+  @Test("bytes that are no request leave the server as it was", arguments: 0..<4)
+  func garbage(seed: UInt64) async throws {
+    try await serving({ $0.bodyByteLimit = 1000 }) { served in
+      var generator = SeededGenerator(seed: seed)
+      let pieces = [
+        "GET ", "PUT ", "/", "a.json", "%", "?", "&ns=", " HTTP/1.1", " HTTP/9", "\r\n", "\n",
+        "\r\n\r\n",
+        "Host: x\r\n", "Content-Length: 5\r\n", "Content-Length: -1\r\n",
+        "Content-Length: 99999999999999\r\n",
+        "Transfer-Encoding: chunked\r\n", "5\r\nhello\r\n", "0\r\n\r\n", "ffffffffffffffff\r\n",
+        "\u{0}", "é", "{}",
+        "Accept: text/event-stream\r\n", "Expect: 100-continue\r\n", "Connection: Upgrade\r\n",
+        String(repeating: "x", count: 20_000),
+      ]
+      for _ in 0..<60 {
+        let client = try served.client()
+        var text = ""
+        for _ in 0..<generator.below(12) { text += pieces[generator.below(pieces.count)] }
+        try? client.send(text)
+        client.shutDownWriting()
+      }
+      let http = try served.client()
+      #expect(try http("PUT", "/alive.json", "true").status == 200)
+    }
+  }
+
+  @Test("a body that is too long is refused, whether it says so or not")
+  func tooLong() async throws {
+    try await serving({ $0.bodyByteLimit = 1000 }) { served in
+      let long = "\"" + String(repeating: "x", count: 2000) + "\""
+      let announced = try served.client()
+      try announced.send("PUT /a.json HTTP/1.1\r\nHost: x\r\nContent-Length: 5000000000\r\n\r\n")
+      #expect(try announced.answer().status == 413)
+      let chunked = try served.client()
+      try chunked.send("PUT /a.json HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+      try chunked.send("\(String(long.utf8.count, radix: 16))\r\n\(long)\r\n0\r\n\r\n")
+      let refused = try chunked.answer()
+      #expect(refused.status == 413)
+      #expect(refused.body == "{\n  \"error\" : \"Payload is too large\"\n}\n")
+      let good = try served.client()
+      try good.send("PUT /a.json HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+      try good.send("3\r\n\"ab\r\n")
+      try good.send("2\r\nc\"\r\n0\r\n\r\n")
+      #expect(try good.answer().body == "\"abc\"")
+    }
+  }
+
+  @Test("requests sent at once are answered in their order")
+  func pipelined() async throws {
+    try await serving { served in
+      let client = try served.client()
+      var text = ""
+      for number in 0..<100 { text += HTTPClient.request("PUT", "/n.json", "\(number)") }
+      try client.send(text)
+      for number in 0..<100 { #expect(try client.answer().body == "\(number)") }
+    }
+  }
+
+  @Test("clients that leave in the middle of a request or an answer")
+  func leaving() async throws {
+    try await serving { served in
+      let http = try served.client()
+      let body = "\"" + String(repeating: "x", count: 5_000_000) + "\""
+      _ = try http("PUT", "/big.json?print=silent", body)
+      for _ in 0..<20 {
+        let half = try served.client()
+        try half.send("PUT /half.json HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"a\":")
+        let reader = try served.client()
+        try reader.send(HTTPClient.request("GET", "/big.json"))
+        let writer = try served.client()
+        try writer.send(HTTPClient.request("PUT", "/w.json", "1", ["if-match": "null_etag"]))
+      }
+      #expect(try http("GET", "/half.json").body == "null")
+      #expect(try http("GET", "/big.json").body == body)
+    }
+  }
+
+  @Test("no two servers at one address")
+  func addressInUse() async throws {
+    try await serving { served in
+      var options = DatabaseServerOptions()
+      options.host = "999.1.1.1"
+      await #expect(throws: DatabaseServerError.self) {
+        try await DatabaseServer.start(serving: Database.inMemory(), options: options)
+      }
+      let closed = Database.inMemory()
+      try await closed.close()
+      await #expect(throws: DatabaseError.self) {
+        try await DatabaseServer.start(serving: closed)
+      }
+    }
+  }
+}

@@ -1,0 +1,41 @@
+import Dendro
+import DendroServer
+import Testing
+
+/// Serves a database in memory for the time of `body`.
+func serving(
+  _ change: (inout DatabaseServerOptions) -> Void = { _ in },
+  _ body: (Served) async throws -> Void
+) async throws {
+  let database = Database.inMemory()
+  var options = DatabaseServerOptions()
+  change(&options)
+  let server = try await DatabaseServer.start(serving: database, options: options)
+  do {
+    try await body(Served(database: database, server: server))
+  } catch {
+    await server.stop()
+    throw error
+  }
+  await server.stop()
+  try await database.close()
+}
+
+struct Served {
+  let database: Database
+  let server: DatabaseServer
+
+  func client() throws -> HTTPClient { try HTTPClient(port: server.port) }
+
+  /// A connection that gets the events of a stream.
+  func stream(_ target: String, _ headers: [String: String] = [:]) throws -> HTTPClient {
+    let client = try client()
+    try client.send(
+      HTTPClient.request(
+        "GET", target, nil, headers.merging(["Accept": "text/event-stream"]) { $1 }))
+    let head = try client.head()
+    #expect(head.status == 200)
+    #expect(head.headers["content-type"]?.hasPrefix("text/event-stream") == true)
+    return client
+  }
+}

@@ -1,0 +1,227 @@
+import Dendro
+import DendroEngine
+import DendroServer
+import DendroStorage
+import DendroTree
+import Synchronization
+
+extension Command {
+  static let serve = Command(
+    name: "serve", summary: "serve databases to clients of the Realtime Database",
+    discussion: """
+      Answers REST requests and event streams, as an emulator of the Realtime Database does: at the same port
+      and paths, but durably. Each namespace (?ns=NAME) is a database in a directory of DIRECTORY, made when
+      it is first asked for; where DIRECTORY is a database itself, every namespace is that one. Only this
+      machine reaches the default address, and every client may do everything. At other addresses only
+      administrators may, who know the secret (--secret-file), unless --insecure opens it. TLS is left to a
+      proxy. Ends with Ctrl-C or SIGTERM: requests under way are answered first.
+      """,
+    parameters: [
+      Parameter(
+        name: "DIRECTORY", summary: "where the databases are; left out with --memory",
+        isOptional: true)
+    ],
+    options: [
+      Option(
+        name: "port", short: "p", value: "N", summary: "9000 if left out; 0: any that is free"),
+      Option(name: "host", value: "ADDRESS", summary: "127.0.0.1 if left out"),
+      Option(
+        name: "namespace", value: "NAME", summary: "that of requests without ?ns= (default)"),
+      Option(name: "memory", summary: "keep nothing on the disk"),
+      Option(name: "import", value: "FILE", summary: "JSON to begin with, in place of the root"),
+      Option(name: "export-on-exit", value: "FILE", summary: "write the root as JSON at the end"),
+      Option(name: "secret-file", value: "FILE", summary: "its first line is the administrators'"),
+      Option(name: "insecure", summary: "open to every client that reaches the address"),
+      Option(name: "quiet", short: "q", summary: "without a line for each request"),
+      .durability, .json,
+    ],
+    examples: [
+      Example(line: "dendro serve data", summary: "for apps and tests on this machine"),
+      Example(
+        line: "dendro serve --memory --import seed.json --port 0", summary: "for one test run"),
+    ],
+    run: { try Server($0).run() })
+}
+
+/// One run of `serve`.
+private struct Server {
+  private let arguments: Arguments
+  private let name: String
+  private let host: String
+
+  init(_ arguments: Arguments) throws {
+    self.arguments = arguments
+    name = arguments.value("namespace") ?? "default"
+    host = arguments.value("host") ?? "127.0.0.1"
+    guard DatabaseServer.isNamespace(name) else {
+      throw Failure.usage(
+        "--namespace takes letters, digits, - and _, not \(Failure.quoted(name))")
+    }
+  }
+
+  func run() throws -> ExitCode {
+    let options = try serverOptions()
+    let namespaces = try namespaces()
+    Interruption.listen()
+    let server: DatabaseServer
+    do {
+      if let file = arguments.value("import") { try load(file, namespaces) }
+      server = try DatabaseServer.start(namespaces, options)
+    } catch let error as DatabaseServerError {
+      throw Failure(.unavailable, error.message)
+    } catch {
+      try? namespaces.end()
+      throw error
+    }
+    try announce(server)
+    while !Interruption.isRequested { Interruption.sleep(milliseconds: 100) }
+    let exported = try arguments.value("export-on-exit").map { file in
+      (file, try namespaces.namespace(nil))
+    }
+    try Blocking.run { await server.stop() }
+    if let (file, namespace) = exported { try export(namespace, to: file) }
+    return .success
+  }
+
+  private func serverOptions() throws -> DatabaseServerOptions {
+    var options = DatabaseServerOptions()
+    options.port = try arguments.integer("port", in: 0...UInt16.max) ?? 9000
+    options.host = host
+    if let file = arguments.value("secret-file") {
+      options.secret = try secret(in: file)
+      options.authorizer = AdministratorsAuthorizer()
+    } else if !DatabaseServer.isLoopback(host), !arguments.has("insecure") {
+      throw Failure.usage(
+        "\(host) may be reached by others: everybody could read and write everything",
+        hint: "--secret-file restricts it to administrators, --insecure opens it nevertheless")
+    }
+    guard options.secret == nil || !arguments.has("insecure") else {
+      throw Failure.usage("--insecure contradicts --secret-file")
+    }
+    if !arguments.has("quiet") {
+      let wantsJSON = arguments.wantsJSON
+      options.accessLog = { record in
+        let milliseconds = record.duration / .milliseconds(1)
+        if wantsJSON {
+          Terminal.note(
+            JSONValue.object([
+              ("method", .string(record.method)), ("target", .string(record.target)),
+              ("status", .integer(Int64(record.status))), ("milliseconds", .number(milliseconds)),
+            ]).text)
+        } else {
+          let time = Format.decimal(milliseconds, places: 1)
+          Terminal.note("\(record.status) \(record.method) \(record.target) \(time) ms")
+        }
+      }
+    }
+    return options
+  }
+
+  private func secret(in file: String) throws -> String {
+    let input = try InputFile(file)
+    var bytes = [UInt8](repeating: 0, count: 4096)
+    let count = try bytes.withUnsafeMutableBytes { try input.read(into: $0) }
+    let line = bytes[..<count].prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
+    guard let secret = String(validating: line, as: UTF8.self), secret.utf8.count >= 8 else {
+      throw Failure(.badInput, "\(file) does not begin with a line of at least 8 bytes of UTF-8")
+    }
+    return secret
+  }
+
+  private func namespaces() throws -> any Namespaces {
+    var options = DatabaseOptions()
+    options.durability = try Session.durability(arguments.value("durability")).forDatabases
+    if arguments.has("memory") {
+      guard arguments.positional.isEmpty else {
+        throw Failure.usage("--memory takes no DIRECTORY")
+      }
+      return OpeningNamespaces(inMemory: options, default: name)
+    }
+    guard !arguments.positional.isEmpty else { throw Failure.usage("DIRECTORY is missing") }
+    let directory = try arguments.directoryPath()
+    if try Self.isDatabase(directory) {
+      // The history that its own program keeps is not the server's to remove.
+      options.history = .all
+      return try SingleNamespace(
+        try Database.open(at: directory, options: options),
+        named: arguments.value("namespace"), closes: true)
+    }
+    return OpeningNamespaces(in: directory, default: name, options: options)
+  }
+
+  private static func isDatabase(_ directory: String) throws -> Bool {
+    do throws(StorageError) {
+      let directory = try DatabaseDirectory.open(directory, environment: .system, mode: .readOnly)
+      defer { directory.close() }
+      return try !directory.contents().isEmpty
+    } catch {
+      if case .notFound = error { return false }
+      throw error
+    }
+  }
+
+  // MARK: Beginning and end
+
+  private func announce(_ server: DatabaseServer) throws {
+    let terminal = try Terminal(color: arguments.value("color"))
+    let place = host.contains(":") ? "[\(host)]:\(server.port)" : "\(host):\(server.port)"
+    if arguments.wantsJSON {
+      try terminal.print(
+        JSONValue.object([
+          ("host", .string(host)), ("port", .unsigned(UInt64(server.port))),
+          ("namespace", .string(name)),
+        ]).text)
+    } else {
+      try terminal.print("serving at http://\(place) (Ctrl-C ends)")
+    }
+    try terminal.flush()
+    if !arguments.has("secret-file") {
+      Terminal.note("dendro: every client that reaches \(place) may read and write everything")
+    }
+  }
+
+  /// Puts what a file has in place of the default database's root.
+  private func load(_ file: String, _ namespaces: any Namespaces) throws {
+    let input = try InputFile(file)
+    let engine = try namespaces.namespace(nil).database.servedEngine()
+    let failure = Mutex<EngineError?>(nil)
+    @Sendable func submit(_ write: Write) {
+      engine.submit(Draft(write)) { result in
+        if case .failure(let error) = result { failure.withLock { $0 = $0 ?? error } }
+      }
+    }
+    submit(.remove(.root))
+    do {
+      try JSONParser.parse(source: { try input.read(into: $0) }) { piece in
+        switch piece.content {
+        case .node(let node): submit(node.isEmpty ? .remove(piece.path) : .set(piece.path, node))
+        case .priority(let priority): submit(.setPriority(piece.path, priority))
+        }
+      }
+    } catch let error as JSONError {
+      throw Failure(.badInput, "\(file): \(error)")
+    }
+    try engine.synchronize()
+    if let failure = failure.withLock({ $0 }) { throw failure }
+  }
+
+  /// Writes the root of the default database as JSON.
+  private func export(_ namespace: Namespace, to file: String) throws {
+    // Closed as it is, the engine still has its last state.
+    let output = try OutputFile(file)
+    let root = namespace.root
+    try JSONWriter.write(root, style: JSONStyle(.export)) { try output.write($0) }
+    try [UInt8(ascii: "\n")].withUnsafeBytes(output.write)
+    try output.finish()
+  }
+}
+
+extension DendroEngine.Durability {
+  fileprivate var forDatabases: Dendro.Durability {
+    switch self {
+    case .everyCommit: .everyCommit
+    case .interval(let interval): .interval(interval)
+    case .none: .onRequest
+    }
+  }
+}
