@@ -45,4 +45,9 @@ package enum HistoryPoint: Hashable, Sendable, CustomStringConvertible {
 package struct HistoryState: Sendable {
   package var root: Node
   package var lsn: LogSequenceNumber
+
+  package init(root: Node, lsn: LogSequenceNumber) {
+    self.root = root
+    self.lsn = lsn
+  }
 }

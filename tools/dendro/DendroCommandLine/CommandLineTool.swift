@@ -6,8 +6,9 @@ package enum CommandLineTool {
   static let version = Database.sdkVersion()
 
   static let commands: [Command] = [
-    .import, .export, .get, .set, .update, .push, .remove, .increment, .watch, .serve, .log, .info,
-    .verify, .repair, .checkpoint, .purge, .backup, .demo, .demoWriter,
+    .import, .export, .get, .set, .update, .push, .remove, .increment, .apply, .watch, .serve,
+    .log, .history, .blame, .diff, .compare, .hash, .info, .verify, .repair, .checkpoint, .purge,
+    .backup, .demo, .demoWriter,
   ]
 
   /// Runs the verb of the process's command line.

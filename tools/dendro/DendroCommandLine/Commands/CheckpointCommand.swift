@@ -12,7 +12,7 @@ extension Command {
     parameters: [.directory],
     options: [
       Option(name: "history", value: "KEEP", summary: "how much of the history is kept (all)"),
-      .json,
+      .wait, .json,
     ],
     examples: [
       Example(line: "dendro checkpoint db", summary: "now instead of by itself"),

@@ -15,7 +15,7 @@ extension Command {
     ],
     options: [
       Option(name: "replace", short: "r", summary: "replace what is not a number by DELTA"),
-      .noCreate, .durability, .json,
+      .noCreate, .durability, .wait, .json,
     ],
     examples: [
       Example(line: "dendro increment db /posts/p1/stars", summary: "one more"),

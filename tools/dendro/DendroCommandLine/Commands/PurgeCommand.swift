@@ -11,7 +11,7 @@ extension Command {
       process has the database open.
       """,
     parameters: [.directory],
-    options: [.force, .json],
+    options: [.force, .wait, .json],
     examples: [Example(line: "dendro purge db --force", summary: "without a question")],
     run: { arguments in
       let session = try Session.writing(arguments, creates: false)

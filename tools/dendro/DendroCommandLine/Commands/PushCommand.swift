@@ -9,7 +9,7 @@ extension Command {
       a database is made there.
       """,
     parameters: [.directory, .path, .value],
-    options: [.string, .noCreate, .durability, .json],
+    options: [.string, .noCreate, .durability, .wait, .json],
     examples: [
       Example(line: "dendro push db /messages '{\"text\": \"Hello\"}'", summary: "a list entry")
     ],

@@ -9,7 +9,7 @@ extension Command {
       terminal it needs --force.
       """,
     parameters: [.directory, .path],
-    options: [.force, .dryRun, .durability, .json],
+    options: [.force, .dryRun, .durability, .wait, .json],
     examples: [
       Example(line: "dendro remove db /users/bob", summary: "one subtree"),
       Example(line: "dendro remove db / --force", summary: "everything, without a question"),

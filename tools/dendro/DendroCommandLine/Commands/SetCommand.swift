@@ -9,7 +9,7 @@ extension Command {
       in .priority. Where DIRECTORY is new or empty, a database is made there.
       """,
     parameters: [.directory, .path, .value],
-    options: [.string, .noCreate, .durability, .json],
+    options: [.string, .noCreate, .durability, .wait, .json],
     examples: [
       Example(line: "dendro set db /users/ada '{\"name\": \"Ada\"}'", summary: "a subtree"),
       Example(line: "dendro set db /users/ada/name Ada --string", summary: "a string"),

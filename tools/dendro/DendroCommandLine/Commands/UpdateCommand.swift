@@ -10,7 +10,7 @@ extension Command {
       Where DIRECTORY is new or empty, a database is made there.
       """,
     parameters: [.directory, .path, .value],
-    options: [.noCreate, .durability, .json],
+    options: [.noCreate, .durability, .wait, .json],
     examples: [
       Example(
         line: "dendro update db / '{\"posts/p1/title\": \"New\", \"user-posts/ada/p1\": true}'",

@@ -48,6 +48,10 @@ extension Command.Option {
   static let durability = Self(
     name: "durability", value: "LEVEL",
     summary: "every-commit (default), none, or interval:MS: what power loss may take")
+  static let wait = Self(
+    name: "wait", value: "SECONDS",
+    summary:
+      "wait so long for another process to close the database, instead of ending with exit code 75")
   static let color = Self(
     name: "color", value: "WHEN", summary: "auto (default), always or never")
   static let help = Self(name: "help", short: "h", summary: "show this help")

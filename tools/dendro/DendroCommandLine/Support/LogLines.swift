@@ -137,7 +137,7 @@ struct LogLines {
   }
 
   /// Text that leaves the terminal as it is: nothing below is a control character.
-  private func printable(_ text: String) -> String {
+  func printable(_ text: String) -> String {
     guard text.unicodeScalars.contains(where: { (0x7F...0x9F).contains($0.value) }) else {
       return text
     }

@@ -2,7 +2,7 @@ import DendroEngine
 import DendroStorage
 import DendroTree
 
-/// The tree that a reading verb shows: that of the present, of `--at`, or of a damaged directory.
+/// The tree that a reading verb shows: that of the present, of a point in the past, or of a damaged directory.
 struct ReadState {
   let root: Node
   let lsn: LogSequenceNumber
@@ -14,57 +14,75 @@ struct ReadState {
     return location.isPriority ? node.priority.map { Node($0) } ?? .empty : node
   }
 
-  /// Opens the database for as long as it takes to get the tree: the reader of a pipe may take long, and files
-  /// wait to be removed meanwhile.
+  /// The state that `--at` asks for, or the present one.
   init(_ arguments: Arguments, path: String?) throws {
-    let location = try Location(path)
-    self.location = location
-    let point = try HistoryPoint(arguments, "at")
+    location = try Location(path)
+    let state = try Self.states(
+      of: arguments.directoryPath(), at: [HistoryPoint(arguments, "at")],
+      salvages: arguments.has(.salvage))[0]
+    (root, lsn) = (state.root, state.lsn)
+  }
+
+  /// Opens the database for as long as it takes to get the trees: the reader of a pipe may take long, and files
+  /// wait to be removed meanwhile.
+  ///
+  /// - Parameters:
+  ///   - points: nil for the present.
+  ///   - salvages: whether a damaged directory's last proven state stands for its present.
+  static func states(of path: String, at points: [HistoryPoint?], salvages: Bool = false) throws
+    -> [HistoryState]
+  {
     do {
-      let session = try Session.reading(arguments, path: path)
-      (root, lsn) = try session.closing {
-        guard let point else { return session.engine.head }
-        guard let state = try session.engine.state(at: point) else {
+      let progress = Progress("opening")
+      let engine = try Engine.open(at: path, mode: .readOnly, progress: progress.recovery)
+      defer { try? engine.close() }
+      return try points.map { point in
+        guard let point else {
+          let head = engine.head
+          return HistoryState(root: head.root, lsn: head.lsn)
+        }
+        guard let state = try engine.state(at: point) else {
           throw Failure(.problem, "the database was closed meanwhile")
         }
-        return (state.root, state.lsn)
+        return state
       }
     } catch let error as EngineError where error.isDamage {
-      guard point != nil || arguments.has(.salvage) else { throw error }
-      let state = try Self.salvage(arguments, point, error)
-      (root, lsn) = (state.root, state.lsn)
+      guard salvages || points.contains(where: { $0 != nil }) else { throw error }
+      return try salvage(path, points, salvages, error)
     }
   }
 
-  /// A state of a damaged directory that is proven nevertheless.
+  /// States of a damaged directory that are proven nevertheless.
   private static func salvage(
-    _ arguments: Arguments, _ point: HistoryPoint?, _ error: EngineError
-  ) throws -> HistoryState {
-    let directory = try DatabaseDirectory.open(
-      arguments.directoryPath(), environment: .system, mode: .readOnly)
+    _ path: String, _ points: [HistoryPoint?], _ salvages: Bool, _ error: EngineError
+  ) throws -> [HistoryState] {
+    let directory = try DatabaseDirectory.open(path, environment: .system, mode: .readOnly)
     defer { directory.close() }
     let progress = Progress("reading")
     let salvage = try Salvage(directory, progress: progress.recovery)
-    let state: HistoryState? =
-      switch point {
-      case .lsn(let lsn): try salvage.state(at: lsn)
-      case .time(let time): try salvage.state(atTime: time)
-      case nil: try salvage.lastProven.flatMap { try salvage.state(at: $0) }
+    return try points.map { point in
+      let state: HistoryState? =
+        switch point {
+        case .lsn(let lsn): try salvage.state(at: lsn)
+        case .time(let time): try salvage.state(atTime: time)
+        case nil where salvages: try salvage.lastProven.flatMap { try salvage.state(at: $0) }
+        case nil: nil
+        }
+      progress.clear()
+      guard let state else {
+        let ranges = salvage.provenRanges
+        var failure = Failure(describing: error)
+        failure.message +=
+          ranges.isEmpty
+          ? "\n  no state is proven"
+          : "\n  the states that are proven are those after the writes \(Format.ranges(ranges))"
+        throw failure
       }
-    progress.clear()
-    guard let state else {
-      let ranges = salvage.provenRanges
-      var failure = Failure(describing: error)
-      failure.message +=
-        ranges.isEmpty
-        ? "\n  no state is proven"
-        : "\n  the states that are proven are those after the writes \(Format.ranges(ranges))"
-      throw failure
+      Terminal.note(
+        "dendro: the database is damaged; this is its state after write \(state.lsn), which is proven"
+          + (state.lsn < salvage.end ? ", of \(salvage.end)" : ""))
+      return state
     }
-    Terminal.note(
-      "dendro: the database is damaged; this is its state after write \(state.lsn), which is proven"
-        + (state.lsn < salvage.end ? ", of \(salvage.end)" : ""))
-    return state
   }
 }
 

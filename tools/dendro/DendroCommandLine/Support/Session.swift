@@ -36,13 +36,36 @@ struct Session {
     let creates = creates && !arguments.has(.noCreate)
     if creates { try refuseOtherFiles(in: path) }
     let progress = Progress("opening")
-    let engine = try Engine.open(
-      at: path, options: options, mode: creates ? .readWrite : .readWriteExisting,
-      progress: progress.recovery)
+    let deadline = try deadline(arguments)
+    var engine: Engine?
+    while engine == nil {
+      do throws(EngineError) {
+        engine = try Engine.open(
+          at: path, options: options, mode: creates ? .readWrite : .readWriteExisting,
+          progress: progress.recovery)
+      } catch {
+        guard case .storage(.locked(_, let pid)) = error, Platform.uptime() < deadline else {
+          throw error
+        }
+        progress.begin("waiting for the process \(pid)")
+        Interruption.sleep(milliseconds: 20)
+      }
+    }
+    guard let engine else { preconditionFailure("opening gives an engine or throws") }
     progress.clear()
     if engine.report.created { Terminal.note("dendro: made a new database in \(path)") }
     note(engine.report)
     return Session(engine: engine, location: location)
+  }
+
+  /// Until when a lock is waited for, in the nanoseconds of `Platform.uptime()`.
+  private static func deadline(_ arguments: Arguments) throws -> UInt64 {
+    guard let text = arguments.value("wait") else { return 0 }
+    guard let seconds = Double(text), (0...86_400).contains(seconds) else {
+      throw Failure.usage(
+        "--wait takes seconds from 0 to 86400, not \(Failure.quoted(text))")
+    }
+    return Platform.uptime() + UInt64(seconds * 1e9)
   }
 
   /// A directory with other files and no database is not where one is to be made: the path may be

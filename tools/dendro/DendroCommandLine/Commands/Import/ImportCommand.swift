@@ -18,7 +18,7 @@ extension Command {
       Option(name: "replace", short: "r", summary: "remove what is at PATH"),
       Option(
         name: "chunk-size", value: "BYTES", summary: "text in one write, 1048576 if left out"),
-      .force, .dryRun, .noCreate, .durability, .json,
+      .force, .dryRun, .noCreate, .durability, .wait, .json,
     ],
     examples: [
       Example(line: "dendro import db / cities.json", summary: "into a new database"),
