@@ -8,7 +8,7 @@ public import Foundation
 /// It is also a sequence of its children.
 public final class DataSnapshot: Sendable {
   package let node: Node
-  private let location: DatabaseReference
+  private let place: Place
   /// That of the query that made the snapshot; snapshots of children have the default order.
   let order: DendroTree.SortOrder  // Foundation has one too.
   /// The children in this order, where the query had it.
@@ -19,15 +19,50 @@ public final class DataSnapshot: Sendable {
     ranked: [OrderedChildren.Element]? = nil
   ) {
     self.node = node
-    self.location = location
+    place = .reference(location)
     self.order = order
     self.ranked = ranked
+  }
+
+  /// A descendant in the default order.
+  private init(_ node: Node, _ place: Place) {
+    self.node = node
+    self.place = place
+    order = .priority
+    ranked = nil
+  }
+
+  /// Where a snapshot stands. The reference is made when it is asked for, since most snapshots of children
+  /// are only read.
+  private enum Place: Sendable {
+    case reference(DatabaseReference)
+    case child(of: DatabaseReference, Key)
+    /// The path is valid.
+    case descendant(of: DatabaseReference, Key?, path: String)
+
+    var reference: DatabaseReference {
+      switch self {
+      case .reference(let reference): return reference
+      case .child(let parent, let key): return parent.appending(key)
+      case .descendant(let ancestor, let key, let path):
+        return (key.map { ancestor.appending($0) } ?? ancestor).child(path)
+      }
+    }
+  }
+
+  private var location: DatabaseReference { place.reference }
+
+  fileprivate convenience init(child: OrderedChildren.Element, of parent: DatabaseReference) {
+    self.init(child.node, .child(of: parent, child.key))
   }
 
   // MARK: Place
 
   /// The last segment of the location; "" at the root.
-  public var key: String { location.key ?? "" }
+  public var key: String {
+    if case .child(_, let key) = place { return key.string }
+    return location.key ?? ""
+  }
 
   /// The location, for reading what is there now and for writing.
   public var ref: DatabaseReference { location }
@@ -77,8 +112,10 @@ public final class DataSnapshot: Sendable {
 
   /// Whether there is anything at `pathString` below. False for a path that cannot be.
   public func hasChild(_ pathString: String) -> Bool {
-    guard let path = try? Path(child: pathString) else { return false }
-    return !node.node(at: path).isEmpty
+    guard !pathString.isEmpty, let descendant = try? node.node(parsing: pathString) else {
+      return false
+    }
+    return !descendant.isEmpty
   }
 
   /// What is at `pathString` below: a snapshot of nothing where there is nothing. For a path that
@@ -87,8 +124,16 @@ public final class DataSnapshot: Sendable {
   /// - Complexity: O(segments · log children).
   public func childSnapshot(forPath pathString: String) -> DataSnapshot {
     do throws(ValidationError) {
-      let path = try Path(child: pathString)
-      return DataSnapshot(node.node(at: path), at: location.appending(path))
+      try Path.checkNotEmpty(pathString)
+      let descendant = try node.node(parsing: pathString)
+      switch place {
+      case .reference(let reference):
+        return DataSnapshot(descendant, .descendant(of: reference, nil, path: pathString))
+      case .child(let parent, let key):
+        return DataSnapshot(descendant, .descendant(of: parent, key, path: pathString))
+      case .descendant:
+        return DataSnapshot(descendant, .descendant(of: location, nil, path: pathString))
+      }
     } catch {
       return DataSnapshot(.empty, at: location.failing(DatabaseError(error)))
     }
@@ -116,7 +161,7 @@ extension DataSnapshot: Sequence {
     /// The next child; nil after the last.
     public mutating func next() -> DataSnapshot? {
       guard let child = children.next() else { return nil }
-      return DataSnapshot(child.node, at: location.appending(child.key))
+      return DataSnapshot(child: child, of: location)
     }
   }
 

@@ -141,8 +141,9 @@ extension DatabaseError {
 extension DatabaseQuery {
   /// Reads what is here now: of a query, the children that it shows, in its order.
   ///
-  /// A query that has to look at more than a thousand children does so on a background thread. The
-  /// snapshot is of the moment of the call in any case; events of later writes may come before it then.
+  /// A query that has to look at more than a thousand children does so on a background thread; a kept order
+  /// (``DatabaseOptions/queryOrderLimit``) spares it that. The snapshot is of the moment of the call in any
+  /// case; events of later writes may come before it then.
   ///
   /// - Parameter block: called once on ``Database/callbackQueue`` with an error and an empty snapshot,
   ///   or without an error and with the data, which may be nothing (``DataSnapshot/exists()``).
@@ -156,6 +157,9 @@ extension DatabaseQuery {
       let node = try view()
       guard isLong(node) else {
         let snapshot = snapshot(of: node)
+        return store.hub.enqueue(on: block.isolation) { block.call(nil, snapshot) }
+      }
+      if let snapshot = quickSnapshot(of: node) {
         return store.hub.enqueue(on: block.isolation) { block.call(nil, snapshot) }
       }
       BackgroundThread.read { [self] in
@@ -177,7 +181,9 @@ extension DatabaseQuery {
   /// - Throws: ``DatabaseError`` where the reference or the query is bad or the database is closed.
   /// - Complexity: O(segments · log children) for a location, and for queries by key O(children shown)
   ///   more. In other orders a query looks at all n children: O(n), with a limit O(n log limit) in time
-  ///   and O(limit) in memory; by priority, which is the default, only where some child has one.
+  ///   and O(limit) in memory; by priority, which is the default, only where some child has one. In a kept
+  ///   order it is O(log n) for each child that changed since the last query, and O(shown · log n) where
+  ///   one of them changed what the query shows.
   public func getData() async throws -> DataSnapshot {
     await snapshot(showing: try view())
   }
@@ -187,8 +193,9 @@ extension DatabaseQuery {
   /// - Parameter isPast: whether the node is of a state of the past, which shares little with what the kept
   ///   orders follow.
   func snapshot(showing node: Node, isPast: Bool = false) async -> DataSnapshot {
-    isLong(node)
-      ? await snapshotInBackground(of: node, isPast: isPast) : snapshot(of: node, isPast: isPast)
+    guard isLong(node) else { return snapshot(of: node, isPast: isPast) }
+    if !isPast, let snapshot = quickSnapshot(of: node) { return snapshot }
+    return await snapshotInBackground(of: node, isPast: isPast)
   }
 
   private func view() throws(DatabaseError) -> Node {
@@ -211,7 +218,22 @@ extension DatabaseQuery {
     let order =
       store.hub.usedOrder(parameters.order, at: path)
       ?? store.orderCache.order(parameters.order, at: path, childCount: node.childCount)
-    return order?.filter(node, by: parameters) ?? (node.filtered(by: parameters), nil)
+    guard let shown = order?.shown(of: node, by: parameters) else {
+      return (node.filtered(by: parameters), nil)
+    }
+    return (shown.node, shown.ranked)
+  }
+
+  /// What the query shows of the present, where an order is kept in which that is quick to tell.
+  private func quickSnapshot(of node: Node) -> DataSnapshot? {
+    let parameters = parameters
+    guard node.isScanned(by: parameters),
+      let order = store.hub.usedOrder(parameters.order, at: path)
+        ?? store.orderCache.keptOrder(
+          parameters.order, at: path, childCount: node.childCount),
+      let shown = order.quicklyShown(of: node, by: parameters)
+    else { return nil }
+    return DataSnapshot(shown.node, at: ref, order: parameters.order, ranked: shown.ranked)
   }
 
   @concurrent private func snapshotInBackground(of node: Node, isPast: Bool) async -> DataSnapshot {

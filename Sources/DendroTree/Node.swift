@@ -86,6 +86,34 @@ package struct Node: Sendable {
     }
   }
 
+  /// The node at the first keys of a path; no shorter path is made.
+  ///
+  /// - Complexity: O(keys · log children).
+  package func node(at path: Path, keyCount: Int) -> Node {
+    if keyCount == 0 { return self }
+    guard let page = branch else { return .empty }
+    return withExtendedLifetime(page) {
+      path.withStoredBytes { bytes in
+        let start = bytes.baseAddress.unsafelyUnwrapped
+        return Pages.node(page.access, PathStep(start, end: start + path.offset(ofKey: keyCount)))
+      }
+    }
+  }
+
+  /// The node at a path, which is parsed as `Path.init(parsing:)` does; no path is made.
+  ///
+  /// - Throws: `ValidationError` of kind `.invalidPath`.
+  /// - Complexity: O(depth · log children).
+  package func node(parsing path: String) throws(ValidationError) -> Node {
+    try Path.withStoredBytes(parsing: path) { stored, _ in
+      guard let start = stored.baseAddress, !stored.isEmpty else { return self }
+      guard let page = branch else { return .empty }
+      return withExtendedLifetime(page) {
+        Pages.node(page.access, PathStep(start, end: start + stored.count))
+      }
+    }
+  }
+
   /// Returns the same node with another priority. The empty node never has a priority.
   package func settingPriority(_ priority: Scalar?) -> Node {
     switch content {

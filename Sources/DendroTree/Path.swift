@@ -204,7 +204,7 @@ package struct Path: Sendable {
     return Path(bytes: Array(bytes[offset(ofKey: count)...]), count: self.count - count)
   }
 
-  private func offset(ofKey index: Int) -> Int {
+  func offset(ofKey index: Int) -> Int {
     bytes.withUnsafeBytes { bytes in
       var offset = 0
       for _ in 0..<index {

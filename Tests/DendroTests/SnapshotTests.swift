@@ -26,6 +26,30 @@ struct SnapshotTests {
     #expect("\(snapshot)".contains("p"))
   }
 
+  @Test("children of children know their places, however they were reached")
+  func places() async throws {
+    try await root.child("p").setValue(["a": ["b": ["c": 1]], "long key of a child": ["b": 2]])
+    for place in ["p", "/"] {
+      let snapshot = try await root.child(place).getData()
+      let start = root.child(place)
+      for child in snapshot {
+        let ref = start.child(child.key)
+        #expect(child.ref == ref && child.ref.key == child.key)
+        #expect(child["/"].ref == ref && child["/"].key == child.key)
+        for path in ["b", "/a//b/", "no/b", "b/c"] {
+          let below = child[path]
+          #expect(below.ref == ref.child(path) && below.key == ref.child(path).key)
+          #expect(below.childSnapshot(forPath: "c").ref == ref.child(path).child("c"))
+          #expect(below.map(\.ref) == below.map { ref.child(path).child($0.key) })
+          let bad = below["x.y"]
+          #expect(!bad.exists() && bad["z"].ref != below["z"].ref)
+          let error = await failure { try await bad["z"].ref.setValue(1) }
+          #expect(error?.code == .invalidPath)
+        }
+      }
+    }
+  }
+
   @Test("it keeps what was there")
   func immutable() async throws {
     try await root.setValue(["a": 1])

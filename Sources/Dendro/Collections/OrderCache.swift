@@ -79,6 +79,15 @@ package final class OrderCache: Sendable {
     return found
   }
 
+  /// The order of the children at a path, if it is kept already. Otherwise this does not count as asking.
+  package func keptOrder(
+    _ order: SortOrder, at path: Path, childCount: Int, now: ContinuousClock.Instant = .now
+  ) -> SharedOrder? {
+    let place = Place(path: path, order: order)
+    let isKept = state.withLock { $0.entries[place]?.order != nil }
+    return isKept ? self.order(order, at: path, childCount: childCount, now: now) : nil
+  }
+
   /// Orders that are kept.
   package var orderCount: Int { state.withLock { $0.entries.values.count { $0.order != nil } } }
 

@@ -1,14 +1,15 @@
 package import DendroTree
 import Synchronization
 
-/// The children of one path in one sort order, shared by all its listeners and iterators, each of which may
-/// be at another state. It keeps the order of the state that was requested last.
+/// The children of one path in one sort order, shared by all its listeners, iterators and repeated queries,
+/// each of which may be at another state. It keeps the order of the state that was requested last, and what
+/// the last queries showed of it.
 ///
 /// Any thread may use it.
 package final class SharedOrder: Sendable {
   let order: SortOrder
   private let tally: ComparisonTally
-  private let kept = Mutex<SiblingOrder?>(nil)
+  private let kept = Mutex<KeptOrder?>(nil)
 
   init(_ order: SortOrder, tally: ComparisonTally) {
     self.order = order
@@ -22,25 +23,51 @@ package final class SharedOrder: Sendable {
   /// - Complexity: O(1) for the state that is kept; O(children that differ · log n) for another one;
   ///   O(n log n) for the first.
   func siblings(of node: Node, after step: (old: Node, shifts: [Shift])? = nil) -> SiblingOrder {
+    withOrder(of: node, after: step) { $0.siblings }
+  }
+
+  /// What a query in this order shows of a node, and the shown children in this order; nil where it shows so
+  /// many children that looking at all of them is faster.
+  ///
+  /// - Complexity: O(children that changed since the last call · log n), and O(shown · log n) where any of
+  ///   them concerns what the query shows.
+  func shown(of node: Node, by parameters: QueryParameters) -> ShownChildren? {
+    withOrder(of: node) { $0.shown(by: parameters) }
+  }
+
+  /// `shown(of:by:)` where that is quick: the order is kept, no other thread uses it, and few children differ
+  /// from the state that is kept. Nil otherwise.
+  func quicklyShown(of node: Node, by parameters: QueryParameters) -> ShownChildren? {
+    let found = kept.withLockIfAvailable { kept -> ShownChildren? in
+      guard var order = kept.take() else { return nil }
+      defer { kept = order }
+      guard order.advance(to: node, atMost: Self.quickChangeMax) else { return nil }
+      return order.quicklyShown(by: parameters)
+    }
+    return found ?? nil
+  }
+
+  /// Changed children that are followed on the caller's thread.
+  private static var quickChangeMax: Int { 256 }
+
+  private func withOrder<R>(
+    of node: Node, after step: (old: Node, shifts: [Shift])? = nil, _ body: (inout KeptOrder) -> R
+  ) -> R {
     kept.withLock { kept in
-      guard var siblings = kept.take() else {
-        let new = SiblingOrder(order, of: node, tally: tally)
-        kept = new
-        return new
+      // Taken out, so that nothing is copied when it changes.
+      var order = kept.take() ?? KeptOrder(SiblingOrder(order, of: node, tally: tally))
+      if let step, step.old.isIdentical(to: order.siblings.node) {
+        order.advance(to: node, step.shifts)
+      } else {
+        order.advance(to: node)
       }
-      if !siblings.node.isIdentical(to: node) {
-        if let step, step.old.isIdentical(to: siblings.node) {
-          siblings.advance(to: node, step.shifts)
-        } else {
-          siblings.advance(to: node)
-        }
-      }
-      kept = siblings
-      return siblings
+      let result = body(&order)
+      kept = order
+      return result
     }
   }
 
-  var hasIndex: Bool { kept.withLock { $0?.hasIndex ?? false } }
+  var hasIndex: Bool { kept.withLock { $0?.siblings.hasIndex ?? false } }
 }
 
 /// The orders of one path that are in use. The references are weak: an order is freed with the last

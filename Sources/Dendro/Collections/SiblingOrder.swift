@@ -48,19 +48,6 @@ struct SiblingOrder {
     }
   }
 
-  /// Follows the node to any other state.
-  ///
-  /// - Complexity: O(children that the states do not share · log n).
-  mutating func advance(to node: Node) {
-    var shifts: [Shift] = []
-    if index != nil {
-      Node.forEachShift(from: self.node, to: node, in: order) {
-        shifts.append(Shift(old: $0, new: $1))
-      }
-    }
-    advance(to: node, shifts)
-  }
-
   var count: Int { node.childCount }
 
   /// How many children, from the first one on, satisfy `precedes`; it must hold for none after the first

@@ -8,29 +8,6 @@ import Synchronization
 // that it has been replaced, and dispatches its successor.
 
 extension EventHub {
-  /// One piece of work taken by a drain, with all that it needs to do it without the lock.
-  private enum Delivery: Sendable {
-    case change(SharedGenerator, [Audience], old: Node, new: Node, changedKey: Key?)
-    case initial(SharedGenerator, Registration, Node)
-    /// Reads the only event of a registration from the node.
-    case read(Registration, Guarded, Node)
-    case single(Registration, Event)
-    case pruning(SharedGenerator, EventGenerator.Unneeded)
-    case call(Callback<@Sendable () -> Void>)
-    case end([DatabaseHandle: Registration])
-    /// Frees a state of a sync point that has no listeners any more.
-    case release(Node)
-    case nothing
-  }
-
-  /// Objects taken out of the state, which are freed once the lock is released. Unchecked: only the drain
-  /// that took them has them.
-  private struct Released: @unchecked Sendable {
-    var item: Item?
-    var trees: [ListenerTree] = []
-    var subscriptions: [ObjectIdentifier: Subscription] = [:]
-  }
-
   /// A drain to dispatch once the lock is released.
   struct DispatchedDrain: Sendable {
     let queue: DispatchQueue
@@ -95,21 +72,25 @@ extension EventHub {
     guard var calls = begun else { return }
     var quantum = Self.drainQuantum
     while true {
-      while !isCalledOff(number), let call = calls.next() {
+      calls.callListeners(of: self, number)
+      guard !isCalledOff(number) else { return leave(calls) }
+      if let call = calls.next() {
         if let actor = call.isolation, !(drain.isOnMainActor && actor === MainActor.shared) {
           return make(call, and: calls, on: actor)
         }
         make(call)
+        continue
       }
-      guard !isCalledOff(number), quantum > 0 else { return leave(calls) }
-      quantum -= 1
-      guard let delivery = next() else { return }
-      calls = work(out: delivery)
+      guard quantum > 0 else { return leave(calls) }
+      let work = takeWork(atMost: quantum)
+      if work.isEmpty { return }
+      quantum -= work.count
+      calls = PendingCallbacks(work)
     }
   }
 
   /// Whether another callback queue was set since the drain with this number was dispatched.
-  private func isCalledOff(_ number: UInt) -> Bool {
+  func isCalledOff(_ number: UInt) -> Bool {
     drainNumber.load(ordering: .acquiring) != number
   }
 
@@ -143,109 +124,40 @@ extension EventHub {
       })
   }
 
-  private func next() -> Delivery? {
-    let (delivery, released) = state.withLock { state -> (Delivery?, Released) in
-      guard let item = state.work.popFirst() else {
-        state.drain = .none
-        return (nil, Released())
-      }
-      if case .end = item {
-        if state.readCount > 0 {
-          state.isEndWaiting = true
-          return (.nothing, Released())
-        }
-        let (registrations, released) = end(&state)
-        return (.end(registrations), released)
-      }
-      return (begin(item, &state), Released(item: item))
-    }
-    withExtendedLifetime(released) {}
-    return delivery
-  }
-
-  /// Removes all registrations and subscriptions.
-  private func end(_ state: inout State) -> ([DatabaseHandle: Registration], Released) {
-    let registrations = state.byHandle
-    let released = Released(trees: [state.data, state.info], subscriptions: state.subscriptions)
-    state.byHandle = [:]
-    state.data = ListenerTree(tally: state.tally)
-    state.info = ListenerTree(tally: state.tally)
-    state.subscriptions = [:]
-    listenerCount.store(0, ordering: .relaxed)
-    return (registrations, released)
-  }
-
-  private func begin(_ item: Item, _ state: inout State) -> Delivery {
-    switch item {
-    case .change(let syncPoint):
-      guard let (old, new, changedKey) = syncPoint.takeNextState() else { return .nothing }
-      if syncPoint.isUnused { return .release(old) }
-      // Also where all listeners still wait for their first events: the generator follows each state.
-      return .change(
-        syncPoint.generator, syncPoint.audiences, old: old, new: new, changedKey: changedKey)
-    case .activation(let registration, let syncPoint):
-      guard !registration.isRemoved, let view = syncPoint.view(registration.query.parameters) else {
-        return .nothing
-      }
-      if registration.isRead(by: syncPoint.generator) {
-        state.readCount += 1
-        return .read(registration, Guarded(syncPoint), syncPoint.seen)
-      }
-      view.activate(registration)
-      // The state that the other listeners saw last: that of the registration's call or a later one.
-      return .initial(syncPoint.generator, registration, syncPoint.seen)
-    case .reading(let registration, let syncPoint, let event):
-      guard !registration.isRemoved, let view = syncPoint.view(registration.query.parameters) else {
-        return .nothing
-      }
-      view.activate(registration)
-      // Without a child to report, it listens for the first one from now on, like any other listener.
-      return event.map { .single(registration, $0) }
-        ?? .initial(syncPoint.generator, registration, syncPoint.seen)
-    case .pruning(let syncPoint):
-      syncPoint.isPruningQueued = false
-      return .pruning(syncPoint.generator, syncPoint.takeUnneeded())
-    case .call(let body):
-      return .call(body)
-    case .end:
-      return .nothing  // `next()` handles it, since it takes the whole state.
-    }
-  }
-
   // MARK: Delivering
 
-  private func work(out delivery: Delivery) -> PendingCallbacks {
+  func work(out delivery: consuming Delivery) -> PendingCallbacks.Calls {
     switch delivery {
     case .release, .nothing:
-      return PendingCallbacks()
+      return .none
     case .call(let body):
-      return PendingCallbacks(body)
+      return .body(body)
     case .initial(let generator, let registration, let node):
       let events = generator.initialEvents(
         of: node, for: registration.query.parameters, registration.type,
         isSingle: registration.isSingle)
-      return PendingCallbacks([(Audience(registration), events)])
+      return .events([Audience(registration)], [events])
     case .read(let registration, let syncPoint, let node):
       return read(registration, syncPoint, node)
     case .single(let registration, let event):
-      return PendingCallbacks([(Audience(registration), [event])])
+      return .events([Audience(registration)], [[event]])
     case .change(let generator, let audiences, let old, let new, let changedKey):
-      let changes = generator.events(
-        from: old, to: new, changedKey: changedKey, for: audiences.map(\.request))
-      return PendingCallbacks(zip(audiences, changes).map { (audience: $0, events: $1) })
+      let events = generator.events(
+        from: old, to: new, changedKey: changedKey, for: audiences.requests)
+      return .events(audiences.all, events)
     case .pruning(let generator, let unneeded):
       generator.discard(unneeded)
-      return PendingCallbacks()
+      return .none
     case .end(let registrations):
       for registration in registrations.values { registration.remove() }
-      return PendingCallbacks(cancelling: registrations.values.sorted { $0.handle < $1.handle })
+      return .cancel(registrations.values.sorted { $0.handle < $1.handle })
     }
   }
 
   /// Reads the only event of a registration: here where few children have to be read, else on another
   /// thread, so that it does not delay other events.
   private func read(_ registration: Registration, _ syncPoint: Guarded, _ node: Node)
-    -> PendingCallbacks
+    -> PendingCallbacks.Calls
   {
     let parameters = registration.query.parameters
     let type = registration.type
@@ -265,26 +177,22 @@ extension EventHub {
         if state.readCount == 0, state.isEndWaiting { state.work.append(.end) }
       }
     }
-    return PendingCallbacks()
-  }
-
-  /// A sync point outside of the lock that guards it. Unchecked: the holder only passes it back to code
-  /// under the lock.
-  private struct Guarded: @unchecked Sendable {
-    let value: SyncPoint
-
-    init(_ value: SyncPoint) { self.value = value }
+    return .none
   }
 
   private func make(_ call: PendingCallbacks.Call) {
     switch call {
     case .body(let body): body.call()
-    case .event(let registration, let event): deliver(event, to: registration)
+    case .event(let registration, let snapshot, let previousKey):
+      deliver(snapshot, previousKey, to: registration)
     case .cancel(let registration): registration.cancel(.closed)
     }
   }
 
-  private func deliver(_ event: Event, to registration: Registration) {
+  /// Calls the block of a listener, unless it was removed or has not got its first events. The caller runs on
+  /// its actor, else on the callback queue.
+  @inline(__always)
+  func deliver(_ snapshot: DataSnapshot, _ previousKey: String?, to registration: Registration) {
     guard registration.isActive else { return }
     if registration.isSingle {
       // Removed before the call, so that a write by the block does not call it again.
@@ -293,6 +201,6 @@ extension EventHub {
     } else if registration.isRemoved {
       return
     }
-    registration.notify(event.snapshot(of: registration.query), event.previousKey?.string)
+    registration.notify(snapshot, previousKey)
   }
 }

@@ -12,12 +12,12 @@ import Synchronization
 ///    noted: for each sync point that it affects (`ListenerTree`), the new node is appended to the sync
 ///    point's backlog, which is O(1), and a piece of work to the queue here. Once the admission lock is
 ///    released, the engine calls `afterAdmission`, which dispatches a drain if there is none.
-/// 2. A drain takes the work, one piece at a time, on the callback queue (`EventHub+Delivery`). It holds no
-///    lock that a writer waits for.
+/// 2. A drain takes the work, a few pieces at a time, on the callback queue (`EventHub+Work`). It does the
+///    work under no lock that a writer waits for.
 /// 3. The sync point's `EventGenerator` makes events from the difference between the node that its views
 ///    saw last and the next one of the backlog.
-/// 4. The drain calls the blocks (`PendingCallbacks`) one after the other, on the callback queue or on the
-///    actor that a block belongs to.
+/// 4. The drain calls the blocks (`PendingCallbacks`, `EventHub+Delivery`) one after the other, on the
+///    callback queue or on the actor that a block belongs to.
 ///
 /// One drain runs at a time, so that even a concurrent queue keeps the order; one dispatch serves all work
 /// that arrives until the drain runs. A change of the callback queue takes effect between two blocks.
@@ -105,7 +105,7 @@ final class EventHub: CommitObserver {
     /// The first events of a registration.
     case activation(Registration, SyncPoint)
     /// The only event of a registration, which was read on another thread; nil where there is none yet.
-    case reading(Registration, SyncPoint, Event?)
+    indirect case reading(Registration, SyncPoint, Event?)
     /// The sync point's generator may keep windows and orders that no listener needs any more.
     case pruning(SyncPoint)
     case call(Callback<@Sendable () -> Void>)
@@ -171,26 +171,21 @@ final class EventHub: CommitObserver {
   /// - Returns: whether `handOver()` has something to do.
   private func note(_ path: Path, and others: [Path], _ root: Node, isInfo: Bool) -> Bool {
     state.withLock { state in
-      var concerned: [SyncPoint] = []
-      var resumable: [Subscription.Waiter] = []
-      var replaced: [Node] = []
-      state.listeners(isInfo: isInfo).forEachAffected(by: path, and: others, root: root) {
-        place, node, changedKey in
+      let listeners = state.listeners(isInfo: isInfo)
+      let replacedCount = state.replaced.count
+      listeners.forEachAffected(by: path, and: others, root: root) { place, node, changedKey in
         if let syncPoint = place.syncPoint,
-          syncPoint.note(node, changedKey: changedKey, replacing: &replaced)
+          syncPoint.note(node, changedKey: changedKey, replacing: &state.replaced)
         {
-          concerned.append(syncPoint)
+          state.work.append(.change(syncPoint))
         }
         for case let subscription? in place.subscriptions.slots {
-          if let waiter = subscription.note(node, replacing: &replaced) { resumable.append(waiter) }
+          if let waiter = subscription.note(node, replacing: &state.replaced) {
+            state.resumable.append(waiter)
+          }
         }
       }
-      for syncPoint in concerned { state.work.append(.change(syncPoint)) }
-      if !resumable.isEmpty { state.resumable += resumable }
-      if !replaced.isEmpty {
-        state.replaced += replaced
-        state.replacedCount += replaced.count
-      }
+      state.replacedCount += state.replaced.count - replacedCount
       return state.hasHandOver
     }
   }

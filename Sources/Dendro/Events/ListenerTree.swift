@@ -5,7 +5,7 @@ package import DendroTree
 /// The hub's lock guards it.
 package struct ListenerTree {
   package final class TrieNode {
-    fileprivate private(set) var children: [Key: TrieNode] = [:]
+    fileprivate private(set) var children = TrieChildren()
     /// The children in the order of their events. Made at the first commit that needs it, and kept until a
     /// child is added or removed.
     private var ordered: [(key: Key, node: TrieNode)]?
@@ -32,9 +32,10 @@ package struct ListenerTree {
       return new
     }
 
-    fileprivate var isUnused: Bool {
-      children.isEmpty && syncPoint == nil && subscriptions.isEmpty
-    }
+    /// Whether anything listens at exactly this path.
+    fileprivate var isListened: Bool { syncPoint != nil || !subscriptions.isEmpty }
+
+    fileprivate var isUnused: Bool { children.isEmpty && !isListened }
   }
 
   private let root: TrieNode
@@ -115,31 +116,35 @@ package struct ListenerTree {
 
   // MARK: Which listeners a commit affects
 
-  /// Calls `body` with each trie node above, at and below the changed paths, with the data there, and with
-  /// the key of the only child that may have changed, if it is known: descendants before ancestors, siblings
-  /// in plain string order. Trie nodes without listeners are included.
+  /// Calls `body` with each trie node above, at and below the changed paths that has listeners, with the data
+  /// there, and with the key of the only child that may have changed, if it is known: descendants before
+  /// ancestors, siblings in plain string order.
   ///
   /// - Complexity: O(length of the paths + trie nodes at and below them), however many listeners there are
-  ///   elsewhere. For a single path without listeners nothing is allocated.
+  ///   elsewhere. For a single path without listeners nothing is allocated, and no data is read.
   package func forEachAffected(
     by path: Path, and others: [Path] = [], root node: Node,
     _ body: (TrieNode, Node, Key?) -> Void
   ) {
     if others.isEmpty {
       var keys = path.keys.makeIterator()
-      visit(root, &keys, node, body)
+      visit(root, path, &keys, depth: 0, node, body)
     } else {
       visit(root, ([path] + others).map { Array($0.keys)[...] }, node, body)
     }
   }
 
+  /// - Parameter root: the data at the root, of which only what listeners get is looked up.
   private func visit(
-    _ trieNode: TrieNode, _ keys: inout Path.Keys.Iterator, _ node: Node,
+    _ trieNode: TrieNode, _ path: Path, _ keys: inout Path.Keys.Iterator, depth: Int, _ root: Node,
     _ body: (TrieNode, Node, Key?) -> Void
   ) {
-    guard let key = keys.next() else { return visitAll(trieNode, node, body) }
-    if let next = trieNode.children[key] { visit(next, &keys, node.child(key), body) }
-    body(trieNode, node, key)
+    guard let key = keys.next() else {
+      if trieNode.isUnused { return }
+      return visitAll(trieNode, root.node(at: path), body)
+    }
+    if let next = trieNode.children[key] { visit(next, path, &keys, depth: depth + 1, root, body) }
+    if trieNode.isListened { body(trieNode, root.node(at: path, keyCount: depth), key) }
   }
 
   private func visit(
@@ -159,13 +164,14 @@ package struct ListenerTree {
         }
       }
     }
-    body(trieNode, node, nil)
+    if trieNode.isListened { body(trieNode, node, nil) }
   }
 
-  private func visitAll(_ trieNode: TrieNode, _ node: Node, _ body: (TrieNode, Node, Key?) -> Void)
-  {
+  private func visitAll(
+    _ trieNode: TrieNode, _ node: Node, _ body: (TrieNode, Node, Key?) -> Void
+  ) {
     for (key, next) in trieNode.childrenInStringOrder { visitAll(next, node.child(key), body) }
-    body(trieNode, node, nil)
+    if trieNode.isListened { body(trieNode, node, nil) }
   }
 
   /// Not the order of keys: here 10 comes before 9, as in Firebase's SDKs.

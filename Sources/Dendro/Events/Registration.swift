@@ -24,6 +24,7 @@ final class Registration: Sendable, Identifiable {
     self.type = type
     self.isSingle = isSingle
     self.block = block
+    hasIsolation = block.isolation != nil
     cancelBlock = cancel
   }
 
@@ -54,6 +55,9 @@ final class Registration: Sendable, Identifiable {
   /// - Returns: whether this call has removed it, and no earlier one.
   @discardableResult
   func remove() -> Bool { !removed.exchange(true, ordering: .acquiringAndReleasing) }
+
+  /// Whether the block has to be called on an actor.
+  let hasIsolation: Bool
 
   /// The actor on which the block has to be called; nil for the callback queue.
   var isolation: (any Actor)? { block.isolation }

@@ -7,6 +7,7 @@ package final class SyncPoint {
   package let path: Path
   /// One for each query, in the order of the first registrations.
   private var views: InsertionOrder<View>
+  private var keptAudiences: Audiences?
   private let tally: StepTally
   /// For each order, the number of registrations whose events may need the children in it.
   private var orderUseCounts: [SortOrder: Int] = [:]
@@ -54,13 +55,24 @@ package final class SyncPoint {
     return views.slots.flatMap { $0?.registrations ?? [] }
   }
 
-  /// The listeners that a change now reaches.
-  var audiences: [Audience] {
+  /// The listeners that a change now reaches. They are kept until a listener is added or removed, or gets its
+  /// first events.
+  var audiences: Audiences {
+    if let keptAudiences { return keptAudiences }
     tally.count += views.slots.count
-    return views.slots.compactMap { $0?.audience }
+    let audiences = Audiences(views.slots.compactMap { $0?.audience })
+    keptAudiences = audiences
+    return audiences
+  }
+
+  /// Marks a registration as one that gets changes from now on.
+  func activate(_ registration: Registration) {
+    keptAudiences = nil
+    views[registration.query.parameters]?.activate(registration)
   }
 
   func add(_ registration: Registration) {
+    keptAudiences = nil
     let parameters = registration.query.parameters
     if let view = views[parameters] {
       view.add(registration)
@@ -74,6 +86,7 @@ package final class SyncPoint {
 
   /// Removes a registration that was added.
   func remove(_ registration: Registration) {
+    keptAudiences = nil
     let parameters = registration.query.parameters
     guard let view = views[parameters] else { return }
     view.remove(registration)

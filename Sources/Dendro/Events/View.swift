@@ -73,6 +73,17 @@ final class View: Identifiable {
   }
 }
 
+/// The listeners of a sync point at one moment: the audience of each view, and the events that it waits for.
+final class Audiences: Sendable {
+  let all: [Audience]
+  let requests: [EventGenerator.Request]
+
+  init(_ all: [Audience]) {
+    self.all = all
+    requests = all.map(\.request)
+  }
+}
+
 /// The listeners of a view at one moment, as the drain uses them without the hub's lock. It also contains
 /// those that were removed since and those that have not got their first events: the drain skips them.
 struct Audience: Sendable {

@@ -48,19 +48,22 @@ extension Node {
 
 extension Node {
   /// Calls `body` with the old and the new position of each child that two states do not share, nil where it
-  /// is not there. Both may be equal.
+  /// is not there, until it returns false. Both may be equal.
   ///
+  /// - Returns: whether `body` was called with all of them, and returned true each time.
   /// - Complexity: O(pages that the two states do not share).
   package static func forEachShift(
     from old: Node, to new: Node, in order: SortOrder,
-    _ body: (PackedPosition?, PackedPosition?) -> Void
-  ) {
+    _ body: (PackedPosition?, PackedPosition?) -> Bool
+  ) -> Bool {
+    var isComplete = true
     forEachUnshared(old, new) { key, before, after in
-      body(
+      isComplete = body(
         before.isEmpty ? nil : order.packedPosition(of: key, before),
         after.isEmpty ? nil : order.packedPosition(of: key, after))
-      return true
+      return isComplete
     }
+    return isComplete
   }
 }
 

@@ -68,6 +68,29 @@ struct CallbackQueueTests {
     place.removeAllObservers()
   }
 
+  @Test("a queue that a block sets takes over what was taken for the old one, in order")
+  func setByBlock() async throws {
+    let (first, second) = (queue("first"), queue("second"))
+    database.callbackQueue = first
+    let recorder = Recorder(database)
+    let place = place
+    let database = database
+    _ = await recorder.take()
+    first.suspend()
+    place.observe(.value) { snapshot in
+      recorder.note("\(Self.here): \(shown(snapshot.value))")
+      if snapshot.int == 10 { database.callbackQueue = second }
+    }
+    plainly {
+      for number in 0..<40 { place.setValue(number) }
+    }
+    first.resume()
+    let lines = await recorder.take()
+    #expect(
+      lines == ["first: null"] + (0..<40).map { "\($0 <= 10 ? "first" : "second"): \($0)" })
+    place.removeAllObservers()
+  }
+
   @Test("a block that is running ends where it began, and the new queue waits for it")
   func running() async throws {
     let first = queue("first")

@@ -1,4 +1,5 @@
 import Dendro
+import DendroTestSupport
 import DendroTree
 import Testing
 
@@ -88,6 +89,50 @@ struct ListenerTreeTests {
     #expect(try concerned(tree, ["/"]) == [])
     #expect(tree.isEmpty)
   }
+
+  @Test("as a set of paths, while few and many siblings come and go", arguments: 0..<6)
+  func model(seed: UInt64) throws {
+    var random = SeededGenerator(seed: seed)
+    let tree = ListenerTree()
+    var model: [String: SyncPoint] = [:]
+    for step in 0..<600 {
+      let text = ["", "a/", "a/b/"][random.below(3)] + "k\(random.below(step < 300 ? 4 : 12))"
+      if let syncPoint = model.removeValue(forKey: text) {
+        tree.remove(syncPoint)
+      } else {
+        let syncPoint = SyncPoint(path: try path(text), node: .empty)
+        model[text] = syncPoint
+        tree.insert(syncPoint)
+      }
+      #expect(try concerned(tree, ["/"]).sorted() == model.keys.map { "/\($0)" }.sorted())
+      let probe = "a/b/k\(random.below(12))"
+      #expect(
+        tree.syncPoint(at: try path(probe)) === model[probe], "seed \(seed), step \(step)")
+    }
+    for syncPoint in model.values { tree.remove(syncPoint) }
+    #expect(tree.isEmpty)
+  }
+
+  @Test("a write of one path names the child above it, an update of several paths none")
+  func changedKey() throws {
+    let tree = try tree(["/", "u", "u/a"])
+    func keys(_ texts: [String]) throws -> [String] {
+      var keys: [String] = []
+      let paths = try texts.map(path)
+      tree.forEachAffected(by: paths[0], and: Array(paths.dropFirst()), root: .empty) {
+        place, _, key in
+        if let location = place.syncPoint {
+          keys.append("\(location.path) \(key?.string ?? "any")")
+        }
+      }
+      return keys
+    }
+    #expect(try keys(["u/a/n"]) == ["/u/a n", "/u a", "/ u"])
+    #expect(try keys(["u/a"]) == ["/u/a any", "/u a", "/ u"])
+    #expect(try keys(["u/b/c"]) == ["/u b", "/ u"])
+    #expect(try keys(["u/b", "u/c"]) == ["/u any", "/ any"])
+    #expect(try keys(["/"]) == ["/u/a any", "/u any", "/ any"])
+  }
 }
 
 @Suite("First in, first out")
@@ -105,6 +150,7 @@ struct QueueTests {
         model.append(next)
         next += 1
       } else {
+        #expect(queue.first == model.first)
         #expect(queue.popFirst() == (model.isEmpty ? nil : model.removeFirst()))
       }
       #expect(queue.count == model.count && queue.isEmpty == model.isEmpty)

@@ -133,10 +133,12 @@ struct PackedPositionTests {
         // What is not reported stands where it stood.
         var positions = Set(old.packedPositions(in: order).map(\.key.string))
         var left = old.packedPositions(in: order)
-        Node.forEachShift(from: old, to: new, in: order) { before, after in
+        let isComplete = Node.forEachShift(from: old, to: new, in: order) { before, after in
           if let before { left.removeAll { $0 == before } }
           if let after { left.append(after) }
+          return true
         }
+        #expect(isComplete)
         #expect(left.sorted() == expected.sorted(), "seed \(seed), step \(step), \(order)")
         positions.formUnion(expected.map(\.key.string))
         for key in try positions.map({ try Key($0) }) {

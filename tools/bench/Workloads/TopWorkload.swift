@@ -24,6 +24,8 @@ extension Workload {
       try write(posts, to: database)
       let list = database.reference(withPath: "posts")
       let top = list.queryOrdered(byChild: "starCount").queryLimited(toLast: 100)
+      // The order is kept from the second time on, as the index of the peer is there before it is measured.
+      for _ in 0..<2 { _ = try await top.getData() }
       var stars = 0
       let measurement = try await Measurement.awaiting(changes.count / changeCount) {
         for start in stride(from: 0, to: changes.count, by: changeCount) {
