@@ -1,5 +1,6 @@
 import Dendro
 import DendroPlatform
+import DendroStorage
 
 /// From the words of the command line to the exit status.
 package enum CommandLineTool {
@@ -7,8 +8,9 @@ package enum CommandLineTool {
 
   static let commands: [Command] = [
     .import, .export, .get, .set, .update, .push, .remove, .increment, .apply, .watch, .serve,
-    .log, .history, .blame, .diff, .compare, .hash, .info, .verify, .repair, .checkpoint, .purge,
-    .backup, .demo, .demoWriter,
+    .log, .history, .blame, .diff, .compare, .hash, .dump, .info, .verify, .repair, .checkpoint,
+    .purge,
+    .backup, .demo, .completion, .manual, .demoWriter, .completePath,
   ]
 
   /// Runs the verb of the process's command line.
@@ -56,7 +58,15 @@ package enum CommandLineTool {
       try show(Help.page(for: command(named: words[1])))
       return ExitCode.success.rawValue
     case "--version":
-      try show("dendro \(version)\n")
+      switch words.dropFirst() {
+      case []: try show("dendro \(version)\nreads and writes format \(storageFormatVersion)\n")
+      case ["--json"]:
+        try show(
+          JSONValue.object([
+            ("version", .string(version)), ("format", .unsigned(UInt64(storageFormatVersion))),
+          ]).text + "\n")
+      default: throw Failure.usage("--version takes --json and nothing else")
+      }
       return ExitCode.success.rawValue
     case _ where first.hasPrefix("-"):
       throw Failure.usage("the verb comes first: dendro VERB DIRECTORY [PATH] …")

@@ -65,12 +65,26 @@ extension Command {
         try terminal.print(text)
         try terminal.flush()
       } else if case .object = value {
-        try terminal.print(arguments.has("compact") ? value.text : value.prettyText)
+        var text = arguments.has("compact") ? value.text : value.prettyText
+        if terminal.usesColor {
+          var highlighter = JSONHighlighter()
+          text = String(
+            decoding: highlighter.colored(text.utf8) + highlighter.finish(), as: UTF8.self)
+        }
+        try terminal.print(text)
         try terminal.flush()
       } else {
         let output = try OutputFile(nil)
-        try JSONWriter.write(
-          node, style: JSONStyle(form, isPretty: !arguments.has("compact")), to: output.write)
+        let style = JSONStyle(form, isPretty: !arguments.has("compact"))
+        if terminal.usesColor {
+          var highlighter = JSONHighlighter()
+          try JSONWriter.write(node, style: style) { part in
+            try highlighter.colored(part).withUnsafeBytes(output.write)
+          }
+          try highlighter.finish().withUnsafeBytes(output.write)
+        } else {
+          try JSONWriter.write(node, style: style, to: output.write)
+        }
         try terminal.print()
         try terminal.flush()
       }

@@ -14,18 +14,37 @@ enum Help {
     text += """
 
       Options:
-      \(table([("-h, --help", "show this help, or a verb's"), ("--version", "show the version")]))
+      \(table([("-h, --help", "show this help, or a verb's"), ("--version", "show the version, and the format of the files")]))
       Examples:
         dendro import db / cities.json     a file into a new database
         dendro get db /cities/berlin       the value of one place
         dendro watch db /cities            every change from now on
         dendro log db --last 10            the last ten writes
 
-      Exit codes: 0 good; 1 nothing found, or a problem; 2 damaged database; 64 usage; 65 bad data;
-      69 unavailable; 74 input or output failed; 75 locked by another process; 130 interrupted.
+      Exit codes: \(wrapped(exitCodes.map { "\($0.code) \($0.meaning)" }.joined(separator: "; ") + "."))
 
       """
     return text
+  }
+
+  static let exitCodes: [(code: Int, meaning: String)] = [
+    (0, "good"), (1, "nothing found, or a problem"), (2, "damaged database"), (64, "usage"),
+    (65, "bad data"), (69, "unavailable"), (74, "input or output failed"),
+    (75, "locked by another process"), (130, "interrupted"),
+  ]
+
+  /// The text in lines of at most 96 characters, the first of which has begun with 12.
+  private static func wrapped(_ text: String) -> String {
+    var lines = [""]
+    var room = 84
+    for word in text.split(separator: " ") {
+      if !lines[lines.count - 1].isEmpty, lines[lines.count - 1].count + 1 + word.count > room {
+        lines.append("")
+        room = 96
+      }
+      lines[lines.count - 1] += (lines[lines.count - 1].isEmpty ? "" : " ") + word
+    }
+    return lines.joined(separator: "\n")
   }
 
   static func page(for command: Command) -> String {
@@ -66,7 +85,7 @@ enum Help {
     }.joined()
   }
 
-  private static func capitalized(_ text: String) -> String {
+  static func capitalized(_ text: String) -> String {
     text.prefix(1).uppercased() + text.dropFirst()
   }
 }

@@ -1,3 +1,4 @@
+import DendroEngine
 import DendroStorage
 
 extension Command {
@@ -11,14 +12,24 @@ extension Command {
       """,
     parameters: [.directory],
     options: [
-      Option(name: "full", summary: "read every record, and build the tree"), .json,
+      Option(name: "full", summary: "read every record, and build the tree"),
+      Option(
+        name: "top", value: "N",
+        summary: "also the N largest subtrees of the first two levels; builds the tree"),
+      .json,
     ],
     examples: [Example(line: "dendro info db", summary: "for people; --json for programs")],
     run: { arguments in
       let directory = try DatabaseDirectory.open(
         arguments.directoryPath(), environment: .system, mode: .readOnly)
       defer { directory.close() }
-      let survey = try Survey(directory, isFull: arguments.has("full"))
+      let limit = try arguments.integer("top", in: 1...10_000)
+      var survey = try Survey(directory, isFull: arguments.has("full"))
+      if let limit, !survey.isEmpty {
+        let root =
+          try survey.root ?? ReadState.states(of: arguments.directoryPath(), at: [nil])[0].root
+        survey.largest = LargestSubtrees(of: root, limit: limit)
+      }
       guard !survey.isEmpty else {
         throw Failure(.problem, "there is no database at \(arguments.directory)")
       }

@@ -66,6 +66,18 @@ extension Survey {
           ("logBytes", .unsigned(opening.logByteCount)), ("writes", .unsigned(opening.writeCount)),
         ])
       ),
+      (
+        "top",
+        largest.map { largest in
+          .array(
+            largest.entries.map {
+              .object([
+                ("path", .string("\($0.path)")), ("leaves", .count($0.leafCount)),
+                ("bytes", .unsigned($0.byteCount)),
+              ])
+            })
+        } ?? .null
+      ),
       ("tornFiles", .array(contents.tornFiles.map { .string($0) })),
       ("foreignFiles", .array(contents.foreign.map { .string($0) })),
       ("problems", .array(problems.map { .string("\($0)") })),
@@ -126,6 +138,12 @@ extension Survey {
       try row(
         "checkpoint",
         "LSN \(checkpoint.lsn)  \(Format.bytes(checkpoint.byteCount).leftPadded(to: 9))  \(rest)")
+    }
+    for entry in largest?.entries ?? [] {
+      try row(
+        "largest",
+        "\(entry.path)  \(Format.count(entry.leafCount, "leaf")), \(Format.bytes(entry.byteCount)) as JSON"
+      )
     }
     for file in contents.tornFiles { try row("cut by recovery", file) }
     for file in contents.foreign { try row("not ours", file) }

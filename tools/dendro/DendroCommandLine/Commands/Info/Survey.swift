@@ -50,6 +50,8 @@ struct Survey {
   private(set) var leafCount: Int?
   /// The tree, where all was read.
   private(set) var root: Node?
+  /// Nil where they are not asked for.
+  var largest: LargestSubtrees?
   /// Which earlier states can be read.
   private(set) var history: HistoryRange?
 

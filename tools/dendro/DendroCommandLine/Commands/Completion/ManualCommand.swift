@@ -1,0 +1,87 @@
+extension Command {
+  static let manual = Command(
+    name: "manual", summary: "print the manual page",
+    discussion: """
+      It is made from the same table as --help, and written for man: what the Debian package installs as
+      dendro(1).
+      """,
+    examples: [
+      Example(line: "dendro manual | man -l -", summary: "to read"),
+      Example(line: "dendro manual > dendro.1", summary: "to install"),
+    ],
+    run: { _ in
+      let terminal = try Terminal(color: nil)
+      try terminal.print(
+        Manual.page(
+          of: CommandLineTool.commands.filter { !$0.isHidden }, version: CommandLineTool.version))
+      try terminal.flush()
+      return .success
+    })
+}
+
+/// The manual page, for troff's `man` macros.
+private enum Manual {
+  static func page(of commands: [Command], version: String) -> String {
+    var lines = [
+      ".TH DENDRO 1 \"\" \(quoted("dendro \(version)")) \"User Commands\"",
+      ".SH NAME", "dendro \\- a durable, observable tree database in a directory",
+      ".SH SYNOPSIS", ".B dendro", ".I VERB DIRECTORY", ".RI [ PATH ]", ".RI [ options ]",
+      ".SH DESCRIPTION",
+      escaped(
+        "dendro reads and writes the directories of Dendro databases: a tree of data, the log of its writes, and checkpoints of it. Data is printed on standard output, everything else on standard error."
+      ), ".SH VERBS",
+    ]
+    for command in commands {
+      lines.append(".SS \(quoted(String(Help.usage(of: command).dropFirst(7))))")
+      lines.append(escaped(Help.capitalized(command.summary) + "."))
+      if !command.discussion.isEmpty {
+        lines.append(".PP")
+        lines += command.discussion.split(separator: "\n", omittingEmptySubsequences: false).map {
+          $0.isEmpty
+            ? ".PP" : $0.hasPrefix("  ") ? ".br\n" + escaped(String($0)) : escaped(String($0))
+        }
+      }
+      for parameter in command.parameters {
+        lines += [".TP", ".I \(escaped(parameter.name))", escaped(parameter.summary)]
+      }
+      for option in command.options + [.color, .help] {
+        let short = option.short.map { "\\-\($0), " } ?? ""
+        let value = option.value.map { " \\fI\(escaped($0))\\fR" } ?? ""
+        lines += [
+          ".TP", "\\fB\(short)\\-\\-\(escaped(option.name))\\fR\(value)", escaped(option.summary),
+        ]
+      }
+      for example in command.examples {
+        lines += [
+          ".PP", escaped(Help.capitalized(example.summary) + ":"), ".RS 4", ".nf",
+          escaped(example.line), ".fi", ".RE",
+        ]
+      }
+    }
+    lines += [
+      ".SH EXIT STATUS"
+    ]
+    for (code, meaning) in Help.exitCodes {
+      lines += [".TP", ".B \(code)", escaped(meaning)]
+    }
+    lines += [
+      ".SH ENVIRONMENT", ".TP", ".B NO_COLOR",
+      "Where it is set and not empty, nothing is coloured.",
+      ".TP", ".B COLUMNS",
+      "The width that tables are fitted to where standard output is no terminal.",
+    ]
+    return lines.joined(separator: "\n")
+  }
+
+  /// Text that troff prints as it stands.
+  private static func escaped(_ text: String) -> String {
+    var text = text.replacing("\\", with: "\\e").replacing("-", with: "\\-")
+      .replacing("…", with: "...").replacing("→", with: "\\(->")
+    if text.hasPrefix(".") || text.hasPrefix("'") { text = "\\&" + text }
+    return text
+  }
+
+  private static func quoted(_ text: String) -> String {
+    "\"" + escaped(text).replacing("\"", with: "\\(dq") + "\""
+  }
+}

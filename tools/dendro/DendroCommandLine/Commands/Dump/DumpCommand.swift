@@ -1,0 +1,197 @@
+import DendroEngine
+import DendroStorage
+import DendroTree
+
+extension Command {
+  static let dump = Command(
+    name: "dump", summary: "show a record of the log byte by byte",
+    discussion: """
+      Prints the header of a record field by field, with the offset, the bytes and the meaning of each, then
+      the writes in its payload, with their offsets before compression, and the bytes of the payload as they
+      stand in the file. WHAT is the number (LSN) of a write, or a place as 'log' and 'log --records' print
+      it, SEGMENT:OFFSET; SEGMENT:0 is the header of the segment. Damaged records are shown as far as
+      they can be read, with exit code 2.
+      """,
+    parameters: [
+      .directory, Parameter(name: "WHAT", summary: "an LSN, or SEGMENT:OFFSET as 1:64"),
+    ],
+    options: [
+      Option(
+        name: "bytes", value: "N", summary: "so many bytes of the payload, 256 if left out"), .json,
+    ],
+    examples: [
+      Example(line: "dendro dump db 1200", summary: "the record of that write"),
+      Example(line: "dendro dump db 1:64", summary: "the first record of the first segment"),
+      Example(line: "dendro dump db 1:0", summary: "the header of the segment"),
+    ],
+    run: { try RecordDump($0).run() })
+}
+
+/// One record, taken apart.
+private struct RecordDump {
+  private let arguments: Arguments
+  private let directory: DatabaseDirectory
+  private let byteLimit: Int
+
+  init(_ arguments: Arguments) throws {
+    self.arguments = arguments
+    byteLimit = try arguments.integer("bytes", in: 0...(1 << 30)) ?? 256
+    directory = try DatabaseDirectory.open(
+      arguments.directoryPath(), environment: .system, mode: .readOnly)
+  }
+
+  func run() throws -> ExitCode {
+    defer { directory.close() }
+    let (segment, offset) = try place()
+    let record =
+      offset == 0
+      ? try AnnotatedRecord(headerOf: segment, in: directory)
+      : try AnnotatedRecord(at: offset, of: segment, in: directory)
+    let writes = offset == 0 ? [] : try self.writes(segment, offset)
+    let bytes = try record.payload.map {
+      try AnnotatedRecord.bytes($0, of: segment, in: directory)
+    }
+    let terminal = try Terminal(color: arguments.value("color"))
+    if arguments.wantsJSON {
+      try terminal.print(json(record, segment, writes, bytes ?? []).text)
+    } else {
+      try print(record, segment, writes, bytes ?? [], terminal)
+    }
+    try terminal.flush()
+    return record.problem == nil ? .success : .damaged
+  }
+
+  /// Where the record lies.
+  private func place() throws -> (SegmentName, UInt64) {
+    let word = arguments.positional[1]
+    let segments = try directory.contents().segments
+    let parts = word.split(separator: ":", omittingEmptySubsequences: false)
+    if parts.count == 2 {
+      // Also the name of the file, as errors print it.
+      let digits = parts[0].hasSuffix(".log") ? parts[0].dropLast(4) : parts[0]
+      guard let number = UInt64(digits), let offset = UInt64(parts[1]) else {
+        throw Self.usage(word)
+      }
+      guard let segment = segments.first(where: { $0.firstLSN.rawValue == number }) else {
+        throw Failure(.problem, "there is no segment \(number)")
+      }
+      guard offset == 0 || offset >= 64 else {
+        throw Failure.usage("records begin at offset 64; \(number):0 is the segment's header")
+      }
+      guard try offset < directory.byteCount(of: segment) else {
+        throw Failure(.problem, "\(segment.fileName) has no offset \(offset)")
+      }
+      return (segment, offset)
+    }
+    guard let lsn = UInt64(word), lsn > 0 else { throw Self.usage(word) }
+    var found: (SegmentName, UInt64)?
+    let cursor = LogCursor(directory, after: LogSequenceNumber(lsn - 1))
+    while found == nil,
+      try cursor.step({ item in
+        guard found == nil, case .record(let record, _, _) = item, record.count > 0,
+          record.firstLSN.rawValue <= lsn, record.lastLSN.rawValue >= lsn
+        else { return }
+        found = (record.segment, record.offset)
+      })
+    {}
+    guard let found else { throw Failure(.problem, "the log has no write \(lsn)") }
+    return found
+  }
+
+  private static func usage(_ word: String) -> Failure {
+    .usage("WHAT is an LSN or SEGMENT:OFFSET, not \(Failure.quoted(word))")
+  }
+
+  /// The writes of the record; the segment is read from its beginning, since payloads build on each other.
+  private func writes(_ segment: SegmentName, _ offset: UInt64) throws -> [LoggedWrite] {
+    var writes: [LoggedWrite] = []
+    var isBehind = false
+    let cursor = LogCursor(directory, after: LogSequenceNumber(segment.firstLSN.rawValue - 1))
+    while !isBehind,
+      try cursor.step({ item in
+        guard case .record(let record, _, let payload) = item else { return }
+        isBehind = record.segment > segment || record.offset >= offset
+        guard record.segment == segment, record.offset == offset, let payload else { return }
+        writes = RecordWrites(record, payload).writes
+      })
+    {}
+    return writes
+  }
+
+  // MARK: Output
+
+  private static func hex(_ bytes: some Sequence<UInt8>) -> String {
+    bytes.map { byte in
+      let digits = String(byte, radix: 16)
+      return digits.count == 1 ? "0" + digits : digits
+    }.joined(separator: " ")
+  }
+
+  private func print(
+    _ record: AnnotatedRecord, _ segment: SegmentName, _ writes: [LoggedWrite], _ bytes: [UInt8],
+    _ terminal: Terminal
+  ) throws {
+    try terminal.print(segment.fileName)
+    let width = max(12, record.fields.map { $0.bytes.count * 3 - 1 }.max() ?? 0)
+    for field in record.fields {
+      try terminal.print(
+        "\(field.offset)".leftPadded(to: 10) + "  "
+          + terminal.colored(Self.hex(field.bytes).padded(to: width), .dim) + "  "
+          + terminal.colored(field.name.padded(to: 17), .cyan) + "  " + field.value)
+    }
+    if let problem = record.problem {
+      try terminal.print(terminal.colored("damage: \(problem)", .red))
+    }
+    guard let payload = record.payload, !payload.isEmpty else { return }
+    try terminal.print()
+    let lines = LogLines(terminal: terminal, isJSON: false)
+    var offset = 0
+    for write in writes {
+      try terminal.print(
+        "raw \("\(offset)".leftPadded(to: 6))  \(write.byteCount) bytes  "
+          + "LSN \(write.lsn)  \(Format.time(write.time))  \(LogLines.operation(write.write))  "
+          + terminal.colored(lines.printable("\(write.write.path)"), .cyan))
+      offset += write.byteCount
+    }
+    if !writes.isEmpty { try terminal.print() }
+    for start in stride(from: 0, to: min(bytes.count, byteLimit), by: 16) {
+      let row = bytes[start..<min(start + 16, bytes.count, byteLimit)]
+      let text = String(
+        String.UnicodeScalarView(
+          row.map { (0x20..<0x7F).contains($0) ? UnicodeScalar($0) : UnicodeScalar(".") }))
+      try terminal.print(
+        "\(payload.lowerBound + UInt64(start))".leftPadded(to: 10) + "  "
+          + Self.hex(row).padded(to: 47) + "  " + terminal.colored(text, .dim))
+    }
+    if bytes.count > byteLimit {
+      try terminal.print("            … \(Format.count(bytes.count - byteLimit)) bytes more")
+    }
+  }
+
+  private func json(
+    _ record: AnnotatedRecord, _ segment: SegmentName, _ writes: [LoggedWrite], _ bytes: [UInt8]
+  ) -> JSONValue {
+    let fields = record.fields.map { field -> JSONValue in
+      .object([
+        ("offset", .unsigned(field.offset)), ("bytes", .string(Self.hex(field.bytes))),
+        ("name", .string(field.name)), ("value", .string(field.value)),
+      ])
+    }
+    var offset = 0
+    let parts = writes.map { write -> JSONValue in
+      defer { offset += write.byteCount }
+      return .object([
+        ("rawOffset", .count(offset)), ("bytes", .count(write.byteCount)),
+        ("lsn", .unsigned(write.lsn.rawValue)), ("time", .integer(write.time)),
+        ("operation", .string(LogLines.operation(write.write))),
+        ("path", .string("\(write.write.path)")),
+      ])
+    }
+    return .object([
+      ("file", .string(segment.fileName)), ("fields", .array(fields)),
+      ("problem", record.problem.map { .string($0) } ?? .null), ("writes", .array(parts)),
+      ("payloadOffset", record.payload.map { .unsigned($0.lowerBound) } ?? .null),
+      ("payload", .string(Self.hex(bytes.prefix(byteLimit)))),
+    ])
+  }
+}
