@@ -36,10 +36,13 @@ static inline struct MHD_Daemon *dendro_http_start(const struct dendro_http_opti
       MHD_OPTION_CONNECTION_LIMIT, options->connection_limit,
       MHD_OPTION_CONNECTION_TIMEOUT, options->timeout_seconds,
       MHD_OPTION_CONNECTION_MEMORY_LIMIT, options->connection_memory,
-      MHD_OPTION_LISTENING_ADDRESS_REUSE, (unsigned int)1,
       MHD_OPTION_NOTIFY_COMPLETED, options->completed, options->handler_context,
       MHD_OPTION_URI_LOG_CALLBACK, options->target, options->handler_context,
       MHD_OPTION_END);
+}
+
+static inline void dendro_upgrade_close(struct MHD_UpgradeResponseHandle *upgrade) {
+  MHD_upgrade_action(upgrade, MHD_UPGRADE_ACTION_CLOSE);
 }
 
 static inline uint16_t dendro_http_port(struct MHD_Daemon *daemon) {

@@ -1,1 +1,39 @@
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <wslay/wslay.h>
+
+// The system's event notification, which the Swift overlay of the C library leaves out.
+
+static const uint32_t dendro_readable = EPOLLIN;
+static const uint32_t dendro_writable = EPOLLOUT;
+static const uint32_t dendro_lost = EPOLLHUP | EPOLLERR;
+
+static inline int dendro_poll_open(void) { return epoll_create1(EPOLL_CLOEXEC); }
+
+static inline int dendro_waker_open(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+static inline void dendro_poll_add(int poll, int socket, uint32_t events) {
+  struct epoll_event event = {.events = events, .data = {.fd = socket}};
+  epoll_ctl(poll, EPOLL_CTL_ADD, socket, &event);
+}
+
+static inline void dendro_poll_change(int poll, int socket, uint32_t events) {
+  struct epoll_event event = {.events = events, .data = {.fd = socket}};
+  epoll_ctl(poll, EPOLL_CTL_MOD, socket, &event);
+}
+
+static inline void dendro_poll_remove(int poll, int socket) {
+  epoll_ctl(poll, EPOLL_CTL_DEL, socket, NULL);
+}
+
+// Waits for one of the sockets; gives at most `count` of them and their events.
+static inline int dendro_poll_wait(int poll, int *sockets, uint32_t *events, int count) {
+  struct epoll_event ready[64];
+  int found = epoll_wait(poll, ready, count < 64 ? count : 64, -1);
+  for (int index = 0; index < found; index++) {
+    sockets[index] = ready[index].data.fd;
+    events[index] = ready[index].events;
+  }
+  return found;
+}

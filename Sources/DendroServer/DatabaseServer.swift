@@ -3,7 +3,8 @@ import DendroProtocol
 import Dispatch
 import Synchronization
 
-/// Serves an open database to clients of the Realtime Database's REST protocol, with event streams.
+/// Serves an open database to clients of the Realtime Database: its SDKs over WebSockets, and REST with event
+/// streams.
 ///
 /// ```swift
 /// let server = try await DatabaseServer.start(serving: database)
@@ -86,7 +87,9 @@ public final class DatabaseServer: Sendable {
     service.stop()
     // Every write under way gets its answer from the engine, and every stream its end.
     let pause = DispatchSemaphore(value: 0)
-    while http.isBusy { _ = pause.wait(timeout: .now() + .milliseconds(2)) }
+    while http.isBusy || service.webSockets.isBusy {
+      _ = pause.wait(timeout: .now() + .milliseconds(2))
+    }
     http.stop()
     try? service.namespaces.end()
   }

@@ -15,6 +15,8 @@ public struct DatabaseServerOptions: Sendable {
   public var secret: String?
   /// The largest body of a request, in bytes. By default 256 MiB.
   public var bodyByteLimit = 256 << 20
+  /// The largest message of a WebSocket, in bytes. By default 32 MiB.
+  public var messageByteLimit = 32 << 20
   /// The most connections at a time. By default 10,000; each needs a file descriptor.
   public var connectionLimit = 10_000
   /// After how long without a byte in either direction a connection is closed, unless the server owes it an

@@ -34,9 +34,9 @@ struct UsageTests {
   }
 
   static let verbs = [
-    "import", "export", "get", "set", "update", "push", "remove", "increment", "watch", "log",
-    "info", "verify", "checkpoint", "backup", "demo", "repair", "apply", "history", "blame", "diff",
-    "compare", "hash", "dump", "purge", "completion", "manual",
+    "import", "export", "get", "set", "update", "push", "remove", "increment", "watch", "serve",
+    "log", "info", "verify", "checkpoint", "backup", "demo", "repair", "apply", "history", "blame",
+    "diff", "compare", "hash", "dump", "purge", "completion", "manual",
   ]
 
   static let misuses: [([String], String)] = [

@@ -141,7 +141,7 @@ final class HTTPClient {
     }
   }
 
-  private func take(_ count: Int) throws -> [UInt8] {
+  func take(_ count: Int) throws -> [UInt8] {
     while received.count < count { try receive() }
     defer { received.removeFirst(count) }
     return Array(received.prefix(count))

@@ -48,6 +48,8 @@ final class Exchange: @unchecked Sendable {
   struct CustomAnswer: @unchecked Sendable {
     let status: Int
     let response: OpaquePointer
+    /// What the answer leads to; released at the end of the exchange.
+    let upgrade: Unmanaged<PendingUpgrade>
   }
 
   init(_ target: String, _ context: HTTPContext) {
@@ -149,7 +151,11 @@ final class Exchange: @unchecked Sendable {
   /// Called once, when the answer was sent or the client has left.
   func complete() {
     let answer = outcome.withLock { $0.answer }
-    if case .stream(_, let stream)? = answer { stream.close() }
+    switch answer {
+    case .stream(_, let stream)?: stream.close()
+    case .custom(let custom)?: custom.upgrade.release()
+    case .whole?, nil: break
+    }
     guard let log = context.accessLog else { return }
     log(
       AccessRecord(

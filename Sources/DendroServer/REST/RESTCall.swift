@@ -234,7 +234,7 @@ struct RESTCall: Sendable {
 
 extension Draft {
   /// The same as a set or a removal at its path, over the node that is there.
-  fileprivate func asSet(over current: Node) -> Draft {
+  func asSet(over current: Node) -> Draft {
     switch write {
     case .increment(let path, let delta):
       return Draft(.set(path, Node(delta.incrementing(current.scalar))))

@@ -13,6 +13,7 @@ final class RESTService: Sendable {
   let policy: CredentialPolicy
   let settings: ServerSettings
   let backlogByteLimit: Int
+  let webSockets: WebSocketService
   private let streams = Mutex<[ObjectIdentifier: WeakStream]>([:])
   private let isStopping = Atomic<Bool>(false)
   /// For work that takes longer than an answer may hold up the other connections of a thread.
@@ -28,6 +29,7 @@ final class RESTService: Sendable {
     policy = options.secret.map { .secret($0) } ?? .trusting
     settings = ServerSettings()
     backlogByteLimit = options.backlogByteLimit
+    webSockets = WebSocketService(options)
   }
 
   /// - Parameter exchange: with its whole body. It gets its answer at once or later.
@@ -38,6 +40,11 @@ final class RESTService: Sendable {
     let request: RESTRequest
     let identity: Identity
     do throws(RESTError) {
+      if let handshake = try Handshake(
+        method: exchange.method, target: exchange.target, headers: exchange.headers)
+      {
+        return open(handshake, exchange)
+      }
       request = try RESTRequest(
         method: exchange.method, target: exchange.target, headers: exchange.headers)
       if request.method == .options { return exchange.finish(RESTAnswer(options: request)) }
@@ -53,6 +60,17 @@ final class RESTService: Sendable {
         call.perform(in: try namespaces.namespace(request.namespace))
       } catch {
         call.refuse(RESTError(error))
+      }
+    }
+  }
+
+  private func open(_ handshake: Handshake, _ exchange: Exchange) {
+    workers.async { [self] in
+      do {
+        let namespace = try namespaces.namespace(handshake.namespace)
+        webSockets.open(handshake, exchange, namespace, self)
+      } catch {
+        exchange.finish(RESTAnswer(RESTError(error)))
       }
     }
   }
@@ -81,6 +99,7 @@ final class RESTService: Sendable {
   func stop() {
     streams.withLock { _ in isStopping.store(true, ordering: .releasing) }
     for stream in openStreams { stream.end() }
+    webSockets.end()
   }
 }
 

@@ -1,0 +1,37 @@
+/// The opening of a WebSocket (RFC 6455, section 4).
+package struct Handshake: Sendable {
+  /// The value of `Sec-WebSocket-Accept`.
+  package let accept: String
+  package let namespace: String?
+  /// The session of the client's connection before this one.
+  package let lastSession: String?
+  package let host: String
+
+  /// - Returns: nil where the request is for something other than `/.ws`.
+  /// - Throws: `RESTError` where it cannot be answered with a WebSocket.
+  package init?(method: String, target: String, headers: HTTPHeaders) throws(RESTError) {
+    guard target == "/.ws" || target.hasPrefix("/.ws?") else { return nil }
+    let target = try RequestTarget(target)
+    func has(_ header: String, _ word: String) -> Bool {
+      headers[header]?.lowercased().split { $0 == "," || $0 == " " }.contains { $0 == word }
+        ?? false
+    }
+    guard method == "GET", has("upgrade", "websocket"), has("connection", "upgrade"),
+      headers["sec-websocket-version"] == "13", let key = headers["sec-websocket-key"],
+      Base64.decode(key.utf8)?.count == 16
+    else { throw .badRequest("This address is for WebSockets of version 13.") }
+    guard target["v"] == "5" else { throw .badRequest("The protocol's version must be 5.") }
+    if let name = target["ns"], !name.isEmpty {
+      guard RESTRequest.isNamespace(name) else { throw .badNamespace }
+      namespace = name
+    } else {
+      namespace = headers["host"].flatMap(RESTRequest.namespace(ofHost:))
+    }
+    lastSession = target["ls"]
+    host = headers["host"] ?? ""
+    var hash = SHA1()
+    hash.update(key.utf8)
+    hash.update("258EAFA5-E914-47DA-95CA-C5AB0DC85B11".utf8)
+    accept = Base64.encode(hash.digest())
+  }
+}

@@ -1,0 +1,72 @@
+/// Puts messages together from the frames of a client: a message is one frame, or a number of frames that a frame
+/// before them announces.
+package struct MessageAssembler: Sendable {
+  /// What a frame was.
+  package enum Step: Sendable, Equatable {
+    /// A part of a message, or a keep-alive.
+    case waiting
+    case message([UInt8])
+    /// The message is over the limit.
+    case tooLarge
+  }
+
+  private let byteLimit: Int
+  private var parts: [UInt8] = []
+  private var missingCount = 0
+
+  /// - Parameter byteLimit: of one message.
+  package init(byteLimit: Int) { self.byteLimit = byteLimit }
+
+  package mutating func add(_ frame: [UInt8]) -> Step {
+    if missingCount == 0 {
+      guard let count = Self.count(frame) else {
+        return frame.count > byteLimit ? .tooLarge : .message(frame)
+      }
+      missingCount = count
+      return .waiting
+    }
+    guard frame.count <= byteLimit - parts.count else {
+      parts = []
+      return .tooLarge
+    }
+    parts += frame
+    missingCount -= 1
+    guard missingCount == 0 else { return .waiting }
+    var message: [UInt8] = []
+    swap(&message, &parts)
+    return .message(message)
+  }
+
+  /// The number that a frame of at most six characters is; 0 is a keep-alive.
+  private static func count(_ frame: [UInt8]) -> Int? {
+    guard frame.count <= 6 else { return nil }
+    return Int(String(decoding: frame, as: UTF8.self)).flatMap { $0 >= 0 ? $0 : nil }
+  }
+}
+
+/// Splits a message into frames that every client takes.
+package enum MessageFrames {
+  /// The most UTF-16 code units of one frame.
+  package static let unitLimit = 16_384
+
+  /// - Parameter message: UTF-8.
+  /// - Returns: the message, or the number of its parts and then these.
+  package static func split(_ message: [UInt8]) -> [[UInt8]] {
+    // A message has at most as many units as bytes.
+    if message.count <= unitLimit { return [message] }
+    var parts: [[UInt8]] = []
+    var start = 0
+    var units = 0
+    for (index, byte) in message.enumerated() where byte & 0xC0 != 0x80 {
+      let own = byte >= 0xF0 ? 2 : 1
+      if units + own > unitLimit {
+        parts.append(Array(message[start..<index]))
+        start = index
+        units = 0
+      }
+      units += own
+    }
+    parts.append(Array(message[start...]))
+    return parts.count == 1 ? parts : [Array("\(parts.count)".utf8)] + parts
+  }
+}

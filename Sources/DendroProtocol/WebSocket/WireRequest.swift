@@ -1,0 +1,157 @@
+package import DendroTree
+
+/// One message of a client.
+package enum WireMessage: Sendable {
+  case ping
+  case request(WireRequest)
+  /// What needs no answer.
+  case other
+  /// Not what clients send; the connection is closed.
+  case malformed
+
+  package init(_ message: [UInt8]) {
+    guard let envelope = JSONMembers(message[...]), let data = envelope.object("d") else {
+      self = .malformed
+      return
+    }
+    switch envelope.string("t") {
+    case "c": self = data.string("t") == "p" ? .ping : .other
+    case "d":
+      guard let number = data.integer("r"), let action = data.string("a") else {
+        self = .malformed
+        return
+      }
+      self = .request(WireRequest(number: number, action, data.object("b")))
+    default: self = .malformed
+    }
+  }
+}
+
+/// A request of a client, which gets one answer.
+package struct WireRequest: Sendable {
+  package let number: Int64
+  package let action: Result<WireAction, RESTError>
+
+  init(number: Int64, _ name: String, _ body: JSONMembers?) {
+    self.number = number
+    action = Result { () throws(RESTError) in try WireAction(name, body) }
+  }
+}
+
+/// What a request asks for.
+package enum WireAction: Sendable {
+  case none
+  case listen(WireLocation, hash: String)
+  case unlisten(WireLocation)
+  case get(WireLocation)
+  /// With a hash: only if what is there has that.
+  case write(Draft, at: Path, isPriority: Bool, hash: String?)
+  case onDisconnect(Draft, at: Path)
+  case cancelOnDisconnect(Path)
+  case signIn(Credentials)
+  case signOut
+
+  /// - Throws: `RESTError` with what is wrong.
+  init(_ name: String, _ body: JSONMembers?) throws(RESTError) {
+    switch name {
+    case "s", "appcheck", "unappeck", "unappcheck": self = .none
+    case "unauth": self = .signOut
+    default:
+      guard let body else { throw .badRequest("Invalid request: no body") }
+      switch name {
+      case "q", "l": self = .listen(try WireLocation(body), hash: body.string("h") ?? "")
+      case "n", "u": self = .unlisten(try WireLocation(body))
+      case "g": self = .get(try WireLocation(body))
+      case "p", "o", "m", "om": self = try Self.write(name, body)
+      case "oc": self = .cancelOnDisconnect(try WireLocation.path(body).path)
+      case "auth": self = .signIn(Credentials(token: try Self.credential(body)))
+      case "gauth":
+        let override = body["authvar"].map { String(decoding: $0, as: UTF8.self) }
+        self = .signIn(
+          Credentials(
+            bearer: try Self.credential(body),
+            authOverride: body.bool("noauth") == true ? "null" : override))
+      default: throw .badRequest("Unknown action \(RESTRequest.shortened(name))")
+      }
+    }
+  }
+
+  private static func credential(_ body: JSONMembers) throws(RESTError) -> String {
+    guard let credential = body.string("cred") else { throw .badToken }
+    return credential
+  }
+
+  private static func write(_ name: String, _ body: JSONMembers) throws(RESTError) -> WireAction {
+    let (path, isPriority) = try WireLocation.path(body)
+    let isUpdate = name == "m" || name == "om"
+    guard let data = body["d"], !(isPriority && isUpdate) else {
+      throw .badRequest("Invalid request: no data")
+    }
+    let draft: Draft
+    do throws(JSONError) {
+      let result = data.withUnsafeBytes { bytes in
+        Result { () throws(JSONError) in
+          if isPriority { return try JSONParser.parseDraft(settingPriority: bytes, at: path) }
+          return isUpdate
+            ? try JSONParser.parseDraft(updating: bytes, at: path)
+            : try JSONParser.parseDraft(setting: bytes, at: path)
+        }
+      }
+      draft = try result.get()
+    } catch {
+      throw .badRequest("Invalid data; \(error.message)")
+    }
+    do throws(ValidationError) {
+      try draft.write.validate()
+    } catch {
+      throw .badRequest("Invalid data; \(error.message)")
+    }
+    if name == "o" || name == "om" { return .onDisconnect(draft, at: path) }
+    return .write(
+      draft, at: path, isPriority: isPriority, hash: isUpdate ? nil : body.string("h"))
+  }
+}
+
+/// What a listen or a get is about.
+package struct WireLocation: Sendable {
+  package let path: Path
+  /// Nil for the whole location.
+  package let query: QueryParameters?
+  /// The client's number of the query.
+  package let tag: Int64?
+  /// The query as the client sent it.
+  package let queryText: String?
+
+  init(_ body: JSONMembers) throws(RESTError) {
+    let (path, isPriority) = try Self.path(body)
+    guard !isPriority else { throw .badRequest("Invalid path: Invalid token in path") }
+    self.path = path
+    let query = try body.object("q").map { object throws(RESTError) in
+      try WireQuery.parameters(object)
+    }
+    self.query = query.flatMap { $0.showsAll ? nil : $0 }
+    tag = body.integer("t")
+    queryText = self.query == nil ? nil : body["q"].map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  static func path(_ body: JSONMembers) throws(RESTError) -> (path: Path, isPriority: Bool) {
+    guard let text = body.string("p") else { throw .badRequest("Invalid path: no path") }
+    let isPriority = text == ".priority" || text.hasSuffix("/.priority")
+    guard let path = try? Path(parsing: String(text.dropLast(isPriority ? 9 : 0))),
+      path.count <= Limits.depth
+    else { throw .badRequest("Invalid path: Invalid token in path") }
+    return (path, isPriority)
+  }
+}
+
+extension WireLocation: Hashable {
+  package static func == (a: WireLocation, b: WireLocation) -> Bool {
+    a.path == b.path && a.query == b.query && a.tag == b.tag
+  }
+
+  package func hash(into hasher: inout Hasher) {
+    hasher.combine(path)
+    hasher.combine(query)
+    hasher.combine(tag)
+  }
+}

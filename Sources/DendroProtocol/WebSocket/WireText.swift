@@ -1,0 +1,88 @@
+package import DendroTree
+
+/// The messages of a server.
+package enum WireText {
+  /// The first message of a connection.
+  ///
+  /// - Parameters:
+  ///   - time: milliseconds since 1970.
+  ///   - host: for reconnecting.
+  package static func hello(time: Int64, host: String, session: String) -> AnswerText {
+    var text = AnswerText(
+      "{\"t\":\"c\",\"d\":{\"t\":\"h\",\"d\":{\"ts\":\(time),\"v\":\"5\",\"h\":")
+    text.append(string: host)
+    text.append(",\"s\":")
+    text.append(string: session)
+    text.append("}}}")
+    return text
+  }
+
+  /// The answer to a ping.
+  package static let pong = AnswerText("{\"t\":\"c\",\"d\":{\"t\":\"o\",\"d\":{}}}")
+
+  /// What an answer carries.
+  package enum Content: Sendable {
+    case nothing
+    case object
+    case node(Node)
+    case text(String)
+    /// JSON as it stands.
+    case json(String)
+  }
+
+  package static func answer(_ number: Int64, status: String, _ content: Content) -> AnswerText {
+    var text = AnswerText("{\"t\":\"d\",\"d\":{\"r\":\(number),\"b\":{\"s\":\"\(status)\",\"d\":")
+    switch content {
+    case .nothing: text.append("\"\"")
+    case .object: text.append("{}")
+    case .node(let node): text.append(node, JSONStyle(.export))
+    case .text(let reason): text.append(string: reason)
+    case .json(let json): text.append(json)
+    }
+    text.append("}}}")
+    return text
+  }
+
+  /// What has changed at a listen's location.
+  package static func push(_ change: PlaceChange, at path: Path, tag: Int64?) -> AnswerText {
+    var text: AnswerText
+    switch change {
+    case .put(let relative, let node):
+      text = begin("d", path.appending(relative))
+      text.append(node, JSONStyle(.export))
+    case .patch(let relative, let parts):
+      text = begin("m", path.appending(relative))
+      text.append(members: parts, JSONStyle(.export))
+    }
+    if let tag { text.append(",\"t\":\(tag)") }
+    text.append("}}}")
+    return text
+  }
+
+  private static func begin(_ action: String, _ path: Path) -> AnswerText {
+    var text = AnswerText("{\"t\":\"d\",\"d\":{\"a\":\"\(action)\",\"b\":{\"p\":")
+    text.append(string: String(path.description.dropFirst()))
+    text.append(",\"d\":")
+    return text
+  }
+
+  /// A listen is over, since the client may no longer read there.
+  ///
+  /// - Parameter query: the query object as the client sent it.
+  package static func cancel(_ path: Path, query: String?) -> AnswerText {
+    var text = AnswerText("{\"t\":\"d\",\"d\":{\"a\":\"c\",\"b\":{\"p\":")
+    text.append(string: String(path.description.dropFirst()))
+    if let query { text.append(",\"q\":[\(query)]") }
+    text.append("}}}")
+    return text
+  }
+}
+
+extension AnswerText {
+  /// Appends a string as JSON.
+  mutating func append(string: String) {
+    var bytes: [UInt8] = []
+    JSONText.append(string: string, to: &bytes)
+    append(bytes: bytes)
+  }
+}

@@ -1,0 +1,170 @@
+import CDendroWSLay
+import DendroPlatform
+import Synchronization
+
+/// One thread that waits for many sockets, and calls those that can be read or written.
+///
+/// Unchecked: `sockets` is used on the loop's thread only; what other threads hand over has a lock.
+final class SocketLoop: @unchecked Sendable {
+  /// What the loop serves. All calls are made on its thread.
+  protocol Client: AnyObject, Sendable {
+    var descriptor: Int32 { get }
+    /// The socket can be read or written, or another thread has called `wake`.
+    ///
+    /// - Returns: what to wait for now; nil where the socket was closed.
+    func serve(isReadable: Bool) -> Interest?
+    /// The loop ends: closes the socket.
+    func end()
+  }
+
+  struct Interest: OptionSet {
+    let rawValue: UInt32
+    static let reading = Interest(rawValue: dendro_readable)
+    static let writing = Interest(rawValue: dendro_writable)
+  }
+
+  private let poll: Int32
+  private let waker: Int32
+  private let pending = Mutex(Pending())
+  private let count = Atomic<Int>(0)
+  private var sockets: [Int32: (client: any Client, interest: Interest)] = [:]
+
+  private struct Pending {
+    var added: [any Client] = []
+    var woken: [any Client] = []
+    var isSignalled = false
+    var isEnding = false
+    var hasEnded = false
+  }
+
+  init() {
+    poll = dendro_poll_open()
+    waker = dendro_waker_open()
+    precondition(poll >= 0 && waker >= 0, "there is a descriptor for the loop")
+    dendro_poll_add(poll, waker, dendro_readable)
+  }
+
+  deinit {
+    close(poll)
+    close(waker)
+  }
+
+  /// Starts the thread, which holds the loop until it ends.
+  func start() {
+    let loop = Unmanaged.passRetained(self)
+    var thread = pthread_t()
+    let result = pthread_create(
+      &thread, nil,
+      { loop in
+        guard let loop else { return nil }
+        Unmanaged<SocketLoop>.fromOpaque(loop).takeRetainedValue().run()
+        return nil
+      }, loop.toOpaque())
+    precondition(result == 0, "there is a thread for the loop")
+    pthread_detach(thread)
+  }
+
+  /// The sockets that the loop serves or is about to.
+  var clientCount: Int { count.load(ordering: .relaxed) }
+
+  // MARK: From other threads
+
+  /// Takes over a socket.
+  func add(_ client: any Client) {
+    count.wrappingAdd(1, ordering: .relaxed)
+    let hasEnded = signal { pending in
+      if !pending.hasEnded { pending.added.append(client) }
+      return pending.hasEnded
+    }
+    if hasEnded {
+      client.end()
+      count.wrappingSubtract(1, ordering: .relaxed)
+    }
+  }
+
+  /// Serves the client soon.
+  func wake(_ client: any Client) {
+    _ = signal { pending in
+      if !pending.hasEnded { pending.woken.append(client) }
+      return pending.hasEnded
+    }
+  }
+
+  /// Closes all sockets, and ends the thread.
+  func end() {
+    _ = signal {
+      $0.isEnding = true; return $0.hasEnded
+    }
+  }
+
+  private func signal(_ body: (inout Pending) -> Bool) -> Bool {
+    let (result, signals) = pending.withLock { pending in
+      let result = body(&pending)
+      defer { pending.isSignalled = true }
+      return (result, !pending.isSignalled)
+    }
+    if signals {
+      var one: UInt64 = 1
+      _ = write(waker, &one, 8)
+    }
+    return result
+  }
+
+  // MARK: The thread
+
+  private func run() {
+    var ready = [Int32](repeating: 0, count: 64)
+    var events = [UInt32](repeating: 0, count: 64)
+    while true {
+      let count = dendro_poll_wait(poll, &ready, &events, 64)
+      if count < 0, errno != EINTR { break }
+      for (descriptor, event) in zip(ready, events).prefix(max(0, Int(count))) {
+        if descriptor == waker {
+          if handlePending() { return }
+        } else if let client = sockets[descriptor]?.client {
+          serve(client, isReadable: event & (dendro_readable | dendro_lost) != 0)
+        }
+      }
+    }
+  }
+
+  /// - Returns: whether the loop has ended.
+  private func handlePending() -> Bool {
+    var value: UInt64 = 0
+    _ = read(waker, &value, 8)
+    var new = Pending()
+    pending.withLock { pending in
+      swap(&new, &pending)
+      pending.hasEnded = new.isEnding
+    }
+    for client in new.added {
+      let interest = Interest.reading
+      sockets[client.descriptor] = (client, interest)
+      dendro_poll_add(poll, client.descriptor, interest.rawValue)
+      serve(client, isReadable: true)
+    }
+    for client in new.woken where sockets[client.descriptor]?.client === client {
+      serve(client, isReadable: false)
+    }
+    guard new.isEnding else { return false }
+    for (client, _) in sockets.values { client.end() }
+    count.wrappingSubtract(sockets.count, ordering: .relaxed)
+    sockets = [:]
+    return true
+  }
+
+  /// Waits for the socket no more. Called on the loop's thread, before the socket is closed.
+  func forget(_ descriptor: Int32) { dendro_poll_remove(poll, descriptor) }
+
+  private func serve(_ client: any Client, isReadable: Bool) {
+    let descriptor = client.descriptor
+    guard let interest = client.serve(isReadable: isReadable) else {
+      sockets[descriptor] = nil
+      count.wrappingSubtract(1, ordering: .relaxed)
+      return
+    }
+    guard let old = sockets[descriptor]?.interest, old != interest else { return }
+    sockets[descriptor]?.interest = interest
+    dendro_poll_change(poll, descriptor, interest.rawValue)
+  }
+}

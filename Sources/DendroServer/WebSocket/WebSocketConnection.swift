@@ -1,0 +1,257 @@
+import CDendroMicroHTTPD
+import CDendroWSLay
+import DendroPlatform
+import DendroProtocol
+import Synchronization
+
+/// One WebSocket: the bytes of its socket on one side, whole messages on the other.
+///
+/// Unchecked: all that has no lock is used on the loop's thread only.
+final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
+  let descriptor: Int32
+  private let upgrade: OpaquePointer
+  private let loop: SocketLoop
+  private let byteLimit: Int
+  private let backlogByteLimit: Int
+  private var context: wslay_event_context_ptr?
+  private var assembler: MessageAssembler
+  /// What libmicrohttpd has read beyond the request's head.
+  private var early: [UInt8]
+  private var session: WireSession?
+  private var isClosed = false
+  /// Bytes read in this turn.
+  private var readCount = 0
+  private static let turnByteLimit = 256 << 10
+  private let outbox = Mutex(Outbox())
+
+  private struct Outbox {
+    var messages = EventQueue()
+    var byteCount = 0
+    var isWoken = false
+    /// No message is taken any more.
+    var isClosed = false
+    /// The code with which the connection is closed once all messages are sent.
+    var closingCode: UInt16?
+  }
+
+  /// - Parameters:
+  ///   - socket: taken over, as is the upgrade.
+  ///   - byteLimit: of one message.
+  init(
+    _ socket: Int32, _ upgrade: OpaquePointer, _ loop: SocketLoop, early: [UInt8], byteLimit: Int,
+    backlogByteLimit: Int
+  ) {
+    descriptor = socket
+    self.upgrade = upgrade
+    self.loop = loop
+    self.early = early
+    self.byteLimit = byteLimit
+    self.backlogByteLimit = backlogByteLimit
+    assembler = MessageAssembler(byteLimit: byteLimit)
+    _ = fcntl(socket, F_SETFL, fcntl(socket, F_GETFL, 0) | O_NONBLOCK)
+    var on: Int32 = 1
+    setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, socklen_t(MemoryLayout<Int32>.size))
+    setsockopt(
+      socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
+  }
+
+  /// Begins to serve the session, which gets the messages.
+  func start(_ session: WireSession) {
+    self.session = session
+    loop.add(self)
+  }
+
+  // MARK: From any thread
+
+  /// Sends a message, after those before it.
+  ///
+  /// - Parameter isPush: whether it may be left out where too much waits already.
+  /// - Returns: false where it was left out.
+  @discardableResult
+  func send(_ message: AnswerText, isPush: Bool = false) -> Bool {
+    let (isTaken, wakes) = outbox.withLock { outbox -> (Bool, Bool) in
+      if outbox.isClosed { return (true, false) }
+      let count = message.byteCount
+      if isPush, !outbox.messages.isEmpty, outbox.byteCount + count > backlogByteLimit {
+        return (false, false)
+      }
+      outbox.messages.append(message)
+      outbox.byteCount += count
+      defer { outbox.isWoken = true }
+      return (true, !outbox.isWoken)
+    }
+    if wakes { loop.wake(self) }
+    return isTaken
+  }
+
+  /// Closes the connection once what waits was sent.
+  func close(_ code: UInt16) {
+    outbox.withLock { $0.closingCode = $0.closingCode ?? code }
+    loop.wake(self)
+  }
+
+  // MARK: On the loop's thread
+
+  func serve(isReadable: Bool) -> SocketLoop.Interest? {
+    if isClosed { return nil }
+    guard let context = opened() else { return shut() }
+    outbox.withLock { $0.isWoken = false }
+    readCount = 0
+    if isReadable, wslay_event_recv(context) != 0 { return shut() }
+    guard write(context) else { return shut() }
+    if wslay_event_want_read(context) == 0, wslay_event_want_write(context) == 0 { return shut() }
+    var interest: SocketLoop.Interest = []
+    // A client that reads nothing is not read from: so its answers do not grow without bound.
+    let isFull = outbox.withLock { $0.byteCount > backlogByteLimit }
+    if wslay_event_want_read(context) != 0, !isFull { interest.insert(.reading) }
+    if wslay_event_want_write(context) != 0 { interest.insert(.writing) }
+    return interest
+  }
+
+  func end() {
+    if isClosed { return }
+    if let context = opened() {
+      wslay_event_queue_close(context, 1001, nil, 0)
+      _ = wslay_event_send(context)
+    }
+    _ = shut()
+  }
+
+  private func opened() -> wslay_event_context_ptr? {
+    if let context { return context }
+    var callbacks = wslay_event_callbacks()
+    callbacks.recv_callback = { context, buffer, count, _, connection in
+      guard let buffer, let connection else { return -1 }
+      return WebSocketConnection.of(connection).receive(context, buffer, count)
+    }
+    callbacks.send_callback = { context, data, count, _, connection in
+      guard let data, let connection else { return -1 }
+      return WebSocketConnection.of(connection).transmit(context, data, count)
+    }
+    callbacks.on_msg_recv_callback = { context, message, connection in
+      guard let message = message?.pointee, let connection else { return }
+      WebSocketConnection.of(connection).take(context, message)
+    }
+    // The connection frees the context before it is freed itself.
+    let own = Unmanaged.passUnretained(self).toOpaque()
+    guard wslay_event_context_server_init(&context, &callbacks, own) == 0, let context else {
+      return nil
+    }
+    wslay_event_config_set_max_recv_msg_length(context, UInt64(byteLimit))
+    return context
+  }
+
+  private static func of(_ pointer: UnsafeMutableRawPointer) -> WebSocketConnection {
+    Unmanaged<WebSocketConnection>.fromOpaque(pointer).takeUnretainedValue()
+  }
+
+  private func receive(
+    _ context: wslay_event_context_ptr?, _ buffer: UnsafeMutablePointer<UInt8>, _ count: Int
+  ) -> Int {
+    if !early.isEmpty {
+      let part = min(count, early.count)
+      early.withUnsafeBytes {
+        UnsafeMutableRawPointer(buffer).copyMemory(
+          from: $0.baseAddress.unsafelyUnwrapped, byteCount: part)
+      }
+      early.removeFirst(part)
+      return part
+    }
+    // A client that sends without a pause is not the only one.
+    let mayRead = readCount < Self.turnByteLimit
+    let result = mayRead ? recv(descriptor, buffer, count, 0) : -1
+    if result > 0 {
+      readCount += result
+      return result
+    }
+    let wouldBlock = !mayRead || result < 0 && (errno == EAGAIN || errno == EINTR)
+    wslay_event_set_error(
+      context,
+      wouldBlock ? Int32(WSLAY_ERR_WOULDBLOCK.rawValue) : Int32(WSLAY_ERR_CALLBACK_FAILURE.rawValue)
+    )
+    return -1
+  }
+
+  private func transmit(
+    _ context: wslay_event_context_ptr?, _ data: UnsafePointer<UInt8>, _ count: Int
+  ) -> Int {
+    let result = DendroPlatform.send(descriptor, data, count, Int32(MSG_NOSIGNAL))
+    if result >= 0 { return result }
+    let wouldBlock = errno == EAGAIN || errno == EINTR
+    wslay_event_set_error(
+      context,
+      wouldBlock ? Int32(WSLAY_ERR_WOULDBLOCK.rawValue) : Int32(WSLAY_ERR_CALLBACK_FAILURE.rawValue)
+    )
+    return -1
+  }
+
+  private func take(_ context: wslay_event_context_ptr?, _ message: wslay_event_on_msg_recv_arg) {
+    switch message.opcode {
+    case UInt8(WSLAY_TEXT_FRAME.rawValue):
+      let frame = Array(UnsafeBufferPointer(start: message.msg, count: message.msg_length))
+      switch assembler.add(frame) {
+      case .waiting: break
+      case .tooLarge: refuse(context, WSLAY_CODE_MESSAGE_TOO_BIG)
+      case .message(let text):
+        if session?.handle(text) == false { refuse(context, WSLAY_CODE_POLICY_VIOLATION) }
+      }
+    case UInt8(WSLAY_BINARY_FRAME.rawValue): refuse(context, WSLAY_CODE_UNSUPPORTED_DATA)
+    default: break  // libwslay answers control frames by itself.
+    }
+  }
+
+  private func refuse(_ context: wslay_event_context_ptr?, _ code: wslay_status_code) {
+    wslay_event_shutdown_read(context)
+    wslay_event_queue_close(context, UInt16(code.rawValue), nil, 0)
+  }
+
+  /// Gives messages to libwslay as fast as the client reads them.
+  ///
+  /// - Returns: false where the connection is lost.
+  private func write(_ context: wslay_event_context_ptr) -> Bool {
+    while true {
+      if wslay_event_want_write(context) != 0 {
+        guard wslay_event_send(context) == 0 else { return false }
+        if wslay_event_want_write(context) != 0 { return true }
+      }
+      let (message, code) = outbox.withLock { outbox -> (AnswerText?, UInt16?) in
+        guard let message = outbox.messages.popFirst() else { return (nil, outbox.closingCode) }
+        outbox.byteCount -= message.byteCount
+        return (message, nil)
+      }
+      guard var message else {
+        session?.outboxIsEmpty()
+        guard let code, wslay_event_get_close_sent(context) == 0 else { return true }
+        wslay_event_queue_close(context, code, nil, 0)
+        continue
+      }
+      for frame in MessageFrames.split(message.rest()) {
+        let result = frame.withUnsafeBufferPointer { frame in
+          var text = wslay_event_msg(
+            opcode: UInt8(WSLAY_TEXT_FRAME.rawValue), msg: frame.baseAddress,
+            msg_length: frame.count)
+          return wslay_event_queue_msg(context, &text)
+        }
+        // After a close nothing more is sent.
+        if result != 0 { return true }
+      }
+    }
+  }
+
+  /// Closes the socket, and ends the session.
+  private func shut() -> SocketLoop.Interest? {
+    isClosed = true
+    outbox.withLock { outbox in
+      outbox.isClosed = true
+      outbox.messages = EventQueue()
+      outbox.byteCount = 0
+    }
+    if let context { wslay_event_context_free(context) }
+    context = nil
+    loop.forget(descriptor)
+    dendro_upgrade_close(upgrade)
+    session?.end()
+    session = nil
+    return nil
+  }
+}

@@ -1,0 +1,74 @@
+import CDendroMicroHTTPD
+import DendroPlatform
+import DendroProtocol
+import Synchronization
+
+/// Turns requests for `/.ws` into WebSockets, and keeps the sessions.
+final class WebSocketService: Sendable {
+  private let loop = SocketLoop()
+  private let sessions = Mutex<[String: WireSession]>([:])
+  private let byteLimit: Int
+  private let backlogByteLimit: Int
+
+  init(_ options: DatabaseServerOptions) {
+    byteLimit = options.messageByteLimit
+    backlogByteLimit = options.backlogByteLimit
+    loop.start()
+  }
+
+  deinit { loop.end() }
+
+  /// Whether connections are open.
+  var isBusy: Bool { loop.clientCount > 0 }
+
+  func end() { loop.end() }
+
+  func remove(_ session: WireSession) {
+    sessions.withLock { _ = $0.removeValue(forKey: session.id) }
+  }
+
+  /// Answers a request with the upgrade.
+  func open(
+    _ handshake: Handshake, _ exchange: Exchange, _ namespace: Namespace, _ service: RESTService
+  ) {
+    if let last = handshake.lastSession, let session = sessions.withLock({ $0[last] }) {
+      // What was to be written at its end is written before the new connection is served.
+      session.end()
+      session.close()
+    }
+    let upgrade = Unmanaged.passRetained(
+      PendingUpgrade { [self] socket, handle, early in
+        var random = SystemRandomNumberGenerator()
+        let id = String(random.next(), radix: 36) + String(random.next(), radix: 36)
+        let connection = WebSocketConnection(
+          socket, handle, loop, early: early, byteLimit: byteLimit,
+          backlogByteLimit: backlogByteLimit)
+        let session = WireSession(id, namespace, service, connection)
+        sessions.withLock { $0[id] = session }
+        session.begin(host: handshake.host)
+        connection.start(session)
+      })
+    let response = MHD_create_response_for_upgrade(
+      { upgrade, _, _, early, earlyCount, socket, handle in
+        guard let upgrade, let handle else { return }
+        let bytes = early.map { Array(UnsafeRawBufferPointer(start: $0, count: earlyCount)) } ?? []
+        Unmanaged<PendingUpgrade>.fromOpaque(upgrade).takeUnretainedValue().body(
+          socket, handle, bytes)
+      }, upgrade.toOpaque())
+    guard let response else {
+      upgrade.release()
+      return exchange.finish(RESTAnswer(.internalError))
+    }
+    MHD_add_response_header(response, "Upgrade", "websocket")
+    MHD_add_response_header(response, "Sec-WebSocket-Accept", handshake.accept)
+    exchange.finish(
+      .custom(Exchange.CustomAnswer(status: 101, response: response, upgrade: upgrade)))
+  }
+}
+
+/// What is done with the socket once the upgrade was sent. It lives as long as its exchange.
+final class PendingUpgrade: Sendable {
+  let body: @Sendable (Int32, OpaquePointer, [UInt8]) -> Void
+
+  init(_ body: @escaping @Sendable (Int32, OpaquePointer, [UInt8]) -> Void) { self.body = body }
+}

@@ -1,0 +1,119 @@
+import DendroPlatform
+import Foundation
+import Testing
+
+@Suite("dendro: serve")
+struct ServeTests {
+  private let dendro: Tool
+  private var folder: Folder { dendro.folder }
+  init() throws { dendro = Tool(folder: try Folder()) }
+
+  /// Starts a server, and waits for the line that says where it is.
+  private func serve(_ arguments: String...) throws -> (Tool.Running, port: UInt16) {
+    let server = try dendro.start(["serve"] + arguments + ["--port", "0", "--json"])
+    #expect(server.waitForOutput("\n"))
+    let line = server.text(server.output)
+    let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+    return (server, UInt16(try #require(object?["port"] as? Int)))
+  }
+
+  /// The body of an answer to a request, over a connection of its own.
+  private func request(
+    _ method: String, _ port: UInt16, _ target: String, _ body: String = "", header: String = ""
+  ) throws -> String {
+    let socket = DendroPlatform.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(socket) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    inet_pton(AF_INET, "127.0.0.1", &address.sin_addr)
+    let result = withUnsafePointer(to: &address) { address in
+      address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
+    try #require(result == 0)
+    let text =
+      "\(method) \(target) HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\(header)"
+      + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
+    #expect(send(socket, text, text.utf8.count, 0) == text.utf8.count)
+    var answer: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    while case let count = recv(socket, &buffer, buffer.count, 0), count > 0 {
+      answer += buffer[..<count]
+    }
+    let parts = String(decoding: answer, as: UTF8.self).split(separator: "\r\n\r\n", maxSplits: 1)
+    return parts.count == 2 ? String(parts[1]) : ""
+  }
+
+  @Test("what was acknowledged is there after SIGTERM and after SIGKILL")
+  func survives() throws {
+    let (first, port) = try serve("data")
+    #expect(try request("PUT", port, "/a.json?ns=app", "{\"x\":1}") == "{\"x\":1}")
+    #expect(try request("PUT", port, "/a.json", "2") == "2")
+    first.send(SIGTERM)
+    let end = try first.wait()
+    #expect(end.status == 0 && !end.wasSignalled)
+    let (second, again) = try serve("data")
+    #expect(try request("GET", again, "/a/x.json?ns=app") == "1")
+    #expect(try request("GET", again, "/a.json") == "2")
+    #expect(try request("PUT", again, "/a/y.json?ns=app", "3") == "3")
+    second.send(SIGKILL)
+    _ = try second.wait()
+    #expect(try dendro("get", "data/app", "/a", "--json").status == 0)
+    let (third, last) = try serve("data/app")
+    #expect(try request("GET", last, "/a.json?ns=any") == "{\"x\":1,\"y\":3}")
+    third.send(SIGINT)
+    #expect(try third.wait().status == 0)
+  }
+
+  @Test("a file at the beginning and one at the end")
+  func files() throws {
+    try Data(#"{"a":{".value":1,".priority":2},"b":[1,2]}"#.utf8).write(
+      to: URL(fileURLWithPath: folder.path + "/seed.json"))
+    let (server, port) = try serve(
+      "--memory", "--import", "seed.json", "--export-on-exit", "end.json")
+    #expect(try request("GET", port, "/a/.priority.json") == "2")
+    #expect(try request("PUT", port, "/c.json", "true") == "true")
+    server.send(SIGTERM)
+    #expect(try server.wait().status == 0)
+    let end = try String(contentsOfFile: folder.path + "/end.json", encoding: .utf8)
+    #expect(end == #"{"a":{".value":1,".priority":2},"b":[1,2],"c":true}"# + "\n")
+  }
+
+  @Test("a secret restricts the server to administrators, and shows in no log")
+  func secret() throws {
+    try Data("long secret\n".utf8).write(to: URL(fileURLWithPath: folder.path + "/secret"))
+    let (server, port) = try serve("--memory", "--secret-file", "secret")
+    #expect(try request("GET", port, "/a.json").contains("Permission denied"))
+    #expect(try request("GET", port, "/a.json?auth=long%20secret&print=pretty") == "null")
+    #expect(
+      try request("GET", port, "/a.json", header: "Authorization: Bearer long secret\r\n")
+        == "null")
+    server.send(SIGTERM)
+    let end = try server.wait()
+    #expect(end.errors.contains("auth=…&print=pretty"))
+    #expect(!end.errors.contains("long"))
+  }
+
+  @Test(
+    "refused command lines",
+    arguments: [
+      ["serve"], ["serve", "data", "--memory"], ["serve", "data", "--port", "70000"],
+      ["serve", "data", "--host", "0.0.0.0"], ["serve", "data", "--namespace", "a/b"],
+      ["serve", "data", "--durability", "some"],
+    ])
+  func usage(arguments: [String]) throws {
+    #expect(try dendro.run(arguments).status == 64)
+  }
+
+  @Test("addresses and files that cannot be used")
+  func unavailable() throws {
+    #expect(try dendro("serve", "--memory", "--host", "192.0.2.1", "--insecure").status == 69)
+    #expect(try dendro("serve", "--memory", "--import", "missing.json").status != 0)
+    let (server, port) = try serve("--memory")
+    #expect(try dendro("serve", "--memory", "--port", "\(port)").status == 69)
+    server.send(SIGTERM)
+    _ = try server.wait()
+  }
+}

@@ -1,0 +1,250 @@
+import DendroProtocol
+import DendroTestSupport
+import DendroTree
+import Testing
+
+@Suite("WebSocket dialogue, messages")
+struct WireTests {
+  private func action(_ text: String) -> WireAction? {
+    guard case .request(let request) = WireMessage(Array(text.utf8)) else { return nil }
+    return try? request.action.get()
+  }
+
+  private func refusal(_ name: String, _ body: String) -> RESTError? {
+    let text = "{\"t\":\"d\",\"d\":{\"r\":1,\"a\":\"\(name)\",\"b\":\(body)}}"
+    guard case .request(let request) = WireMessage(Array(text.utf8)) else { return nil }
+    if case .failure(let error) = request.action { return error }
+    return nil
+  }
+
+  private func text(_ text: AnswerText) -> String {
+    var text = text
+    return String(decoding: text.rest(), as: UTF8.self)
+  }
+
+  @Test("what the official client sends")
+  func recorded() throws {
+    guard
+      case .listen(let whole, "")? = action(
+        #"{"t":"d","d":{"r":2,"a":"q","b":{"p":"/a/b","h":""}}}"#)
+    else {
+      Issue.record("no listen")
+      return
+    }
+    #expect(try whole.path == path("a/b") && whole.query == nil && whole.tag == nil)
+    guard
+      case .listen(let window, "")? = action(
+        #"{"t":"d","d":{"r":3,"a":"q","b":{"p":"/list","q":{"sp":3,"sn":"k1","sin":true,"l":2,"vf":"r","i":"x/y"},"t":1,"h":""}}}"#
+      )
+    else {
+      Issue.record("no listen")
+      return
+    }
+    var expected = QueryParameters()
+    expected.order = .child(try path("x/y"))
+    expected.start = .init(value: .scalar(.integer(3)), key: try Key("k1"), isExclusive: false)
+    expected.limit = .last(2)
+    #expect(window.query == expected && window.tag == 1)
+    guard
+      case .unlisten(let keys)? = action(
+        #"{"t":"d","d":{"r":4,"a":"n","b":{"p":"/l2","q":{"sp":"k5","sin":false,"ep":"k9","ein":false,"i":".key"},"t":2}}}"#
+      )
+    else {
+      Issue.record("no unlisten")
+      return
+    }
+    var range = QueryParameters()
+    range.order = .key
+    range.start = .init(value: .none, key: try Key("k5"), isExclusive: true)
+    range.end = .init(value: .none, key: try Key("k9"), isExclusive: true)
+    #expect(keys.query == range && keys.tag == 2)
+    guard case .get(let got)? = action(#"{"t":"d","d":{"r":5,"a":"g","b":{"p":"/g/1","q":{}}}}"#)
+    else {
+      Issue.record("no get")
+      return
+    }
+    #expect(got.query == nil)
+    guard
+      case .write(let draft, let at, false, nil)? = action(
+        #"{"t":"d","d":{"r":7,"a":"p","b":{"p":"/w/1","d":{"i":{".sv":{"increment":5}},"t":{".sv":"timestamp"},"x":1}}}}"#
+      )
+    else {
+      Issue.record("no put")
+      return
+    }
+    #expect(try at == path("w/1") && draft.deferred.count == 2)
+    guard
+      case .write(_, _, true, nil)? = action(
+        #"{"t":"d","d":{"r":9,"a":"p","b":{"p":"/w/2/.priority","d":8}}}"#),
+      case .write(_, _, false, ""?)? = action(
+        #"{"t":"d","d":{"r":17,"a":"p","b":{"p":"/tx","d":1,"h":""}}}"#),
+      case .onDisconnect(_, _)? = action(
+        #"{"t":"d","d":{"r":13,"a":"om","b":{"p":"/od2","d":{"a":1,"b/c":2}}}}"#),
+      case .cancelOnDisconnect(_)? = action(
+        #"{"t":"d","d":{"r":14,"a":"oc","b":{"p":"/od","d":null}}}"#),
+      case .none? = action(
+        #"{"t":"d","d":{"r":1,"a":"s","b":{"c":{"sdk.js.12-18-0":1}}}}"#)
+    else {
+      Issue.record("not what was sent")
+      return
+    }
+    guard
+      case .signIn(let credentials)? = action(
+        #"{"t":"d","d":{"r":2,"a":"gauth","b":{"cred":"owner","authvar":{"uid":"u1"}}}}"#)
+    else {
+      Issue.record("no sign-in")
+      return
+    }
+    #expect(credentials == Credentials(bearer: "owner", authOverride: "{\"uid\":\"u1\"}"))
+  }
+
+  @Test(
+    "bounds of query objects",
+    arguments: [
+      ("{\"l\":2}", "{\"vf\":\"r\",\"l\":2}"),
+      ("{\"l\":2,\"sp\":null}", "{\"l\":2,\"sp\":null,\"vf\":\"l\"}"),
+      ("{\"sp\":5,\"sn\":\"[MAX_NAME]\",\"sin\":false}", "{\"sp\":5,\"sin\":false}"),
+      ("{\"ep\":5,\"en\":\"[MIN_NAME]\",\"ein\":false}", "{\"ep\":5,\"ein\":false}"),
+      ("{\"i\":\".priority\",\"sp\":1}", "{\"sp\":1}"),
+    ])
+  func bounds(a: String, b: String) throws {
+    let first = try #require(JSONMembers(Array(a.utf8)[...]))
+    let second = try #require(JSONMembers(Array(b.utf8)[...]))
+    #expect(try WireQuery.parameters(first) == WireQuery.parameters(second))
+  }
+
+  @Test(
+    "refused requests",
+    arguments: [
+      ("q", "{}"), ("q", "{\"p\":\"a.b\"}"), ("q", "{\"p\":\"a\",\"q\":{\"l\":0},\"t\":1}"),
+      ("q", "{\"p\":\"a\",\"q\":{\"i\":\"\"},\"t\":1}"),
+      ("q", "{\"p\":\"a\",\"q\":{\"sp\":{}},\"t\":1}"),
+      ("q", "{\"p\":\"a\",\"q\":{\"i\":\".key\",\"sp\":1},\"t\":1}"), ("p", "{\"p\":\"a\"}"),
+      ("p", "{\"p\":\"a\",\"d\":{\"b.c\":1}}"), ("p", "{\"p\":\"a\",\"d\":{}x}"),
+      ("m", "{\"p\":\"a\",\"d\":5}"), ("m", "{\"p\":\"a\",\"d\":{\"b\":1,\"b/c\":2}}"),
+      ("auth", "{}"), ("zz", "{}"), ("p", "null"),
+    ])
+  func refused(name: String, body: String) {
+    #expect(refusal(name, body) != nil)
+  }
+
+  @Test(
+    "messages that no client sends",
+    arguments: ["", "x", "{}", "[]", "1.5", "{\"t\":\"d\"}", "{\"t\":\"d\",\"d\":{}}"])
+  func malformed(message: String) {
+    guard case .malformed = WireMessage(Array(message.utf8)) else {
+      Issue.record("taken")
+      return
+    }
+  }
+
+  @Test("messages of the server")
+  func messages() throws {
+    #expect(
+      text(WireText.hello(time: 17, host: "h:1", session: "s"))
+        == #"{"t":"c","d":{"t":"h","d":{"ts":17,"v":"5","h":"h:1","s":"s"}}}"#)
+    #expect(text(WireText.pong) == #"{"t":"c","d":{"t":"o","d":{}}}"#)
+    #expect(
+      text(WireText.answer(4, status: "permission_denied", .text("Permission denied")))
+        == #"{"t":"d","d":{"r":4,"b":{"s":"permission_denied","d":"Permission denied"}}}"#)
+    #expect(
+      text(WireText.answer(1, status: "ok", .object))
+        == #"{"t":"d","d":{"r":1,"b":{"s":"ok","d":{}}}}"#)
+    #expect(
+      text(WireText.push(.put(try path("x"), try json("2")), at: try path("a"), tag: nil))
+        == #"{"t":"d","d":{"a":"d","b":{"p":"a/x","d":2}}}"#)
+    #expect(
+      text(WireText.push(.put(.root, .empty), at: .root, tag: nil))
+        == #"{"t":"d","d":{"a":"d","b":{"p":"","d":null}}}"#)
+    let change = PlaceChange.patch(
+      .root, [(try path("b"), .empty), (try path("c/d"), try json("9"))])
+    #expect(
+      text(WireText.push(change, at: try path("s"), tag: 7))
+        == #"{"t":"d","d":{"a":"m","b":{"p":"s","d":{"b":null,"c/d":9},"t":7}}}"#)
+    #expect(
+      text(WireText.cancel(try path("s"), query: "{\"l\":2}"))
+        == #"{"t":"d","d":{"a":"c","b":{"p":"s","q":[{"l":2}]}}}"#)
+  }
+
+  @Test("long messages are split, and put together again")
+  func frames() {
+    let message = Array("\"\(String(repeating: "é", count: 40_000))\"".utf8)
+    let frames = MessageFrames.split(message)
+    #expect(frames.count == 4 && frames[0] == Array("3".utf8))
+    for frame in frames.dropFirst() {
+      let text = String(validating: frame, as: UTF8.self)
+      #expect(text.map { $0.utf16.count <= MessageFrames.unitLimit } == true)
+    }
+    var assembler = MessageAssembler(byteLimit: 1 << 20)
+    #expect(assembler.add(Array("0".utf8)) == .waiting)
+    for frame in frames.dropLast() { #expect(assembler.add(frame) == .waiting) }
+    #expect(assembler.add(frames[3]) == .message(message))
+    #expect(assembler.add(Array("0".utf8)) == .waiting)
+    #expect(assembler.add(Array("1".utf8)) == .waiting)
+    #expect(assembler.add(Array("{}".utf8)) == .message(Array("{}".utf8)))
+    #expect(MessageFrames.split(Array("{}".utf8)) == [Array("{}".utf8)])
+    let pairs = Array(String(repeating: "😀", count: 8_193).utf8)
+    #expect(MessageFrames.split(pairs).map(\.count) == [1, 32_768, 4])
+  }
+
+  @Test("a message over the limit is not collected")
+  func tooLarge() {
+    var assembler = MessageAssembler(byteLimit: 100)
+    #expect(assembler.add([UInt8](repeating: 32, count: 101)) == .tooLarge)
+    #expect(assembler.add(Array("999999".utf8)) == .waiting)
+    #expect(assembler.add([UInt8](repeating: 32, count: 60)) == .waiting)
+    #expect(assembler.add([UInt8](repeating: 32, count: 60)) == .tooLarge)
+  }
+
+  @Test("handshakes")
+  func handshakes() throws {
+    let headers = [
+      ("Upgrade", "websocket"), ("Connection", "keep-alive, Upgrade"),
+      ("Sec-WebSocket-Version", "13"),
+      ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="), ("Host", "127.0.0.1:9000"),
+    ]
+    func open(_ target: String, without name: String = "") throws -> Handshake? {
+      try Handshake(
+        method: "GET", target: target, headers: HTTPHeaders(headers.filter { $0.0 != name }))
+    }
+    let handshake = try #require(try open("/.ws?v=5&ls=old&ns=app"))
+    #expect(handshake.accept == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
+    #expect(handshake.namespace == "app" && handshake.lastSession == "old")
+    #expect(try open("/a.json") == nil)
+    #expect(try open("/.wsx") == nil)
+    #expect(throws: RESTError.self) { try open("/.ws?v=4") }
+    #expect(throws: RESTError.self) { try open("/.ws?v=5&ns=..") }
+    for (name, _) in headers where name != "Host" {
+      #expect(throws: RESTError.self) { try open("/.ws?v=5", without: name) }
+    }
+  }
+
+  @Test("arbitrary messages", arguments: 0..<8)
+  func arbitrary(seed: UInt64) {
+    var generator = SeededGenerator(seed: seed)
+    let words = [
+      "{", "}", "[", "]", ",", ":", "\"", "\"t\":", "\"d\":", "\"c\"", "\"d\"", "\"r\":", "\"a\":",
+      "\"b\":",
+      "\"p\":", "\"q\":", "\"q\"", "\"p\"", "\"m\"", "\"o\"", "\"g\"", "\"h\":", "\"l\":",
+      "\"sp\":", "\"i\":", "1",
+      "-1", "\"/a/b\"", "\".key\"", "null", "true", "\\", "\\\"", "é", " ",
+    ]
+    let whole =
+      #"{"t":"d","d":{"r":3,"a":"q","b":{"p":"/l","q":{"sp":3,"sn":"k1","l":2,"vf":"r","i":"x/y"},"t":1,"h":""}}}"#
+    var assembler = MessageAssembler(byteLimit: 1000)
+    for _ in 0..<5_000 {
+      var bytes: [UInt8]
+      if generator.oneIn(2) {
+        bytes = Array(whole.utf8)
+        for _ in 0...generator.below(3) {
+          bytes[generator.below(bytes.count)] = UInt8(truncatingIfNeeded: generator.next())
+        }
+      } else {
+        bytes = Array(
+          (0..<generator.below(30)).map { _ in words[generator.below(words.count)] }.joined().utf8)
+      }
+      _ = WireMessage(bytes)
+      _ = assembler.add(bytes)
+    }
+  }
+}

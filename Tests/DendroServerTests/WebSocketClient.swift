@@ -1,0 +1,118 @@
+import DendroPlatform
+import DendroServer
+import Testing
+
+/// A client that shows every message, over one WebSocket.
+///
+/// Calls block; one thread at a time.
+final class WebSocketClient {
+  private let http: HTTPClient
+  /// The hello.
+  private(set) var hello = ""
+  private var number = 0
+
+  init(_ served: Served, _ target: String = "/.ws?v=5&ns=app", receiveBuffer: Int32? = nil) throws {
+    http = try HTTPClient(port: served.server.port, receiveBuffer: receiveBuffer)
+    try http.send(
+      "GET \(target) HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        + "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+    let head = try http.head()
+    #expect(head.status == 101)
+    #expect(head.headers["sec-websocket-accept"] == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
+    hello = try message()
+  }
+
+  /// The session id of the hello.
+  var session: String {
+    hello.split(separator: "\"s\":\"").last.map { String($0.prefix { $0 != "\"" }) } ?? ""
+  }
+
+  // MARK: Sending
+
+  /// Sends a request, without waiting for its answer.
+  ///
+  /// - Returns: its number.
+  @discardableResult
+  func request(_ action: String, _ body: String) throws -> Int {
+    number += 1
+    try send("{\"t\":\"d\",\"d\":{\"r\":\(number),\"a\":\"\(action)\",\"b\":\(body)}}")
+    return number
+  }
+
+  /// Sends a request, and returns the pushes before its answer and the answer, without the envelopes.
+  func callAsFunction(_ action: String, _ body: String) throws -> [String] {
+    let number = try request(action, body)
+    var messages: [String] = []
+    while true {
+      let message = try push()
+      messages.append(message)
+      if message.hasPrefix("\"r\":\(number),") {
+        messages[messages.count - 1] = String(message.dropFirst("\"r\":\(number),\"b\":".count))
+        return messages
+      }
+    }
+  }
+
+  func send(_ text: String) throws { try frame(0x1, Array(text.utf8)) }
+
+  func frame(_ opcode: UInt8, _ payload: [UInt8], isFinal: Bool = true) throws {
+    var bytes: [UInt8] = [(isFinal ? 0x80 : 0) | opcode]
+    switch payload.count {
+    case ..<126: bytes.append(0x80 | UInt8(payload.count))
+    case ..<65_536:
+      bytes += [0x80 | 126, UInt8(payload.count >> 8), UInt8(payload.count & 0xFF)]
+    default:
+      bytes.append(0x80 | 127)
+      bytes += (0..<8).map { UInt8(truncatingIfNeeded: payload.count >> (56 - 8 * $0)) }
+    }
+    let mask: [UInt8] = [1, 2, 3, 4]
+    bytes += mask
+    bytes += payload.enumerated().map { $1 ^ mask[$0 & 3] }
+    try http.send(bytes: bytes)
+  }
+
+  func send(bytes: [UInt8]) throws { try http.send(bytes: bytes) }
+
+  // MARK: Receiving
+
+  /// The next data message without its envelope.
+  func push() throws -> String {
+    let message = try message()
+    #expect(message.hasPrefix("{\"t\":\"d\",\"d\":{"))
+    return String(message.dropFirst("{\"t\":\"d\",\"d\":{".count).dropLast(2))
+  }
+
+  /// The next message, put together.
+  func message() throws -> String {
+    let first = try nextFrame()
+    guard first.utf8.count <= 6, let count = Int(first) else { return first }
+    return try (0..<count).map { _ in try nextFrame() }.joined()
+  }
+
+  private func nextFrame() throws -> String {
+    while true {
+      let (opcode, payload) = try rawFrame()
+      if opcode == 0x1 { return String(decoding: payload, as: UTF8.self) }
+      if opcode == 0x8 { throw HTTPClient.Ended() }
+    }
+  }
+
+  func rawFrame() throws -> (opcode: UInt8, payload: [UInt8]) {
+    let head = try http.take(2)
+    var count = Int(head[1] & 0x7F)
+    if count == 126 {
+      count = try http.take(2).reduce(0) { $0 << 8 | Int($1) }
+    } else if count == 127 {
+      count = try http.take(8).reduce(0) { $0 << 8 | Int($1) }
+    }
+    return (head[0] & 0xF, try http.take(count))
+  }
+
+  /// The code with which the server closes the connection.
+  func closingCode() throws -> Int {
+    while true {
+      let (opcode, payload) = try rawFrame()
+      if opcode == 0x8 { return payload.prefix(2).reduce(0) { $0 << 8 | Int($1) } }
+    }
+  }
+}
