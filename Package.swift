@@ -65,6 +65,7 @@ let package = Package(
     .systemLibrary(
       name: "CDendroMicroHTTPD", pkgConfig: "libmicrohttpd",
       providers: [.apt(["libmicrohttpd-dev"])]),
+    .systemLibrary(name: "CDendroEdit", pkgConfig: "libedit", providers: [.apt(["libedit-dev"])]),
     .systemLibrary(name: "CDendroWSLay", providers: [.apt(["libwslay-dev"])]),
     library("DendroPlatform"),
     library("DendroTree"),
@@ -81,7 +82,8 @@ let package = Package(
       swiftSettings: settings),
 
     library(
-      "DendroCommandLine", "DendroServer", "Dendro", "DendroEngine", "DendroStorage", "DendroTree",
+      "DendroCommandLine", "CDendroEdit", "DendroServer", "Dendro", "DendroEngine", "DendroStorage",
+      "DendroTree",
       "DendroPlatform", at: "tools/dendro/DendroCommandLine"),
     tool("DendroCommand", "DendroCommandLine", at: "tools/dendro/DendroCommand"),
     tool(

@@ -8,6 +8,8 @@ package struct LogSequenceNumber: Hashable, Comparable, Sendable, CustomStringCo
   package static let zero = LogSequenceNumber(0)
 
   package var next: LogSequenceNumber { LogSequenceNumber(rawValue &+ 1) }
+  /// The number before; that of zero is zero, since names of files may say anything.
+  package var previous: LogSequenceNumber { LogSequenceNumber(rawValue == 0 ? 0 : rawValue &- 1) }
   package var description: String { String(rawValue) }
 
   package static func < (a: LogSequenceNumber, b: LogSequenceNumber) -> Bool {

@@ -25,7 +25,7 @@ package struct Salvage: Sendable {
   /// The first write of a segment that is missing at the end: how many writes it had is not known.
   package private(set) var missingEnd: LogSequenceNumber?
   /// Where the log of the directory begins, or should begin.
-  private var start = LogSequenceNumber(1)
+  var start = LogSequenceNumber(1)
 
   let log: LogSalvage
   let progress: (@Sendable (RecoveryProgress) -> Void)?
@@ -77,7 +77,7 @@ package struct Salvage: Sendable {
     let missing = try read { (item) throws(StorageError) in
       switch item {
       case .segment(let segment):
-        end = max(end, LogSequenceNumber(segment.header.firstLSN.rawValue - 1))
+        end = max(end, segment.header.firstLSN.previous)
         found.note(segment.header)
       case .problem(let problem): problems.append(problem)
       case .link(let checksum, let lsn): found.note(checksum, after: lsn)
@@ -135,6 +135,9 @@ package struct Salvage: Sendable {
     if reader.databaseID != log.databaseID {
       return "\(reader.path) is of the database \(reader.databaseID)"
     }
+    guard reader.lsn.rawValue < 1 << 63 else {
+      return "\(reader.path) has the number of a write over the limit"
+    }
     if links.deny(reader) { return "\(reader.path) is the checkpoint of another log" }
     do throws(StorageError) {
       let root = try CheckpointCoding.decode(reader, progress: progress)
@@ -162,7 +165,7 @@ extension Salvage {
     init(_ checkpoints: [LogSequenceNumber]) { self.checkpoints = Set(checkpoints) }
 
     mutating func note(_ header: SegmentHeader) {
-      segments[LogSequenceNumber(header.firstLSN.rawValue - 1)] = header.previousChecksum
+      segments[header.firstLSN.previous] = header.previousChecksum
       last = nil
     }
 
@@ -191,112 +194,11 @@ extension Salvage {
   }
 }
 
-// MARK: - States
-
-extension Salvage {
-  /// States that need no write before them: the empty tree where the log begins with write 1, and those of good
-  /// checkpoints. Ascending.
-  var bases: [LogSequenceNumber] {
-    (readable.first?.lowerBound == 1 ? [.zero] : [])
-      + checkpoints.filter { $0.problem == nil }.map(\.lsn)
-  }
-
-  /// The last state that the log proves from `base` on.
-  func proven(from base: LogSequenceNumber) -> LogSequenceNumber {
-    let run = readable.first { $0.contains(base.rawValue + 1) }
-    return run.map { LogSequenceNumber($0.upperBound) } ?? base
-  }
-
-  /// The last state that is proven; nil where none is.
-  package var lastProven: LogSequenceNumber? { bases.map { proven(from: $0) }.max() }
-
-  /// The ranges of states that are proven, ascending and apart.
-  package var provenRanges: [ClosedRange<UInt64>] {
-    var ranges: [ClosedRange<UInt64>] = []
-    for base in bases {
-      let range = base.rawValue...proven(from: base).rawValue
-      if let last = ranges.last, last.upperBound >= range.lowerBound {
-        ranges[ranges.count - 1] = last.lowerBound...max(last.upperBound, range.upperBound)
-      } else {
-        ranges.append(range)
-      }
-    }
-    return ranges
-  }
-
-  /// The tree after a write; nil where that state is not proven.
-  package func state(at lsn: LogSequenceNumber) throws(StorageError) -> HistoryState? {
-    guard let base = bases.last(where: { $0 <= lsn && proven(from: $0) >= lsn }) else { return nil }
-    var root = try tree(of: base)
-    try apply(after: base, through: lsn, to: &root)
-    return HistoryState(root: root, lsn: lsn)
-  }
-
-  /// The tree at a time, in milliseconds since 1970; nil where that state is not proven.
-  package func state(atTime time: Int64) throws(StorageError) -> HistoryState? {
-    var next: LogSequenceNumber?
-    _ = try read { (item) throws(StorageError) in
-      guard next == nil, case .record(let record, _, let payload?) = item else { return }
-      next = RecordWrites(record, payload).writes.first { $0.time > time }?.lsn
-    }
-    if let next { return try state(at: LogSequenceNumber(next.rawValue - 1)) }
-    // Lost writes at the end may be older.
-    guard lastProven == end, missingEnd == nil else { return nil }
-    return try state(at: end)
-  }
-
-  /// The tree of a base.
-  func tree(of base: LogSequenceNumber) throws(StorageError) -> Node {
-    if base == .zero { return .empty }
-    return try CheckpointCoding.decode(
-      CheckpointReader.open(directory, lsn: base), progress: progress)
-  }
-
-  private func apply(
-    after lsn: LogSequenceNumber, through last: LogSequenceNumber, to root: inout Node
-  ) throws(StorageError) {
-    guard lsn < last else { return }
-    var tree = root
-    // The only reference changes in place.
-    root = .empty
-    _ = try read { (item) throws(StorageError) in
-      guard case .record(let record, _, let payload?) = item, record.lastLSN > lsn,
-        record.firstLSN <= last
-      else { return }
-      for logged in RecordWrites(record, payload).writes
-      where logged.lsn > lsn && logged.lsn <= last {
-        _ = tree.apply(logged.write)
-      }
-    }
-    root = tree
-  }
-}
-
 extension StorageError {
   fileprivate var isCorrupt: Bool {
     switch self {
     case .corrupt, .limit: true
     default: false
     }
-  }
-}
-
-extension Salvage {
-  /// The writes from `first` to `last` that cannot be read.
-  func unreadable(_ first: UInt64, _ last: UInt64) -> [ClosedRange<UInt64>] {
-    var gaps: [ClosedRange<UInt64>] = []
-    var next = first
-    for range in readable where range.upperBound >= first && range.lowerBound <= last {
-      if range.lowerBound > next { gaps.append(next...(range.lowerBound - 1)) }
-      next = max(next, range.upperBound + 1)
-    }
-    if next <= last { gaps.append(next...last) }
-    return gaps
-  }
-
-  /// Writes that cannot be read, but whose effect a later good checkpoint holds: the states between are lost.
-  package var lostHistory: [ClosedRange<UInt64>] {
-    guard let base = bases.last, start <= base else { return [] }
-    return unreadable(start.rawValue, base.rawValue)
   }
 }

@@ -37,7 +37,7 @@ extension LogSalvage {
       _ segment: SegmentReader, before next: SegmentHeader?,
       _ visit: (Item) throws(StorageError) -> Void
     ) throws(StorageError) {
-      lastLSN = LogSequenceNumber(segment.header.firstLSN.rawValue - 1)
+      lastLSN = segment.header.firstLSN.previous
       checksum = segment.header.checksum
       seal = nil
       var offset = UInt64(SegmentHeader.byteCount)

@@ -25,7 +25,7 @@ package struct SegmentOutline: Sendable {
     let segment = try SegmentReader(name, in: directory)
     header = segment.header
     byteCount = segment.byteCount
-    lastLSN = LogSequenceNumber(header.firstLSN.rawValue - 1)
+    lastLSN = header.firstLSN.previous
     // All records before a segment were synchronized before it was made.
     durableUpTo = lastLSN
     var offset = UInt64(SegmentHeader.byteCount)
@@ -88,7 +88,7 @@ extension LogCursor {
     lastName = restart.segment
     reportedSegment = restart.segment
     offset = restart.offset
-    lastLSN = LogSequenceNumber(restart.firstLSN.rawValue - 1)
+    lastLSN = restart.firstLSN.previous
     checksum = restart.header.previousChecksum
     durableLSN = restart.durableUpTo
   }

@@ -28,6 +28,10 @@ private struct VerbsPlace {
   static let calls = [
     ["info", "DIR"], ["info", "DIR", "--json"], ["verify", "DIR", "--json"],
     ["log", "DIR", "--records"], ["log", "DIR", "--json"], ["get", "DIR", "/", "--export"],
+    ["info", "DIR", "--full", "--json"], ["log", "DIR", "--reverse", "--last", "9", "--json"],
+    ["log", "DIR", "--stats", "--json"], ["repair", "DIR", "--dry-run", "--json"],
+    ["repair", "DIR", "--dry-run"], ["get", "DIR", "--salvage", "--json"],
+    ["blame", "DIR", "--json"], ["dump", "DIR", "1", "--json"],
   ]
   /// As the manual of `dendro` lists them.
   static let exitCodes: Set<Int32> = [0, 1, 2, 64, 65, 69, 74, 75]

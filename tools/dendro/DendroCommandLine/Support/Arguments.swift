@@ -97,6 +97,13 @@ struct Arguments: Sendable {
     return value
   }
 
+  /// Puts a word in the place of a parameter, which may have been left out as the last one.
+  mutating func setPositional(_ index: Int, _ word: String) {
+    if index < positional.count { positional[index] = word } else { positional.append(word) }
+  }
+
+  mutating func setValue(_ option: String, _ value: String) { values[option] = value }
+
   var wantsJSON: Bool { has(.json) }
   var directory: String { positional[0] }
 

@@ -178,7 +178,8 @@ extension Format {
   /// `3`, `1 to 5`, `1 to 5, 7 and 9 to 12`.
   static func ranges(_ ranges: [ClosedRange<UInt64>]) -> String {
     let words = ranges.map { range in
-      range.count == 1 ? "\(range.lowerBound)" : "\(range.lowerBound) to \(range.upperBound)"
+      range.lowerBound == range.upperBound
+        ? "\(range.lowerBound)" : "\(range.lowerBound) to \(range.upperBound)"
     }
     guard let last = words.last, words.count > 1 else { return words.first ?? "none" }
     return words.dropLast().joined(separator: ", ") + " and " + last

@@ -35,6 +35,13 @@ enum Interruption {
     sigaction(SIGTERM, &action, nil)
   }
 
+  /// Forgets a signal: the next one ends the process at once again.
+  static func reset() {
+    signalNumber.store(0, ordering: .relaxed)
+    signal(SIGINT, SIG_DFL)
+    signal(SIGTERM, SIG_DFL)
+  }
+
   static var isRequested: Bool { signalNumber.load(ordering: .relaxed) != 0 }
 
   /// 130 for Ctrl-C, 143 for SIGTERM, as a shell reports processes that those ended.

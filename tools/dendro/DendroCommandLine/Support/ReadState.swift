@@ -34,8 +34,10 @@ struct ReadState {
   {
     do {
       let progress = Progress("opening")
-      let engine = try Engine.open(at: path, mode: .readOnly, progress: progress.recovery)
-      defer { try? engine.close() }
+      let shared = try SharedEngine.engine(for: path)
+      let engine =
+        try shared ?? Engine.open(at: path, mode: .readOnly, progress: progress.recovery)
+      defer { if shared == nil { try? engine.close() } }
       return try points.map { point in
         guard let point else {
           let head = engine.head

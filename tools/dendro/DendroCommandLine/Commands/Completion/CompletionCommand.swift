@@ -37,24 +37,11 @@ extension Command {
     parameters: [.directory, .optionalPath], isHidden: true,
     run: { arguments in
       let text = arguments.positional(1) ?? ""
-      let cut = text.lastIndex(of: "/").map { text.index(after: $0) } ?? text.startIndex
-      let prefix = text[cut...]
-      let parent = String(text[..<cut])
+      let parent = PathCompletion.parent(of: text)
       let node = try ReadState(arguments, path: parent.isEmpty ? "/" : parent).node
       let terminal = try Terminal(color: nil)
-      var count = 0
-      let first = prefix.isEmpty ? nil : try? Key(String(prefix))
-      for (key, child) in first.map({ node.children(from: $0) }) ?? node.children {
-        let name = key.string
-        if !name.hasPrefix(prefix) {
-          // The order of keys puts numbers first; past them, those that begin alike stand together.
-          if count > 0 { break }
-          continue
-        }
-        count += 1
-        if count > 1000 { break }
-        try terminal.print(
-          (parent.isEmpty ? "/" : parent) + name + (child.isBranch ? "/" : ""))
+      for path in PathCompletion.candidates(for: text, in: node) {
+        try terminal.print(parent.isEmpty ? "/" + path : path)
       }
       try terminal.flush()
       return .success

@@ -106,7 +106,7 @@ private struct RecordDump {
   private func writes(_ segment: SegmentName, _ offset: UInt64) throws -> [LoggedWrite] {
     var writes: [LoggedWrite] = []
     var isBehind = false
-    let cursor = LogCursor(directory, after: LogSequenceNumber(segment.firstLSN.rawValue - 1))
+    let cursor = LogCursor(directory, after: segment.firstLSN.previous)
     while !isBehind,
       try cursor.step({ item in
         guard case .record(let record, _, let payload) = item else { return }

@@ -10,7 +10,7 @@ extension Survey {
       ("good", .bool(!isDamaged)), ("lastLSN", .unsigned(lastLSN.rawValue)),
       ("durableUpTo", .unsigned(durableUpTo.rawValue)),
       ("leaves", leafCount.map { .count($0) } ?? .null),
-      ("bytes", .unsigned(totalByteCount)), ("writesInLog", .count(writeCount)),
+      ("bytes", .unsigned(totalByteCount)), ("writesInLog", .unsigned(writeCount)),
       ("logRawBytes", .unsigned(rawByteCount)), ("logRecordBytes", .unsigned(recordByteCount)),
       ("compressionRatio", compressionRatio.map { .number($0) } ?? .null),
       ("firstTime", firstTime.map { .integer($0) } ?? .null),
@@ -33,7 +33,7 @@ extension Survey {
             .object([
               ("file", .string(segment.name.fileName)), ("bytes", .unsigned(segment.byteCount)),
               ("records", segment.records.map { .count($0.count) } ?? .null),
-              ("writes", .count(segment.writeCount)),
+              ("writes", .unsigned(segment.writeCount)),
               ("firstLSN", .unsigned(segment.name.firstLSN.rawValue)),
               ("lastLSN", .unsigned(segment.lastLSN.rawValue)),
               ("rawBytes", segment.records.map { .unsigned($0.rawByteCount) } ?? .null),

@@ -9,7 +9,7 @@ struct Survey {
   struct Segment {
     var name: SegmentName
     var byteCount: UInt64 = 0
-    var writeCount = 0
+    var writeCount: UInt64 = 0
     var lastLSN = LogSequenceNumber.zero
     /// Nil where the records were not read.
     var records: Records?
@@ -69,7 +69,7 @@ struct Survey {
   /// Of the records that were read.
   var rawByteCount: UInt64 { segments.reduce(0) { $0 + ($1.records?.rawByteCount ?? 0) } }
   var recordByteCount: UInt64 { segments.reduce(0) { $0 + ($1.records?.byteCount ?? 0) } }
-  var writeCount: Int { segments.reduce(0) { $0 + $1.writeCount } }
+  var writeCount: UInt64 { segments.reduce(0) { $0 &+ $1.writeCount } }
   /// Bytes of encoded writes to one byte of log; nil without writes.
   var compressionRatio: Double? {
     recordByteCount > 0 ? Double(rawByteCount) / Double(recordByteCount) : nil
@@ -123,7 +123,7 @@ struct Survey {
           databaseID = databaseID ?? header.databaseID
           firstTime = firstTime ?? header.baseTime
           segment.lastLSN = LogSequenceNumber(max(next.firstLSN.rawValue, 1) - 1)
-          segment.writeCount = Int(next.firstLSN.rawValue - name.firstLSN.rawValue)
+          segment.writeCount = next.firstLSN.rawValue - name.firstLSN.rawValue
         } else {
           let outline = try SegmentOutline(name, in: directory)
           databaseID = databaseID ?? outline.header.databaseID
@@ -131,7 +131,7 @@ struct Survey {
           lastTime = outline.lastTime ?? outline.header.baseTime
           durableUpTo = outline.durableUpTo
           segment.lastLSN = outline.lastLSN
-          segment.writeCount = outline.writeCount
+          segment.writeCount = UInt64(outline.writeCount)
           segment.records = Records(
             count: outline.recordCount, byteCount: outline.recordByteCount,
             rawByteCount: outline.rawByteCount, isSealed: outline.isSealed)
@@ -154,7 +154,7 @@ struct Survey {
     _ outline: SegmentOutline, _ name: SegmentName, _ directory: DatabaseDirectory
   ) throws(StorageError) {
     guard outline.problem != nil || outline.isSealed else { return }
-    let cursor = LogCursor(directory, after: LogSequenceNumber(name.firstLSN.rawValue - 1))
+    let cursor = LogCursor(directory, after: name.firstLSN.previous)
     var found: [LogCursor.Problem] = []
     while try cursor.step({ if case .problem(let problem) = $0 { found.append(problem) } }) {}
     problems += found
@@ -205,14 +205,14 @@ struct Survey {
         var segment = Segment(name: SegmentName(firstLSN: header.firstLSN))
         segment.byteCount = byteCount
         segment.records = Records()
-        segment.lastLSN = LogSequenceNumber(header.firstLSN.rawValue - 1)
+        segment.lastLSN = header.firstLSN.previous
         segments.append(segment)
       case .problem(let problem): problems.append(problem)
       case .record(let record, _, _):
         guard !segments.isEmpty else { return }
         let place = segments.count - 1
         segments[place].records?.count += 1
-        segments[place].writeCount += record.count
+        segments[place].writeCount += UInt64(record.count)
         segments[place].lastLSN = max(segments[place].lastLSN, record.lastLSN)
         durable = max(durable, record.durableUpTo)
         switch record.kind {

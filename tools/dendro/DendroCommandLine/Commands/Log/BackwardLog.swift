@@ -60,7 +60,7 @@ struct BackwardLog {
   ) throws {
     let cursor =
       try part.restart.map { try LogCursor(directory, from: $0) }
-      ?? LogCursor(directory, after: LogSequenceNumber(segment.firstLSN.rawValue - 1))
+      ?? LogCursor(directory, after: segment.firstLSN.previous)
     let path = directory.path(of: segment)
     var isAtEnd = false
     var failure: (any Error)?

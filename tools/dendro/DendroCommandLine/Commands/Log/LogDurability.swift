@@ -12,7 +12,7 @@ struct LogDurability {
     let contents = try directory.contents()
     lsn = contents.checkpoints.last ?? .zero
     guard let last = contents.segments.last else { return }
-    lsn = max(lsn, LogSequenceNumber(last.firstLSN.rawValue - 1))
+    lsn = max(lsn, last.firstLSN.previous)
     do throws(StorageError) {
       lsn = max(lsn, try SegmentOutline(last, in: directory).durableUpTo)
     } catch {

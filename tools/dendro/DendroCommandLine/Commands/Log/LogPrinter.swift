@@ -39,7 +39,7 @@ final class LogPrinter {
     if request.last != nil || request.isReversed {
       let first = try showBackward(directory, after: start)
       // What follows is read forward, from the first line on: writes may come meanwhile.
-      if let first { start = max(start, LogSequenceNumber(first.rawValue - 1)) }
+      if let first { start = max(start, first.previous) }
     }
     if request.isFollowing {
       let ended = try follow(directory, after: start)

@@ -81,7 +81,7 @@ struct LogRequest {
     for segment in try directory.contents().segments.reversed() {
       guard let header = try? SegmentOutline.header(of: segment, in: directory) else { continue }
       if header.baseTime < filter.time.lowerBound {
-        start = max(start, LogSequenceNumber(header.firstLSN.rawValue - 1))
+        start = max(start, header.firstLSN.previous)
         break
       }
     }

@@ -103,7 +103,7 @@ struct RepairReport {
   }
 
   private static func writes(_ ranges: [ClosedRange<UInt64>]) -> String {
-    let isOne = ranges.count == 1 && ranges[0].count == 1
+    let isOne = ranges.count == 1 && ranges[0].lowerBound == ranges[0].upperBound
     return (isOne ? "write " : "writes ") + Format.ranges(ranges)
   }
 

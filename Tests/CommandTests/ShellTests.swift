@@ -1,0 +1,139 @@
+import Foundation
+import Testing
+
+@Suite("dendro: shell")
+struct ShellTests {
+  private let dendro: Tool
+  private var folder: Folder { dendro.folder }
+  init() throws { dendro = Tool(folder: try Folder()) }
+
+  private func fill() throws {
+    try dendro("set", "db", "/users", #"{"ada":{"name":"Ada","age":36},"bob":{"name":"Bob"}}"#)
+    try dendro("set", "db", "/users/ada/age", "37")
+  }
+
+  @Test("a script moves, lists, reads, writes and travels in time")
+  func script() throws {
+    try fill()
+    let outcome = try dendro(
+      "shell", "db",
+      input: """
+        # comments and empty lines are passed over
+
+        pwd
+        ls
+        cd users
+        ls
+        cd ada
+        get age
+        get ../bob/name --raw
+        at 1
+        get age
+        at
+        set age 40
+        set "name" '"Ada L."'
+        get --compact
+        increment /count 2
+        ls /count
+        cd ..
+        pwd
+        tree / 2
+        hash
+        diff --from 2
+        quit
+        get nothing
+        """)
+    #expect(outcome.status == 1, "\(outcome.errors)")
+    let hash = try dendro("hash", "db", "/users").output
+    #expect(
+      outcome.output == """
+        /
+        users/  2 children
+        ada/  2 children
+        bob/  1 child
+        37
+        Bob
+        36
+        {"age":40,"name":"Ada L."}
+        2
+        /count  2
+        /users
+        /
+        ├── count  2
+        └── users/  2 children
+            ├── ada/  2 children
+            └── bob/  1 child
+        \(hash)~ /users/ada/age  37 → 40
+        ~ /users/ada/name  "Ada" → "Ada L."
+
+        """, "\(outcome.output)")
+    #expect(outcome.errors.contains("as it was after write 1"))
+    #expect(try dendro("log", "db", "--json").lines.count == 5)
+  }
+
+  @Test("an error ends a script with its code and its line")
+  func errors() throws {
+    try fill()
+    let scripts: [(String, Int32, String)] = [
+      ("pwd\nfrobnicate\npwd", 64, "line 2: there is no verb 'frobnicate'"),
+      ("gte users", 64, "did you mean 'get'?"), ("get 'users", 64, "is not closed"),
+      ("cd a b", 64, "one word too many"), ("cd a.b", 65, "the path"), ("at x", 64, "--at takes"),
+      ("at 99", 1, "99"), ("tree / 0", 64, "N is"), ("set users", 64, "VALUE is missing"),
+      ("shell", 64, "no verb"), ("get --shalow", 64, "did you mean --shallow?"),
+      ("set /a nonsense", 65, "line 1"),
+    ]
+    for (script, status, message) in scripts {
+      let outcome = try dendro("shell", "db", input: script)
+      #expect(outcome.status == status, "\(script): \(outcome.errors)")
+      #expect(outcome.errors.contains(message), "\(script): \(outcome.errors)")
+    }
+    #expect(try dendro("shell", "db", input: "get users/ada/age\nget nothing").status == 1)
+    #expect(try dendro("shell", "db", input: "get nothing\nget users/ada/age").status == 0)
+    let times = try dendro("shell", "db", input: "\\timing\npwd\n\\timing\npwd")
+    #expect(times.errors.split(separator: "\n").filter { $0.hasPrefix("time: ") }.count == 1)
+    #expect(try dendro("shell", "db", input: "help\nhelp get").output.contains("Usage: dendro get"))
+    #expect(try dendro("shell", "nowhere", input: "ls").status == 1)
+    #expect(try dendro("shell", "new", input: "set /a 1\nget /a").output == "1\n")
+    #expect(try dendro("shell", "db", input: "purge --force\ninfo").status == 0)
+  }
+
+  @Test("what another process writes is seen by the next line")
+  func refresh() throws {
+    try fill()
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: Tool.path)
+    process.arguments = ["shell", "\(folder.path)/db"]
+    let (input, output) = (Pipe(), Pipe())
+    process.standardInput = input
+    process.standardOutput = output
+    try process.run()
+    func ask(_ line: String) -> String {
+      input.fileHandleForWriting.write(Data((line + "\n").utf8))
+      var answer = ""
+      while !answer.hasSuffix("\n") {
+        let part = output.fileHandleForReading.availableData
+        if part.isEmpty { break }
+        answer += String(decoding: part, as: UTF8.self)
+      }
+      return answer
+    }
+    #expect(ask("get users/ada/age") == "37\n")
+    try dendro("set", "db", "/users/ada/age", "50")
+    #expect(ask("get users/ada/age") == "50\n")
+    try input.fileHandleForWriting.close()
+    process.waitUntilExit()
+    #expect(process.terminationStatus == 0)
+  }
+
+  @Test("in a terminal there are a prompt and completion")
+  func terminal() throws {
+    try fill()
+    let outcome = try PseudoTerminal(columns: 80).run(
+      dendro, ["shell", "db", "--color", "never"],
+      typing: "cd us\t\nge\tada/na\t\nnonsense\nquit\n", withOutput: true)
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    #expect(outcome.errors.contains("/users> "), "\(outcome.errors)")
+    #expect(outcome.errors.contains("\"Ada\""), "\(outcome.errors)")
+    #expect(outcome.errors.contains("there is no verb 'nonsense'"))
+  }
+}

@@ -1,0 +1,67 @@
+import CDendroEdit
+import DendroPlatform
+import Synchronization
+
+/// Reads lines from a terminal, with a history and completion (libedit).
+///
+/// There is one for the process: the library has one terminal.
+struct LineEditor {
+  /// What proposes completions: the line up to the word, and the word.
+  typealias Proposer = @Sendable (_ line: String, _ word: String) -> [String]
+
+  private static let proposer = Mutex<Proposer?>(nil)
+  private let historyPath: String?
+
+  init(_ proposer: @escaping Proposer) {
+    Self.proposer.withLock { $0 = proposer }
+    historyPath = Platform.environment("HOME").map { $0 + "/.dendro_history" }
+    using_history()
+    stifle_history(1000)
+    if let historyPath { _ = read_history(historyPath) }
+    dendro_edit_set_completion { text, start, _ in
+      guard let text, let line = dendro_edit_line() else { return nil }
+      let word = String(cString: text)
+      let before = String(decoding: String(cString: line).utf8.prefix(Int(start)), as: UTF8.self)
+      let found = LineEditor.proposer.withLock { $0 }?(before, word) ?? []
+      let isPart = found.count != 1 || found[0].hasSuffix("/")
+      dendro_edit_end_completion(isPart ? 0 : Int32(UInt8(ascii: " ")))
+      return LineEditor.list(found)
+    }
+  }
+
+  /// The candidates as the library takes them, which frees them: what they have in common, then each.
+  private static func list(_ found: [String]) -> UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
+  {
+    guard let first = found.first else { return nil }
+    let common = found.dropFirst().reduce(first) { $0.commonPrefix(with: $1) }
+    let words = [common] + found
+    let list = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>(
+      OpaquePointer(malloc((words.count + 1) * MemoryLayout<UnsafeMutablePointer<CChar>?>.stride)))
+    for (index, word) in words.enumerated() { (list! + index).initialize(to: strdup(word)) }
+    (list! + words.count).initialize(to: nil)
+    return list
+  }
+
+  /// The next line; nil at the end of the input.
+  func line(_ prompt: String) -> String? {
+    guard let line = readline(prompt) else { return nil }
+    defer { free(line) }
+    let text = String(cString: line)
+    if !text.isEmpty { _ = add_history(line) }
+    return text
+  }
+
+  /// Keeps the history for the next time, for the user alone.
+  func close() {
+    guard let historyPath else { return }
+    let file = open(historyPath, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+    if file >= 0 { _ = DendroPlatform.close(file) }
+    _ = write_history(historyPath)
+  }
+}
+
+extension String {
+  fileprivate func commonPrefix(with other: String) -> String {
+    String(zip(self, other).prefix { $0 == $1 }.map(\.0))
+  }
+}
