@@ -62,7 +62,7 @@ public final class DatabaseServer: Sendable {
   deinit { end() }
 
   /// Ends the serving: requests that were accepted get their answers, streams end, and connections are closed.
-  /// The database stays open.
+  /// The database stays open. Clients that do not read their answers are waited for five seconds.
   ///
   /// Stopping again does nothing.
   public func stop() async {
@@ -88,6 +88,11 @@ public final class DatabaseServer: Sendable {
     // Every write under way gets its answer from the engine, and every stream its end.
     let pause = DispatchSemaphore(value: 0)
     while http.isBusy || service.webSockets.isBusy {
+      _ = pause.wait(timeout: .now() + .milliseconds(2))
+    }
+    // Clients that read get their answers to the end; others are not waited for longer than that.
+    let deadline = ContinuousClock.now + .seconds(5)
+    while http.isSending, ContinuousClock.now < deadline {
       _ = pause.wait(timeout: .now() + .milliseconds(2))
     }
     http.stop()

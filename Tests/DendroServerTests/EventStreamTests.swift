@@ -1,5 +1,6 @@
 import Dendro
 import DendroServer
+import Dispatch
 import Testing
 
 @Suite("serving: event streams")
@@ -121,6 +122,29 @@ struct EventStreamTests {
       let answer = try served.client()("GET", "/a.json", nil, ["Accept": "text/event-stream"])
       #expect(answer.status == 401)
       #expect(answer.headers["content-type"]?.hasPrefix("application/json") == true)
+    }
+  }
+
+  @Test("servers that are stopped while requests come answer each or close its connection")
+  func stopUnderLoad() async throws {
+    for _ in 0..<10 {
+      try await serving { served in
+        let writers = DispatchGroup()
+        for number in 0..<4 {
+          // Threads of their own: the loops block, and end when the server has closed their connections.
+          DispatchQueue(label: "writer").async(group: writers) {
+            guard let http = try? served.client() else { return }
+            while let answer = try? http("PUT", "/n\(number).json", "1", ["if-match": "x"]) {
+              #expect(answer.status == 412 || answer.status == 503)
+            }
+          }
+        }
+        _ = try served.client()("GET", "/n.json")
+        await served.server.stop()
+        await withCheckedContinuation { continuation in
+          writers.notify(queue: .global()) { continuation.resume() }
+        }
+      }
     }
   }
 

@@ -26,9 +26,7 @@ package struct HTTPHeaders: Sendable {
   /// - Parameter name: in lower case.
   package subscript(name: String) -> String? { fields.first { $0.key == name }?.value }
 
-  /// Replaces the value of a field that is there.
-  ///
-  /// - Parameter name: in lower case.
+  /// Replaces the value of the first field with this name, given in lower case; does nothing without one.
   package mutating func replace(_ name: String, by value: String) {
     guard let index = fields.firstIndex(where: { $0.key == name }) else { return }
     fields[index] = Field(name: fields[index].name, value: value, key: name)

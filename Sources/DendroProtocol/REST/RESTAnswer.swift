@@ -25,7 +25,7 @@ package struct RESTAnswer: Sendable {
 
   // MARK: Refusals
 
-  /// - Parameter request: nil where the head could not be read.
+  /// A refusal of the request, which is nil where its head could not be read.
   package init(_ error: RESTError, to request: RESTRequest? = nil) {
     var text = AnswerText("{\n  \"error\" : ")
     text.append(Node(.string(error.text)), JSONStyle())
@@ -41,7 +41,7 @@ package struct RESTAnswer: Sendable {
 
   // MARK: Success
 
-  /// - Parameter node: at the request's location.
+  /// The answer to a reading of a location where `node` is.
   package init(reading node: Node, _ request: RESTRequest) {
     let shown = Self.shown(node, request)
     let etag =
@@ -59,15 +59,13 @@ package struct RESTAnswer: Sendable {
     }
   }
 
-  /// - Parameter node: what was written.
+  /// The answer to a write of `node`.
   package init(wrote node: Node, _ request: RESTRequest) {
     self.init(200, request, body: AnswerText(node, request.style))
     if request.conditions.wantsETag { headers.append("ETag", TreeHash.etag(node)) }
   }
 
-  /// - Parameters:
-  ///   - key: of the new child.
-  ///   - node: the child.
+  /// The answer to a POST that has made the child `node` with this key.
   package init(posted key: String, _ node: Node, _ request: RESTRequest) {
     var name = NodeBuilder()
     if let member = try? Key("name") { name.append(member, Node(.string(key))) }
@@ -76,7 +74,7 @@ package struct RESTAnswer: Sendable {
     if request.conditions.wantsETag { headers.append("ETag", TreeHash.etag(node)) }
   }
 
-  /// - Parameter body: what the request sent.
+  /// The answer to an update, which returns what the request has sent.
   package init(patched body: UnsafeRawBufferPointer, _ request: RESTRequest) {
     var text = AnswerText()
     text.append(bytes: RESTBody.compact(body))
@@ -88,9 +86,7 @@ package struct RESTAnswer: Sendable {
     if request.conditions.wantsETag { headers.append("ETag", TreeHash.etag(.empty)) }
   }
 
-  /// An answer to a request for something other than data.
-  ///
-  /// - Parameter text: JSON.
+  /// An answer to a request for something other than data, in JSON.
   package init(text: String, _ request: RESTRequest) {
     self.init(200, request, body: AnswerText(text))
   }

@@ -76,9 +76,8 @@ package struct RESTRequest: Sendable {
     package var hasCredentials = false
   }
 
-  /// - Parameters:
-  ///   - method: as in the request line.
-  ///   - target: likewise.
+  /// Checks a head: the method and the target as they are in the request line, and the header fields.
+  ///
   /// - Throws: `RESTError`.
   package init(
     method name: String, target text: String, headers: HTTPHeaders

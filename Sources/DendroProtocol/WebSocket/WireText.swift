@@ -7,6 +7,7 @@ package enum WireText {
   /// - Parameters:
   ///   - time: milliseconds since 1970.
   ///   - host: for reconnecting.
+  ///   - session: by which the client names this connection later.
   package static func hello(time: Int64, host: String, session: String) -> AnswerText {
     var text = AnswerText(
       "{\"t\":\"c\",\"d\":{\"t\":\"h\",\"d\":{\"ts\":\(time),\"v\":\"5\",\"h\":")

@@ -148,7 +148,7 @@ final class EventStream: ListenReceiver {
     state.withLock { $0.context = context }
     let reader = Unmanaged.passRetained(EventReader(self, connection))
     return MHD_create_response_from_callback(
-      dendro_size_unknown, 16 << 10,
+      dendro_size_unknown, 4 << 10,
       { reader, _, buffer, capacity in
         guard let reader, let buffer else { return dendro_end_of_stream }
         let owner = Unmanaged<EventReader>.fromOpaque(reader).takeUnretainedValue()
@@ -226,7 +226,7 @@ extension EventStream.State {
   }
 
   fileprivate mutating func suspend(_ connection: OpaquePointer) {
-    context?.suspendedCount.wrappingAdd(1, ordering: .relaxed)
+    context?.pendingCount.wrappingAdd(1, ordering: .sequentiallyConsistent)
     MHD_suspend_connection(connection)
     self.connection = connection
   }
@@ -236,7 +236,7 @@ extension EventStream.State {
     guard let connection else { return }
     self.connection = nil
     MHD_resume_connection(connection)
-    context?.suspendedCount.wrappingSubtract(1, ordering: .relaxed)
+    context?.pendingCount.wrappingSubtract(1, ordering: .sequentiallyConsistent)
   }
 }
 

@@ -18,6 +18,8 @@ final class Exchange: @unchecked Sendable {
   private(set) var headers = HTTPHeaders()
   private(set) var body: [UInt8] = []
   private var phase = Phase.head
+  /// Whether the request counts as one that waits for its answer.
+  private var isPending = false
   private var status = 0
   private let start = ContinuousClock.now
   private let outcome = Mutex(Outcome())
@@ -87,6 +89,10 @@ final class Exchange: @unchecked Sendable {
       return dendro_yes
     case .body:
       phase = .performing
+      // Before the request is accepted: a server that stops waits for the answers of those that were.
+      isPending = true
+      context.pendingCount.wrappingAdd(1, ordering: .sequentiallyConsistent)
+      context.activeCount.wrappingAdd(1, ordering: .relaxed)
       context.perform(self)
       return answerOrWait(connection)
     case .excess:
@@ -103,7 +109,6 @@ final class Exchange: @unchecked Sendable {
   private func answerOrWait(_ connection: OpaquePointer) -> MHD_Result {
     let answer = outcome.withLock { outcome -> Answer? in
       if let answer = outcome.answer { return answer }
-      context.suspendedCount.wrappingAdd(1, ordering: .relaxed)
       MHD_suspend_connection(connection)
       outcome.connection = connection
       return nil
@@ -119,7 +124,6 @@ final class Exchange: @unchecked Sendable {
       if let connection = outcome.connection {
         outcome.connection = nil
         MHD_resume_connection(connection)
-        context.suspendedCount.wrappingSubtract(1, ordering: .relaxed)
       }
     }
   }
@@ -129,6 +133,7 @@ final class Exchange: @unchecked Sendable {
   private func send(_ answer: Answer, _ connection: OpaquePointer) -> MHD_Result {
     phase = .answered
     body = []
+    defer { noteAnswer() }
     let response: OpaquePointer?
     switch answer {
     case .whole(let answer):
@@ -148,8 +153,18 @@ final class Exchange: @unchecked Sendable {
     return MHD_queue_response(connection, UInt32(status), response)
   }
 
+  private func noteAnswer() {
+    guard isPending else { return }
+    isPending = false
+    context.pendingCount.wrappingSubtract(1, ordering: .sequentiallyConsistent)
+  }
+
   /// Called once, when the answer was sent or the client has left.
   func complete() {
+    noteAnswer()
+    if phase == .answered || phase == .performing {
+      context.activeCount.wrappingSubtract(1, ordering: .relaxed)
+    }
     let answer = outcome.withLock { $0.answer }
     switch answer {
     case .stream(_, let stream)?: stream.close()

@@ -70,8 +70,13 @@ final class HTTPServer: @unchecked Sendable {
     if socket >= 0 { close(socket) }
   }
 
-  /// Whether a request waits for its answer, or a stream is open.
-  var isBusy: Bool { context.takeUnretainedValue().suspendedCount.load(ordering: .relaxed) > 0 }
+  /// Whether a request waits for its answer, or a stream for its end.
+  var isBusy: Bool {
+    context.takeUnretainedValue().pendingCount.load(ordering: .sequentiallyConsistent) > 0
+  }
+
+  /// Whether an answer is not sent to its end.
+  var isSending: Bool { context.takeUnretainedValue().activeCount.load(ordering: .relaxed) > 0 }
 
   /// Ends all connections. No request may be waiting for its answer.
   func stop() {
@@ -85,8 +90,11 @@ final class HTTPContext: Sendable {
   let bodyByteLimit: Int
   let accessLog: (@Sendable (AccessRecord) -> Void)?
   let perform: @Sendable (Exchange) -> Void
-  /// Connections that libmicrohttpd does not look at, since they wait for an answer or an event.
-  let suspendedCount = Atomic<Int>(0)
+  /// Requests that were accepted and have no answer yet, and streams that wait for an event: those whose
+  /// connections may be suspended, with which libmicrohttpd cannot be stopped.
+  let pendingCount = Atomic<Int>(0)
+  /// Requests that were accepted and whose answers are not sent to the end.
+  let activeCount = Atomic<Int>(0)
 
   init(_ options: DatabaseServerOptions, _ perform: @escaping @Sendable (Exchange) -> Void) {
     bodyByteLimit = options.bodyByteLimit

@@ -35,7 +35,7 @@ package final class ListenHub: CommitObserver {
   }
 
   fileprivate enum Item: Sendable {
-    case commit(ArraySlice<Change>, lsn: UInt64)
+    case commit([Change], lsn: UInt64)
     case state(Node, lsn: UInt64)
     case register(Listen, Node, lsn: UInt64)
     /// The listen has missed changes, and begins anew.
@@ -53,7 +53,8 @@ package final class ListenHub: CommitObserver {
 
   package func committed(_ commit: borrowing Commit, root: borrowing Node) -> Bool {
     guard !commit.changes.isEmpty else { return false }
-    let changes = commit.changes
+    // A copy: the slice may be of an array that the engine goes on using.
+    let changes = Array(commit.changes)
     let lsn = commit.lsn.rawValue
     let root = copy root
     return state.withLock { state in

@@ -9,6 +9,7 @@ extension OpeningNamespaces {
   ///   - directory: absolute; made where it is missing.
   ///   - name: of the database that requests without a name are for.
   ///   - limit: the most databases that are open at a time.
+  ///   - options: of each database.
   package convenience init(
     in directory: String, default name: String, limit: Int = 256, options: DatabaseOptions
   ) {

@@ -31,7 +31,10 @@ package final class SingleNamespace: Namespaces {
   private let acceptsAll: Bool
   private let closes: Bool
 
-  /// - Parameter closes: whether the database is closed at the end of the serving.
+  /// - Parameters:
+  ///   - database: open.
+  ///   - name: nil for every name.
+  ///   - closes: whether the database is closed at the end of the serving.
   package init(
     _ database: Database, named name: String?, closes: Bool = false
   ) throws(DatabaseError) {
@@ -86,8 +89,10 @@ package final class OpeningNamespaces: Namespaces {
   }
 
   /// - Parameters:
+  ///   - name: of the database that requests without a name are for.
   ///   - limit: the most databases that are open at a time.
   ///   - known: the names of those that exist, open or not.
+  ///   - opener: opens a database.
   package init(
     default name: String, limit: Int, known: @escaping @Sendable () -> [String],
     opener: @escaping Opener

@@ -51,6 +51,12 @@ final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
     _ = fcntl(socket, F_SETFL, fcntl(socket, F_GETFL, 0) | O_NONBLOCK)
     var on: Int32 = 1
     setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, socklen_t(MemoryLayout<Int32>.size))
+    // A peer that is gone without a word is noticed after two minutes.
+    for (option, value) in [(TCP_KEEPIDLE, 60), (TCP_KEEPINTVL, 15), (TCP_KEEPCNT, 4)] {
+      var value = Int32(value)
+      setsockopt(
+        socket, Int32(IPPROTO_TCP), option, &value, socklen_t(MemoryLayout<Int32>.size))
+    }
     setsockopt(
       socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
   }
@@ -222,6 +228,8 @@ final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
       guard var message else {
         session?.outboxIsEmpty()
         guard let code, wslay_event_get_close_sent(context) == 0 else { return true }
+        // The client's own close is not waited for.
+        wslay_event_shutdown_read(context)
         wslay_event_queue_close(context, code, nil, 0)
         continue
       }
