@@ -179,6 +179,7 @@ final class EventHub: CommitObserver {
         {
           state.work.append(.change(syncPoint))
         }
+        if place.subscriptions.isEmpty { return }
         for case let subscription? in place.subscriptions.slots {
           if let waiter = subscription.note(node, replacing: &state.replaced) {
             state.resumable.append(waiter)

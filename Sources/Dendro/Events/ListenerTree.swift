@@ -12,9 +12,15 @@ package struct ListenerTree {
     /// The sort orders of this path's children in the data, shared by its listeners and subscriptions.
     fileprivate private(set) lazy var orders = OrderRegistry()
     /// The registrations at this path; nil where there is none.
-    package fileprivate(set) var syncPoint: SyncPoint?
+    package fileprivate(set) var syncPoint: SyncPoint? {
+      didSet { isListened = syncPoint != nil || !subscriptions.isEmpty }
+    }
     /// The asynchronous iterators at this path.
-    package fileprivate(set) var subscriptions: InsertionOrder<Subscription>
+    package fileprivate(set) var subscriptions: InsertionOrder<Subscription> {
+      didSet { isListened = syncPoint != nil || !subscriptions.isEmpty }
+    }
+    /// Whether anything listens at exactly this path. Stored, since every commit on the way here asks.
+    fileprivate private(set) var isListened = false
 
     fileprivate init(tally: StepTally) { subscriptions = InsertionOrder(tally: tally) }
 
@@ -31,9 +37,6 @@ package struct ListenerTree {
       ordered = new
       return new
     }
-
-    /// Whether anything listens at exactly this path.
-    fileprivate var isListened: Bool { syncPoint != nil || !subscriptions.isEmpty }
 
     fileprivate var isUnused: Bool { children.isEmpty && !isListened }
   }

@@ -1,6 +1,7 @@
 import Synchronization
 
-/// Counts the comparisons that indexes make, for tests of their cost.
+/// Counts the comparisons that indexes make, for tests of their cost. A look at the heads of a leaf page's
+/// positions counts as one.
 ///
 /// Any thread may use it; of comparisons made by two threads at once, some may not be counted.
 package final class ComparisonTally: Sendable {

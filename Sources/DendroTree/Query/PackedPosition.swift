@@ -90,6 +90,9 @@ extension PackedPosition: Comparable {
     return a.overflow != nil && a.overflowPrecedes(b)
   }
 
+  /// The first eight bytes: positions of which these differ are in their order.
+  @inline(__always) var head: UInt64 { words.0 }
+
   @inline(never)
   private func overflowPrecedes(_ other: PackedPosition) -> Bool {
     compareBytes(other) < 0

@@ -43,13 +43,13 @@ package struct PositionIndex: @unchecked Sendable {
     }
   }
 
-  private(set) var root = Page(positions: [])
-  package private(set) var count = 0
+  var root = Page(positions: [])
+  package internal(set) var count = 0
   /// What every comparison is counted in.
-  private let tally: ComparisonTally
+  let tally: ComparisonTally
 
-  private static var leafLimit: Int { 32 }
-  private static var innerLimit: Int { 64 }
+  static var leafLimit: Int { 32 }
+  static var innerLimit: Int { 64 }
 
   /// - Parameters:
   ///   - positions: ascending, each once.
@@ -106,10 +106,44 @@ package struct PositionIndex: @unchecked Sendable {
   /// How many positions are less than this one.
   ///
   /// - Complexity: O(log n).
-  package func rank(of position: PackedPosition) -> Int { count { $0 < position } }
+  package func rank(of position: PackedPosition) -> Int {
+    var page = root
+    var rank = 0
+    while !page.isLeaf {
+      let index = partitionPoint(page.bounds) { $0 < position }
+      for before in 0..<index { rank &+= page.totals[before] }
+      page = page.children[index]
+    }
+    return rank + place(of: position, in: page)
+  }
+
+  /// Where a position of a leaf page is, or would be inserted.
+  ///
+  /// All heads are compared first, one after the other: the page is in no cache most of the time, and these
+  /// reads do not wait for each other as those of a binary search do.
+  @inline(__always)
+  func place(of position: PackedPosition, in page: Page) -> Int {
+    page.positions.withUnsafeBufferPointer { positions in
+      let head = position.head
+      var low = 0
+      var high = 0
+      for other in positions {
+        low &+= other.head < head ? 1 : 0
+        high &+= other.head <= head ? 1 : 0
+      }
+      var comparisonCount = 1
+      while low < high {
+        let middle = (low &+ high) &>> 1
+        comparisonCount &+= 1
+        if positions[middle] < position { low = middle &+ 1 } else { high = middle }
+      }
+      tally.add(comparisonCount)
+      return low
+    }
+  }
 
   @inline(__always)
-  private func partitionPoint(
+  func partitionPoint(
     _ positions: ContiguousArray<PackedPosition>, _ precedes: (PackedPosition) -> Bool
   ) -> Int {
     positions.withUnsafeBufferPointer { positions in
@@ -178,122 +212,5 @@ package struct PositionIndex: @unchecked Sendable {
       index += 1
     }
     return true
-  }
-
-  // MARK: Changing
-
-  /// Inserts a position that is not there.
-  ///
-  /// - Complexity: O(log n).
-  package mutating func insert(_ position: PackedPosition) {
-    Self.own(&root)
-    count += 1
-    guard let (bound, page) = insert(position, into: root) else { return }
-    root = Page(children: [root, page], bounds: [bound], totals: [count - page.total, page.total])
-  }
-
-  /// - Returns: the page that the given one was split into, to stand after it, and its bound.
-  private func insert(
-    _ position: PackedPosition, into page: Page
-  ) -> (bound: PackedPosition, page: Page)? {
-    if page.isLeaf {
-      let index = partitionPoint(page.positions) { $0 < position }
-      page.positions.insert(position, at: index)
-    } else {
-      let index = partitionPoint(page.bounds) { !(position < $0) }
-      Self.own(&page.children[index])
-      page.totals[index] &+= 1
-      if let split = insert(position, into: page.children[index]) {
-        let total = split.page.total
-        page.totals[index] -= total
-        page.totals.insert(total, at: index + 1)
-        page.children.insert(split.page, at: index + 1)
-        page.bounds.insert(split.bound, at: index)
-      }
-    }
-    return page.entryCount > page.limit ? Self.split(page) : nil
-  }
-
-  private static func split(_ page: Page) -> (bound: PackedPosition, page: Page) {
-    let middle = page.entryCount / 2
-    if page.isLeaf {
-      let new = Page(positions: ContiguousArray(page.positions[middle...]))
-      page.positions.removeSubrange(middle...)
-      return (new.positions[0], new)
-    }
-    let bound = page.bounds[middle - 1]
-    let new = Page(
-      children: ContiguousArray(page.children[middle...]),
-      bounds: ContiguousArray(page.bounds[middle...]),
-      totals: ContiguousArray(page.totals[middle...]))
-    page.children.removeSubrange(middle...)
-    page.bounds.removeSubrange((middle - 1)...)
-    page.totals.removeSubrange(middle...)
-    return (bound, new)
-  }
-
-  /// Removes a position that is there.
-  ///
-  /// - Complexity: O(log n).
-  package mutating func remove(_ position: PackedPosition) {
-    Self.own(&root)
-    count -= 1
-    remove(position, from: root)
-    while root.children.count == 1 { root = root.children[0] }
-  }
-
-  private func remove(_ position: PackedPosition, from page: Page) {
-    if page.isLeaf {
-      let index = partitionPoint(page.positions) { $0 < position }
-      precondition(
-        index < page.positions.count && page.positions[index] == position,
-        "what is removed from an index is in it")
-      page.positions.remove(at: index)
-    } else {
-      let index = partitionPoint(page.bounds) { !(position < $0) }
-      Self.own(&page.children[index])
-      page.totals[index] &-= 1
-      remove(position, from: page.children[index])
-      if page.children[index].entryCount < page.children[index].limit / 4 {
-        Self.merge(page, index)
-      }
-    }
-  }
-
-  /// Removes a page without entries; joins one that is nearly empty with one beside it, where both fit
-  /// into one. Beside pages that are nearly full it may stay.
-  private static func merge(_ page: Page, _ index: Int) {
-    let count = page.children[index].entryCount
-    // Removed before pages are joined: an inner page without children looks like a leaf.
-    if count == 0 {
-      page.children.remove(at: index)
-      page.totals.remove(at: index)
-      if !page.bounds.isEmpty { page.bounds.remove(at: max(index - 1, 0)) }
-      return
-    }
-    for left in [index - 1, index] where left >= 0 && left + 1 < page.children.count {
-      let other = page.children[left == index ? index + 1 : left]
-      guard count + other.entryCount <= other.limit * 3 / 4 else { continue }
-      own(&page.children[left])
-      let target = page.children[left]
-      let source = page.children[left + 1]
-      if target.isLeaf {
-        target.positions += source.positions
-      } else {
-        target.children += source.children
-        target.bounds.append(page.bounds[left])
-        target.bounds += source.bounds
-        target.totals += source.totals
-      }
-      page.totals[left] += page.totals[left + 1]
-      page.children.remove(at: left + 1)
-      page.totals.remove(at: left + 1)
-      page.bounds.remove(at: left)
-      return
-    }
-  }
-
-  private static func own(_ page: inout Page) {
-    if !isKnownUniquelyReferenced(&page) { page = page.copy() }
   }
 }
