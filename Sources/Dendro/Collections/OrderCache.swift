@@ -6,7 +6,8 @@ import Synchronization
 /// changed since the last one, and does not look at all of them.
 ///
 /// An order is built when it is asked for the second time, since a single query is answered faster by looking
-/// at every child once. It is dropped when it was not used for a while, and when others need its room.
+/// at every child once. It is dropped when it was not used for a while, and when others need its room. A
+/// declared order is built when it is asked for the first time, and dropped only when it is declared no more.
 ///
 /// Any thread may use it.
 package final class OrderCache: Sendable {
@@ -33,9 +34,17 @@ package final class OrderCache: Sendable {
     var lastUse: ContinuousClock.Instant
   }
 
+  /// An order that queries declare.
+  private struct Declared {
+    var queries: Set<QueryParameters> = []
+    let order: SharedOrder
+  }
+
   private struct State {
+    var declared: [Place: Declared] = [:]
+    /// Those that are not declared.
     var entries: [Place: Entry] = [:]
-    /// In all of them.
+    /// In all entries.
     var childCount = 0
     var isSweepScheduled = false
   }
@@ -55,8 +64,9 @@ package final class OrderCache: Sendable {
   package func order(
     _ order: SortOrder, at path: Path, childCount: Int, now: ContinuousClock.Instant = .now
   ) -> SharedOrder? {
-    guard childCount <= limits.childCount else { return nil }
     let place = Place(path: path, order: order)
+    if let declared = state.withLock({ $0.declared[place]?.order }) { return declared }
+    guard childCount <= limits.childCount else { return nil }
     var dropped: [SharedOrder] = []
     let (found, schedulesSweep) = state.withLock { state -> (SharedOrder?, Bool) in
       if var entry = state.entries[place] {
@@ -84,12 +94,44 @@ package final class OrderCache: Sendable {
     _ order: SortOrder, at path: Path, childCount: Int, now: ContinuousClock.Instant = .now
   ) -> SharedOrder? {
     let place = Place(path: path, order: order)
-    let isKept = state.withLock { $0.entries[place]?.order != nil }
+    let isKept = state.withLock { $0.declared[place] != nil || $0.entries[place]?.order != nil }
     return isKept ? self.order(order, at: path, childCount: childCount, now: now) : nil
   }
 
   /// Orders that are kept.
-  package var orderCount: Int { state.withLock { $0.entries.values.count { $0.order != nil } } }
+  package var orderCount: Int {
+    state.withLock { $0.declared.count + $0.entries.values.count { $0.order != nil } }
+  }
+
+  // MARK: Declaring
+
+  /// Keeps the order of a query's children, whatever the limits, until the query declares it no more.
+  package func declare(_ parameters: QueryParameters, at path: Path) {
+    let place = Place(path: path, order: parameters.order)
+    let dropped = state.withLock { state -> [SharedOrder] in
+      var dropped: [SharedOrder] = []
+      if state.declared[place] == nil {
+        let kept = state.entries[place]?.order
+        drop(place, &state, &dropped)
+        state.declared[place] = Declared(order: kept ?? SharedOrder(place.order, tally: tally))
+      }
+      state.declared[place]?.queries.insert(parameters)
+      return dropped
+    }
+    withExtendedLifetime(dropped) {}  // Freed here, without the lock.
+  }
+
+  /// Takes a query's declaration back. An order that no other query declares is dropped.
+  package func takeBack(_ parameters: QueryParameters, at path: Path) {
+    let place = Place(path: path, order: parameters.order)
+    let dropped = state.withLock { state -> SharedOrder? in
+      state.declared[place]?.queries.remove(parameters)
+      guard let declared = state.declared[place], declared.queries.isEmpty else { return nil }
+      state.declared[place] = nil
+      return declared.order
+    }
+    withExtendedLifetime(dropped) {}
+  }
 
   // MARK: Dropping
 

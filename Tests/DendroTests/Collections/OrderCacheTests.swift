@@ -173,6 +173,54 @@ struct OrderCacheTests {
     }
   }
 
+  @Test(
+    "a declared order is kept from the first read on, whatever the limit, until it is taken back")
+  func declared() async throws {
+    var random = SeededGenerator(seed: 4)
+    var options = DatabaseOptions()
+    options.queryOrderLimit = 0
+    let database = Database.inMemory(options: options)
+    let posts = database.reference(withPath: "posts")
+    try await fill(posts, &random)
+    let cache = database.orderCache
+    let byA = posts.queryOrdered(byChild: "a")
+    let top = byA.queryLimited(toLast: 10)
+    for query in [posts, posts.queryOrderedByKey().queryLimited(toLast: 10), top, byA, top] {
+      query.keepSynced(true)
+    }
+    #expect(cache.orderCount == 1 && cache.tally.count == 0)
+    let first = try await top.getData()
+    let built = cache.tally.count
+    #expect(built > Self.childCount)
+    #expect(try await top.getData().node == first.node && cache.tally.count == built)
+    #expect(cache.sweep(now: .now.advanced(by: .seconds(1_000))) == false)
+    try await posts.child(key(7)).child("a").setValue("z")
+    #expect(try await top.getData().map(\.key).last == key(7))
+    #expect(cache.tally.count - built < 300)
+    top.keepSynced(false)
+    #expect(cache.orderCount == 1, "another query declares it")
+    for query in [byA, byA, posts.queryOrderedByValue()] { query.keepSynced(false) }
+    #expect(cache.orderCount == 0)
+    #expect(try await top.getData().map(\.key).last == key(7))
+  }
+
+  @Test("an order that is kept already is declared as it is, and makes room no more")
+  func declaredLater() throws {
+    let cache = OrderCache(limits: .init(childCount: 100))
+    let path = try Path(parsing: "a")
+    var parameters = QueryParameters()
+    parameters.order = .value
+    for _ in 0..<2 { _ = cache.order(.value, at: path, childCount: 90) }
+    let kept = cache.keptOrder(.value, at: path, childCount: 90)
+    cache.declare(parameters, at: path)
+    #expect(kept != nil && cache.keptOrder(.value, at: path, childCount: 1_000) === kept)
+    let other = try Path(parsing: "b")
+    for _ in 0..<2 { _ = cache.order(.value, at: other, childCount: 90) }
+    #expect(cache.orderCount == 2)
+    cache.takeBack(parameters, at: path)
+    #expect(cache.orderCount == 1 && cache.keptOrder(.value, at: path, childCount: 90) == nil)
+  }
+
   @Test("the order that was used least recently makes room")
   func leastRecentlyUsed() throws {
     let cache = OrderCache(limits: .init(childCount: 100))

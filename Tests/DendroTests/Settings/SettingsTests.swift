@@ -97,7 +97,7 @@ struct SettingsTests {
       await takeErrors(database) == Array(repeating: "NSInvalidArgumentException", count: 4))
   }
 
-  @Test("keeping synchronized is for everything but .info, and does nothing")
+  @Test("keeping synchronized is for everything but .info, and does nothing for references")
   func keepSynced() async throws {
     let database = inMemory()
     let ref = database.reference()
@@ -107,6 +107,7 @@ struct SettingsTests {
     ref.child("#").keepSynced(true)
     #expect(
       await takeErrors(database) == ["NSInvalidArgumentException", "InvalidPathValidation"])
+    #expect(database.orderCache.orderCount == 0)
   }
 
   @Test("purging leaves every write")
