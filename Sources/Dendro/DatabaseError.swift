@@ -234,7 +234,7 @@ extension DatabaseError {
         cause: error)
     case .corrupt(let path, let offset, _, _):
       self.init(.corrupt, "DatabaseCorrupt", text, file: path, offset: offset, cause: error)
-    case .unsupportedVersion(let path, _, _):
+    case .unsupportedVersion(let path, _, _), .unsupportedFeatures(let path, _, _):
       self.init(.unsupportedFormat, "UnsupportedFormat", text, file: path, cause: error)
     case .locked(let path, let pid):
       self.init(

@@ -16,6 +16,9 @@ public struct DatabaseOptions: Sendable {
   /// Bytes of log below which no automatic checkpoint is taken. Default: 16 MiB.
   public var checkpointByteMin: UInt64 = 16 << 20
 
+  /// When the data of the newest checkpoint is read. Default: ``Loading/onDemand``.
+  public var loading: Loading = .onDemand
+
   /// How much of the past can be read, beyond what opening needs. Default: ``History/minimal``.
   public var history: History = .minimal
 
@@ -127,6 +130,19 @@ public struct OpeningProgress: Hashable, Sendable {
 }
 
 extension DatabaseOptions {
+  /// When the data of the newest checkpoint is read and checked.
+  public enum Loading: Hashable, Sendable {
+    /// When it is used for the first time: a database opens at once, whatever its size.
+    ///
+    /// Data that is read once stays in memory. Where a part of the file turns out to be damaged, the reads,
+    /// writes and listeners that need it fail with ``DatabaseError/Code/corrupt``, which names file and offset;
+    /// all others go on, no checkpoint is taken any more, and the files that ``whole`` needs stay.
+    case onDemand
+    /// All of it while the database is opened, on all processors. Where a part is damaged, the older checkpoint
+    /// serves, with more of the log.
+    case whole
+  }
+
   /// The engine's options. `hub` gets the failures of writes without completion.
   func engineOptions(reportingTo hub: EventHub) -> EngineOptions {
     var engine = EngineOptions()
@@ -134,6 +150,7 @@ extension DatabaseOptions {
     engine.checkpointFactor = checkpointFactor.isFinite ? max(0, checkpointFactor) : 0
     engine.checkpointByteMin = checkpointByteMin
     engine.history = history.engineValue
+    engine.loading = loading == .whole ? .whole : .onDemand
     engine.reservationTimeout = reservationTimeout
     engine.memoryByteLimit = memoryByteLimit.map { max(0, $0) }
     engine.writeByteLimit = min(max(0, writeByteLimit), engine.writeByteLimit)

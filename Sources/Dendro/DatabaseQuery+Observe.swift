@@ -151,7 +151,9 @@ extension DatabaseQuery {
     let registration = Registration(
       self, type, isSingle: isSingle, block: block, cancel: cancel)
     do throws(DatabaseError) {
-      store.hub.register(registration, engine: try listenable())
+      let engine = try listenable()
+      try loadForListening(engine)
+      store.hub.register(registration, engine: engine)
     } catch {
       store.hub.refuse(registration, error)
     }

@@ -154,17 +154,22 @@ extension DatabaseQuery {
   ) {
     let block = Callback<ReadFunction>(block)
     do throws(DatabaseError) {
-      let node = try view()
-      guard isLong(node) else {
-        let snapshot = snapshot(of: node)
+      let head = try view()
+      guard head.isPartial || isLong(head.node) else {
+        let snapshot = snapshot(of: head.node)
         return store.hub.enqueue(on: block.isolation) { block.call(nil, snapshot) }
       }
-      if let snapshot = quickSnapshot(of: node) {
+      if let snapshot = quickSnapshot(of: head.node) {
         return store.hub.enqueue(on: block.isolation) { block.call(nil, snapshot) }
       }
       BackgroundThread.read { [self] in
-        let snapshot = snapshot(of: node)
-        store.hub.enqueue(on: block.isolation) { block.call(nil, snapshot) }
+        let result = Result { () throws(DatabaseError) in snapshot(of: try whole(head)) }
+        store.hub.enqueue(on: block.isolation) { [ref] in
+          switch result {
+          case .success(let snapshot): block.call(nil, snapshot)
+          case .failure(let error): block.call(error, DataSnapshot(.empty, at: ref))
+          }
+        }
       }
     } catch {
       let nothing = DataSnapshot(.empty, at: ref)
@@ -175,17 +180,40 @@ extension DatabaseQuery {
   /// Reads what is here now: of a query, the children that it shows, in its order. Every write admitted
   /// before the call shows, whether or not it is durable.
   ///
-  /// It waits neither for the disk nor for writers. A query that has to look at more than a thousand
-  /// children does so in the background, never on the caller's actor.
+  /// It waits neither for writers nor for the disk, but for data that was not read since the database was
+  /// opened. It reads such data, and looks at more than a thousand children of a query, in the background,
+  /// never on the caller's actor.
   ///
-  /// - Throws: ``DatabaseError`` where the reference or the query is bad or the database is closed.
+  /// - Throws: ``DatabaseError`` where the reference or the query is bad, the database is closed, or data
+  ///   cannot be read from its file.
   /// - Complexity: O(segments · log children) for a location, and for queries by key O(children shown)
   ///   more. In other orders a query looks at all n children: O(n), with a limit O(n log limit) in time
   ///   and O(limit) in memory; by priority, which is the default, only where some child has one. In a kept
   ///   order it is O(log n) for each child that changed since the last query, and O(shown · log n) where
   ///   one of them changed what the query shows.
   public func getData() async throws -> DataSnapshot {
-    await snapshot(showing: try view())
+    let head = try view()
+    // Where an order is kept, everything here was read before.
+    if isLong(head.node), let snapshot = quickSnapshot(of: head.node) { return snapshot }
+    return await snapshot(showing: head.isPartial ? try await wholeInBackground(head) : head.node)
+  }
+
+  /// What the query needs of a node of the head, with all its pages: of a query that does not look at all
+  /// children, those that it shows.
+  private func whole(_ head: HeadNode) throws(DatabaseError) -> Node {
+    let parameters = parameters
+    do throws(EngineError) {
+      guard !parameters.showsAll, !head.node.isScanned(by: parameters) else {
+        return try head.whole()
+      }
+      return try head.whole { $0.filtered(by: parameters) }
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+
+  @concurrent private func wholeInBackground(_ head: HeadNode) async throws(DatabaseError) -> Node {
+    try whole(head)
   }
 
   /// What the query shows of a node at its location, filtered in the background where that takes long.
@@ -194,13 +222,28 @@ extension DatabaseQuery {
   ///   orders follow.
   func snapshot(showing node: Node, isPast: Bool = false) async -> DataSnapshot {
     guard isLong(node) else { return snapshot(of: node, isPast: isPast) }
-    if !isPast, let snapshot = quickSnapshot(of: node) { return snapshot }
     return await snapshotInBackground(of: node, isPast: isPast)
   }
 
-  private func view() throws(DatabaseError) -> Node {
+  private func view() throws(DatabaseError) -> HeadNode {
     let engine = try usable()
-    return path.isInfo ? store.connection.withInfo { $0.node(at: path) } : engine.view(at: path)
+    if path.isInfo { return HeadNode(store.connection.withInfo { $0.node(at: path) }) }
+    do throws(EngineError) {
+      return try engine.node(at: path)
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+
+  /// Reads what a listener here needs, where it was not read since the database was opened. From then on all
+  /// states of this location are in memory.
+  func loadForListening(_ engine: Engine) throws(DatabaseError) {
+    guard !path.isInfo else { return }
+    do throws(EngineError) {
+      _ = try engine.view(at: path)
+    } catch {
+      throw DatabaseError(error)
+    }
   }
 
   private func snapshot(of node: Node, isPast: Bool = false) -> DataSnapshot {

@@ -119,10 +119,15 @@ extension Database {
   ///
   /// - Parameter body: called once, at once, on the calling thread.
   /// - Returns: what `body` returns.
-  /// - Throws: what `body` throws, and ``DatabaseError`` where the database is closed.
+  /// - Throws: what `body` throws, and ``DatabaseError`` where the database is closed or data cannot be read
+  ///   from its file.
   /// - Complexity: O(1), and what `body` does.
   public func read<R>(_ body: (borrowing DatabaseView) throws -> R) throws -> R {
-    let root = try usable().head.root
-    return try root.withView { try body(DatabaseView($0)) }
+    do {
+      let head = try usable().node(at: .root)
+      return try head.reading { root in try root.withView { try body(DatabaseView($0)) } }
+    } catch let error as EngineError {
+      throw DatabaseError(error)
+    }
   }
 }

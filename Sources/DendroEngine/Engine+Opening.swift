@@ -28,7 +28,8 @@ extension Engine {
           mode: mode == .readOnly ? .readOnly : .readWrite(create: mode == .readWrite))
       }
       do throws(StorageError) {
-        var recovery = Recovery(directory: directory, progress: progress)
+        var recovery = Recovery(
+          directory: directory, readsAll: options.loading == .whole, progress: progress)
         var recovered = try recovery.run()
         if mode == .readOnly {
           recovered.report.elapsed = ContinuousClock.now - started

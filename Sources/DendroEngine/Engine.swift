@@ -41,8 +41,8 @@ package final class Engine: Sendable {
       directory: directory, log: log,
       replayedByteCount: recovered.replayedLogByteCount)
     pipeline = CommitPipeline(
-      root: recovered.root, lastLSN: recovered.lastLSN, lastTime: recovered.lastTime,
-      store: store, clock: environment.clock, options: options)
+      root: recovered.root, pages: recovered.pages, lastLSN: recovered.lastLSN,
+      lastTime: recovered.lastTime, store: store, clock: environment.clock, options: options)
     let history = History(directory: directory, pipeline: pipeline, isReadOnly: false)
     self.history = history
     let checkpointing = Checkpointing(
@@ -85,7 +85,10 @@ package final class Engine: Sendable {
       clock: environment.clock, options: options)
     pipeline.replaceHead(recovered)
     history = History(directory: directory, pipeline: pipeline, isReadOnly: true)
-    follower = Mutex(Follower(directory: directory, databaseID: recovered.databaseID))
+    follower = Mutex(
+      Follower(
+        directory: directory, databaseID: recovered.databaseID,
+        readsAll: options.loading == .whole))
   }
 
   deinit {
@@ -195,9 +198,6 @@ package final class Engine: Sendable {
     pipeline.withAdmission { body($0.root, $0.lastLSN) }
   }
 
-  /// The node at `path` now. It never changes, and stays valid after `close()`.
-  package func view(at path: Path) -> Node { withHead { root, _ in root.node(at: path) } }
-
   /// Whether this process is a fork of the one that opened it.
   var isForked: Bool { forkCount != ForkCount.current }
 
@@ -217,6 +217,7 @@ package final class Engine: Sendable {
       var statistics = state.statistics
       statistics.lastLSN = state.lastLSN
       statistics.durableLSN = state.durableLSN
+      statistics.unreadChunkCount = state.pages?.unreadChunkCount ?? 0
       return statistics
     }
     checkpointing?.describe(&statistics)

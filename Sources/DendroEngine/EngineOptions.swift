@@ -12,6 +12,12 @@ package struct EngineOptions: Sendable {
   /// Bytes of log below which no automatic checkpoint is taken. Default: 16 MiB.
   package var checkpointByteMin: UInt64 = 16 << 20
 
+  /// Raw bytes after which a chunk of a checkpoint is closed. Default: 128 KiB.
+  package var checkpointChunkByteLimit = 128 << 10
+
+  /// When the pages of the newest checkpoint are read. Default: on demand.
+  package var loading = Loading.onDemand
+
   /// Bytes after which a new segment begins. Default: 64 MiB.
   package var segmentByteLimit: UInt64 = 64 << 20
 
@@ -54,6 +60,14 @@ package struct EngineOptions: Sendable {
   package var unreportedFailure: (@Sendable (EngineError, LogSequenceNumber) -> Void)?
 
   package init() {}
+
+  package enum Loading: Hashable, Sendable {
+    /// When they are touched for the first time: opening takes the same time whatever the size of the data. A
+    /// page that turns out to be damaged fails the reads and writes that need it.
+    case onDemand
+    /// All at opening: where one is damaged, the older checkpoint serves.
+    case whole
+  }
 
   package enum Execution: Hashable, Sendable {
     /// A thread of the engine's own waits for the disk.

@@ -23,5 +23,8 @@ package struct EngineStatistics: Sendable, Hashable {
   /// Bytes of the newest checkpoint's file; 0 where there is none.
   package var checkpointByteCount: UInt64 = 0
 
+  /// Chunks of the checkpoint that was opened which were not read yet.
+  package var unreadChunkCount = 0
+
   package init() {}
 }

@@ -6,6 +6,9 @@ package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
   case corrupt(path: String, offset: UInt64, expected: String, found: String)
   /// A file of a format that this version cannot read.
   case unsupportedVersion(path: String, found: UInt32, supported: UInt32)
+  /// A file has features that this version does not know; `isReadable` says whether it can read the database
+  /// all the same.
+  case unsupportedFeatures(path: String, features: UInt32, isReadable: Bool)
   /// Another opener holds the directory; `pid` is 0 where it could not be read.
   case locked(path: String, pid: Int32)
   /// The directory was replaced, or this process is a fork of the opener.
@@ -26,6 +29,10 @@ package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
       return "\(path) is damaged at offset \(offset): expected \(expected), found \(found)"
     case .unsupportedVersion(let path, let found, let supported):
       return "\(path) has format version \(found); this version reads up to \(supported)"
+    case .unsupportedFeatures(let path, let features, let isReadable):
+      return
+        "\(path) has features \(hexadecimal(features)) of a newer version"
+        + (isReadable ? "; the database can only be opened for reading" : "")
     case .locked(let path, let pid):
       return "\(path) is open in another process" + (pid > 0 ? " (pid \(pid))" : "")
     case .ownershipLost(let path, let reason):

@@ -18,37 +18,85 @@ extension Node {
   ///
   /// - Complexity: O(bytes).
   package func contentHash(using hasher: inout some ContentHasher) {
-    var buffer: [UInt8] = []
-    buffer.reserveCapacity(5_000)
-    appendContent(to: &buffer, draining: &hasher)
-    buffer.withUnsafeBytes { hasher.combine($0) }
+    var content = NodeContent()
+    appendContent(to: &content, draining: &hasher)
+    content.drain(into: &hasher, all: true)
   }
 
-  private func appendContent(to buffer: inout [UInt8], draining hasher: inout some ContentHasher) {
-    if buffer.count >= 4_096 {
-      buffer.withUnsafeBytes { hasher.combine($0) }
-      buffer.removeAll(keepingCapacity: true)
-    }
-    if let priority {
-      buffer.append(PackedScalar.priorityTag)
-      PackedScalar.append(priority.hashed, to: &buffer)
-    }
+  private func appendContent(
+    to content: inout NodeContent, draining hasher: inout some ContentHasher
+  ) {
+    content.drain(into: &hasher)
+    content.append(priority: priority)
     if let scalar {
-      buffer.append(1)
-      PackedScalar.append(scalar.hashed, to: &buffer)
+      content.append(scalar)
     } else if isEmpty {
-      buffer.append(0)
+      content.appendEmpty()
     } else {
-      buffer.append(2)
-      withUnsafeBytes(of: UInt64(childCount).littleEndian) { buffer.append(contentsOf: $0) }
+      content.append(childCount: childCount)
       forEachChild { key, child in
-        withUnsafeBytes(of: UInt16(key.orderedByteCount).littleEndian) {
-          buffer.append(contentsOf: $0)
-        }
-        key.withOrderedBytes { buffer.append(contentsOf: $0) }
-        child.appendContent(to: &buffer, draining: &hasher)
+        key.withOrderedBytes { content.append(key: $0) }
+        child.appendContent(to: &content, draining: &hasher)
       }
     }
+  }
+}
+
+/// The bytes that a tree's content gives to a hasher, collected so that the hasher gets many at once.
+struct NodeContent {
+  private static let drainedByteCount = 4_096
+  private var bytes: [UInt8] = []
+
+  init() { bytes.reserveCapacity(Self.drainedByteCount + 1_024) }
+
+  mutating func drain(into hasher: inout some ContentHasher, all: Bool = false) {
+    guard bytes.count >= Self.drainedByteCount || all else { return }
+    bytes.withUnsafeBytes { hasher.combine($0) }
+    bytes.removeAll(keepingCapacity: true)
+  }
+
+  mutating func appendEmpty() { bytes.append(0) }
+
+  mutating func append(priority: Scalar?) {
+    guard let priority else { return }
+    bytes.append(PackedScalar.priorityTag)
+    PackedScalar.append(priority.hashed, to: &bytes)
+  }
+
+  mutating func append(_ scalar: Scalar) {
+    bytes.append(1)
+    PackedScalar.append(scalar.hashed, to: &bytes)
+  }
+
+  mutating func append(childCount: Int) {
+    bytes.append(2)
+    withUnsafeBytes(of: UInt64(childCount).littleEndian) { bytes.append(contentsOf: $0) }
+  }
+
+  mutating func append(key: UnsafeRawBufferPointer) {
+    withUnsafeBytes(of: UInt16(key.count).littleEndian) { bytes.append(contentsOf: $0) }
+    bytes.append(contentsOf: key)
+  }
+
+  /// Appends a leaf from its packed form in a page.
+  mutating func append(leaf address: UnsafeRawPointer) {
+    var address = address
+    append(priority: Pages.readPriority(&address))
+    let tag = address.load(as: UInt8.self)
+    if tag >= PackedScalar.doubleTag, tag < PackedScalar.priorityTag {
+      return append(PackedScalar.readTrusted(address).scalar)
+    }
+    bytes.append(1)
+    bytes.append(
+      contentsOf: UnsafeRawBufferPointer(
+        start: address, count: PackedScalar.byteCountTrusted(address)))
+  }
+
+  /// Appends what comes before the children of a branch, whose priority is in the entry that refers to it.
+  mutating func append(branch address: UnsafeRawPointer, childCount: Int) {
+    var address = address
+    append(priority: Pages.readPriority(&address))
+    append(childCount: childCount)
   }
 }
 

@@ -26,7 +26,9 @@ extension PageAccess {
     // Integer keys sort first and by value, so the last key decides for nearly every branch.
     var page = self
     while page.kind == .inner { page = PageAccess(page.reference(page.count - 1)) }
-    guard let last = page.arrayIndex(page.count - 1), last < 2 * total, hasOnlyArrayIndices else {
+    guard page.count > 0, let last = page.arrayIndex(page.count - 1), last < 2 * total,
+      hasOnlyArrayIndices
+    else {
       return nil
     }
     return last + 1

@@ -52,6 +52,9 @@ package struct Key: Sendable {
     self.init(trustedOrderedBytes: orderedBytes)
   }
 
+  /// Stands for the key of a child that cannot be read.
+  static let lost = Key(trustedOrderedBytes: UnsafeRawBufferPointer(start: nil, count: 0))
+
   /// Makes a key from bytes that are known to be the ordered bytes of a legal key.
   @inline(__always)
   init(trustedOrderedBytes bytes: UnsafeRawBufferPointer) {

@@ -13,6 +13,8 @@ package enum LeafEdit {
     /// Nothing: `Node.apply` has to do it. The path leads through a leaf, ends at a branch or at a leaf in a
     /// box, or the new leaf is too long.
     case declined
+    /// Nothing: a page on the way has to be read first, by `Node.load(along:)`.
+    case unloaded
     /// Nothing, since the leaf has that value already (1 equals 1.0).
     case unchanged
     /// There was no node at the path.

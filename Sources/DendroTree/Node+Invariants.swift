@@ -107,7 +107,7 @@ private struct PageChecker {
     try checkExtent(page)
     if page.byteCount > 2 * Page.plainByteCountMax { throw fail("a page is too full") }
     switch page.kind {
-    case .box: throw fail("a box is among the children")
+    case .box, .stub: throw fail("a box is among the children")
     case .leaf:
       if page.total != page.count { throw fail("a leaf page has a wrong total") }
       if leafHeight ?? height != height { throw fail("leaf pages are not on one level") }
@@ -160,13 +160,14 @@ private struct PageChecker {
 }
 
 extension Node {
-  /// The memory of all pages. A page with several references in the tree is counted once for each.
+  /// The memory of all pages. A page with several references in the tree is counted once for each; one that
+  /// was not read from its file yet, not at all.
   ///
   /// - Complexity: O(nodes).
   package func memory() -> TreeMemory {
     var memory = TreeMemory()
     if let page = branch {
-      memory.add(page.access)
+      memory.add(page.unresolved)
       withExtendedLifetime(page) {}
     } else {
       memory.leafCount = isEmpty ? 0 : 1
@@ -179,9 +180,13 @@ extension TreeMemory {
   fileprivate mutating func add(_ page: PageAccess) {
     pageCount += 1
     byteCount += Page.overhead + Int(page.header.pointee.capacity)
+    if page.kind == .stub {
+      if let page = PageStub(page.header).loadedPage { add(page) }
+      return
+    }
     for index in 0..<page.count {
       if page.hasReferences, page.reference(index).pointee != nil {
-        add(PageAccess(page.reference(index)))
+        add(PageAccess(unresolved: page.reference(index)))
       } else {
         leafCount += 1
       }

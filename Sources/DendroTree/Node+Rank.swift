@@ -11,7 +11,7 @@ extension Node {
       while page.kind == .inner {
         // Take the last page whose least key precedes. The key of the first page is not a bound.
         let index = page.partitionPoint(in: 1..<page.count, precedes) - 1
-        for before in 0..<index { count += PageAccess(page.reference(before)).total }
+        for before in 0..<index { count += PageAccess(unresolved: page.reference(before)).total }
         page = PageAccess(page.reference(index))
       }
       return count + page.partitionPoint(in: 0..<page.count, precedes)
@@ -32,13 +32,15 @@ extension Node {
       while page.kind == .inner {
         var index = 0
         while true {
-          let total = PageAccess(page.reference(index)).total
+          let total = PageAccess(unresolved: page.reference(index)).total
           if rank < total { break }
           rank -= total
           index += 1
         }
         page = PageAccess(page.reference(index))
       }
+      // A page that cannot be read has fewer children than the pages above say.
+      guard rank < page.count else { return (.lost, .empty) }
       return (page.keyValue(rank), page.node(rank))
     }
   }

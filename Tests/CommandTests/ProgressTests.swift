@@ -19,14 +19,12 @@ struct ProgressTests {
     for index in 0..<3 { try dendro("set", directory, "/k\(index)", "\(index)") }
     try dendro("checkpoint", directory)
     try dendro("set", directory, "/last", "1")
-    for verb in ["verify", "get", "export"] {
-      let outcome = try PseudoTerminal(columns: columns).run(dendro, [verb, directory])
-      #expect(outcome.status == 0)
-      let lines = lines(outcome)
-      #expect(lines.count > 1, "\(verb): \(outcome.errors)")
-      #expect(lines.allSatisfy { $0.count < columns }, "\(verb): \(lines)")
-      #expect(lines.last == "", "\(verb): \(lines)")
-    }
+    let outcome = try PseudoTerminal(columns: columns).run(dendro, ["verify", directory])
+    #expect(outcome.status == 0)
+    let lines = lines(outcome)
+    #expect(lines.count > 1, "\(outcome.errors)")
+    #expect(lines.allSatisfy { $0.count < columns }, "\(lines)")
+    #expect(lines.last == "", "\(lines)")
   }
 
   @Test("verify says that it reads a checkpoint")

@@ -21,7 +21,7 @@ struct EngineTests {
     engine.submit(try set("a/b", .integer(1))) {
       if case .success(let lsn) = $0 { received.add(lsn) }
     }
-    #expect(engine.view(at: try path("a/b")).scalar == .integer(1))
+    #expect(try engine.view(at: path("a/b")).scalar == .integer(1))
     #expect(received.all.isEmpty)
     engine.pump()
     #expect(received.all == [LogSequenceNumber(1)])
@@ -181,7 +181,7 @@ struct EngineTests {
     let received = Received<Bool>()
     engine.submit(try set("lost", .integer(2))) { if case .failure = $0 { received.add(true) } }
     engine.submit(Draft(.remove(try path("kept")))) { if case .failure = $0 { received.add(true) } }
-    #expect(engine.view(at: try path("lost")).scalar == .integer(2))
+    #expect(try engine.view(at: path("lost")).scalar == .integer(2))
     engine.pump()
     #expect(received.all == [true, true])
     #expect(engine.head.root == before)
@@ -243,14 +243,14 @@ struct EngineTests {
     engine.submit(try set("a", .integer(1)), completion: nil)
     engine.pump()
     let reader = try open(.inline, .readOnly)
-    #expect(reader.view(at: try path("a")).scalar == .integer(1))
+    #expect(try reader.view(at: path("a")).scalar == .integer(1))
     let refused = Received<EngineError>()
     reader.submit(try set("a", .integer(9))) { if case .failure(let e) = $0 { refused.add(e) } }
     #expect(refused.all == [.readOnly])
     engine.submit(try set("a", .integer(2)), completion: nil)
     engine.pump()
     #expect(try reader.refresh() == LogSequenceNumber(2))
-    #expect(reader.view(at: try path("a")).scalar == .integer(2))
+    #expect(try reader.view(at: path("a")).scalar == .integer(2))
     try reader.close()
     try engine.close()
   }
@@ -269,7 +269,7 @@ struct EngineTests {
       Issue.record("expected a lost ownership, found \(String(describing: error))")
       return
     }
-    #expect(reader.view(at: try path("a")).scalar == .integer(1))
+    #expect(try reader.view(at: path("a")).scalar == .integer(1))
     try reader.close()
   }
 

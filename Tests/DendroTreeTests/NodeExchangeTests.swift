@@ -61,6 +61,7 @@ import Testing
         #expect(replaced == nil)
         _ = node.apply(write)
         counts[0] += 1
+      case .unloaded: Issue.record("all pages are in memory")
       case .unchanged:
         #expect(changes.isEmpty && replaced == nil, "seed \(seed), step \(step)")
         counts[1] += 1

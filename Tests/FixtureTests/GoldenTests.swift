@@ -20,7 +20,7 @@ struct GoldenTests {
   @Test("there is one of each kind of today's format")
   func complete() throws {
     for database in try GoldenDatabases.all() {
-      let name = "\(storageFormatVersion)-\(database.name)"
+      let name = "\(FileFormat.newestVersion)-\(database.name)"
       #expect(Self.names.contains(name), "make it: crashlab golden Tests/Fixtures/Golden")
     }
   }
@@ -29,7 +29,7 @@ struct GoldenTests {
   func opens(name: String) throws {
     let text = try String(contentsOfFile: "\(Self.root)/\(name).txt", encoding: .utf8)
     let facts = try #require(GoldenFacts(text: text))
-    #expect(facts.format <= storageFormatVersion)
+    #expect(facts.format <= FileFormat.newestVersion)
     var files: [(name: String, bytes: [UInt8])] = []
     for file in try FileManager.default.contentsOfDirectory(atPath: "\(Self.root)/\(name)") {
       let bytes = try Data(contentsOf: URL(fileURLWithPath: "\(Self.root)/\(name)/\(file)"))
@@ -97,7 +97,7 @@ struct GoldenTests {
     let newest = try FileManager.default.contentsOfDirectory(atPath: place)
       .filter { $0.hasSuffix(".checkpoint") }.max()
     let bytes = newest.flatMap { FileManager.default.contents(atPath: "\(place)/\($0)") }
-    #expect(bytes.map { format(of: Array($0)) } == storageFormatVersion)
+    #expect(bytes.map { format(of: Array($0)) } == FileFormat.newestVersion)
 
     let again = try Engine.open(at: place, options: options, mode: .readWriteExisting)
     #expect(again.head.root == expected)

@@ -26,6 +26,7 @@ final class QueryFeed {
   /// - Throws: ``DatabaseError`` at the first call where the query is bad or the database closed.
   func next(isolation: isolated (any Actor)? = #isolation) async throws(DatabaseError) -> Event? {
     guard !isEnded else { return nil }
+    if subscription == nil { try await load() }
     let subscription = try subscribed()
     while !Task.isCancelled {
       if let event = events.popFirst() { return event }
@@ -34,6 +35,20 @@ final class QueryFeed {
     }
     end()
     return nil
+  }
+
+  /// Reads what the query needs, in the background where that was not read since the database was opened.
+  private func load() async throws(DatabaseError) {
+    do throws(DatabaseError) {
+      try await Self.load(query)
+    } catch {
+      isEnded = true
+      throw error
+    }
+  }
+
+  @concurrent private static func load(_ query: DatabaseQuery) async throws(DatabaseError) {
+    try query.loadForListening(try query.listenable())
   }
 
   private func subscribed() throws(DatabaseError) -> Subscription {

@@ -210,7 +210,8 @@ final class Checkpointing: Sendable {
     let started = ContinuousClock.now
     do throws(StorageError) {
       let byteCount = try CheckpointCoding.write(
-        root, lsn: lsn, time: time, databaseID: databaseID, to: directory,
+        root, lsn: lsn, time: time, databaseID: databaseID,
+        chunkByteLimit: options.checkpointChunkByteLimit, to: directory,
         isCancelled: { self.state.withLock { $0.isStopped } })
       guard let byteCount else { throw .ownershipLost(path: directory.path, reason: "closed") }
       state.withLock { state in

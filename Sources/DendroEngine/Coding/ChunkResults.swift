@@ -1,21 +1,30 @@
 import DendroStorage
+import Dispatch
 import Synchronization
 
-/// Collects the chunks that several threads have read.
-final class ChunkResults: Sendable {
-  private let results: Mutex<[Result<[UInt8], StorageError>?]>
+/// Collects what several threads have made of chunks.
+final class ChunkResults<Value: Sendable>: Sendable {
+  private let results: Mutex<[Result<Value, StorageError>?]>
 
-  init(count: Int) { results = Mutex(Array(repeating: nil, count: count)) }
+  private init(count: Int) { results = Mutex(Array(repeating: nil, count: count)) }
 
-  func set(_ i: Int, _ result: Result<[UInt8], StorageError>) {
-    results.withLock { $0[i] = result }
-  }
-
-  /// All of them, in order, or the first failure.
-  func get() throws(StorageError) -> [[UInt8]] {
-    let taken = results.withLock { $0 }
-    var chunks: [[UInt8]] = []
-    for result in taken { chunks.append(try result!.get()) }
-    return chunks
+  /// Calls `body` for each chunk, on all cores.
+  ///
+  /// - Returns: the results in order.
+  /// - Throws: the first failure in that order.
+  static func all(
+    _ chunks: Range<Int>, _ body: @Sendable (Int) throws(StorageError) -> Value
+  ) throws(StorageError) -> [Value] {
+    let collected = ChunkResults(count: chunks.count)
+    DispatchQueue.concurrentPerform(iterations: chunks.count) { index in
+      let result = Result { () throws(StorageError) in try body(chunks.lowerBound + index) }
+      collected.results.withLock { $0[index] = result }
+    }
+    var values: [Value] = []
+    for result in collected.results.withLock({ $0 }) {
+      guard let result else { preconditionFailure("each chunk has a result") }
+      values.append(try result.get())
+    }
+    return values
   }
 }

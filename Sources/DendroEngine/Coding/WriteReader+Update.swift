@@ -6,17 +6,16 @@ extension WriteReader {
   /// come in ascending order. Nothing is applied before all of them were checked.
   ///
   /// - Parameters:
-  ///   - reader: at the update's body; behind it afterwards.
   ///   - base: the path of the update.
   ///   - root: the tree, which is not changed where the result is false.
   ///   - isNew: whether the tree does not have the update yet.
   /// - Returns: false where there are other entries; nothing was read then.
-  static func applyLeaves(
-    _ reader: inout ByteReader, below base: Path, to root: inout Node, isNew: Bool
+  mutating func applyLeaves(
+    below base: Path, to root: inout Node, isNew: Bool
   ) throws(CodingError) -> Bool {
     var scan = reader
-    guard try areLeavesInOrder(&scan, depth: Limits.depth - base.count) else { return false }
-    if isNew { try apply(&reader, below: base, to: &root) }
+    guard try Self.areLeavesInOrder(&scan, depth: Limits.depth - base.count) else { return false }
+    if isNew { try apply(below: base, to: &root) }
     reader = scan
     return true
   }
@@ -58,10 +57,10 @@ extension WriteReader {
     return true
   }
 
-  private static func apply(
-    _ reader: inout ByteReader, below base: Path, to root: inout Node
+  private mutating func apply(
+    below base: Path, to root: inout Node
   ) throws(CodingError) {
-    let count = try entryCount(&reader)
+    let count = try Self.entryCount(&reader)
     var paths = PathReader()
     var whole: [UInt8] = base.storedBytes
     let baseByteCount = whole.count
@@ -77,11 +76,15 @@ extension WriteReader {
           throw CodingError(expected: "a packed leaf", found: reader.nextBytes)
         }
         let leaf = try reader.take(end - reader.offset, "a packed leaf")
-        outcome = whole.withUnsafeBytes { root.exchange(.set(leaf), at: $0) { _ in } }
+        outcome = try load { () throws(PageFailure) in
+          try root.loadAndExchange(.set(leaf), at: whole)
+        }
         write = { .set($0, Node(packedLeaf: leaf)) }
       } else {
         let delta = try ScalarCoding.decodeNumber(&reader)
-        outcome = whole.withUnsafeBytes { root.exchange(.increment(delta), at: $0) { _ in } }
+        outcome = try load { () throws(PageFailure) in
+          try root.loadAndExchange(.increment(delta), at: whole)
+        }
         write = { .increment($0, delta) }
       }
       guard outcome == .declined else { continue }

@@ -14,10 +14,12 @@ package struct LoggedWrite: Sendable {
 /// Reads the writes of one record's payload, which may be hostile: every count is bounded by the bytes
 /// that are left.
 package struct WriteReader {
-  private var reader: ByteReader
+  var reader: ByteReader
   private var paths = PathReader()
   private var lsn: LogSequenceNumber
   private var time: Int64
+  /// Why a page of the tree could not be read, where that ended `applyNext`.
+  package private(set) var pageFailure: PageFailure?
 
   package init(_ payload: UnsafeRawBufferPointer, firstLSN: LogSequenceNumber, baseTime: Int64) {
     reader = ByteReader(payload)
@@ -57,23 +59,26 @@ package struct WriteReader {
       let end = PackedScalar.leafEnd(validating: reader.bytes, at: reader.offset)
     {
       let leaf = try reader.take(end - reader.offset, "a packed leaf")
-      let isGood =
-        lsn <= last
-        || paths.bytes.withUnsafeBytes { root.set(storedPath: $0, packedLeaf: leaf) }
-      guard isGood else {
-        throw CodingError(expected: "a path", found: "bytes that are no path's")
+      if lsn > last {
+        let path = paths.bytes
+        let isGood = try load { () throws(PageFailure) in
+          try root.loadAndSet(storedPath: path, packedLeaf: leaf)
+        }
+        guard isGood else {
+          throw CodingError(expected: "a path", found: "bytes that are no path's")
+        }
       }
     } else if kind == WriteCoding.Kind.increment {
       try applyIncrement(to: &root, isNew: lsn > last)
     } else if kind == WriteCoding.Kind.update,
-      try Self.applyLeaves(
-        &reader, below: try paths.path(), to: &root, isNew: lsn > last)
+      try applyLeaves(below: try paths.path(), to: &root, isNew: lsn > last)
     {
       // Applied.
     } else {
       let write = try body(kind, try paths.path())
       if lsn > last {
         changes.removeAll(keepingCapacity: true)
+        try load { () throws(PageFailure) in try root.load(for: Draft(write)) }
         root.apply(write, recording: &changes)
       }
     }
@@ -90,10 +95,21 @@ package struct WriteReader {
     if !isPath { _ = try paths.path() }
     let delta = try ScalarCoding.decodeNumber(&reader)
     guard isNew else { return }
-    let outcome = paths.bytes.withUnsafeBytes { path in
-      root.exchange(.increment(delta), at: path) { _ in }
+    let path = paths.bytes
+    let outcome = try load { () throws(PageFailure) in
+      try root.loadAndExchange(.increment(delta), at: path)
     }
     if outcome == .declined { _ = root.apply(.increment(try paths.path(), delta)) }
+  }
+
+  /// Calls `body`, which may read pages of the tree.
+  mutating func load<R>(_ body: () throws(PageFailure) -> R) throws(CodingError) -> R {
+    do throws(PageFailure) {
+      return try body()
+    } catch {
+      pageFailure = error
+      throw CodingError(expected: "the pages of the tree", found: "\(error.cause)")
+    }
   }
 
   private mutating func readTime() throws(CodingError) {

@@ -20,7 +20,7 @@ extension Admission {
       batch.undo.append(bytes) { root.exchange(edit, at: bytes, replaced: $0) }
     }
     switch outcome {
-    case .declined: return false
+    case .declined, .unloaded: return false
     case .unchanged:
       _ = complete(completion, .success(nil))
       return true

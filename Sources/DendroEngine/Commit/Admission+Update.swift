@@ -12,6 +12,7 @@ extension Admission {
     _ update: borrowing PackedUpdate, at base: Path, now: Int64, completion: Completion?
   ) -> Bool {
     guard admitsPacked(byteCount: base.storedBytes.count + update.body.count) else { return false }
+    if let pages, pages.isPartial, !areLoaded(update, at: base) { return false }
     let isObserved = observer?.wantsCommits ?? false
     let noted = batch.undo.count
     assert(changes.isEmpty)
@@ -37,6 +38,16 @@ extension Admission {
     }
     finishPacked(lsn, time, completion)
     return true
+  }
+
+  /// Whether the pages that the update needs have been read.
+  private func areLoaded(_ update: borrowing PackedUpdate, at base: Path) -> Bool {
+    var areLoaded = true
+    update.forEach { path, _ in
+      guard areLoaded else { return }
+      areLoaded = (base.storedBytes + path).withUnsafeBytes { root.isLoaded(along: $0) }
+    }
+    return areLoaded
   }
 
   private mutating func apply(

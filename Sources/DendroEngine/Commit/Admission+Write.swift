@@ -21,6 +21,14 @@ extension Admission {
       if case .full = phase { wantsProbe = true }
       return refusal
     }
+    if let pages, pages.isPartial {
+      // `offer` has seen to it without the lock, but for writes that a transaction or closing brings.
+      do throws(PageFailure) {
+        try root.load(for: draft)
+      } catch {
+        return .storage(pages.storageError(error))
+      }
+    }
     let time = nextTime(now)
     return draft.deferred.isEmpty
       ? admit(

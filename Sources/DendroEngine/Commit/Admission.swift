@@ -9,6 +9,8 @@ struct Admission {
   let limits: Limits
   /// The tree with every admitted write.
   var root: Node
+  /// Where pages of the tree are read from that are still in a checkpoint; nil where all are in memory.
+  var pages: CheckpointPages?
   /// The last admitted write.
   var lastLSN: LogSequenceNumber
   /// The time of the last admitted write; times never decrease.
@@ -73,9 +75,11 @@ struct Admission {
   }
 
   init(
-    root: Node, lastLSN: LogSequenceNumber, lastTime: Int64, memory: MemoryGauge, limits: Limits
+    root: Node, pages: CheckpointPages?, lastLSN: LogSequenceNumber, lastTime: Int64,
+    memory: MemoryGauge, limits: Limits
   ) {
     self.root = root
+    self.pages = pages
     self.lastLSN = lastLSN
     self.lastTime = lastTime
     acknowledgedLSN = lastLSN

@@ -15,6 +15,8 @@ enum AdmissionOutcome {
   case waitsForTransaction(Reservation)
   /// The caller has the tree's memory measured, then offers the write again.
   case needsMeasure
+  /// The caller reads the pages of the tree that the write needs, then offers the write again.
+  case needsPages(Node, CheckpointPages)
   /// The caller compares this tree with the one that it sets in its place, then offers the write again.
   case needsComparison(Node)
 }
@@ -68,6 +70,7 @@ extension Admission {
     if mustWaitForDisk(&waits) { return .waitsForDisk }
     if waits.probe != nil, let refusal = phase.refusal { return conclude(refusal, completion) }
     if waits.measure, memory.isMeasureDue(for: draft.write) { return .needsMeasure }
+    if let pages, pages.isPartial, !root.isLoaded(for: draft) { return .needsPages(root, pages) }
     var isEqual: Bool?
     if let body, let existing = counterpart(of: draft, body) {
       if let comparison = waits.comparison, comparison.existing.isIdentical(to: existing) {

@@ -103,6 +103,7 @@ extension CommitPipeline {
     let durableLSN = min(recovered.end?.durableUpTo ?? recovered.lastLSN, recovered.lastLSN)
     withAdmission { admission in
       admission.root = recovered.root
+      admission.pages = recovered.pages
       admission.lastLSN = recovered.lastLSN
       admission.acknowledgedLSN = recovered.lastLSN
       admission.durableLSN = durableLSN

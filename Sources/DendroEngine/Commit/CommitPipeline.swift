@@ -27,8 +27,8 @@ final class CommitPipeline: Sendable {
   private let measurement = Mutex(())
 
   init(
-    root: Node, lastLSN: LogSequenceNumber, lastTime: Int64, store: consuming sending Store?,
-    clock: any Clock, options: EngineOptions
+    root: Node, pages: CheckpointPages? = nil, lastLSN: LogSequenceNumber, lastTime: Int64,
+    store: consuming sending Store?, clock: any Clock, options: EngineOptions
   ) {
     self.options = options
     self.clock = clock
@@ -40,7 +40,7 @@ final class CommitPipeline: Sendable {
       isPersistent: store != nil, countsWrites: instrumentation.wantsMetrics)
     admission = AdmissionLock(
       Admission(
-        root: root, lastLSN: lastLSN, lastTime: lastTime,
+        root: root, pages: pages, lastLSN: lastLSN, lastTime: lastTime,
         memory: MemoryGauge(limit: options.memoryByteLimit), limits: limits), wakes: executor)
     groupCommit = GroupCommit(
       admission: admission, stall: stall, disk: DiskState(store: store),
@@ -67,6 +67,12 @@ final class CommitPipeline: Sendable {
       case .admitted, .held: return
       case .refused(let refusal): return report(refusal, completion)
       case .needsMeasure: measureMemory(for: draft)
+      case .needsPages(let root, let pages):
+        do throws(EngineError) {
+          try pages.reading { () throws(PageFailure) in try root.load(for: draft) }
+        } catch {
+          return report(error, completion)
+        }
       case .needsComparison(let existing): waits.comparison = .init(draft, with: existing)
       case .waitsForDisk: waitForDisk(&waits)
       case .waitsForTransaction(let reservation):
@@ -106,7 +112,7 @@ final class CommitPipeline: Sendable {
         switch outcome {
         case .admitted, .held: break
         case .refused(let refusal): task.resume(returning: .result(.failure(refusal)))
-        case .waitsForDisk, .waitsForTransaction, .needsMeasure, .needsComparison:
+        case .waitsForDisk, .waitsForTransaction, .needsMeasure, .needsPages, .needsComparison:
           task.resume(returning: .again(outcome))
         }
         if hasStalled { stall.passOn() }
@@ -121,6 +127,12 @@ final class CommitPipeline: Sendable {
         waitingWriterCount.add(1, ordering: .relaxed)
         waits.transaction = await reservation.wait()
         waitingWriterCount.subtract(1, ordering: .relaxed)
+      case .again(.needsPages(let root, let pages)):
+        do throws(EngineError) {
+          try pages.reading { () throws(PageFailure) in try root.load(for: draft) }
+        } catch {
+          return .failure(error)
+        }
       case .again(.needsComparison(let existing)):
         waits.comparison = .init(draft, with: existing)
       case .again: measureMemory(for: draft)

@@ -47,7 +47,7 @@ struct UndoLog {
     let outcome = edit { bytes.append($0) }
     let replaced: Replaced
     switch outcome {
-    case .declined, .unchanged:
+    case .declined, .unloaded, .unchanged:
       bytes.removeAfter(start)
       return outcome
     case .inserted: replaced = .nothing

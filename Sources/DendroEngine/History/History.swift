@@ -87,10 +87,10 @@ final class History: Sendable {
     let head = pipeline.withAdmission { state in
       (
         lsn: state.lastLSN, durable: state.durableLSN,
-        root: Self.isHead(point, state) ? state.root : nil
+        root: Self.isHead(point, state) ? HeadNode(state.root, state.pages) : nil
       )
     }
-    if let root = head.root { return HistoryState(root: root, lsn: head.lsn) }
+    if let root = head.root { return HistoryState(root: try root.whole(), lsn: head.lsn) }
     if case .lsn(let lsn) = point, lsn > head.lsn { throw refusal(of: point) }
     if isCancelled() { return nil }
     var limit = Replayer.Limit()

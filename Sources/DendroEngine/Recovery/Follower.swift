@@ -5,17 +5,19 @@ import DendroTree
 struct Follower {
   private let directory: DatabaseDirectory
   private let databaseID: DatabaseID?
+  private let readsAll: Bool
 
-  init(directory: DatabaseDirectory, databaseID: DatabaseID?) {
+  init(directory: DatabaseDirectory, databaseID: DatabaseID?, readsAll: Bool) {
     self.directory = directory
     self.databaseID = databaseID
+    self.readsAll = readsAll
   }
 
   /// Recovers the present state of the files, without changing them.
   ///
   /// - Throws: `.ownershipLost` where the directory now holds another database.
   func recover() throws(StorageError) -> Recovery.Result {
-    var recovery = Recovery(directory: directory, progress: nil)
+    var recovery = Recovery(directory: directory, readsAll: readsAll, progress: nil)
     let result = try recovery.run()
     guard result.databaseID == databaseID else {
       throw .ownershipLost(path: directory.path, reason: "another database stands there now")

@@ -7,10 +7,14 @@ import DendroTree
 /// read-only opening does not call that.
 struct Recovery {
   let directory: DatabaseDirectory
+  /// Whether all pages of the checkpoint are read at once.
+  let readsAll: Bool
   let progress: (@Sendable (RecoveryProgress) -> Void)?
 
   struct Result {
     var root = Node.empty
+    /// Where pages of the tree are read from that are still in the checkpoint; nil where all were read.
+    var pages: CheckpointPages?
     var lastLSN = LogSequenceNumber.zero
     var lastTime: Int64 = 0
     var databaseID: DatabaseID?
@@ -55,6 +59,7 @@ struct Recovery {
         else { throw error }
         passOver(lsn, error, &result)
         result.root = .empty
+        result.pages = nil
         result.lastLSN = .zero
         result.lastTime = 0
         result.databaseID = nil
@@ -74,8 +79,13 @@ struct Recovery {
     for lsn in contents.checkpoints.sorted(by: >) where !result.unreadable.contains(lsn) {
       do throws(StorageError) {
         let reader = try CheckpointReader.open(directory, lsn: lsn)
-        let root = try CheckpointCoding.decode(reader, progress: progress)
-        result.root = root
+        if readsAll || reader.header.format.version == 0 {
+          result.root = try CheckpointCoding.decode(reader, progress: progress)
+        } else {
+          let pages = CheckpointPages(reader)
+          result.root = try pages.tree()
+          result.pages = pages.isPartial ? pages : nil
+        }
         result.lastLSN = reader.lsn
         result.lastTime = reader.time
         result.databaseID = reader.databaseID
@@ -84,7 +94,7 @@ struct Recovery {
           lsn: lsn, byteCount: try directory.byteCount(ofCheckpoint: lsn))
         return
       } catch {
-        if case .unsupportedVersion = error { throw error }
+        if error.isOfNewerVersion { throw error }
         passOver(lsn, error, &result)
       }
     }
@@ -181,6 +191,14 @@ extension Recovery.Result {
 }
 
 extension StorageError {
+  /// Whether a newer release wrote the file: it is not damaged.
+  fileprivate var isOfNewerVersion: Bool {
+    switch self {
+    case .unsupportedVersion, .unsupportedFeatures: true
+    default: false
+    }
+  }
+
   fileprivate func isDamage(of path: String) -> Bool {
     if case .corrupt(path, _, _, _) = self { return true }
     return false

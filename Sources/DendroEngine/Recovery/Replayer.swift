@@ -47,7 +47,7 @@ struct Replayer {
         lastTime = max(lastTime, applied.time)
         writeCount += 1
       } catch {
-        throw error.located(in: record)
+        throw Self.error(error, reader.pageFailure, in: record)
       }
     }
     return lastLSN < limit.lsn
@@ -66,7 +66,7 @@ struct Replayer {
         applied = try reader.applyNext(
           to: &root, after: lastLSN, &changes)
       } catch {
-        throw error.located(in: record)
+        throw Self.error(error, reader.pageFailure, in: record)
       }
       // The first record may begin before the checkpoint's write.
       guard applied.lsn > lastLSN else { continue }
@@ -80,5 +80,11 @@ struct Replayer {
     }
     byteCount += UInt64(payload.count)
     storedByteCount += record.endOffset - record.offset
+  }
+
+  private static func error(
+    _ error: CodingError, _ pageFailure: PageFailure?, in record: RecordInfo
+  ) -> StorageError {
+    (pageFailure?.cause as? StorageError) ?? error.located(in: record)
   }
 }

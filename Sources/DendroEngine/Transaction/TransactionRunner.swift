@@ -33,23 +33,39 @@ struct TransactionRunner {
   ///
   /// - Returns: the block's input; nil where no write would be admitted.
   private func begin(_ run: Int) -> Node? {
-    let (input, refusal) = pipeline.withAdmission { admission -> (Node, EngineError?) in
+    let (input, pages, refusal) = pipeline.withAdmission {
+      admission -> (Node, CheckpointPages?, EngineError?) in
       if run == 1 {
         precondition(admission.transaction == nil, "transactions run one at a time")
         admission.transaction = RunningTransaction()
       }
       if let refusal = admission.phase.refusal {
         if case .full = admission.phase { admission.wantsProbe = true }
-        return (.empty, refusal)
+        return (.empty, nil, refusal)
       }
       if run > Self.runsBeforeReservation {
         admission.transaction?.reserve(path, timeout: pipeline.options.reservationTimeout)
       }
-      return (admission.root.node(at: path), nil)
+      // The pages on the way are read without the lock.
+      if let pages = admission.pages, pages.isPartial { return (admission.root, pages, nil) }
+      return (admission.root.node(at: path), nil, nil)
     }
-    guard let refusal else { return input }
-    refuse(refusal)
-    return nil
+    if let refusal {
+      refuse(refusal)
+      return nil
+    }
+    guard let pages else { return input }
+    do throws(EngineError) {
+      return try pages.reading { () throws(PageFailure) in
+        try input.load(along: path)
+        let node = input.node(at: path)
+        try node.load()
+        return node
+      }
+    } catch {
+      refuse(error)
+      return nil
+    }
   }
 
   /// Ends the transaction, and admits the writes that the block has made. Under the lock that admits the

@@ -18,7 +18,15 @@ package final class Namespace: Sendable {
   }
 
   /// The data now, also after the database was closed.
-  package var root: Node { engine.head.root }
+  ///
+  /// - Throws: why some of it could not be read from its file.
+  package func root() throws(DatabaseError) -> Node {
+    do throws(EngineError) {
+      return try engine.view(at: .root)
+    } catch {
+      throw DatabaseError(served: error)
+    }
+  }
 
   /// Ends the listens; the database stays open.
   func end() {

@@ -46,8 +46,14 @@ struct RESTCall: Sendable {
     let asked = AuthorizationRequest(
       .read, at: path, by: identity, query: request.query, in: namespace.database)
     guard service.authorizer.allows(asked) else { return refuse(.permissionDenied) }
+    // A listen needs it too: from then on all of it is in memory.
+    let node: Node
+    do throws(EngineError) {
+      node = try namespace.engine.view(at: path)
+    } catch {
+      return refuse(RESTError(error))
+    }
     if request.wantsStream { return stream(path, namespace) }
-    let node = namespace.engine.view(at: path)
     let conditions = request.conditions
     let isLong =
       node.isBranch

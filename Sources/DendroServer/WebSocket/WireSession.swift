@@ -116,6 +116,8 @@ final class WireSession: Sendable {
 
   private func listen(_ location: WireLocation, _ hash: String, _ number: Int64) {
     guard allowsRead(location, by: identity) else { return refuse(number, .permissionDenied) }
+    // From here on all of it is in memory, and the states that the listen gets are whole.
+    guard read(location, number) != nil else { return }
     let new = WireListen(location, hash, self)
     let (old, isFull) = state.withLock { state -> (WireListen?, Bool) in
       if state.isEnded { return (nil, true) }
@@ -129,6 +131,16 @@ final class WireSession: Sendable {
     new.begin(number, namespace.hub)
   }
 
+  /// What is at the location; nil where it cannot be read, which the client has been told.
+  private func read(_ location: WireLocation, _ number: Int64) -> Node? {
+    do throws(EngineError) {
+      return try namespace.engine.view(at: location.path)
+    } catch {
+      refuse(number, RESTError(error))
+      return nil
+    }
+  }
+
   private func unlisten(_ location: WireLocation, _ number: Int64) {
     let listen = state.withLock { $0.listens.removeValue(forKey: location) }
     listen?.stop(namespace.hub)
@@ -137,7 +149,7 @@ final class WireSession: Sendable {
 
   private func get(_ location: WireLocation, _ number: Int64) {
     guard allowsRead(location, by: identity) else { return refuse(number, .permissionDenied) }
-    let node = namespace.engine.view(at: location.path)
+    guard let node = read(location, number) else { return }
     answer(number, .node(location.query.map { node.filtered(by: $0) } ?? node))
   }
 

@@ -6,6 +6,7 @@ package struct CheckpointHeader: Hashable, Sendable {
   static let logChecksumOffset: UInt64 = 56
   static let magic: UInt64 = 0x0A74_7043_646E_4489  // 89 "DndCpt" 0A in the order of the file
 
+  package private(set) var format = FileFormat()
   package var databaseID: DatabaseID
   package var salt: UInt64
   /// The tree holds exactly the writes up to here.
@@ -17,15 +18,17 @@ package struct CheckpointHeader: Hashable, Sendable {
 
   func encode(into bytes: inout ByteWriter) {
     let start = bytes.count
-    bytes.fileHead(magic: Self.magic, databaseID, salt: salt, lsn, time: time)
+    bytes.fileHead(format, magic: Self.magic, databaseID, salt: salt, lsn, time: time)
     bytes.uint32(logChecksum)
     bytes.uint32(
       Checksum.short(UnsafeRawBufferPointer(rebasing: bytes.bytes[start...]), seed: 0))
   }
 
   init(
-    databaseID: DatabaseID, salt: UInt64, lsn: LogSequenceNumber, time: Int64, logChecksum: UInt32
+    version: UInt32 = FileFormat.newestVersion, databaseID: DatabaseID, salt: UInt64,
+    lsn: LogSequenceNumber, time: Int64, logChecksum: UInt32
   ) {
+    format.version = version
     self.databaseID = databaseID
     self.salt = salt
     self.lsn = lsn
@@ -34,7 +37,8 @@ package struct CheckpointHeader: Hashable, Sendable {
   }
 
   init(decoding bytes: UnsafeRawBufferPointer, path: String) throws(StorageError) {
-    var reader = try checkFileHead(
+    var reader: FieldReader
+    (reader, format) = try FileFormat.check(
       bytes, magic: Self.magic, byteCount: Self.byteCount, path: path)
     databaseID = DatabaseID(high: try reader.uint64(), low: try reader.uint64())
     salt = try reader.uint64()

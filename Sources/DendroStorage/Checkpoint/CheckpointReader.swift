@@ -6,8 +6,6 @@ package final class CheckpointReader: Sendable {
     var offset: UInt64
     var byteCount: Int
     var rawByteCount: Int
-    var pathStart: Int
-    var pathEnd: Int
   }
 
   package let path: String
@@ -15,7 +13,6 @@ package final class CheckpointReader: Sendable {
   package let footer: CheckpointFooter
   private let file: any File
   private let entries: [Entry]
-  private let index: [UInt8]
 
   package var lsn: LogSequenceNumber { header.lsn }
   package var databaseID: DatabaseID { header.databaseID }
@@ -31,12 +28,14 @@ package final class CheckpointReader: Sendable {
   package static func open(_ directory: DatabaseDirectory, lsn: LogSequenceNumber)
     throws(StorageError) -> CheckpointReader
   {
-    try CheckpointReader(directory.path(ofCheckpoint: lsn), lsn, directory.fileSystem)
+    try CheckpointReader(
+      directory.path(ofCheckpoint: lsn), lsn, directory.fileSystem,
+      isReadOnly: directory.mode.isReadOnly)
   }
 
-  private init(_ path: String, _ lsn: LogSequenceNumber, _ files: any FileSystem)
-    throws(StorageError)
-  {
+  private init(
+    _ path: String, _ lsn: LogSequenceNumber, _ files: any FileSystem, isReadOnly: Bool
+  ) throws(StorageError) {
     self.path = path
     let file = try files.open(at: path, .read)
     self.file = file
@@ -44,6 +43,7 @@ package final class CheckpointReader: Sendable {
     var buffer = RawBuffer()
     let head = try Self.read(file, path, size, &buffer, at: 0, count: CheckpointHeader.byteCount)
     let header = try CheckpointHeader(decoding: head, path: path)
+    if !isReadOnly { try header.format.checkWritable(path: path) }
     self.header = header
     guard header.lsn == lsn else {
       throw .corrupt(
@@ -78,18 +78,11 @@ package final class CheckpointReader: Sendable {
         path: path, offset: footerOffset + 8, expected: "an index that ends at \(footerOffset)",
         found: "one of \(footer.indexByteCount) bytes at \(footer.indexOffset)")
     }
-    index = try Self.payload(
+    let index = try Self.payload(
       file, path, size, at: footer.indexOffset, byteCount: Int(footer.indexByteCount),
       isIndex: true, number: footer.chunkCount, salt: header.salt
     ) { (bytes) throws(StorageError) in Array(bytes) }
-    entries = try Self.entries(index, footer, path)
-  }
-
-  /// The bytes that were given as the first path of a chunk.
-  ///
-  /// - Parameter chunk: 0 ..< `chunkCount`.
-  package func firstPath(ofChunk chunk: Int) -> ArraySlice<UInt8> {
-    index[entries[chunk].pathStart..<entries[chunk].pathEnd]
+    entries = try Self.entries(index, footer, hasPaths: header.format.version == 0, path)
   }
 
   /// The raw size of a chunk, known without reading it.
@@ -113,14 +106,15 @@ package final class CheckpointReader: Sendable {
 
   // MARK: - Parts
 
-  private static func entries(_ index: [UInt8], _ footer: CheckpointFooter, _ path: String)
-    throws(StorageError) -> [Entry]
-  {
+  /// - Parameter hasPaths: whether each entry has a path, as in format version 0.
+  private static func entries(
+    _ index: [UInt8], _ footer: CheckpointFooter, hasPaths: Bool, _ path: String
+  ) throws(StorageError) -> [Entry] {
     func corrupt(_ expected: String, _ found: String) -> StorageError {
       .corrupt(path: path, offset: footer.indexOffset, expected: expected, found: found)
     }
-    // Each entry takes three bytes or more: bounds the count before memory is taken for it.
-    guard Int(footer.chunkCount) <= index.count / 3 else {
+    // Each entry takes two bytes or more: bounds the count before memory is taken for it.
+    guard Int(footer.chunkCount) <= index.count / 2 else {
       throw corrupt(
         "an index of \(footer.chunkCount) chunks", "\(index.count) bytes, too few for it")
     }
@@ -135,7 +129,7 @@ package final class CheckpointReader: Sendable {
         for number in 0..<footer.chunkCount {
           let byteCount = try reader.varint()
           let rawByteCount = try reader.varint()
-          let pathByteCount = try reader.varint()
+          let pathByteCount = hasPaths ? try reader.varint() : 0
           guard
             byteCount >= UInt64(ChunkHeader.byteCount)
               && byteCount <= footer.indexOffset - offset
@@ -144,12 +138,9 @@ package final class CheckpointReader: Sendable {
             fault = "chunk \(number) of \(byteCount) bytes, \(rawByteCount) raw, at \(offset)"
             return
           }
-          let start = reader.offset
           _ = try reader.bytes(Int(clamping: pathByteCount))
           entries.append(
-            Entry(
-              offset: offset, byteCount: Int(byteCount), rawByteCount: Int(rawByteCount),
-              pathStart: start, pathEnd: reader.offset))
+            Entry(offset: offset, byteCount: Int(byteCount), rawByteCount: Int(rawByteCount)))
           offset += byteCount
           raw += rawByteCount
         }

@@ -21,15 +21,17 @@ package final class CheckpointWriter {
   ///
   /// - `time`: of the write `lsn`, milliseconds since 1970.
   /// - `logChecksum`: what the log has at `lsn`.
+  /// - `version`: 0 for a file such as older releases wrote.
   package static func begin(
     _ directory: DatabaseDirectory, databaseID: DatabaseID, lsn: LogSequenceNumber, time: Int64,
-    logChecksum: UInt32
+    logChecksum: UInt32, version: UInt32 = FileFormat.newestVersion
   ) throws(StorageError) -> CheckpointWriter {
     try directory.checkWritable()
     return try CheckpointWriter(
       directory,
       CheckpointHeader(
-        databaseID: databaseID, salt: directory.environment.randomness.next(), lsn: lsn,
+        version: version, databaseID: databaseID, salt: directory.environment.randomness.next(),
+        lsn: lsn,
         time: time, logChecksum: logChecksum))
   }
 
@@ -49,22 +51,17 @@ package final class CheckpointWriter {
 
   /// Appends one chunk.
   ///
-  /// - Parameters:
-  ///   - raw: 64 MiB at most; 64–256 KiB are a good size: they are the unit of reading and of decoding side by side.
-  ///   - firstPath: where the chunk begins, for readers of one subtree; 64 KiB at most.
+  /// - Parameter raw: 64 MiB at most; 64–256 KiB are a good size: they are the unit of reading and of decoding
+  ///   side by side.
   /// - Throws: `.io`, after which only `abort` is of use; `.limit`.
-  package func chunk(_ raw: UnsafeRawBufferPointer, firstPath: UnsafeRawBufferPointer)
-    throws(StorageError)
-  {
+  package func chunk(_ raw: UnsafeRawBufferPointer) throws(StorageError) {
     precondition(isOpen, "a checkpoint takes chunks until it is finished or aborted")
     try limit("the size of a checkpoint chunk", raw.count, ChunkHeader.rawByteLimit)
-    try limit("the size of a checkpoint chunk's first path", firstPath.count, 64 * 1024)
     try limit("the number of checkpoint chunks", Int(chunkCount), Int(Int32.max))
     let byteCount = try append(raw, isIndex: false)
     index.varint(UInt64(byteCount))
     index.varint(UInt64(raw.count))
-    index.varint(UInt64(firstPath.count))
-    index.bytes(firstPath)
+    if header.format.version == 0 { index.varint(0) }
     try limit("the size of a checkpoint's index", index.count, Compression.rawByteLimit)
     chunkCount += 1
     rawByteCount += UInt64(raw.count)

@@ -22,8 +22,9 @@ package struct AnnotatedRecord: Sendable {
     let header = segment.header
     let bytes = Array(try segment.bytes(at: 0, count: SegmentHeader.byteCount).prefix(64))
     let values: [(Int, String, String)] = [
-      (8, "magic", "89 \"DndLog\" 0a"), (4, "format version", "\(storageFormatVersion)"),
-      (4, "zero", "0"), (16, "database id", "\(header.databaseID)"),
+      (8, "magic", "89 \"DndLog\" 0a"), (4, "format version", "\(header.format.version)"),
+      (4, "features", hexadecimal(header.format.features)),
+      (16, "database id", "\(header.databaseID)"),
       (8, "salt", hexadecimal(header.salt)), (8, "first LSN", "\(header.firstLSN)"),
       (8, "base time", "\(header.baseTime)"),
       (4, "previous checksum", hexadecimal(header.previousChecksum)),

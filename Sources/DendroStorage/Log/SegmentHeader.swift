@@ -15,14 +15,12 @@ package struct DatabaseID: Hashable, Sendable, CustomStringConvertible {
   package var description: String { hexadecimal(high) + hexadecimal(low) }
 }
 
-/// The highest format version that is read, and the one that is written.
-package let storageFormatVersion: UInt32 = 0
-
 /// The first 64 bytes of a segment; see <doc:LogFormat>.
 package struct SegmentHeader: Hashable, Sendable {
   static let byteCount = 64
   static let magic: UInt64 = 0x0A67_6F4C_646E_4489  // 89 "DndLog" 0A in the order of the file
 
+  package private(set) var format = FileFormat()
   package var databaseID: DatabaseID
   package var salt: UInt64
   package var firstLSN: LogSequenceNumber
@@ -53,13 +51,14 @@ package struct SegmentHeader: Hashable, Sendable {
   }
 
   private func writeFields(_ bytes: inout ByteWriter) {
-    bytes.fileHead(magic: Self.magic, databaseID, salt: salt, firstLSN, time: baseTime)
+    bytes.fileHead(format, magic: Self.magic, databaseID, salt: salt, firstLSN, time: baseTime)
     bytes.uint32(previousChecksum)
   }
 
   /// - Parameter bytes: the file's first 64, or fewer where it ends before.
   init(decoding bytes: UnsafeRawBufferPointer, path: String) throws(StorageError) {
-    var reader = try checkFileHead(
+    var reader: FieldReader
+    (reader, format) = try FileFormat.check(
       bytes, magic: Self.magic, byteCount: Self.byteCount, path: path)
     databaseID = DatabaseID(high: try reader.uint64(), low: try reader.uint64())
     salt = try reader.uint64()
@@ -71,61 +70,6 @@ package struct SegmentHeader: Hashable, Sendable {
       throw .corrupt(path: path, offset: 40, expected: "a first LSN of 1 or more", found: "0")
     }
   }
-}
-
-extension ByteWriter {
-  /// Appends what both kinds of file begin with.
-  mutating func fileHead(
-    magic: UInt64, _ databaseID: DatabaseID, salt: UInt64, _ lsn: LogSequenceNumber, time: Int64
-  ) {
-    uint64(magic)
-    uint32(storageFormatVersion)
-    uint32(0)
-    uint64(databaseID.high)
-    uint64(databaseID.low)
-    uint64(salt)
-    uint64(lsn.rawValue)
-    uint64(UInt64(bitPattern: time))
-  }
-}
-
-/// Checks the beginning of a segment or a checkpoint: magic, version, the zeros after it, and the checksum in
-/// the last four bytes of the header.
-///
-/// The checksum is compared before the version, so that a damaged version is not taken for a future format:
-/// in all versions magic, version and checksum stay where they are.
-/// - Returns: a reader of the fields behind the version.
-func checkFileHead(
-  _ bytes: UnsafeRawBufferPointer, magic: UInt64, byteCount: Int, path: String
-) throws(StorageError) -> FieldReader {
-  var reader = FieldReader(bytes, of: "a file header", path: path)
-  guard let found = try? reader.uint64(), found == magic else {
-    throw .corrupt(
-      path: path, offset: 0, expected: "magic \(hexadecimal(magic.byteSwapped))",
-      found: hexadecimal(bytes.prefix(8)))
-  }
-  guard bytes.count >= byteCount, let version = try? reader.uint32(),
-    let reserved = try? reader.uint32()
-  else {
-    throw .corrupt(
-      path: path, offset: UInt64(bytes.count), expected: "a header of \(byteCount) bytes",
-      found: "the end of the file")
-  }
-  let end = byteCount - 4
-  let expected = Checksum.short(UnsafeRawBufferPointer(rebasing: bytes[..<end]), seed: 0)
-  let checksum = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: end, as: UInt32.self))
-  guard checksum == expected else {
-    throw .corrupt(
-      path: path, offset: UInt64(end), expected: "header checksum \(hexadecimal(expected))",
-      found: hexadecimal(checksum))
-  }
-  guard version <= storageFormatVersion else {
-    throw .unsupportedVersion(path: path, found: version, supported: storageFormatVersion)
-  }
-  guard reserved == 0 else {
-    throw .corrupt(path: path, offset: 12, expected: "zero", found: hexadecimal(reserved))
-  }
-  return reader
 }
 
 func hexadecimal<I: FixedWidthInteger & UnsignedInteger>(_ value: I) -> String {

@@ -39,6 +39,7 @@ final class SegmentReader {
     header = try SegmentHeader(
       decoding: UnsafeRawBufferPointer(
         start: buffer.base, count: min(windowCount, SegmentHeader.byteCount)), path: path)
+    if !directory.mode.isReadOnly { try header.format.checkWritable(path: path) }
     guard header.firstLSN == name.firstLSN else {
       throw .corrupt(
         path: path, offset: 40, expected: "first LSN \(name.firstLSN), as the name says",

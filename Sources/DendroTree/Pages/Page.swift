@@ -9,6 +9,8 @@ struct PageHeader {
     /// One entry without a key, whose value is too long for a page: a packed leaf, or a long priority and
     /// the reference to its branch.
     case box
+    /// A page that may still be in a file; see `PageStub`.
+    case stub
   }
 
   var kind: Kind
@@ -85,21 +87,27 @@ final class Page: ManagedBuffer<PageHeader, UInt64> {
     return unsafeDowncast(buffer, to: Page.self)  // `create` returns an instance of its receiver.
   }
 
-  /// Accesses the bytes of the page. The caller must keep the page alive while it uses the access.
-  var access: PageAccess {
-    PageAccess(header: withUnsafeMutablePointerToHeader { $0 })
-  }
+  /// Accesses the bytes of the page; of a stub, those of the page that it stands for. The caller must keep the
+  /// page alive while it uses the access.
+  @inline(__always)
+  var access: PageAccess { unresolved.resolved }
 
-  // These do not use `header`, since Swift checks accesses to it for exclusivity at run time.
+  /// Accesses the bytes of the page or the stub.
   @inline(__always)
-  var kind: PageHeader.Kind { withExtendedLifetime(self) { access.kind } }
+  var unresolved: PageAccess { PageAccess(header: withUnsafeMutablePointerToHeader { $0 }) }
+
+  // These do not use `header`, since Swift checks accesses to it for exclusivity at run time. None of them
+  // reads a stub's page.
   @inline(__always)
-  var total: Int { withExtendedLifetime(self) { access.total } }
+  var kind: PageHeader.Kind { withExtendedLifetime(self) { unresolved.resolvedKind } }
   @inline(__always)
-  var hasPriorities: Bool { withExtendedLifetime(self) { access.hasPriorities } }
+  var total: Int { withExtendedLifetime(self) { unresolved.total } }
+  @inline(__always)
+  var hasPriorities: Bool { withExtendedLifetime(self) { unresolved.hasPriorities } }
 
   deinit {
-    let access = access
+    let access = unresolved
+    if access.kind == .stub { return PageStub(access.header).release() }
     guard access.hasReferences else { return }
     for index in 0..<access.count {
       access.reference(index).deinitialize(count: 1)

@@ -1,11 +1,12 @@
 extension PageAccess {
   /// Makes the page in a slot writable: copies it if another value shares it, or if it has no room for
   /// one more entry of `extra` bytes, or if it lacks references and `references` is true. A copy replaces
-  /// the page in the slot.
+  /// the page in the slot, and so does the page of a stub.
   static func writable(
     _ slot: UnsafeMutablePointer<Page?>, extra: Int = 0, references: Bool = false
   ) -> PageAccess {
-    let old = PageAccess(slot)
+    if PageAccess(unresolved: slot).kind == .stub { PageStub.replace(slot) }
+    let old = PageAccess(unresolved: slot)
     let isUnique = isKnownUniquelyReferenced(&slot.pointee)
     let stride = references ? 16 : old.stride
     let needed = Int(old.header.pointee.used) + extra + stride * (old.count + (extra > 0 ? 1 : 0))
@@ -43,7 +44,7 @@ extension PageAccess {
   }
 
   @inline(__always)
-  private func setOffset(_ index: Int, _ offset: Int) {
+  func setOffset(_ index: Int, _ offset: Int) {
     offsetAddress(index).storeBytes(of: UInt16(truncatingIfNeeded: offset), as: UInt16.self)
   }
 
@@ -144,10 +145,10 @@ extension PageAccess {
     case .leaf:
       header.pointee.total = UInt32(count)
       if hasPriorities { findPriorities() }
-    case .box: header.pointee.total = 0
+    case .box, .stub: header.pointee.total = 0
     case .inner:
       var total = 0
-      for index in 0..<count { total += PageAccess(reference(index)).total }
+      for index in 0..<count { total += PageAccess(unresolved: reference(index)).total }
       header.pointee.total = UInt32(total)
       findPriorities()
     }
@@ -158,19 +159,22 @@ extension PageAccess {
     var found = false
     var index = 0
     while index < count && !found {
-      found = kind == .inner ? PageAccess(reference(index)).hasPriorities : hasPriority(index)
+      found =
+        kind == .inner
+        ? PageAccess(unresolved: reference(index)).hasPriorities : hasPriority(index)
       index += 1
     }
     header.pointee.hasPriorities = found
   }
 
-  /// Whether the child at an entry of a leaf page has a priority.
+  /// Whether the child at an entry of a leaf page, or the node in a box, has a priority.
   func hasPriority(_ index: Int) -> Bool {
     var value = valueStart(index)
     if hasReferences, value.load(as: UInt8.self) == Pages.referenceTag,
       reference(index).pointee != nil  // It is nil while an emptied branch is being removed.
     {
-      let page = PageAccess(reference(index))
+      let page = PageAccess(unresolved: reference(index))
+      if page.kind == .stub { return page.resolvedKind == .box && page.hasPriorities }
       if page.kind == .box { value = page.valueStart(0) }  // The box includes the priority.
     }
     return value.load(as: UInt8.self) == PackedScalar.priorityTag

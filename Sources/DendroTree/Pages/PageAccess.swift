@@ -19,14 +19,31 @@ struct PageAccess {
 
   init(header: UnsafeMutablePointer<PageHeader>) { self.header = header }
 
-  /// Accesses the page that an initialised slot refers to, without retaining it.
+  /// Accesses the page that an initialised slot refers to, without retaining it. Where that is a stub, its
+  /// page is read.
   @inline(__always)
   init(_ slot: UnsafeMutablePointer<Page?>) {
+    self = PageAccess(unresolved: slot).resolved
+  }
+
+  /// Accesses the page or the stub that an initialised slot refers to, without retaining it.
+  @inline(__always)
+  init(unresolved slot: UnsafeMutablePointer<Page?>) {
     let address = UnsafeRawPointer(slot).load(as: UnsafeRawPointer.self)
     header = Unmanaged<Page>.fromOpaque(address)._withUnsafeGuaranteedRef { page in
       page.withUnsafeMutablePointerToHeader { $0 }
     }
   }
+
+  /// The page itself, or the one that a stub stands for.
+  @inline(__always)
+  var resolved: PageAccess {
+    kind == .stub ? PageAccess(header: PageStub(header).resolved()) : self
+  }
+
+  /// The kind of the page, or of the one that a stub stands for, which is not read.
+  @inline(__always)
+  var resolvedKind: PageHeader.Kind { kind == .stub ? PageStub(header).kind : kind }
 
   @inline(__always) var tail: UnsafeMutableRawPointer { UnsafeMutableRawPointer(header + 1) }
   @inline(__always) var kind: PageHeader.Kind { header.pointee.kind }

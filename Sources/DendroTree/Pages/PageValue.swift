@@ -119,7 +119,7 @@ extension PageAccess {
   func branchReference(_ index: Int) -> UnsafeMutablePointer<Page?>? {
     guard hasReferences, Pages.tag(valueStart(index)) == Pages.referenceTag else { return nil }
     let reference = reference(index)
-    return PageAccess(reference).kind == .box ? nil : reference
+    return PageAccess(unresolved: reference).resolvedKind == .box ? nil : reference
   }
 
   /// The node in an entry of a leaf page.

@@ -55,12 +55,12 @@ extension Pages {
   static func mergeChild(_ slot: UnsafeMutablePointer<Page?>, at index: Int) {
     let page = PageAccess(slot)
     var index = index
-    if PageAccess(page.reference(index)).count == 0 {
+    if PageAccess(unresolved: page.reference(index)).count == 0 {
       page.remove(at: index)
       // The former neighbours of the removed page may be merged with each other.
       index = min(index, page.count - 1)
     }
-    while index >= 0, PageAccess(page.reference(index)).isNearlyEmpty {
+    while index >= 0, PageAccess(unresolved: page.reference(index)).isNearlyEmpty {
       let left = canMerge(page, at: index - 1) ? index - 1 : index
       if left == index, !canMerge(page, at: index) { return }
       let seam = PageAccess(page.reference(left)).count
@@ -77,8 +77,8 @@ extension Pages {
   /// Whether the page at `left` and the next one together fit into three quarters of a page.
   private static func canMerge(_ page: PageAccess, at left: Int) -> Bool {
     guard left >= 0, left + 1 < page.count else { return false }
-    let a = PageAccess(page.reference(left))
-    let b = PageAccess(page.reference(left + 1))
+    let a = PageAccess(unresolved: page.reference(left))
+    let b = PageAccess(unresolved: page.reference(left + 1))
     return a.byteCount + b.byteCount <= min(a.byteCountMax, b.byteCountMax) / 4 * 3
   }
 

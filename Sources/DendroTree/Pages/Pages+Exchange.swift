@@ -41,12 +41,13 @@ extension Pages {
       var inner = InnerPages()
       // Below a shared page no slot is asked: other threads may read it, and asking counts as a change.
       isUnique = isUnique && isKnownUniquelyReferenced(&slot.pointee)
-      var page = PageAccess(slot)
+      guard var page = loadedPage(slot, &isUnique) else { return .unloaded }
       while page.kind == .inner {
         inner.append(page)
         slot = page.reference(page.childIndex(step.key, step.keyCount))
         isUnique = isUnique && isKnownUniquelyReferenced(&slot.pointee)
-        page = PageAccess(slot)
+        guard let next = loadedPage(slot, &isUnique) else { return .unloaded }
+        page = next
       }
       let (index, found) = page.find(step.key, step.keyCount)
       if found, step.hasRest {
@@ -77,6 +78,27 @@ extension Pages {
         return .replaced
       }
     }
+  }
+
+  /// Accesses the page in a slot; nil where it is a stub whose page was not read yet. A stub that no other
+  /// value shares is replaced by its page.
+  @inline(__always)
+  private static func loadedPage(
+    _ slot: UnsafeMutablePointer<Page?>, _ isUnique: inout Bool
+  ) -> PageAccess? {
+    let page = PageAccess(unresolved: slot)
+    return page.kind == .stub ? loadedPage(of: PageStub(page.header), slot, &isUnique) : page
+  }
+
+  @inline(never)
+  private static func loadedPage(
+    of stub: PageStub, _ slot: UnsafeMutablePointer<Page?>, _ isUnique: inout Bool
+  ) -> PageAccess? {
+    guard stub.isLoaded else { return nil }
+    guard isUnique else { return PageAccess(slot) }
+    PageStub.replace(slot)
+    isUnique = isKnownUniquelyReferenced(&slot.pointee)
+    return PageAccess(unresolved: slot)
   }
 
   /// Inserts a leaf, or a branch whose only descendant it is, into the leaf page in a slot that no other value

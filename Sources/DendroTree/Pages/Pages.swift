@@ -45,7 +45,7 @@ enum Pages {
     if outcome.mustRetry { return assign(slot, step, new) }
     if outcome.split != nil { return }
     while true {
-      let root = PageAccess(slot)
+      let root = PageAccess(unresolved: slot)
       if root.count == 0 {
         slot.pointee = nil
         return
@@ -69,7 +69,7 @@ enum Pages {
       }
       if let split = outcome.split {
         outcome.split = insertChild(slot, at: index + 1, split.key, split.page)
-      } else if PageAccess(page.reference(index)).isNearlyEmpty {
+      } else if PageAccess(unresolved: page.reference(index)).isNearlyEmpty {
         mergeChild(slot, at: index)
       }
       return outcome

@@ -33,6 +33,13 @@ package struct EngineRecording: Sendable {
     return options
   }
 
+  /// The same, for a database whose checkpoint is read and checked as a whole.
+  package static func whole() -> EngineOptions {
+    var options = options()
+    options.loading = .whole
+    return options
+  }
+
   package static func open(_ disk: SimulatedDisk, _ options: EngineOptions = options())
     throws(EngineError) -> Engine
   {

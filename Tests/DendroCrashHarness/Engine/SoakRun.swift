@@ -219,7 +219,7 @@ final class SoakRun {
   private func ask(_ path: Path, _ parameters: QueryParameters, of database: Database) {
     settle(database)
     details["queries", default: 0] += 1
-    guard let node = database.engine?.view(at: path) else { return }
+    guard let node = try? database.engine?.view(at: path) else { return }
     let expected = ModelQuery.children(of: node, parameters).map(\.key)
     let found = read(query(path, parameters, of: database)).map(\.key)
     // As bytes: strings would merge keys that are only canonically equal.

@@ -186,7 +186,7 @@ private final class GoldenRun {
     let (root, lsn) =
       head ?? (states[states.count - 1], LogSequenceNumber(UInt64(states.count) - 1))
     var facts = GoldenFacts(
-      format: storageFormatVersion, lastLSN: lsn.rawValue, leafCount: root.leafCount(),
+      format: FileFormat.newestVersion, lastLSN: lsn.rawValue, leafCount: root.leafCount(),
       contentHash: CheckpointCoding.contentHash(of: root), verifyStatus: verifyStatus)
     for lsn in stride(from: 0, to: hasPast ? states.count : 0, by: 5) {
       let hash = CheckpointCoding.contentHash(of: states[lsn])

@@ -126,32 +126,70 @@ package enum Forgeries {
   // MARK: Headers of files
 
   private static let headers: [Scenario] = [
-    header("a format of the future", at: 8, UInt8(storageFormatVersion) + 1) {
+    header("a format of the future", at: 8, UInt8(FileFormat.newestVersion) + 1) {
       if case .storage(.unsupportedVersion) = $0 { true } else { false }
     },
-    header("reserved bytes", at: 12, 1) { if case .storage(.corrupt) = $0 { true } else { false } },
+    header("bits that version 0 does not have", version: 0, at: 12, 1) {
+      if case .storage(.corrupt) = $0 { true } else { false }
+    },
+    header("a feature that only later versions can read", at: 12, 0x80) {
+      if case .storage(.unsupportedFeatures(_, 0x80, isReadable: false)) = $0 {
+        true
+      } else {
+        false
+      }
+    },
+    header("a feature that only later versions can write", at: 13, 1, isReadable: true) {
+      if case .storage(.unsupportedFeatures(_, 0x100, isReadable: true)) = $0 {
+        true
+      } else {
+        false
+      }
+    },
+    Scenario("a segment: a feature that may be ignored") {
+      let disk = try forged(at: 14, 1)
+      try EngineRecording.open(disk).close()
+    },
   ]
 
   private static func header(
-    _ name: String, at place: Int, _ value: UInt8,
+    _ name: String, version: UInt8? = nil, at place: Int, _ value: UInt8, isReadable: Bool = false,
     _ isRight: @escaping @Sendable (EngineError) -> Bool
   ) -> Scenario {
     Scenario("a segment: " + name) {
-      let disk = SimulatedDisk(seed: 1)
-      // Nothing else in it: records repeat the header's checksum.
-      try EngineRecording.open(disk).close()
-      guard let path = disk.segmentPaths.last, var bytes = disk.contents(of: path) else {
-        throw Violation("no segment")
-      }
-      bytes[place] = value
-      let checksum = bytes[..<60].withUnsafeBytes { Checksum.xxh3($0, seed: 0) }
-      bytes.replaceSubrange(60..<64, with: little(UInt32(truncatingIfNeeded: checksum)))
-      disk.overwrite(path, at: 0, with: bytes)
+      let disk = try forged(version: version, at: place, value)
       let error = try requireError("served") { () throws(EngineError) in
         try EngineRecording.open(disk)
       }
       try require(isRight(error), "refused as \(error)")
+      if isReadable {
+        try Engine.open(
+          at: EngineRecording.directory, options: EngineRecording.options(),
+          environment: disk.environment, mode: .readOnly
+        ).close()
+      }
     }
+  }
+
+  /// A database whose only segment has another header, under a right checksum.
+  private static func forged(
+    version: UInt8? = nil, at place: Int, _ value: UInt8
+  ) throws -> SimulatedDisk {
+    let disk = SimulatedDisk(seed: 1)
+    // Nothing else in it: records repeat the header's checksum.
+    try EngineRecording.open(disk).close()
+    guard let path = disk.segmentPaths.last, var bytes = disk.contents(of: path) else {
+      throw Violation("no segment")
+    }
+    if let version { bytes[8] = version }
+    bytes[place] = value
+    let checksum = bytes[..<60].withUnsafeBytes { Checksum.xxh3($0, seed: 0) }
+    let words = little(UInt32(truncatingIfNeeded: checksum))
+    bytes.replaceSubrange(60..<64, with: words)
+    // The idle record of closing, which repeats the header's checksum, is cut.
+    disk.resize(path, to: 64)
+    disk.overwrite(path, at: 0, with: Array(bytes[..<64]))
+    return disk
   }
 
   // MARK: Checkpoints
@@ -240,7 +278,7 @@ package enum Forgeries {
     guard let path = disk.checkpointPaths.last, var bytes = disk.contents(of: path) else {
       throw Violation("no checkpoint")
     }
-    bytes[8] = UInt8(storageFormatVersion) + 1
+    bytes[8] = UInt8(FileFormat.newestVersion) + 1
     let checksum = bytes[..<60].withUnsafeBytes { Checksum.xxh3($0, seed: 0) }
     bytes.replaceSubrange(60..<64, with: little(UInt32(truncatingIfNeeded: checksum)))
     disk.overwrite(path, at: 0, with: bytes)
@@ -265,11 +303,9 @@ package enum Forgeries {
       var chunk = varint(0) + varint(UInt64(path.count)) + path
       PackedScalar.append(.integer(1), to: &chunk)
       let writer = try CheckpointWriter.begin(
-        directory, databaseID: identity, lsn: lsn, time: 1, logChecksum: 0)
+        directory, databaseID: identity, lsn: lsn, time: 1, logChecksum: 0, version: 0)
       let result = chunk.withUnsafeBytes { chunk in
-        path.withUnsafeBytes { path in
-          Result { () throws(StorageError) in try writer.chunk(chunk, firstPath: path) }
-        }
+        Result { () throws(StorageError) in try writer.chunk(chunk) }
       }
       try result.get()
       try writer.finish(leafCount: 1, contentHash: 0)
@@ -293,7 +329,7 @@ package enum Forgeries {
       }
       forge(&bytes)
       disk.overwrite(path, at: 0, with: bytes)
-      let engine = try EngineRecording.open(disk)
+      let engine = try EngineRecording.open(disk, EngineRecording.whole())
       if engine.head.root != recording.trees.last { throw Violation("another tree") }
       let isUnreadable = !engine.report.unreadableCheckpoints.isEmpty
       try require(isUnreadable != isGood, isGood ? "was not used" : "was used")

@@ -188,12 +188,18 @@ package enum MisplacedFiles {
     let reader = try CheckpointReader.open(directory, lsn: LogSequenceNumber(3))
     let places = (0..<reader.chunkCount).map { Int(reader.offset(ofChunk: $0)) }
     directory.close()
-    guard places.count == 3, places[1] - places[0] == places[2] - places[1],
+    guard places.count == 4, places[1] - places[0] == places[2] - places[1],
       let bytes = disk.contents(of: path)
     else { throw Violation("chunks at \(places)") }
     disk.overwrite(path, at: places[0], with: Array(bytes[places[1]..<places[2]]))
     disk.overwrite(path, at: places[1], with: Array(bytes[places[0]..<places[1]]))
-    let engine = try EngineRecording.open(disk)
+    let part = try EngineRecording.open(disk)
+    for key in ["k0", "k1"] {
+      _ = try requireError("served") { () throws(EngineError) in try part.view(at: Path(key)) }
+    }
+    try require(try part.view(at: Path("k2")) == recording.trees[3].node(at: Path("k2")), "k2")
+    try part.close()
+    let engine = try EngineRecording.open(disk, EngineRecording.whole())
     if engine.head.root != recording.trees.last { throw Violation("another tree") }
     try require(engine.report.unreadableCheckpoints.count == 1, "was used")
   }

@@ -184,14 +184,12 @@ package enum HostileFiles {
         EngineRecording.directory, environment: disk.environment, mode: .readWrite(create: true))
       let identity = DatabaseID(disk.randomness)
       let writer = try CheckpointWriter.begin(
-        directory, databaseID: identity, lsn: LogSequenceNumber(7), time: 1, logChecksum: 0)
+        directory, databaseID: identity, lsn: LogSequenceNumber(7), time: 1, logChecksum: 0,
+        version: Bool.random(using: &random) ? 0 : FileFormat.newestVersion)
       for _ in 0..<Int.random(in: 0...3, using: &random) {
         let raw = hostilePayload(using: &random)
-        let path = bytes(Int.random(in: 0...40, using: &random), using: &random)
         let result = raw.withUnsafeBytes { raw in
-          path.withUnsafeBytes { path in
-            Result { () throws(StorageError) in try writer.chunk(raw, firstPath: path) }
-          }
+          Result { () throws(StorageError) in try writer.chunk(raw) }
         }
         try result.get()
       }

@@ -74,7 +74,7 @@ struct PackedUpdateTests {
     disk.inject(.failure(of: .write, at: 1, with: ENOSPC))
     let answer = Received<Bool>()
     engine.submit(update, at: .root) { answer.add((try? $0.get()) != nil) }
-    #expect(engine.view(at: try path("a/b")).scalar == .integer(6))
+    #expect(try engine.view(at: path("a/b")).scalar == .integer(6))
     engine.pump()
     #expect(answer.all == [false] && engine.head.root == root)
     disk.removeFaults()

@@ -124,7 +124,7 @@ struct LimitTests {
     #expect(received.all == [.closed])
     #expect(throws: EngineError.closed) { try engine.synchronize() }
     #expect(throws: EngineError.closed) { try engine.checkpoint() }
-    #expect(engine.view(at: try path("a")).scalar == .integer(1))
+    #expect(try engine.view(at: path("a")).scalar == .integer(1))
   }
 
   @Test("a weaker durability acknowledges without a synchronize; the barrier makes it durable")
@@ -161,7 +161,7 @@ struct LimitTests {
       }
       #expect(range == LogSequenceNumber(1)...LogSequenceNumber(2))
     }
-    #expect(engine.view(at: try path("b")).scalar == .integer(1))
+    #expect(try engine.view(at: path("b")).scalar == .integer(1))
     try? engine.close()
   }
 

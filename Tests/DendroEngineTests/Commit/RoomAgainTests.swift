@@ -33,7 +33,7 @@ struct RoomAgainTests {
       }
       #expect(throws: Never.self) { try result.get() }
     }
-    #expect(engine.view(at: try path("again")).scalar == .integer(1))
+    #expect(try engine.view(at: path("again")).scalar == .integer(1))
     try await engine.close()
   }
 

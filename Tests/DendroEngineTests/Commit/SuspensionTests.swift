@@ -58,7 +58,7 @@ struct SuspensionTests {
     }
     #expect(isFree)
     while counts.ended.load(ordering: .relaxed) < Self.writerCount { await Task.yield() }
-    #expect(engine.view(at: try path("a")).childCount == Self.writerCount)
+    #expect(try engine.view(at: path("a")).childCount == Self.writerCount)
     try await engine.close()
   }
 
@@ -95,7 +95,7 @@ struct SuspensionTests {
     #expect(isFree)
     while counts.ended.load(ordering: .relaxed) < Self.writerCount { await Task.yield() }
     #expect(received.all == [true])
-    #expect(engine.view(at: place).childCount == Self.writerCount)
+    #expect(try engine.view(at: place).childCount == Self.writerCount)
     try await engine.close()
   }
 

@@ -30,7 +30,7 @@ struct UndoLogTests {
             count += 1
             continue
           case .unchanged: continue
-          case .declined: break
+          case .declined, .unloaded: break
           }
         }
         for change in root.apply(write) {

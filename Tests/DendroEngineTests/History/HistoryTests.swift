@@ -69,7 +69,7 @@ struct HistoryTests {
     let model = try HistoryModel(seed: 8, .all)
     model.options.checkpointByteMin = 0
     try model.reopen()
-    for _ in 0..<6 {
+    for _ in 0..<8 {
       for _ in 0..<40 { model.submit() }
       try model.engine.checkpoint()
     }

@@ -147,8 +147,8 @@ struct TransactionLogTests {
       }
       isWritten.wait()
     }
-    guard case .integer(1)? = engine.view(at: number).scalar else {
-      Issue.record("\(engine.view(at: number))")
+    guard case .integer(1)? = try engine.view(at: number).scalar else {
+      Issue.record("\(try engine.view(at: number))")
       return
     }
     try engine.close()
@@ -168,7 +168,7 @@ struct TransactionLogTests {
       for step in 0..<150 {
         if generator.random.oneIn(3) {
           let write = generator.write()
-          if case .setPriority(let path, _) = write, engine.view(at: path).isEmpty { continue }
+          if case .setPriority(let path, _) = write, try engine.view(at: path).isEmpty { continue }
           engine.submit(Draft(write), completion: nil)
           model.apply(write)
         } else {

@@ -58,7 +58,7 @@ struct TransactionTests {
     #expect(engine.head.lsn == LogSequenceNumber(2))
     try engine.close()
     engine = try open()
-    #expect(engine.view(at: try path("a")) == Node(.integer(11)))
+    #expect(try engine.view(at: path("a")) == Node(.integer(11)))
     try engine.close()
   }
 

@@ -89,9 +89,7 @@ enum CheckpointReading {
       directory, databaseID: DatabaseID(high: 1, low: 2), lsn: lsn, time: 1, logChecksum: 0)
     for chunk in chunks {
       let result = chunk.withUnsafeBytes { raw in
-        Result { () throws(StorageError) in
-          try writer.chunk(raw, firstPath: UnsafeRawBufferPointer(start: nil, count: 0))
-        }
+        Result { () throws(StorageError) in try writer.chunk(raw) }
       }
       try result.get()
     }
@@ -125,7 +123,6 @@ enum CheckpointReading {
       })
     else { return nil }
     for chunk in 0..<reader.chunkCount {
-      _ = reader.firstPath(ofChunk: chunk)
       _ = attempt { () throws(StorageError) in try reader.readChunk(chunk) { $0.count } }
     }
     guard

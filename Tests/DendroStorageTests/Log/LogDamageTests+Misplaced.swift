@@ -133,7 +133,7 @@ extension LogDamageTests {
     sample.disk.overwrite(segmentPath(1), at: 0, with: header)
     #expect(
       throws: StorageError.unsupportedVersion(
-        path: segmentPath(1), found: 9, supported: storageFormatVersion)
+        path: segmentPath(1), found: 9, supported: FileFormat.newestVersion)
     ) { try read(sample.disk) }
   }
 

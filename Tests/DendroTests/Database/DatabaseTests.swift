@@ -234,6 +234,7 @@ struct DatabaseTests {
     }
     var options = DatabaseOptions()
     options.progress = { step in steps.withLock { $0.append(step) } }
+    options.loading = .whole
     options.logging = { _ in }
     options.metrics = { _ in }
     let database = try await Database.open(at: directory.path, options: options)

@@ -98,7 +98,7 @@ struct DisconnectFailureTests {
         group.addTask { database.goOffline() }
         group.addTask { _ = await failure { try await database.close() } }
       }
-      #expect(engine.view(at: try Path(parsing: "sum")).scalar == .integer(1))
+      #expect(try engine.view(at: Path(parsing: "sum")).scalar == .integer(1))
     }
   }
 }

@@ -55,7 +55,7 @@ struct EventDifferentialTests {
     mutating func perform(writeCount: Int) async throws {
       let root = try #require(database.engine).view(at:)
       var expected: [String] = []
-      var before = root(.root)
+      var before = try root(.root)
       for write in 0..<writeCount {
         if random.oneIn(25) || views.isEmpty {
           guard await agrees(&expected, write) else { return }
@@ -66,7 +66,7 @@ struct EventDifferentialTests {
           }
         }
         writeSomething()
-        let after = root(.root)
+        let after = try root(.root)
         expectEvents(before, after, &expected)
         before = after
         // At most as many wait as are delivered one by one.

@@ -34,5 +34,8 @@ struct QueriesSamples {
     let next = byStars.queryStarting(afterValue: last["stars"].value, childKey: last.key)
     // end
     #expect(try await next.getData().map(\.key) == ["tree-2"])
+    // sample
+    posts.queryOrdered(byChild: "stars").keepSynced(true)
+    // end
   }
 }

@@ -44,7 +44,7 @@ import Testing
     // The disk is well, but what it holds is not known: refused until reopened.
     run.run([.set("d", .integer(4)), .checkpoint, .roll, .synchronize])
     #expect(run.refusedCount == 3)
-    #expect(run.session?.engine.view(at: Path("a")).scalar == .integer(1))
+    #expect(try run.session?.engine.view(at: Path("a")).scalar == .integer(1))
     run.drop()
     let isOpen = run.reopen()
     #expect(isOpen)

@@ -49,8 +49,9 @@ extension Workload {
       var opened: Database?
       var byteCount = 0
       let measurement = try Measurement.blocking(sets.count) {
-        let database = try Database.open(
-          at: turn.directory.path, options: .withoutCheckpoints(.onRequest))
+        var options = DatabaseOptions.withoutCheckpoints(.onRequest)
+        options.loading = .whole
+        let database = try Database.open(at: turn.directory.path, options: options)
         byteCount = try database.read { view in
           var byteCount = 0
           try view.child("posts") { posts in

@@ -39,7 +39,9 @@ extension Workload {
             }
           },
         ]),
-      Comparison("after a kill, 1 million leaves", "openings", [killed]),
+      Comparison("after a kill, 1 million leaves", "openings", [killed(nil)]),
+      Comparison(
+        "after a kill, by checkpointFactor", "openings", [4, 2, 1, 0.5].map { killed($0) }),
     ])
 
   private static func dendroLog(
@@ -93,41 +95,88 @@ extension Workload {
 
   // MARK: After a kill
 
-  /// The process is killed when so much log was written after the last checkpoint as a database of this size
-  /// may have: it overwrites leaves at random until a checkpoint is near.
-  private static let killed = Contestant(
-    "dendro", prepare: { try await writeAndKill($0) }, isKilledAfterPreparing: true,
-    measure: { turn in
-      let leafCount = turn.scaled(1_000_000)
-      var opened: Database?
-      var measurement = try Measurement.blocking(1) {
-        opened = try Database.open(at: turn.directory.path)
-      }
-      guard let database = opened else { throw WrongResult(claim: "it opens") }
-      let postCount = try database.read { try $0.childrenCount(at: "posts") }
-      try expect(postCount == leafCount / PostSets.fields.count, "every post is back")
-      measurement.add("time", "s", measurement.cost.seconds)
-      measurement.add("replayed", "bytes", Double(database.recoveryReport.replayedByteCount))
-      try await database.close()
-      return measurement
-    })
+  /// The process overwrites leaves at random, and is killed when the log since the last checkpoint is nearly as
+  /// long as the options let it grow.
+  ///
+  /// - Parameter factor: nil for the default.
+  private static func killed(_ factor: Double?) -> Contestant {
+    Contestant(
+      factor.map { "factor \($0)" } ?? "dendro",
+      prepare: { try await writeAndKill($0, options(factor)) }, isKilledAfterPreparing: true,
+      measure: { try await reopen($0) })
+  }
 
-  private static func writeAndKill(_ turn: Turn) async throws {
+  private static func options(_ factor: Double?) -> DatabaseOptions {
+    var options = DatabaseOptions(durability: .onRequest)
+    if let factor { options.checkpointFactor = factor }
+    return options
+  }
+
+  private static func reopen(_ turn: Turn) async throws -> Measurement {
+    let leafCount = turn.scaled(1_000_000)
+    var opened: Database?
+    var measurement = try Measurement.blocking(1) {
+      opened = try Database.open(at: turn.directory.path)
+    }
+    guard let database = opened else { throw WrongResult(claim: "it opens") }
+    let postCount = try database.read { try $0.childrenCount(at: "posts") }
+    try expect(postCount == leafCount / PostSets.fields.count, "every post is back")
+    measurement.add("time", "s", measurement.cost.seconds)
+    measurement.add("replayed", "writes", Double(database.recoveryReport.replayedWriteCount))
+    measurement.add(
+      "directory", "bytes a leaf",
+      Double(try byteCount(ofFilesIn: turn.directory)) / Double(leafCount))
+    let figures = try String(contentsOf: figuresFile(turn), encoding: .utf8)
+    measurement.add("written", "bytes a byte of log", Double(figures) ?? 0)
+    try await database.close()
+    return measurement
+  }
+
+  /// What the killed process leaves beside the database.
+  private static func figuresFile(_ turn: Turn) -> URL {
+    turn.directory.deletingLastPathComponent().appendingPathComponent(
+      turn.directory.lastPathComponent + ".figures")
+  }
+
+  private static func writeAndKill(_ turn: Turn, _ options: DatabaseOptions) async throws {
     let sets = PostSets(count: turn.scaled(1_000_000))
-    let database = try await Database.open(
-      at: turn.directory, options: DatabaseOptions(durability: .onRequest))
-    overwrite(sets, in: database, count: turn.scaled(3_000_000))
+    let database = try await Database.open(at: turn.directory, options: options)
+    try sets.write(to: database)
+    try await database.checkpoint()
+    try overwrite(sets, in: database, options, figuresFile(turn), count: turn.scaled(6_000_000))
     kill(getpid(), SIGKILL)
   }
 
-  private static func overwrite(_ sets: PostSets, in database: Database, count: Int) {
+  private static func overwrite(
+    _ sets: PostSets, in database: Database, _ options: DatabaseOptions, _ figures: URL, count: Int
+  ) throws {
     let root = database.reference()
-    for update in sets.updates(of: 1_000) { root.updateChildValues(update) }
+    let before = database.statistics
+    var checkpointByteCount: UInt64 = 0
     var generator = SeededRandomness(seed: 12)
-    for _ in 0..<count {
-      let index = Int.random(in: 0..<sets.count, using: &generator)
-      root.child(sets.paths[index]).setValue(sets.values[(index + 1) % sets.count])
+    var done = 0
+    var last = before
+    while true {
+      for _ in 0..<1_000 {
+        let index = Int.random(in: 0..<sets.count, using: &generator)
+        root.child(sets.paths[index]).setValue(sets.values[(index + 1) % sets.count])
+      }
+      done += 1_000
+      let now = database.statistics
+      if now.checkpointCount > last.checkpointCount {
+        checkpointByteCount += now.checkpointByteCount
+      }
+      last = now
+      let limit = max(
+        Double(options.checkpointByteMin),
+        options.checkpointFactor * Double(now.checkpointByteCount))
+      if done >= count, Double(now.logBytesSinceCheckpoint) > 0.95 * limit {
+        break
+      }
     }
-    try? database.synchronize()
+    try database.synchronize()
+    let logByteCount = database.statistics.logByteCount - before.logByteCount
+    let written = 1 + Double(checkpointByteCount) / Double(logByteCount)
+    try String(written).write(to: figures, atomically: true, encoding: .utf8)
   }
 }

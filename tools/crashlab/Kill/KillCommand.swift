@@ -209,7 +209,7 @@ private struct KilledDatabase {
       if report.checkpointLSN != nil { found.checkpoints += 1 }
       var problems = report.unreadableCheckpoints.map { "a checkpoint cannot be read: \($0)" }
       problems += report.foreignFiles.map { "a file of no known name: \($0)" }
-      problems += verdict.judge(engine.view(at: .root), acknowledged: output.acknowledged)
+      problems += verdict.judge(try engine.view(at: .root), acknowledged: output.acknowledged)
       try engine.close()
       lastCycle =
         "write \(report.lastLSN), torn \(report.tornByteCount) bytes, "

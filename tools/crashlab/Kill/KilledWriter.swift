@@ -20,16 +20,17 @@ enum KilledWriter {
     let writerCount = options.number("--writers", in: 1...1024, default: 16)
     guard options.problem == nil, let directory = options["--directory"] else { return 64 }
     let engine: Engine
+    let root: Node
     do throws(EngineError) {
       engine = try Engine.open(
         at: directory, options: engineOptions(options["--durability"], draws))
+      root = try engine.view(at: .root)
     } catch {
       say("failed to open: \(error)")
       return 2
     }
     say("open")
     let workload = KillWorkload(seed: seed)
-    let root = engine.view(at: .root)
     await withTaskGroup { group in
       for writer in 0..<writerCount {
         let done = doneCount(of: writer, in: root)

@@ -168,7 +168,7 @@ struct PowerLab {
         found.append("a checkpoint cannot be read: \(checkpoint)")
       }
       for file in engine.report.foreignFiles { found.append("a file of no known name: \(file)") }
-      found += verdict.judge(engine.view(at: .root), acknowledged: output.acknowledged)
+      found += verdict.judge(try engine.view(at: .root), acknowledged: output.acknowledged)
       try engine.close()
     } catch {
       if case .storage(.notFound) = error, output.acknowledged.isEmpty, verdict.isUntouched {
@@ -191,7 +191,7 @@ struct PowerLab {
     let acknowledged = output.acknowledged.values.reduce(0, +)
     do throws(EngineError) {
       let engine = try Engine.open(at: directory, mode: .readWrite)
-      let problems = verdict.judge(engine.view(at: .root), acknowledged: output.acknowledged)
+      let problems = verdict.judge(try engine.view(at: .root), acknowledged: output.acknowledged)
       try engine.close()
       say("control: \(verdict.lostCount) of \(acknowledged) acknowledged writes lost")
       return (verdict.lostCount, problems)

@@ -59,11 +59,11 @@ package enum CommandLineTool {
       return ExitCode.success.rawValue
     case "--version":
       switch words.dropFirst() {
-      case []: try show("dendro \(version)\nreads and writes format \(storageFormatVersion)\n")
+      case []: try show("dendro \(version)\nreads and writes format \(FileFormat.newestVersion)\n")
       case ["--json"]:
         try show(
           JSONValue.object([
-            ("version", .string(version)), ("format", .unsigned(UInt64(storageFormatVersion))),
+            ("version", .string(version)), ("format", .unsigned(UInt64(FileFormat.newestVersion))),
           ]).text + "\n")
       default: throw Failure.usage("--version takes --json and nothing else")
       }

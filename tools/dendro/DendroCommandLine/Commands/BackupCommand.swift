@@ -27,7 +27,7 @@ extension Command {
       try session.engine.backup(to: target)
       let seconds = progress.seconds
       let copy = try Engine.open(at: target, mode: .readOnly)
-      let head = copy.head
+      let head = try copy.wholeHead()
       let leaves = head.root.leafCount()
       try copy.close()
       let terminal = try Terminal(color: arguments.value("color"))

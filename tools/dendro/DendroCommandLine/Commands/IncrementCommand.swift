@@ -37,7 +37,7 @@ extension Command {
       let (lsn, node) = try session.closing {
         if !arguments.has("replace") { try confirmReplacement(at: location.path, session.engine) }
         let lsn = try session.write(.increment(location.path, delta))
-        return (lsn, session.engine.view(at: location.path))
+        return (lsn, try session.engine.view(at: location.path))
       }
       try OneWrite.report(
         lsn, arguments, more: [("value", .node(node, JSONStyle()))], line: JSONWriter.string(node))
@@ -49,7 +49,7 @@ extension Command {
     for count in 0...path.count {
       let place = path.prefix(count)
       let isTarget = count == path.count
-      let node = engine.view(at: place)
+      let node = try engine.view(at: place)
       guard !node.isEmpty else { return }
       let what: String
       switch node.scalar {

@@ -17,7 +17,7 @@ extension Command {
     run: { arguments in
       let location = try Location(writing: arguments.positional(1))
       let session = try Session.writing(arguments, at: location, creates: false)
-      let node = session.engine.view(at: location.path)
+      let node = try session.engine.view(at: location.path)
       let isThere = location.isPriority ? node.priority != nil : !node.isEmpty
       if arguments.has(.dryRun) {
         try session.close()

@@ -209,7 +209,7 @@ private struct Server {
   private func export(_ namespace: Namespace, to file: String) throws {
     // Closed as it is, the engine still has its last state.
     let output = try OutputFile(file)
-    let root = namespace.root
+    let root = try namespace.root()
     try JSONWriter.write(root, style: JSONStyle(.export)) { try output.write($0) }
     try [UInt8(ascii: "\n")].withUnsafeBytes(output.write)
     try output.finish()

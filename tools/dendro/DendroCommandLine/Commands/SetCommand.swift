@@ -22,7 +22,7 @@ extension Command {
       // A new database has nothing that could have a priority.
       let session = try Session.writing(arguments, at: location, creates: !location.isPriority)
       let lsn = try session.closing {
-        if location.isPriority, session.engine.view(at: location.path).isEmpty {
+        if location.isPriority, try session.engine.view(at: location.path).isEmpty {
           throw Failure(
             .problem,
             "there is nothing at \("\(location.path)".shortened(to: 80)) that could have a priority"

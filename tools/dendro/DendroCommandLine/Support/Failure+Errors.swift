@@ -35,7 +35,8 @@ extension Failure {
     switch error {
     case .io, .ownershipLost: self.init(.inputOutput, "\(error)")
     case .corrupt, .limit: self.init(.damaged, "\(error)", hint: Failure.damageHint)
-    case .unsupportedVersion: self.init(.unavailable, "\(error)", hint: "a newer dendro reads it")
+    case .unsupportedVersion, .unsupportedFeatures:
+      self.init(.unavailable, "\(error)", hint: "a newer dendro reads it")
     case .locked:
       self.init(
         .locked, "\(error)", hint: "reading verbs work beside it; --wait SECONDS waits for it")

@@ -18,7 +18,7 @@ struct ReadState {
   init(_ arguments: Arguments, path: String?) throws {
     location = try Location(path)
     let state = try Self.states(
-      of: arguments.directoryPath(), at: [HistoryPoint(arguments, "at")],
+      of: arguments.directoryPath(), at: [HistoryPoint(arguments, "at")], location.path,
       salvages: arguments.has(.salvage))[0]
     (root, lsn) = (state.root, state.lsn)
   }
@@ -28,10 +28,11 @@ struct ReadState {
   ///
   /// - Parameters:
   ///   - points: nil for the present.
+  ///   - location: what is read of the present.
   ///   - salvages: whether a damaged directory's last proven state stands for its present.
-  static func states(of path: String, at points: [HistoryPoint?], salvages: Bool = false) throws
-    -> [HistoryState]
-  {
+  static func states(
+    of path: String, at points: [HistoryPoint?], _ location: Path = .root, salvages: Bool = false
+  ) throws -> [HistoryState] {
     do {
       let progress = Progress("opening")
       let shared = try SharedEngine.engine(for: path)
@@ -40,6 +41,7 @@ struct ReadState {
       defer { if shared == nil { try? engine.close() } }
       return try points.map { point in
         guard let point else {
+          _ = try engine.view(at: location)
           let head = engine.head
           return HistoryState(root: head.root, lsn: head.lsn)
         }

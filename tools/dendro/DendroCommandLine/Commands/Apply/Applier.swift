@@ -124,7 +124,7 @@ final class Applier {
   }
 
   private func apply(_ lines: [(number: Int, line: WriteLine)], _ session: Session) throws {
-    let old = session.engine.head.root
+    let old = try session.engine.wholeHead().root
     let write: Write?
     if lines.count == 1 {
       try check(lines[0].line, lines[0].number, old)

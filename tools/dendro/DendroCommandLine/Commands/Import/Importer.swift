@@ -42,7 +42,7 @@ final class Importer {
 
     let session = try Session.writing(arguments, creates: true)
     self.session = session
-    let existing = session.engine.view(at: target)
+    let existing = try session.engine.view(at: target)
     if !existing.isEmpty {
       let what = "\(Format.count(existing.leafCount(), "leaf"))"
       guard arguments.has("replace") else {
@@ -80,7 +80,7 @@ final class Importer {
       // Only then is it known what was written.
       try? writes.wait()
       let done = writes.summary
-      let leafCount = session.engine.view(at: target).leafCount()
+      let leafCount = (try? session.engine.view(at: target).leafCount()) ?? 0
       try? session.close()
       var failure = Failure(describing: error)
       if error is JSONError { failure.message = "\(file.name): \(failure.message)" }
@@ -99,7 +99,7 @@ final class Importer {
     let done = writes.summary
     let seconds = progress.seconds
     // Nothing else was there: a key that came twice is counted once.
-    leafCount = session.engine.view(at: target).leafCount()
+    leafCount = try session.engine.view(at: target).leafCount()
     try session.close()
     outcome =
       "\(Format.count(leafCount, "leaf")) from \(Format.bytes(textBytes)) (\(done.text)) in "

@@ -5,7 +5,8 @@ extension Survey {
   var json: JSONValue {
     let opening = opening
     return .object([
-      ("directory", .string(path)), ("format", .integer(Int64(storageFormatVersion))),
+      ("directory", .string(path)), ("format", .integer(Int64(formatVersions.upperBound))),
+      ("oldestFormat", .integer(Int64(formatVersions.lowerBound))),
       ("id", databaseID.map { .string("\($0)") } ?? .null),
       ("good", .bool(!isDamaged)), ("lastLSN", .unsigned(lastLSN.rawValue)),
       ("durableUpTo", .unsigned(durableUpTo.rawValue)),
@@ -95,7 +96,9 @@ extension Survey {
       try terminal.print("\(name.padded(to: 16))\(value)")
     }
     try row("directory", path)
-    try row("format", "\(storageFormatVersion)")
+    let (oldest, newest) = (formatVersions.lowerBound, formatVersions.upperBound)
+    try row(
+      "format", oldest == newest ? "\(newest)" : "\(newest), and older files of \(oldest)")
     try row("database id", databaseID.map { "\($0)" } ?? "unknown")
     try row("last write", "\(lastLSN)" + (lastTime.map { ", \(Format.time($0))" } ?? ""))
     try row("known durable", "up to \(durableUpTo)")

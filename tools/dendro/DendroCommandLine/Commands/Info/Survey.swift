@@ -40,6 +40,7 @@ struct Survey {
   private(set) var checkpoints: [Checkpoint] = []
   let contents: DatabaseDirectory.Contents
   private(set) var databaseID: DatabaseID?
+  private var formatVersionsFound: ClosedRange<UInt32>?
   private(set) var durableUpTo = LogSequenceNumber.zero
   private(set) var firstTime: Int64?
   private(set) var lastTime: Int64?
@@ -70,6 +71,11 @@ struct Survey {
   var rawByteCount: UInt64 { segments.reduce(0) { $0 + ($1.records?.rawByteCount ?? 0) } }
   var recordByteCount: UInt64 { segments.reduce(0) { $0 + ($1.records?.byteCount ?? 0) } }
   var writeCount: UInt64 { segments.reduce(0) { $0 &+ $1.writeCount } }
+  /// The oldest and the newest format of the files; the newest that is known where there are none.
+  var formatVersions: ClosedRange<UInt32> {
+    formatVersionsFound ?? FileFormat.newestVersion...FileFormat.newestVersion
+  }
+
   /// Bytes of encoded writes to one byte of log; nil without writes.
   var compressionRatio: Double? {
     recordByteCount > 0 ? Double(rawByteCount) / Double(recordByteCount) : nil
@@ -101,7 +107,7 @@ struct Survey {
     do throws(EngineError) {
       let engine = try Engine.open(at: directory.path, mode: .readOnly)
       report = engine.report
-      root = engine.head.root
+      root = try engine.wholeHead().root
       leafCount = root?.leafCount()
       history = try engine.historyRange()
       databaseID = databaseID ?? engine.databaseID
@@ -179,6 +185,7 @@ struct Survey {
         checkpoint.byteCount = try directory.byteCount(ofCheckpoint: lsn)
         let reader = try CheckpointReader.open(directory, lsn: lsn)
         checkpoint.time = reader.time
+        note(reader.header.format)
         checkpoint.leafCount = reader.leafCount
         checkpoint.rawByteCount = reader.rawByteCount
         checkpoint.contentHash = reader.contentHash
@@ -191,6 +198,12 @@ struct Survey {
     }
   }
 
+  private mutating func note(_ format: FileFormat) {
+    let versions = formatVersionsFound ?? format.version...format.version
+    formatVersionsFound =
+      min(versions.lowerBound, format.version)...max(versions.upperBound, format.version)
+  }
+
   private mutating func readLog(_ directory: DatabaseDirectory) throws {
     let cursor = LogCursor(directory)
     var segments: [Segment] = []
@@ -198,10 +211,12 @@ struct Survey {
     var durable = LogSequenceNumber.zero
     var times: (first: Int64?, last: Int64?) = (nil, nil)
     var id: DatabaseID?
+    var formats: [FileFormat] = []
     while try cursor.step({ item in
       switch item {
       case .segment(let header, _, let byteCount):
         id = id ?? header.databaseID
+        formats.append(header.format)
         var segment = Segment(name: SegmentName(firstLSN: header.firstLSN))
         segment.byteCount = byteCount
         segment.records = Records()
@@ -227,6 +242,7 @@ struct Survey {
       }
     }) {}
     self.segments = segments
+    for format in formats { note(format) }
     self.problems = problems
     durableUpTo = durable
     firstTime = times.first

@@ -81,7 +81,9 @@ final class Repairer {
   /// Why the database cannot be opened; nil where it can.
   private func refusal() -> String? {
     do {
-      try Engine.open(at: arguments.directoryPath(), mode: .readOnly).close()
+      var options = EngineOptions()
+      options.loading = .whole
+      try Engine.open(at: arguments.directoryPath(), options: options, mode: .readOnly).close()
       return nil
     } catch {
       return "\(error)"
@@ -91,7 +93,7 @@ final class Repairer {
   /// Reads back what was written.
   private func check(_ outcome: Salvage.Outcome, _ target: String) throws {
     let engine = try Engine.open(at: target, mode: .readOnly)
-    let head = engine.head
+    let head = try engine.wholeHead()
     try engine.close()
     guard head.lsn == outcome.plan.last,
       CheckpointCoding.contentHash(of: head.root) == outcome.contentHash

@@ -65,8 +65,10 @@ struct Verification {
   /// Opens it as a reader would; nil where that is refused.
   private mutating func recover() -> (root: Node, lsn: LogSequenceNumber)? {
     do throws(EngineError) {
+      var options = EngineOptions()
+      options.loading = .whole
       let engine = try Engine.open(
-        at: directory.path, mode: .readOnly, progress: progress.recovery)
+        at: directory.path, options: options, mode: .readOnly, progress: progress.recovery)
       let head = engine.head
       // Checkpoints that cannot be read are met again below, with their places.
       try engine.close()

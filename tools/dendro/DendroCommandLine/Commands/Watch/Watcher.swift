@@ -78,7 +78,7 @@ final class Watcher {
 
   private func load() throws {
     let engine = try Engine.open(at: path, mode: .readOnly)
-    (root, lsn) = engine.head
+    (root, lsn) = try engine.wholeHead()
     try engine.close()
   }
 

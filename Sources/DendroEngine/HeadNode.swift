@@ -1,0 +1,90 @@
+package import DendroStorage
+package import DendroTree
+
+/// A node of the head, whose pages may not all have been read from the checkpoint yet.
+package struct HeadNode: Sendable {
+  package let node: Node
+  /// Nil where all pages are in memory.
+  private let pages: CheckpointPages?
+
+  /// Makes one whose pages are all in memory.
+  package init(_ node: Node) { self.init(node, nil) }
+
+  init(_ node: Node, _ pages: CheckpointPages?) {
+    self.node = node
+    self.pages = pages.flatMap { $0.isPartial ? $0 : nil }
+  }
+
+  /// Whether some pages may not have been read yet.
+  package var isPartial: Bool { pages != nil }
+
+  /// Reads all pages of the node. Waits for the disk on the calling thread.
+  ///
+  /// - Returns: the node.
+  /// - Complexity: O(pages); O(1) where all pages of the head are in memory.
+  package func whole() throws(EngineError) -> Node {
+    try pages?.reading { () throws(PageFailure) in try node.load() }
+    return node
+  }
+
+  /// Calls `body`, which may read pages of the node, and reads all pages of the node that it returns.
+  ///
+  /// - Throws: why a page could not be read.
+  package func whole(_ body: (Node) -> Node) throws(EngineError) -> Node {
+    guard let pages else { return body(node) }
+    return try pages.reading { () throws(PageFailure) in
+      let result = body(node)
+      try result.load()
+      return result
+    }
+  }
+
+  /// Calls `body`, which reads the node.
+  ///
+  /// - Throws: what `body` throws, or why a page could not be read, since `body` has seen an empty one then.
+  package func reading<R>(_ body: (Node) throws -> R) throws -> R {
+    guard let pages else { return try body(node) }
+    var result: Result<R, any Error>?
+    try pages.reading { () throws(PageFailure) in result = Result { try body(node) } }
+    guard let result else { preconditionFailure("the body was called") }
+    return try result.get()
+  }
+}
+
+extension Engine {
+  /// The node at `path` now, with all its pages. It never changes, and stays valid after `close()`.
+  ///
+  /// - Throws: why a page could not be read from the checkpoint.
+  /// - Complexity: O(depth · log children). Pages that were not read since opening are read on the calling
+  ///   thread.
+  package func view(at path: Path) throws(EngineError) -> Node { try node(at: path).whole() }
+
+  /// The node at `path` now.
+  ///
+  /// - Throws: why a page on the way could not be read.
+  package func node(at path: Path) throws(EngineError) -> HeadNode {
+    let (found, pages) = pipeline.withAdmission { admission -> (Node, CheckpointPages?) in
+      guard let pages = admission.pages, pages.isPartial else {
+        return (admission.root.node(at: path), nil)
+      }
+      return (admission.root, pages)
+    }
+    guard let pages else { return HeadNode(found, nil) }
+    let node = try pages.reading { () throws(PageFailure) in
+      try found.load(along: path)
+      return found.node(at: path)
+    }
+    return HeadNode(node, pages)
+  }
+
+  /// Reads the pages on the way to `path`, so that taking the node there reads nothing.
+  package func load(along path: Path) throws(EngineError) { _ = try node(at: path) }
+
+  /// The head with all its pages, and the LSN of its last write.
+  package func wholeHead() throws(EngineError) -> (root: Node, lsn: LogSequenceNumber) {
+    let (head, lsn) = pipeline.withAdmission { admission in
+      (HeadNode(admission.root, admission.pages), admission.lastLSN)
+    }
+    return (try head.whole(), lsn)
+  }
+}

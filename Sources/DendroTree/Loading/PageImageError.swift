@@ -1,0 +1,15 @@
+/// Why bytes are not the pages of a chunk.
+package struct PageImageError: Error, CustomStringConvertible {
+  package var expected: String
+  package var found: String
+  /// Where in the raw bytes of the chunk.
+  package var offset: Int
+
+  package var description: String { "expected \(expected) at byte \(offset), found \(found)" }
+
+  static func mismatch(_ reference: PageReference) -> PageImageError {
+    PageImageError(
+      expected: "page \(reference.root) with \(reference.total) children, as the page above says",
+      found: "another page", offset: 0)
+  }
+}

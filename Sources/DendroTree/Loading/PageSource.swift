@@ -1,0 +1,22 @@
+/// Where the pages of a tree are read from that are not in memory: the chunks of a checkpoint.
+package protocol PageSource: AnyObject, Sendable {
+  /// Reads and decodes a chunk. Several threads may call it at once.
+  func pages(ofChunk number: UInt32) throws(PageFailure) -> ChunkPages
+
+  /// Makes the failure of a chunk whose pages are not those that the pages above it describe.
+  func failure(_ error: PageImageError, inChunk number: UInt32) -> PageFailure
+
+  /// Notes that a chunk was taken into the tree.
+  func didLoadChunk()
+
+  /// Notes that a page could not be read by a call that cannot throw, and got an empty page instead.
+  func didFail(_ failure: PageFailure)
+}
+
+/// Pages could not be read or written.
+package struct PageFailure: Error {
+  /// What the page source or the receiver of the chunks said.
+  package var cause: any Error
+
+  package init(_ cause: any Error) { self.cause = cause }
+}

@@ -1,0 +1,127 @@
+import Dendro
+import DendroTesting
+import Foundation
+import Synchronization
+import Testing
+
+@testable import DendroEngine
+
+/// What an app sees of data that is read from a checkpoint when it is used.
+@Suite("Data that is read on demand")
+struct LoadingTests {
+  private static func open(
+    _ disk: SimulatedDisk, _ loading: DatabaseOptions.Loading = .onDemand
+  ) throws -> Database {
+    var options = DatabaseOptions()
+    options.loading = loading
+    return try Database.open(at: "/db", on: disk, options: options)
+  }
+
+  /// A closed database of so many posts that its checkpoint has several chunks.
+  private static func database(_ disk: SimulatedDisk) async throws {
+    let database = try open(disk)
+    let posts = database.reference(withPath: "posts")
+    for group in 0..<30 {
+      try await posts.update { update in
+        for number in 0..<100 {
+          let key = "p\(group * 100 + number)"
+          update.set("\(key)/title", "The title of post \(key), \(UUID().uuidString)")
+          update.set("\(key)/stars", number)
+        }
+      }
+    }
+    try await database.checkpoint()
+    try await database.close()
+  }
+
+  @Test("every way of reading, writing and listening")
+  func onDemand() async throws {
+    let disk = SimulatedDisk(seed: 1)
+    try await Self.database(disk)
+    let database = try Self.open(disk)
+    let engine = try #require(database.engine)
+    #expect(engine.statistics().unreadChunkCount > 2)
+    let posts = database.reference(withPath: "posts")
+    // By key: only the pages of the window are read.
+    let last = try await posts.queryOrderedByKey().queryLimited(toLast: 2).getData()
+    #expect(last.children.compactMap { ($0 as? DataSnapshot)?.key } == ["p998", "p999"])
+    #expect(engine.statistics().unreadChunkCount > 1)
+    #expect(try await posts.child("p7/stars").getData().value as? Int == 7)
+    try await posts.child("p8/stars").increment(by: 5)
+    let stars = try database.read { try $0.int(at: "posts/p8/stars") }
+    #expect(stars == 13)
+    let (_, result) = try await posts.child("p9/stars").runTransactionBlock { data in
+      data.value = (data.value as? Int ?? 0) + 1
+      return .success(withValue: data)
+    }
+    #expect(result.value as? Int == 10)
+    let top = try await posts.queryOrdered(byChild: "stars").queryLimited(toLast: 1).getData()
+    #expect(top.childrenCount == 1)
+    #expect(engine.statistics().unreadChunkCount == 0)
+    try await database.close()
+
+    let again = try Self.open(disk)
+    for try await snapshot in again.reference(withPath: "posts/p8").snapshots {
+      #expect((snapshot.value as? [String: Any])?["stars"] as? Int == 13)
+      break
+    }
+    let postsAgain = again.reference(withPath: "posts")
+    let (all, _) = await postsAgain.observeSingleEventAndPreviousSiblingKey(of: .value)
+    #expect(all.childrenCount == 3_000)
+    try await again.close()
+  }
+
+  @Test("a damaged part fails all that needs it, with file and offset, and nothing else")
+  func damage() async throws {
+    let disk = SimulatedDisk(seed: 1)
+    try await Self.database(disk)
+    let name = try #require(disk.names(in: "/db").first { $0.hasSuffix(".checkpoint") })
+    // In the first chunk, which has the first posts in the order of keys.
+    disk.flipBit(8 * 200, of: "/db/" + name)
+    let database = try Self.open(disk)
+    let posts = database.reference(withPath: "posts")
+    let bad = posts.child("p0")
+    func expect(_ error: (any Error)?, _ what: String) {
+      let error = error as? DatabaseError
+      #expect(error?.code == .corrupt && error?.file == "/db/" + name, "\(what)")
+      #expect(error?.offset.map { $0 < 300 } == true, "\(what)")
+    }
+    func failure(_ what: String, _ body: () async throws -> Void) async {
+      do {
+        try await body()
+        Issue.record("\(what) has found no damage")
+      } catch {
+        expect(error, what)
+      }
+    }
+    await failure("getData") { _ = try await bad.getData() }
+    await failure("getData of all") { _ = try await posts.getData() }
+    await failure("a query") {
+      _ = try await posts.queryOrderedByKey().queryLimited(toFirst: 3).getData()
+    }
+    await failure("read") { _ = try database.read { try $0.int(at: "posts/p0/stars") } }
+    await failure("set") { try await bad.child("title").setValue("new") }
+    await failure("increment") { try await bad.child("stars").increment(by: 1) }
+    await failure("update") { try await posts.updateChildValues(["p0/stars": 2, "z": 1]) }
+    await failure("transaction") {
+      _ = try await bad.runTransactionBlock { .success(withValue: $0) }
+    }
+    await failure("snapshots") { for try await _ in bad.snapshots {} }
+    let (called, received) = AsyncStream<(any Error)?>.makeStream()
+    bad.getData { error, _ in received.yield(error) }
+    bad.observe(.value) { _ in
+      received.yield(nil)
+    } withCancel: { error in
+      received.yield(error)
+    }
+    var calls = called.makeAsyncIterator()
+    for what in ["getData with a block", "observe"] {
+      expect(await calls.next() ?? nil, what)
+    }
+    // Everything else goes on.
+    #expect(try await posts.child("p999/stars").getData().value as? Int == 99)
+    try await posts.child("p999/stars").setValue(1)
+    try await database.reference(withPath: "new").setValue(true)
+    try await database.close()
+  }
+}
