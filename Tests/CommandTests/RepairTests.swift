@@ -225,6 +225,22 @@ struct RepairTests {
     #expect(try dendro("export", "other", "/users/u1", "--at", "3").output == #"{"n":1}"# + "\n")
   }
 
+  @Test("of very many places the first are printed; --json has all")
+  func manyPlaces() throws {
+    for number in 1...40 { try dendro("set", "db", "/n\(number)", "\(number)") }
+    for lsn in stride(from: 2, to: 40, by: 2) { try damage(lsn) }
+    let text = try dendro("repair", "db", "--dry-run").output
+    #expect(text.split(separator: "\n").filter { $0.hasPrefix("damage: ") }.count == 11)
+    #expect(text.contains("damage: and 9 places more (--json lists all)\n"), "\(text)")
+    #expect(
+      text.contains(
+        "lost          writes 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22 and 8 ranges more\n"))
+    let json = try dendro("repair", "db", "--dry-run", "--json").object
+    #expect((json["damage"] as? [Any])?.count == 19 && (json["lost"] as? [Any])?.count == 19)
+    let verify = try dendro("verify", "db")
+    #expect(verify.status == 2 && !verify.output.contains("more (--json"))
+  }
+
   @Test("names of files may say anything: nothing traps")
   func hostileNames() throws {
     try fill()

@@ -37,7 +37,9 @@ package struct LogSalvage {
 
   /// Reads the headers of all segments.
   ///
-  /// - Parameter others: the database ids of the checkpoints.
+  /// - Parameters:
+  ///   - directory: of the log.
+  ///   - others: the database ids of the checkpoints.
   /// - Throws: `.io`; `.unsupportedVersion`.
   package init(_ directory: DatabaseDirectory, others: [DatabaseID]) throws(StorageError) {
     self.directory = directory

@@ -20,7 +20,7 @@ final class SegmentReader {
 
   private let directory: DatabaseDirectory
 
-  /// - Parameter path: of the segment's file where it has another name.
+  /// Opens a segment; `path` is that of its file where that has another name.
   init(_ name: SegmentName, in directory: DatabaseDirectory, at path: String? = nil)
     throws(StorageError)
   {

@@ -175,8 +175,12 @@ extension String {
 }
 
 extension Format {
-  /// `3`, `1 to 5`, `1 to 5, 7 and 9 to 12`.
-  static func ranges(_ ranges: [ClosedRange<UInt64>]) -> String {
+  /// `3`, `1 to 5`, `1 to 5, 7 and 9 to 12`; of very many, the first ones and how many more there are.
+  static func ranges(_ ranges: [ClosedRange<UInt64>], limit: Int = 12) -> String {
+    if ranges.count > limit {
+      let first = self.ranges(Array(ranges.prefix(limit - 1))).replacing(" and ", with: ", ")
+      return first + " and \(count(ranges.count - limit + 1)) ranges more"
+    }
     let words = ranges.map { range in
       range.lowerBound == range.upperBound
         ? "\(range.lowerBound)" : "\(range.lowerBound) to \(range.upperBound)"

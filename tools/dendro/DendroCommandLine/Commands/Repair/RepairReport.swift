@@ -11,7 +11,9 @@ struct RepairReport {
   /// The new directory, once it is written.
   var target: String?
 
-  /// As many places in doubt as the text shows.
+  /// As many damaged places as the text shows.
+  private static let problemLimit = 10
+  /// As many places in doubt as it shows.
   private static let doubtLimit = 20
 
   init(salvage: Salvage, refusal: String?) {
@@ -30,7 +32,13 @@ struct RepairReport {
 
   func print(to terminal: Terminal) throws {
     let lines = LogLines(terminal: terminal, isJSON: false)
-    for problem in salvage.problems { try terminal.print(lines.line(problem)) }
+    for problem in salvage.problems.prefix(Self.problemLimit) {
+      try terminal.print(lines.line(problem))
+    }
+    if salvage.problems.count > Self.problemLimit {
+      let rest = Format.count(salvage.problems.count - Self.problemLimit, "place")
+      try terminal.print(terminal.colored("damage: and \(rest) more (--json lists all)", .red))
+    }
     for checkpoint in salvage.checkpoints {
       guard let problem = checkpoint.problem else { continue }
       try terminal.print(terminal.colored("damage: \(problem)", .red))

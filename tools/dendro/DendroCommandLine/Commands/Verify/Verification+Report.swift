@@ -41,7 +41,14 @@ extension Verification {
       try row("hash", Survey.hash(contentHash))
     }
     if let tail { try row("end", "unfinished, as a crash or a running writer leaves it: \(tail)") }
-    for one in damage { try terminal.print(terminal.colored("damage: \(one.message)", .red)) }
+    let limit = 20
+    for one in damage.prefix(limit) {
+      try terminal.print(terminal.colored("damage: \(one.message)", .red))
+    }
+    if damage.count > limit {
+      let rest = Format.count(damage.count - limit, "place")
+      try terminal.print(terminal.colored("damage: and \(rest) more (--json lists all)", .red))
+    }
     try terminal.print(
       damage.isEmpty
         ? terminal.colored("good", .green)
