@@ -1,6 +1,7 @@
 import Dendro
 import DendroServer
 import DendroTestSupport
+import Foundation
 import Testing
 
 @Suite("serving: WebSockets")
@@ -162,6 +163,44 @@ struct WebSocketTests {
           == "\"a\":\"m\",\"b\":{\"p\":\"here\",\"d\":{\"last\":\"bye\",\"me\":null}}")
       #expect(try watcher("g", "{\"p\":\"/other\",\"q\":{}}") == ["{\"s\":\"ok\",\"d\":{\"a\":1}}"])
     }
+  }
+
+  @Test("what a server that was killed leaves is written by the next one, once")
+  func leftovers() async throws {
+    let folder = try TemporaryFolder()
+    let database = try await Database.open(at: folder.path + "/db")
+    let server = try await DatabaseServer.start(serving: database)
+    let client = try WebSocketClient(Served(database: database, server: server))
+    #expect(try client("o", "{\"p\":\"/me\",\"d\":\"gone\"}") == [ok])
+    #expect(try client("om", "{\"p\":\"/a\",\"d\":{\"b\":1,\"c\":2}}") == [ok])
+    #expect(try client("oc", "{\"p\":\"/a/b\",\"d\":null}") == [ok])
+    #expect(try client("p", "{\"p\":\"/me\",\"d\":\"here\"}") == [ok])
+    // The files as a kill at this moment would leave them, with a request that was cut short.
+    let files = FileManager.default
+    try files.copyItem(atPath: folder.path + "/db", toPath: folder.path + "/killed")
+    try files.copyItem(
+      atPath: folder.path + "/db.on-disconnect", toPath: folder.path + "/killed.on-disconnect")
+    let name = try #require(
+      try files.contentsOfDirectory(atPath: folder.path + "/killed.on-disconnect").first)
+    let torn = try #require(
+      FileHandle(forWritingAtPath: folder.path + "/killed.on-disconnect/" + name))
+    torn.seekToEndOfFile()
+    torn.write(Data("70\n{\"t\":\"d\",\"d\":{\"r\":9,\"a\":\"o\"".utf8))
+    try torn.close()
+    await server.stop()
+    #expect(try await database.reference(withPath: "me").getData().string == "gone")
+    try await database.close()
+    #expect(try files.contentsOfDirectory(atPath: folder.path + "/db.on-disconnect").isEmpty)
+
+    let again = try await Database.open(at: folder.path + "/killed")
+    #expect(try await again.reference(withPath: "me").getData().string == "here")
+    let next = try await DatabaseServer.start(serving: again)
+    #expect(try await again.reference(withPath: "me").getData().string == "gone")
+    #expect(try await again.reference(withPath: "a").getData().childrenCount == 1)
+    #expect(try await again.reference(withPath: "a/c").getData().int == 2)
+    await next.stop()
+    try await again.close()
+    #expect(try files.contentsOfDirectory(atPath: folder.path + "/killed.on-disconnect").isEmpty)
   }
 
   @Test("a new connection ends the one before it, whose last writes it finds")

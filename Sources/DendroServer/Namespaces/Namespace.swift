@@ -1,5 +1,6 @@
 package import Dendro
 import DendroEngine
+import Dispatch
 package import DendroTree
 
 /// One served database.
@@ -8,6 +9,8 @@ package final class Namespace: Sendable {
   package let database: Database
   let engine: Engine
   let hub: ListenHub
+  /// Nil where the database is not on the disk.
+  let journal: DisconnectJournal?
 
   package init(_ name: String, _ database: Database) throws(DatabaseError) {
     self.name = name
@@ -15,6 +18,8 @@ package final class Namespace: Sendable {
     engine = try database.servedEngine()
     hub = ListenHub(engine)
     database.serve(commitsTo: hub)
+    journal = DisconnectJournal(engine)
+    journal?.writeLeftovers(to: engine)
   }
 
   /// The data now, also after the database was closed.
@@ -32,5 +37,11 @@ package final class Namespace: Sendable {
   func end() {
     database.serve(commitsTo: nil)
     hub.end()
+    guard let journal else { return }
+    // The completion comes after those of the sessions' last writes.
+    let isWritten = DispatchSemaphore(value: 0)
+    engine.submit(Draft(.update(.root, []))) { _ in isWritten.signal() }
+    isWritten.wait()
+    journal.wait()
   }
 }

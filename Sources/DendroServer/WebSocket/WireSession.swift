@@ -21,6 +21,8 @@ final class WireSession: Sendable {
     var identity = Identity.anonymous
     var listens: [WireLocation: WireListen] = [:]
     var operations = DisconnectOperations()
+    /// Whether the journal has a file of this session.
+    var isJournaled = false
     var isEnded = false
   }
 
@@ -54,14 +56,14 @@ final class WireSession: Sendable {
     case .ping: connection.send(WireText.pong)
     case .request(let request):
       switch request.action {
-      case .success(let action): perform(action, request.number)
+      case .success(let action): perform(action, request.number, message)
       case .failure(let error): refuse(request.number, error)
       }
     }
     return true
   }
 
-  private func perform(_ action: WireAction, _ number: Int64) {
+  private func perform(_ action: WireAction, _ number: Int64, _ message: [UInt8]) {
     switch action {
     case .none: answer(number)
     case .listen(let location, let hash): listen(location, hash, number)
@@ -72,10 +74,10 @@ final class WireSession: Sendable {
     case .onDisconnect(let draft, let path):
       guard allowsWrite(draft, at: path) else { return refuse(number, .permissionDenied) }
       state.withLock { $0.operations.add(draft) }
-      answer(number)
+      keep(message, number)
     case .cancelOnDisconnect(let path):
       state.withLock { $0.operations.cancel(path) }
-      answer(number)
+      keep(message, number)
     case .signIn(let credentials): signIn(credentials, number)
     case .signOut:
       change(to: .anonymous)
@@ -102,6 +104,16 @@ final class WireSession: Sendable {
   /// After the events of all commits so far.
   private func afterEvents(_ body: @escaping @Sendable (WireSession) -> Void) {
     namespace.hub.afterEvents { body(self) }
+  }
+
+  /// Answers a change of what is to be written at the end once it is on the disk.
+  private func keep(_ message: [UInt8], _ number: Int64) {
+    guard let journal = namespace.journal else { return answer(number) }
+    state.withLock { $0.isJournaled = true }
+    journal.append(message, of: id) { isKept in
+      if isKept { return self.answer(number) }
+      self.refuse(number, RESTError(503, "The operation could not be kept on the disk."))
+    }
   }
 
   // MARK: Listening and reading
@@ -246,17 +258,20 @@ final class WireSession: Sendable {
 
   /// The connection is gone: writes what was to be written then.
   func end() {
-    let (listens, operations, identity) = state.withLock { state in
+    let (listens, operations, identity, isJournaled) = state.withLock { state in
       state.isEnded = true
       defer {
         state.listens = [:]
         state.operations = DisconnectOperations()
+        state.isJournaled = false
       }
-      return (state.listens, state.operations, state.identity)
+      return (state.listens, state.operations, state.identity, state.isJournaled)
     }
+    let journal = isJournaled ? namespace.journal : nil
     for listen in listens.values { listen.stop(namespace.hub) }
     service.webSockets.remove(self)
     guard let draft = operations.draft, case .update(let base, let entries) = draft.write else {
+      journal?.remove(id)
       return
     }
     // Judged again, one by one, by the rules of this moment.
@@ -266,8 +281,11 @@ final class WireSession: Sendable {
           .write, at: entry.path, by: identity,
           draft: Draft(.update(base, [entry]), deferred: draft.deferred), in: namespace.database))
     }
-    namespace.engine.submit(
-      Draft(.update(base, allowed), deferred: draft.deferred), completion: nil)
+    let id = id
+    namespace.engine.submit(Draft(.update(base, allowed), deferred: draft.deferred)) { result in
+      // Otherwise it is written when the database is served again.
+      if case .success = result { journal?.remove(id) }
+    }
   }
 }
 
