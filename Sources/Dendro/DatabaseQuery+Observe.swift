@@ -10,9 +10,10 @@ extension DatabaseQuery {
   /// `.value` comes once at the beginning, with a snapshot of nothing where there is nothing, and
   /// `.childAdded` once for every child; then each write that changed what the query shows raises its
   /// events. For one write all removed children come first, then the added, the moved and the changed
-  /// ones, and the value last; all listeners to an equal query get one before any gets the next. A
-  /// listener that falls more than 64 writes behind is given the difference from what it saw last instead
-  /// of every state in between. In any case the events come before the completion block of the write.
+  /// ones, and the value last; all listeners to an equal query get one before any gets the next, and share
+  /// its snapshot. A listener that falls far behind, by 64 writes at least, is given the difference from
+  /// what it saw last instead of every state in between. In any case the events come before the completion
+  /// block of the write.
   ///
   /// The first listener to a query that is sorted by a child or by value, or by priority where there are
   /// any, sorts the children once, O(n log n); from then on a write costs O(log n) for each child that it

@@ -29,7 +29,7 @@ package final class SyncPoint {
     let changedKey: Key?
   }
 
-  /// The most states that wait for a slow listener.
+  /// The most states that wait for a slow listener, besides those that a drain has taken.
   package static let backlogLimit = 64
 
   package init(
