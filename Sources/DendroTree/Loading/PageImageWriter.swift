@@ -56,6 +56,7 @@ package struct PageImageWriter {
   /// Writes a whole tree. Call once.
   ///
   /// - Parameters:
+  ///   - root: the tree.
   ///   - hasher: gets the content of the tree, as by `Node.contentHash(using:)`.
   ///   - chunk: gets the raw bytes of each chunk, in order.
   /// - Throws: what `chunk` throws, or why a page could not be read.
