@@ -159,7 +159,7 @@ extension Workload {
     while true {
       for _ in 0..<1_000 {
         let index = Int.random(in: 0..<sets.count, using: &generator)
-        root.child(sets.paths[index]).setValue(sets.values[(index + 1) % sets.count])
+        root.child(sets.paths[index]).setValue(sets.values[(index + done) % sets.count])
       }
       done += 1_000
       let now = database.statistics
