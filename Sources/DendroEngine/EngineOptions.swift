@@ -7,8 +7,8 @@ package struct EngineOptions: Sendable {
 
   /// A checkpoint is taken once the log since the last one has more bytes than `checkpointFactor`
   /// times that checkpoint's file, and at least `checkpointByteMin`. A larger factor writes less and
-  /// takes longer to open. 0 turns automatic checkpoints off. Default: 4.
-  package var checkpointFactor: Double = 4
+  /// takes longer to open. 0 turns automatic checkpoints off. Default: 0.5.
+  package var checkpointFactor: Double = 0.5
   /// Bytes of log below which no automatic checkpoint is taken. Default: 16 MiB.
   package var checkpointByteMin: UInt64 = 16 << 20
 

@@ -239,7 +239,8 @@ final class Checkpointing: Sendable {
     var rules = Retention.Rules()
     rules.history = options.history
     rules.now = pipeline.clock.now()
-    rules.checkpointFactor = options.checkpointFactor
+    // History does not need as many checkpoints as a quick opening does.
+    rules.checkpointFactor = options.checkpointFactor > 0 ? max(1, options.checkpointFactor) : 0
     rules.checkpointByteMin = options.checkpointByteMin
     let unreadable = state.withLock { $0.unreadable }
     try history.pins.withPins { (rebuilding, followed) throws(StorageError) in
