@@ -261,7 +261,8 @@ struct EventLoadTests {
     await settle(database)
     for (mirror, count) in zip(mirrors, before) {
       #expect(mirror.violations == [])
-      #expect(mirror.valueCount - count <= 65)
+      // A drain has taken up to 32 states already.
+      #expect(mirror.valueCount - count <= 64 + 32 + 1)
       let read = try await mirror.query.getData()
       #expect(
         mirror.list == read.map { "\($0.key)=\(shown($0.value))" }.joined(separator: " "))
