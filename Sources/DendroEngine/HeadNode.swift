@@ -12,7 +12,7 @@ package struct HeadNode: Sendable {
 
   init(_ node: Node, _ pages: CheckpointPages?) {
     self.node = node
-    self.pages = pages.flatMap { $0.isPartial ? $0 : nil }
+    self.pages = pages.flatMap { $0.isPartial && !node.isLoadedAtAGlance ? $0 : nil }
   }
 
   /// Whether some pages may not have been read yet.

@@ -50,7 +50,7 @@ struct LogTests {
     #expect(try numbers("-g", "Ada", "-o", "update") == [3])
     let wrong = try dendro("log", "db", "--operation", "sett")
     #expect(wrong.status == 64 && wrong.errors.contains("did you mean 'set'?"))
-    let none = try dendro("log", "db", "--grep", "nobody")
+    let none = try dendro("log", "db", "--grep", "absent")
     #expect(none.status == 1 && none.errors.contains("no such writes"))
   }
 

@@ -112,7 +112,7 @@ struct RESTRequestTests {
     arguments: [
       ("GET", "timeout=3ms"), ("GET", "timeout=15min"), ("GET", "timeout=900s"),
       ("DELETE", "writeSizeLimit=tiny"), ("DELETE", "writeSizeLimit=unlimited"),
-      ("GET", "callback=$a._b1"), ("GET", "download=a%20b.json"), ("GET", "nobody=knows&_=1"),
+      ("GET", "callback=$a._b1"), ("GET", "download=a%20b.json"), ("GET", "unknown=value&_=1"),
       ("GET", "ac=token&disableTriggers=true"),
     ])
   func takenParameters(method: String, items: String) {

@@ -68,7 +68,7 @@ struct EventStreamTests {
     }
   }
 
-  @Test("a slow reader gets the whole value in place of what it has missed, and holds up nobody")
+  @Test("a slow reader gets the whole value in place of what it missed, and does not delay others")
   func slowReader() async throws {
     try await serving({ $0.backlogByteLimit = 64 << 10 }) { served in
       let slow = try HTTPClient(port: served.server.port, receiveBuffer: 4096)

@@ -117,19 +117,15 @@ import Testing
       #expect(
         found.reversedChildren(from: from).map(\.key) == keys.reversed().filter { $0 <= from })
       var stored = Node.empty
-      found.forEachStored { path, packed in
-        if PackedScalar.leafEnd(validating: packed, at: 0) == packed.count {
-          let isSet = try? stored.loadAndSet(storedPath: Array(path), packedLeaf: packed)
-          #expect(path.isEmpty || isSet == true)
+      for (path, leaf) in found.stored() where leaf.isLeaf {
+        let isSet = try leaf.packedLeaf.withUnsafeBytes {
+          try stored.loadAndSet(storedPath: path.storedBytes, packedLeaf: $0)
         }
+        #expect(path.isRoot || isSet)
       }
       if found.isBranch {
-        found.forEachStored { path, packed in
-          guard PackedScalar.leafEnd(validating: packed, at: 0) == nil else { return }
-          var offset = 1
-          let priority = PackedScalar.read(packed, at: &offset)
-          guard let at = Path(storedBytes: path) else { return }
-          _ = stored.apply(.setPriority(at, priority))
+        for (path, branch) in found.stored() where branch.isBranch {
+          _ = stored.apply(.setPriority(path, branch.priority))
         }
         #expect(ModelTree(stored).description == ModelTree(found).description)
         try stored.checkInvariants()

@@ -123,7 +123,7 @@ extension EventHub {
     case .call(let body):
       return .call(body)
     case .end:
-      return .nothing  // `next()` handles it, since it takes the whole state.
+      return .nothing  // `takeWork` handles it, since it takes the whole state.
     }
   }
 }

@@ -43,10 +43,15 @@ extension Admission {
   /// Whether the pages that the update needs have been read.
   private func areLoaded(_ update: borrowing PackedUpdate, at base: Path) -> Bool {
     var areLoaded = true
+    base.storedBytes.withUnsafeBytes { scratch.append($0) }
+    let baseByteCount = scratch.count
     update.forEach { path, _ in
       guard areLoaded else { return }
-      areLoaded = (base.storedBytes + path).withUnsafeBytes { root.isLoaded(along: $0) }
+      scratch.append(path)
+      areLoaded = scratch.withBytes { root.isLoaded(along: $0) }
+      scratch.removeAfter(baseByteCount)
     }
+    scratch.removeAll()
     return areLoaded
   }
 

@@ -8,6 +8,16 @@ extension Node {
     withExtendedLifetime(page) {}
   }
 
+  /// Whether a glance tells that all pages of the node are in memory: it is a leaf, or a branch with one page
+  /// and nothing but leaves in it. False may also mean that more than a glance is needed.
+  package var isLoadedAtAGlance: Bool {
+    guard case .page(let page) = content else { return true }
+    defer { withExtendedLifetime(page) {} }
+    let access = page.unresolved
+    let loaded = access.kind == .stub ? PageStub(access.header).loadedPage : access
+    return loaded.map { !$0.hasReferences } ?? false
+  }
+
   /// Reads the pages on the way to a path, and the root page of the branch there, so that a write finds them.
   ///
   /// - Complexity: O(depth · log children).

@@ -114,7 +114,7 @@ struct PageStub {
     return page._withUnsafeGuaranteedRef { $0.unresolved }
   }
 
-  /// Accesses the page, or an empty one where it cannot be read; the source of the pages is told why.
+  /// Accesses the page, or an empty one where it cannot be read. Then the source of the pages gets the error.
   ///
   /// Not inlined: nearly no page is a stub.
   @inline(never)

@@ -101,10 +101,8 @@ struct PageLoadingTests {
     var tree = try list.tree()
     var expected = node
     var unloadedCount = 0
-    var leaves: [[UInt8]] = []
-    node.forEachStored { path, packed in
-      if packed.first != 0x30, !path.isEmpty { leaves.append(Array(path)) }
-    }
+    let leaves = node.stored().filter { $0.node.isLeaf && $0.node.priority == nil }
+      .map(\.path.storedBytes)
     let packed: [UInt8] = [0x11, 0x07]
     for path in leaves {
       packed.withUnsafeBytes { packed in
@@ -122,6 +120,22 @@ struct PageLoadingTests {
     #expect(tree == expected)
     #expect(unloadedCount > 0 || list.chunks.count < 3)
     try tree.checkInvariants()
+  }
+
+  @Test("a glance says that a node is in memory only where it is", arguments: seeds)
+  func glance(seed: UInt64) throws {
+    let (node, _, generator) = Self.trees(seed)
+    let list = try ChunkList(node, chunkByteLimit: 60)
+    let tree = try list.tree()
+    list.refuse(Set(0..<UInt32(list.chunks.count)))
+    var other = generator
+    for _ in 0..<200 {
+      let path = other.path()
+      guard (try? tree.load(along: path)) != nil else { continue }
+      let found = tree.node(at: path)
+      if found.isLoadedAtAGlance { #expect(throws: Never.self) { try found.load() } }
+      if found.isLeaf { #expect(found.isLoadedAtAGlance) }
+    }
   }
 
   @Test("pages that cannot be read", arguments: seeds)

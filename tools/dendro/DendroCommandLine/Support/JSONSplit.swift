@@ -1,7 +1,7 @@
 import DendroTree
 
-/// The outermost members of JSON objects and arrays, so that each can be parsed by itself: a `null` in one is told
-/// from what is not there, and values have the whole depth that the tree allows.
+/// The outermost members of JSON objects and arrays, so that each can be parsed by itself: then a `null` differs
+/// from a member that is not there, and values may be as deep as the tree allows.
 enum JSONSplit {
   struct Malformed: Error {}
 
