@@ -34,13 +34,16 @@ extension Database {
   /// - Parameters:
   ///   - decide: called with the node, again where another write comes between; returns a set or a removal at
   ///     the path, or nil for no write.
+  ///   - admitted: called once, when readers see the write or there is none. It may not wait.
   ///   - completion: called once, on any thread, with whether there was a write, and the node at the path after
   ///     it; without a write, with the node that `decide` was given. It may not wait.
   package func transact(
     at path: Path, decide: @escaping @Sendable (Node) -> Draft?,
+    admitted: @escaping @Sendable () -> Void = {},
     completion: @escaping @Sendable (Result<(isWritten: Bool, node: Node), DatabaseError>) -> Void
   ) {
     transactions.run { [self] in
+      defer { admitted() }
       let engine: Engine
       do throws(DatabaseError) {
         engine = try usable()

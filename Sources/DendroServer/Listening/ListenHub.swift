@@ -41,6 +41,7 @@ package final class ListenHub: CommitObserver {
     /// The listen has missed changes, and begins anew.
     case restart(Listen, Node, lsn: UInt64)
     case unregister(Listen)
+    case read(Path, Node, @Sendable (Node) -> Void)
     case call(@Sendable () -> Void)
     case end
   }
@@ -81,6 +82,21 @@ package final class ListenHub: CommitObserver {
 
   /// Ends a listen that was registered. What is on its way to its receiver may still come.
   func unregister(_ listen: Listen) { add(.unregister(listen)) }
+
+  /// Calls `body` with the node at `path`: after the events of the commits that it includes, and before those of
+  /// later ones.
+  func read(_ path: Path, _ body: @escaping @Sendable (Node) -> Void) {
+    let (node, isEnded) = engine.withHead { root, _ in
+      let node = root.node(at: path)
+      let isEnded = state.withLock { state in
+        if !state.isEnded { state.items.append(.read(path, node, body)) }
+        return state.isEnded
+      }
+      return (node, isEnded)
+    }
+    if isEnded { return body(node) }
+    startDraining()
+  }
 
   /// Calls `body` after the events of all commits so far.
   func afterEvents(_ body: @escaping @Sendable () -> Void) { add(.call(body)) }
@@ -154,6 +170,7 @@ package final class ListenHub: CommitObserver {
       if tree.withLock({ $0.remove(listen) }) {
         listenCount.wrappingSubtract(1, ordering: .sequentiallyConsistent)
       }
+    case .read(_, let node, let body): body(node)
     case .call(let body): body()
     case .end:
       for listen in tree.withLock({ $0.removeAll() }) { listen.receiver.end() }
@@ -178,6 +195,8 @@ extension ListenHub.State {
         merged.append(.register(listen, root.node(at: listen.path), lsn: lsn))
       case .restart(let listen, _, _):
         merged.append(.restart(listen, root.node(at: listen.path), lsn: lsn))
+      case .read(let path, _, let body):
+        merged.append(.read(path, root.node(at: path), body))
       case .unregister, .call, .end: merged.append(item)
       }
     }

@@ -96,6 +96,9 @@ final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
     loop.wake(self)
   }
 
+  /// Looks at the connection again: whether it may be read from, and what was left out.
+  func wake() { loop.wake(self) }
+
   // MARK: On the loop's thread
 
   func serve(isReadable: Bool) -> SocketLoop.Interest? {
@@ -108,7 +111,8 @@ final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
     if wslay_event_want_read(context) == 0, wslay_event_want_write(context) == 0 { return shut() }
     var interest: SocketLoop.Interest = []
     // A client that reads nothing is not read from: so its answers do not grow without bound.
-    let isFull = outbox.withLock { $0.byteCount > backlogByteLimit }
+    let isFull =
+      outbox.withLock { $0.byteCount > backlogByteLimit } || session?.isFull ?? false
     if wslay_event_want_read(context) != 0, !isFull { interest.insert(.reading) }
     if wslay_event_want_write(context) != 0 { interest.insert(.writing) }
     return interest

@@ -12,14 +12,23 @@ import Synchronization
 /// to writes come from there too, after the writes' events.
 final class WireSession: Sendable {
   let id: String
-  private let namespace: Namespace
-  private let service: RESTService
-  private let connection: WebSocketConnection
-  private let state = Mutex(State())
+  let namespace: Namespace
+  let service: RESTService
+  let connection: WebSocketConnection
+  let state = Mutex(State())
 
-  private struct State {
+  struct State {
     var identity = Identity.anonymous
     var listens: [WireLocation: WireListen] = [:]
+    /// Those of which changes were left out, since the client is too slow.
+    var lagging: [ObjectIdentifier: WireListen] = [:]
+    /// Answers to writes whose pushes were left out: they come after what replaces the pushes.
+    var heldAnswers: [@Sendable () -> Void] = []
+    /// Messages that came after a write whose condition is not decided yet.
+    var waiting: [[UInt8]] = []
+    var waitingByteCount = 0
+    /// Whether messages have to wait.
+    var isWaiting = false
     var operations = DisconnectOperations()
     /// Whether the journal has a file of this session.
     var isJournaled = false
@@ -49,30 +58,93 @@ final class WireSession: Sendable {
 
   /// - Returns: false for what no client sends.
   func handle(_ message: [UInt8]) -> Bool {
-    if state.withLock({ $0.isEnded }) { return false }
+    let (isEnded, isWaiting) = state.withLock { state in
+      if state.isWaiting, !state.isEnded {
+        state.waiting.append(message)
+        state.waitingByteCount += message.count
+      }
+      return (state.isEnded, state.isWaiting)
+    }
+    if isEnded { return false }
+    return isWaiting || perform(message) != .refused
+  }
+
+  /// What became of a message.
+  private enum Outcome {
+    case performed
+    /// It is a write whose condition is decided later: the messages after it wait.
+    case deciding
+    /// It is not what clients send.
+    case refused
+  }
+
+  private func perform(_ message: [UInt8]) -> Outcome {
     switch WireMessage(message) {
-    case .malformed: return false
+    case .malformed: return .refused
     case .other: break
     case .ping: connection.send(WireText.pong)
     case .request(let request):
       switch request.action {
-      case .success(let action): perform(action, request.number, message)
+      case .success(let action): return perform(action, request.number, message)
       case .failure(let error): refuse(request.number, error)
       }
     }
-    return true
+    return .performed
   }
 
-  private func perform(_ action: WireAction, _ number: Int64, _ message: [UInt8]) {
+  /// Performs what came while the condition of a write was not decided.
+  private func performWaiting() {
+    service.workers.async { [self] in
+      while true {
+        let message = state.withLock { state -> [UInt8]? in
+          guard !state.waiting.isEmpty, !state.isEnded else {
+            state.waiting = []
+            state.waitingByteCount = 0
+            state.isWaiting = false
+            return nil
+          }
+          let message = state.waiting.removeFirst()
+          state.waitingByteCount -= message.count
+          return message
+        }
+        // The connection may be read from again.
+        guard let message else { return connection.wake() }
+        switch perform(message) {
+        case .performed: break
+        case .deciding: return
+        case .refused: return connection.close(1008)
+        }
+      }
+    }
+  }
+
+  /// Whether so much waits that no more is to be read.
+  var isFull: Bool { state.withLock { $0.waitingByteCount > service.backlogByteLimit } }
+
+  private func perform(
+    _ action: WireAction, _ number: Int64, _ message: [UInt8]
+  ) -> Outcome {
     switch action {
     case .none: answer(number)
     case .listen(let location, let hash): listen(location, hash, number)
     case .unlisten(let location): unlisten(location, number)
     case .get(let location): get(location, number)
     case .write(let draft, let path, let isPriority, let hash):
-      write(draft, at: path, isPriority: isPriority, hash, number)
+      guard allowsWrite(draft, at: path) else {
+        refuse(number, .permissionDenied)
+        break
+      }
+      guard let hash else {
+        write(draft, number)
+        break
+      }
+      transact(draft, at: path, isPriority: isPriority, hash, number)
+      return .deciding
     case .onDisconnect(let draft, let path):
-      guard allowsWrite(draft, at: path) else { return refuse(number, .permissionDenied) }
+      guard allowsWrite(draft, at: path) else {
+        refuse(number, .permissionDenied)
+        break
+      }
       state.withLock { $0.operations.add(draft) }
       keep(message, number)
     case .cancelOnDisconnect(let path):
@@ -83,6 +155,7 @@ final class WireSession: Sendable {
       change(to: .anonymous)
       answer(number)
     }
+    return .performed
   }
 
   // MARK: Answers
@@ -101,9 +174,17 @@ final class WireSession: Sendable {
     connection.send(WireText.answer(number, status: status ?? name, .text(error.text)))
   }
 
-  /// After the events of all commits so far.
-  private func afterEvents(_ body: @escaping @Sendable (WireSession) -> Void) {
-    namespace.hub.afterEvents { body(self) }
+  /// Answers a write after the events of all commits so far: the client shows a write at once, and forgets it at
+  /// the answer.
+  private func afterEvents(_ answer: @escaping @Sendable (WireSession) -> Void) {
+    namespace.hub.afterEvents { [self] in
+      let isHeld = state.withLock { state in
+        guard !state.lagging.isEmpty, !state.isEnded else { return false }
+        state.heldAnswers.append { answer(self) }
+        return true
+      }
+      if !isHeld { answer(self) }
+    }
   }
 
   /// Answers a change of what is to be written at the end once it is on the disk.
@@ -161,22 +242,43 @@ final class WireSession: Sendable {
 
   private func get(_ location: WireLocation, _ number: Int64) {
     guard allowsRead(location, by: identity) else { return refuse(number, .permissionDenied) }
-    guard let node = read(location, number) else { return }
-    answer(number, .node(location.query.map { node.filtered(by: $0) } ?? node))
+    guard read(location, number) != nil else { return }
+    // Between the pushes: a client that listens below never sees an older value after a newer one.
+    namespace.hub.read(location.path) { [self] node in
+      answer(number, .node(location.query.map { node.filtered(by: $0) } ?? node))
+    }
   }
 
   /// Called by a listen when it has its first value.
-  fileprivate func began(_ number: Int64) { answer(number, .object) }
+  func began(_ number: Int64) { answer(number, .object) }
 
   /// - Returns: false where the client is too slow, and the listen has to begin anew.
-  fileprivate func push(_ text: AnswerText, isFirst: Bool) -> Bool {
+  func push(_ text: AnswerText, isFirst: Bool) -> Bool {
     connection.send(text, isPush: !isFirst)
+  }
+
+  /// A push of the listen was left out.
+  func lags(_ listen: WireListen) {
+    state.withLock { if !$0.isEnded { $0.lagging[ObjectIdentifier(listen)] = listen } }
+    // What waited may have been read meanwhile.
+    connection.wake()
+  }
+
+  /// The listen has its present value, or has ended.
+  func caughtUp(_ listen: WireListen) {
+    let held = state.withLock { state -> [@Sendable () -> Void] in
+      state.lagging[ObjectIdentifier(listen)] = nil
+      guard state.lagging.isEmpty else { return [] }
+      defer { state.heldAnswers = [] }
+      return state.heldAnswers
+    }
+    for answer in held { answer() }
   }
 
   /// The client has read what waited.
   func outboxIsEmpty() {
-    let slow = state.withLock { state in state.listens.values.filter { $0.takeLag() } }
-    for listen in slow { listen.restart(namespace.hub) }
+    let lagging = state.withLock { Array($0.lagging.values) }
+    for listen in lagging { listen.catchUp(namespace.hub) }
   }
 
   // MARK: Writing
@@ -186,23 +288,28 @@ final class WireSession: Sendable {
       AuthorizationRequest(.write, at: path, by: identity, draft: draft, in: namespace.database))
   }
 
-  private func write(
-    _ draft: Draft, at path: Path, isPriority: Bool, _ hash: String?, _ number: Int64
-  ) {
-    guard allowsWrite(draft, at: path) else { return refuse(number, .permissionDenied) }
-    guard let hash else {
-      return namespace.engine.submit(draft) { result in
-        self.afterEvents { session in
-          switch result {
-          case .success: session.answer(number)
-          case .failure(let error): session.refuse(number, error)
-          }
+  private func write(_ draft: Draft, _ number: Int64) {
+    namespace.engine.submit(draft) { result in
+      self.afterEvents { session in
+        switch result {
+        case .success: session.answer(number)
+        case .failure(let error): session.refuse(number, error)
         }
       }
     }
+  }
+
+  /// Writes only where what is there has the hash. The messages of this client that follow wait until that is
+  /// decided.
+  private func transact(
+    _ draft: Draft, at path: Path, isPriority: Bool, _ hash: String, _ number: Int64
+  ) {
+    state.withLock { $0.isWaiting = true }
     namespace.database.transact(at: path) { current in
       let compared = isPriority ? current.priority.map { Node($0) } ?? .empty : current
       return TreeHash.hash(compared) == hash ? draft.asSet(over: current) : nil
+    } admitted: { [self] in
+      performWaiting()
     } completion: { result in
       self.afterEvents { session in
         switch result {
@@ -262,6 +369,8 @@ final class WireSession: Sendable {
       state.isEnded = true
       defer {
         state.listens = [:]
+        state.lagging = [:]
+        state.heldAnswers = []
         state.operations = DisconnectOperations()
         state.isJournaled = false
       }
@@ -286,100 +395,5 @@ final class WireSession: Sendable {
       // Otherwise it is written when the database is served again.
       if case .success = result { journal?.remove(id) }
     }
-  }
-}
-
-/// One listen of a session.
-private final class WireListen: ListenReceiver {
-  private let location: WireLocation
-  private let hash: String
-  private let session: WireSession
-  private let state = Mutex(State())
-
-  private struct State {
-    var listen: Listen?
-    /// The request that is answered when the first value is known.
-    var number: Int64?
-    /// Whether changes were left out, since the client is too slow.
-    var isLagging = false
-    var isRestarting = false
-    var isStopped = false
-  }
-
-  init(_ location: WireLocation, _ hash: String, _ session: WireSession) {
-    self.location = location
-    self.hash = hash
-    self.session = session
-  }
-
-  func begin(_ number: Int64, _ hub: ListenHub) {
-    let listen = Listen(location.path, location.query, self)
-    state.withLock { state in
-      state.listen = listen
-      state.number = number
-    }
-    hub.register(listen)
-  }
-
-  func restart(_ hub: ListenHub) {
-    if let listen = state.withLock({ $0.listen }) { hub.restart(listen) }
-  }
-
-  func stop(_ hub: ListenHub) {
-    let listen = state.withLock { state in
-      state.isStopped = true
-      defer { state.listen = nil }
-      return state.listen
-    }
-    if let listen { hub.unregister(listen) }
-  }
-
-  /// - Returns: whether changes were left out, and the caller has to restart the listen.
-  func takeLag() -> Bool {
-    state.withLock { state in
-      guard state.isLagging, !state.isRestarting else { return false }
-      state.isRestarting = true
-      return true
-    }
-  }
-
-  // MARK: Events
-
-  func begin(_ node: Node, lsn: UInt64) {
-    let (number, isStopped) = state.withLock { state in
-      defer {
-        state.number = nil
-        state.isLagging = false
-        state.isRestarting = false
-      }
-      return (state.number, state.isStopped)
-    }
-    // What the client has already is not sent again.
-    let isKnown = number != nil && (hash.isEmpty ? node.isEmpty : TreeHash.hash(node) == hash)
-    if !isKnown, !isStopped {
-      // Before the answer, and hence whatever waits already.
-      push(
-        WireText.push(.put(.root, node), at: location.path, tag: location.tag),
-        isFirst: number != nil)
-    }
-    if let number { session.began(number) }
-  }
-
-  private struct Form: Hashable, Sendable {
-    let tag: Int64?
-  }
-
-  func receive(_ update: ListenUpdate) {
-    if state.withLock({ $0.isStopped || $0.isLagging }) { return }
-    push(
-      update.text(Form(tag: location.tag)) { change in
-        WireText.push(change, at: location.path, tag: location.tag)
-      })
-  }
-
-  func end() {}
-
-  private func push(_ text: AnswerText, isFirst: Bool = false) {
-    if !session.push(text, isFirst: isFirst) { state.withLock { $0.isLagging = true } }
   }
 }

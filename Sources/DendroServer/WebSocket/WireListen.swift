@@ -1,0 +1,105 @@
+import DendroProtocol
+import DendroTree
+import Synchronization
+
+/// One listen of a session.
+final class WireListen: ListenReceiver {
+  private let location: WireLocation
+  private let hash: String
+  private let session: WireSession
+  private let state = Mutex(State())
+
+  private struct State {
+    var listen: Listen?
+    /// The request that is answered when the first value is known.
+    var number: Int64?
+    /// Whether changes were left out, since the client is too slow.
+    var isLagging = false
+    var isRestarting = false
+    var isStopped = false
+  }
+
+  init(_ location: WireLocation, _ hash: String, _ session: WireSession) {
+    self.location = location
+    self.hash = hash
+    self.session = session
+  }
+
+  func begin(_ number: Int64, _ hub: ListenHub) {
+    let listen = Listen(location.path, location.query, self)
+    state.withLock { state in
+      state.listen = listen
+      state.number = number
+    }
+    hub.register(listen)
+  }
+
+  /// Begins anew where changes were left out, unless that is under way.
+  func catchUp(_ hub: ListenHub) {
+    let listen = state.withLock { state -> Listen? in
+      guard state.isLagging, !state.isRestarting else { return nil }
+      state.isRestarting = true
+      return state.listen
+    }
+    if let listen { hub.restart(listen) }
+  }
+
+  func stop(_ hub: ListenHub) {
+    let listen = state.withLock { state in
+      state.isStopped = true
+      defer { state.listen = nil }
+      return state.listen
+    }
+    if let listen { hub.unregister(listen) }
+    session.caughtUp(self)
+  }
+
+  // MARK: Events
+
+  func begin(_ node: Node, lsn: UInt64) {
+    let (number, isStopped, wasLagging) = state.withLock { state in
+      defer {
+        state.number = nil
+        state.isLagging = false
+        state.isRestarting = false
+      }
+      return (state.number, state.isStopped, state.isLagging)
+    }
+    // What the client has already is not sent again.
+    let isKnown = number != nil && (hash.isEmpty ? node.isEmpty : TreeHash.hash(node) == hash)
+    if !isKnown, !isStopped {
+      // Before the answer, and hence whatever waits already.
+      push(
+        WireText.push(.put(.root, node), at: location.path, tag: location.tag),
+        isFirst: number != nil)
+    }
+    if let number { session.began(number) }
+    if wasLagging, !state.withLock({ $0.isLagging }) { session.caughtUp(self) }
+  }
+
+  private struct Form: Hashable, Sendable {
+    let tag: Int64?
+  }
+
+  func receive(_ update: ListenUpdate) {
+    if state.withLock({ $0.isStopped || $0.isLagging }) { return }
+    push(
+      update.text(Form(tag: location.tag)) { change in
+        WireText.push(change, at: location.path, tag: location.tag)
+      })
+  }
+
+  func end() {}
+
+  private func push(_ text: AnswerText, isFirst: Bool = false) {
+    if session.push(text, isFirst: isFirst) { return }
+    let isStopped = state.withLock { state in
+      state.isLagging = true
+      return state.isStopped
+    }
+    if isStopped { return }
+    session.lags(self)
+    // Stopped meanwhile, it does not begin anew.
+    if state.withLock({ $0.isStopped }) { session.caughtUp(self) }
+  }
+}

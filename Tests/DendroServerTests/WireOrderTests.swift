@@ -1,0 +1,107 @@
+import Dendro
+import DendroServer
+import Testing
+
+/// In which order a client gets answers and pushes.
+@Suite("serving: the order of a WebSocket's messages")
+struct WireOrderTests {
+  private let ok = "{\"s\":\"ok\",\"d\":\"\"}"
+  private let listening = "{\"s\":\"ok\",\"d\":{}}"
+
+  @Test("what follows a conditional write is done after it")
+  func afterTransactions() async throws {
+    try await serving { served in
+      let client = try WebSocketClient(served)
+      for round in 0..<50 {
+        let path = "\"p\":\"/n\(round)\""
+        try client.request("p", "{\(path),\"d\":10,\"h\":\"\"}")
+        try client.request("p", "{\(path),\"d\":11,\"h\":\"+r5aI9HvKKagELki8SYKBk0q7D4=\"}")
+        try client.request("p", "{\(path),\"d\":12,\"h\":\"+r5aI9HvKKagELki8SYKBk0q7D4=\"}")
+        try client.request("m", "{\"p\":\"/\",\"d\":{\"m\(round)\":true}}")
+        #expect(try client("g", "{\(path),\"q\":{}}").last == "{\"s\":\"ok\",\"d\":11}")
+        try client.request("p", "{\(path),\"d\":1,\"h\":\"wrong\"}")
+        #expect(try client("p", "{\(path),\"d\":\"last\"}").last == ok)
+        #expect(try client("g", "{\(path),\"q\":{}}") == ["{\"s\":\"ok\",\"d\":\"last\"}"])
+      }
+    }
+  }
+
+  @Test("messages that wait for a conditional write are bounded, and none is lost")
+  func manyWaiting() async throws {
+    try await serving({ $0.backlogByteLimit = 4096 }) { served in
+      let client = try WebSocketClient(served)
+      let text = String(repeating: "x", count: 500)
+      for _ in 0..<300 {
+        try client.request("p", "{\"p\":\"/n\",\"d\":\"\(text)\",\"h\":\"none\"}")
+        try client.request("p", "{\"p\":\"/n\",\"d\":\"\(text)\"}")
+      }
+      let answers = try (0..<600).map { _ in try client.push() }
+      #expect(answers.filter { $0.contains("datastale") }.count == 300)
+      #expect(Set(answers.map { $0.prefix { $0 != "," } }).count == 600)
+    }
+  }
+
+  @Test("a bad message after a conditional write closes the connection")
+  func malformedWaiting() async throws {
+    try await serving { served in
+      let client = try WebSocketClient(served)
+      try client.request("p", "{\"p\":\"/n\",\"d\":1,\"h\":\"\"}")
+      try client.send("{}")
+      #expect(try client.closingCode() == 1008)
+      #expect(try WebSocketClient(served)("g", "{\"p\":\"/n\"}") == ["{\"s\":\"ok\",\"d\":1}"])
+    }
+  }
+
+  @Test("values that are read once come between the pushes: none is older than one before it")
+  func getBetweenPushes() async throws {
+    try await serving { served in
+      let client = try WebSocketClient(served)
+      let writer = try WebSocketClient(served)
+      let count = 2000
+      _ = try client("q", "{\"p\":\"/a/n\",\"h\":\"\"}")
+      for number in 1...count { try writer.request("p", "{\"p\":\"/a/n\",\"d\":\(number)}") }
+      var last = 0
+      var isOrdered = true
+      func see(_ message: String) {
+        let digits = message.split { !$0.isNumber }.last.flatMap { Int($0) } ?? 0
+        isOrdered = isOrdered && digits >= last
+        last = digits
+      }
+      while last < count {
+        for message in try client("g", "{\"p\":\"/a\",\"q\":{}}") where !message.contains("null") {
+          see(message)
+        }
+      }
+      #expect(isOrdered)
+    }
+  }
+
+  @Test("a slow client gets the answer to its write after the value that replaces the pushes")
+  func slowWriter() async throws {
+    try await serving({ $0.backlogByteLimit = 64 << 10 }) { served in
+      let client = try WebSocketClient(served, receiveBuffer: 4096)
+      _ = try client("q", "{\"p\":\"/a\",\"h\":\"\"}")
+      let text = String(repeating: "x", count: 15_000)
+      let count = 60
+      let first = try client.request("p", "{\"p\":\"/a\",\"d\":{\"n\":0}}")
+      // Everybody's writes come while this client does not read.
+      let http = try served.client()
+      for number in 1...count {
+        try client.request("p", "{\"p\":\"/a\",\"d\":{\"n\":\(number)}}")
+        _ = try http("PUT", "/a/t.json?print=silent", "\"\(text)\(number)\"")
+      }
+      var pushed = -1
+      var answered = 0
+      while answered <= count {
+        let message = try client.push()
+        if message.hasPrefix("\"r\":") {
+          let number = Int(message.dropFirst(4).prefix { $0.isNumber }) ?? 0
+          #expect(pushed >= number - first)
+          answered += 1
+        } else if let value = message.split(separator: "\"n\":").last?.prefix(while: \.isNumber) {
+          pushed = max(pushed, Int(value) ?? -1)
+        }
+      }
+    }
+  }
+}
