@@ -22,6 +22,7 @@ public final class Database: Sendable {
   let hub: EventHub
   let transactions = TransactionQueue()
   let connection = Connection()
+  let sessions = DatabaseSessions()
   let settings = DatabaseSettings()
   package let orderCache: OrderCache
   private let environment: DendroStorage.Environment
@@ -178,7 +179,8 @@ public final class Database: Sendable {
   // MARK: Closing
 
   /// Takes every admitted write to the disk and frees the directory. What `onDisconnect…` registered is
-  /// the last write; an operation that is registered at the same time is in it or gets the error.
+  /// the last write, after those of open sessions (``makeSession()``); an operation that is registered at the
+  /// same time is in it or gets the error.
   ///
   /// Events and completions that wait are still delivered; then listeners' cancel blocks get
   /// ``DatabaseError/Code/closed``, and the listeners are gone. Later operations get that error too;
@@ -212,6 +214,7 @@ public final class Database: Sendable {
       closing.end()
     }
     guard let engine else { return }
+    sessions.end(engine) { [hub] error in hub.report(DatabaseError(error)) }
     let last = connection.end(engine)
     try Self.translating { () throws(EngineError) in try engine.close(writing: last) }
   }

@@ -93,6 +93,8 @@ final class Connection: Sendable {
     unsettledWrites.leave()
   }
 
+  var isOnline: Bool { state.withLock { $0.isOnline } }
+
   /// Runs `body` on a tree that has only `.info`, while it cannot change.
   func withInfo<R: Sendable>(_ body: (borrowing Node) -> R) -> R {
     state.withLock { body(Self.info(isOnline: $0.isOnline)) }
@@ -143,7 +145,8 @@ final class Connection: Sendable {
     return takeLast()
   }
 
-  private func takeLast() -> Draft? {
+  /// Takes the operations without waiting for the results of earlier ones; none can be registered after it.
+  func takeLast() -> Draft? {
     state.withLock { state in
       state.isEnded = true
       return state.takeOperations().draft

@@ -197,6 +197,12 @@ extension DatabaseReference {
   }
 
   private func registered(_ drafting: Drafting) throws(DatabaseError) -> DatabaseReference {
+    try store.connection.add(disconnectDraft(drafting))
+    return self
+  }
+
+  /// What is registered: checked as it will be when it is written.
+  func disconnectDraft(_ drafting: Drafting) throws(DatabaseError) -> Draft {
     try checkRegistering()
     let draft = try draft(drafting)
     do throws(ValidationError) {
@@ -204,12 +210,11 @@ extension DatabaseReference {
     } catch {
       throw DatabaseError(error)
     }
-    try store.connection.add(draft)
-    return self
+    return draft
   }
 
   /// Refuses a registration whose write would be refused later.
-  private func checkRegistering() throws(DatabaseError) {
+  func checkRegistering() throws(DatabaseError) {
     if let refusal = try usable().refusal { throw DatabaseError(refusal) }
     if let writeFailure { throw writeFailure }
   }

@@ -15,6 +15,8 @@ final class WireSession: Sendable {
   let namespace: Namespace
   let service: RESTService
   let connection: WebSocketConnection
+  /// What is to be written when the client leaves.
+  private let client: DatabaseSession
   let state = Mutex(State())
 
   struct State {
@@ -29,7 +31,6 @@ final class WireSession: Sendable {
     var waitingByteCount = 0
     /// Whether messages have to wait.
     var isWaiting = false
-    var operations = DisconnectOperations()
     /// Whether the journal has a file of this session.
     var isJournaled = false
     var isEnded = false
@@ -42,6 +43,7 @@ final class WireSession: Sendable {
     self.namespace = namespace
     self.service = service
     self.connection = connection
+    client = namespace.database.makeServedSession()
   }
 
   func begin(host: String) {
@@ -145,11 +147,9 @@ final class WireSession: Sendable {
         refuse(number, .permissionDenied)
         break
       }
-      state.withLock { $0.operations.add(draft) }
-      keep(message, number)
+      keep(message, number) { client throws(DatabaseError) in try client.register(draft) }
     case .cancelOnDisconnect(let path):
-      state.withLock { $0.operations.cancel(path) }
-      keep(message, number)
+      keep(message, number) { client throws(DatabaseError) in try client.cancel(path) }
     case .signIn(let credentials): signIn(credentials, number)
     case .signOut:
       change(to: .anonymous)
@@ -188,7 +188,15 @@ final class WireSession: Sendable {
   }
 
   /// Answers a change of what is to be written at the end once it is on the disk.
-  private func keep(_ message: [UInt8], _ number: Int64) {
+  private func keep(
+    _ message: [UInt8], _ number: Int64,
+    _ register: (DatabaseSession) throws(DatabaseError) -> Void
+  ) {
+    do throws(DatabaseError) {
+      try register(client)
+    } catch {
+      return refuse(number, RESTError(error))
+    }
     guard let journal = namespace.journal else { return answer(number) }
     state.withLock { $0.isJournaled = true }
     journal.append(message, of: id) { isKept in
@@ -365,35 +373,41 @@ final class WireSession: Sendable {
 
   /// The connection is gone: writes what was to be written then.
   func end() {
-    let (listens, operations, identity, isJournaled) = state.withLock { state in
+    let (listens, identity, isJournaled) = state.withLock { state in
       state.isEnded = true
       defer {
         state.listens = [:]
         state.lagging = [:]
         state.heldAnswers = []
-        state.operations = DisconnectOperations()
         state.isJournaled = false
       }
-      return (state.listens, state.operations, state.identity, state.isJournaled)
+      return (state.listens, state.identity, state.isJournaled)
     }
     let journal = isJournaled ? namespace.journal : nil
     for listen in listens.values { listen.stop(namespace.hub) }
     service.webSockets.remove(self)
-    guard let draft = operations.draft, case .update(let base, let entries) = draft.write else {
-      journal?.remove(id)
-      return
+    let id = id
+    client.finish {
+      allowed(of: $0, by: identity)
+    } completion: { error in
+      // Otherwise it is written when the database is served again.
+      if error == nil { journal?.remove(id) }
     }
-    // Judged again, one by one, by the rules of this moment.
+  }
+
+  /// Judges the last writes again, one by one, by the rules of this moment.
+  private func allowed(of draft: Draft, by identity: Identity) -> Draft? {
+    guard case .update(let base, let entries) = draft.write else { return nil }
     let allowed = entries.filter { entry in
       service.authorizer.allows(
         AuthorizationRequest(
           .write, at: entry.path, by: identity,
           draft: Draft(.update(base, [entry]), deferred: draft.deferred), in: namespace.database))
     }
-    let id = id
-    namespace.engine.submit(Draft(.update(base, allowed), deferred: draft.deferred)) { result in
-      // Otherwise it is written when the database is served again.
-      if case .success = result { journal?.remove(id) }
+    if allowed.isEmpty { return nil }
+    let deferred = draft.deferred.filter { item in
+      allowed.contains { base.appending($0.path).isPrefix(of: item.path) }
     }
+    return Draft(.update(base, allowed), deferred: deferred)
   }
 }
