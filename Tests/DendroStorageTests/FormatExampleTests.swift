@@ -35,6 +35,7 @@ import Testing
     }
     try append(bytes("first"), count: 1, time: 1_700_000_000_005)
     try append(Array(repeating: UInt8(ascii: "a"), count: 40), count: 2, time: 1_700_000_000_300)
+    try append([0, 1, 0, 4, 1, 0x61, 1, 0x62, 0x11, 1], count: 1, time: 1_700_000_000_301)
     try writer.writeIdleRecord()
     try writer.roll(time: 1_700_000_001_000)
   }
@@ -80,9 +81,9 @@ import Testing
 
     let other = SimulatedDisk()
     try other.createDirectory(root)
-    for first in [1, 4] as [UInt64] {
+    for first in [1, 5] as [UInt64] {
       _ = try other.open(segmentPath(first), .create)
-      let content = first == 1 ? example : try #require(disk.contents(of: segmentPath(4)))
+      let content = first == 1 ? example : try #require(disk.contents(of: segmentPath(5)))
       other.overwrite(segmentPath(first), at: 0, with: content)
     }
     let log = try #require(try read(other))
@@ -92,6 +93,9 @@ import Testing
         Entry(
           firstLSN: 2, count: 2, time: 1_700_000_000_300,
           payload: Array(repeating: UInt8(ascii: "a"), count: 40)),
+        Entry(
+          firstLSN: 4, count: 1, time: 1_700_000_000_301,
+          payload: [0, 1, 0, 4, 1, 0x61, 1, 0x62, 0x11, 1]),
       ])
     #expect(log.end.databaseID == Self.id)
   }

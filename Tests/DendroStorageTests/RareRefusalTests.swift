@@ -215,6 +215,13 @@ struct RareRefusalTests {
         forgedRecord(behind: stranger, firstLSN: 2, payload: payload(1)),
         "previous checksum \(hexadecimal(end.checksum))"
       ),
+      (
+        forgedRecord(behind: end, firstLSN: 3, payload: payload(1), isShort: true), "first LSN 2"
+      ),
+      (
+        forgedRecord(behind: stranger, firstLSN: 2, payload: payload(1), isShort: true),
+        "previous checksum \(hexadecimal(UInt16(truncatingIfNeeded: end.checksum)))"
+      ),
     ] {
       let forged = disk.copy()
       forged.overwrite(segmentPath(1), at: Int(end.offset), with: record)

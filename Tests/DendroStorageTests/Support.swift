@@ -113,22 +113,26 @@ func segmentPath(_ firstLSN: UInt64) -> String {
   root + "/" + SegmentName(firstLSN: LogSequenceNumber(firstLSN)).fileName
 }
 
-/// Text that compresses a little, different for each number.
+/// Text that compresses a little, different for each number. That of an odd number begins like a set, so that a
+/// short record may store it.
 func payload(_ number: Int, _ count: Int = 40) -> [UInt8] {
   let text = bytes("posts/-N\(number)/title \"number \(number) of a few\" ")
-  return (0..<count).map { text[$0 % text.count] }
+  let payload = (0..<count).map { text[$0 % text.count] }
+  return number % 2 == 1 && count > 3 ? [0, 1, 0] + payload.dropFirst(3) : payload
 }
 
 /// A record as it would stand at the log's end, with right checksums whatever it claims.
 func forgedRecord(
-  behind end: LogEnd, firstLSN: UInt64, payload: [UInt8], rawByteCount: Int? = nil
+  behind end: LogEnd, firstLSN: UInt64, payload: [UInt8], rawByteCount: Int? = nil,
+  isShort: Bool = false
 ) -> [UInt8] {
   let header = RecordHeader(
-    kind: .writes, isCompressed: rawByteCount != nil, isRestart: true,
+    kind: .writes, isCompressed: rawByteCount != nil && !isShort, isRestart: !isShort,
     storedByteCount: payload.count, rawByteCount: rawByteCount ?? payload.count,
     firstLSN: LogSequenceNumber(firstLSN), count: 1, baseTime: 0,
     durableUpTo: LogSequenceNumber(firstLSN - 1), previousChecksum: end.checksum,
-    payloadChecksum: payload.withUnsafeBytes { Checksum.xxh3($0, seed: end.segmentHeader.salt) })
+    payloadChecksum: payload.withUnsafeBytes { Checksum.xxh3($0, seed: end.segmentHeader.salt) },
+    isShort: isShort)
   var record = [UInt8](repeating: 0, count: RecordHeader.byteCountMax)
   let byteCount = record.withUnsafeMutableBytes {
     header.encode(at: $0.baseAddress!, offset: end.offset, segment: end.segmentHeader).byteCount

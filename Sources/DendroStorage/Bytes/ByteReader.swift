@@ -39,6 +39,7 @@ package struct ByteReader {
     return bytes[offset]
   }
 
+  package mutating func uint16() throws(ByteError) -> UInt16 { try fixed() }
   package mutating func uint32() throws(ByteError) -> UInt32 { try fixed() }
   package mutating func uint64() throws(ByteError) -> UInt64 { try fixed() }
 

@@ -11,6 +11,33 @@ func firstIndex(
   return UnsafeRawPointer(found) - base
 }
 
+/// Finds every place of either of two bytes, in order.
+struct ByteSearch {
+  private let values: (UInt8, UInt8)
+  private let bytes: UnsafeRawBufferPointer
+  private let end: Int
+  private var first: Int?
+  private var second: Int?
+
+  init(for values: (UInt8, UInt8), in bytes: UnsafeRawBufferPointer, to end: Int) {
+    self.values = values
+    self.bytes = bytes
+    self.end = end
+    first = firstIndex(of: values.0, in: bytes, from: 0, to: end)
+    second = firstIndex(of: values.1, in: bytes, from: 0, to: end)
+  }
+
+  mutating func next() -> Int? {
+    if let place = first, place < second ?? end {
+      first = firstIndex(of: values.0, in: bytes, from: place + 1, to: end)
+      return place
+    }
+    guard let place = second else { return nil }
+    second = firstIndex(of: values.1, in: bytes, from: place + 1, to: end)
+    return place
+  }
+}
+
 func lastNonZero(_ bytes: UnsafeRawBufferPointer, _ end: Int) -> Int? {
   var index = end
   while index >= 8,

@@ -61,7 +61,8 @@ struct HistoryCompressor: ~Copyable {
   private var stream: UnsafeMutablePointer<LZ4_stream_t>?
   private var arena = RawBuffer()
   private var filled = 0
-  private var needsRestart = true
+  /// Whether the history restarts at the next payload.
+  private(set) var needsRestart = true
 
   init() {}
 

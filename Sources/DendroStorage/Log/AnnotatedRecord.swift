@@ -75,38 +75,64 @@ package struct AnnotatedRecord: Sendable {
             value: value))
       }
       defer { self.fields = fields }
-      let magic = (try reader.uint8(), try reader.uint8())
-      add("magic", from: 0, to: 2, magic == RecordHeader.magic ? "\"\u{F5}R\"" : "not a record's")
-      let flags = try reader.uint8()
-      add("kind and flags", from: 2, to: 3, Self.describe(flags))
       func varint(_ name: String, _ describe: (UInt64) -> String) throws -> UInt64 {
         let offset = reader.offset
         let value = try reader.varint()
         add(name, from: offset, to: reader.offset, describe(value))
         return value
       }
+      func addFirstLSN() throws -> UInt64 {
+        try varint("first LSN") {
+          "\(segment.firstLSN) + \($0) = \(segment.firstLSN.rawValue &+ $0)"
+        }
+      }
+      func addBaseTime() throws {
+        let offset = reader.offset
+        let time = try reader.signedVarint()
+        add(
+          "base time", from: offset, to: reader.offset,
+          "\(segment.baseTime) + \(time) = \(segment.baseTime &+ time)")
+      }
+      func addChecksums(_ byteCounts: [(String, Int)]) throws {
+        for (name, count) in byteCounts {
+          let offset = reader.offset
+          let value =
+            switch count {
+            case 2: hexadecimal(try reader.uint16())
+            case 4: hexadecimal(try reader.uint32())
+            default: hexadecimal(try reader.uint64())
+            }
+          add(name, from: offset, to: reader.offset, value)
+        }
+        end = reader.offset
+      }
+      if bytes.first == RecordHeader.shortMagic {
+        _ = try reader.uint8()
+        add("magic", from: 0, to: 1, "a short record's")
+        add("shared length", from: 1, to: 2, "\(try reader.uint8())")
+        stored = UInt64(try reader.uint8())
+        add("stored length", from: 2, to: 3, "\(stored)")
+        _ = try addFirstLSN()
+        try addBaseTime()
+        return try addChecksums([
+          ("previous checksum", 2), ("payload checksum", 4), ("header checksum", 4),
+        ])
+      }
+      let magic = (try reader.uint8(), try reader.uint8())
+      add("magic", from: 0, to: 2, magic == RecordHeader.magic ? "\"\u{F5}R\"" : "not a record's")
+      let flags = try reader.uint8()
+      add("kind and flags", from: 2, to: 3, Self.describe(flags))
       stored = try varint("stored length") { "\($0)" }
       if flags & RecordHeader.compressedFlag != 0 { _ = try varint("raw length") { "\($0)" } }
-      let delta = try varint("first LSN") {
-        "\(segment.firstLSN) + \($0) = \(segment.firstLSN.rawValue &+ $0)"
-      }
+      let delta = try addFirstLSN()
       _ = try varint("count") { "\($0)" }
-      let offset = reader.offset
-      let time = try reader.signedVarint()
-      add(
-        "base time", from: offset, to: reader.offset,
-        "\(segment.baseTime) + \(time) = \(segment.baseTime &+ time)")
+      try addBaseTime()
       _ = try varint("durable up to") {
         "LSN - 1 - \($0) = \(segment.firstLSN.rawValue &+ delta &- 1 &- $0)"
       }
-      for (name, count) in [
+      try addChecksums([
         ("previous checksum", 4), ("payload checksum", 8), ("header checksum", 4),
-      ] {
-        let offset = reader.offset
-        let value = count == 8 ? hexadecimal(try reader.uint64()) : hexadecimal(try reader.uint32())
-        add(name, from: offset, to: reader.offset, value)
-      }
-      end = reader.offset
+      ])
     }
     let first = start + UInt64(end)
     payload = first..<(first &+ stored < first ? first : first &+ stored)

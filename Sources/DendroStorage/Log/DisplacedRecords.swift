@@ -5,7 +5,7 @@
 /// no crash does, every header behind them is invalid. Such a displaced record still proves how far the log
 /// was durable. It is recognized by two checksums: that of its header, which must be right for an offset
 /// nearby, and one of these:
-/// - the payload checksum, 64 bits, of an idle record, a seal, or a payload that is stored raw;
+/// - the payload checksum of an idle record, a seal, or a payload that is stored raw;
 /// - or, for the same distance, the header checksum of the record right before it, which it repeats.
 struct DisplacedRecords {
   /// How far a record may be from the offset at which it was written.
@@ -16,7 +16,7 @@ struct DisplacedRecords {
   private enum Payload {
     case right
     case wrong
-    /// Not hashed: it is compressed, ends behind the given bytes, or is over the budget.
+    /// Not hashed: it is not stored raw, ends behind the given bytes, or is over the budget.
     case unknown
   }
 
@@ -64,7 +64,7 @@ struct DisplacedRecords {
       bytes: Array(bytes[..<byteCount]), offset: offset,
       endOffset: offset + UInt64(byteCount) + UInt64(header.storedByteCount), checksum: checksum)
     let previous = last.flatMap {
-      $0.endOffset == offset && $0.checksum == header.previousChecksum ? $0 : nil
+      $0.endOffset == offset && header.follows($0.checksum) ? $0 : nil
     }
     last = candidate
     guard header.durableUpTo > lsn else { return nil }
@@ -107,14 +107,14 @@ struct DisplacedRecords {
   private mutating func payload(of header: RecordHeader, _ bytes: UnsafeRawBufferPointer) -> Payload
   {
     if header.storedByteCount == 0 {
-      return header.payloadChecksum == emptyChecksum ? .right : .wrong
+      return header.hasPayload(emptyChecksum) ? .right : .wrong
     }
-    guard !header.isCompressed, header.storedByteCount <= bytes.count,
+    guard !header.isCompressed, header.sharedByteCount == 0,
+      header.storedByteCount <= bytes.count,
       UInt64(header.storedByteCount) <= budget
     else { return .unknown }
     budget -= UInt64(header.storedByteCount)
     let payload = UnsafeRawBufferPointer(rebasing: bytes[..<header.storedByteCount])
-    return header.payloadChecksum == Checksum.xxh3(payload, seed: segment.salt)
-      ? .right : .wrong
+    return header.hasPayload(Checksum.xxh3(payload, seed: segment.salt)) ? .right : .wrong
   }
 }

@@ -70,10 +70,8 @@ extension LogCursor {
     if let lastLSN, record.firstLSN != lastLSN.next {
       return ("first LSN \(lastLSN.next)", "\(record.firstLSN)")
     }
-    if let checksum, record.header.previousChecksum != checksum {
-      return (
-        "previous checksum \(hexadecimal(checksum))", hexadecimal(record.header.previousChecksum)
-      )
+    if let checksum, !record.header.follows(checksum) {
+      return record.header.previousChecksumDifference(from: checksum)
     }
     return nil
   }

@@ -119,7 +119,9 @@ package final class LogCursor {
       }
       let rest = segment.byteCount > record.offset ? segment.byteCount - record.offset : 0
       var problem = problem(segment, fault.expected, fault.found)
-      let decision = try damage(in: segment, isLast: isLast)
+      let payloadStart = record.offset + UInt64(record.headerByteCount)
+      let search = isLast ? try segment.search(from: payloadStart, after: lastLSN) : nil
+      let decision = try damage(in: segment, isLast: isLast, search)
       let isTornSeal = record.kind == .seal && decision == .next
       problem.isTail =
         isTornSeal || (decision == .torn && record.endOffset >= segment.byteCount)

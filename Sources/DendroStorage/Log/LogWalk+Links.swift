@@ -13,10 +13,9 @@ extension LogWalk {
     if record.firstLSN != lastLSN.next {
       return Fault(expected: "first LSN \(lastLSN.next)", found: "\(record.firstLSN)")
     }
-    if record.header.previousChecksum != checksum {
-      return Fault(
-        expected: "previous checksum \(hexadecimal(checksum))",
-        found: hexadecimal(record.header.previousChecksum))
+    if !record.header.follows(checksum) {
+      let (expected, found) = record.header.previousChecksumDifference(from: checksum)
+      return Fault(expected: expected, found: found)
     }
     return nil
   }

@@ -39,6 +39,9 @@ package final class LogWriter {
 
   var compressor = HistoryCompressor()
   var staging = RawBuffer()
+  private var shortPayload = ShortPayload()
+  /// Bytes of short records since the last restart.
+  private var shortByteCount = 0
   var stagedCount = 0
   var stagedChecksum: UInt32
   var stagedLSN: LogSequenceNumber
@@ -149,6 +152,8 @@ package final class LogWriter {
         limit: UInt64(Compression.rawByteLimit))
     }
     reserveStaging(Compression.bound(payload.count))
+    let mayBeShort = count == 1 && durableUpTo == stagedLSN
+    if mayBeShort, stageShort(payload, baseTime) { return }
     // The header's length depends on the block's: the block is compressed to where the longest header would
     // end, and then moved to the end of the real one.
     let block = staging.base + stagedCount + RecordHeader.byteCountMax
@@ -163,6 +168,7 @@ package final class LogWriter {
     stage(
       header,
       blockByteCount > 0 ? UnsafeRawBufferPointer(start: block, count: blockByteCount) : payload)
+    if isRestart { restartShort() }
     stagedLSN = header.lastLSN
     stagedRawByteCount += UInt64(payload.count)
     lastTime = baseTime
@@ -243,6 +249,36 @@ package final class LogWriter {
     endsWithIdleRecord = false
   }
 
+  /// Stages a short record.
+  ///
+  /// - Returns: false where the record has to be full, since it is no small set, or since the history restarts.
+  private func stageShort(_ payload: UnsafeRawBufferPointer, _ baseTime: Int64) -> Bool {
+    guard !compressor.needsRestart else { return false }
+    guard shortByteCount < HistoryCompressor.arenaByteCount else {
+      compressor.restart()
+      return false
+    }
+    guard let shared = shortPayload.note(payload) else { return false }
+    let raw = shortPayload.bytes()
+    let header = RecordHeader(
+      kind: .writes, isCompressed: false, isRestart: false, storedByteCount: raw.count - shared,
+      rawByteCount: raw.count, firstLSN: stagedLSN.next, count: 1, baseTime: baseTime,
+      durableUpTo: durableUpTo, previousChecksum: stagedChecksum,
+      payloadChecksum: Checksum.xxh3(raw, seed: segment.salt), isShort: true)
+    let start = stagedCount
+    stage(header, shortPayload.bytes(from: shared))
+    shortByteCount += stagedCount - start
+    stagedLSN = header.lastLSN
+    stagedRawByteCount += UInt64(payload.count)
+    lastTime = baseTime
+    return true
+  }
+
+  private func restartShort() {
+    shortPayload.restart()
+    shortByteCount = 0
+  }
+
   func reserveStaging(_ payloadByteCount: Int) {
     let needed = stagedCount + RecordHeader.byteCountMax + payloadByteCount
     if needed > staging.capacity {
@@ -255,7 +291,7 @@ package final class LogWriter {
     stagedRawByteCount = 0
     stagedChecksum = checksum
     stagedLSN = lastLSN
-    // The compressor's history contains the dropped records, which no reader will have.
+    // The history contains the dropped records, which no reader will have.
     compressor.restart()
   }
 }

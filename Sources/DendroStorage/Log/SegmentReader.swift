@@ -17,6 +17,8 @@ final class SegmentReader {
   private static let tailByteLimit: UInt64 = 1 << 30
 
   private var decompressor = HistoryDecompressor()
+  private var shortPayload = ShortPayload()
+  private var restored = RawBuffer()
 
   private let directory: DatabaseDirectory
 
@@ -184,9 +186,20 @@ final class SegmentReader {
       }
       stored = UnsafeRawBufferPointer(rebasing: bytes[..<header.storedByteCount])
     }
-    if header.isRestart { decompressor.restart() }
+    if header.isRestart {
+      decompressor.restart()
+      shortPayload.restart()
+    }
     let raw: UnsafeRawBufferPointer
-    if header.isCompressed {
+    if header.isShort {
+      guard let found = shortPayload.found(shared: header.sharedByteCount, stored: stored) else {
+        return .failure(
+          PayloadFault(
+            expected: "a payload that shares at most \(shortPayload.byteCount) bytes",
+            found: "\(header.sharedByteCount)", isWhole: true))
+      }
+      raw = found
+    } else if header.isCompressed {
       guard let decoded = decompressor.decompress(stored, rawByteCount: header.rawByteCount) else {
         return .failure(
           PayloadFault(
@@ -198,16 +211,21 @@ final class SegmentReader {
       raw = stored
     }
     let checksum = Checksum.xxh3(raw, seed: self.header.salt)
-    guard checksum == header.payloadChecksum else {
+    guard header.hasPayload(checksum) else {
       // A second attempt must not decode against these wrong bytes.
       if header.isCompressed { decompressor.forget(raw.count) }
       return .failure(
         PayloadFault(
-          expected: "payload checksum \(hexadecimal(header.payloadChecksum))",
-          found: hexadecimal(checksum), isWhole: true))
+          expected: "payload checksum \(header.payloadDigits(header.payloadChecksum))",
+          found: header.payloadDigits(checksum), isWhole: true))
     }
-    if !header.isCompressed && header.kind == .writes { decompressor.append(raw: raw) }
-    return .success(raw)
+    if !header.isCompressed && !header.isShort && header.kind == .writes {
+      decompressor.append(raw: raw)
+    }
+    guard header.isShort else { return .success(raw) }
+    shortPayload.noteFound()
+    restored.reserve(ShortPayload.prefix.count + ShortPayload.byteCountMax)
+    return .success(shortPayload.whole(at: restored.base))
   }
 
   /// Adds what there is of a payload that `payload(of:)` has just failed to read to the history: later payloads
@@ -217,8 +235,13 @@ final class SegmentReader {
     guard header.kind == .writes else { return }
     if header.isCompressed { return decompressor.recall(header.rawByteCount) }
     let start = record.offset + UInt64(record.headerByteCount)
-    let bytes = try bytes(at: start, count: header.storedByteCount)
-    decompressor.append(raw: UnsafeRawBufferPointer(rebasing: bytes.prefix(header.storedByteCount)))
+    let stored = UnsafeRawBufferPointer(
+      rebasing: try bytes(at: start, count: header.storedByteCount)
+        .prefix(header.storedByteCount))
+    guard header.isShort else { return decompressor.append(raw: stored) }
+    if shortPayload.found(shared: header.sharedByteCount, stored: stored) != nil {
+      shortPayload.noteFound()
+    }
   }
 
   // MARK: - Searching
@@ -264,11 +287,9 @@ final class SegmentReader {
       // A header may reach over the window's end: the last bytes are searched with the next window.
       let end = isLast ? bytes.count : max(1, bytes.count - RecordHeader.byteCountMax)
       if let last = lastNonZero(bytes, end) { found.contentEnd = place + UInt64(last) + 1 }
-      var index = 0
-      while index < end,
-        let next = firstIndex(of: RecordHeader.magic.0, in: bytes, from: index, to: end)
-      {
-        index = next + 1
+      var magics = ByteSearch(
+        for: (RecordHeader.magic.0, RecordHeader.shortMagic), in: bytes, to: end)
+      while let next = magics.next() {
         let candidate = UnsafeRawBufferPointer(rebasing: bytes[next...])
         switch RecordHeader.decode(
           candidate, offset: place + UInt64(next), segment: header)

@@ -16,7 +16,7 @@ extension RecordHeader {
     var expected: String {
       switch self {
       case .truncated: "a whole record header"
-      case .noMagic: "record magic f5 52"
+      case .noMagic: "record magic f5 52 or f6"
       case .noLength: "the lengths of a record"
       case .checksum(let expected, _): "record header checksum \(hexadecimal(expected))"
       case .field(let rule): rule
@@ -78,10 +78,17 @@ extension RecordHeader {
     var payloadChecksum: UInt64
     var checksum: UInt32
     var byteCount: Int
+    var isShort: Bool
 
     init(_ bytes: UnsafeRawBufferPointer) throws(Fault) {
-      guard bytes.count >= byteCountMin else { throw .truncated }
+      guard bytes.count >= shortByteCountMin else { throw .truncated }
+      if bytes[0] == shortMagic {
+        self = try Fields(short: bytes)
+        return
+      }
       guard bytes[0] == magic.0, bytes[1] == magic.1 else { throw .noMagic }
+      guard bytes.count >= byteCountMin else { throw .truncated }
+      isShort = false
       flags = bytes[2]
       var reader = ByteReader(bytes, at: 3)
       do throws(ByteError) {
@@ -101,9 +108,35 @@ extension RecordHeader {
       }
     }
 
+    private init(short bytes: UnsafeRawBufferPointer) throws(Fault) {
+      isShort = true
+      flags = RecordKind.writes.rawValue
+      count = 1
+      durableDelta = 0
+      stored = UInt64(bytes[2])
+      raw = UInt64(bytes[1]) + stored
+      var reader = ByteReader(bytes, at: 3)
+      do throws(ByteError) {
+        lsnDelta = try reader.varint()
+        timeDelta = try reader.signedVarint()
+        previousChecksum = UInt32(try reader.uint16())
+        payloadChecksum = UInt64(try reader.uint32())
+        checksum = try reader.uint32()
+        byteCount = reader.offset
+      } catch {
+        if case .truncated = error { throw .truncated }
+        throw .noLength
+      }
+    }
+
     func header(in segment: SegmentHeader) throws(Fault) -> RecordHeader {
       guard let kind = RecordKind(rawValue: flags & 0x0F), flags & 0xC0 == 0 else {
         throw .field("a known kind and flags, not \(hexadecimal(flags))")
+      }
+      if isShort {
+        guard stored > 0, raw <= UInt64(ShortPayload.byteCountMax) else {
+          throw .field("a short record of 1 to \(ShortPayload.byteCountMax) bytes, not \(raw)")
+        }
       }
       guard Compression.isPlausible(raw: raw, stored: stored) else {
         throw .field("lengths within the limits, not \(stored) stored of \(raw) raw")
@@ -135,7 +168,8 @@ extension RecordHeader {
         storedByteCount: Int(stored), rawByteCount: Int(raw), firstLSN: LogSequenceNumber(first),
         count: Int(count), baseTime: segment.baseTime &+ timeDelta,
         durableUpTo: LogSequenceNumber(first &- 1 &- durableDelta),
-        previousChecksum: previousChecksum, payloadChecksum: payloadChecksum)
+        previousChecksum: previousChecksum, payloadChecksum: payloadChecksum,
+        isShort: isShort)
     }
   }
 }

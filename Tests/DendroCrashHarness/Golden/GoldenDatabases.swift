@@ -10,8 +10,7 @@ package enum GoldenDatabases {
   package static func all() throws -> [GoldenDatabase] {
     try [
       empty(), writes(), segments(), checkpoints(), behindACheckpoint(), history(), torn(),
-      killed(),
-      unsealed(), unreadableCheckpoint(),
+      killed(), unsealed(), unreadableCheckpoint(), shortRecords(),
     ]
   }
 
@@ -128,6 +127,23 @@ package enum GoldenDatabases {
     }
     run.disk.flipBit(8 * 100, of: newest)
     return try run.database("unreadable-checkpoint", head: head, verifyStatus: 2)
+  }
+
+  /// Sets that are commits of their own, some of which have their beginning in common.
+  private static func shortRecords() throws -> GoldenDatabase {
+    let run = try GoldenRun(11)
+    for part in 0..<3 {
+      for number in 0..<8 {
+        let path = Path("posts/-N\(number / 3)post/\(["uid", "title", "stars"][number % 3])")
+        try run.write([
+          .set(path, Node(number % 3 == 2 ? .integer(Int64(part)) : .string("value \(number)")))
+        ])
+      }
+      if part == 0 { try run.reopen() }
+      if part == 1 { try run.engine.roll() }
+    }
+    try run.close()
+    return try run.database("short-records")
   }
 }
 

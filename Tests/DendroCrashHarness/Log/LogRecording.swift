@@ -127,10 +127,13 @@ package struct LogRecording: Sendable {
       Int.random(in: 0..<12, using: &random) == 0 ? 1500 : Int.random(in: 4...90, using: &random)
     // Words, so that the compression has something to refer to.
     let words = Array("post star name text ".utf8)
-    return (0..<count).map { place in
-      let draw = random.next()
-      return draw % 8 == 0 ? UInt8(truncatingIfNeeded: draw >> 8) : words[place % words.count]
-    }
+    // The first bytes of a set, in every other payload: a short record may store it.
+    let start: [UInt8] = Bool.random(using: &random) ? [0, 1, 0] : []
+    return start
+      + (0..<count).map { place in
+        let draw = random.next()
+        return draw % 8 == 0 ? UInt8(truncatingIfNeeded: draw >> 8) : words[place % words.count]
+      }
   }
 
   package func acknowledged(at operation: Int) -> UInt64 {

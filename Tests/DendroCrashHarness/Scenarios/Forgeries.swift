@@ -6,7 +6,7 @@ import DendroTree
 /// Files with a wrong field under right checksums, as a bug or an attacker who knows the format would write
 /// them. Checksums do not help here; each field needs a rule of its own.
 package enum Forgeries {
-  package static let scenarios = records + headers + checkpoints
+  package static let scenarios = records + shortRecords + headers + checkpoints
 
   // MARK: Records
 
@@ -106,21 +106,26 @@ package enum Forgeries {
       let salt = bytes[32..<40].reversed().reduce(0) { $0 << 8 | UInt64($1) }
       crashed.overwrite(
         path, at: start, with: forged.bytes(at: found[1].offset, salt: salt))
-      // Read as tools do.
-      let reading = try DatabaseDirectory.open(
-        EngineRecording.directory, environment: crashed.environment, mode: .readOnly)
-      defer { reading.close() }
-      var visited = 0
-      var last = LogSequenceNumber.zero
-      do throws(StorageError) {
-        last = try LogReader.read(reading) { _, _ in visited += 1 }?.lastLSN ?? .zero
-      } catch {
-        guard case .corrupt = error else { throw Violation("refused as \(error)") }
-        last = LogSequenceNumber(1)
-      }
-      if isGood { return try require(visited == 2, "\(visited) records were read") }
-      try require(visited < 2 && last <= LogSequenceNumber(1), "was read, up to write \(last)")
+      try judge(crashed, writes: 2, isGood: isGood)
     }
+  }
+
+  /// Reads as tools do: the last of so many writes is there if it is good, and only then.
+  static func judge(_ crashed: SimulatedDisk, writes: Int, isGood: Bool) throws {
+    let reading = try DatabaseDirectory.open(
+      EngineRecording.directory, environment: crashed.environment, mode: .readOnly)
+    defer { reading.close() }
+    let before = LogSequenceNumber(UInt64(writes - 1))
+    var visited = 0
+    var last = LogSequenceNumber.zero
+    do throws(StorageError) {
+      last = try LogReader.read(reading) { _, _ in visited += 1 }?.lastLSN ?? .zero
+    } catch {
+      guard case .corrupt = error else { throw Violation("refused as \(error)") }
+      last = before
+    }
+    if isGood { return try require(visited == writes, "\(visited) records were read") }
+    try require(visited < writes && last <= before, "was read, up to write \(last)")
   }
 
   // MARK: Headers of files

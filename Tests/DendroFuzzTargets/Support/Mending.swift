@@ -11,6 +11,11 @@ enum Mending {
     var trailer: Int
     var payload: Range<Int>
     var start: Int
+    /// Of a short record, which has shorter checksums.
+    var sharedByteCount: Int?
+
+    /// The three checksums together.
+    var checksums: Range<Int> { trailer..<trailer + (sharedByteCount == nil ? 16 : 10) }
   }
 
   private static let headerByteCount = 64
@@ -75,13 +80,27 @@ enum Mending {
       var last = bytes.integer(at: 60, as: UInt32.self)
     else { return 0 }
     var history: [UInt8] = []
+    var lastShort: [UInt8] = []
     var offset = headerByteCount
     while let record = record(bytes, at: offset) {
+      if let shared = record.sharedByteCount {
+        lastShort = Array(lastShort.prefix(shared) + bytes[record.payload])
+        if chained { bytes.set(UInt16(truncatingIfNeeded: last), at: record.trailer) }
+        bytes.set(short(lastShort, seed: salt), at: record.trailer + 2)
+        last = short(
+          bytes[offset..<record.trailer + 6], seed: salt &+ UInt64(offset))
+        bytes.set(last, at: record.trailer + 6)
+        offset = record.payload.upperBound
+        continue
+      }
       let flags = bytes[offset + 2]
       if record.kind == 2, let checksum = successor(last), record.payload.count == 4 {
         bytes.set(checksum, at: record.payload.lowerBound)
       }
-      if flags & 0x20 != 0 { history = [] }
+      if flags & 0x20 != 0 {
+        history = []
+        lastShort = []
+      }
       var raw: [UInt8]? = Array(bytes[record.payload])
       if flags & 0x10 != 0 {
         raw = decompressed(bytes[record.payload], rawLength(bytes, at: offset), history)
@@ -110,6 +129,7 @@ enum Mending {
   }
 
   private static func record(_ bytes: [UInt8], at start: Int) -> Record? {
+    if start + 3 <= bytes.count, bytes[start] == 0xF6 { return shortRecord(bytes, at: start) }
     guard start + 3 <= bytes.count, bytes[start] == 0xF5, bytes[start + 1] == 0x52 else {
       return nil
     }
@@ -123,6 +143,19 @@ enum Mending {
     return Record(
       kind: bytes[start + 2] & 0x0F, trailer: offset, payload: payload..<payload + Int(stored),
       start: start)
+  }
+
+  private static func shortRecord(_ bytes: [UInt8], at start: Int) -> Record? {
+    var offset = start + 3
+    for _ in 0..<2 {
+      guard bytes.varint(at: &offset) != nil else { return nil }
+    }
+    let payload = offset + 10
+    let stored = Int(bytes[start + 2])
+    guard payload <= bytes.count, stored <= bytes.count - payload else { return nil }
+    return Record(
+      kind: 1, trailer: offset, payload: payload..<payload + stored, start: start,
+      sharedByteCount: Int(bytes[start + 1]))
   }
 
   private static func rawLength(_ bytes: [UInt8], at start: Int) -> UInt64 {

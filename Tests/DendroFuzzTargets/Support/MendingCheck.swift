@@ -42,7 +42,7 @@ package enum MendingCheck {
     if isLog {
       for record in Mending.records(in: bytes) {
         bytes.replaceSubrange(
-          record.trailer..<record.trailer + 16, with: repeatElement(0, count: 16))
+          record.checksums, with: repeatElement(0, count: record.checksums.count))
       }
     } else {
       bytes.set(UInt64(0), at: bytes.count - 8)

@@ -7,13 +7,32 @@ import Testing
 /// they were written, and no crash does that.
 @Suite("Displaced records")
 struct DisplacedRecordTests {
-  private static func log(closes: Bool, compresses: Bool) throws -> (SimulatedDisk, [Int]) {
+  enum Form: CaseIterable {
+    case raw
+    case compressed
+    /// All but the first one.
+    case short
+    case shortCompressed
+
+    func payload(_ number: Int) -> [UInt8] {
+      switch self {
+      case .raw: noise(50, seed: UInt64(number))
+      case .compressed: DendroStorageTests.payload(2 * number, 200)
+      case .short: [0, 1, 0] + noise(50, seed: UInt64(number))
+      case .shortCompressed: DendroStorageTests.payload(2 * number + 1, 120)
+      }
+    }
+
+    var isCompressed: Bool { self == .compressed || self == .shortCompressed }
+  }
+
+  private static func log(closes: Bool, _ form: Form) throws -> (SimulatedDisk, [Int]) {
     let disk = SimulatedDisk(seed: 2)
     let directory = try open(disk)
     let writer = try newLog(directory)
     var ends = [64]
     for number in 1...5 {
-      try writer.append(compresses ? payload(number, 200) : noise(50, seed: UInt64(number)))
+      try writer.append(form.payload(number))
       ends.append(Int(writer.segmentByteCount))
     }
     if closes { try writer.close() }
@@ -42,9 +61,9 @@ struct DisplacedRecordTests {
 
   @Test(
     "after an orderly close every missing byte before the last record's end is noticed",
-    arguments: [false, true])
-  func removed(compresses: Bool) throws {
-    let (disk, ends) = try Self.log(closes: true, compresses: compresses)
+    arguments: Form.allCases)
+  func removed(form: Form) throws {
+    let (disk, ends) = try Self.log(closes: true, form)
     for start in stride(from: ends[0], to: ends[5], by: 3) {
       for count in [1, 2, 17, 60, 150] where start + count <= ends[5] {
         let hurt = try Self.removing(start..<start + count, of: disk)
@@ -64,18 +83,18 @@ struct DisplacedRecordTests {
     }
   }
 
-  @Test("after a kill two records in a row, or a raw one, are enough", arguments: [false, true])
-  func killed(compresses: Bool) throws {
-    let (disk, ends) = try Self.log(closes: false, compresses: compresses)
-    for start in stride(from: ends[0], to: ends[compresses ? 2 : 3], by: 5) {
+  @Test("after a kill two records in a row, or a raw one, are enough", arguments: Form.allCases)
+  func killed(form: Form) throws {
+    let (disk, ends) = try Self.log(closes: false, form)
+    for start in stride(from: ends[0], to: ends[form.isCompressed ? 2 : 3], by: 5) {
       let hurt = try Self.removing(start..<start + 3, of: disk)
       #expect(try Self.judge(hurt).isCorrupt, "3 bytes from \(start)")
     }
   }
 
-  @Test("bytes put in are noticed likewise")
-  func inserted() throws {
-    let (disk, ends) = try Self.log(closes: true, compresses: true)
+  @Test("bytes put in are noticed likewise", arguments: [Form.compressed, .shortCompressed])
+  func inserted(form: Form) throws {
+    let (disk, ends) = try Self.log(closes: true, form)
     let bytes = try #require(disk.contents(of: segmentPath(1)))
     for place in stride(from: ends[0], through: ends[4], by: 7) {
       for count in [1, 40] {
@@ -89,7 +108,7 @@ struct DisplacedRecordTests {
 
   @Test("undetectable damage: whole records cut off the end, with the idle record behind them")
   func cutOff() throws {
-    let (disk, ends) = try Self.log(closes: true, compresses: true)
+    let (disk, ends) = try Self.log(closes: true, .compressed)
     for count in 0..<5 {
       let hurt = disk.copy()
       hurt.resize(segmentPath(1), to: ends[count])
@@ -100,7 +119,7 @@ struct DisplacedRecordTests {
 
   @Test("a record that a disk also wrote behind the end proves nothing that is not there")
   func copied() throws {
-    let (disk, ends) = try Self.log(closes: false, compresses: false)
+    let (disk, ends) = try Self.log(closes: false, .raw)
     let bytes = try #require(disk.contents(of: segmentPath(1)))
     for number in 0..<5 {
       let hurt = disk.copy()

@@ -17,7 +17,9 @@ import Testing
       for segment in 0..<segments {
         for number in 0..<4 {
           let payload =
-            number == 2 ? noise(25, seed: UInt64(segment)) : payload(segment * 10 + number)
+            number == 2
+            ? (segment == 1 ? [0, 1, 0] : []) + noise(25, seed: UInt64(segment))
+            : payload(segment * 10 + number)
           try writer.append(payload)
         }
         if segment < segments - 1 { try writer.roll(time: 1_704_067_200_000) }
