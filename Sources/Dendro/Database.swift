@@ -53,6 +53,7 @@ public final class Database: Sendable {
     if hub.isForked { throw DatabaseError(EngineError.forked) }
     if isClosed { throw .closed }
     guard let engine else { throw openingError ?? .closed }
+    if engine.isFollowing, let failure = engine.followingFailure { throw DatabaseError(failure) }
     return engine
   }
 
@@ -327,6 +328,36 @@ extension Database {
   ) async throws -> Database {
     try await BackgroundThread.run(.opening) { () throws(DatabaseError) in
       try open(at: path, options: options, mode: .readOnly)
+    }
+  }
+
+  /// Opens what another process writes, and follows it: shows the newest state, and changes nothing on the disk.
+  /// Writes are refused with ``DatabaseError/Code/readOnly``.
+  ///
+  /// Queries, listeners and sequences see each write within ``DatabaseOptions/followInterval`` of its arrival in the
+  /// log, as in the process that writes; ``changes(since:)`` gives each as soon as it is known to be durable. Where
+  /// the writer's disk refuses what was already in the log, listeners get the difference back. The writer may
+  /// end, be killed and start again meanwhile.
+  ///
+  /// For this reader, the writer keeps the log that was not followed yet, up to 256 MiB of it. Where the reader falls
+  /// behind by more, or the writer purges its history, it shows the newest state, and listeners get the difference.
+  ///
+  /// Where the directory is removed or replaced or turns out to be damaged, it is followed no longer: cancel blocks
+  /// and sequences get the error, and so does every read. Open it again once it is mended.
+  ///
+  /// - Throws: ``DatabaseError``: ``DatabaseError/Code/notFound``, ``DatabaseError/Code/corrupt``, …
+  public static func open(
+    following path: String, options: DatabaseOptions = DatabaseOptions()
+  ) throws -> Database {
+    try open(at: path, options: options, mode: .following)
+  }
+
+  /// `open(following:options:)` on a thread of its own.
+  public static func open(
+    following path: String, options: DatabaseOptions = DatabaseOptions()
+  ) async throws -> Database {
+    try await BackgroundThread.run(.opening) { () throws(DatabaseError) in
+      try open(at: path, options: options, mode: .following)
     }
   }
 

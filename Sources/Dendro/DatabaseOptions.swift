@@ -31,6 +31,9 @@ public struct DatabaseOptions: Sendable {
   /// ``DatabaseError/Code/tooLarge``. Default and most: 256 MiB.
   public var writeByteLimit = 256 << 20
 
+  /// How often a database that was opened with `Database.open(following:)` looks for new writes: the time after which it shows them at the latest. A look costs some 10 µs. Default: 20 ms; at least 1 ms.
+  public var followInterval = Duration.milliseconds(20)
+
   /// Children in all sort orders together that the database keeps in memory for queries that are read
   /// again and again with `getData`, about 100 bytes each. The second such read of a location by a child's
   /// value keeps the order, which is dropped when it was not used for a minute, or when others need its
@@ -153,6 +156,7 @@ extension DatabaseOptions {
     engine.history = history.engineValue
     engine.loading = loading == .whole ? .whole : .onDemand
     engine.reservationTimeout = reservationTimeout
+    engine.followInterval = max(followInterval, .milliseconds(1))
     engine.memoryByteLimit = memoryByteLimit.map { max(0, $0) }
     engine.writeByteLimit = min(max(0, writeByteLimit), engine.writeByteLimit)
     engine.log = { [logging] event in

@@ -40,6 +40,7 @@ extension Engine {
 
   func requestClose(writing last: Draft?, _ completion: @escaping Completion) {
     history?.close()
+    logFollower?.close()
     follower.withLock { follower in
       follower?.close()
       follower = nil

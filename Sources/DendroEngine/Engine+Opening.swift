@@ -24,16 +24,21 @@ extension Engine {
       let path = try WorkingDirectory.absolute(path)
       let directory = try EngineClosings.retry { () throws(StorageError) in
         try DatabaseDirectory.open(
-          path, environment: environment,
-          mode: mode == .readOnly ? .readOnly : .readWrite(create: mode == .readWrite))
+          path, environment: environment, mode: mode.ofDirectory)
       }
       do throws(StorageError) {
+        let lease = try directory.lease()
+        defer { lease?.end() }
         var recovery = Recovery(
           directory: directory, readsAll: options.loading == .whole, progress: progress)
         var recovered = try recovery.run()
-        if mode == .readOnly {
+        if mode == .readOnly || mode == .following {
+          let position =
+            mode == .following ? try directory.publishPosition(recovered.lastLSN) : nil
           recovered.report.elapsed = ContinuousClock.now - started
-          return Engine(readOnly: recovered, directory, path, options, environment)
+          let engine = Engine(readOnly: recovered, directory, path, options, environment, position)
+          try engine.startFollowing()
+          return engine
         }
         let log = try recovered.openLog(directory, options)
         recovered.report.elapsed = ContinuousClock.now - started
@@ -71,6 +76,25 @@ extension Engine {
     case readWriteExisting
     /// Changes nothing, not even a torn tail; works beside a writer.
     case readOnly
+    /// As `readOnly`, and the head follows what a writer in another process writes.
+    case following
+
+    fileprivate var ofDirectory: DatabaseDirectory.Mode {
+      switch self {
+      case .readWrite: .readWrite(create: true)
+      case .readWriteExisting: .readWrite(create: false)
+      case .readOnly: .readOnly
+      case .following: .following
+      }
+    }
+  }
+
+  private func startFollowing() throws(StorageError) {
+    do throws(SystemError) {
+      try logFollower?.start()
+    } catch {
+      throw .io(operation: "start a thread", path: path ?? "memory", offset: nil, error: error)
+    }
   }
 
   func start() throws(StorageError) {

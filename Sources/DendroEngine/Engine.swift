@@ -20,6 +20,8 @@ package final class Engine: Sendable {
   let history: History?
   /// Nil where this engine writes.
   let follower: Mutex<Follower?>
+  /// Nil where this engine does not follow another process's writer.
+  let logFollower: LogFollower?
   let environment: Environment
   let closing = Mutex(Closing())
   /// A child process has no commit thread.
@@ -37,6 +39,7 @@ package final class Engine: Sendable {
     self.databaseID = databaseID
     isReadOnly = false
     follower = Mutex(nil)
+    logFollower = nil
     let store = Store(
       directory: directory, log: log,
       replayedByteCount: recovered.replayedLogByteCount)
@@ -60,6 +63,7 @@ package final class Engine: Sendable {
     databaseID = nil
     isReadOnly = false
     follower = Mutex(nil)
+    logFollower = nil
     checkpointing = nil
     history = nil
     pipeline = CommitPipeline(
@@ -67,10 +71,12 @@ package final class Engine: Sendable {
       options: options)
   }
 
+  /// - Parameter position: published for what was recovered, where a writer is followed.
   init(
     readOnly recovered: Recovery.Result, _ directory: DatabaseDirectory, _ path: String,
-    _ options: EngineOptions, _ environment: Environment
+    _ options: EngineOptions, _ environment: Environment, _ position: PublishedPosition? = nil
   ) {
+    let interval = options.execution == .thread ? options.followInterval : nil
     var options = options
     options.execution = .inline
     self.options = options
@@ -84,7 +90,11 @@ package final class Engine: Sendable {
       root: recovered.root, lastLSN: recovered.lastLSN, lastTime: recovered.lastTime, store: nil,
       clock: environment.clock, options: options)
     pipeline.replaceHead(recovered)
-    history = History(directory: directory, pipeline: pipeline, isReadOnly: true)
+    let history = History(directory: directory, pipeline: pipeline, isReadOnly: true)
+    self.history = history
+    logFollower =
+      directory.mode == .following
+      ? LogFollower(history, recovered, position, interval: interval) : nil
     follower = Mutex(
       Follower(
         directory: directory, databaseID: recovered.databaseID,
@@ -226,11 +236,27 @@ package final class Engine: Sendable {
 
   // MARK: Following another process's writer
 
+  /// Whether the head follows another process's writer by itself.
+  package var isFollowing: Bool { logFollower != nil }
+
+  /// Why the writer cannot be followed any more: from then on the head stays as it is.
+  package var followingFailure: EngineError? { history?.failure }
+
+  /// Takes a part of what the writer has written since, in an engine that follows it: so much that its size is
+  /// bounded.
+  ///
+  /// - Returns: whether there may be more.
+  package func follow() throws(EngineError) -> Bool { try logFollower?.look() ?? false }
+
   /// Reads what the writer has written since, in a read-only engine; does nothing in others.
   ///
   /// - Returns: the last write that is now in the tree.
   @discardableResult
   package func refresh() throws(EngineError) -> LogSequenceNumber {
+    if logFollower != nil {
+      while try follow() {}
+      return head.lsn
+    }
     do throws(StorageError) {
       let recovered = try follower.withLock { (follower) throws(StorageError) in
         try follower?.recover()

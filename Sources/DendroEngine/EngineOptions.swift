@@ -46,6 +46,9 @@ package struct EngineOptions: Sendable {
   /// long. Default: 1 s.
   package var reservationTimeout = Duration.seconds(1)
 
+  /// How often an engine that follows another process's writer looks at the log. Default: 20 ms.
+  package var followInterval = Duration.milliseconds(20)
+
   /// Which thread waits for the disk. Default: one of the engine's own.
   package var execution: Execution = .thread
 

@@ -21,6 +21,8 @@ struct DiskState: Sendable {
   private var changeCounts: [Int: Int] = [:]
   private var handles: [Int: Int] = [:]
   private var locks: [Int: [(handle: UInt64, kind: LockKind)]] = [:]
+  /// The byte that each handle of a node has locked.
+  private var byteLocks: [Int: [UInt64: UInt64]] = [:]
   private var lastHandle: UInt64 = 0
 
   init(nodes: [DiskNode]) {
@@ -251,7 +253,16 @@ struct DiskState: Sendable {
     return (node, lastHandle)
   }
 
+  mutating func lockByte(_ node: Int, _ handle: UInt64, _ position: UInt64) {
+    byteLocks[node, default: [:]][handle] = position
+  }
+
+  func lockedByte(_ node: Int, _ handle: UInt64, _ range: Range<UInt64>) -> UInt64? {
+    byteLocks[node]?.first { $0.key != handle && range.contains($0.value) }?.value
+  }
+
   mutating func unlock(_ node: Int, _ handle: UInt64) {
+    byteLocks[node]?[handle] = nil
     guard var holders = locks[node] else { return }
     holders.removeAll { $0.handle == handle }
     locks[node] = holders.isEmpty ? nil : holders

@@ -69,6 +69,14 @@ final class SimulatedFile: File {
 
   func unlock() { disk.withState { $0.unlock(node, handle) } }
 
+  func lockByte(at position: UInt64) throws(SystemError) {
+    disk.withState { $0.lockByte(node, handle, position) }
+  }
+
+  func lockedByte(in range: Range<UInt64>) throws(SystemError) -> UInt64? {
+    disk.withState { $0.lockedByte(node, handle, range) }
+  }
+
   private func requireWritable() throws(SystemError) {
     // EBADF, as pwrite(2) has it for a descriptor that was opened for reading.
     guard isWritable else { throw SystemError(9) }

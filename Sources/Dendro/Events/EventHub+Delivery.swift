@@ -185,7 +185,7 @@ extension EventHub {
     case .body(let body): body.call()
     case .event(let registration, let snapshot, let previousKey):
       deliver(snapshot, previousKey, to: registration)
-    case .cancel(let registration): registration.cancel(.closed)
+    case .cancel(let registration): registration.cancel(state.withLock { $0.endError })
     }
   }
 

@@ -28,7 +28,7 @@ extension EventHub {
       }
     }
     handOver()
-    if !isOpen { refuse(registration, .closed) }
+    if !isOpen { refuse(registration, state.withLock { $0.endError }) }
   }
 
   /// Calls the cancel block of a listener that could not be registered, or the error handler where there
@@ -119,7 +119,7 @@ extension EventHub {
       }
     }
     handOver()
-    guard let subscription else { throw .closed }
+    guard let subscription else { throw state.withLock { $0.endError } }
     return subscription
   }
 

@@ -71,6 +71,8 @@ final class EventHub: CommitObserver {
     /// Whether a block that frees them was dispatched.
     var isFreeing = false
     var isClosed = false
+    /// What listeners and sequences get at their end.
+    var endError = DatabaseError.closed
 
     init(queue: DispatchQueue) {
       data = ListenerTree(tally: tally)
@@ -207,14 +209,25 @@ final class EventHub: CommitObserver {
   }
 
   /// Ends every registration and subscription, behind all queued work; later ones are refused.
-  func close() {
+  func close() { end(.closed) }
+
+  /// Ends all as `close()` does, but with an error: the writer in another process cannot be followed any more.
+  func failed(_ error: EngineError) { end(DatabaseError(error)) }
+
+  private func end(_ error: DatabaseError) {
     if isForked { return }
     add { state in
       guard !state.isClosed else { return }
       state.isClosed = true
+      state.endError = error
       state.work.append(.end)
       state.resumable += state.subscriptions.values.compactMap { $0.end() }
     }
+  }
+
+  /// Why sequences have ended, unless the database was closed.
+  var failure: DatabaseError? {
+    state.withLock { $0.endError.code == .closed ? nil : $0.endError }
   }
 
   // MARK: Handing over

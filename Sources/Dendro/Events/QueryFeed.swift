@@ -23,7 +23,8 @@ final class QueryFeed {
   /// Waits for the next event. Nil at the end: once the database is closed and all events before were
   /// returned, or as soon as the task is cancelled.
   ///
-  /// - Throws: ``DatabaseError`` at the first call where the query is bad or the database closed.
+  /// - Throws: ``DatabaseError`` at the first call where the query is bad or the database closed; at the end where
+  ///   the writer in another process cannot be followed any more.
   func next(isolation: isolated (any Actor)? = #isolation) async throws(DatabaseError) -> Event? {
     guard !isEnded else { return nil }
     if subscription == nil { try await load() }
@@ -34,6 +35,7 @@ final class QueryFeed {
       await append(eventsOf: node, isolation: isolation)
     }
     end()
+    if !Task.isCancelled, let failure = query.store.hub.failure { throw failure }
     return nil
   }
 

@@ -245,7 +245,7 @@ final class Checkpointing: Sendable {
     let unreadable = state.withLock { $0.unreadable }
     try history.pins.withPins { (rebuilding, followed) throws(StorageError) in
       rules.rebuilding = rebuilding
-      rules.followed = followed
+      rules.followed = try followed + directory.publishedPositions()
       guard try !Retention.apply(directory, rules, unreadable: unreadable) else { return }
       pipeline.instrumentation.record(
         LogEvent(

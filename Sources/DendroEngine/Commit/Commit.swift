@@ -26,6 +26,9 @@ package protocol CommitObserver: AnyObject, Sendable {
 
   /// Called where `committed` asked for it, on the same thread, once the admission lock is released.
   func afterAdmission()
+
+  /// Called once where another process's writer cannot be followed any more: no commit follows.
+  func failed(_ error: EngineError)
 }
 
 extension CommitObserver {
@@ -39,6 +42,8 @@ extension CommitObserver {
   }
 
   package func afterAdmission() {}
+
+  package func failed(_ error: EngineError) {}
 }
 
 /// One admitted write, or the undo of all writes that were not acknowledged.
@@ -49,7 +54,8 @@ package struct Commit: Sendable {
   package let time: Int64
   /// What changed, in that order; for an undo one change for each topmost path that changed.
   package let changes: ArraySlice<Change>
-  /// Whether the writes were undone because the disk refused them.
+  /// Whether the writes were undone because the disk refused them; or the head was replaced as a whole, in an
+  /// engine that follows another process.
   package let isUndo: Bool
 
   init(lsn: LogSequenceNumber, time: Int64, changes: ArraySlice<Change>, isUndo: Bool) {

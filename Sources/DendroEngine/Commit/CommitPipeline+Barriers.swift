@@ -99,16 +99,10 @@ extension CommitPipeline {
 
   /// Replaces the head by what a reader has found in the files, in one step, so that the durable LSN is
   /// never ahead of what the log proves.
-  func replaceHead(_ recovered: Recovery.Result) {
-    let durableLSN = min(recovered.end?.durableUpTo ?? recovered.lastLSN, recovered.lastLSN)
-    withAdmission { admission in
-      admission.root = recovered.root
-      admission.pages = recovered.pages
-      admission.lastLSN = recovered.lastLSN
-      admission.acknowledgedLSN = recovered.lastLSN
-      admission.durableLSN = durableLSN
-      admission.lastTime = recovered.lastTime
-    }
+  ///
+  /// - Parameter showsDifference: whether the observer is called.
+  func replaceHead(_ recovered: Recovery.Result, showsDifference: Bool = false) {
+    withAdmission { $0.replace(recovered, showsDifference: showsDifference) }
   }
 }
 

@@ -32,6 +32,8 @@ package final class ChangeReader: Sendable {
     var position: LogSequenceNumber
     var cursor: LogCursor?
     var pin: HistoryPins.ID?
+    /// The pin for a writer in another process.
+    var published: PublishedPosition?
   }
 
   /// The last write that was read.
@@ -55,8 +57,8 @@ package final class ChangeReader: Sendable {
 
   /// Waits for the next writes that concern the path, one or more, without blocking a thread.
   ///
-  /// - Returns: nil once the task is cancelled or the engine closed; in a read-only engine also behind the
-  ///   last write that opening found.
+  /// - Returns: nil once the task is cancelled or the engine closed; in a read-only engine that does not follow
+  ///   a writer also behind the last write that opening found.
   /// - Throws: `.outOfHistory` where the log no longer, or not yet, has the next write; `.storage` where the
   ///   files cannot be read.
   @concurrent package func next() async throws(EngineError) -> [LoggedWrite]? {
@@ -73,10 +75,12 @@ package final class ChangeReader: Sendable {
         let writes = try page.get()
         if !writes.isEmpty { return writes }
       } else {
-        if history.isReadOnly { return nil }
+        if let failure = history.failure { throw failure }
+        if history.isReadOnly, !history.isFollowing { return nil }
         let pipeline = history.pipeline
         let isMore = await pipeline.groupCommit.durableSignal.wait(
           behind: position, durable: { pipeline.withAdmission { $0.durableLSN } })
+        if !isMore, let failure = history.failure { throw failure }
         if !isMore { return nil }
       }
     }
@@ -124,6 +128,9 @@ package final class ChangeReader: Sendable {
         state.pin = try history.pins.pin(.followed) { () throws(StorageError) in (position, ()) }?
           .id
       }
+      if history.isFollowing, state.published == nil {
+        state.published = try history.directory.publishPosition(position)
+      }
       cursor = LogCursor(history.directory, after: position, isLive: true)
       state.cursor = cursor
     }
@@ -162,6 +169,7 @@ package final class ChangeReader: Sendable {
     if let pin = state.pin {
       history.pins.move(pin, to: state.position)
     }
+    state.published?.move(to: state.position)
     return writes
   }
 }

@@ -18,6 +18,7 @@ final class History: Sendable {
   /// The queue on which `ChangeReader`s read the log, a page at a time.
   let reading = DispatchQueue(label: "dendro.changes")
   private let closed = Atomic<Bool>(false)
+  private let followingFailure = Mutex<EngineError?>(nil)
 
   init(directory: DatabaseDirectory, pipeline: CommitPipeline, isReadOnly: Bool) {
     self.directory = directory
@@ -31,6 +32,21 @@ final class History: Sendable {
   func close() {
     closed.store(true, ordering: .releasing)
     pipeline.groupCommit.durableSignal.close()
+  }
+
+  // MARK: Following another process's writer
+
+  /// Whether the head follows another process's writer.
+  var isFollowing: Bool { directory.mode == .following }
+
+  /// Why the writer cannot be followed any more.
+  var failure: EngineError? { followingFailure.withLock { $0 } }
+
+  /// Ends following, and waits for more writes, with an error.
+  func fail(_ error: EngineError) {
+    followingFailure.withLock { $0 = error }
+    pipeline.groupCommit.durableSignal.close()
+    pipeline.withAdmission { $0.observer }?.failed(error)
   }
 
   // MARK: Range
@@ -105,6 +121,13 @@ final class History: Sendable {
       isWritten = isWritten || head.lsn <= head.durable
     }
     if !isWritten { try pipeline.synchronize() }
+    let lease: ReadLease?
+    do throws(StorageError) {
+      lease = try directory.lease()
+    } catch {
+      throw .storage(error)
+    }
+    defer { lease?.end() }
     var highest = LogSequenceNumber(.max)
     var damage: StorageError?
     while true {

@@ -16,8 +16,11 @@ package final class DatabaseDirectory: Sendable {
     case backup
     /// Beside a writer or alone; nothing in the directory is changed.
     case readOnly
+    /// As `readOnly`, for as long as a writer works: only a lease keeps the writer from removing files, and a
+    /// published position those behind it, up to a limit.
+    case following
 
-    package var isReadOnly: Bool { self == .readOnly }
+    package var isReadOnly: Bool { self == .readOnly || self == .following }
   }
 
   /// What the directory holds.
@@ -47,10 +50,12 @@ package final class DatabaseDirectory: Sendable {
   private let processID: Int32
   private let lockIdentity: FileIdentity?
   private let lock: Mutex<(any File)?>
+  /// The file of the readers' lock, which a writer keeps open to find the readers' positions.
+  let readersFile = Mutex<(any File)?>(nil)
 
   package var fileSystem: any FileSystem { environment.fileSystem }
   private var lockPath: String { path + "/" + FileName.lockName }
-  private var readersLockPath: String { path + "/" + FileName.readersLockName }
+  var readersLockPath: String { path + "/" + FileName.readersLockName }
 
   /// Opens the directory.
   ///
@@ -77,6 +82,10 @@ package final class DatabaseDirectory: Sendable {
     case .readOnly:
       try Self.checkFinished(try Self.contents(of: path, files), path)
       lock = Mutex(try Self.lockAsReader(path + "/" + FileName.readersLockName, files))
+      lockIdentity = nil
+    case .following:
+      try Self.checkFinished(try Self.contents(of: path, files), path)
+      lock = Mutex(nil)
       lockIdentity = nil
     case .readWrite(let create):
       if create { try files.createDirectories(to: path) }
@@ -291,7 +300,7 @@ package final class DatabaseDirectory: Sendable {
 
   /// Unlocks explicitly, since closing the descriptor is not enough: a child process has copies of it, until
   /// it executes its program or, as a fork, for as long as it lives. A fork itself does not unlock.
-  private func release(_ lock: any File) {
+  func release(_ lock: any File) {
     if getpid() == processID { lock.unlock() }
   }
 
@@ -372,7 +381,7 @@ package final class DatabaseDirectory: Sendable {
 
   /// nil where there is no lock file, in a directory that no writer of ours has opened, or that
   /// was copied without it: nothing is written, so the reader has no lock.
-  private static func lockAsReader(_ path: String, _ files: any FileSystem) throws(StorageError)
+  static func lockAsReader(_ path: String, _ files: any FileSystem) throws(StorageError)
     -> (any File)?
   {
     let file: any File
@@ -391,7 +400,8 @@ package final class DatabaseDirectory: Sendable {
   }
 
   private func makeReadersLock() throws(StorageError) {
-    _ = try fileSystem.open(at: readersLockPath, .openOrCreate)
+    let file = try fileSystem.open(at: readersLockPath, .openOrCreate)
+    readersFile.withLock { $0 = file }
   }
 
   private func remove(_ names: [String]) throws(StorageError) {

@@ -1,4 +1,5 @@
 import DendroPlatform
+import Synchronization
 
 /// The system's disk, each requirement one call.
 package final class DiskFileSystem: FileSystem {
@@ -91,6 +92,8 @@ package final class DiskFileSystem: FileSystem {
 /// A descriptor, closed with its last reference. The descriptor never changes, so any thread may use it.
 private final class DiskFile: File {
   private let descriptor: Int32
+  /// The byte that is locked.
+  private let lockedByte = Mutex<UInt64?>(nil)
 
   init(_ descriptor: Int32) { self.descriptor = descriptor }
   deinit { close(descriptor) }
@@ -140,7 +143,39 @@ private final class DiskFile: File {
     return true
   }
 
-  func unlock() { _ = flock(descriptor, LOCK_UN) }
+  func unlock() {
+    _ = flock(descriptor, LOCK_UN)
+    lockedByte.withLock { last in
+      if let byte = last { try? changeLock(of: byte, to: F_UNLCK) }
+      last = nil
+    }
+  }
+
+  func lockByte(at position: UInt64) throws(SystemError) {
+    try lockedByte.withLock { (last) throws(SystemError) in
+      if last == position { return }
+      try changeLock(of: position, to: F_RDLCK)
+      if let last { try changeLock(of: last, to: F_UNLCK) }
+      last = position
+    }
+  }
+
+  private func changeLock(of byte: UInt64, to type: Int) throws(SystemError) {
+    try changeLock(of: byte, to: Int32(type))
+  }
+
+  private func changeLock(of byte: UInt64, to type: Int32) throws(SystemError) {
+    var lock = try ByteLock.make(type, byte..<byte &+ 1)
+    try check(fcntl(descriptor, ByteLock.set, &lock))
+  }
+
+  func lockedByte(in range: Range<UInt64>) throws(SystemError) -> UInt64? {
+    guard !range.isEmpty else { return nil }
+    // A lock for writing is what every other lock is in the way of.
+    var lock = try ByteLock.make(Int32(F_WRLCK), range)
+    try check(fcntl(descriptor, ByteLock.get, &lock))
+    return lock.l_type == Int16(F_UNLCK) ? nil : UInt64(clamping: lock.l_start)
+  }
 
   private func status() throws(SystemError) -> stat {
     var status = stat()
@@ -151,6 +186,29 @@ private final class DiskFile: File {
   private func position(_ offset: UInt64) throws(SystemError) -> off_t {
     guard let position = off_t(exactly: offset) else { throw SystemError(EFBIG) }
     return position
+  }
+}
+
+/// Locks of bytes that belong to the open file, and not to the process: fcntl(2), «Open file description locks».
+private enum ByteLock {
+  // Linux declares the numbers behind a macro that Swift does not set.
+  #if canImport(Darwin)
+    static let set: Int32 = 90
+    static let get: Int32 = 92
+  #else
+    static let set: Int32 = 37
+    static let get: Int32 = 36
+  #endif
+
+  static func make(_ type: Int32, _ range: Range<UInt64>) throws(SystemError) -> flock {
+    guard let start = off_t(exactly: range.lowerBound), let count = off_t(exactly: range.count)
+    else { throw .notSupported }
+    var lock = flock()
+    lock.l_type = Int16(type)
+    lock.l_whence = Int16(SEEK_SET)
+    lock.l_start = start
+    lock.l_len = count
+    return lock
   }
 }
 

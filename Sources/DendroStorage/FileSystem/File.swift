@@ -18,6 +18,20 @@ package protocol File: AnyObject, Sendable {
   /// Releases the lock, also for the copies of the descriptor in forked processes, which would keep it after
   /// closing alone.
   func unlock()
+  /// Locks the byte at the position for reading, in place of the one that this open file has locked before:
+  /// `fcntl` with a lock of the open file. Any number of open files may lock one byte. Throws `.notSupported`
+  /// where the system has no such locks.
+  func lockByte(at position: UInt64) throws(SystemError)
+  /// A byte of the range that another open file has locked, any of them; nil where none is.
+  func lockedByte(in range: Range<UInt64>) throws(SystemError) -> UInt64?
+}
+
+extension File {
+  package func lockByte(at position: UInt64) throws(SystemError) { throw .notSupported }
+
+  package func lockedByte(in range: Range<UInt64>) throws(SystemError) -> UInt64? {
+    throw .notSupported
+  }
 }
 
 package enum LockKind: Hashable, Sendable { case shared, exclusive }

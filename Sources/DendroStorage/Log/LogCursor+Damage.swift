@@ -10,7 +10,12 @@ extension LogCursor {
   ) throws(StorageError) -> Bool {
     // Asked first: a segment with a successor is complete, so that all reads after this see whole records.
     let isLast = try isLast(segment)
-    if isLive, isLast { return false }
+    if isLive, isLast {
+      let bytes = try segment.bytes(at: offset, count: RecordHeader.byteCountMax)
+      let isBlank = bytes.prefix(RecordHeader.byteCountMax).allSatisfy { $0 == 0 }
+      unreadableOffset = isBlank ? nil : offset
+      return false
+    }
     // The writer may have appended and rolled since the bytes were read.
     try segment.refresh()
     if case .record(let record) = try segment.record(at: offset) {

@@ -35,6 +35,18 @@ extension LogCursor {
     }
   }
 
+  /// Whether whole records stand behind `unreadableOffset`: no record that is being written, but the remains of a
+  /// crash or damage. `LogReader` decides which of the two.
+  ///
+  /// - Complexity: O(bytes to the end of the last segment).
+  package func isPassedOver() throws(StorageError) -> Bool {
+    guard isLive, let unreadableOffset, let last = try directory.contents().segments.last
+    else { return false }
+    let reader = try SegmentReader(last, in: directory)
+    return try reader.search(from: unreadableOffset + 1, after: nil, stopsAtFirst: true)
+      .firstRecord != nil
+  }
+
   /// Whether the record before the cursor is still at its offset.
   func isLastRecordInPlace(_ segment: SegmentReader) throws(StorageError) -> Bool {
     guard let lastRecord else { return true }

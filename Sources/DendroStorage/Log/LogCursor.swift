@@ -23,7 +23,7 @@ package final class LogCursor {
   /// Whether a segment is read again that was read up to `reachedLSN` before.
   var isRereading = false
   /// The last write that a record proves durable: no writer takes back writes up to it.
-  var durableLSN = LogSequenceNumber.zero
+  package internal(set) var durableLSN = LogSequenceNumber.zero
   /// Records with no later write than this are read but not reported.
   var silentUpTo: LogSequenceNumber
   var isSealed = false
@@ -31,6 +31,9 @@ package final class LogCursor {
   var reportedSegment: SegmentName?
   /// Whether the log cannot continue behind the cursor.
   var isEnded = false
+  /// Where bytes of the last segment are no record that can be read: one that is still being written, the remains
+  /// of a crash, or damage. Nil where the cursor stands at the end of the log. Of a live cursor only.
+  package internal(set) var unreadableOffset: UInt64?
 
   /// - `after`: records with no later write than this are not reported.
   /// - `isLive`: whether to follow a writer, so that an incomplete record at the end is no problem.
@@ -40,6 +43,16 @@ package final class LogCursor {
     self.directory = directory
     self.isLive = isLive
     silentUpTo = after
+  }
+
+  /// Follows a writer from the end of a log that was read before. Where the writer has taken back the last record
+  /// since, the cursor reports that, as it does for records that it has read itself.
+  package convenience init(_ directory: DatabaseDirectory, following end: LogEnd) {
+    self.init(directory, after: end.lastLSN, isLive: true)
+    guard end.durableUpTo < end.lastLSN else { return }
+    reachedLSN = end.lastLSN
+    reachedChecksum = end.checksum
+    isRereading = true
   }
 
   /// Discards the bytes that were read ahead: a writer may have replaced records that were not durable.
@@ -114,6 +127,7 @@ package final class LogCursor {
       if isLive, isLast {
         // The record may still be being written. The decompressor's history contains a part of it, so the
         // segment is read again.
+        unreadableOffset = record.offset
         reopen()
         return false
       }
@@ -138,6 +152,7 @@ package final class LogCursor {
     }
     lastLSN = record.lastLSN
     lastRecord = record
+    if let place = unreadableOffset, record.offset >= place { unreadableOffset = nil }
     if record.kind == .writes, record.lastLSN >= reachedLSN {
       reachedLSN = record.lastLSN
       reachedChecksum = record.checksum

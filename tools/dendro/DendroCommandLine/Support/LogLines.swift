@@ -216,6 +216,23 @@ struct LogLines {
 
   // MARK: Problems
 
+  /// About writes that were removed before they could be shown.
+  func line(removed: ClosedRange<UInt64>) -> String {
+    if isJSON {
+      return JSONValue.object([
+        (
+          "removed",
+          .object([
+            ("firstLSN", .unsigned(removed.lowerBound)), ("lastLSN", .unsigned(removed.upperBound)),
+          ])
+        )
+      ]).text
+    }
+    return terminal.colored(
+      "removed: the writer no longer has the writes \(Format.ranges([removed])), which were not read yet",
+      .yellow)
+  }
+
   func line(_ problem: LogCursor.Problem) -> String {
     if isJSON {
       return JSONValue.object([

@@ -18,6 +18,9 @@ final class LogPrinter {
   private var isDamaged = false
   private var hasMarks = false
   private var isBehind = false
+  /// The directory that is followed, and the last write that was read of it.
+  private var followed: DatabaseDirectory?
+  private var reached = LogSequenceNumber.zero
 
   init(_ request: LogRequest) throws {
     self.request = request
@@ -30,6 +33,8 @@ final class LogPrinter {
   func run() throws -> ExitCode {
     let directory = try request.openDirectory()
     defer { directory.close() }
+    let lease = try directory.lease()
+    defer { lease?.end() }
     durability = try LogDurability(directory)
     if !request.arguments.wantsJSON {
       try terminal.print(
@@ -42,7 +47,7 @@ final class LogPrinter {
       if let first { start = max(start, first.previous) }
     }
     if request.isFollowing {
-      let ended = try follow(directory, after: start)
+      let ended = try follow(directory, after: start, lease)
       if let ended { return ended }
     } else if request.last == nil, !request.isReversed {
       try showForward(LogCursor(directory, after: start))
@@ -113,18 +118,40 @@ final class LogPrinter {
     return first
   }
 
-  private func follow(_ directory: DatabaseDirectory, after start: LogSequenceNumber) throws
-    -> ExitCode?
-  {
+  /// - Parameter lease: ends once the writer knows which files are needed.
+  private func follow(
+    _ directory: DatabaseDirectory, after start: LogSequenceNumber, _ lease: ReadLease?
+  ) throws -> ExitCode? {
     Interruption.listen()
+    let first = try directory.contents().segments.first?.firstLSN ?? start.next
+    reached = max(start, first.previous)
+    let position = try directory.publishPosition(reached)
+    lease?.end()
+    followed = directory
     let cursor = LogCursor(directory, after: start, isLive: true)
-    try showForward(cursor)
-    while !isDamaged {
+    var unreadableCount = 0
+    while true {
+      try showForward(cursor)
+      position?.move(to: reached)
+      unreadableCount = cursor.unreadableOffset == nil ? 0 : unreadableCount + 1
+      // No record that is being written: damage, or the remains of a crash.
+      if unreadableCount == 2, try cursor.isPassedOver() {
+        try showForward(LogCursor(directory, after: reached))
+      }
+      guard !isDamaged else { return nil }
       if Interruption.isRequested { return .interrupted }
       Interruption.sleep(milliseconds: 100)
-      try showForward(cursor)
     }
-    return nil
+  }
+
+  /// Shows that the writer has removed writes in front of `next` before they were read.
+  ///
+  /// - Returns: false where none are missing.
+  private func showRemoved(before next: LogSequenceNumber) throws -> Bool {
+    guard next > reached.next else { return false }
+    try emit(lines.line(removed: reached.next.rawValue...next.previous.rawValue), nil)
+    reached = next.previous
+    return true
   }
 
   // MARK: Lines
@@ -133,10 +160,19 @@ final class LogPrinter {
     switch item {
     case .segment: break
     case .problem(let problem):
+      if let first = try followed?.contents().segments.first?.firstLSN,
+        try showRemoved(before: first)
+      {
+        return
+      }
       if !problem.isTail { isDamaged = true }
       try emit(lines.line(problem), nil)
     case .record(let record, _, let payload):
       durability.note(record)
+      if followed != nil {
+        _ = try showRemoved(before: record.firstLSN)
+        reached = max(reached, record.lastLSN)
+      }
       if request.filter.isBehind(record) { isBehind = true }
       guard request.filter.admits(record) else { return }
       if request.showsRecords {

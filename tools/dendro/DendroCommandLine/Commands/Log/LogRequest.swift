@@ -65,7 +65,8 @@ struct LogRequest {
 
   func openDirectory() throws -> DatabaseDirectory {
     let directory = try DatabaseDirectory.open(
-      arguments.directoryPath(), environment: .system, mode: .readOnly)
+      arguments.directoryPath(), environment: .system,
+      mode: isFollowing ? .following : .readOnly)
     guard try !directory.contents().isEmpty else {
       directory.close()
       throw Failure(.problem, "there is no database at \(arguments.directory)")

@@ -3,7 +3,8 @@ extension Command {
     name: "watch", summary: "follow what changes at a location",
     discussion: """
       Prints the value at PATH, then every change as another process makes it: the number and the time of the
-      write, the place that changed, and its new value (null: removed). Ends with Ctrl-C.
+      write, the place that changed, and its new value (null: removed). Ends with Ctrl-C. The process that writes
+      may turn segments, be killed and start again: no change is missed, none is shown twice.
       """,
     parameters: [.directory, .optionalPath],
     options: [

@@ -2,8 +2,7 @@ import DendroEngine
 import DendroStorage
 import DendroTree
 
-/// Follows the writer's log with a tree of its own: every write is applied to it, and the places that it
-/// changed are printed.
+/// Follows another process's writer, and prints every place that its writes change.
 final class Watcher {
   private let arguments: Arguments
   private let location: Location
@@ -12,7 +11,6 @@ final class Watcher {
   private let limit: Int
   private let interval: Int
   private let path: String
-  private var root = Node.empty
   private var lsn = LogSequenceNumber.zero
   private var count = 0
 
@@ -33,65 +31,51 @@ final class Watcher {
 
   func run() throws -> ExitCode {
     Interruption.listen()
-    try load()
+    var options = EngineOptions()
+    // The looks are taken here, so that the writes of one are printed before the next.
+    options.execution = .inline
+    let progress = Progress("opening")
+    let engine = try Engine.open(
+      at: path, options: options, mode: .following, progress: progress.recovery)
+    progress.clear()
+    defer { try? engine.close() }
+    let commits = FollowedCommits()
+    engine.setObserver(commits)
+    // From now on all states of the location are in memory.
+    let first = try engine.view(at: location.path)
+    lsn = engine.head.lsn
     if !arguments.has("changes-only") {
-      try show(location.path, root.node(at: location.path), time: nil, type: "value")
+      try show(location.path, first, time: nil, type: "value")
       try terminal.flush()
     }
-    let directory = try DatabaseDirectory.open(path, environment: .system, mode: .readOnly)
-    defer { directory.close() }
-    var cursor = LogCursor(directory, after: lsn, isLive: true)
     while count < limit {
-      var failure: (any Error)?
-      var isBroken = false
-      while count < limit, failure == nil, !isBroken,
-        try cursor.step({ item in
-          switch item {
-          case .segment: break
-          case .problem: isBroken = true
-          case .record(let record, _, let payload):
-            guard let payload else {
-              isBroken = true
-              return
-            }
-            do { try self.follow(RecordWrites(record, payload)) } catch { failure = error }
-          }
-        })
-      {}
-      if let failure { throw failure }
-      if isBroken {
-        // The writer took back a batch that its disk refused, or the files are damaged, which opening
-        // reports.
-        let before = root.node(at: location.path)
-        try load()
-        try compare(before, root.node(at: location.path), at: location.path, time: nil)
-        cursor = LogCursor(directory, after: lsn, isLive: true)
+      let isMore: Bool
+      do {
+        isMore = try engine.follow()
+      } catch {
+        try show(commits)
+        try terminal.flush()
+        throw error
       }
+      try show(commits)
       try terminal.flush()
       guard count < limit else { break }
       if Interruption.isRequested { return .interrupted }
-      Interruption.sleep(milliseconds: interval)
+      if !isMore { Interruption.sleep(milliseconds: interval) }
     }
-    try terminal.flush()
     return .success
   }
 
-  private func load() throws {
-    let engine = try Engine.open(at: path, mode: .readOnly)
-    (root, lsn) = try engine.wholeHead()
-    try engine.close()
-  }
-
-  private func follow(_ content: RecordWrites) throws {
-    for logged in content.writes where logged.lsn > lsn {
-      lsn = logged.lsn
-      for change in root.apply(logged.write) where count < limit {
+  private func show(_ commits: FollowedCommits) throws {
+    for commit in commits.take() {
+      lsn = commit.lsn
+      for change in commit.changes where count < limit {
         if location.path.isPrefix(of: change.path) {
-          try compare(change.replaced, change.new, at: change.path, time: logged.time)
+          try compare(change.replaced, change.new, at: change.path, time: commit.time)
         } else if let below = location.path.relative(to: change.path) {
           try compare(
             change.replaced.node(at: below), change.new.node(at: below), at: location.path,
-            time: logged.time)
+            time: commit.time)
         }
       }
     }

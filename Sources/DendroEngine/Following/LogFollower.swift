@@ -1,0 +1,234 @@
+import DendroStorage
+import DendroTree
+import Synchronization
+
+/// Keeps the head of a read-only engine at the newest state of a directory that another process writes.
+///
+/// A look takes what the log has got since the last one, write by write, so that the observer sees each of them
+/// as it sees the writes of a writing engine. Where the log does not continue from the head, the directory is read
+/// anew, and the observer sees the difference: the writer has taken back what its disk refused, or has removed
+/// more than the limit up to which it keeps the log for readers.
+///
+/// Looks are taken on a thread of its own, or by `Engine.refresh()`; one at a time.
+final class LogFollower: Sendable {
+  private let history: History
+  private let databaseID: DatabaseID?
+  private let interval: Duration
+  private let executor: BlockingExecutor?
+  private let state: Mutex<State>
+
+  private struct State {
+    var cursor: LogCursor
+    var position: PublishedPosition?
+    /// The last write in the head.
+    var lastLSN: LogSequenceNumber
+    /// The looks, one after the other, that ended at bytes that cannot be read.
+    var unreadableCount = 0
+  }
+
+  private var directory: DatabaseDirectory { history.directory }
+  private var pipeline: CommitPipeline { history.pipeline }
+
+  /// Raw bytes of the log after which a look ends.
+  private static let lookByteLimit = 1 << 20
+
+  /// - Parameters:
+  ///   - recovered: what opening has read.
+  ///   - position: published for what opening has read.
+  ///   - interval: between two looks of the thread; nil for no thread.
+  init(
+    _ history: History, _ recovered: Recovery.Result, _ position: PublishedPosition?,
+    interval: Duration?
+  ) {
+    self.history = history
+    databaseID = recovered.databaseID
+    self.interval = interval ?? .zero
+    executor = interval == nil ? nil : BlockingExecutor(name: "dendro-follow")
+    let cursor = Self.cursor(history.directory, behind: recovered)
+    state = Mutex(State(cursor: cursor, position: position, lastLSN: recovered.lastLSN))
+  }
+
+  private static func cursor(
+    _ directory: DatabaseDirectory, behind recovered: Recovery.Result
+  ) -> LogCursor {
+    recovered.end.map { LogCursor(directory, following: $0) }
+      ?? LogCursor(directory, after: recovered.lastLSN, isLive: true)
+  }
+
+  func start() throws(SystemError) {
+    try executor?.start { [self] _ in turn() }
+  }
+
+  /// Ends the thread. A look that is being taken ends soon.
+  func close() {
+    executor?.wake()
+    // A look that is being taken does the same at its end.
+    _ = state.withLockIfAvailable { $0.position = nil }
+  }
+
+  private func turn() -> BlockingExecutor.Pause? {
+    if history.isClosed { return nil }
+    do throws(EngineError) {
+      return try look() ? BlockingExecutor.Pause.none : .atMost(pause)
+    } catch {
+      // A writer is removing files for long.
+      if case .storage(.locked) = error { return .atMost(interval) }
+      return nil
+    }
+  }
+
+  /// Grows while nothing can be read, since the last segment may have to be read again for each look.
+  private var pause: Duration {
+    let count = state.withLock { $0.unreadableCount }
+    return count == 0 ? interval : max(interval, min(interval * (1 << min(count, 10)), .seconds(1)))
+  }
+
+  // MARK: Looking
+
+  /// Takes what is new, up to a limit.
+  ///
+  /// - Returns: whether there may be more.
+  /// - Throws: why the directory cannot be followed any more, from then on at each call.
+  func look() throws(EngineError) -> Bool {
+    if let failure = history.failure { throw failure }
+    let result = state.withLock { (state) -> Result<Bool, StorageError> in
+      Result { () throws(StorageError) in try take(&state) }
+    }
+    switch result {
+    case .success(let isMore): return isMore
+    case .failure(.locked(let path, let pid)): throw .storage(.locked(path: path, pid: pid))
+    case .failure(let error):
+      if history.isClosed { throw .closed }
+      history.fail(.storage(error))
+      throw .storage(error)
+    }
+  }
+
+  private func take(_ state: inout State) throws(StorageError) -> Bool {
+    var byteCount = 0
+    var isContinuous = true
+    var isMore = true
+    while isMore, isContinuous, byteCount < Self.lookByteLimit, !history.isClosed {
+      let cursor = state.cursor
+      isMore = try cursor.step { (item) throws(StorageError) in
+        switch item {
+        case .segment(let header, _, _):
+          if header.databaseID != databaseID { isContinuous = false }
+        case .problem: isContinuous = false
+        case .record(let record, _, let payload):
+          guard isContinuous, let payload, record.firstLSN <= state.lastLSN.next else {
+            isContinuous = false
+            return
+          }
+          byteCount += payload.count
+          try apply(record, payload, &state)
+        }
+      }
+    }
+    if history.isClosed {
+      state.position = nil
+      return false
+    }
+    if isContinuous { isContinuous = try !isPassedOver(&state) }
+    if !isContinuous { try readAnew(&state) }
+    let lastLSN = state.lastLSN
+    state.position?.move(to: lastLSN)
+    note(durable: min(state.cursor.durableLSN, lastLSN))
+    return isMore
+  }
+
+  private func apply(
+    _ record: RecordInfo, _ payload: UnsafeRawBufferPointer, _ state: inout State
+  ) throws(StorageError) {
+    let content = RecordWrites(record, payload)
+    for logged in content.writes where logged.lsn > state.lastLSN {
+      let (root, pages) = pipeline.withAdmission { ($0.root, $0.pages) }
+      if let pages, pages.isPartial {
+        do throws(PageFailure) {
+          try root.load(for: Draft(logged.write))
+        } catch {
+          throw pages.storageError(error)
+        }
+      }
+      pipeline.withAdmission { $0.follow(logged) }
+      state.lastLSN = logged.lsn
+    }
+    if let problem = content.problem {
+      throw .corrupt(
+        path: record.segment.fileName, offset: record.offset, expected: "writes", found: problem)
+    }
+  }
+
+  /// Whether the cursor has stopped in front of bytes that no writer is about to complete: reading the directory
+  /// anew tells whether they are damage.
+  private func isPassedOver(_ state: inout State) throws(StorageError) -> Bool {
+    guard state.cursor.unreadableOffset != nil else {
+      state.unreadableCount = 0
+      return false
+    }
+    state.unreadableCount += 1
+    // Rarer and rarer: what a crash has left stays until the next writer opens the directory.
+    let count = state.unreadableCount
+    guard count > 1, count & (count - 1) == 0 || count.isMultiple(of: 64) else { return false }
+    return try state.cursor.isPassedOver()
+  }
+
+  /// Reads the whole directory, and shows the observer the difference.
+  ///
+  /// All pages are read, since listeners of any location may get them.
+  private func readAnew(_ state: inout State) throws(StorageError) {
+    let lease = try directory.lease()
+    defer { lease?.end() }
+    var recovery = Recovery(directory: directory, readsAll: true, progress: nil)
+    let recovered = try recovery.run()
+    guard recovered.databaseID == databaseID else {
+      throw .ownershipLost(path: directory.path, reason: "another database stands there now")
+    }
+    state.cursor = Self.cursor(directory, behind: recovered)
+    state.lastLSN = recovered.lastLSN
+    // Another lock file may stand there now.
+    state.position = try directory.publishPosition(recovered.lastLSN)
+    pipeline.replaceHead(recovered, showsDifference: true)
+  }
+
+  private func note(durable: LogSequenceNumber) {
+    let isMore = pipeline.withAdmission { admission in
+      guard durable > admission.durableLSN else { return false }
+      admission.durableLSN = durable
+      return true
+    }
+    let signal = pipeline.groupCommit.durableSignal
+    if isMore, signal.hasWaiters { signal.advance(to: durable) }
+  }
+}
+
+extension Admission {
+  /// Applies a write that another process has logged behind the last one, and shows it to the observer.
+  fileprivate mutating func follow(_ logged: LoggedWrite) {
+    assert(changes.isEmpty)
+    root.apply(logged.write, recording: &changes)
+    defer { changes.removeAll(keepingCapacity: changes.capacity <= Self.keptChangeCountMax) }
+    lastLSN = logged.lsn
+    acknowledgedLSN = logged.lsn
+    lastTime = max(lastTime, logged.time)
+    statistics.writeCount += 1
+    guard !changes.isEmpty, let observer, observer.wantsCommits else { return }
+    let commit = Commit(lsn: logged.lsn, time: logged.time, changes: changes[...], isUndo: false)
+    if observer.committed(commit, root: root) { isObserverWaiting = true }
+  }
+
+  /// Replaces the head, and shows the observer that the whole tree may have changed.
+  mutating func replace(_ recovered: Recovery.Result, showsDifference: Bool) {
+    let before = root
+    root = recovered.root
+    pages = recovered.pages
+    lastLSN = recovered.lastLSN
+    acknowledgedLSN = recovered.lastLSN
+    durableLSN = min(recovered.end?.durableUpTo ?? recovered.lastLSN, recovered.lastLSN)
+    lastTime = recovered.lastTime
+    guard showsDifference, let observer, observer.wantsCommits else { return }
+    let change = Change(path: .root, replaced: before, new: root)
+    let commit = Commit(lsn: lastLSN, time: lastTime, changes: [change], isUndo: true)
+    if observer.committed(commit, root: root) { isObserverWaiting = true }
+  }
+}

@@ -1,0 +1,259 @@
+import DendroTesting
+import DendroTestSupport
+import Synchronization
+import Testing
+
+@testable import DendroEngine
+@testable import DendroStorage
+@testable import DendroTree
+
+/// An engine that follows a writer of another process, for which a second engine stands here.
+@Suite("Following a writer")
+struct FollowingTests {
+  private let disk = SimulatedDisk(seed: 1)
+
+  private func open(
+    _ mode: Engine.Mode = .readWrite, _ change: (inout EngineOptions) -> Void = { _ in }
+  ) throws -> Engine {
+    var options = EngineOptions.inline
+    change(&options)
+    return try Engine.open(at: "/db", options: options, environment: disk.environment, mode: mode)
+  }
+
+  /// The LSNs of the commits, and a tree made from them.
+  private final class Log: CommitObserver {
+    struct State {
+      var root: Node
+      var lsns: [UInt64] = []
+      var differenceCount = 0
+      var failures: [EngineError] = []
+    }
+
+    private let state: Mutex<State>
+
+    init(_ root: Node) { state = Mutex(State(root: root)) }
+
+    var lsns: [UInt64] { state.withLock { $0.lsns } }
+    var root: Node { state.withLock { $0.root } }
+    var differenceCount: Int { state.withLock { $0.differenceCount } }
+    var failures: [EngineError] { state.withLock { $0.failures } }
+
+    func committed(_ commit: borrowing Commit, root: borrowing Node) -> Bool {
+      let (lsn, changes, isDifference) = (commit.lsn.rawValue, commit.changes, commit.isUndo)
+      state.withLock { state in
+        for change in changes { state.root.graft(change.new, at: change.path) }
+        if isDifference { state.differenceCount += 1 } else { state.lsns.append(lsn) }
+      }
+      return false
+    }
+
+    func failed(_ error: EngineError) { state.withLock { $0.failures.append(error) } }
+  }
+
+  @Test(
+    "every write of writers that turn segments, take checkpoints and are killed is seen once",
+    arguments: 0..<UInt64(Scale.scaled(60)), [EngineOptions.Loading.onDemand, .whole])
+  func writers(seed: UInt64, loading: EngineOptions.Loading) throws {
+    var random = SeededGenerator(seed: seed)
+    var writes = WriteGenerator(seed: seed)
+    try open().close()
+    let follower = try open(.following) { $0.loading = loading }
+    let log = Log(follower.head.root)
+    follower.setObserver(log)
+    for _ in 0..<6 {
+      do {
+        // Without `close()`, as if it was killed: inline execution only releases the lock.
+        let writer = try open {
+          $0.segmentByteLimit = 4 << 10
+          $0.checkpointByteMin = 1 << 10
+          $0.checkpointChunkByteLimit = 256
+        }
+        for _ in 0..<Int(random.next() % 12) {
+          switch random.next() % 8 {
+          case 0: try writer.roll()
+          case 1: try writer.checkpoint()
+          case 2: #expect(try follower.refresh() == writer.head.lsn)
+          default:
+            for _ in 0..<Int(random.next() % 6) {
+              writer.submit(Draft(writes.write()), completion: nil)
+            }
+            writer.pump()
+          }
+        }
+        writer.pump()
+        #expect(try follower.refresh() == writer.head.lsn)
+        #expect(follower.head.root == writer.head.root)
+        if random.next() % 3 == 0 { try writer.close() }
+      }
+    }
+    #expect(log.root == follower.head.root)
+    #expect(log.lsns == Array(1..<UInt64(log.lsns.count + 1)))
+    #expect(log.differenceCount == 0)
+    try follower.close()
+  }
+
+  @Test("the log that was not read yet stays, and goes once it was read")
+  func retention() throws {
+    let writer = try open()
+    let follower = try open(.following)
+    let directory = try DatabaseDirectory.open(
+      "/db", environment: disk.environment, mode: .readOnly)
+    let segments = { try directory.contents().segments.map(\.firstLSN.rawValue) }
+    directory.close()
+    for round in 1...5 {
+      writer.submit(try set("a", .integer(Int64(round))), completion: nil)
+      try writer.checkpoint()
+    }
+    #expect(try segments() == [1, 2, 3, 4, 5, 6])
+    let log = Log(follower.head.root)
+    follower.setObserver(log)
+    try follower.refresh()
+    #expect(log.lsns == [1, 2, 3, 4, 5])
+    writer.submit(try set("a", .integer(6)), completion: nil)
+    try writer.checkpoint()
+    #expect(try segments() == [6, 7])
+    try follower.close()
+    for round in 7...8 {
+      writer.submit(try set("a", .integer(Int64(round))), completion: nil)
+      try writer.checkpoint()
+    }
+    #expect(try segments() == [8, 9])
+    try writer.close()
+  }
+
+  @Test("a purge waits for no follower, which gets the difference")
+  func purge() throws {
+    let writer = try open()
+    let follower = try open(.following)
+    let log = Log(follower.head.root)
+    follower.setObserver(log)
+    for round in 1...5 {
+      writer.submit(try set("k\(round)", .integer(Int64(round))), completion: nil)
+      try writer.checkpoint()
+    }
+    try writer.purgeHistory()
+    writer.submit(try set("k6", .integer(6)), completion: nil)
+    writer.pump()
+    #expect(try follower.refresh() == LogSequenceNumber(6))
+    #expect(log.root == writer.head.root)
+    #expect(log.differenceCount == 1)
+    writer.submit(try set("k7", .integer(7)), completion: nil)
+    writer.pump()
+    try follower.refresh()
+    #expect(log.lsns.last == 7)
+    #expect(log.root == writer.head.root)
+    try follower.close()
+    try writer.close()
+  }
+
+  @Test("a batch that the writer takes back is taken back here")
+  func takenBack() throws {
+    let writer = try open { $0.durability = .none }
+    writer.submit(try set("kept", .integer(1)), completion: nil)
+    writer.pump()
+    try writer.synchronize()
+    let follower = try open(.following)
+    let log = Log(follower.head.root)
+    follower.setObserver(log)
+    writer.submit(try set("lost", .integer(2)), completion: nil)
+    writer.pump()
+    try follower.refresh()
+    #expect(log.root == writer.head.root)
+    // What a writer does whose disk refuses a batch of several records, by hand.
+    let path = try DatabaseDirectory.open(
+      "/db", environment: disk.environment, mode: .readOnly)
+    let name = try path.path(of: #require(path.contents().segments.last))
+    path.close()
+    let file = try disk.open(name, .readWrite)
+    var offset: UInt64 = 0
+    do {
+      let directory = try DatabaseDirectory.open(
+        "/db", environment: disk.environment, mode: .following)
+      let cursor = LogCursor(directory)
+      while try cursor.step({ item in
+        if case .record(let record, _, _) = item, record.firstLSN.rawValue == 2 {
+          offset = record.offset
+        }
+      }) {}
+    }
+    #expect(offset > 0)
+    try file.truncate(to: offset)
+    try follower.refresh()
+    #expect(follower.head.lsn == LogSequenceNumber(1))
+    #expect(try follower.view(at: DendroTree.Path(parsing: "lost")).isEmpty)
+    #expect(log.root == follower.head.root)
+    #expect(log.differenceCount == 1)
+    try follower.close()
+  }
+
+  @Test("what is known to be durable follows the log")
+  func durable() throws {
+    let writer = try open()
+    let follower = try open(.following)
+    for round in 1...3 {
+      writer.submit(try set("a", .integer(Int64(round))), completion: nil)
+      writer.pump()
+    }
+    try follower.refresh()
+    #expect(follower.statistics().lastLSN == LogSequenceNumber(3))
+    // The last record says nothing about itself.
+    #expect(follower.statistics().durableLSN == LogSequenceNumber(2))
+    try writer.close()
+    try follower.refresh()
+    #expect(follower.statistics().durableLSN == LogSequenceNumber(3))
+    try follower.close()
+  }
+
+  @Test("damage, removal and replacement end following with an error, once and for all")
+  func failures() throws {
+    for kind in ["damaged", "removed", "replaced"] {
+      let disk = SimulatedDisk(seed: 2)
+      func open(_ mode: Engine.Mode) throws -> Engine {
+        try Engine.open(at: "/db", options: .inline, environment: disk.environment, mode: mode)
+      }
+      let writer = try open(.readWrite)
+      for round in 1...3 {
+        writer.submit(try set("a", .integer(Int64(round))), completion: nil)
+        writer.pump()
+      }
+      let follower = try open(.following)
+      let log = Log(follower.head.root)
+      follower.setObserver(log)
+      for round in 4...6 {
+        writer.submit(try set("a", .integer(Int64(round))), completion: nil)
+        writer.pump()
+      }
+      try writer.close()
+      let names = try disk.list("/db")
+      switch kind {
+      case "damaged":
+        let name = try #require(names.first { $0.hasSuffix(".log") })
+        let file = try disk.open("/db/" + name, .readWrite)
+        let size = try file.size()
+        // In the middle of the records.
+        for offset in stride(from: size / 2, to: size / 2 + 40, by: 1) {
+          try withUnsafeBytes(of: UInt8(0xA5)) { bytes throws(SystemError) in
+            _ = try file.write(bytes, at: offset)
+          }
+        }
+      default:
+        for name in names { try disk.remove("/db/" + name) }
+        if kind == "replaced" { try open(.readWrite).close() } else { try disk.remove("/db") }
+      }
+      let error = try #require(throws: EngineError.self) {
+        // The bytes might be a record that is being written.
+        for _ in 1...4 { try follower.refresh() }
+      }
+      switch (kind, error) {
+      case ("damaged", .storage(.corrupt)), ("removed", .storage(.notFound)),
+        ("replaced", .storage(.ownershipLost)):
+        break
+      default: Issue.record("\(kind): \(error)")
+      }
+      #expect(log.failures == [error])
+      #expect(throws: error) { try follower.refresh() }
+      #expect(log.failures.count == 1)
+      try follower.close()
+    }
+  }
+}
