@@ -66,6 +66,8 @@ let package = Package(
       name: "CDendroMicroHTTPD", pkgConfig: "libmicrohttpd",
       providers: [.apt(["libmicrohttpd-dev"])]),
     .systemLibrary(name: "CDendroEdit", pkgConfig: "libedit", providers: [.apt(["libedit-dev"])]),
+    .systemLibrary(
+      name: "CDendroCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CDendroWSLay", providers: [.apt(["libwslay-dev"])]),
     library("DendroPlatform"),
     library("DendroTree"),
@@ -75,7 +77,7 @@ let package = Package(
     library("DendroProtocol", "DendroTree"),
     library(
       "DendroServer", "Dendro", "DendroProtocol", "DendroEngine", "DendroStorage", "DendroTree",
-      "DendroPlatform", "CDendroMicroHTTPD", "CDendroWSLay"),
+      "DendroPlatform", "CDendroMicroHTTPD", "CDendroWSLay", "CDendroCrypto"),
     .target(
       name: "DendroTesting",
       dependencies: ["DendroStorage", "DendroEngine", "Dendro", "DendroPlatform"],

@@ -101,3 +101,13 @@ public struct AdministratorsAuthorizer: Authorizer {
     if case .administrator = request.client { true } else { false }
   }
 }
+
+/// Allows everything to administrators and to users who have signed in, and nothing to others.
+public struct UsersAuthorizer: Authorizer {
+  /// Makes one.
+  public init() {}
+  /// Whether the client is an administrator or a user.
+  public func allows(_ request: AuthorizationRequest) -> Bool {
+    if case .anonymous = request.client { false } else { true }
+  }
+}

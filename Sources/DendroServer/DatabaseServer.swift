@@ -18,7 +18,9 @@ public final class DatabaseServer: Sendable {
   public let port: UInt16
   private let http: HTTPServer
   private let service: RESTService
-  private let timer: KeepAliveTimer
+  /// Twice in the interval: a stream is silent for between half of it and the whole when it gets its event.
+  private let timer: RepeatingTimer
+  private let tokenTimer: RepeatingTimer
   private let isStopped = Mutex(false)
 
   /// Begins to serve a database.
@@ -52,14 +54,35 @@ public final class DatabaseServer: Sendable {
   package static func isNamespace(_ name: String) -> Bool { RESTRequest.isNamespace(name) }
 
   private init(_ namespaces: any Namespaces, _ options: DatabaseServerOptions) throws {
-    let service = RESTService(namespaces, options)
+    let service = try RESTService(namespaces, options)
     self.service = service
     http = try HTTPServer(options) { service.perform($0) }
     port = http.port
-    timer = KeepAliveTimer(options.keepAliveInterval) { service.keepStreamsAlive() }
+    timer = RepeatingTimer(options.keepAliveInterval / 2) { service.keepStreamsAlive() }
+    tokenTimer = RepeatingTimer(.seconds(1)) { service.endExpired() }
   }
 
   deinit { end() }
+
+  // MARK: Rights
+
+  /// Asks the authorizer about everything again that clients listen to. What it no longer allows ends: streams get
+  /// `cancel`, and WebSockets are sent that the listen is over.
+  ///
+  /// To be called where its decisions have changed. Reads and writes are judged one by one anyway.
+  public func reauthorize() { service.reauthorize() }
+
+  /// Believes no ID token of a user any more that was issued up to now; see ``DatabaseServerOptions/tokens``. Clients
+  /// that have signed in with one are signed out: streams get `auth_revoked`.
+  ///
+  /// It is kept in memory, for as long as the server runs.
+  public func revokeTokens(ofUser id: String) {
+    service.authenticator.revoke(user: id)
+    service.endExpired()
+  }
+
+  /// Ends what clients had by tokens that have expired. It also happens by itself, once a second.
+  package func endExpiredTokens() { service.endExpired() }
 
   /// Ends the serving: requests that were accepted get their answers, streams end, and connections are closed.
   /// The database stays open. Clients that do not read their answers are waited for five seconds.
@@ -83,6 +106,7 @@ public final class DatabaseServer: Sendable {
     }
     guard isFirst else { return }
     timer.cancel()
+    tokenTimer.cancel()
     http.quiesce()
     service.stop()
     // Every write under way gets its answer from the engine, and every stream its end.
@@ -103,17 +127,15 @@ public final class DatabaseServer: Sendable {
 /// Calls a block again and again.
 ///
 /// Unchecked: Dispatch's timers may be used on any thread.
-private final class KeepAliveTimer: @unchecked Sendable {
+private final class RepeatingTimer: @unchecked Sendable {
   private let timer: any DispatchSourceTimer
 
-  /// - Parameter interval: for streams. The block is called twice in it, so that a stream is silent for between
-  ///   half of it and the whole when it gets its event.
   init(_ interval: Duration, _ body: @escaping @Sendable () -> Void) {
     let (seconds, attoseconds) = interval.components
-    let nanoseconds = max(1_000_000, (seconds * 1_000_000_000 + attoseconds / 1_000_000_000) / 2)
-    timer = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "dendro-keep-alive"))
+    let nanoseconds = Int(max(1_000_000, seconds * 1_000_000_000 + attoseconds / 1_000_000_000))
+    timer = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "dendro-timer"))
     timer.schedule(
-      deadline: .now() + .nanoseconds(Int(nanoseconds)), repeating: .nanoseconds(Int(nanoseconds)))
+      deadline: .now() + .nanoseconds(nanoseconds), repeating: .nanoseconds(nanoseconds))
     timer.setEventHandler(handler: body)
     timer.resume()
   }

@@ -10,9 +10,15 @@ public struct DatabaseServerOptions: Sendable {
   /// Who may read and write what. By default everybody may do everything: so listen at an address that others
   /// reach only with another authorizer.
   public var authorizer: any Authorizer = OpenAuthorizer()
-  /// The secret of administrators, as a bearer token or as `auth`. Without one, the default, the server believes
-  /// every credential, as an emulator does.
+  /// The secret of administrators, as a bearer token or as `auth`. Without one, the default, no client is an
+  /// administrator but those of ``trustsUnsignedTokens``.
   public var secret: String?
+  /// Which signed tokens say who a user is. By default none.
+  public var tokens: TokenOptions?
+  /// Whether the server believes every credential, as an emulator does: each bearer is an administrator, and ID
+  /// tokens need no signature and do not expire. It has no effect with ``secret`` or ``tokens``. By default, nil,
+  /// only where the server listens at a loopback address; elsewhere credentials are refused then.
+  public var trustsUnsignedTokens: Bool?
   /// The largest body of a request, in bytes. By default 256 MiB.
   public var bodyByteLimit = 256 << 20
   /// The largest message of a WebSocket, in bytes. By default 32 MiB.
@@ -29,6 +35,9 @@ public struct DatabaseServerOptions: Sendable {
   public var backlogByteLimit = 1 << 20
   /// Called after each request, on the server's threads: it has to be quick.
   public var accessLog: (@Sendable (AccessRecord) -> Void)?
+
+  /// The time in seconds since 1970, for tokens.
+  package var clock: @Sendable () -> Int64 = systemSeconds
 
   /// The defaults.
   public init() {}

@@ -107,6 +107,20 @@ struct ServeTests {
     #expect(try dendro.run(arguments).status == 64)
   }
 
+  @Test("options of tokens that do not go together")
+  func tokens() throws {
+    let file = folder.path + "/short"
+    try Data("short\n".utf8).write(to: URL(fileURLWithPath: file))
+    for arguments in [
+      ["--users"], ["--token-issuer", "x"], ["--token-audience", "x"],
+      ["--token-secret-file", file, "--insecure"],
+    ] {
+      #expect(try dendro.run(["serve", "--memory"] + arguments).status == 64)
+    }
+    #expect(try dendro("serve", "--memory", "--token-secret-file", file).status == 65)
+    #expect(try dendro("serve", "--memory", "--token-keys", file).status == 69)
+  }
+
   @Test("addresses and files that cannot be used")
   func unavailable() throws {
     #expect(try dendro("serve", "--memory", "--host", "192.0.2.1", "--insecure").status == 69)

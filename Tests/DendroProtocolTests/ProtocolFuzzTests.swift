@@ -72,7 +72,7 @@ struct ProtocolFuzzTests {
         _ = try? RESTBody.draft(patch, bytes, at: .root)
         _ = RESTBody.compact(bytes)
       }
-      _ = UnsignedToken.user(of: String(decoding: bytes, as: UTF8.self))
+      _ = IDToken(String(decoding: bytes, as: UTF8.self))?.userID
       _ = try? RequestTarget(String(decoding: bytes, as: UTF8.self))
     }
   }

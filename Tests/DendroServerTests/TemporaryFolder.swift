@@ -11,5 +11,14 @@ final class TemporaryFolder {
     path = url.path
   }
 
+  /// Writes a file anew.
+  ///
+  /// - Returns: its path.
+  func write(_ name: String, _ text: String) throws -> String {
+    let file = path + "/" + name
+    try text.write(toFile: file, atomically: true, encoding: .utf8)
+    return file
+  }
+
   deinit { try? FileManager.default.removeItem(atPath: path) }
 }

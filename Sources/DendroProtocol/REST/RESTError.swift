@@ -12,6 +12,9 @@ package struct RESTError: Error, Hashable, Sendable {
 
   package static let permissionDenied = RESTError(401, "Permission denied")
   package static let badToken = RESTError(401, "Could not parse auth token.")
+  package static let expiredToken = RESTError(401, "Auth token is expired")
+  package static let earlyToken = RESTError(401, "Auth token is not yet valid")
+  package static let revokedToken = RESTError(401, "Auth token is revoked")
   package static let badNamespace = RESTError(403, "Invalid Firebase database name")
   package static let notFound = RESTError(404, "404 Not Found")
   package static let notREST = RESTError(

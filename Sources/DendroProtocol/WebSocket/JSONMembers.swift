@@ -32,6 +32,26 @@ package struct JSONMembers: Sendable {
     values.last { $0.name == name }.map { bytes[$0.range] }
   }
 
+  /// The objects of an array; nil where the text is no array of objects.
+  package static func objects(_ bytes: ArraySlice<UInt8>) -> [JSONMembers]? {
+    var scanner = Scanner(bytes: bytes, index: bytes.startIndex)
+    guard scanner.take(UInt8(ascii: "[")) else { return nil }
+    var objects: [JSONMembers] = []
+    if !scanner.take(UInt8(ascii: "]")) {
+      repeat {
+        guard let range = scanner.value(), let object = JSONMembers(bytes[range]) else {
+          return nil
+        }
+        objects.append(object)
+      } while scanner.take(UInt8(ascii: ","))
+      guard scanner.take(UInt8(ascii: "]")) else { return nil }
+    }
+    return scanner.isAtEnd ? objects : nil
+  }
+
+  /// The names of all members.
+  package var names: [String] { values.map(\.name) }
+
   /// An object.
   package func object(_ name: String) -> JSONMembers? { self[name].flatMap { JSONMembers($0) } }
 
@@ -46,6 +66,13 @@ package struct JSONMembers: Sendable {
 
   package func string(_ name: String) -> String? {
     if case .string(let text)?? = scalar(name) { text } else { nil }
+  }
+
+  /// The strings of an array; none where it is something else.
+  package func strings(_ name: String) -> [String] {
+    guard let value = self[name], value.first == UInt8(ascii: "[") else { return [] }
+    guard let node = value.withUnsafeBytes({ try? JSONParser.parse($0) }) else { return [] }
+    return node.children.compactMap { if case .string(let text)? = $1.scalar { text } else { nil } }
   }
 
   package func integer(_ name: String) -> Int64? {

@@ -77,6 +77,15 @@ package enum WireText {
     text.append("}}}")
     return text
   }
+
+  /// The client's credential is no longer valid.
+  package static func revoked(status: String, _ reason: String) -> AnswerText {
+    var text = AnswerText(
+      "{\"t\":\"d\",\"d\":{\"a\":\"ac\",\"b\":{\"s\":\"\(status)\",\"d\":")
+    text.append(string: reason)
+    text.append("}}}")
+    return text
+  }
 }
 
 extension AnswerText {

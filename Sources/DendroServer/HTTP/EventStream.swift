@@ -9,6 +9,8 @@ import Synchronization
 /// Where too much waits, it is dropped, and once the client has read what is under way, the listen begins anew
 /// with the whole value: so what one slow client keeps in memory is bounded.
 final class EventStream: ListenReceiver {
+  /// By what right the client listens.
+  let access: ReadAccess
   private let form: JSONStyle.Form
   private let wantsIDs: Bool
   private let backlogByteLimit: Int
@@ -43,9 +45,10 @@ final class EventStream: ListenReceiver {
   }
 
   init(
-    _ request: RESTRequest, backlogByteLimit: Int,
+    _ request: RESTRequest, _ access: ReadAccess, backlogByteLimit: Int,
     resumption: (@Sendable (Node) -> ListenResumption?)? = nil
   ) {
+    self.access = access
     form = request.form
     wantsIDs = request.wantsEventIDs
     self.backlogByteLimit = backlogByteLimit
@@ -238,6 +241,12 @@ extension EventStream.State {
     MHD_resume_connection(connection)
     context?.pendingCount.wrappingSubtract(1, ordering: .sequentiallyConsistent)
   }
+}
+
+/// Who reads a location, and what is asked before it.
+struct ReadAccess: Sendable {
+  let authentication: Authentication
+  let request: AuthorizationRequest
 }
 
 /// First in, first out.

@@ -8,11 +8,13 @@ import DendroTree
 struct RESTCall: Sendable {
   let exchange: Exchange
   let request: RESTRequest
-  let identity: Identity
+  let authentication: Authentication
   let service: RESTService
 
   /// A body or a window above this takes too long for the connection's thread.
   private static let inlineLimit = 64 << 10
+
+  private var identity: Identity { authentication.identity }
 
   func refuse(_ error: RESTError) { exchange.finish(RESTAnswer(error, to: request)) }
 
@@ -53,7 +55,9 @@ struct RESTCall: Sendable {
     } catch {
       return refuse(RESTError(error))
     }
-    if request.wantsStream { return stream(path, namespace) }
+    if request.wantsStream {
+      return stream(path, namespace, ReadAccess(authentication: authentication, request: asked))
+    }
     let conditions = request.conditions
     let isLong =
       node.isBranch
@@ -63,24 +67,26 @@ struct RESTCall: Sendable {
     runInBackground(isLong) { exchange.finish(RESTAnswer(reading: node, request)) }
   }
 
-  private func stream(_ path: Path, _ namespace: Namespace) {
+  private func stream(_ path: Path, _ namespace: Namespace, _ access: ReadAccess) {
     if let known = request.lastEventID {
-      return service.workers.async { resume(path, namespace, known) }
+      return service.workers.async { resume(path, namespace, known, access) }
     }
-    begin(EventStream(request, backlogByteLimit: service.backlogByteLimit), path, namespace)
+    begin(EventStream(request, access, backlogByteLimit: service.backlogByteLimit), path, namespace)
   }
 
   /// Begins a stream with what has changed since write `known`, where that state is still kept.
-  private func resume(_ path: Path, _ namespace: Namespace, _ known: UInt64) {
+  private func resume(
+    _ path: Path, _ namespace: Namespace, _ known: UInt64, _ access: ReadAccess
+  ) {
     let root = try? namespace.engine.root(
       at: .lsn(LogSequenceNumber(known)), isCancelled: { false })
     guard let root = root.flatMap({ $0 }) else {
       return begin(
-        EventStream(request, backlogByteLimit: service.backlogByteLimit), path, namespace)
+        EventStream(request, access, backlogByteLimit: service.backlogByteLimit), path, namespace)
     }
     let whole = root.node(at: path)
     let old = request.query.map { whole.filtered(by: $0) } ?? whole
-    let stream = EventStream(request, backlogByteLimit: service.backlogByteLimit) { new in
+    let stream = EventStream(request, access, backlogByteLimit: service.backlogByteLimit) { new in
       var parts: [(path: Path, node: Node)] = []
       Node.difference(from: old, to: new) { path, _, new in parts.append((path, new)) }
       return PlaceChange(parts).map { .changed($0) } ?? .unchanged
@@ -94,6 +100,12 @@ struct RESTCall: Sendable {
     }
     exchange.finish(.stream(RESTAnswer(stream: request), stream))
     stream.listen(path, request.query, namespace.hub)
+    // A right that has ended since it was asked for was not found with the others.
+    if service.authenticator.end(of: authentication) != nil {
+      stream.end(with: .authRevoked)
+    } else if !service.authorizer.allows(stream.access.request) {
+      stream.end(with: .cancel(RESTError.permissionDenied.text))
+    }
   }
 
   // MARK: Writing

@@ -10,7 +10,7 @@ import Synchronization
 final class RESTService: Sendable {
   let namespaces: any Namespaces
   let authorizer: any Authorizer
-  let policy: CredentialPolicy
+  let authenticator: Authenticator
   let settings: ServerSettings
   let backlogByteLimit: Int
   let webSockets: WebSocketService
@@ -23,10 +23,10 @@ final class RESTService: Sendable {
     weak var stream: EventStream?
   }
 
-  init(_ namespaces: any Namespaces, _ options: DatabaseServerOptions) {
+  init(_ namespaces: any Namespaces, _ options: DatabaseServerOptions) throws(DatabaseServerError) {
     self.namespaces = namespaces
     authorizer = options.authorizer
-    policy = options.secret.map { .secret($0) } ?? .trusting
+    authenticator = try Authenticator(options)
     settings = ServerSettings()
     backlogByteLimit = options.backlogByteLimit
     webSockets = WebSocketService(options)
@@ -38,7 +38,7 @@ final class RESTService: Sendable {
       return exchange.finish(RESTAnswer(RESTError(503, "The server is shutting down.")))
     }
     let request: RESTRequest
-    let identity: Identity
+    let authentication: Authentication
     do throws(RESTError) {
       if let handshake = try Handshake(
         method: exchange.method, target: exchange.target, headers: exchange.headers)
@@ -48,11 +48,12 @@ final class RESTService: Sendable {
       request = try RESTRequest(
         method: exchange.method, target: exchange.target, headers: exchange.headers)
       if request.method == .options { return exchange.finish(RESTAnswer(options: request)) }
-      identity = try policy.identity(of: request.credentials)
+      authentication = try authenticator.authentication(of: request.credentials)
     } catch {
       return exchange.finish(RESTAnswer(error))
     }
-    let call = RESTCall(exchange: exchange, request: request, identity: identity, service: self)
+    let call = RESTCall(
+      exchange: exchange, request: request, authentication: authentication, service: self)
     if case .status = request.resource { return call.answerStatus() }
     if let open = namespaces.open(request.namespace) { return call.perform(in: open) }
     workers.async { [self] in
@@ -94,6 +95,22 @@ final class RESTService: Sendable {
   }
 
   func keepStreamsAlive() { for stream in openStreams { stream.keepAlive() } }
+
+  /// Ends what clients had by tokens that are no longer valid.
+  func endExpired() {
+    for stream in openStreams where authenticator.end(of: stream.access.authentication) != nil {
+      stream.end(with: .authRevoked)
+    }
+    for session in webSockets.all { session.endExpired() }
+  }
+
+  /// Judges what clients listen to again.
+  func reauthorize() {
+    for stream in openStreams where !authorizer.allows(stream.access.request) {
+      stream.end(with: .cancel(RESTError.permissionDenied.text))
+    }
+    for session in webSockets.all { session.reauthorize() }
+  }
 
   /// Refuses requests from now on, and ends the streams.
   func stop() {

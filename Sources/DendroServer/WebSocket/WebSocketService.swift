@@ -21,6 +21,8 @@ final class WebSocketService: Sendable {
   /// Whether connections are open.
   var isBusy: Bool { loop.clientCount > 0 }
 
+  var all: [WireSession] { sessions.withLock { Array($0.values) } }
+
   func end() { loop.end() }
 
   func remove(_ session: WireSession) {

@@ -20,7 +20,9 @@ final class WireSession: Sendable {
   let state = Mutex(State())
 
   struct State {
-    var identity = Identity.anonymous
+    var authentication = Authentication.anonymous
+    /// How often the client has become another one.
+    var authenticationCount = 0
     var listens: [WireLocation: WireListen] = [:]
     /// Those of which changes were left out, since the client is too slow.
     var lagging: [ObjectIdentifier: WireListen] = [:]
@@ -213,10 +215,15 @@ final class WireSession: Sendable {
         .read, at: location.path, by: identity, query: location.query, in: namespace.database))
   }
 
-  private var identity: Identity { state.withLock { $0.identity } }
+  private var identity: Identity { state.withLock { $0.authentication.identity } }
 
   private func listen(_ location: WireLocation, _ hash: String, _ number: Int64) {
-    guard allowsRead(location, by: identity) else { return refuse(number, .permissionDenied) }
+    let (authentication, authenticationCount) = state.withLock {
+      ($0.authentication, $0.authenticationCount)
+    }
+    guard allowsRead(location, by: authentication.identity) else {
+      return refuse(number, .permissionDenied)
+    }
     // From here on all of it is in memory, and the states that the listen gets are whole.
     guard read(location, number) != nil else { return }
     let new = WireListen(location, hash, self)
@@ -230,6 +237,8 @@ final class WireSession: Sendable {
     guard !isFull else { return refuse(number, RESTError(503, "too many listens")) }
     old?.stop(namespace.hub)
     new.begin(number, namespace.hub)
+    // It was judged as another client's.
+    if state.withLock({ $0.authenticationCount }) != authenticationCount { reauthorize() }
   }
 
   /// What is at the location; nil where it cannot be read, which the client has been told.
@@ -342,28 +351,56 @@ final class WireSession: Sendable {
 
   private func signIn(_ credentials: Credentials, _ number: Int64) {
     do throws(RESTError) {
-      let identity = try service.policy.identity(of: credentials)
-      change(to: identity)
+      let authentication = try service.authenticator.authentication(of: credentials)
+      change(to: authentication)
       var auth = "null"
-      if case .user(_, let claims) = identity, credentials.token != nil { auth = claims }
+      if case .user(_, let claims) = authentication.identity, credentials.token != nil {
+        auth = claims
+      }
       // Far away: tokens without a signature do not expire.
-      answer(number, .json("{\"auth\":\(auth),\"expires\":4102444800}"))
+      let expiry = authentication.expiry ?? 4_102_444_800
+      answer(number, .json("{\"auth\":\(auth),\"expires\":\(expiry)}"))
     } catch {
-      refuse(number, error, status: "invalid_token")
+      refuse(number, error, status: error.tokenStatus)
     }
   }
 
-  /// Judges every listen again.
-  private func change(to identity: Identity) {
-    let listens = state.withLock { state in
-      state.identity = identity
-      return state.listens
+  private func change(to authentication: Authentication) {
+    state.withLock { state in
+      state.authentication = authentication
+      state.authenticationCount += 1
     }
+    reauthorize()
+  }
+
+  /// Judges every listen again.
+  func reauthorize() {
+    let (listens, identity) = state.withLock { ($0.listens, $0.authentication.identity) }
     for (location, listen) in listens where !allowsRead(location, by: identity) {
-      state.withLock { $0.listens[location] = nil }
+      let isOpen = state.withLock { state in
+        guard state.listens[location] === listen else { return false }
+        state.listens[location] = nil
+        return true
+      }
+      guard isOpen else { continue }
       listen.stop(namespace.hub)
       connection.send(WireText.cancel(location.path, query: location.queryText))
     }
+  }
+
+  /// Signs the client out where its token is no longer valid.
+  func endExpired() {
+    let authentication = state.withLock { $0.authentication }
+    guard let error = service.authenticator.end(of: authentication) else { return }
+    let isSame = state.withLock { state in
+      guard state.authentication == authentication, !state.isEnded else { return false }
+      state.authentication = .anonymous
+      state.authenticationCount += 1
+      return true
+    }
+    guard isSame else { return }
+    connection.send(WireText.revoked(status: error.tokenStatus, error.text))
+    reauthorize()
   }
 
   // MARK: The end
@@ -381,7 +418,7 @@ final class WireSession: Sendable {
         state.heldAnswers = []
         state.isJournaled = false
       }
-      return (state.listens, state.identity, state.isJournaled)
+      return (state.listens, state.authentication.identity, state.isJournaled)
     }
     let journal = isJournaled ? namespace.journal : nil
     for listen in listens.values { listen.stop(namespace.hub) }
@@ -409,5 +446,13 @@ final class WireSession: Sendable {
       allowed.contains { base.appending($0.path).isPrefix(of: item.path) }
     }
     return Draft(.update(base, allowed), deferred: deferred)
+  }
+}
+
+extension RESTError {
+  /// The status of a refused token.
+  fileprivate var tokenStatus: String {
+    self == .expiredToken
+      ? "expired_token" : self == .permissionDenied ? "permission_denied" : "invalid_token"
   }
 }

@@ -11,10 +11,15 @@ extension Command {
     discussion: """
       Answers REST requests and event streams, as an emulator of the Realtime Database does: at the same port
       and paths, but durably. Each namespace (?ns=NAME) is a database in a directory of DIRECTORY, made when
-      it is first asked for; where DIRECTORY is a database itself, every namespace is that one. Only this
-      machine reaches the default address, and every client may do everything. At other addresses only
-      administrators may, who know the secret (--secret-file), unless --insecure opens it. TLS is left to a
-      proxy. Ends with Ctrl-C or SIGTERM: requests under way are answered first.
+      it is first asked for; where DIRECTORY is a database itself, every namespace is that one.
+
+      Only this machine reaches the default address, and every client may do everything. At other addresses only
+      administrators may, who know the secret (--secret-file), unless --insecure opens it. Signed ID tokens say
+      who a user is (--token-secret-file for HS256, --token-keys for RS256: a JSON Web Key Set, PEM texts by
+      their names, or one PEM text); with --users all who have signed in may read and write. TLS is left to a
+      proxy.
+
+      Ends with Ctrl-C or SIGTERM: requests under way are answered first.
       """,
     parameters: [
       Parameter(
@@ -32,6 +37,14 @@ extension Command {
       Option(name: "export-on-exit", value: "FILE", summary: "write the root as JSON at the end"),
       Option(name: "secret-file", value: "FILE", summary: "its first line is the administrators'"),
       Option(name: "insecure", summary: "open to every client that reaches the address"),
+      Option(
+        name: "token-secret-file", value: "FILE", summary: "its first line signs tokens with HS256"),
+      Option(
+        name: "token-keys", value: "FILE",
+        summary: "public keys of RS256; read again when it changes"),
+      Option(name: "token-issuer", value: "ISS", summary: "what the claim iss has to be"),
+      Option(name: "token-audience", value: "AUD", summary: "what the claim aud has to be"),
+      Option(name: "users", summary: "signed-in users may read and write everything"),
       Option(name: "quiet", short: "q", summary: "without a line for each request"),
       .durability, .json,
     ],
@@ -60,7 +73,7 @@ private struct Server {
   }
 
   func run() throws -> ExitCode {
-    let options = try serverOptions()
+    let options = try ServeOptions(arguments, host: host).forServer()
     let namespaces = try namespaces()
     Interruption.listen()
     let server: DatabaseServer
@@ -81,51 +94,6 @@ private struct Server {
     try Blocking.run { await server.stop() }
     if let (file, namespace) = exported { try export(namespace, to: file) }
     return .success
-  }
-
-  private func serverOptions() throws -> DatabaseServerOptions {
-    var options = DatabaseServerOptions()
-    options.port = try arguments.integer("port", in: 0...UInt16.max) ?? 9000
-    options.host = host
-    if let file = arguments.value("secret-file") {
-      options.secret = try secret(in: file)
-      options.authorizer = AdministratorsAuthorizer()
-    } else if !DatabaseServer.isLoopback(host), !arguments.has("insecure") {
-      throw Failure.usage(
-        "\(host) may be reached by others: everybody could read and write everything",
-        hint: "--secret-file restricts it to administrators, --insecure opens it nevertheless")
-    }
-    guard options.secret == nil || !arguments.has("insecure") else {
-      throw Failure.usage("--insecure contradicts --secret-file")
-    }
-    if !arguments.has("quiet") {
-      let wantsJSON = arguments.wantsJSON
-      options.accessLog = { record in
-        let milliseconds = record.duration / .milliseconds(1)
-        if wantsJSON {
-          Terminal.note(
-            JSONValue.object([
-              ("method", .string(record.method)), ("target", .string(record.target)),
-              ("status", .integer(Int64(record.status))), ("milliseconds", .number(milliseconds)),
-            ]).text)
-        } else {
-          let time = Format.decimal(milliseconds, places: 1)
-          Terminal.note("\(record.status) \(record.method) \(record.target) \(time) ms")
-        }
-      }
-    }
-    return options
-  }
-
-  private func secret(in file: String) throws -> String {
-    let input = try InputFile(file)
-    var bytes = [UInt8](repeating: 0, count: 4096)
-    let count = try bytes.withUnsafeMutableBytes { try input.read(into: $0) }
-    let line = bytes[..<count].prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
-    guard let secret = String(validating: line, as: UTF8.self), secret.utf8.count >= 8 else {
-      throw Failure(.badInput, "\(file) does not begin with a line of at least 8 bytes of UTF-8")
-    }
-    return secret
   }
 
   private func namespaces() throws -> any Namespaces {
@@ -175,7 +143,7 @@ private struct Server {
       try terminal.print("serving at http://\(place) (Ctrl-C ends)")
     }
     try terminal.flush()
-    if !arguments.has("secret-file") {
+    if !ServeOptions.isRestricted(arguments) {
       Terminal.note("dendro: every client that reaches \(place) may read and write everything")
     }
   }

@@ -1,0 +1,115 @@
+import CDendroCrypto
+import DendroPlatform
+import DendroProtocol
+import Synchronization
+
+/// Finds out who a client is.
+final class Authenticator: Sendable {
+  private let secret: String?
+  private let policy: CredentialPolicy
+  private let tokens: SignedTokens?
+  private let clock: @Sendable () -> Int64
+  /// Users of whom earlier tokens are no longer believed, with the time in seconds since 1970.
+  private let revocations = Mutex<[String: Int64]>([:])
+
+  private struct SignedTokens: Sendable {
+    let secret: [UInt8]?
+    let keys: KeySetFile?
+    let rules: ClaimRules
+  }
+
+  init(_ options: DatabaseServerOptions) throws(DatabaseServerError) {
+    secret = options.secret
+    clock = options.clock
+    tokens = try options.tokens.map { options throws(DatabaseServerError) in
+      let secret = options.secret.map { Array($0.utf8) }
+      if let secret, secret.count < 32 {
+        throw DatabaseServerError("the secret of tokens has less than 32 bytes")
+      }
+      let keys = try options.keySetFile.map { path throws(DatabaseServerError) in
+        try KeySetFile(path)
+      }
+      return SignedTokens(
+        secret: secret, keys: keys,
+        rules: ClaimRules(issuer: options.issuer, audience: options.audience))
+    }
+    if let secret {
+      policy = .secret(secret)
+    } else {
+      let trusts = options.trustsUnsignedTokens ?? SocketAddress.isLoopback(options.host)
+      policy = trusts ? .trusting : .none
+    }
+  }
+
+  /// Seconds since 1970.
+  var now: Int64 { clock() }
+
+  /// - Throws: `RESTError` with status 401 for a credential that cannot be used.
+  func authentication(of credentials: Credentials) throws(RESTError) -> Authentication {
+    guard let tokens else { return Authentication(try policy.identity(of: credentials)) }
+    if let secret, let given = credentials.bearer ?? credentials.token,
+      CredentialPolicy.isEqual(given, secret)
+    {
+      return Authentication(try credentials.overriding(.administrator))
+    }
+    guard credentials.bearer == nil else { throw .badToken }
+    guard let token = credentials.token else {
+      return Authentication(try credentials.overriding(.anonymous))
+    }
+    var found = try user(of: token, tokens)
+    found.identity = try credentials.overriding(found.identity)
+    return found
+  }
+
+  private func user(
+    of text: String, _ tokens: SignedTokens
+  ) throws(RESTError) -> Authentication {
+    guard let token = IDToken(text), Self.isSigned(token, tokens) else { throw .badToken }
+    let found = try tokens.rules.authentication(by: token, now: now)
+    if isRevoked(found) { throw .revokedToken }
+    return found
+  }
+
+  /// The server says which key belongs to which algorithm, never the token: a public key is no secret.
+  private static func isSigned(_ token: IDToken, _ tokens: SignedTokens) -> Bool {
+    switch token.algorithm {
+    case "HS256":
+      guard let secret = tokens.secret else { return false }
+      return dendro_is_signed_hs256(
+        secret, Int32(secret.count), token.signedText, token.signedText.count, token.signature,
+        token.signature.count) == 1
+    case "RS256":
+      guard let key = tokens.keys?.keys.key(token.keyID) else { return false }
+      return key.hasSigned(token.signedText, token.signature)
+    default: return false
+    }
+  }
+
+  // MARK: The end of a token
+
+  /// Believes no token of the user any more that was issued up to now.
+  func revoke(user: String) {
+    let now = now
+    revocations.withLock { $0[user] = now }
+  }
+
+  private func isRevoked(_ authentication: Authentication) -> Bool {
+    guard case .user(let id, _) = authentication.identity, let issued = authentication.issued else {
+      return false
+    }
+    return revocations.withLock { $0[id].map { issued <= $0 } ?? false }
+  }
+
+  /// Why a client is no longer who it was; nil while it is.
+  func end(of authentication: Authentication) -> RESTError? {
+    if let expiry = authentication.expiry, expiry <= now { return .expiredToken }
+    return isRevoked(authentication) ? .revokedToken : nil
+  }
+}
+
+/// The system's clock in seconds since 1970.
+func systemSeconds() -> Int64 {
+  var now = timespec()
+  clock_gettime(CLOCK_REALTIME, &now)
+  return Int64(now.tv_sec)
+}

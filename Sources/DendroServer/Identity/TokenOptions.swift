@@ -1,0 +1,23 @@
+/// Which ID tokens a server believes: signed JSON Web Tokens that say who a user is.
+///
+/// Without a secret and without keys no token is believed. A token has to have the claims `exp` and `iat` (seconds
+/// since 1970), and `sub` or `user_id`, the user's id of 1 to 128 bytes. Tokens above 8 KiB are refused. What else
+/// they claim is passed on to the ``Authorizer``.
+public struct TokenOptions: Sendable {
+  /// The secret of tokens that are signed with HS256: at least 32 bytes of UTF-8.
+  public var secret: String?
+  /// The path of a file with the public keys of tokens that are signed with RS256, each of at least 2048 bits: a
+  /// JSON Web Key Set, an object of PEM texts (certificates or public keys) by key name, or one PEM text.
+  ///
+  /// Where the file changes, the next token is checked with its new keys. Where it cannot be read then, the keys
+  /// of before stay.
+  public var keySetFile: String?
+  /// What the claim `iss` has to be; nil, the default, for anything.
+  public var issuer: String?
+  /// What the claim `aud` has to be, or to contain; nil, the default, for anything. Without it a token that was
+  /// made for another service is believed here.
+  public var audience: String?
+
+  /// No tokens.
+  public init() {}
+}

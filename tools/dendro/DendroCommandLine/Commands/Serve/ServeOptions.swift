@@ -1,0 +1,101 @@
+import DendroServer
+
+/// What the arguments of `serve` say about the server.
+struct ServeOptions {
+  private let arguments: Arguments
+  private let host: String
+
+  init(_ arguments: Arguments, host: String) {
+    self.arguments = arguments
+    self.host = host
+  }
+
+  /// Whether clients need a credential.
+  static func isRestricted(_ arguments: Arguments) -> Bool {
+    ["secret-file", "token-secret-file", "token-keys"].contains { arguments.value($0) != nil }
+  }
+
+  func forServer() throws -> DatabaseServerOptions {
+    var options = DatabaseServerOptions()
+    options.port = try arguments.integer("port", in: 0...UInt16.max) ?? 9000
+    options.host = host
+    try addCredentials(to: &options)
+    addLog(to: &options)
+    return options
+  }
+
+  // MARK: Credentials
+
+  private func addCredentials(to options: inout DatabaseServerOptions) throws {
+    options.secret = try arguments.value("secret-file").map { try secret(in: $0, byteMin: 8) }
+    options.tokens = try tokens()
+    guard Self.isRestricted(arguments) else {
+      if arguments.has("users") {
+        throw Failure.usage("--users needs --token-secret-file or --token-keys")
+      }
+      guard DatabaseServer.isLoopback(host) || arguments.has("insecure") else {
+        throw Failure.usage(
+          "\(host) may be reached by others: everybody could read and write everything",
+          hint: "--secret-file restricts it to administrators, --insecure opens it nevertheless")
+      }
+      options.trustsUnsignedTokens = true
+      return
+    }
+    if arguments.has("insecure") {
+      throw Failure.usage("--insecure contradicts --secret-file and the options for tokens")
+    }
+    if arguments.has("users"), options.tokens == nil {
+      throw Failure.usage("--users needs --token-secret-file or --token-keys")
+    }
+    options.authorizer = arguments.has("users") ? UsersAuthorizer() : AdministratorsAuthorizer()
+  }
+
+  private func tokens() throws -> TokenOptions? {
+    let keys = arguments.value("token-keys")
+    let secretFile = arguments.value("token-secret-file")
+    guard keys != nil || secretFile != nil else {
+      for name in ["token-issuer", "token-audience"] where arguments.value(name) != nil {
+        throw Failure.usage("--\(name) needs --token-secret-file or --token-keys")
+      }
+      return nil
+    }
+    var tokens = TokenOptions()
+    tokens.secret = try secretFile.map { try secret(in: $0, byteMin: 32) }
+    tokens.keySetFile = keys
+    tokens.issuer = arguments.value("token-issuer")
+    tokens.audience = arguments.value("token-audience")
+    return tokens
+  }
+
+  private func secret(in file: String, byteMin: Int) throws -> String {
+    let input = try InputFile(file)
+    var bytes = [UInt8](repeating: 0, count: 4096)
+    let count = try bytes.withUnsafeMutableBytes { try input.read(into: $0) }
+    let line = bytes[..<count].prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
+    guard let secret = String(validating: line, as: UTF8.self), secret.utf8.count >= byteMin else {
+      throw Failure(
+        .badInput, "\(file) does not begin with a line of at least \(byteMin) bytes of UTF-8")
+    }
+    return secret
+  }
+
+  // MARK: The log
+
+  private func addLog(to options: inout DatabaseServerOptions) {
+    if arguments.has("quiet") { return }
+    let wantsJSON = arguments.wantsJSON
+    options.accessLog = { record in
+      let milliseconds = record.duration / .milliseconds(1)
+      if wantsJSON {
+        Terminal.note(
+          JSONValue.object([
+            ("method", .string(record.method)), ("target", .string(record.target)),
+            ("status", .integer(Int64(record.status))), ("milliseconds", .number(milliseconds)),
+          ]).text)
+      } else {
+        let time = Format.decimal(milliseconds, places: 1)
+        Terminal.note("\(record.status) \(record.method) \(record.target) \(time) ms")
+      }
+    }
+  }
+}
