@@ -1,48 +1,77 @@
 /// Checks the entries of a page in a chunk, one after the other.
 struct PageImageEntries {
+  /// The keys, and then the values.
   private let bytes: UnsafeRawBufferPointer
+  private let keysEnd: Int
   private let kind: PageHeader.Kind
   private let hasReferences: Bool
-  private(set) var offset = 0
+  /// Where the last entry's key, with its length, and its value are in `bytes`.
+  private var key = 0..<0
+  private var value: Range<Int>
+  /// The key of the last entry, without its length.
+  private var lastKey = 0..<0
+  private var count = 0
   /// How many of the entries so far have the tag of a reference.
   private(set) var referenceCount = 0
   /// Whether a value so far begins with a priority.
   private(set) var hasPriorities = false
-  private var count = 0
-  private var lastKey = 0..<0
+  /// Where the next byte is that was not checked.
+  private(set) var offset = 0
 
-  init(_ bytes: UnsafeRawBufferPointer, kind: PageHeader.Kind, hasReferences: Bool) {
+  /// - Parameter keyByteCount: at most the count of the bytes.
+  init(
+    _ bytes: UnsafeRawBufferPointer, keyByteCount: Int, kind: PageHeader.Kind, hasReferences: Bool
+  ) {
     self.bytes = bytes
+    keysEnd = keyByteCount
+    value = keyByteCount..<keyByteCount
     self.kind = kind
     self.hasReferences = hasReferences
   }
+
+  /// Whether all bytes belong to the entries so far.
+  var isAtEnd: Bool { key.upperBound == keysEnd && value.upperBound == bytes.count }
 
   /// Checks the next entry.
   ///
   /// - Returns: what should be at `offset` and is not; nil where the entry is right.
   mutating func next() -> String? {
+    let start = key.upperBound
+    offset = start
     guard let (keyCount, prefix) = Varint.read(bytes, at: offset), keyCount <= Limits.keyBytes,
-      keyCount <= bytes.count - offset - prefix
+      keyCount <= keysEnd - offset - prefix
     else { return "a key" }
     offset += prefix
-    let key = offset..<offset + keyCount
+    let ordered = offset..<offset + keyCount
     switch kind {
     case .leaf:
-      guard KeyCoding.isValid(orderedBytes: UnsafeRawBufferPointer(rebasing: bytes[key])) else {
+      guard KeyCoding.isValid(orderedBytes: UnsafeRawBufferPointer(rebasing: bytes[ordered])) else {
         return "a legal key"
       }
-      if count > 0, !isAfterLast(key) { return "a key after the one before" }
+      if count > 0, !isAfterLast(ordered) { return "a key after the one before" }
     case .inner:
       // The first bound counts as less than all keys.
-      if count > 1, !isAfterLast(key) { return "a bound after the one before" }
+      if count > 1, !isAfterLast(ordered) { return "a bound after the one before" }
     case .box, .stub:
       if keyCount > 0 { return "a box without a key" }
     }
-    lastKey = key
+    lastKey = ordered
     count += 1
-    offset = key.upperBound
+    key = start..<ordered.upperBound
+    offset = value.upperBound
+    value = offset..<offset
     if kind == .inner { return nil }
-    return value()
+    return nextValue()
+  }
+
+  /// Copies the last entry to a page, which has room for it.
+  ///
+  /// - Returns: the count of bytes.
+  func copy(to target: UnsafeMutableRawPointer) -> Int {
+    let base = bytes.baseAddress.unsafelyUnwrapped
+    target.copyMemory(from: base + key.lowerBound, byteCount: key.count)
+    (target + key.count).copyMemory(from: base + value.lowerBound, byteCount: value.count)
+    return key.count + value.count
   }
 
   private func isAfterLast(_ key: Range<Int>) -> Bool {
@@ -51,7 +80,7 @@ struct PageImageEntries {
       start + lastKey.lowerBound, lastKey.count, start + key.lowerBound, key.count) < 0
   }
 
-  private mutating func value() -> String? {
+  private mutating func nextValue() -> String? {
     guard offset < bytes.count else { return "a value" }
     let start = offset
     if bytes[offset] == PackedScalar.priorityTag {
@@ -69,6 +98,7 @@ struct PageImageEntries {
       guard let end = PackedScalar.end(validating: bytes, at: offset) else { return "a leaf" }
       offset = end
     }
+    value = start..<offset
     let isTooLong = kind == .leaf && offset - start > Page.inlineValueByteCountMax
     return isTooLong ? "a shorter value" : nil
   }

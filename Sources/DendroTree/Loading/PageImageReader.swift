@@ -47,9 +47,10 @@ struct PageImageReader {
     offset += 1
     let count =
       kind == .box ? 1 : try varint("a count of entries", limit: PageImageWriter.pageByteCountMax)
-    let used = try varint(
-      "a size",
-      limit: kind == .box ? PageImageWriter.boxByteCountMax : PageImageWriter.pageByteCountMax)
+    let limit =
+      kind == .box ? PageImageWriter.boxByteCountMax : PageImageWriter.pageByteCountMax
+    let keyByteCount = try varint("a size of keys", limit: limit)
+    let used = keyByteCount + (try varint("a size of values", limit: limit - keyByteCount))
     guard count > 0, used <= bytes.count - offset else {
       throw failure("\(count) entries of \(used) bytes", "\(bytes.count - offset) bytes")
     }
@@ -61,20 +62,20 @@ struct PageImageReader {
     }
     access.header.pointee.count = UInt16(count)
     access.header.pointee.used = UInt32(used)
-    access.tail.copyMemory(
-      from: bytes.baseAddress.unsafelyUnwrapped + offset, byteCount: used)
     var entries = PageImageEntries(
-      UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + used]), kind: kind,
-      hasReferences: hasReferences)
+      UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + used]), keyByteCount: keyByteCount,
+      kind: kind, hasReferences: hasReferences)
+    var end = 0
     for index in 0..<count {
-      access.setOffset(index, entries.offset)
       if let expected = entries.next() {
         throw PageImageError(
           expected: expected, found: "other bytes", offset: offset + entries.offset)
       }
+      access.setOffset(index, end)
+      end += entries.copy(to: access.tail + end)
     }
-    guard entries.offset == used else {
-      throw failure("\(count) entries of \(used) bytes", "entries of \(entries.offset) bytes")
+    guard entries.isAtEnd else {
+      throw failure("\(count) entries of \(used) bytes", "entries of \(end) bytes")
     }
     offset += used
     if kind != .inner { leafCount += count - entries.referenceCount }

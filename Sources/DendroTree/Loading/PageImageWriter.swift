@@ -8,8 +8,10 @@
 /// | --- | --- |
 /// | 1 | kind: 0 leaf page, 1 inner page, 2 box; bit 4: its entries may have references |
 /// | varint | count of entries; not of a box, which has one |
-/// | varint | bytes of the entries |
-/// | that many | the entries, as in a page |
+/// | varint | bytes of the keys |
+/// | varint | bytes of the values |
+/// | that many | the keys, each with its length in front of it, as in a page |
+/// | that many | the values, as in a page |
 /// | varint | only with references: how many of the pages below are in other chunks; if this is not 0, then for each entry with a reference: |
 /// | varint | 0 for a page of this chunk; 1 for a box, 2 for a leaf page, 2 + its level for an inner page, and then: |
 /// | varint | the number of its chunk, which is less than this one's |
@@ -144,9 +146,17 @@ package struct PageImageWriter {
   private mutating func writeImage(of page: PageAccess, _ first: Int) {
     images.append(page.kind.rawValue | (page.hasReferences ? Self.referencesFlag : 0))
     if page.kind != .box { Varint.append(page.count, to: &images) }
-    let used = Int(page.header.pointee.used)
-    Varint.append(used, to: &images)
-    images.append(contentsOf: UnsafeRawBufferPointer(start: page.tail, count: used))
+    var keyByteCount = 0
+    for index in 0..<page.count { keyByteCount += page.valueOffset(index) - page.offset(index) }
+    Varint.append(keyByteCount, to: &images)
+    Varint.append(Int(page.header.pointee.used) - keyByteCount, to: &images)
+    // The keys of one page are often those of the page before it: together they are one match for LZ4.
+    for index in 0..<page.count {
+      images.append(contentsOf: page.bytes(page.offset(index)..<page.valueOffset(index)))
+    }
+    for index in 0..<page.count {
+      images.append(contentsOf: page.bytes(page.valueOffset(index)..<page.offset(index + 1)))
+    }
     guard page.hasReferences else { return }
     let openCount = below[first...].count { $0.start == nil }
     Varint.append(openCount, to: &images)
@@ -197,5 +207,17 @@ package struct PageImageWriter {
     }
     try result.get()
     chunkCount += 1
+  }
+}
+
+extension PageAccess {
+  /// The offset of an entry's value in the tail.
+  fileprivate func valueOffset(_ index: Int) -> Int {
+    let key = key(index)
+    return key.start + key.count - UnsafeRawPointer(tail)
+  }
+
+  fileprivate func bytes(_ range: Range<Int>) -> UnsafeRawBufferPointer {
+    UnsafeRawBufferPointer(start: tail + range.lowerBound, count: range.count)
   }
 }
