@@ -242,6 +242,10 @@ extension DatabaseError {
         cause: error)
     case .ownershipLost(let path, _):
       self.init(.ownershipLost, "DatabaseOwnershipLost", text, file: path, cause: error)
+    case .archive(let path):
+      self.init(.readOnly, "DatabaseReadOnly", text, file: path, cause: error)
+    case .otherLog(let path, _):
+      self.init(.unavailable, "ArchiveOfAnotherLog", text, file: path, cause: error)
     case .limit: self.init(.tooLarge, "LimitExceeded", text, cause: error)
     case .notFound(let path), .unfinishedBackup(let path):
       self.init(.notFound, "DatabaseNotFound", text, file: path, cause: error)

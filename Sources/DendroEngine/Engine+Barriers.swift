@@ -71,6 +71,23 @@ extension Engine {
       head: pipeline, databaseID: databaseID, to: absolute, environment: environment)
   }
 
+  /// Writes a state of the past as a database of its own into the new directory at `path`.
+  ///
+  /// - Returns: the state; its time is 0 where that is not known.
+  /// - Throws: as `state(at:)` and `backup(to:)` do.
+  package func restore(_ point: HistoryPoint, to path: String) throws(EngineError) -> HistoryState {
+    guard let databaseID else { throw .noHistory }
+    guard let state = try state(at: point) else { throw .closed }
+    let absolute: String
+    do throws(StorageError) {
+      absolute = try WorkingDirectory.absolute(path)
+    } catch {
+      throw .storage(error)
+    }
+    try Backup.write(state, databaseID: databaseID, to: absolute, environment: environment)
+    return state
+  }
+
   /// Runs all cycles that are due, under inline execution. Returns once the open batch is empty.
   package func pump() {
     pipeline.groupCommit.pump()

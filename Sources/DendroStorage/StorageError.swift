@@ -19,6 +19,10 @@ package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
   case notFound(path: String)
   /// A backup into this directory was cut short, or is under way.
   case unfinishedBackup(path: String)
+  /// An archive is only read.
+  case archive(path: String)
+  /// The archive does not go on in the log that it is extended from.
+  case otherLog(archive: String, reason: String)
 
   package var description: String {
     switch self {
@@ -44,6 +48,10 @@ package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
     case .unfinishedBackup(let path):
       return
         "the backup in \(path) is not complete: wait for it, back up into it again, or remove it"
+    case .archive(let path):
+      return "\(path) is an archive, which is only read: restore it into a new directory to write"
+    case .otherLog(let archive, let reason):
+      return "the archive \(archive) cannot be extended: \(reason)"
     }
   }
 

@@ -32,6 +32,9 @@ struct DocumentedOutputTests {
     ("compare", ["compare", "db", "db"]), ("watch", ["watch", "db", "--count", "1"]),
     ("info", ["info", "db"]), ("verify", ["verify", "db"]),
     ("repair", ["repair", "db", "--dry-run"]), ("dump", ["dump", "db", "1"]),
+    ("backup", ["backup", "db", "copy"]),
+    ("backup --incremental", ["backup", "db", "archived", "--incremental"]),
+    ("restore", ["restore", "db", "copy", "--at", "2"]),
   ]
 
   @Test("every member that a verb prints stands in its row", arguments: calls)

@@ -18,6 +18,16 @@ enum Backup {
       }
     }
     guard let (root, lsn, time) = taken else { return }
+    try write(
+      HistoryState(root: root, lsn: lsn, time: time), databaseID: databaseID, to: path,
+      environment: environment)
+  }
+
+  /// Writes one state as a database of its own. Waits for the disk on the calling thread.
+  static func write(
+    _ state: HistoryState, databaseID: DatabaseID, to path: String, environment: Environment
+  ) throws(EngineError) {
+    let (root, lsn, time) = (state.root, state.lsn, state.time)
     do throws(StorageError) {
       var footprint = try Footprint(of: path, environment.fileSystem)
       do throws(StorageError) {

@@ -102,11 +102,13 @@ final class History: Sendable {
   {
     let head = pipeline.withAdmission { state in
       (
-        lsn: state.lastLSN, durable: state.durableLSN,
+        lsn: state.lastLSN, time: state.lastTime, durable: state.durableLSN,
         root: Self.isHead(point, state) ? HeadNode(state.root, state.pages) : nil
       )
     }
-    if let root = head.root { return HistoryState(root: try root.whole(), lsn: head.lsn) }
+    if let root = head.root {
+      return HistoryState(root: try root.whole(), lsn: head.lsn, time: head.time)
+    }
     if case .lsn(let lsn) = point, lsn > head.lsn { throw refusal(of: point) }
     if isCancelled() { return nil }
     var limit = Replayer.Limit()
@@ -219,7 +221,7 @@ final class History: Sendable {
       }
       guard isMore else { throw missing(replayer.lastLSN.next) }
     }
-    return HistoryState(root: replayer.root, lsn: replayer.lastLSN)
+    return HistoryState(root: replayer.root, lsn: replayer.lastLSN, time: replayer.lastTime)
   }
 
   /// The error that a write is missing in the log.

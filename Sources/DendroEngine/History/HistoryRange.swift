@@ -45,9 +45,12 @@ package enum HistoryPoint: Hashable, Sendable, CustomStringConvertible {
 package struct HistoryState: Sendable {
   package var root: Node
   package var lsn: LogSequenceNumber
+  /// Of the write, in milliseconds since 1970; 0 where that is not known.
+  package var time: Int64
 
-  package init(root: Node, lsn: LogSequenceNumber) {
+  package init(root: Node, lsn: LogSequenceNumber, time: Int64 = 0) {
     self.root = root
     self.lsn = lsn
+    self.time = time
   }
 }

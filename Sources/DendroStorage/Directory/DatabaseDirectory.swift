@@ -14,6 +14,8 @@ package final class DatabaseDirectory: Sendable {
     /// As `readWrite(create: true)`, for a database that does not exist before `finishBackup()`: also where
     /// an earlier backup was cut short.
     case backup
+    /// A copy of checkpoints and log that `LogArchive` extends; begun as `backup` is.
+    case archive
     /// Beside a writer or alone; nothing in the directory is changed.
     case readOnly
     /// As `readOnly`, for as long as a writer works: only a lease keeps the writer from removing files, and a
@@ -37,6 +39,8 @@ package final class DatabaseDirectory: Sendable {
     package var temporaries: [String] = []
     /// Whether a backup into the directory is under way, or was cut short.
     package var isUnfinishedBackup = false
+    /// Whether the directory is an archive, which no opener writes.
+    package var isArchive = false
 
     package init() {}
 
@@ -91,6 +95,7 @@ package final class DatabaseDirectory: Sendable {
       if create { try files.createDirectories(to: path) }
       let found = try Self.contents(of: path, files)
       try Self.checkFinished(found, path)
+      if found.isArchive { throw .archive(path: path) }
       if found.isEmpty {
         guard create else { throw .notFound(path: path) }
         try files.synchronizeWay(to: path)
@@ -103,7 +108,13 @@ package final class DatabaseDirectory: Sendable {
       // A backup may have begun before the lock was taken.
       try Self.checkFinished(contents, path)
       try remove(contents.temporaries)
-    case .backup:
+    case .archive where Self.isArchive(path, files):
+      let (file, identity) = try Self.lockAsWriter(path, processID, files)
+      lock = Mutex(file)
+      lockIdentity = identity
+      try makeReadersLock()
+      try remove(contents().temporaries)
+    case .backup, .archive:
       try files.createDirectories(to: path)
       let isOurs = try Self.markUnfinished(path, files)
       let locked: (any File, FileIdentity)
@@ -125,7 +136,16 @@ package final class DatabaseDirectory: Sendable {
       try synchronize()
       try makeReadersLock()
       try removeUnfinished()
+      if mode == .archive {
+        _ = try files.open(at: path + "/" + FileName.archiveName, .openOrCreate)
+        try synchronize()
+      }
     }
+  }
+
+  private static func isArchive(_ path: String, _ files: any FileSystem) -> Bool {
+    guard let found = try? contents(of: path, files) else { return false }
+    return found.isArchive && !found.isUnfinishedBackup
   }
 
   private static func checkFinished(_ contents: Contents, _ path: String) throws(StorageError) {
@@ -154,7 +174,8 @@ package final class DatabaseDirectory: Sendable {
     let contents = try contents()
     try remove(
       contents.temporaries + contents.segments.map(\.fileName)
-        + contents.checkpoints.map { FileName.checkpointName($0) })
+        + contents.checkpoints.map { FileName.checkpointName($0) }
+        + (contents.isArchive ? [FileName.archiveName] : []))
   }
 
   /// Whether a backup into the directory at `path` is under way, or was cut short; false where there is none.
@@ -164,7 +185,7 @@ package final class DatabaseDirectory: Sendable {
     (try? contents(of: path, environment.fileSystem).isUnfinishedBackup) ?? false
   }
 
-  /// Makes a finished backup a database. The caller has made all of its files durable.
+  /// Makes a finished backup a database, or an archive readable. The caller has made all of its files durable.
   package func finishBackup() throws(StorageError) {
     try checkWritable()
     try fileSystem.remove(at: path + "/" + FileName.unfinishedBackupName)
@@ -327,6 +348,7 @@ package final class DatabaseDirectory: Sendable {
       case .torn: contents.tornFiles.append(name)
       case .temporary: contents.temporaries.append(name)
       case .unfinishedBackup: contents.isUnfinishedBackup = true
+      case .archive: contents.isArchive = true
       case .lock, .readersLock: break
       case nil: contents.foreign.append(name)
       }

@@ -22,12 +22,15 @@ enum FileName: Hashable {
   case readersLock
   /// There while a backup into the directory is under way.
   case unfinishedBackup
+  /// There in an archive.
+  case archive
   /// An unfinished file of the database.
   case temporary
 
   static let lockName = "dendro.lock"
   static let readersLockName = "readers.lock"
   static let unfinishedBackupName = "backup.unfinished"
+  static let archiveName = "dendro.archive"
   static let temporarySuffix = ".tmp"
 
   static func checkpointName(_ lsn: LogSequenceNumber) -> String {
@@ -46,6 +49,8 @@ enum FileName: Hashable {
       self = .readersLock
     } else if name == Self.unfinishedBackupName {
       self = .unfinishedBackup
+    } else if name == Self.archiveName {
+      self = .archive
     } else if name.utf8.count > 4, name.hasSuffix(Self.temporarySuffix) {
       switch FileName(String(name.dropLast(Self.temporarySuffix.count))) {
       case .segment, .checkpoint, .torn: self = .temporary

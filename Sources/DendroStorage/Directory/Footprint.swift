@@ -54,7 +54,7 @@ package struct Footprint {
 
   private static func isMadeByOpening(_ name: String) -> Bool {
     switch FileName(name) {
-    case .lock, .readersLock, .unfinishedBackup: true
+    case .lock, .readersLock, .unfinishedBackup, .archive: true
     default: false
     }
   }

@@ -10,7 +10,7 @@ package enum CommandLineTool {
     .import, .export, .get, .set, .update, .push, .remove, .increment, .apply, .watch, .serve,
     .log, .history, .blame, .diff, .compare, .hash, .dump, .info, .verify, .repair, .checkpoint,
     .purge,
-    .backup, .shell, .demo, .completion, .manual, .demoWriter, .completePath,
+    .backup, .archive, .restore, .shell, .demo, .completion, .manual, .demoWriter, .completePath,
   ]
 
   /// Runs the verb of the process's command line.

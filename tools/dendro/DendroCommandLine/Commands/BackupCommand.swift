@@ -8,6 +8,10 @@ extension Command {
     discussion: """
       TARGET is a new directory; it becomes a database of its own. Works beside a running writer. If it is
       interrupted, no verb takes TARGET for a database; the next backup into it starts over.
+
+      With --incremental, TARGET becomes an archive: it holds the log too, and the next backup into it copies only
+      what is new. 'dendro restore' makes a database of any state that it holds. Verbs that read take it for
+      DIRECTORY, those that write refuse it. If a later backup is interrupted, the archive is as good as before it.
       """,
     parameters: [
       .directory,
@@ -15,9 +19,22 @@ extension Command {
         name: "TARGET",
         summary: "a directory that does not exist yet, or holds an unfinished backup"),
     ],
-    options: [.json],
-    examples: [Example(line: "dendro backup db /backups/today", summary: "of a live database")],
+    options: [
+      Option(
+        name: "incremental", short: "i",
+        summary: "into an archive: with the log, and only what is new since the last one"),
+      .json,
+    ],
+    examples: [
+      Example(line: "dendro backup db /backups/today", summary: "of a live database"),
+      Example(
+        line: "dendro backup db /backups/db --incremental", summary: "again and again, as from cron"),
+    ],
     run: { arguments in
+      if arguments.has("incremental") {
+        let archiver = try Archiver(arguments, to: arguments.positional[1])
+        return try archiver.runOnce()
+      }
       let target = try Arguments.absolutePath(arguments.positional[1], "TARGET")
       guard !Platform.exists(target) || DatabaseDirectory.isUnfinishedBackup(target) else {
         throw Failure(.problem, "\(arguments.positional[1]) exists already")

@@ -40,7 +40,9 @@ extension Failure {
     case .locked:
       self.init(
         .locked, "\(error)", hint: "reading verbs work beside it; --wait SECONDS waits for it")
-    case .notFound, .unfinishedBackup: self.init(.problem, "\(error)")
+    case .notFound, .unfinishedBackup, .otherLog: self.init(.problem, "\(error)")
+    case .archive:
+      self.init(.unavailable, "\(error)", hint: "dendro restore ARCHIVE NEW makes a database of it")
     }
   }
 
