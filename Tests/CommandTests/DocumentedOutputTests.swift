@@ -32,6 +32,8 @@ struct DocumentedOutputTests {
     ("compare", ["compare", "db", "db"]), ("watch", ["watch", "db", "--count", "1"]),
     ("info", ["info", "db"]), ("verify", ["verify", "db"]),
     ("repair", ["repair", "db", "--dry-run"]), ("dump", ["dump", "db", "1"]),
+    ("dump checkpoint", ["dump", "db", "checkpoint"]),
+    ("dump checkpoint", ["dump", "db", "checkpoint:0"]),
     ("backup", ["backup", "db", "copy"]),
     ("backup --incremental", ["backup", "db", "archived", "--incremental"]),
     ("restore", ["restore", "db", "copy", "--at", "2"]),
@@ -43,6 +45,7 @@ struct DocumentedOutputTests {
     try dendro("update", "db", "/", #"{"n":1,"users/ada/.priority":5,"users/bob":1}"#)
     try dendro("increment", "db", "/n", "5")
     try dendro("remove", "db", "/users/bob")
+    if row == "dump checkpoint" { try dendro("checkpoint", "db") }
     let documented = try #require(Self.rows[row])
     let input =
       row == "apply" ? #"{"operation":"set","path":"/z","value":1}"# : row == "import" ? "{}" : nil

@@ -73,6 +73,75 @@ struct DumpTests {
     }
   }
 
+  @Test("dump takes a checkpoint apart, and the pages of each chunk, to the last byte")
+  func checkpoint() throws {
+    try fill()
+    try dendro(
+      "update", "db", "/users/ada",
+      #"{".priority":7,"long":"\#(String(repeating: "x", count: 300))"}"#)
+    try dendro("checkpoint", "db")
+    let name = "00000000000000000004.checkpoint"
+    let file = folder.bytes("db/\(name)")
+    let json = try dendro("dump", "db", "checkpoint", "--json").object
+    #expect(json["file"] as? String == name)
+    func bytes(_ field: [String: Any]) -> Data {
+      Data(
+        (field["bytes"] as? String ?? "").split(separator: " ").compactMap { UInt8($0, radix: 16) })
+    }
+    let fields = json["fields"] as? [[String: Any]] ?? []
+    for field in fields {
+      let offset = try #require(field["offset"] as? Int)
+      #expect(bytes(field) == file[offset..<(offset + bytes(field).count)])
+    }
+    let values = Dictionary(
+      fields.map { ($0["name"] as? String ?? "", $0["value"] as? String ?? "") }
+    ) { $1 }
+    #expect(values["LSN"] == "4" && values["leaves"] == "5" && values["format version"] == "1")
+    let chunks = json["chunks"] as? [[String: Any]] ?? []
+    #expect(chunks.count == 1 && chunks[0]["offset"] as? Int == 64)
+
+    let chunk = try dendro("dump", "db", "\(name):0", "--json").object
+    #expect(chunk["problem"] is NSNull)
+    // The fields of the pages are the raw bytes, without a gap.
+    var end = 0
+    var shown: [String] = []
+    for page in chunk["pages"] as? [[String: Any]] ?? [] {
+      #expect(page["rawOffset"] as? Int == end)
+      for field in page["fields"] as? [[String: Any]] ?? [] {
+        #expect(field["offset"] as? Int == end)
+        end += bytes(field).count
+        shown.append("\(field["name"] ?? "") \(field["value"] ?? "")")
+      }
+    }
+    #expect(end == chunks[0]["rawBytes"] as? Int)
+    for field in [
+      "kind leaf page", #"key 0 "age""#, #"value 0 36"#, #"key 1 "long""#, "value 1 a page below",
+      "value 0 priority 7, a page below", #"key 0 "n""#, "value 0 5", "kind box, with pages below",
+    ] {
+      #expect(shown.contains(field), "\(field) in \(shown)")
+    }
+    let text = try dendro("dump", "db", "4.checkpoint:0")
+    #expect(text.status == 0 && text.output.contains("chunk magic"), "\(text.output)")
+    #expect(text.output.contains("bytes of keys"))
+    #expect(try dendro("dump", "db", "4.checkpoint").output.contains("chunk 0  "))
+    for (what, status) in [
+      ("checkpoint:1", 1), ("3.checkpoint", 1), ("x.checkpoint", 64), ("checkpoint:x", 64),
+      ("checkpoint:-1", 64),
+    ] as [(String, Int32)] {
+      #expect(try dendro("dump", "db", what).status == status, "\(what)")
+    }
+    // Damage anywhere: what can be read is shown, and nothing traps.
+    for offset in stride(from: 0, to: file.count, by: 11) {
+      var damaged = file
+      damaged[offset] ^= 0x41
+      try folder.write(damaged, to: "db/\(name)")
+      let whole = try dendro("dump", "db", "checkpoint")
+      let part = try dendro("dump", "db", "checkpoint:0")
+      #expect(!whole.wasSignalled && !part.wasSignalled)
+      #expect([whole.status, part.status].contains(2), "offset \(offset)")
+    }
+  }
+
   @Test("info --top names the largest subtrees")
   func top() throws {
     try fill()

@@ -88,6 +88,11 @@ package final class CheckpointReader: Sendable {
   /// The raw size of a chunk, known without reading it.
   package func rawByteCount(ofChunk chunk: Int) -> Int { entries[chunk].rawByteCount }
 
+  /// The chunks, as the index has them.
+  var outline: [AnnotatedCheckpoint.Chunk] {
+    entries.map { .init(offset: $0.offset, byteCount: $0.byteCount, rawByteCount: $0.rawByteCount) }
+  }
+
   /// Where a chunk begins in the file.
   package func offset(ofChunk chunk: Int) -> UInt64 { entries[chunk].offset }
 

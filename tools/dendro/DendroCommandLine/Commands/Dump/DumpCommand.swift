@@ -4,27 +4,41 @@ import DendroTree
 
 extension Command {
   static let dump = Command(
-    name: "dump", summary: "show a record of the log byte by byte",
+    name: "dump", summary: "show a record, a checkpoint or a chunk of pages byte by byte",
     discussion: """
       Prints the header of a record field by field, with the offset, the bytes and the meaning of each, then
       the writes in its payload, with their offsets before compression, and the bytes of the payload as they
       stand in the file. WHAT is the number (LSN) of a write, or a place as 'log' and 'log --records' print
       it, SEGMENT:OFFSET; SEGMENT:0 is the header of the segment. Damaged records are shown as far as
       they can be read, with exit code 2.
+
+      LSN.checkpoint is the header, the index and the footer of a checkpoint; LSN.checkpoint:CHUNK the header of a
+      chunk, and the pages in it, with their offsets before compression. The word checkpoint stands for the newest.
       """,
     parameters: [
-      .directory, Parameter(name: "WHAT", summary: "an LSN, or SEGMENT:OFFSET as 1:64"),
+      .directory,
+      Parameter(
+        name: "WHAT", summary: "an LSN, SEGMENT:OFFSET as 1:64, or LSN.checkpoint[:CHUNK]"),
     ],
     options: [
       Option(
-        name: "bytes", value: "N", summary: "so many bytes of the payload, 256 if left out"), .json,
+        name: "bytes", value: "N",
+        summary: "so many bytes of the payload, or fields of pages, 256 if left out"), .json,
     ],
     examples: [
       Example(line: "dendro dump db 1200", summary: "the record of that write"),
       Example(line: "dendro dump db 1:64", summary: "the first record of the first segment"),
       Example(line: "dendro dump db 1:0", summary: "the header of the segment"),
+      Example(line: "dendro dump db checkpoint", summary: "the newest checkpoint, and its chunks"),
+      Example(line: "dendro dump db checkpoint:0", summary: "the pages of its first chunk"),
     ],
-    run: { try RecordDump($0).run() })
+    run: { arguments in
+      let what = arguments.positional[1]
+      if what.split(separator: ":").first?.hasSuffix("checkpoint") == true {
+        return try CheckpointDump(arguments).run()
+      }
+      return try RecordDump(arguments).run()
+    })
 }
 
 /// One record, taken apart.
@@ -99,7 +113,7 @@ private struct RecordDump {
   }
 
   private static func usage(_ word: String) -> Failure {
-    .usage("WHAT is an LSN or SEGMENT:OFFSET, not \(Failure.quoted(word))")
+    .usage("WHAT is an LSN, SEGMENT:OFFSET or LSN.checkpoint, not \(Failure.quoted(word))")
   }
 
   /// The writes of the record; the segment is read from its beginning, since payloads build on each other.
@@ -120,13 +134,6 @@ private struct RecordDump {
 
   // MARK: Output
 
-  private static func hex(_ bytes: some Sequence<UInt8>) -> String {
-    bytes.map { byte in
-      let digits = String(byte, radix: 16)
-      return digits.count == 1 ? "0" + digits : digits
-    }.joined(separator: " ")
-  }
-
   private func print(
     _ record: AnnotatedRecord, _ segment: SegmentName, _ writes: [LoggedWrite], _ bytes: [UInt8],
     _ terminal: Terminal
@@ -135,9 +142,7 @@ private struct RecordDump {
     let width = max(12, record.fields.map { $0.bytes.count * 3 - 1 }.max() ?? 0)
     for field in record.fields {
       try terminal.print(
-        "\(field.offset)".leftPadded(to: 10) + "  "
-          + terminal.colored(Self.hex(field.bytes).padded(to: width), .dim) + "  "
-          + terminal.colored(field.name.padded(to: 17), .cyan) + "  " + field.value)
+        Format.field(field.offset, field.bytes, field.name, field.value, width, terminal))
     }
     if let problem = record.problem {
       try terminal.print(terminal.colored("damage: \(problem)", .red))
@@ -161,7 +166,7 @@ private struct RecordDump {
           row.map { (0x20..<0x7F).contains($0) ? UnicodeScalar($0) : UnicodeScalar(".") }))
       try terminal.print(
         "\(payload.lowerBound + UInt64(start))".leftPadded(to: 10) + "  "
-          + Self.hex(row).padded(to: 47) + "  " + terminal.colored(text, .dim))
+          + Format.hex(row).padded(to: 47) + "  " + terminal.colored(text, .dim))
     }
     if bytes.count > byteLimit {
       try terminal.print("            … \(Format.count(bytes.count - byteLimit)) bytes more")
@@ -173,7 +178,7 @@ private struct RecordDump {
   ) -> JSONValue {
     let fields = record.fields.map { field -> JSONValue in
       .object([
-        ("offset", .unsigned(field.offset)), ("bytes", .string(Self.hex(field.bytes))),
+        ("offset", .unsigned(field.offset)), ("bytes", .string(Format.hex(field.bytes))),
         ("name", .string(field.name)), ("value", .string(field.value)),
       ])
     }
@@ -191,7 +196,7 @@ private struct RecordDump {
       ("file", .string(segment.fileName)), ("fields", .array(fields)),
       ("problem", record.problem.map { .string($0) } ?? .null), ("writes", .array(parts)),
       ("payloadOffset", record.payload.map { .unsigned($0.lowerBound) } ?? .null),
-      ("payload", .string(Self.hex(bytes.prefix(byteLimit)))),
+      ("payload", .string(Format.hex(bytes.prefix(byteLimit)))),
     ])
   }
 }
