@@ -36,7 +36,8 @@ struct UsageTests {
   static let verbs = [
     "import", "export", "get", "set", "update", "push", "remove", "increment", "watch", "serve",
     "log", "info", "verify", "checkpoint", "backup", "demo", "repair", "apply", "history", "blame",
-    "diff", "compare", "hash", "dump", "purge", "completion", "manual", "shell", "archive", "restore",
+    "diff", "compare", "hash", "dump", "purge", "completion", "manual", "shell",
+    "archive", "restore",
   ]
 
   static let misuses: [([String], String)] = [

@@ -28,7 +28,8 @@ extension Command {
     examples: [
       Example(line: "dendro backup db /backups/today", summary: "of a live database"),
       Example(
-        line: "dendro backup db /backups/db --incremental", summary: "again and again, as from cron"),
+        line: "dendro backup db /backups/db --incremental", summary: "again and again, as from cron"
+      ),
     ],
     run: { arguments in
       if arguments.has("incremental") {
