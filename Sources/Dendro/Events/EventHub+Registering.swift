@@ -19,7 +19,7 @@ extension EventHub {
             path: query.path, node: node, orders: listeners.orders(at: query.path),
             tally: state.tally)
           listeners.insert(syncPoint)
-          listenerCount.wrappingAdd(1, ordering: .relaxed)
+          filter.add(query.path)
         }
         syncPoint.add(registration)
         state.byHandle[registration.handle] = registration
@@ -88,7 +88,7 @@ extension EventHub {
     syncPoint.remove(registration)
     if syncPoint.isUnused {
       listeners.remove(syncPoint)
-      listenerCount.wrappingSubtract(1, ordering: .relaxed)
+      filter.remove()
     }
     // Also where the sync point was removed: then the drain frees it with its indexes, without the lock.
     if syncPoint.needsPruning, !syncPoint.isPruningQueued {
@@ -114,7 +114,7 @@ extension EventHub {
         _ = subscription.note(node, replacing: &replaced)
         listeners.insert(subscription)
         state.subscriptions[ObjectIdentifier(subscription)] = subscription
-        listenerCount.wrappingAdd(1, ordering: .relaxed)
+        filter.add(query.path)
         return subscription
       }
     }
@@ -131,7 +131,7 @@ extension EventHub {
       }
       // Not freed here: the caller has a reference.
       state.listeners(at: query.path).remove(subscription)
-      listenerCount.wrappingSubtract(1, ordering: .relaxed)
+      filter.remove()
     }
   }
 

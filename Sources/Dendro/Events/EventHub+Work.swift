@@ -90,7 +90,7 @@ extension EventHub {
     state.data = ListenerTree(tally: state.tally)
     state.info = ListenerTree(tally: state.tally)
     state.subscriptions = [:]
-    listenerCount.store(0, ordering: .relaxed)
+    filter.removeAll()
     return registrations
   }
 

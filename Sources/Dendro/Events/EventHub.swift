@@ -28,10 +28,8 @@ import Synchronization
 /// anything dispatched, nor anything freed that may be large or belongs to the application.
 final class EventHub: CommitObserver {
   let state: Mutex<State>
-  /// The number of sync points and subscriptions. A commit without listeners, the usual case, reads the 0
-  /// without the lock. Registrations change the number under the admission lock, so that a commit after a
-  /// registration sees it.
-  let listenerCount = Atomic<Int>(0)
+  /// A commit that concerns no listener, the usual case, is recognized by it without the lock.
+  let filter = ListenerFilter()
   /// The number of the drain that was dispatched or replaced last. Changed under the lock.
   let drainNumber = Atomic<UInt>(0)
   private let errorHandler: (@Sendable (DatabaseError) -> Void)?
@@ -131,7 +129,7 @@ final class EventHub: CommitObserver {
   }
 
   /// The number of sync points and subscriptions.
-  var listenedCount: Int { listenerCount.load(ordering: .relaxed) }
+  var listenedCount: Int { filter.count }
 
   /// Runs `body` on the head of the query's tree (the data or `.info`), which cannot change meanwhile.
   static func withTree<R: Sendable>(
@@ -145,9 +143,12 @@ final class EventHub: CommitObserver {
 
   var wantsCommits: Bool { listenedCount > 0 }
 
+  func wantsCommit(ofLeafAt path: Path) -> Bool { filter.mayConcern(path) }
+
   func committed(_ commit: borrowing Commit, root: borrowing Node) -> Bool {
     let changes = commit.changes
     let path = changes[changes.startIndex].path
+    guard changes.contains(where: { filter.mayConcern($0.path) }) else { return false }
     let others = changes.count == 1 ? [] : changes.dropFirst().map(\.path)
     return note(path, and: others, copy root, isInfo: false)
   }

@@ -80,6 +80,10 @@ private final class CommitObserverPair: CommitObserver {
 
   var wantsCommits: Bool { first.wantsCommits || second.wantsCommits }
 
+  func wantsCommit(ofLeafAt path: Path) -> Bool {
+    first.wantsCommit(ofLeafAt: path) || second.wantsCommit(ofLeafAt: path)
+  }
+
   func committed(_ commit: borrowing Commit, root: borrowing Node) -> Bool {
     let isFirst = first.wantsCommits && first.committed(commit, root: root)
     let isSecond = second.wantsCommits && second.committed(commit, root: root)

@@ -32,7 +32,7 @@ extension Admission {
       statistics.rawByteCount += UInt64(
         batch.encoder.encode(edit, at: path, lsn: lsn, time: time))
     }
-    if let observer, observer.wantsCommits {
+    if let observer, observer.wantsCommit(ofLeafAt: path) {
       let waits = observer.committed(leafAt: path, lsn: lsn, time: time, root: root) {
         Change(path: path, replaced: batch.undo.lastReplaced, new: root.node(at: path))
       }

@@ -6,6 +6,10 @@ package protocol CommitObserver: AnyObject, Sendable {
   /// Whether `committed` has anything to do at this moment. Asked under the admission lock.
   var wantsCommits: Bool { get }
 
+  /// Whether `committed` has anything to do where nothing but the leaf at this path changes. Asked under the
+  /// admission lock, with every write of a leaf.
+  func wantsCommit(ofLeafAt path: Path) -> Bool
+
   /// Called under the admission lock, on the writer's thread; for an undo on that of the cycle. It has to
   /// be quick, and may call neither user code nor the engine.
   ///
@@ -33,6 +37,8 @@ package protocol CommitObserver: AnyObject, Sendable {
 
 extension CommitObserver {
   package var wantsCommits: Bool { true }
+
+  package func wantsCommit(ofLeafAt path: Path) -> Bool { wantsCommits }
 
   package func committed(
     leafAt path: Path, lsn: LogSequenceNumber, time: Int64, root: borrowing Node,

@@ -76,7 +76,9 @@ extension Forgeries {
       crashed.resize(path, to: start)
       crashed.overwrite(path, at: start, with: forged.bytes(at: found[2].offset, salt: salt))
       if isGood {
-        try require(crashed.contents(of: path) == bytes, "other bytes than were written")
+        // Behind it the writer took space ahead.
+        let whole = crashed.contents(of: path) ?? []
+        try require(whole == Array(bytes.prefix(whole.count)), "other bytes than were written")
       }
       try judge(crashed, writes: 3, isGood: isGood)
     }

@@ -250,6 +250,12 @@ extension Goal {
       "growth", "last 100 by key of 1,000,000", "growth", "last 100 by key",
       ["dendro, of 1,000,000 children"], atLeast: 0.66, times: "10,000",
       "dendro, of 10,000 children"),
+    Goal(
+      row: "growth", title: "first read after opening 5 million leaves", bound: .atMost(5),
+      unit: "ms",
+      reached: .value(
+        .extra("time"),
+        of: entrants("sizes", "first leaf after opening", ["dendro, of 5,000,000 leaves"]))),
     rate(
       "growth", "sets beside a checkpoint", "checkpoint",
       "sets beside checkpoints of 1 million leaves", ["dendro, beside checkpoints"], atLeast: 0.8,

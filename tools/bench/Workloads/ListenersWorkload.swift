@@ -95,7 +95,7 @@ extension Workload {
   }
 
   /// Returns when all queued events have been delivered, since completions come after them.
-  private static func eventsDelivered(at place: DatabaseReference) async {
+  static func eventsDelivered(at place: DatabaseReference) async {
     await withCheckedContinuation { continuation in
       place.getData { _, _ in continuation.resume() }
     }

@@ -1,0 +1,52 @@
+import DendroTree
+import Synchronization
+
+/// How many listeners there are, and which first keys their paths have: most commits that concern no listener
+/// are recognized by it without a lock.
+///
+/// A listener is added under the admission lock and the hub's, so that a commit after it sees it. It is removed
+/// under the hub's alone: a commit that misses that looks for listeners, and finds none.
+struct ListenerFilter: ~Copyable {
+  private let number = Atomic<Int>(0)
+  /// One bit for every 64th first key. Removed keys stay until there is no listener.
+  private let firstKeys = Atomic<UInt64>(0)
+
+  /// The number of sync points and subscriptions.
+  var count: Int { number.load(ordering: .relaxed) }
+
+  func add(_ path: Path) {
+    number.wrappingAdd(1, ordering: .relaxed)
+    firstKeys.bitwiseOr(Self.bits(of: path), ordering: .relaxed)
+  }
+
+  func remove() {
+    guard number.wrappingSubtract(1, ordering: .relaxed).newValue == 0 else { return }
+    firstKeys.store(0, ordering: .relaxed)
+  }
+
+  func removeAll() {
+    number.store(0, ordering: .relaxed)
+    firstKeys.store(0, ordering: .relaxed)
+  }
+
+  /// Whether there may be a listener at, above or below the path. If not, there is none.
+  ///
+  /// - Complexity: O(1).
+  @inline(__always)
+  func mayConcern(_ path: Path) -> Bool {
+    firstKeys.load(ordering: .relaxed) & Self.bits(of: path) != 0
+  }
+
+  /// The bit of the first key; all of them for the root, whose listeners every path concerns.
+  @inline(__always)
+  private static func bits(of path: Path) -> UInt64 {
+    path.withStoredBytes { bytes in
+      guard let length = bytes.first else { return .max }
+      var hash = UInt64(length)
+      for index in 1..<min(bytes.count, 1 + min(Int(length), 8)) {
+        hash = (hash ^ UInt64(bytes[index])) &* 0x0000_0100_0000_01B3
+      }
+      return 1 << ((hash &* 0x9E37_79B9_7F4A_7C15) >> 58)
+    }
+  }
+}
