@@ -24,9 +24,13 @@ let labLinking: [LinkerSetting] =
 let platform: [Target.Dependency] = ["DendroPlatform"]
 
 /// A part of what ships.
-func library(_ name: String, _ dependencies: Target.Dependency..., at path: String? = nil) -> Target
-{
-  .target(name: name, dependencies: dependencies, path: path, swiftSettings: fuzzedSettings)
+func library(
+  _ name: String, _ dependencies: Target.Dependency..., at path: String? = nil,
+  resources: [Resource]? = nil
+) -> Target {
+  .target(
+    name: name, dependencies: dependencies, path: path, resources: resources,
+    swiftSettings: fuzzedSettings)
 }
 /// What several tests share. The names begin with Dendro: a package that uses this one may have targets
 /// called TestSupport.
@@ -77,7 +81,8 @@ let package = Package(
     library("DendroProtocol", "DendroTree"),
     library(
       "DendroServer", "Dendro", "DendroProtocol", "DendroEngine", "DendroStorage", "DendroTree",
-      "DendroPlatform", "CDendroMicroHTTPD", "CDendroWSLay", "CDendroCrypto"),
+      "DendroPlatform", "CDendroMicroHTTPD", "CDendroWSLay", "CDendroCrypto",
+      resources: ["html", "css", "js"].map { .embedInCode("Viewer/viewer.\($0)") }),
     .target(
       name: "DendroTesting",
       dependencies: ["DendroStorage", "DendroEngine", "Dendro", "DendroPlatform"],

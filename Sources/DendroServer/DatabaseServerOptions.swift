@@ -23,6 +23,16 @@ public struct DatabaseServerOptions: Sendable {
   public var bodyByteLimit = 256 << 20
   /// The largest message of a WebSocket, in bytes. By default 32 MiB.
   public var messageByteLimit = 32 << 20
+  /// The most WebSockets at a time; further ones are refused with status 503. By default 10,000.
+  public var sessionLimit = 10_000
+  /// How many messages of one WebSocket are handled in a second; it is not read from for the rest of it. By
+  /// default, nil, as many as it sends. Requests of REST need no such limit: a client waits for each answer.
+  public var messageRateLimit: Int?
+  /// What one WebSocket may have in memory, in bytes: what waits for it to be read, beyond which it is closed, and
+  /// what it has registered for its end, beyond which that is refused. By default 64 MiB, for each of the two.
+  public var sessionByteLimit = 64 << 20
+  /// Whether `/` is the data viewer. By default, nil, only where the server listens at a loopback address.
+  public var viewer: Bool?
   /// The most connections at a time. By default 10,000; each needs a file descriptor.
   public var connectionLimit = 10_000
   /// After how long without a byte in either direction a connection is closed, unless the server owes it an

@@ -111,9 +111,12 @@ struct ServeTests {
   func tokens() throws {
     let file = folder.path + "/short"
     try Data("short\n".utf8).write(to: URL(fileURLWithPath: file))
+    let good = folder.path + "/good"
+    try Data("a secret of at least thirty-two bytes\n".utf8).write(
+      to: URL(fileURLWithPath: good))
     for arguments in [
       ["--users"], ["--token-issuer", "x"], ["--token-audience", "x"],
-      ["--token-secret-file", file, "--insecure"],
+      ["--token-secret-file", good, "--insecure"],
     ] {
       #expect(try dendro.run(["serve", "--memory"] + arguments).status == 64)
     }

@@ -150,7 +150,13 @@ final class GroupCommit: Sendable {
     }
     if refusal == nil {
       do throws(StorageError) {
+        let start = instrumentation.wantsMetrics ? ContinuousClock.now : nil
+        let count = disk.synchronizeCount
         if batch.wantsSynchronize || disk.isSynchronizeDue(options) { try disk.synchronize() }
+        if let start, disk.synchronizeCount > count {
+          let seconds = (ContinuousClock.now - start).inSeconds
+          effects.metrics = [Metric("dendro.synchronize.seconds", .timer, seconds)]
+        }
       } catch {
         refusal = refuse(batch, error, isAppend: false, &disk, &effects)
       }
@@ -195,7 +201,7 @@ final class GroupCommit: Sendable {
     }
     if instrumentation.wantsMetrics {
       let writeCount = batch.writeCount + batch.countInMemory
-      effects.metrics = [
+      effects.metrics += [
         Metric("dendro.commit.batches", .counter, 1),
         Metric("dendro.commit.writes", .counter, Double(writeCount)),
         Metric("dendro.log.bytes", .gauge, Double(logByteCount)),

@@ -13,7 +13,7 @@ package struct Credentials: Hashable, Sendable {
     self.authOverride = authOverride
   }
 
-  init(_ target: RequestTarget, _ headers: HTTPHeaders) {
+  package init(_ target: RequestTarget, _ headers: HTTPHeaders) {
     let scheme = "bearer "
     let header = headers["authorization"].flatMap { text in
       text.lowercased().hasPrefix(scheme)

@@ -15,6 +15,19 @@ package struct RESTAnswer: Sendable {
     appendOrigin(request?.origin)
   }
 
+  /// A page of the server's own, for itself alone: no other page of a browser gets it.
+  package init(page body: AnswerText, type: String) {
+    status = 200
+    self.body = body
+    headers = HTTPHeaders([("Content-Type", type), ("Cache-Control", "no-cache")])
+  }
+
+  package init(page bytes: [UInt8], type: String) {
+    var text = AnswerText()
+    text.append(bytes: bytes)
+    self.init(page: text, type: type)
+  }
+
   private mutating func appendOrigin(_ origin: RESTRequest.Origin?) {
     // A page that sends a credential in a header gets its own name back, as browsers want it.
     let name = origin.flatMap { $0.hasCredentials ? $0.name : nil }

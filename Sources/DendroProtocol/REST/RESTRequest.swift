@@ -175,7 +175,7 @@ extension RESTRequest {
     }
   }
 
-  private static func namespace(
+  package static func namespace(
     _ target: RequestTarget, _ headers: HTTPHeaders
   ) throws(RESTError) -> String? {
     if let name = target["ns"], !name.isEmpty {

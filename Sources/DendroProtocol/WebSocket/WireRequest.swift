@@ -121,6 +121,8 @@ package struct WireLocation: Sendable {
   package let tag: Int64?
   /// The query as the client sent it.
   package let queryText: String?
+  /// Whether only the children are of interest, and not what is below them: for the data viewer.
+  package let isShallow: Bool
 
   init(_ body: JSONMembers) throws(RESTError) {
     let (path, isPriority) = try Self.path(body)
@@ -131,6 +133,7 @@ package struct WireLocation: Sendable {
     }
     self.query = query.flatMap { $0.showsAll ? nil : $0 }
     tag = body.integer("t")
+    isShallow = body.bool("shallow") == true
     queryText = self.query == nil ? nil : body["q"].map { String(decoding: $0, as: UTF8.self) }
   }
 
@@ -146,7 +149,7 @@ package struct WireLocation: Sendable {
 
 extension WireLocation: Hashable {
   package static func == (a: WireLocation, b: WireLocation) -> Bool {
-    a.path == b.path && a.query == b.query && a.tag == b.tag
+    a.path == b.path && a.query == b.query && a.tag == b.tag && a.isShallow == b.isShallow
   }
 
   package func hash(into hasher: inout Hasher) {

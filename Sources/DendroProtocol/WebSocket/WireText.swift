@@ -55,6 +55,35 @@ package enum WireText {
       text = begin("m", path.appending(relative))
       text.append(members: parts, JSONStyle(.export))
     }
+    return end(text, tag)
+  }
+
+  /// The children of a listen's location.
+  package static func shallowPush(_ node: Node, at path: Path, tag: Int64?) -> AnswerText {
+    var text = begin("d", path)
+    text.append(bytes: ShallowText.whole(node))
+    return end(text, tag)
+  }
+
+  /// Those children of a listen's location that have changed, as they are now.
+  package static func shallowPush(
+    _ children: [(key: Key, node: Node)], at path: Path, tag: Int64?
+  ) -> AnswerText {
+    var bytes = Array("{".utf8)
+    for (key, node) in children {
+      if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
+      JSONText.append(string: key.string, to: &bytes)
+      bytes.append(UInt8(ascii: ":"))
+      bytes += ShallowText.form(node)
+    }
+    bytes.append(UInt8(ascii: "}"))
+    var text = begin("m", path)
+    text.append(bytes: bytes)
+    return end(text, tag)
+  }
+
+  private static func end(_ text: AnswerText, _ tag: Int64?) -> AnswerText {
+    var text = text
     if let tag { text.append(",\"t\":\(tag)") }
     text.append("}}}")
     return text

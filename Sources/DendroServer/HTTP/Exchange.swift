@@ -93,6 +93,7 @@ final class Exchange: @unchecked Sendable {
       isPending = true
       context.pendingCount.wrappingAdd(1, ordering: .sequentiallyConsistent)
       context.activeCount.wrappingAdd(1, ordering: .relaxed)
+      context.figures.noteReceived(body.count)
       context.perform(self)
       return answerOrWait(connection)
     case .excess:
@@ -171,6 +172,7 @@ final class Exchange: @unchecked Sendable {
     case .custom(let custom)?: custom.upgrade.release()
     case .whole?, nil: break
     }
+    context.figures.noteAnswer(status)
     guard let log = context.accessLog else { return }
     log(
       AccessRecord(

@@ -14,13 +14,14 @@ final class HTTPServer: @unchecked Sendable {
 
   /// - Parameter perform: answers a request; called on one of the server's threads.
   init(
-    _ options: DatabaseServerOptions, perform: @escaping @Sendable (Exchange) -> Void
+    _ options: DatabaseServerOptions, _ figures: ServerFigures,
+    perform: @escaping @Sendable (Exchange) -> Void
   ) throws(DatabaseServerError) {
     // A client that leaves must not end the process.
     if MHD_is_feature_supported(dendro_suppresses_sigpipe) != dendro_yes {
       signal(SIGPIPE, SIG_IGN)
     }
-    let context = Unmanaged.passRetained(HTTPContext(options, perform))
+    let context = Unmanaged.passRetained(HTTPContext(options, figures, perform))
     self.context = context
     var address = try SocketAddress(host: options.host, port: options.port)
     let threads = min(4, max(2, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
@@ -88,6 +89,7 @@ final class HTTPServer: @unchecked Sendable {
 /// What all exchanges of a server share.
 final class HTTPContext: Sendable {
   let bodyByteLimit: Int
+  let figures: ServerFigures
   let accessLog: (@Sendable (AccessRecord) -> Void)?
   let perform: @Sendable (Exchange) -> Void
   /// Requests that were accepted and have no answer yet, and streams that wait for an event: those whose
@@ -96,7 +98,11 @@ final class HTTPContext: Sendable {
   /// Requests that were accepted and whose answers are not sent to the end.
   let activeCount = Atomic<Int>(0)
 
-  init(_ options: DatabaseServerOptions, _ perform: @escaping @Sendable (Exchange) -> Void) {
+  init(
+    _ options: DatabaseServerOptions, _ figures: ServerFigures,
+    _ perform: @escaping @Sendable (Exchange) -> Void
+  ) {
+    self.figures = figures
     bodyByteLimit = options.bodyByteLimit
     accessLog = options.accessLog
     self.perform = perform

@@ -13,10 +13,16 @@ extension OpeningNamespaces {
   package convenience init(
     in directory: String, default name: String, limit: Int = 256, options: DatabaseOptions
   ) {
-    self.init(default: name, limit: limit) {
+    let flushes = Histogram()
+    var options = options
+    options.metrics = { metric in
+      if metric.name == "dendro.synchronize.seconds" { flushes.observe(seconds: metric.value) }
+    }
+    let measured = options
+    self.init(default: name, limit: limit, flushes: flushes) {
       Self.names(in: directory)
     } opener: { name in
-      try Database.open(at: "\(directory)/\(name)", options: options)
+      try Database.open(at: "\(directory)/\(name)", options: measured)
     }
   }
 

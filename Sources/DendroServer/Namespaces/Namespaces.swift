@@ -14,6 +14,8 @@ package protocol Namespaces: Sendable {
   var names: [String] { get }
   /// All that are open.
   var all: [Namespace] { get }
+  /// How long synchronizes of the log take; nil where the databases were not opened here.
+  var flushes: Histogram? { get }
   /// Ends the serving. Databases that were opened here are closed.
   func end() throws
 }
@@ -52,6 +54,7 @@ package final class SingleNamespace: Namespaces {
     acceptsAll || name == nil || name == only.name ? only : nil
   }
 
+  package var flushes: Histogram? { nil }
   package var names: [String] { [only.name] }
   package var all: [Namespace] { [only] }
 
@@ -70,6 +73,7 @@ package final class OpeningNamespaces: Namespaces {
   private let limit: Int
   private let opener: Opener
   private let known: @Sendable () -> [String]
+  package let flushes: Histogram?
   private let state = Mutex(State())
 
   private struct State {
@@ -94,12 +98,14 @@ package final class OpeningNamespaces: Namespaces {
   ///   - known: the names of those that exist, open or not.
   ///   - opener: opens a database.
   package init(
-    default name: String, limit: Int, known: @escaping @Sendable () -> [String],
+    default name: String, limit: Int, flushes: Histogram? = nil,
+    known: @escaping @Sendable () -> [String],
     opener: @escaping Opener
   ) {
     defaultName = name
     self.limit = limit
     self.known = known
+    self.flushes = flushes
     self.opener = opener
   }
 

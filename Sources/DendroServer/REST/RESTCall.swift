@@ -36,6 +36,18 @@ struct RESTCall: Sendable {
     }
   }
 
+  /// Calls `body`, and counts how long it takes until what it returns is called.
+  private func acknowledged<R>(
+    _ body: @escaping @Sendable (R) -> Void
+  ) -> @Sendable (R) -> Void {
+    let start = ContinuousClock.now
+    let writes = service.figures.writes
+    return { result in
+      writes.observe(since: start)
+      body(result)
+    }
+  }
+
   private func answer(text: String) { exchange.finish(RESTAnswer(text: text, request)) }
 
   private func runInBackground(_ isLong: Bool, _ body: @escaping @Sendable () -> Void) {
@@ -133,7 +145,7 @@ struct RESTCall: Sendable {
     if request.conditions.ifMatch != nil || needsResult(draft) {
       return transact(draft, place, key, namespace)
     }
-    namespace.engine.submit(draft) { result in
+    let completion = acknowledged { (result: Result<LogSequenceNumber?, EngineError>) in
       // After the events of this write, as listeners of the same client expect it.
       namespace.hub.afterEvents {
         switch result {
@@ -142,6 +154,7 @@ struct RESTCall: Sendable {
         }
       }
     }
+    namespace.engine.submit(draft, completion: completion)
   }
 
   /// Whether the answer shows what server values have become.
@@ -176,10 +189,13 @@ struct RESTCall: Sendable {
   private func transact(_ draft: Draft, _ place: Path, _ key: String?, _ namespace: Namespace) {
     let request = request
     let expected = request.conditions.ifMatch
+    let start = ContinuousClock.now
+    let writes = service.figures.writes
     namespace.database.transact(at: place) { current in
       if let expected, TreeHash.etag(shown(current)) != expected { return nil }
       return draft.asSet(over: current)
     } completion: { result in
+      writes.observe(since: start)
       namespace.hub.afterEvents {
         switch result {
         case .failure(let error): refuse(RESTError(error))
@@ -241,10 +257,13 @@ struct RESTCall: Sendable {
     guard request.method == .get || request.method == .head else {
       return refuse(RESTError(405, "The status is read with GET."))
     }
-    let databases = service.namespaces.all.sorted { $0.name < $1.name }.map { namespace in
+    // Whether it works is for everybody, what it has for those who may see that.
+    let shown = service.mayInspect(identity) ? service.namespaces.all : []
+    let databases = shown.sorted { $0.name < $1.name }.map { namespace in
       let statistics = namespace.engine.statistics()
       return "\"\(namespace.name)\":{\"lastLSN\":\(statistics.lastLSN.rawValue),"
-        + "\"durableLSN\":\(statistics.durableLSN.rawValue)}"
+        + "\"durableLSN\":\(statistics.durableLSN.rawValue),"
+        + "\"lag\":\(statistics.lastLSN.rawValue - min(statistics.lastLSN.rawValue, statistics.durableLSN.rawValue))}"
     }
     answer(text: "{\"status\":\"ok\",\"databases\":{\(databases.joined(separator: ","))}}")
   }

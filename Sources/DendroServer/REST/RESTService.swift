@@ -13,7 +13,11 @@ final class RESTService: Sendable {
   let authenticator: Authenticator
   let settings: ServerSettings
   let backlogByteLimit: Int
+  let sessionByteLimit: Int
   let webSockets: WebSocketService
+  let figures = ServerFigures()
+  /// Nil where it is off.
+  private let viewer: ViewerService?
   private let streams = Mutex<[ObjectIdentifier: WeakStream]>([:])
   private let isStopping = Atomic<Bool>(false)
   /// For work that takes longer than an answer may hold up the other connections of a thread.
@@ -29,7 +33,10 @@ final class RESTService: Sendable {
     authenticator = try Authenticator(options)
     settings = ServerSettings()
     backlogByteLimit = options.backlogByteLimit
-    webSockets = WebSocketService(options)
+    sessionByteLimit = options.sessionByteLimit
+    webSockets = WebSocketService(options, figures)
+    viewer =
+      options.viewer ?? SocketAddress.isLoopback(options.host) ? ViewerService() : nil
   }
 
   /// - Parameter exchange: with its whole body. It gets its answer at once or later.
@@ -45,6 +52,7 @@ final class RESTService: Sendable {
       {
         return open(handshake, exchange)
       }
+      if try performOwn(exchange) { return }
       request = try RESTRequest(
         method: exchange.method, target: exchange.target, headers: exchange.headers)
       if request.method == .options { return exchange.finish(RESTAnswer(options: request)) }
@@ -63,6 +71,37 @@ final class RESTService: Sendable {
         call.refuse(RESTError(error))
       }
     }
+  }
+
+  /// Answers what is neither data nor settings: figures, and the viewer's page.
+  ///
+  /// - Returns: false for all other requests.
+  private func performOwn(_ exchange: Exchange) throws(RESTError) -> Bool {
+    let text = exchange.target
+    guard
+      text == "/" || text.hasPrefix("/?") || text.hasPrefix("/.metrics")
+        || text.hasPrefix("/.viewer/")
+    else { return false }
+    let target = try RequestTarget(text)
+    if target.path == "/.metrics" {
+      guard exchange.method == "GET" || exchange.method == "HEAD" else {
+        throw RESTError(405, "The figures are read with GET.")
+      }
+      let authentication = try authenticator.authentication(
+        of: Credentials(target, exchange.headers))
+      guard mayInspect(authentication.identity) else { throw .permissionDenied }
+      exchange.finish(
+        RESTAnswer(page: Array(metrics().utf8), type: "text/plain; version=0.0.4; charset=utf-8"))
+      return true
+    }
+    guard let viewer, target.path == "/" || target.path.hasPrefix("/.viewer/") else { return false }
+    ViewerCall(exchange: exchange, target: target, service: self, viewer: viewer).perform()
+    return true
+  }
+
+  /// Whether a client may see the server's figures and the names of its databases.
+  func mayInspect(_ identity: Identity) -> Bool {
+    identity.isAdministrator || authorizer is OpenAuthorizer
   }
 
   private func open(_ handshake: Handshake, _ exchange: Exchange) {
@@ -94,6 +133,8 @@ final class RESTService: Sendable {
     }
   }
 
+  var streamCount: Int { openStreams.count }
+
   func keepStreamsAlive() { for stream in openStreams { stream.keepAlive() } }
 
   /// Ends what clients had by tokens that are no longer valid.
@@ -103,6 +144,9 @@ final class RESTService: Sendable {
     }
     for session in webSockets.all { session.endExpired() }
   }
+
+  /// Begins a new second of what clients may send.
+  func refill() { for session in webSockets.all { session.refill() } }
 
   /// Judges what clients listen to again.
   func reauthorize() {

@@ -11,8 +11,10 @@ final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
   let descriptor: Int32
   private let upgrade: OpaquePointer
   private let loop: SocketLoop
-  private let byteLimit: Int
-  private let backlogByteLimit: Int
+  private let limits: WebSocketLimits
+  private let figures: ServerFigures
+  /// Messages that the client may send until the next second.
+  private let allowance: Atomic<Int>
   private var context: wslay_event_context_ptr?
   private var assembler: MessageAssembler
   /// What libmicrohttpd has read beyond the request's head.
@@ -28,26 +30,27 @@ final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
     var messages = EventQueue()
     var byteCount = 0
     var isWoken = false
+    /// More waits than a session may have.
+    var isOverfull = false
     /// No message is taken any more.
     var isClosed = false
     /// The code with which the connection is closed once all messages are sent.
     var closingCode: UInt16?
   }
 
-  /// - Parameters:
-  ///   - socket: taken over, as is the upgrade.
-  ///   - byteLimit: of one message.
+  /// - Parameter socket: taken over, as is the upgrade.
   init(
-    _ socket: Int32, _ upgrade: OpaquePointer, _ loop: SocketLoop, early: [UInt8], byteLimit: Int,
-    backlogByteLimit: Int
+    _ socket: Int32, _ upgrade: OpaquePointer, _ loop: SocketLoop, early: [UInt8],
+    _ limits: WebSocketLimits, _ figures: ServerFigures
   ) {
     descriptor = socket
     self.upgrade = upgrade
     self.loop = loop
     self.early = early
-    self.byteLimit = byteLimit
-    self.backlogByteLimit = backlogByteLimit
-    assembler = MessageAssembler(byteLimit: byteLimit)
+    self.limits = limits
+    self.figures = figures
+    allowance = Atomic(limits.messagesASecond)
+    assembler = MessageAssembler(byteLimit: limits.messageBytes)
     _ = fcntl(socket, F_SETFL, fcntl(socket, F_GETFL, 0) | O_NONBLOCK)
     var on: Int32 = 1
     setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, socklen_t(MemoryLayout<Int32>.size))
@@ -78,9 +81,14 @@ final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
     let (isTaken, wakes) = outbox.withLock { outbox -> (Bool, Bool) in
       if outbox.isClosed { return (true, false) }
       let count = message.byteCount
-      if isPush, !outbox.messages.isEmpty, outbox.byteCount + count > backlogByteLimit {
+      if isPush, !outbox.messages.isEmpty, outbox.byteCount + count > limits.backlogBytes {
         return (false, false)
       }
+      if !outbox.messages.isEmpty, outbox.byteCount + count > limits.outboxBytes {
+        outbox.isOverfull = true
+        return (true, !outbox.isWoken)
+      }
+      figures.outboxByteCount.wrappingAdd(count, ordering: .relaxed)
       outbox.messages.append(message)
       outbox.byteCount += count
       defer { outbox.isWoken = true }
@@ -96,6 +104,12 @@ final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
     loop.wake(self)
   }
 
+  /// Begins a new second of what the client may send.
+  func refill() {
+    let left = allowance.exchange(limits.messagesASecond, ordering: .relaxed)
+    if left <= 0 { wake() }
+  }
+
   /// Looks at the connection again: whether it may be read from, and what was left out.
   func wake() { loop.wake(self) }
 
@@ -104,7 +118,12 @@ final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
   func serve(isReadable: Bool) -> SocketLoop.Interest? {
     if isClosed { return nil }
     guard let context = opened() else { return shut() }
-    outbox.withLock { $0.isWoken = false }
+    let isOverfull = outbox.withLock { outbox in
+      outbox.isWoken = false
+      return outbox.isOverfull
+    }
+    // A client that does not read its answers would not read why.
+    if isOverfull { return shut() }
     readCount = 0
     if isReadable, wslay_event_recv(context) != 0 { return shut() }
     guard write(context) else { return shut() }
@@ -112,7 +131,8 @@ final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
     var interest: SocketLoop.Interest = []
     // A client that reads nothing is not read from: so its answers do not grow without bound.
     let isFull =
-      outbox.withLock { $0.byteCount > backlogByteLimit } || session?.isFull ?? false
+      outbox.withLock { $0.byteCount > limits.backlogBytes } || session?.isFull ?? false
+      || !mayReceive
     if wslay_event_want_read(context) != 0, !isFull { interest.insert(.reading) }
     if wslay_event_want_write(context) != 0 { interest.insert(.writing) }
     return interest
@@ -147,13 +167,15 @@ final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
     guard wslay_event_context_server_init(&context, &callbacks, own) == 0, let context else {
       return nil
     }
-    wslay_event_config_set_max_recv_msg_length(context, UInt64(byteLimit))
+    wslay_event_config_set_max_recv_msg_length(context, UInt64(limits.messageBytes))
     return context
   }
 
   private static func of(_ pointer: UnsafeMutableRawPointer) -> WebSocketConnection {
     Unmanaged<WebSocketConnection>.fromOpaque(pointer).takeUnretainedValue()
   }
+
+  private var mayReceive: Bool { allowance.load(ordering: .relaxed) > 0 }
 
   private func receive(
     _ context: wslay_event_context_ptr?, _ buffer: UnsafeMutablePointer<UInt8>, _ count: Int
@@ -168,7 +190,7 @@ final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
       return part
     }
     // A client that sends without a pause is not the only one.
-    let mayRead = readCount < Self.turnByteLimit
+    let mayRead = readCount < Self.turnByteLimit && mayReceive
     let result = mayRead ? recv(descriptor, buffer, count, 0) : -1
     if result > 0 {
       readCount += result
@@ -203,6 +225,8 @@ final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
       case .waiting: break
       case .tooLarge: refuse(context, WSLAY_CODE_MESSAGE_TOO_BIG)
       case .message(let text):
+        allowance.wrappingSubtract(1, ordering: .relaxed)
+        figures.noteMessage(text.count)
         if session?.handle(text) == false { refuse(context, WSLAY_CODE_POLICY_VIOLATION) }
       }
     case UInt8(WSLAY_BINARY_FRAME.rawValue): refuse(context, WSLAY_CODE_UNSUPPORTED_DATA)
@@ -227,6 +251,7 @@ final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
       let (message, code) = outbox.withLock { outbox -> (AnswerText?, UInt16?) in
         guard let message = outbox.messages.popFirst() else { return (nil, outbox.closingCode) }
         outbox.byteCount -= message.byteCount
+        figures.outboxByteCount.wrappingSubtract(message.byteCount, ordering: .relaxed)
         return (message, nil)
       }
       guard var message else {
@@ -256,6 +281,7 @@ final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
     outbox.withLock { outbox in
       outbox.isClosed = true
       outbox.messages = EventQueue()
+      figures.outboxByteCount.wrappingSubtract(outbox.byteCount, ordering: .relaxed)
       outbox.byteCount = 0
     }
     if let context { wslay_event_context_free(context) }

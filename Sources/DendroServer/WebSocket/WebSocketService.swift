@@ -7,12 +7,16 @@ import Synchronization
 final class WebSocketService: Sendable {
   private let loop = SocketLoop()
   private let sessions = Mutex<[String: WireSession]>([:])
-  private let byteLimit: Int
-  private let backlogByteLimit: Int
+  private let limits: WebSocketLimits
+  private let sessionLimit: Int
+  private let figures: ServerFigures
 
-  init(_ options: DatabaseServerOptions) {
-    byteLimit = options.messageByteLimit
-    backlogByteLimit = options.backlogByteLimit
+  init(_ options: DatabaseServerOptions, _ figures: ServerFigures) {
+    limits = WebSocketLimits(
+      messageBytes: options.messageByteLimit, backlogBytes: options.backlogByteLimit,
+      outboxBytes: options.sessionByteLimit, messagesASecond: options.messageRateLimit ?? .max)
+    sessionLimit = options.sessionLimit
+    self.figures = figures
     loop.start()
   }
 
@@ -38,13 +42,16 @@ final class WebSocketService: Sendable {
       session.end()
       session.close()
     }
+    guard loop.clientCount < sessionLimit else {
+      return exchange.finish(
+        RESTAnswer(RESTError(503, "The server has \(sessionLimit) sessions, which is its limit.")))
+    }
     let upgrade = Unmanaged.passRetained(
       PendingUpgrade { [self] socket, handle, early in
         var random = SystemRandomNumberGenerator()
         let id = String(random.next(), radix: 36) + String(random.next(), radix: 36)
         let connection = WebSocketConnection(
-          socket, handle, loop, early: early, byteLimit: byteLimit,
-          backlogByteLimit: backlogByteLimit)
+          socket, handle, loop, early: early, limits, figures)
         let session = WireSession(id, namespace, service, connection)
         sessions.withLock { $0[id] = session }
         session.begin(host: handshake.host)
@@ -66,6 +73,18 @@ final class WebSocketService: Sendable {
     exchange.finish(
       .custom(Exchange.CustomAnswer(status: 101, response: response, upgrade: upgrade)))
   }
+}
+
+/// What bounds one WebSocket.
+struct WebSocketLimits: Sendable {
+  /// Of one message.
+  let messageBytes: Int
+  /// Of pushes that wait: beyond that they are left out, and the client is not read from.
+  let backlogBytes: Int
+  /// Of all that waits: beyond that the connection is closed.
+  let outboxBytes: Int
+  /// Beyond that the client is not read from until the next second.
+  let messagesASecond: Int
 }
 
 /// What is done with the socket once the upgrade was sent. It lives as long as its exchange.

@@ -70,7 +70,9 @@ final class WireListen: ListenReceiver {
     if !isKnown, !isStopped {
       // Before the answer, and hence whatever waits already.
       push(
-        WireText.push(.put(.root, node), at: location.path, tag: location.tag),
+        location.isShallow
+          ? WireText.shallowPush(node, at: location.path, tag: location.tag)
+          : WireText.push(.put(.root, node), at: location.path, tag: location.tag),
         isFirst: number != nil)
     }
     if let number { session.began(number) }
@@ -79,13 +81,36 @@ final class WireListen: ListenReceiver {
 
   private struct Form: Hashable, Sendable {
     let tag: Int64?
+    let isShallow: Bool
+  }
+
+  /// The children are shown as they are by now: a later change shows them again.
+  private func shallowText(_ change: PlaceChange) -> AnswerText {
+    let tag = location.tag
+    guard let keys = ShallowText.keys(of: change) else {
+      guard case .put(_, let node) = change else { return AnswerText() }
+      return WireText.shallowPush(node, at: location.path, tag: tag)
+    }
+    // A window's change has its children whole.
+    if location.query != nil {
+      switch change {
+      case .put(_, let node):
+        return WireText.shallowPush(keys.map { ($0, node) }, at: location.path, tag: tag)
+      case .patch(_, let parts):
+        let children = zip(keys, parts).map { ($0, $1.node) }
+        return WireText.shallowPush(children, at: location.path, tag: tag)
+      }
+    }
+    return WireText.shallowPush(
+      keys.map { ($0, session.child($0, of: location.path)) }, at: location.path, tag: tag)
   }
 
   func receive(_ update: ListenUpdate) {
     if state.withLock({ $0.isStopped || $0.isLagging }) { return }
     push(
-      update.text(Form(tag: location.tag)) { change in
-        WireText.push(change, at: location.path, tag: location.tag)
+      update.text(Form(tag: location.tag, isShallow: location.isShallow)) { change in
+        location.isShallow
+          ? shallowText(change) : WireText.push(change, at: location.path, tag: location.tag)
       })
   }
 

@@ -33,6 +33,8 @@ final class WireSession: Sendable {
     var waitingByteCount = 0
     /// Whether messages have to wait.
     var isWaiting = false
+    /// Bytes of the requests for the end of the connection.
+    var registeredByteCount = 0
     /// Whether the journal has a file of this session.
     var isJournaled = false
     var isEnded = false
@@ -54,6 +56,9 @@ final class WireSession: Sendable {
     let time = Int64(now.tv_sec) * 1000 + Int64(now.tv_nsec) / 1_000_000
     connection.send(WireText.hello(time: time, host: host, session: id))
   }
+
+  /// Begins a new second of what the client may send.
+  func refill() { connection.refill() }
 
   /// The most listens of one client.
   private static let listenLimit = 100_000
@@ -190,10 +195,23 @@ final class WireSession: Sendable {
   }
 
   /// Answers a change of what is to be written at the end once it is on the disk.
+  /// - Parameter message: counts as what the session keeps in memory.
   private func keep(
     _ message: [UInt8], _ number: Int64,
     _ register: (DatabaseSession) throws(DatabaseError) -> Void
   ) {
+    let hasRoom = state.withLock { state in
+      guard state.registeredByteCount + message.count <= service.sessionByteLimit else {
+        return false
+      }
+      state.registeredByteCount += message.count
+      return true
+    }
+    guard hasRoom else {
+      return refuse(
+        number, RESTError(503, "The session has too much to be written at its end."),
+        status: "too_big")
+    }
     do throws(DatabaseError) {
       try register(client)
     } catch {
@@ -266,6 +284,13 @@ final class WireSession: Sendable {
     }
   }
 
+  /// A child as it is now.
+  func child(_ key: Key, of path: Path) -> Node {
+    (try? namespace.engine.view(at: path.appending(key))) ?? .empty
+  }
+
+  var listenCount: Int { state.withLock { $0.listens.count } }
+
   /// Called by a listen when it has its first value.
   func began(_ number: Int64) { answer(number, .object) }
 
@@ -306,7 +331,9 @@ final class WireSession: Sendable {
   }
 
   private func write(_ draft: Draft, _ number: Int64) {
+    let start = ContinuousClock.now
     namespace.engine.submit(draft) { result in
+      self.service.figures.writes.observe(since: start)
       self.afterEvents { session in
         switch result {
         case .success: session.answer(number)
@@ -322,12 +349,14 @@ final class WireSession: Sendable {
     _ draft: Draft, at path: Path, isPriority: Bool, _ hash: String, _ number: Int64
   ) {
     state.withLock { $0.isWaiting = true }
+    let start = ContinuousClock.now
     namespace.database.transact(at: path) { current in
       let compared = isPriority ? current.priority.map { Node($0) } ?? .empty : current
       return TreeHash.hash(compared) == hash ? draft.asSet(over: current) : nil
     } admitted: { [self] in
       performWaiting()
     } completion: { result in
+      self.service.figures.writes.observe(since: start)
       self.afterEvents { session in
         switch result {
         case .failure(let error): session.refuse(number, RESTError(error))

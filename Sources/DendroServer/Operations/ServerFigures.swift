@@ -1,0 +1,110 @@
+import DendroEngine
+import DendroPlatform
+import DendroStorage
+import Synchronization
+
+/// What a server counts while it runs.
+final class ServerFigures: Sendable {
+  /// From the admission of a write to its acknowledgement.
+  let writes = Histogram()
+  let requestCount = Atomic<UInt64>(0)
+  let failureCount = Atomic<UInt64>(0)
+  let receivedByteCount = Atomic<UInt64>(0)
+  let messageCount = Atomic<UInt64>(0)
+  /// Bytes that wait for slow WebSockets.
+  let outboxByteCount = Atomic<Int>(0)
+
+  func noteAnswer(_ status: Int) {
+    requestCount.wrappingAdd(1, ordering: .relaxed)
+    if status >= 500 { failureCount.wrappingAdd(1, ordering: .relaxed) }
+  }
+
+  func noteReceived(_ byteCount: Int) {
+    receivedByteCount.wrappingAdd(UInt64(byteCount), ordering: .relaxed)
+  }
+
+  func noteMessage(_ byteCount: Int) {
+    messageCount.wrappingAdd(1, ordering: .relaxed)
+    noteReceived(byteCount)
+  }
+
+  /// The memory of this process in bytes; 0 where the system does not say it.
+  static var residentByteCount: Int {
+    guard let file = fopen("/proc/self/statm", "re") else { return 0 }
+    defer { fclose(file) }
+    var line = [CChar](repeating: 0, count: 128)
+    guard fgets(&line, Int32(line.count), file) != nil else { return 0 }
+    let words = line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+      .split(separator: UInt8(ascii: " "))
+    guard words.count > 1, let pages = Int(String(decoding: words[1], as: UTF8.self)) else {
+      return 0
+    }
+    return pages * sysconf(Int32(_SC_PAGESIZE))
+  }
+}
+
+extension RESTService {
+  /// The figures of `/.metrics`.
+  func metrics() -> String {
+    var text = PrometheusText()
+    text.histogram(
+      "dendro_write_seconds", "From the admission of a client's write to its acknowledgement.",
+      figures.writes)
+    if let flushes = namespaces.flushes {
+      text.histogram("dendro_flush_seconds", "Synchronizes of the log.", flushes)
+    }
+    text.counter(
+      "dendro_requests_total", "Requests that were answered.",
+      figures.requestCount.load(ordering: .relaxed))
+    text.counter(
+      "dendro_request_failures_total", "Requests answered with a status of 500 or above.",
+      figures.failureCount.load(ordering: .relaxed))
+    text.counter(
+      "dendro_messages_total", "Messages of WebSockets.",
+      figures.messageCount.load(ordering: .relaxed))
+    text.counter(
+      "dendro_received_bytes_total", "Bytes of bodies and messages of clients.",
+      figures.receivedByteCount.load(ordering: .relaxed))
+    let sessions = webSockets.all
+    text.gauge("dendro_sessions", "WebSockets that are open.", sessions.count)
+    text.gauge("dendro_streams", "Event streams that are open.", streamCount)
+    text.gauge(
+      "dendro_listens", "Listens of WebSockets.", sessions.reduce(0) { $0 + $1.listenCount })
+    text.gauge(
+      "dendro_outbox_bytes", "What waits for WebSockets to be read.",
+      figures.outboxByteCount.load(ordering: .relaxed))
+    text.gauge(
+      "dendro_resident_bytes", "The memory of the process.", ServerFigures.residentByteCount)
+    appendDatabases(to: &text)
+    return text.text
+  }
+
+  private func appendDatabases(to text: inout PrometheusText) {
+    let databases = namespaces.all.sorted { $0.name < $1.name }.map {
+      (label: "database=\"\($0.name)\"", statistics: $0.engine.statistics())
+    }
+    func append(
+      _ name: String, _ kind: String, _ help: String, _ value: (EngineStatistics) -> UInt64
+    ) {
+      text.append(name, kind, help, databases.map { ($0.label, "\(value($0.statistics))") })
+    }
+    append("dendro_last_lsn", "gauge", "The last admitted write.") { $0.lastLSN.rawValue }
+    append("dendro_durable_lsn", "gauge", "The last write that is on the disk.") {
+      $0.durableLSN.rawValue
+    }
+    append("dendro_backlog_writes", "gauge", "Admitted writes that are not on the disk yet.") {
+      $0.lastLSN.rawValue - min($0.lastLSN.rawValue, $0.durableLSN.rawValue)
+    }
+    append("dendro_writes_total", "counter", "Writes since opening.") { $0.writeCount }
+    append("dendro_flushes_total", "counter", "Synchronizes since opening.") { $0.synchronizeCount }
+    append("dendro_log_bytes_total", "counter", "Bytes appended to the log since opening.") {
+      $0.logByteCount
+    }
+    append("dendro_log_bytes_since_checkpoint", "gauge", "What an opening would replay.") {
+      $0.logBytesSinceCheckpoint
+    }
+    append("dendro_checkpoint_bytes", "gauge", "Bytes of the newest checkpoint.") {
+      $0.checkpointByteCount
+    }
+  }
+}
