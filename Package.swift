@@ -105,7 +105,8 @@ let package = Package(
       "DendroCrashHarness", "Dendro", "DendroEngine", "DendroStorage", "DendroTree",
       "DendroTesting", "DendroTestSupport"),
     support(
-      "DendroFuzzTargets", "Dendro", "DendroEngine", "DendroStorage", "DendroTree",
+      "DendroFuzzTargets", "Dendro", "DendroProtocol", "DendroEngine", "DendroStorage",
+      "DendroTree",
       "DendroTesting", "DendroCommandLine", "DendroTestSupport", "DendroCrashHarness",
       "CDendroLZ4"),
     tests("DendroTreeTests", "DendroTree", "DendroTestSupport"),
@@ -126,7 +127,8 @@ let package = Package(
     tests("CrashTests", "Dendro", "DendroCrashLab", "DendroCommand", "DendroTestSupport"),
     tests("SanitizerTests"),
     tests(
-      "DendroServerTests", "DendroServer", "DendroProtocol", "Dendro", "DendroTree",
+      "DendroServerTests", "DendroServer", "DendroCommand", "DendroProtocol", "Dendro",
+      "DendroTree",
       "DendroTestSupport"),
     tests("DendroProtocolTests", "DendroProtocol", "DendroTree", "DendroTestSupport"),
   ],

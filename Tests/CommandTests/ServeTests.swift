@@ -115,7 +115,8 @@ struct ServeTests {
     try Data("a secret of at least thirty-two bytes\n".utf8).write(
       to: URL(fileURLWithPath: good))
     for arguments in [
-      ["--users"], ["--token-issuer", "x"], ["--token-audience", "x"],
+      ["--users"], ["--viewer", "--no-viewer"], ["--sessions", "0"], ["--rate", "x"],
+      ["--token-issuer", "x"], ["--token-audience", "x"],
       ["--token-secret-file", good, "--insecure"],
     ] {
       #expect(try dendro.run(["serve", "--memory"] + arguments).status == 64)

@@ -11,8 +11,16 @@ final class WebSocketClient {
   private(set) var hello = ""
   private var number = 0
 
-  init(_ served: Served, _ target: String = "/.ws?v=5&ns=app", receiveBuffer: Int32? = nil) throws {
-    http = try HTTPClient(port: served.server.port, receiveBuffer: receiveBuffer)
+  convenience init(
+    _ served: Served, _ target: String = "/.ws?v=5&ns=app", receiveBuffer: Int32? = nil
+  ) throws {
+    try self.init(port: served.server.port, target, receiveBuffer: receiveBuffer)
+  }
+
+  init(
+    port: UInt16, _ target: String = "/.ws?v=5&ns=app", receiveBuffer: Int32? = nil
+  ) throws {
+    http = try HTTPClient(port: port, receiveBuffer: receiveBuffer)
     try http.send(
       "GET \(target) HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         + "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")

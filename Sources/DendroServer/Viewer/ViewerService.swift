@@ -74,7 +74,8 @@ final class ViewerService: Sendable {
       return String(decoding: bytes, as: UTF8.self) + "}"
     }
     return
-      "{\"oldest\":\(range.oldest.rawValue),\"newest\":\(range.newest.rawValue),"
+      "{\"oldest\":\(range.oldest.rawValue),"
+      + "\"newest\":\(max(range.newest, writes.last?.lsn ?? .zero).rawValue),"
       + "\"writes\":[\(items.joined(separator: ","))]}"
   }
 

@@ -20,6 +20,7 @@ struct ServeOptions {
     options.port = try arguments.integer("port", in: 0...UInt16.max) ?? 9000
     options.host = host
     try addCredentials(to: &options)
+    try addLimits(to: &options)
     addLog(to: &options)
     return options
   }
@@ -77,6 +78,21 @@ struct ServeOptions {
         .badInput, "\(file) does not begin with a line of at least \(byteMin) bytes of UTF-8")
     }
     return secret
+  }
+
+  // MARK: Limits and the viewer
+
+  private func addLimits(to options: inout DatabaseServerOptions) throws {
+    if let count = try arguments.integer("sessions", in: 1...1_000_000) {
+      options.sessionLimit = count
+      options.connectionLimit = max(options.connectionLimit, count)
+    }
+    options.messageRateLimit = try arguments.integer("rate", in: 1...1_000_000)
+    if arguments.has("viewer"), arguments.has("no-viewer") {
+      throw Failure.usage("--viewer contradicts --no-viewer")
+    }
+    if arguments.has("viewer") { options.viewer = true }
+    if arguments.has("no-viewer") { options.viewer = false }
   }
 
   // MARK: The log
