@@ -104,4 +104,36 @@ struct WireOrderTests {
       }
     }
   }
+
+  @Test("what has to be read from the disk comes in its order too")
+  func coldReads() async throws {
+    let folder = try TemporaryFolder()
+    let first = try await Database.open(at: folder.path + "/db")
+    let children = (0..<20_000).map { ("k\($0)", ["n": $0]) }
+    try await first.reference(withPath: "a").setValue(
+      Dictionary(children, uniquingKeysWith: { first, _ in first }))
+    try await first.reference(withPath: "b").setValue("here")
+    try await first.checkpoint()
+    try await first.close()
+
+    let database = try await Database.open(at: folder.path + "/db")
+    let server = try await DatabaseServer.start(serving: database)
+    let client = try WebSocketClient(Served(database: database, server: server))
+    try client.request("q", "{\"p\":\"/a/k7\",\"h\":\"\"}")
+    try client.request("p", "{\"p\":\"/a/k7/n\",\"d\":\"new\"}")
+    try client.request("g", "{\"p\":\"/a/k7\",\"q\":{}}")
+    try client.request("g", "{\"p\":\"/b\",\"q\":{}}")
+    var messages: [String] = []
+    for _ in 0..<6 { messages.append(try client.push()) }
+    #expect(messages[0] == "\"a\":\"d\",\"b\":{\"p\":\"a/k7\",\"d\":{\"n\":7}}")
+    #expect(messages[1] == "\"r\":1,\"b\":\(listening)")
+    #expect(messages[2] == "\"a\":\"d\",\"b\":{\"p\":\"a/k7/n\",\"d\":\"new\"}")
+    #expect(messages.contains("\"r\":2,\"b\":\(ok)"))
+    #expect(messages.contains("\"r\":3,\"b\":{\"s\":\"ok\",\"d\":{\"n\":\"new\"}}"))
+    #expect(messages.contains("\"r\":4,\"b\":{\"s\":\"ok\",\"d\":\"here\"}"))
+    let http = try HTTPClient(port: server.port)
+    #expect(try http("GET", "/a/k19999.json").body == "{\"n\":19999}")
+    await server.stop()
+    try await database.close()
+  }
 }

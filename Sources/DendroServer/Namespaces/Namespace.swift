@@ -2,6 +2,7 @@ package import Dendro
 import DendroEngine
 import Dispatch
 package import DendroTree
+import Synchronization
 
 /// One served database.
 package final class Namespace: Sendable {
@@ -11,6 +12,7 @@ package final class Namespace: Sendable {
   let hub: ListenHub
   /// Nil where the database is not on the disk.
   let journal: DisconnectJournal?
+  private let wasLoaded = Atomic<Bool>(false)
 
   package init(_ name: String, _ database: Database) throws(DatabaseError) {
     self.name = name
@@ -20,6 +22,14 @@ package final class Namespace: Sendable {
     database.serve(commitsTo: hub)
     journal = DisconnectJournal(engine)
     journal?.writeLeftovers(to: engine)
+  }
+
+  /// Whether all of the data is in memory, so that no reading waits for the disk.
+  var isLoaded: Bool {
+    if wasLoaded.load(ordering: .relaxed) { return true }
+    let isLoaded = engine.statistics().unreadChunkCount == 0
+    if isLoaded { wasLoaded.store(true, ordering: .relaxed) }
+    return isLoaded
   }
 
   /// The data now, also after the database was closed.

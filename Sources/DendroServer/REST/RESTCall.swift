@@ -24,7 +24,8 @@ struct RESTCall: Sendable {
       if request.method.isWrite {
         runInBackground(exchange.body.count > Self.inlineLimit) { write(path, namespace) }
       } else {
-        read(path, namespace)
+        // What is not in memory yet is read from the disk: not on the thread of other connections.
+        runInBackground(!namespace.isLoaded) { read(path, namespace) }
       }
     case .settings(let name): answerSettings(name, namespace)
     case .databases:

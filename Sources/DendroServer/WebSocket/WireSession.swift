@@ -60,9 +60,6 @@ final class WireSession: Sendable {
   /// Begins a new second of what the client may send.
   func refill() { connection.refill() }
 
-  /// The most listens of one client.
-  private static let listenLimit = 100_000
-
   // MARK: Messages
 
   /// - Returns: false for what no client sends.
@@ -81,7 +78,7 @@ final class WireSession: Sendable {
   /// What became of a message.
   private enum Outcome {
     case performed
-    /// It is a write whose condition is decided later: the messages after it wait.
+    /// It is a write whose condition is decided later, or a reading of the disk: the messages after it wait.
     case deciding
     /// It is not what clients send.
     case refused
@@ -101,8 +98,22 @@ final class WireSession: Sendable {
     return .performed
   }
 
+  /// Performs a reading: where that may have to read the disk, on another thread, and the messages after it wait.
+  private func later(_ body: @escaping @Sendable (WireSession) -> Void) -> Outcome {
+    if namespace.isLoaded {
+      body(self)
+      return .performed
+    }
+    state.withLock { $0.isWaiting = true }
+    service.workers.async { [self] in
+      body(self)
+      performWaiting()
+    }
+    return .deciding
+  }
+
   /// Performs what came while the condition of a write was not decided.
-  private func performWaiting() {
+  func performWaiting() {
     service.workers.async { [self] in
       while true {
         let message = state.withLock { state -> [UInt8]? in
@@ -135,9 +146,10 @@ final class WireSession: Sendable {
   ) -> Outcome {
     switch action {
     case .none: answer(number)
-    case .listen(let location, let hash): listen(location, hash, number)
+    case .listen(let location, let hash):
+      return later { $0.listen(location, hash, number) }
     case .unlisten(let location): unlisten(location, number)
-    case .get(let location): get(location, number)
+    case .get(let location): return later { $0.get(location, number) }
     case .write(let draft, let path, let isPriority, let hash):
       guard allowsWrite(draft, at: path) else {
         refuse(number, .permissionDenied)
@@ -167,11 +179,11 @@ final class WireSession: Sendable {
 
   // MARK: Answers
 
-  private func answer(_ number: Int64, _ content: WireText.Content = .nothing) {
+  func answer(_ number: Int64, _ content: WireText.Content = .nothing) {
     connection.send(WireText.answer(number, status: "ok", content))
   }
 
-  private func refuse(_ number: Int64, _ error: RESTError, status: String? = nil) {
+  func refuse(_ number: Int64, _ error: RESTError, status: String? = nil) {
     let name =
       switch error {
       case .permissionDenied: "permission_denied"
@@ -183,7 +195,7 @@ final class WireSession: Sendable {
 
   /// Answers a write after the events of all commits so far: the client shows a write at once, and forgets it at
   /// the answer.
-  private func afterEvents(_ answer: @escaping @Sendable (WireSession) -> Void) {
+  func afterEvents(_ answer: @escaping @Sendable (WireSession) -> Void) {
     namespace.hub.afterEvents { [self] in
       let isHeld = state.withLock { state in
         guard !state.lagging.isEmpty, !state.isEnded else { return false }
@@ -223,213 +235,6 @@ final class WireSession: Sendable {
       if isKept { return self.answer(number) }
       self.refuse(number, RESTError(503, "The operation could not be kept on the disk."))
     }
-  }
-
-  // MARK: Listening and reading
-
-  private func allowsRead(_ location: WireLocation, by identity: Identity) -> Bool {
-    service.authorizer.allows(
-      AuthorizationRequest(
-        .read, at: location.path, by: identity, query: location.query, in: namespace.database))
-  }
-
-  private var identity: Identity { state.withLock { $0.authentication.identity } }
-
-  private func listen(_ location: WireLocation, _ hash: String, _ number: Int64) {
-    let (authentication, authenticationCount) = state.withLock {
-      ($0.authentication, $0.authenticationCount)
-    }
-    guard allowsRead(location, by: authentication.identity) else {
-      return refuse(number, .permissionDenied)
-    }
-    // From here on all of it is in memory, and the states that the listen gets are whole.
-    guard read(location, number) != nil else { return }
-    let new = WireListen(location, hash, self)
-    let (old, isFull) = state.withLock { state -> (WireListen?, Bool) in
-      if state.isEnded { return (nil, true) }
-      guard state.listens.count < Self.listenLimit else { return (nil, true) }
-      let old = state.listens[location]
-      state.listens[location] = new
-      return (old, false)
-    }
-    guard !isFull else { return refuse(number, RESTError(503, "too many listens")) }
-    old?.stop(namespace.hub)
-    new.begin(number, namespace.hub)
-    // It was judged as another client's.
-    if state.withLock({ $0.authenticationCount }) != authenticationCount { reauthorize() }
-  }
-
-  /// What is at the location; nil where it cannot be read, which the client has been told.
-  private func read(_ location: WireLocation, _ number: Int64) -> Node? {
-    do throws(EngineError) {
-      return try namespace.engine.view(at: location.path)
-    } catch {
-      refuse(number, RESTError(error))
-      return nil
-    }
-  }
-
-  private func unlisten(_ location: WireLocation, _ number: Int64) {
-    let listen = state.withLock { $0.listens.removeValue(forKey: location) }
-    listen?.stop(namespace.hub)
-    answer(number)
-  }
-
-  private func get(_ location: WireLocation, _ number: Int64) {
-    guard allowsRead(location, by: identity) else { return refuse(number, .permissionDenied) }
-    guard read(location, number) != nil else { return }
-    // Between the pushes: a client that listens below never sees an older value after a newer one.
-    namespace.hub.read(location.path) { [self] node in
-      answer(number, .node(location.query.map { node.filtered(by: $0) } ?? node))
-    }
-  }
-
-  /// A child as it is now.
-  func child(_ key: Key, of path: Path) -> Node {
-    (try? namespace.engine.view(at: path.appending(key))) ?? .empty
-  }
-
-  var listenCount: Int { state.withLock { $0.listens.count } }
-
-  /// Called by a listen when it has its first value.
-  func began(_ number: Int64) { answer(number, .object) }
-
-  /// - Returns: false where the client is too slow, and the listen has to begin anew.
-  func push(_ text: AnswerText, isFirst: Bool) -> Bool {
-    connection.send(text, isPush: !isFirst)
-  }
-
-  /// A push of the listen was left out.
-  func lags(_ listen: WireListen) {
-    state.withLock { if !$0.isEnded { $0.lagging[ObjectIdentifier(listen)] = listen } }
-    // What waited may have been read meanwhile.
-    connection.wake()
-  }
-
-  /// The listen has its present value, or has ended.
-  func caughtUp(_ listen: WireListen) {
-    let held = state.withLock { state -> [@Sendable () -> Void] in
-      state.lagging[ObjectIdentifier(listen)] = nil
-      guard state.lagging.isEmpty else { return [] }
-      defer { state.heldAnswers = [] }
-      return state.heldAnswers
-    }
-    for answer in held { answer() }
-  }
-
-  /// The client has read what waited.
-  func outboxIsEmpty() {
-    let lagging = state.withLock { Array($0.lagging.values) }
-    for listen in lagging { listen.catchUp(namespace.hub) }
-  }
-
-  // MARK: Writing
-
-  private func allowsWrite(_ draft: Draft, at path: Path) -> Bool {
-    service.authorizer.allows(
-      AuthorizationRequest(.write, at: path, by: identity, draft: draft, in: namespace.database))
-  }
-
-  private func write(_ draft: Draft, _ number: Int64) {
-    let start = ContinuousClock.now
-    namespace.engine.submit(draft) { result in
-      self.service.figures.writes.observe(since: start)
-      self.afterEvents { session in
-        switch result {
-        case .success: session.answer(number)
-        case .failure(let error): session.refuse(number, error)
-        }
-      }
-    }
-  }
-
-  /// Writes only where what is there has the hash. The messages of this client that follow wait until that is
-  /// decided.
-  private func transact(
-    _ draft: Draft, at path: Path, isPriority: Bool, _ hash: String, _ number: Int64
-  ) {
-    state.withLock { $0.isWaiting = true }
-    let start = ContinuousClock.now
-    namespace.database.transact(at: path) { current in
-      let compared = isPriority ? current.priority.map { Node($0) } ?? .empty : current
-      return TreeHash.hash(compared) == hash ? draft.asSet(over: current) : nil
-    } admitted: { [self] in
-      performWaiting()
-    } completion: { result in
-      self.service.figures.writes.observe(since: start)
-      self.afterEvents { session in
-        switch result {
-        case .failure(let error): session.refuse(number, RESTError(error))
-        case .success(let outcome) where outcome.isWritten: session.answer(number)
-        case .success:
-          session.refuse(
-            number, .badRequest("Transaction hash does not match"), status: "datastale")
-        }
-      }
-    }
-  }
-
-  private func refuse(_ number: Int64, _ error: EngineError) {
-    if case .writeTooLarge = error {
-      return refuse(number, RESTError(error), status: "too_big")
-    }
-    refuse(number, RESTError(error))
-  }
-
-  // MARK: Signing in
-
-  private func signIn(_ credentials: Credentials, _ number: Int64) {
-    do throws(RESTError) {
-      let authentication = try service.authenticator.authentication(of: credentials)
-      change(to: authentication)
-      var auth = "null"
-      if case .user(_, let claims) = authentication.identity, credentials.token != nil {
-        auth = claims
-      }
-      // Far away: tokens without a signature do not expire.
-      let expiry = authentication.expiry ?? 4_102_444_800
-      answer(number, .json("{\"auth\":\(auth),\"expires\":\(expiry)}"))
-    } catch {
-      refuse(number, error, status: error.tokenStatus)
-    }
-  }
-
-  private func change(to authentication: Authentication) {
-    state.withLock { state in
-      state.authentication = authentication
-      state.authenticationCount += 1
-    }
-    reauthorize()
-  }
-
-  /// Judges every listen again.
-  func reauthorize() {
-    let (listens, identity) = state.withLock { ($0.listens, $0.authentication.identity) }
-    for (location, listen) in listens where !allowsRead(location, by: identity) {
-      let isOpen = state.withLock { state in
-        guard state.listens[location] === listen else { return false }
-        state.listens[location] = nil
-        return true
-      }
-      guard isOpen else { continue }
-      listen.stop(namespace.hub)
-      connection.send(WireText.cancel(location.path, query: location.queryText))
-    }
-  }
-
-  /// Signs the client out where its token is no longer valid.
-  func endExpired() {
-    let authentication = state.withLock { $0.authentication }
-    guard let error = service.authenticator.end(of: authentication) else { return }
-    let isSame = state.withLock { state in
-      guard state.authentication == authentication, !state.isEnded else { return false }
-      state.authentication = .anonymous
-      state.authenticationCount += 1
-      return true
-    }
-    guard isSame else { return }
-    connection.send(WireText.revoked(status: error.tokenStatus, error.text))
-    reauthorize()
   }
 
   // MARK: The end
@@ -475,13 +280,5 @@ final class WireSession: Sendable {
       allowed.contains { base.appending($0.path).isPrefix(of: item.path) }
     }
     return Draft(.update(base, allowed), deferred: deferred)
-  }
-}
-
-extension RESTError {
-  /// The status of a refused token.
-  fileprivate var tokenStatus: String {
-    self == .expiredToken
-      ? "expired_token" : self == .permissionDenied ? "permission_denied" : "invalid_token"
   }
 }

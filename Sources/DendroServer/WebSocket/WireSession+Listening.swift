@@ -1,0 +1,107 @@
+import DendroEngine
+import DendroProtocol
+import DendroTree
+import Synchronization
+
+// Listens and readings of one client.
+
+extension WireSession {
+  /// The most listens of one client.
+  private static let listenLimit = 100_000
+
+  func allowsRead(_ location: WireLocation, by identity: Identity) -> Bool {
+    service.authorizer.allows(
+      AuthorizationRequest(
+        .read, at: location.path, by: identity, query: location.query, in: namespace.database))
+  }
+
+  var identity: Identity { state.withLock { $0.authentication.identity } }
+
+  func listen(_ location: WireLocation, _ hash: String, _ number: Int64) {
+    let (authentication, authenticationCount) = state.withLock {
+      ($0.authentication, $0.authenticationCount)
+    }
+    guard allowsRead(location, by: authentication.identity) else {
+      return refuse(number, .permissionDenied)
+    }
+    // From here on all of it is in memory, and the states that the listen gets are whole.
+    guard read(location, number) != nil else { return }
+    let new = WireListen(location, hash, self)
+    let (old, isFull) = state.withLock { state -> (WireListen?, Bool) in
+      if state.isEnded { return (nil, true) }
+      guard state.listens.count < Self.listenLimit else { return (nil, true) }
+      let old = state.listens[location]
+      state.listens[location] = new
+      return (old, false)
+    }
+    guard !isFull else { return refuse(number, RESTError(503, "too many listens")) }
+    old?.stop(namespace.hub)
+    new.begin(number, namespace.hub)
+    // It was judged as another client's.
+    if state.withLock({ $0.authenticationCount }) != authenticationCount { reauthorize() }
+  }
+
+  /// What is at the location; nil where it cannot be read, which the client has been told.
+  func read(_ location: WireLocation, _ number: Int64) -> Node? {
+    do throws(EngineError) {
+      return try namespace.engine.view(at: location.path)
+    } catch {
+      refuse(number, RESTError(error))
+      return nil
+    }
+  }
+
+  func unlisten(_ location: WireLocation, _ number: Int64) {
+    let listen = state.withLock { $0.listens.removeValue(forKey: location) }
+    listen?.stop(namespace.hub)
+    answer(number)
+  }
+
+  func get(_ location: WireLocation, _ number: Int64) {
+    guard allowsRead(location, by: identity) else { return refuse(number, .permissionDenied) }
+    guard read(location, number) != nil else { return }
+    // Between the pushes: a client that listens below never sees an older value after a newer one.
+    namespace.hub.read(location.path) { [self] node in
+      answer(number, .node(location.query.map { node.filtered(by: $0) } ?? node))
+    }
+  }
+
+  /// A child as it is now.
+  func child(_ key: Key, of path: Path) -> Node {
+    (try? namespace.engine.view(at: path.appending(key))) ?? .empty
+  }
+
+  var listenCount: Int { state.withLock { $0.listens.count } }
+
+  /// Called by a listen when it has its first value.
+  func began(_ number: Int64) { answer(number, .object) }
+
+  /// - Returns: false where the client is too slow, and the listen has to begin anew.
+  func push(_ text: AnswerText, isFirst: Bool) -> Bool {
+    connection.send(text, isPush: !isFirst)
+  }
+
+  /// A push of the listen was left out.
+  func lags(_ listen: WireListen) {
+    state.withLock { if !$0.isEnded { $0.lagging[ObjectIdentifier(listen)] = listen } }
+    // What waited may have been read meanwhile.
+    connection.wake()
+  }
+
+  /// The listen has its present value, or has ended.
+  func caughtUp(_ listen: WireListen) {
+    let held = state.withLock { state -> [@Sendable () -> Void] in
+      state.lagging[ObjectIdentifier(listen)] = nil
+      guard state.lagging.isEmpty else { return [] }
+      defer { state.heldAnswers = [] }
+      return state.heldAnswers
+    }
+    for answer in held { answer() }
+  }
+
+  /// The client has read what waited.
+  func outboxIsEmpty() {
+    let lagging = state.withLock { Array($0.lagging.values) }
+    for listen in lagging { listen.catchUp(namespace.hub) }
+  }
+}
