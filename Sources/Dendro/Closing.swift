@@ -27,5 +27,10 @@ final class Closing: Sendable {
     }
   }
 
+  /// Calls `body` once the database is closed or released.
+  func notify(_ body: @escaping @Sendable () -> Void) {
+    inProgress.notify(queue: Self.queue, execute: body)
+  }
+
   private static let queue = DispatchQueue(label: ThreadName.closing.rawValue)
 }

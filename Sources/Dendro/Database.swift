@@ -208,6 +208,17 @@ public final class Database: Sendable {
     try await BackgroundThread.run(.closing) { () throws(DatabaseError) in try self.closeOnce() }
   }
 
+  /// Suspends until the task is cancelled, or the database is closed elsewhere, and closes the database: what was
+  /// admitted is on the disk when it returns. For a task that runs as long as an app or a service.
+  ///
+  /// - Throws: as `close()` does; nothing for the cancellation.
+  public func run() async throws {
+    let (ended, continuation) = AsyncStream.makeStream(of: Never.self)
+    closing.notify { continuation.finish() }
+    for await _ in ended {}
+    try await close()
+  }
+
   private func closeOnce() throws(DatabaseError) {
     unregister()
     defer {

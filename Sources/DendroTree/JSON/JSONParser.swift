@@ -18,13 +18,16 @@ package enum JSONParser {
   ///
   /// `depth` is the number of keys in the path at which the node will stand; 0 for the root.
   ///
+  /// With `escapesKeys`, characters that keys may not have are escaped: see `Key.init(escaping:)`.
+  ///
   /// - Throws: ``JSONError``.
   /// - Complexity: O(n); the memory of the node and of the longest string.
-  package static func parse(_ bytes: UnsafeRawBufferPointer, depth: Int = 0) throws(JSONError)
-    -> Node
-  {
+  package static func parse(
+    _ bytes: UnsafeRawBufferPointer, depth: Int = 0, escapesKeys: Bool = false
+  ) throws(JSONError) -> Node {
     var reader = JSONReader(
-      JSONScanner(bytes: bytes), depth: depth, pieceBytes: Int.max, yield: { _ in })
+      JSONScanner(bytes: bytes), depth: depth, pieceBytes: Int.max, escapesKeys: escapesKeys,
+      yield: { _ in })
     do {
       return try reader.document() ?? .empty
     } catch {
@@ -33,7 +36,7 @@ package enum JSONParser {
     }
   }
 
-  /// Parses a whole text in memory; see ``parse(_:depth:)-(UnsafeRawBufferPointer,_)``.
+  /// Parses a whole text in memory; see ``parse(_:depth:escapesKeys:)``.
   package static func parse(_ text: String, depth: Int = 0) throws(JSONError) -> Node {
     var text = text
     text.makeContiguousUTF8()
@@ -75,6 +78,7 @@ package enum JSONParser {
   ///
   /// - Parameters:
   ///   - depth: the number of keys in the path at which the document will stand.
+  ///   - escapesKeys: whether characters that keys may not have are escaped, and not refused.
   ///   - pieceBytes: an object or array whose text is longer than this is yielded in parts.
   ///   - bufferBytes: the size of the buffer that `source` fills.
   ///   - source: writes the next bytes to the front of the buffer and returns their number; 0 ends the
@@ -83,13 +87,14 @@ package enum JSONParser {
   /// - Throws: ``JSONError``, and any error of `source` and `yield`. The pieces before the error were
   ///   valid.
   package static func parse(
-    depth: Int = 0, pieceBytes: Int = 1 << 16, bufferBytes: Int = 1 << 20,
+    depth: Int = 0, escapesKeys: Bool = false, pieceBytes: Int = 1 << 16,
+    bufferBytes: Int = 1 << 20,
     source: @escaping (UnsafeMutableRawBufferPointer) throws -> Int,
     yield: @escaping (JSONPiece) throws -> Void
   ) throws {
     var reader = JSONReader(
       JSONScanner(bufferBytes: bufferBytes, source: source), depth: depth, pieceBytes: pieceBytes,
-      yield: yield)
+      escapesKeys: escapesKeys, yield: yield)
     do {
       if let node = try reader.document() {
         try yield(JSONPiece(path: .root, content: .node(node), byteCount: reader.byteCount))

@@ -172,6 +172,7 @@ extension JSONReader {
 
   private mutating func name(_ position: JSONPosition) throws(JSONFailure) -> Name {
     let acceptsServerValues = acceptsServerValues
+    let escapesKeys = escapesKeys
     // The limit is that of strings, not of keys, so that the error for a long key quotes the key.
     let result = try scanner.string(limit: Limits.stringBytes, "the key") {
       bytes -> Result<Name, ValidationError> in
@@ -185,7 +186,8 @@ extension JSONReader {
         }
       }
       return Result { () throws(ValidationError) in
-        .key(try Key(trusted: UnsafeRawBufferPointer(bytes)))
+        if escapesKeys { return .key(try Key(escaping: bytes)) }
+        return .key(try Key(trusted: UnsafeRawBufferPointer(bytes)))
       }
     }
     switch result {

@@ -25,17 +25,21 @@ struct JSONReader: ~Copyable {
   var keys = [Key]()
   /// Whether the document may have server values.
   let acceptsServerValues: Bool
+  /// Whether characters that keys may not have are escaped, and not refused.
+  let escapesKeys: Bool
   /// The server values so far; in the document each has a stand-in.
   var deferred = [Draft.Deferred]()
 
   init(
     _ scanner: consuming JSONScanner, depth: Int, pieceBytes: Int,
-    acceptsServerValues: Bool = false, yield: @escaping (JSONPiece) throws -> Void
+    acceptsServerValues: Bool = false, escapesKeys: Bool = false,
+    yield: @escaping (JSONPiece) throws -> Void
   ) {
     self.scanner = scanner
     self.depth = depth
     self.pieceBytes = pieceBytes
     self.acceptsServerValues = acceptsServerValues
+    self.escapesKeys = escapesKeys
     self.yield = yield
     levels.reserveCapacity(Limits.depth)
     keys.reserveCapacity(Limits.depth)

@@ -2,7 +2,7 @@ import DendroEngine
 
 /// A line on standard error that is drawn over itself, at most ten times a second, and only where
 /// that is a terminal.
-final class Progress {
+package final class Progress {
   private let isShown: Bool
   private let label: String
   private let start = Platform.uptime()
@@ -34,6 +34,22 @@ final class Progress {
     draw(0, of: nil, step())
   }
 
+  /// About how long work takes still; nil where too little is done to tell.
+  package static func secondsLeft(_ done: UInt64, of total: UInt64?, after seconds: Double)
+    -> Double?
+  {
+    guard let total, done > 0, done < total, seconds >= 2 else { return nil }
+    let share = Double(done) / Double(total)
+    return share < 0.01 ? nil : seconds / share - seconds
+  }
+
+  package static func text(secondsLeft: Double) -> String {
+    let seconds = Int(secondsLeft.rounded(.up))
+    if seconds < 60 { return "\(seconds) s" }
+    if seconds < 3600 { return "\(seconds / 60) min \(seconds % 60) s" }
+    return "\(seconds / 3600) h \(seconds % 3600 / 60) min"
+  }
+
   /// Makes room for other lines.
   func clear() {
     guard isDrawn else { return }
@@ -56,6 +72,9 @@ final class Progress {
       line += "\(Int(share * 100))% "
     }
     line += details
+    if let left = Self.secondsLeft(done, of: total, after: seconds) {
+      line += ", \(Self.text(secondsLeft: left)) left"
+    }
     // The last column stays free: a line that fills it wraps, and is not wiped by the next one.
     Terminal.write("\r\u{1B}[K" + line.fitted(to: columns - 1))
   }

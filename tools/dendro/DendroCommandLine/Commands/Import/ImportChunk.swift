@@ -12,7 +12,7 @@ struct ImportChunk {
   /// Of the text, about.
   private(set) var byteCount = 0
 
-  mutating func append(_ piece: JSONPiece) {
+  mutating func append(_ piece: ImportPiece) {
     switch piece.content {
     case .node(let node):
       entries.append(Write.Entry(path: piece.path, action: node.isEmpty ? .remove : .set(node)))

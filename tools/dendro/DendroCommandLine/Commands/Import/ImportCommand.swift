@@ -1,6 +1,6 @@
 extension Command {
   static let `import` = Command(
-    name: "import", summary: "read a JSON file into the database",
+    name: "import", summary: "read a JSON or CSV file into the database",
     discussion: """
       Puts what the file holds at PATH, where nothing may be yet (or --replace). It is read and written in
       chunks, each of them one write: little of the text is in memory at once, readers see the tree grow,
@@ -9,13 +9,29 @@ extension Command {
       is understood: {".value": …, ".priority": …}. Where a key comes twice in an object, the last one
       counts. A key that the rules forbid, or any other bad data, ends the import with its place in the
       file and exit code 65. Where DIRECTORY is new or empty, a database is made there.
+
+      FILE may also hold lines of JSON, or CSV with the names in its first line (--format, or .jsonl, .ndjson,
+      .csv, .tsv): each record becomes a child of PATH. Its key is its number, 0, 1, 2, …, or what it has in the
+      field --key. In CSV what is written like a number, true or false becomes one; an empty field is left out.
+
+      An import that was interrupted goes on with --continue: what is there already has to be in the file, and
+      is not written again.
       """,
     parameters: [
-      .directory, .path, Parameter(name: "FILE", summary: "a JSON file; - is standard input"),
+      .directory, .path, Parameter(name: "FILE", summary: "a file; - is standard input"),
     ],
     options: [
       Option(name: "atomic", short: "a", summary: "one write: all or nothing"),
       Option(name: "replace", short: "r", summary: "remove what is at PATH"),
+      Option(name: "continue", summary: "go on with an import that was interrupted"),
+      Option(
+        name: "format", value: "NAME",
+        summary: "json, lines, csv or tsv; by the file's name if left out"),
+      Option(name: "key", short: "k", value: "FIELD", summary: "the field that has a record's key"),
+      Option(name: "strings", summary: "of CSV, every field as a string"),
+      Option(
+        name: "escape-keys",
+        summary: "write what keys may not have, and %, as % and two digits: a.b becomes a%2Eb"),
       Option(
         name: "chunk-size", value: "BYTES", summary: "text in one write, 1048576 if left out"),
       .force, .dryRun, .noCreate, .durability, .wait, .json,
@@ -25,6 +41,9 @@ extension Command {
       Example(line: "dendro import db /backup - < export.json", summary: "from a pipe"),
       Example(
         line: "dendro import db /cities cities.json --replace", summary: "instead of the old"),
+      Example(
+        line: "dendro import db /cities cities.csv --key name --escape-keys",
+        summary: "a child for each line"),
     ],
     run: { try Importer($0).run() })
 }

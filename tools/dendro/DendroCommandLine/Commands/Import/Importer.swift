@@ -8,7 +8,9 @@ final class Importer {
   private let arguments: Arguments
   private let target: Path
   private let file: InputFile
+  private let format: ImportFormat
   private let chunkBytes: Int
+  private let isContinuing: Bool
   private var session: Session?
   private let progress = Progress("importing")
 
@@ -34,6 +36,11 @@ final class Importer {
     target = location.path
     chunkBytes = try arguments.integer("chunk-size", in: 1...(64 << 20)) ?? 1 << 20
     file = try InputFile(arguments.positional[2])
+    format = try ImportFormat(arguments)
+    isContinuing = arguments.has("continue")
+    for option in ["replace", "atomic", "dry-run"] where isContinuing && arguments.has(option) {
+      throw Failure.usage("--continue and --\(option) cannot be given together")
+    }
   }
 
   func run() throws -> ExitCode {
@@ -43,13 +50,15 @@ final class Importer {
     let session = try Session.writing(arguments, creates: true)
     self.session = session
     let existing = try session.engine.view(at: target)
-    if !existing.isEmpty {
+    if !existing.isEmpty, !isContinuing {
       let what = "\(Format.count(existing.leafCount(), "leaf"))"
       guard arguments.has("replace") else {
         try session.close()
         throw Failure(
           .problem, "there is data at \(target) already: \(what)",
-          hint: "--replace removes it; or give a PATH where nothing is")
+          hint:
+            "--replace removes it; --continue goes on with an import; or give a PATH where nothing is"
+        )
       }
       do {
         try Terminal.confirm("This replaces \(what) at \(target).", force: arguments.has(.force))
@@ -114,17 +123,24 @@ final class Importer {
 
   // MARK: Reading
 
-  private func parse(_ yield: @escaping (JSONPiece) throws -> Void) throws {
-    try JSONParser.parse(
+  private func parse(_ yield: @escaping (ImportPiece) throws -> Void) throws {
+    try format.parse(
       depth: target.count, pieceBytes: min(1 << 16, max(1, chunkBytes / 4)),
       source: { try self.read(into: $0) }, yield: yield)
   }
 
   private func parseWhole() throws -> Node {
     var whole = Node.empty
-    try JSONParser.parse(
+    try format.parse(
       depth: target.count, pieceBytes: .max, source: { try self.read(into: $0) },
-      yield: { whole = $0.node ?? .empty })
+      yield: { piece in
+        guard let node = piece.node else { return }
+        if piece.path.isRoot {
+          whole = node
+        } else {
+          _ = whole.apply(node.isEmpty ? .remove(piece.path) : .set(piece.path, node))
+        }
+      })
     return whole
   }
 
@@ -143,10 +159,14 @@ final class Importer {
   private func check() throws {
     let file = try InputFile(arguments.positional[2])
     do {
-      try JSONParser.parse(
-        depth: target.count, source: { try file.read(into: $0) }, yield: { _ in })
+      try format.parse(
+        depth: target.count, pieceBytes: 1 << 16, source: { try file.read(into: $0) },
+        yield: { _ in })
     } catch let error as JSONError {
       throw notWritten(error)
+    } catch let failure as Failure where failure.code == .badInput {
+      progress.clear()
+      throw Failure(.badInput, failure.message + "\n  nothing was written")
     }
   }
 
@@ -158,6 +178,9 @@ final class Importer {
       leafCount = try parseWhole().leafCount()
     } catch let error as JSONError {
       throw notWritten(error)
+    } catch let failure as Failure where failure.code == .badInput {
+      progress.clear()
+      throw Failure(.badInput, failure.message + "\n  nothing was written")
     }
     progress.clear()
     try OneWrite.report(
@@ -174,7 +197,26 @@ final class Importer {
 
   // MARK: Chunks
 
-  private func take(_ piece: JSONPiece) throws {
+  /// Whether an earlier import has written the piece.
+  private func isThere(_ piece: ImportPiece) throws -> Bool {
+    guard isContinuing, let session else { return false }
+    let place = target.appending(piece.path)
+    let existing = try session.engine.view(at: place)
+    guard !existing.isEmpty else { return false }
+    switch piece.content {
+    case .priority(let priority): return existing.priority == priority
+    case .node(let node):
+      guard existing.isContained(in: node) else {
+        throw Failure(
+          .problem, "\(place) has other data than \(file.name)",
+          hint: "--continue is for the file of which an import was interrupted")
+      }
+      return existing == node
+    }
+  }
+
+  private func take(_ piece: ImportPiece) throws {
+    if try isThere(piece) { return }
     if piece.path.isRoot, let node = piece.node {
       whole = node
       return
@@ -220,7 +262,7 @@ final class Importer {
   }
 }
 
-extension JSONPiece {
+extension ImportPiece {
   fileprivate var node: Node? {
     if case .node(let node) = content { return node }
     return nil
