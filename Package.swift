@@ -122,7 +122,8 @@ let package = Package(
       "FixtureTests", "Dendro", "DendroEngine", "DendroStorage", "DendroTree", "DendroTesting",
       "DendroTestSupport", "DendroCrashHarness", "DendroFuzzTargets", "DendroCommandLine"),
     tests(
-      "CommandTests", "DendroCommand", "DendroCommandLine", "DendroEngine", "DendroStorage", "DendroTree",
+      "CommandTests", "DendroCommand", "DendroCommandLine", "DendroEngine", "DendroStorage",
+      "DendroTree",
       "DendroTestSupport"),
     tests("CrashTests", "Dendro", "DendroCrashLab", "DendroCommand", "DendroTestSupport"),
     tests("SanitizerTests"),
