@@ -17,7 +17,7 @@ import Synchronization
 ///
 /// The session ends with `end()`, when its last reference is released, or when its database is closed. Then its
 /// operations are written, all of them as one write. Sessions know nothing of each other, nor of what the
-/// database itself has registered (``DatabaseReference/onDisconnectSetValue(_:)``); `.info/connected` of the
+/// database itself has registered (`DatabaseReference.onDisconnectSetValue(_:)`); `.info/connected` of the
 /// database does not change with them. A crash loses what was registered.
 ///
 /// A session keeps its database open. Any thread may use it.
@@ -55,7 +55,7 @@ public final class DatabaseSession: Sendable {
   /// It replaces what the session has registered there and below. Server values are resolved when it is written.
   ///
   /// - Parameters:
-  ///   - value: as for ``DatabaseReference/setValue(_:)``.
+  ///   - value: as for `DatabaseReference.setValue(_:)`.
   ///   - reference: of the session's database.
   /// - Throws: ``DatabaseError`` for a value or a reference that cannot be written, and
   ///   ``DatabaseError/Code/closed`` after the end of the session.
@@ -94,7 +94,7 @@ public final class DatabaseSession: Sendable {
   }
 
   /// Cancels what the session has registered at the reference and below; see
-  /// ``DatabaseReference/cancelDisconnectOperations()``.
+  /// `DatabaseReference.cancelDisconnectOperations()`.
   ///
   /// - Throws: as `onDisconnectSetValue(_:at:)`.
   public func cancelDisconnectOperations(at reference: DatabaseReference) throws {

@@ -95,6 +95,7 @@ package final class OpeningNamespaces: Namespaces {
   /// - Parameters:
   ///   - name: of the database that requests without a name are for.
   ///   - limit: the most databases that are open at a time.
+  ///   - flushes: gets how long synchronizes take; filled by the opener's databases.
   ///   - known: the names of those that exist, open or not.
   ///   - opener: opens a database.
   package init(
