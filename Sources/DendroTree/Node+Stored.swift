@@ -2,33 +2,29 @@ extension Node {
   /// Sets a leaf from the bytes of a log, without decoding them into a `Path` and a `Scalar`. The effect is
   /// that of `apply(.set(path, leaf))`, but no change is reported.
   ///
-  /// - Returns: false if the bytes are not a stored path of at most `Limits.depth` keys and one packed
-  ///   leaf; the tree is unchanged then.
+  /// - Parameters:
+  ///   - path: the stored form of a path of at most `Limits.depth` keys.
+  ///   - leaf: one valid packed leaf.
   /// - Throws: why a page on the way could not be read; the tree is unchanged then.
   /// - Complexity: O(depth · log children).
   package mutating func loadAndSet(
-    storedPath path: [UInt8], packedLeaf leaf: UnsafeRawBufferPointer
-  ) throws(PageFailure) -> Bool {
-    let count = path.withUnsafeBytes { Path.keyCount(validating: $0) }
-    guard let count, count <= Limits.depth,
-      PackedScalar.leafEnd(validating: leaf, at: 0) == leaf.count
-    else { return false }
+    storedPath path: UnsafeRawBufferPointer, packedLeaf leaf: UnsafeRawBufferPointer
+  ) throws(PageFailure) {
     if leaf.first != PackedScalar.priorityTag,
       try loadAndExchange(.set(leaf), at: path) != .declined
     {
-      return true
+      return
     }
     try load(along: path)
-    path.withUnsafeBytes { assign(.packed(leaf), at: $0) }
-    return true
+    assign(.packed(leaf), at: path)
   }
 
   /// `exchange`, after the pages on the way have been read. It says nothing of what was replaced.
   package mutating func loadAndExchange(
-    _ edit: LeafEdit, at storedPath: [UInt8]
+    _ edit: LeafEdit, at storedPath: UnsafeRawBufferPointer
   ) throws(PageFailure) -> LeafEdit.Outcome {
     while true {
-      let outcome = storedPath.withUnsafeBytes { exchange(edit, at: $0) { _ in } }
+      let outcome = exchange(edit, at: storedPath) { _ in }
       guard outcome == .unloaded else { return outcome }
       try load(along: storedPath)
     }

@@ -147,16 +147,24 @@ package struct Path: Sendable {
     var offset = 0
     var count = 0
     while offset < storedBytes.count {
-      guard let (byteCount, prefix) = Varint.read(storedBytes, at: offset),
-        byteCount <= storedBytes.count - offset - prefix
-      else { return nil }
-      let start = offset + prefix
-      let key = UnsafeRawBufferPointer(rebasing: storedBytes[start..<start + byteCount])
-      guard KeyCoding.isValid(orderedBytes: key) else { return nil }
-      offset = start + byteCount
+      guard let end = keyEnd(validating: storedBytes, at: offset) else { return nil }
+      offset = end
       count += 1
     }
     return count
+  }
+
+  /// Where the key ends that begins at `offset` in stored bytes; nil unless it is legal.
+  @inline(__always)
+  package static func keyEnd(
+    validating storedBytes: UnsafeRawBufferPointer, at offset: Int
+  ) -> Int? {
+    guard let (byteCount, prefix) = Varint.read(storedBytes, at: offset),
+      byteCount <= storedBytes.count - offset - prefix
+    else { return nil }
+    let start = offset + prefix
+    let key = UnsafeRawBufferPointer(rebasing: storedBytes[start..<start + byteCount])
+    return KeyCoding.isValid(orderedBytes: key) ? start + byteCount : nil
   }
 
   /// Calls `body` with the stored bytes, which are valid only during the call.
@@ -304,6 +312,17 @@ extension Path: Comparable {
       offset += xPrefix + xCount  // Equal keys have equal sizes.
     }
     return a.count < b.count
+  }
+
+  /// Whether the path with the stored bytes `a` comes before the one with `b`, and neither is below the other.
+  package static func storedBytes(
+    _ a: UnsafeRawBufferPointer, precedeAsSiblings b: UnsafeRawBufferPointer
+  ) -> Bool {
+    guard storedBytes(a, precede: b), let x = a.baseAddress, let y = b.baseAddress else {
+      return false
+    }
+    // A path that is below another begins with all of its bytes.
+    return a.count >= b.count || compareBytes(x, a.count, y, a.count) != 0
   }
 }
 

@@ -68,9 +68,8 @@ extension CheckpointCoding {
       while !reader.isAtEnd {
         var shared = try paths.readBytes(&reader)
         if isFirst {
-          shared = paths.bytes.withUnsafeBytes { new in
-            path.withUnsafeBytes { PathCoding.sharedPrefixCount(new, $0) }
-          }
+          let new = paths.bytes
+          shared = path.withUnsafeBytes { PathCoding.sharedPrefixCount(new, $0) }
           isFirst = false
         }
         let isBranch =
@@ -86,10 +85,8 @@ extension CheckpointCoding {
             throw CodingError(expected: "a packed leaf", found: reader.nextBytes)
           }
           let leaf = try reader.take(end - reader.offset, "a packed leaf")
-          let isAppended = paths.bytes.withUnsafeBytes { bytes in
-            open[open.count - 1].builder.append(
-              storedKey: UnsafeRawBufferPointer(rebasing: bytes[last]), packedLeaf: leaf)
-          }
+          let isAppended = open[open.count - 1].builder.append(
+            storedKey: UnsafeRawBufferPointer(rebasing: paths.bytes[last]), packedLeaf: leaf)
           guard isAppended else {
             throw CodingError(expected: "a key", found: "bytes that are no key's")
           }
@@ -98,7 +95,7 @@ extension CheckpointCoding {
         }
         leafCount += 1
       }
-      path = paths.bytes
+      path = Array(paths.bytes)
       return leafCount
     }
 
@@ -106,34 +103,32 @@ extension CheckpointCoding {
     ///
     /// - Returns: where the key of the leaf stands in `bytes`; nil for a branch's own entry and for a
     ///   leaf at the root.
-    private mutating func descend(to bytes: [UInt8], shared: Int, isBranch: Bool)
+    private mutating func descend(to bytes: UnsafeRawBufferPointer, shared: Int, isBranch: Bool)
       throws(CodingError) -> Range<Int>?
     {
-      try bytes.withUnsafeBufferPointer { (buffer) throws(CodingError) -> Range<Int>? in
-        var reader = ByteReader(UnsafeRawBufferPointer(buffer))
-        var level = 0
-        while !reader.isAtEnd {
-          let length = try reader.count("a key's length", limit: Limits.keyBytes + 1)
-          let keyBytes = try reader.take(length, "a key")
-          let isLeafKey = reader.isAtEnd && !isBranch
-          if !isLeafKey, reader.offset <= shared, level + 1 < open.count {
-            level += 1
-            continue
-          }
-          close(downTo: level)
-          if isLeafKey { return reader.offset - length..<reader.offset }
-          guard let key = Key(orderedBytes: keyBytes) else {
-            throw CodingError(expected: "a key", found: "bytes that are no key's")
-          }
-          guard open.count <= Limits.depth else {
-            throw CodingError(expected: "at most \(Limits.depth) levels", found: "more")
-          }
-          open.append(Open(key: key))
+      var reader = ByteReader(bytes)
+      var level = 0
+      while !reader.isAtEnd {
+        let length = try reader.count("a key's length", limit: Limits.keyBytes + 1)
+        let keyBytes = try reader.take(length, "a key")
+        let isLeafKey = reader.isAtEnd && !isBranch
+        if !isLeafKey, reader.offset <= shared, level + 1 < open.count {
           level += 1
+          continue
         }
         close(downTo: level)
-        return nil
+        if isLeafKey { return reader.offset - length..<reader.offset }
+        guard let key = Key(orderedBytes: keyBytes) else {
+          throw CodingError(expected: "a key", found: "bytes that are no key's")
+        }
+        guard open.count <= Limits.depth else {
+          throw CodingError(expected: "at most \(Limits.depth) levels", found: "more")
+        }
+        open.append(Open(key: key))
+        level += 1
       }
+      close(downTo: level)
+      return nil
     }
 
     private mutating func close(downTo level: Int) {

@@ -43,46 +43,6 @@ enum PathCoding {
   }
 }
 
-/// Reads paths that `PathCoding` wrote one after the other.
-struct PathReader {
-  /// The stored form of the path read last.
-  private(set) var bytes: [UInt8] = []
-
-  /// Bytes of a path's stored form at most: as many keys as the depth allows, each as long as a key
-  /// may be with its length and the longest ordered form.
-  private static let byteLimit = (Limits.depth + 1) * (Limits.keyBytes + 2)
-
-  /// Reads the next path's bytes; `shared` bytes of the previous one stay.
-  mutating func readBytes(_ reader: inout ByteReader) throws(CodingError) -> Int {
-    let shared = try reader.count("a shared prefix", limit: bytes.count)
-    let rest = try reader.count("a path's length", limit: Self.byteLimit - shared)
-    let suffix = try reader.take(rest, "a path")
-    bytes.removeLast(bytes.count - shared)
-    bytes.append(contentsOf: suffix)
-    return shared
-  }
-
-  /// - Parameter depth: keys that the path may have.
-  mutating func read(_ reader: inout ByteReader, depth: Int) throws(CodingError) -> Path {
-    _ = try readBytes(&reader)
-    return try path(depth: depth)
-  }
-
-  /// The path read last.
-  ///
-  /// - Parameter depth: keys that it may have: trees are walked by recursion, so that a path of
-  ///   thousands would take the stack.
-  func path(depth: Int = Limits.depth) throws(CodingError) -> Path {
-    guard let path = bytes.withUnsafeBytes({ Path(storedBytes: $0) }) else {
-      throw CodingError(expected: "a path", found: "bytes that are no path's")
-    }
-    guard path.count <= depth else {
-      throw CodingError(expected: "at most \(Limits.depth) levels", found: "more")
-    }
-    return path
-  }
-}
-
 extension ByteReader {
   /// A varint that is at most `limit`.
   mutating func count(_ what: String, limit: Int) throws(CodingError) -> Int {

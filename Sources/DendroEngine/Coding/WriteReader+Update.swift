@@ -26,22 +26,11 @@ extension WriteReader {
   ) throws(CodingError) -> Bool {
     let count = try entryCount(&reader)
     var paths = PathReader()
-    var previous: [UInt8] = []
     for index in 0..<count {
       let kind = try reader.tag("an entry's kind")
-      previous.removeAll(keepingCapacity: true)
-      previous.append(contentsOf: paths.bytes)
       _ = try paths.readBytes(&reader)
-      let isGood = paths.bytes.withUnsafeBytes { path in
-        guard let keyCount = Path.keyCount(validating: path), keyCount <= depth else {
-          return false
-        }
-        return index == 0
-          || previous.withUnsafeBytes { previous in
-            Path.storedBytes(previous, precede: path)
-              && PathCoding.sharedPrefixCount(previous, path) < previous.count
-          }
-      }
+      let isGood =
+        paths.countKeys().map { $0 <= depth } ?? false && (index == 0 || paths.isBehindLast)
       // The usual decoding says what is wrong, if anything is.
       guard isGood else { return false }
       switch kind {
@@ -61,37 +50,30 @@ extension WriteReader {
     below base: Path, to root: inout Node
   ) throws(CodingError) {
     let count = try Self.entryCount(&reader)
-    var paths = PathReader()
-    var whole: [UInt8] = base.storedBytes
-    let baseByteCount = whole.count
+    var paths = PathReader(below: base)
     for _ in 0..<count {
       let kind = try reader.tag("an entry's kind")
       _ = try paths.readBytes(&reader)
-      whole.removeLast(whole.count - baseByteCount)
-      whole.append(contentsOf: paths.bytes)
-      let outcome: LeafEdit.Outcome
-      let write: (Path) -> Write
       if kind == WriteCoding.Kind.set {
         guard let end = PackedScalar.end(validating: reader.bytes, at: reader.offset) else {
           throw CodingError(expected: "a packed leaf", found: reader.nextBytes)
         }
         let leaf = try reader.take(end - reader.offset, "a packed leaf")
-        outcome = try load { () throws(PageFailure) in
-          try root.loadAndExchange(.set(leaf), at: whole)
+        if try exchange(.set(leaf), at: paths.wholeBytes, in: &root) == .declined {
+          _ = root.apply(.set(try paths.wholePath(), Node(packedLeaf: leaf)))
         }
-        write = { .set($0, Node(packedLeaf: leaf)) }
       } else {
         let delta = try ScalarCoding.decodeNumber(&reader)
-        outcome = try load { () throws(PageFailure) in
-          try root.loadAndExchange(.increment(delta), at: whole)
+        if try exchange(.increment(delta), at: paths.wholeBytes, in: &root) == .declined {
+          _ = root.apply(.increment(try paths.wholePath(), delta))
         }
-        write = { .increment($0, delta) }
       }
-      guard outcome == .declined else { continue }
-      guard let path = whole.withUnsafeBytes({ Path(storedBytes: $0) }) else {
-        throw CodingError(expected: "a path", found: "bytes that are no path's")
-      }
-      _ = root.apply(write(path))
     }
+  }
+
+  mutating func exchange(
+    _ edit: LeafEdit, at storedPath: UnsafeRawBufferPointer, in root: inout Node
+  ) throws(CodingError) -> LeafEdit.Outcome {
+    try load { () throws(PageFailure) in try root.loadAndExchange(edit, at: storedPath) }
   }
 }

@@ -13,7 +13,7 @@ package struct LoggedWrite: Sendable {
 
 /// Reads the writes of one record's payload, which may be hostile: every count is bounded by the bytes
 /// that are left.
-package struct WriteReader {
+package struct WriteReader: ~Copyable {
   var reader: ByteReader
   private var paths = PathReader()
   private var lsn: LogSequenceNumber
@@ -60,12 +60,10 @@ package struct WriteReader {
     {
       let leaf = try reader.take(end - reader.offset, "a packed leaf")
       if lsn > last {
+        try checkPath()
         let path = paths.bytes
-        let isGood = try load { () throws(PageFailure) in
+        try load { () throws(PageFailure) in
           try root.loadAndSet(storedPath: path, packedLeaf: leaf)
-        }
-        guard isGood else {
-          throw CodingError(expected: "a path", found: "bytes that are no path's")
         }
       }
     } else if kind == WriteCoding.Kind.increment {
@@ -89,17 +87,17 @@ package struct WriteReader {
   private mutating func applyIncrement(
     to root: inout Node, isNew: Bool
   ) throws(CodingError) {
-    let isPath = paths.bytes.withUnsafeBytes {
-      Path.keyCount(validating: $0) ?? .max <= Limits.depth
-    }
-    if !isPath { _ = try paths.path() }
+    try checkPath()
     let delta = try ScalarCoding.decodeNumber(&reader)
     guard isNew else { return }
-    let path = paths.bytes
-    let outcome = try load { () throws(PageFailure) in
-      try root.loadAndExchange(.increment(delta), at: path)
+    if try exchange(.increment(delta), at: paths.bytes, in: &root) == .declined {
+      _ = root.apply(.increment(try paths.path(), delta))
     }
-    if outcome == .declined { _ = root.apply(.increment(try paths.path(), delta)) }
+  }
+
+  /// Throws unless the path read last is legal.
+  private mutating func checkPath() throws(CodingError) {
+    if paths.countKeys() ?? .max > Limits.depth { _ = try paths.path() }
   }
 
   /// Calls `body`, which may read pages of the tree.

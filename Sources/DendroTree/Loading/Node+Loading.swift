@@ -21,15 +21,12 @@ extension Node {
   /// Reads the pages on the way to a path, and the root page of the branch there, so that a write finds them.
   ///
   /// - Complexity: O(depth · log children).
-  package func load(along path: Path) throws(PageFailure) { try load(along: path.storedBytes) }
+  package func load(along path: Path) throws(PageFailure) {
+    try path.withStoredBytes { (bytes) throws(PageFailure) in try load(along: bytes) }
+  }
 
-  package func load(along storedPath: [UInt8]) throws(PageFailure) {
-    let result = storedPath.withUnsafeBytes { bytes in
-      Result { () throws(PageFailure) in
-        _ = try descend(bytes) { (page) throws(PageFailure) in try page.loaded() }
-      }
-    }
-    try result.get()
+  package func load(along storedPath: UnsafeRawBufferPointer) throws(PageFailure) {
+    _ = try descend(storedPath) { (page) throws(PageFailure) in try page.loaded() }
   }
 
   /// Whether `load(along:)` has nothing to read.

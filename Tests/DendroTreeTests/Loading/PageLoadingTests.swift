@@ -110,7 +110,7 @@ struct PageLoadingTests {
           var outcome = tree.exchange(.set(packed), at: path, replaced: { _ in })
           if outcome == .unloaded {
             unloadedCount += 1
-            #expect(throws: Never.self) { try tree.load(along: Array(path)) }
+            #expect(throws: Never.self) { try tree.load(along: path) }
             outcome = tree.exchange(.set(packed), at: path, replaced: { _ in })
           }
           #expect(outcome == expected.exchange(.set(packed), at: path, replaced: { _ in }))
