@@ -80,6 +80,11 @@ private final class CommitObserverPair: CommitObserver {
 
   var wantsCommits: Bool { first.wantsCommits || second.wantsCommits }
 
+  func failed(_ error: EngineError) {
+    first.failed(error)
+    second.failed(error)
+  }
+
   func wantsCommit(ofLeafAt path: Path) -> Bool {
     first.wantsCommit(ofLeafAt: path) || second.wantsCommit(ofLeafAt: path)
   }

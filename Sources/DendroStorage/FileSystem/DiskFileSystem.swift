@@ -152,6 +152,8 @@ private final class DiskFile: File {
   }
 
   func lockByte(at position: UInt64) throws(SystemError) {
+    // Names of files may say any number.
+    guard position < UInt64(Int64.max) else { throw .notSupported }
     try lockedByte.withLock { (last) throws(SystemError) in
       if last == position { return }
       try changeLock(of: position, to: F_RDLCK)

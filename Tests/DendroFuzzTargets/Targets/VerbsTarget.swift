@@ -32,6 +32,7 @@ private struct VerbsPlace {
     ["log", "DIR", "--stats", "--json"], ["repair", "DIR", "--dry-run", "--json"],
     ["repair", "DIR", "--dry-run"], ["get", "DIR", "--salvage", "--json"],
     ["blame", "DIR", "--json"], ["dump", "DIR", "1", "--json"],
+    ["dump", "DIR", "checkpoint:0", "--json"],
   ]
   /// As the manual of `dendro` lists them.
   static let exitCodes: Set<Int32> = [0, 1, 2, 64, 65, 69, 74, 75]

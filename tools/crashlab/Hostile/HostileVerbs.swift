@@ -10,13 +10,16 @@ enum HostileVerbs {
   private static let exitCodes: Set<Int32> = [0, 1, 2, 64, 65, 69, 74, 75]
   private static let timeMax = Duration.seconds(60)
 
-  /// The words of a call; DIR stands for the directory, FILE for a hostile file, NEW for a place where
-  /// nothing is.
+  /// The words of a call; DIR stands for the directory, FILE for a hostile file, NEW, ARCHIVE, RESTORED and OLD
+  /// for places where nothing is.
   private static let calls: [[String]] = [
     ["info", "DIR"], ["info", "DIR", "--json"], ["verify", "DIR"], ["verify", "DIR", "--json"],
     ["get", "DIR", "/"], ["get", "DIR", "/posts/p1", "--export"], ["log", "DIR"],
     ["log", "DIR", "--records", "--json"], ["export", "DIR", "/"],
     ["watch", "DIR", "/", "--count", "1", "--interval", "10"], ["backup", "DIR", "NEW"],
+    ["backup", "DIR", "ARCHIVE", "--incremental"], ["restore", "ARCHIVE", "RESTORED"],
+    ["restore", "DIR", "OLD", "--at", "2"], ["dump", "DIR", "checkpoint"],
+    ["dump", "DIR", "checkpoint:0", "--json"],
     ["import", "DIR", "/imported", "FILE", "--force"], ["set", "DIR", "/a", "1"],
     ["update", "DIR", "/", "{\"b\":2}"], ["push", "DIR", "/list", "3"],
     ["increment", "DIR", "/n", "1"], ["remove", "DIR", "/a", "--force"], ["checkpoint", "DIR"],
@@ -104,6 +107,7 @@ enum HostileVerbs {
         case "DIR": "\(folder)/database"
         case "FILE": "\(folder)/file.json"
         case "NEW": "\(folder)/backup"
+        case "ARCHIVE", "RESTORED", "OLD": "\(folder)/\(word)"
         default: word
         }
       }
