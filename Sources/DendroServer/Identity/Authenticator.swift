@@ -108,8 +108,13 @@ final class Authenticator: Sendable {
 }
 
 /// The system's clock in seconds since 1970.
-func systemSeconds() -> Int64 {
+func systemSeconds() -> Int64 { systemMilliseconds() / 1000 }
+
+/// The system's clock in milliseconds since 1970.
+///
+/// It stands in a file that imports OpenSSL: to the compiler C's `timespec` may be a type of either module.
+func systemMilliseconds() -> Int64 {
   var now = timespec()
   clock_gettime(CLOCK_REALTIME, &now)
-  return Int64(now.tv_sec)
+  return Int64(now.tv_sec) * 1000 + Int64(now.tv_nsec) / 1_000_000
 }

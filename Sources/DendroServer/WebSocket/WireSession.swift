@@ -51,10 +51,7 @@ final class WireSession: Sendable {
   }
 
   func begin(host: String) {
-    var now = timespec()
-    clock_gettime(CLOCK_REALTIME, &now)
-    let time = Int64(now.tv_sec) * 1000 + Int64(now.tv_nsec) / 1_000_000
-    connection.send(WireText.hello(time: time, host: host, session: id))
+    connection.send(WireText.hello(time: systemMilliseconds(), host: host, session: id))
   }
 
   /// Begins a new second of what the client may send.
