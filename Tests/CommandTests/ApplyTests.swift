@@ -94,23 +94,12 @@ struct ApplyTests {
 
   @Test("--wait waits for another process")
   func waiting() throws {
-    let writer = Process()
-    writer.executableURL = URL(fileURLWithPath: Tool.path)
-    writer.arguments = ["import", "\(folder.path)/db", "/first", "-", "--chunk-size", "1"]
-    let input = Pipe()
-    writer.standardInput = input
-    writer.standardError = FileHandle.nullDevice
-    writer.standardOutput = FileHandle.nullDevice
-    try writer.run()
-    defer { if writer.isRunning { kill(writer.processIdentifier, SIGKILL) } }
-    input.fileHandleForWriting.write(Data(#"{"a":1,"b":"#.utf8))
-    while try dendro("get", "db", "/first/a").status != 0 {}
+    let writer = try WaitingImport(oneOfTwoLeavesWith: dendro)
     let refused = try dendro("set", "db", "/x", "1", "--wait", "0.05")
     #expect(refused.status == 75 && refused.errors.contains("--wait SECONDS"))
     #expect(try dendro("set", "db", "/x", "1", "--wait", "long").status == 64)
     let waiting = try dendro.start(["set", "db", "/x", "1", "--wait", "100"])
-    input.fileHandleForWriting.write(Data("2}".utf8))
-    try input.fileHandleForWriting.close()
+    try writer.finish("2}")
     #expect(try waiting.wait().status == 0)
     #expect(try dendro("get", "db", "/x").output == "1\n")
   }

@@ -10,18 +10,7 @@ struct FollowTests {
 
   @Test("what the next writers write is shown once each, by watch and by log --follow")
   func killedWriter() throws {
-    // An import from a pipe that stays open: it has written one leaf and waits for more.
-    let writer = Process()
-    writer.executableURL = URL(fileURLWithPath: Tool.path)
-    writer.arguments = ["import", "\(folder.path)/db", "/first", "-", "--chunk-size", "1"]
-    let input = Pipe()
-    writer.standardInput = input
-    writer.standardError = FileHandle.nullDevice
-    writer.standardOutput = FileHandle.nullDevice
-    try writer.run()
-    defer { if writer.isRunning { kill(writer.processIdentifier, SIGKILL) } }
-    input.fileHandleForWriting.write(Data(#"{"a":1,"b":"#.utf8))
-    while try dendro("get", "db", "/first/a").status != 0 {}
+    let writer = try WaitingImport(oneOfTwoLeavesWith: dendro)
 
     let watch = try dendro.start(["watch", "db", "/", "--json", "--interval", "2"])
     defer { watch.send(SIGKILL) }
@@ -30,8 +19,7 @@ struct FollowTests {
     #expect(watch.waitForOutput("\"first\""))
     #expect(log.waitForOutput("/first"))
 
-    kill(writer.processIdentifier, SIGKILL)
-    writer.waitUntilExit()
+    writer.end()
     for number in 2...4 { try dendro("set", "db", "/n\(number)", "\(number)") }
     #expect(watch.waitForOutput("/n4"))
     #expect(log.waitForOutput("/n4"))

@@ -130,20 +130,10 @@ struct ImportFormatTests {
     try folder.write(text, to: "whole")
     let options =
       ["--format", format, "--chunk-size", "64"] + (format == "json" ? [] : ["--key", "id"])
-    // A pipe that stays open: the import has written a part, and waits for more.
-    let writer = Process()
-    writer.executableURL = URL(fileURLWithPath: Tool.path)
-    writer.arguments = ["import", "\(folder.path)/db", "/all", "-"] + options
-    let input = Pipe()
-    writer.standardInput = input
-    writer.standardError = FileHandle.nullDevice
-    writer.standardOutput = FileHandle.nullDevice
-    try writer.run()
-    defer { if writer.isRunning { kill(writer.processIdentifier, SIGKILL) } }
-    input.fileHandleForWriting.write(Data(text.utf8.prefix(text.utf8.count / 2)))
-    while try dendro("get", "db", "/all/r5").status != 0 {}
-    kill(writer.processIdentifier, SIGKILL)
-    writer.waitUntilExit()
+    let writer = try WaitingImport(
+      dendro, to: "/all", options, start: text.utf8.prefix(text.utf8.count / 2),
+      written: "/all/r5")
+    writer.end()
 
     let refused = try dendro.run(["import", "db", "/all", "whole"] + options)
     #expect(refused.status == 1 && refused.errors.contains("--continue"), "\(refused.errors)")

@@ -187,26 +187,13 @@ struct LogTests {
   @Test("writes that are not known to be durable are marked")
   func durability() throws {
     // Its writer is alive and has not synchronized.
-    let writer = Process()
-    writer.executableURL = URL(fileURLWithPath: Tool.path)
-    writer.arguments = [
-      "import", "\(folder.path)/db", "/first", "-", "--chunk-size", "1", "--durability", "none",
-    ]
-    let input = Pipe()
-    writer.standardInput = input
-    writer.standardError = FileHandle.nullDevice
-    writer.standardOutput = FileHandle.nullDevice
-    try writer.run()
-    defer { if writer.isRunning { kill(writer.processIdentifier, SIGKILL) } }
-    input.fileHandleForWriting.write(Data(#"{"a":1,"b":"#.utf8))
-    while try dendro("get", "db", "/first/a").status != 0 {}
+    let writer = try WaitingImport(oneOfTwoLeavesWith: dendro, ["--durability", "none"])
     let marked = try dendro("log", "db")
     #expect(marked.lines.last?.hasPrefix("       1* ") ?? false, "\(marked.output)")
     #expect(marked.errors.contains("* is not known to be durable yet"))
     #expect(try dendro("log", "db", "--json").object["durable"] as? Bool == false)
-    input.fileHandleForWriting.write(Data("2}".utf8))
-    try input.fileHandleForWriting.close()
-    writer.waitUntilExit()
+    try writer.finish("2}")
+    writer.wait()
     let proven = try dendro("log", "db")
     #expect(proven.lines.last?.hasPrefix("       2  ") ?? false, "\(proven.output)")
     #expect(proven.errors.isEmpty)

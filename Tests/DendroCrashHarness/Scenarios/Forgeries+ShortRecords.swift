@@ -49,36 +49,24 @@ extension Forgeries {
     _ forge: @escaping @Sendable (inout ForgedShortRecord) -> Void
   ) -> Scenario {
     Scenario("a short record: " + name) {
-      let disk = SimulatedDisk(seed: 1)
-      let directory = try DatabaseDirectory.open(
-        EngineRecording.directory, environment: disk.environment, mode: .readWrite(create: true))
-      let writer = try LogWriter.create(directory, databaseID: DatabaseID(disk.randomness), time: 1)
-      for text in ["a long path one", "a long path two", "a long path and more"] {
-        try writer.append([0, 1, 0] + Array(text.utf8), count: 1)
-        try writer.synchronize()
-      }
-      var found: [RecordInfo] = []
-      _ = try LogReader.read(directory) { record, _ in found.append(record) }
-      guard found.count == 3 else { throw Violation("\(found.count) records") }
-      let path = directory.path(of: found[2].segment)
-      directory.close()
-      guard let bytes = disk.contents(of: path) else { throw Violation("no segment") }
-      let start = Int(found[2].offset)
-      // What follows the record: the first byte, its path's length, comes last.
+      let texts = ["a long path one", "a long path two", "a long path and more"]
+      let log = try LoggedRecords(texts.map { [0, 1, 0] + Array($0.utf8) })
+      let last = log.records[2]
+      let start = Int(last.offset)
+      // What stands behind the prefix: the first byte, its path's length, comes last.
       let raw = Array(" long path and morea".utf8)
-      let shared = Int(bytes[start + 1])
+      let shared = Int(log.bytes[start + 1])
       var forged = ForgedShortRecord(
-        shared: bytes[start + 1], stored: Array(raw[shared...]),
-        previousChecksum: found[1].checksum, raw: raw)
+        shared: log.bytes[start + 1], stored: Array(raw[shared...]),
+        previousChecksum: log.records[1].checksum, raw: raw)
       forge(&forged)
-      let salt = bytes[32..<40].reversed().reduce(0) { $0 << 8 | UInt64($1) }
-      let crashed = disk.copy()
-      crashed.resize(path, to: start)
-      crashed.overwrite(path, at: start, with: forged.bytes(at: found[2].offset, salt: salt))
+      let crashed = log.disk.copy()
+      crashed.resize(log.path, to: start)
+      crashed.overwrite(log.path, at: start, with: forged.bytes(at: last.offset, salt: log.salt))
       if isGood {
         // Behind it the writer took space ahead.
-        let whole = crashed.contents(of: path) ?? []
-        try require(whole == Array(bytes.prefix(whole.count)), "other bytes than were written")
+        let whole = crashed.contents(of: log.path) ?? []
+        try require(whole == Array(log.bytes.prefix(whole.count)), "other bytes than were written")
       }
       try judge(crashed, writes: 3, isGood: isGood)
     }

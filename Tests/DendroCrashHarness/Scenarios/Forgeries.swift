@@ -79,35 +79,49 @@ package enum Forgeries {
     _ name: String, isGood: Bool = false, _ forge: @escaping @Sendable (inout ForgedRecord) -> Void
   ) -> Scenario {
     Scenario("a record: " + name) {
-      let disk = SimulatedDisk(seed: 1)
-      let directory = try DatabaseDirectory.open(
-        EngineRecording.directory, environment: disk.environment, mode: .readWrite(create: true))
-      let writer = try LogWriter.create(directory, databaseID: DatabaseID(disk.randomness), time: 1)
-      for lsn in 1...2 {
-        try writer.append(Array("\(lsn) anything".utf8), count: 1)
-        try writer.synchronize()
-      }
-      var found: [RecordInfo] = []
-      _ = try LogReader.read(directory) { record, _ in found.append(record) }
-      guard found.count == 2 else { throw Violation("\(found.count) records") }
-      let path = directory.path(of: found[1].segment)
-      directory.close()
-      let crashed = disk.copy()
-      guard let bytes = crashed.contents(of: path) else { throw Violation("no segment") }
-      let (old, start) = (found[1].header, Int(found[1].offset))
-      let payload = Array(
-        bytes[start + found[1].headerByteCount..<Int(found[1].endOffset)])
+      let log = try LoggedRecords([Array("1 anything".utf8), Array("2 anything".utf8)])
+      let last = log.records[1]
+      let old = last.header
+      let start = Int(last.offset)
+      let payload = Array(log.bytes[start + last.headerByteCount..<Int(last.endOffset)])
       var forged = ForgedRecord(
-        flags: bytes[start + 2], stored: varint(UInt64(old.storedByteCount)), first: varint(1),
+        flags: log.bytes[start + 2], stored: varint(UInt64(old.storedByteCount)), first: varint(1),
         count: varint(1), time: varint(0), durable: varint(0),
         previousChecksum: old.previousChecksum, payloadChecksum: old.payloadChecksum,
         payload: payload)
       forge(&forged)
-      let salt = bytes[32..<40].reversed().reduce(0) { $0 << 8 | UInt64($1) }
-      crashed.overwrite(
-        path, at: start, with: forged.bytes(at: found[1].offset, salt: salt))
+      let crashed = log.disk.copy()
+      crashed.overwrite(log.path, at: start, with: forged.bytes(at: last.offset, salt: log.salt))
       try judge(crashed, writes: 2, isGood: isGood)
     }
+  }
+
+  /// A log of some records of one write each, and where they stand in its only segment.
+  struct LoggedRecords {
+    let disk = SimulatedDisk(seed: 1)
+    var records: [RecordInfo] = []
+    let path: String
+    let bytes: [UInt8]
+
+    init(_ payloads: [[UInt8]]) throws {
+      let directory = try DatabaseDirectory.open(
+        EngineRecording.directory, environment: disk.environment, mode: .readWrite(create: true))
+      defer { directory.close() }
+      let writer = try LogWriter.create(directory, databaseID: DatabaseID(disk.randomness), time: 1)
+      for payload in payloads {
+        try writer.append(payload, count: 1)
+        try writer.synchronize()
+      }
+      var found: [RecordInfo] = []
+      _ = try LogReader.read(directory) { record, _ in found.append(record) }
+      records = found
+      guard found.count == payloads.count else { throw Violation("\(found.count) records") }
+      path = directory.path(of: found[0].segment)
+      guard let bytes = disk.contents(of: path) else { throw Violation("no segment") }
+      self.bytes = bytes
+    }
+
+    var salt: UInt64 { bytes[32..<40].reversed().reduce(0) { $0 << 8 | UInt64($1) } }
   }
 
   /// Reads as tools do: the last of so many writes is there if it is good, and only then.

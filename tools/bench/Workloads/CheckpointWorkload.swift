@@ -14,11 +14,11 @@ extension Workload {
       Comparison("opened, all loaded", "leaves", [loading, scannedLevelDB, loadedRedis]),
       Comparison(
         "opened, first leaf read", "openings",
-        [firstRead, peerFirstRead(.lmdb), peerFirstRead(.levelDB)]),
+        [firstRead("dendro", of: leafCount), peerFirstRead(.lmdb), peerFirstRead(.levelDB)]),
       .besideCheckpoint,
     ])
 
-  private static func sets(_ turn: Turn) -> PostSets { PostSets(count: turn.scaled(400_000)) }
+  private static func sets(_ turn: Turn) -> PostSets { PostSets(count: turn.scaled(leafCount)) }
 
   // MARK: Dendro
 
@@ -35,9 +35,11 @@ extension Workload {
     }
   }
 
-  private static func prepare(_ turn: Turn) async throws {
+  private static let leafCount = 400_000
+
+  private static func prepare(_ turn: Turn, _ leafCount: Int = leafCount) async throws {
     try await turn.withDatabase { database in
-      try sets(turn).write(to: database)
+      try PostSets(count: turn.scaled(leafCount)).write(to: database)
       try await database.checkpoint()
     }
   }
@@ -74,22 +76,25 @@ extension Workload {
       return measurement.adding("opening alone", "s", report.elapsed / .seconds(1))
     })
 
-  private static let firstRead = Contestant(
-    "dendro", prepare: { try await prepare($0) },
-    measure: { turn in
-      let sets = sets(turn)
-      var opened: Database?
-      var value: String?
-      let measurement = try Measurement.blocking(1) {
-        let database = try Database.open(
-          at: turn.directory.path, options: .withoutCheckpoints(.onRequest))
-        value = try database.read { try $0.string(at: sets.paths[sets.count / 2]) }
-        opened = database
-      }
-      try expect(value == sets.values[sets.count / 2], "the leaf is read")
-      try await opened?.close()
-      return measurement.adding("time", "ms", measurement.cost.seconds * 1_000)
-    })
+  /// Opens a checkpoint of so many leaves until the first leaf is read.
+  static func firstRead(_ name: String, of leafCount: Int) -> Contestant {
+    Contestant(
+      name, prepare: { try await prepare($0, leafCount) },
+      measure: { turn in
+        let sets = PostSets(count: turn.scaled(leafCount))
+        var opened: Database?
+        var value: String?
+        let measurement = try Measurement.blocking(1) {
+          let database = try Database.open(
+            at: turn.directory.path, options: .withoutCheckpoints(.onRequest))
+          value = try database.read { try $0.string(at: sets.paths[sets.count / 2]) }
+          opened = database
+        }
+        try expect(value == sets.values[sets.count / 2], "the leaf is read")
+        try await opened?.close()
+        return measurement.adding("time", "ms", measurement.cost.seconds * 1_000)
+      })
+  }
 
   // MARK: Peers
 

@@ -16,7 +16,10 @@ extension Workload {
       Comparison("sets by listeners", "sets", [10, 1_000, 100_000].map(sets(listeners:))),
       Comparison("log by size", "writes", leafCounts.map(log(of:))),
       Comparison(
-        "first leaf after opening", "openings", [10_000, 1_000_000, 5_000_000].map(firstRead(of:))),
+        "first leaf after opening", "openings",
+        [10_000, 1_000_000, 5_000_000].map {
+          firstRead("dendro, of \($0.separated) leaves", of: $0)
+        }),
       Comparison("a string of 10 MB", "sets and gets", [longString]),
     ])
 
@@ -108,31 +111,6 @@ extension Workload {
         try expect(replayed == UInt64(count), "every write was replayed")
         try await opened?.close()
         return measurement
-      })
-  }
-
-  private static func firstRead(of leafCount: Int) -> Contestant {
-    Contestant(
-      "dendro, of \(leafCount.separated) leaves",
-      prepare: { turn in
-        try await turn.withDatabase { database in
-          try PostSets(count: turn.scaled(leafCount)).write(to: database)
-          try await database.checkpoint()
-        }
-      },
-      measure: { turn in
-        let sets = PostSets(count: turn.scaled(leafCount))
-        var opened: Database?
-        var value: String?
-        let measurement = try Measurement.blocking(1) {
-          let database = try Database.open(
-            at: turn.directory.path, options: .withoutCheckpoints(.onRequest))
-          value = try database.read { try $0.string(at: sets.paths[sets.count / 2]) }
-          opened = database
-        }
-        try expect(value == sets.values[sets.count / 2], "the leaf is read")
-        try await opened?.close()
-        return measurement.adding("time", "ms", measurement.cost.seconds * 1_000)
       })
   }
 
