@@ -34,19 +34,23 @@ struct ListenerFilter: ~Copyable {
   /// - Complexity: O(1).
   @inline(__always)
   func mayConcern(_ path: Path) -> Bool {
-    firstKeys.load(ordering: .relaxed) & Self.bits(of: path) != 0
+    let keys = firstKeys.load(ordering: .relaxed)
+    return keys != 0 && keys & Self.bits(of: path) != 0
   }
 
   /// The bit of the first key; all of them for the root, whose listeners every path concerns.
   @inline(__always)
   private static func bits(of path: Path) -> UInt64 {
-    path.withStoredBytes { bytes in
-      guard let length = bytes.first else { return .max }
-      var hash = UInt64(length)
-      for index in 1..<min(bytes.count, 1 + min(Int(length), 8)) {
-        hash = (hash ^ UInt64(bytes[index])) &* 0x0000_0100_0000_01B3
-      }
-      return 1 << ((hash &* 0x9E37_79B9_7F4A_7C15) >> 58)
+    let bytes = path.storedBytes
+    if bytes.isEmpty { return .max }
+    let length = bytes[0]
+    var hash = UInt64(length)
+    var index = 1
+    // By index: without optimization an iterator would allocate.
+    while index < min(bytes.count, 1 + min(Int(length), 8)) {
+      hash = (hash ^ UInt64(bytes[index])) &* 0x0000_0100_0000_01B3
+      index += 1
     }
+    return 1 << ((hash &* 0x9E37_79B9_7F4A_7C15) >> 58)
   }
 }
