@@ -22,7 +22,8 @@ extension FuzzTarget {
       var headers = HTTPHeaders()
       for line in texts[2].split(separator: "\n") {
         let field = line.split(separator: ":", maxSplits: 1)
-        headers.append(String(field[0]), field.count > 1 ? String(field[1].drop { $0 == " " }) : "")
+        headers.append(
+          String(field.first ?? ""), field.count > 1 ? String(field[1].drop { $0 == " " }) : "")
       }
       let draft = attempt { () throws(RESTError) in
         try Self.requested(by: texts, headers, parts.count > 3 ? Array(parts[3]) : [])
