@@ -41,6 +41,35 @@ struct RepairTests {
     try folder.names(in: db).reduce(into: [:]) { $0[$1] = folder.bytes("\(db)/\($1)") }
   }
 
+  @Test(
+    "a record with a damaged header is lost alone, though later ones were compressed with it as history"
+  )
+  func damagedHeader() throws {
+    let posts = (0..<40).map { number in
+      "\"post-\(number)\":{\"author\":\"the same author\",\"title\":\"number \(number) of some\"}"
+    }
+    try folder.write("{\(posts.joined(separator: ","))}", to: "posts.json")
+    try dendro("import", "db", "/posts", "posts.json", "--chunk-size", "5")
+    let good = folder.bytes("db/\(Self.log)")
+    let records = try dendro("log", "db", "--records", "--json").lines.compactMap { line in
+      try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+    }.filter { $0["kind"] as? String == "writes" }
+    #expect(records.count > 3)
+    // Nothing proves that the last one was durable.
+    for record in records.dropLast() {
+      let end = (record["offset"] as? Int ?? 0) + (record["headerBytes"] as? Int ?? 0)
+      // In the header's own checksum, in that of the payload, and in the previous one.
+      for place in [end - 1, end - 6, end - 14] {
+        var bytes = good
+        bytes[place] ^= 1
+        try folder.write(bytes, to: "db/\(Self.log)")
+        let report = try dendro("repair", "db", "new-\(place)", "--json").object
+        let lost = (report["lost"] as? [[String: Any]])?.compactMap { $0["first"] as? Int } ?? []
+        #expect(lost == [record["firstLSN"] as? Int ?? 0], "\(place): \(report)")
+      }
+    }
+  }
+
   @Test("repair saves what can be read, says what is lost and in doubt, and changes nothing")
   func repair() throws {
     try fill()

@@ -89,6 +89,7 @@ extension LogSalvage {
         if let record = found.record {
           try takeUnreadable(record, segment, visit)
         } else {
+          try segment.keepDamaged(from: offset, to: end)
           checksum = nil
         }
         offset = end

@@ -244,6 +244,19 @@ final class SegmentReader {
     }
   }
 
+  /// Adds the payload of a record whose header is damaged to the history, where what its header says of its
+  /// length leads to the next record: later payloads may refer to it. Their checksums say whether it was right.
+  func keepDamaged(from start: UInt64, to end: UInt64) throws(StorageError) {
+    let bytes = try bytes(at: start, count: RecordHeader.byteCountMax)
+    guard
+      let (header, byteCount, checksum) = RecordHeader.decodeDisplaced(bytes, segment: self.header)
+    else { return }
+    let record = RecordInfo(
+      header: header, segment: name, offset: start, headerByteCount: byteCount, checksum: checksum)
+    guard record.kind == .writes, record.endOffset == end else { return }
+    if case .failure = try payload(of: record) { try keepUnreadable(record) }
+  }
+
   // MARK: - Searching
 
   /// What a search of the rest of the file found.
