@@ -23,6 +23,11 @@ package enum Scale {
   /// `count` of the share; at least one.
   package static func scaled(_ count: Int) -> Int { scaled(count, by: share) }
 
+  /// So many seeds, from `first` on; a fifth of them in a share.
+  package static func seeds(_ count: UInt64, from first: UInt64 = 1) -> Range<UInt64> {
+    first..<first + (share < 1 ? max(1, count / 5) : count)
+  }
+
   /// What the share has to reach of a goal: jobs differ, and few of them may all be small ones.
   package static func goal(_ count: Int) -> Int { share < 1 ? 1 : scaled(count) }
 

@@ -6,7 +6,7 @@ import Testing
 @Suite struct NodeModelTests {
   @Test(
     "a node does what the plain model does, and undo is exact",
-    arguments: 1...20 as ClosedRange<UInt64>)
+    arguments: Scale.seeds(20))
   func differential(seed: UInt64) throws {
     var generator = WriteGenerator(seed: seed)
     // Some seeds grow wide branches, with more sets than removals, some stay small.
@@ -57,7 +57,7 @@ import Testing
 
   @Test(
     "a leaf that is set from its packed form is the leaf itself",
-    arguments: 1...10 as ClosedRange<UInt64>)
+    arguments: Scale.seeds(10))
   func packedLeaves(seed: UInt64) throws {
     var generator = WriteGenerator(seed: seed)
     var node = Node.empty
@@ -90,7 +90,7 @@ import Testing
   }
 
   @Test(
-    "reads, iteration and neighbours agree with the model", arguments: 1...12 as ClosedRange<UInt64>
+    "reads, iteration and neighbours agree with the model", arguments: Scale.seeds(12)
   )
   func reading(seed: UInt64) throws {
     var generator = WriteGenerator(seed: seed)

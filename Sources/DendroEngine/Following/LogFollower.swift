@@ -24,6 +24,8 @@ final class LogFollower: Sendable {
     var lastLSN: LogSequenceNumber
     /// The looks, one after the other, that ended at bytes that cannot be read.
     var unreadableCount = 0
+    /// Whether the directory has to be read anew, which a look before could not do.
+    var needsReadAnew = false
   }
 
   private var directory: DatabaseDirectory { history.directory }
@@ -100,40 +102,60 @@ final class LogFollower: Sendable {
     case .failure(let error):
       if history.isClosed { throw .closed }
       history.fail(.storage(error))
+      // Nothing is kept for a follower that has ended.
+      state.withLock { $0.position = nil }
       throw .storage(error)
     }
   }
 
   private func take(_ state: inout State) throws(StorageError) -> Bool {
-    var byteCount = 0
-    var isContinuous = true
     var isMore = true
-    while isMore, isContinuous, byteCount < Self.lookByteLimit, !history.isClosed {
-      let cursor = state.cursor
-      isMore = try cursor.step { (item) throws(StorageError) in
-        switch item {
-        case .segment(let header, _, _):
-          if header.databaseID != databaseID { isContinuous = false }
-        case .problem: isContinuous = false
-        case .record(let record, _, let payload):
-          guard isContinuous, let payload, record.firstLSN <= state.lastLSN.next else {
-            isContinuous = false
-            return
-          }
-          byteCount += payload.count
-          try apply(record, payload, &state)
-        }
-      }
-    }
+    if !state.needsReadAnew { isMore = try takeRecords(&state) }
     if history.isClosed {
       state.position = nil
       return false
     }
-    if isContinuous { isContinuous = try !isPassedOver(&state) }
-    if !isContinuous { try readAnew(&state) }
+    if !state.needsReadAnew, try isPassedOver(&state) { state.needsReadAnew = true }
+    if state.needsReadAnew {
+      try readAnew(&state)
+      state.needsReadAnew = false
+    }
     let lastLSN = state.lastLSN
     state.position?.move(to: lastLSN)
     note(durable: min(state.cursor.durableLSN, lastLSN))
+    return isMore
+  }
+
+  /// Takes the records behind the last one, up to a limit or to where the log does not continue.
+  ///
+  /// - Returns: whether there may be more.
+  private func takeRecords(_ state: inout State) throws(StorageError) -> Bool {
+    var byteCount = 0
+    var isMore = true
+    let cursor = state.cursor
+    while isMore, !state.needsReadAnew, byteCount < Self.lookByteLimit, !history.isClosed {
+      do throws(StorageError) {
+        isMore = try cursor.step { (item) throws(StorageError) in
+          switch item {
+          case .segment(let header, _, _):
+            if header.databaseID != databaseID { state.needsReadAnew = true }
+          case .problem: state.needsReadAnew = true
+          case .record(let record, _, let payload):
+            guard !state.needsReadAnew, let payload, record.firstLSN <= state.lastLSN.next else {
+              state.needsReadAnew = true
+              return
+            }
+            byteCount += payload.count
+            try apply(record, payload, &state)
+          }
+        }
+      } catch {
+        // A segment that was listed may be gone: the writer removes what is old, and takes back what its disk
+        // refuses.
+        guard case .io(_, _, _, .noSuchFile) = error else { throw error }
+        state.needsReadAnew = true
+      }
+    }
     return isMore
   }
 

@@ -136,7 +136,15 @@ final class WireSession: Sendable {
   }
 
   /// Whether so much waits that no more is to be read.
-  var isFull: Bool { state.withLock { $0.waitingByteCount > service.backlogByteLimit } }
+  var isFull: Bool {
+    state.withLock {
+      $0.waitingByteCount > service.backlogByteLimit
+        || $0.heldAnswers.count > Self.heldAnswerCountMax
+    }
+  }
+
+  /// The answers that wait for a client that reads slowly, after which nothing more is read from it.
+  private static let heldAnswerCountMax = 1_000
 
   private func perform(
     _ action: WireAction, _ number: Int64, _ message: [UInt8]

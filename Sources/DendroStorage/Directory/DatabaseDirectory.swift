@@ -107,6 +107,7 @@ package final class DatabaseDirectory: Sendable {
       let contents = try contents()
       // A backup may have begun before the lock was taken.
       try Self.checkFinished(contents, path)
+      if contents.isArchive { throw .archive(path: path) }
       try remove(contents.temporaries)
     case .archive where Self.isArchive(path, files):
       let (file, identity) = try Self.lockAsWriter(path, processID, files)

@@ -35,7 +35,10 @@ struct DisplacedRecords {
   private var searchCount = 0
   /// Added to a record's offset, modulo 2^64, it gives the offset at which the record was written.
   private var distance: UInt64?
-  private var last: Candidate?
+  /// The last few, the newest first: bytes within a record may look like another one, so that the record right
+  /// before the next need not be the newest.
+  private var candidates: [Candidate] = []
+  private static let candidateCountMax = 8
 
   /// - Parameters:
   ///   - lsn: the last write that was read: no distance is tried for a record that proves no later write durable.
@@ -63,10 +66,9 @@ struct DisplacedRecords {
     let candidate = Candidate(
       bytes: Array(bytes[..<byteCount]), offset: offset,
       endOffset: offset + UInt64(byteCount) + UInt64(header.storedByteCount), checksum: checksum)
-    let previous = last.flatMap {
-      $0.endOffset == offset && header.follows($0.checksum) ? $0 : nil
-    }
-    last = candidate
+    let previous = candidates.first { $0.endOffset == offset && header.follows($0.checksum) }
+    candidates.insert(candidate, at: 0)
+    if candidates.count > Self.candidateCountMax { candidates.removeLast() }
     guard header.durableUpTo > lsn else { return nil }
     guard previous != nil || payload == .right, let distance = distance(of: candidate)
     else { return nil }

@@ -253,7 +253,8 @@ package final class LogWriter {
   ///
   /// - Returns: false where the record has to be full, since it is no small set, or since the history restarts.
   private func stageShort(_ payload: UnsafeRawBufferPointer, _ baseTime: Int64) -> Bool {
-    guard !compressor.needsRestart else { return false }
+    // What has read segments of version 0 so far knows no short record.
+    guard segment.format.version > 0, !compressor.needsRestart else { return false }
     guard shortByteCount < HistoryCompressor.arenaByteCount else {
       compressor.restart()
       return false

@@ -33,8 +33,9 @@ package struct SegmentHeader: Hashable, Sendable {
 
   package init(
     databaseID: DatabaseID, salt: UInt64, firstLSN: LogSequenceNumber, baseTime: Int64,
-    previousChecksum: UInt32
+    previousChecksum: UInt32, version: UInt32 = FileFormat.newestVersion
   ) {
+    format.version = version
     self.databaseID = databaseID
     self.salt = salt
     self.firstLSN = firstLSN

@@ -71,7 +71,7 @@ struct LoadingTests {
 
   @Test(
     "random writes of every kind: the tree is that of the model, before and after it is opened again",
-    arguments: 1...12 as ClosedRange<UInt64>)
+    arguments: Scale.seeds(12))
   func random(seed: UInt64) throws {
     let disk = SimulatedDisk(seed: seed)
     var generator = WriteGenerator(seed: seed)

@@ -86,6 +86,37 @@ struct ShortRecordTests {
     #expect(second.header.isShort && second.header.sharedByteCount == 0)
   }
 
+  @Test("a segment of version 0 is continued with full records, and the next segment has short ones")
+  func olderVersion() throws {
+    let disk = SimulatedDisk()
+    let directory = try open(disk)
+    let writer = try newLog(directory)
+    writer.segment = SegmentHeader(
+      databaseID: writer.segment.databaseID, salt: writer.segment.salt,
+      firstLSN: writer.segment.firstLSN, baseTime: writer.segment.baseTime, previousChecksum: 0,
+      version: 0)
+    var bytes = ByteWriter()
+    writer.segment.encode(into: &bytes)
+    disk.overwrite(segmentPath(1), at: 0, with: Array(bytes.bytes))
+    writer.checksum = writer.segment.checksum
+    writer.stagedChecksum = writer.segment.checksum
+    for _ in 0..<3 { try writer.append(Self.set(5)) }
+    try writer.close()
+    directory.close()
+    let (again, resumed, _) = try resume(disk)
+    #expect(resumed.segment.format.version == 0)
+    for _ in 0..<3 { try resumed.append(Self.set(5)) }
+    try resumed.roll(time: 1_704_067_200_000)
+    #expect(resumed.segment.format.version == 1)
+    for _ in 0..<3 { try resumed.append(Self.set(5)) }
+    try resumed.close()
+    again.close()
+    #expect(
+      try Self.headers(disk).map(\.header.isShort) == [
+        false, false, false, false, false, false, false, true, true,
+      ])
+  }
+
   @Test(
     "what a set has in common with the one before is not stored, whatever the length of its path")
   func sharing() throws {

@@ -1,3 +1,4 @@
+import DendroTestSupport
 import Testing
 
 @testable import DendroTree
@@ -275,7 +276,7 @@ struct JSONParserTests {
     }
   }
 
-  @Test("random and damaged bytes give a node or an error", arguments: 0..<8 as Range<UInt64>)
+  @Test("random and damaged bytes give a node or an error", arguments: Scale.seeds(8, from: 0))
   func randomAndDamagedBytes(seed: UInt64) throws {
     var generator = JSONGenerator(seed: seed)
     let alphabet = Array("{}[]:,\"\\u0123456789aefnrstld.-+eE \n\u{0}é😀".utf8) + [0xFF, 0xC0, 0x80]

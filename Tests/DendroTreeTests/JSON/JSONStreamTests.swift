@@ -1,10 +1,11 @@
+import DendroTestSupport
 import Testing
 
 @testable import DendroTree
 
 @Suite("JSON, read in pieces")
 struct JSONStreamTests {
-  @Test("pieces of any size make the same tree", arguments: 0..<40 as Range<UInt64>)
+  @Test("pieces of any size make the same tree", arguments: Scale.seeds(40, from: 0))
   func equalTrees(seed: UInt64) throws {
     var generator = JSONGenerator(seed: seed)
     let node = generator.node(levels: 5)
@@ -41,7 +42,7 @@ struct JSONStreamTests {
     }
   }
 
-  @Test("repeated keys at random", arguments: 0..<300 as Range<UInt64>)
+  @Test("repeated keys at random", arguments: Scale.seeds(300, from: 0))
   func randomRepetition(seed: UInt64) throws {
     var generator = JSONGenerator(seed: seed)
     func object(_ levels: Int) -> String {

@@ -1,3 +1,4 @@
+import DendroTestSupport
 import Testing
 
 @testable import DendroTree
@@ -39,7 +40,7 @@ struct JSONWriterTests {
     #expect(try JSONParser.parse(text).scalar == .integer(value))
   }
 
-  @Test("every double comes back equal", arguments: 0..<20 as Range<UInt64>)
+  @Test("every double comes back equal", arguments: Scale.seeds(20, from: 0))
   func doubleRoundTrip(seed: UInt64) throws {
     var generator = JSONGenerator(seed: seed)
     for _ in 0..<2_000 {
@@ -152,7 +153,7 @@ struct JSONWriterTests {
     #expect(Node.empty.json(isPretty: true) == "null")
   }
 
-  @Test("what is written is read as the same tree", arguments: 0..<200 as Range<UInt64>)
+  @Test("what is written is read as the same tree", arguments: Scale.seeds(200, from: 0))
   func roundTrip(seed: UInt64) throws {
     var generator = JSONGenerator(seed: seed)
     let node = generator.node(levels: 6)

@@ -20,7 +20,7 @@ struct PageLoadingTests {
     return (node, model, generator)
   }
 
-  private static let seeds = 1...20 as ClosedRange<UInt64>
+  private static let seeds = Scale.seeds(20)
 
   private static func chunkByteLimit(_ seed: UInt64) -> Int { [60, 400, 3_000][Int(seed / 2 % 3)] }
 
