@@ -56,17 +56,16 @@ struct RepairTests {
     }.filter { $0["kind"] as? String == "writes" }
     #expect(records.count > 3)
     // Nothing proves that the last one was durable.
-    for record in records.dropLast() {
+    for (number, record) in records.dropLast().enumerated() {
       let end = (record["offset"] as? Int ?? 0) + (record["headerBytes"] as? Int ?? 0)
       // In the header's own checksum, in that of the payload, and in the previous one.
-      for place in [end - 1, end - 6, end - 14] {
-        var bytes = good
-        bytes[place] ^= 1
-        try folder.write(bytes, to: "db/\(Self.log)")
-        let report = try dendro("repair", "db", "new-\(place)", "--json").object
-        let lost = (report["lost"] as? [[String: Any]])?.compactMap { $0["first"] as? Int } ?? []
-        #expect(lost == [record["firstLSN"] as? Int ?? 0], "\(place): \(report)")
-      }
+      let place = [end - 1, end - 6, end - 14][number % 3]
+      var bytes = good
+      bytes[place] ^= 1
+      try folder.write(bytes, to: "db/\(Self.log)")
+      let report = try dendro("repair", "db", "new-\(place)", "--json").object
+      let lost = (report["lost"] as? [[String: Any]])?.compactMap { $0["first"] as? Int } ?? []
+      #expect(lost == [record["firstLSN"] as? Int ?? 0], "\(place): \(report)")
     }
   }
 

@@ -86,7 +86,7 @@ struct ShortRecordTests {
     #expect(second.header.isShort && second.header.sharedByteCount == 0)
   }
 
-  @Test("a segment of version 0 is continued with full records, and the next segment has short ones")
+  @Test("a segment of version 0 gets full records only, and the next one short ones")
   func olderVersion() throws {
     let disk = SimulatedDisk()
     let directory = try open(disk)
