@@ -53,30 +53,34 @@ final class ViewerService: Sendable {
   static func log(of engine: Engine, limit: Int) async throws(EngineError) -> String {
     let range = try await engine.historyRange()
     let durable = engine.statistics().durableLSN
-    var writes: [LoggedWrite] = []
+    var items: [String] = []
     let first = LogSequenceNumber(
       max(range.oldest.rawValue, durable.rawValue - min(durable.rawValue, UInt64(limit))))
+    var last = first
     if first < durable {
       do throws(EngineError) {
         let reader = try engine.changes(since: first)
-        while (writes.last?.lsn ?? first) < durable, let page = try await reader.next() {
-          writes += page
+        while last < durable, let page = try await reader.next() {
+          // Writes that come meanwhile make it more than were asked for.
+          items = Array((items + page.suffix(limit).map(text)).suffix(limit))
+          last = page.last?.lsn ?? last
         }
       } catch .noHistory {
         // In memory there is no log.
       }
     }
-    let items = writes.suffix(limit).map { write in
-      var bytes = Array(
-        "{\"lsn\":\(write.lsn.rawValue),\"time\":\(write.time),\"what\":\"\(Self.name(write.write))\",\"path\":"
-          .utf8)
-      JSONText.append(string: write.write.path.description, to: &bytes)
-      return String(decoding: bytes, as: UTF8.self) + "}"
-    }
+    let newest = items.isEmpty ? range.newest : max(range.newest, last)
     return
-      "{\"oldest\":\(range.oldest.rawValue),"
-      + "\"newest\":\(max(range.newest, writes.last?.lsn ?? .zero).rawValue),"
+      "{\"oldest\":\(range.oldest.rawValue),\"newest\":\(newest.rawValue),"
       + "\"writes\":[\(items.joined(separator: ","))]}"
+  }
+
+  private static func text(_ write: LoggedWrite) -> String {
+    var bytes = Array(
+      "{\"lsn\":\(write.lsn.rawValue),\"time\":\(write.time),\"what\":\"\(name(write.write))\",\"path\":"
+        .utf8)
+    JSONText.append(string: write.write.path.description, to: &bytes)
+    return String(decoding: bytes, as: UTF8.self) + "}"
   }
 
   private static func name(_ write: Write) -> String {

@@ -101,7 +101,9 @@ final class DisconnectJournal: Sendable {
     }
     closedir(stream)
     for name in names.sorted() {
-      guard let bytes = Self.contents(of: "\(folder)/\(name)") else { continue }
+      let bytes = BoundedFile.contents(
+        of: "\(folder)/\(name)", byteLimit: Self.fileByteLimit, followsLink: false)
+      guard let bytes else { continue }
       guard let draft = Self.operations(bytes).draft else {
         remove(name)
         continue
@@ -110,22 +112,6 @@ final class DisconnectJournal: Sendable {
         if case .success = result { self.remove(name) }
       }
     }
-  }
-
-  private static func contents(of path: String) -> [UInt8]? {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-    guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
-    var bytes: [UInt8] = []
-    var buffer = [UInt8](repeating: 0, count: 64 << 10)
-    while bytes.count <= fileByteLimit {
-      let count = read(descriptor, &buffer, buffer.count)
-      if count < 0, errno == EINTR { continue }
-      guard count >= 0 else { return nil }
-      if count == 0 { return bytes }
-      bytes += buffer[..<count]
-    }
-    return nil
   }
 
   /// What the requests of a file add up to.
