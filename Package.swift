@@ -72,9 +72,10 @@ let package = Package(
     .systemLibrary(name: "CDendroEdit", pkgConfig: "libedit", providers: [.apt(["libedit-dev"])]),
     .systemLibrary(
       name: "CDendroCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(name: "CDendroPrefetch"),
     .systemLibrary(name: "CDendroWSLay", providers: [.apt(["libwslay-dev"])]),
     library("DendroPlatform"),
-    library("DendroTree"),
+    library("DendroTree", "CDendroPrefetch"),
     library("DendroStorage", "DendroPlatform", "CDendroLZ4", "CDendroXXHash"),
     library("DendroEngine", "DendroTree", "DendroStorage", "DendroPlatform"),
     library("Dendro", "DendroEngine", "DendroPlatform"),

@@ -105,13 +105,19 @@ package struct Node: Sendable {
   /// - Throws: `ValidationError` of kind `.invalidPath`.
   /// - Complexity: O(depth · log children).
   package func node(parsing path: String) throws(ValidationError) -> Node {
+    // A result of the closure would be copied on its way out.
+    var found = Node.empty
     try Path.withStoredBytes(parsing: path) { stored, _ in
-      guard let start = stored.baseAddress, !stored.isEmpty else { return self }
-      guard let page = branch else { return .empty }
-      return withExtendedLifetime(page) {
-        Pages.node(page.access, PathStep(start, end: start + stored.count))
+      guard let start = stored.baseAddress, !stored.isEmpty else {
+        found = self
+        return
+      }
+      guard let page = branch else { return }
+      withExtendedLifetime(page) {
+        found = Pages.node(page.access, PathStep(start, end: start + stored.count))
       }
     }
+    return found
   }
 
   /// Returns the same node with another priority. The empty node never has a priority.
@@ -181,7 +187,7 @@ extension Pages {
   ) -> (page: PageAccess, index: Int)? {
     var page = root
     while page.kind == .inner {
-      page = PageAccess(page.reference(page.childIndex(key, keyCount)))
+      page = PageAccess(lookingUpIn: page.reference(page.childIndex(key, keyCount)))
     }
     let (index, found) = page.find(key, keyCount)
     return found ? (page, index) : nil
@@ -195,7 +201,7 @@ extension Pages {
       guard let entry = find(page, step.key, step.keyCount) else { return .empty }
       if !step.hasRest { return entry.page.node(entry.index) }
       if let branch = entry.page.branchReference(entry.index) {
-        page = PageAccess(branch)
+        page = PageAccess(lookingUpIn: branch)
         step = step.next
         continue
       }

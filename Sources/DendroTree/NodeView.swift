@@ -30,7 +30,7 @@ package struct NodeView {
       content = .packed(address)
       return
     }
-    let child = PageAccess(page.reference(index))
+    let child = PageAccess(lookingUpIn: page.reference(index))
     content = child.kind == .box ? Self.boxed(child) : .branch(child)
   }
 

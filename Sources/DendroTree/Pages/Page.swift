@@ -109,6 +109,7 @@ final class Page: ManagedBuffer<PageHeader, UInt64> {
     let access = unresolved
     if access.kind == .stub { return PageStub(access.header).release() }
     guard access.hasReferences else { return }
+    access.prefetchReferencedPages()
     for index in 0..<access.count {
       access.reference(index).deinitialize(count: 1)
     }

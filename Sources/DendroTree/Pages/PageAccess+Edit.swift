@@ -26,6 +26,7 @@ extension PageAccess {
     if stride == 2 {
       (new.slot(count - 1)).copyMemory(from: old.slot(count - 1), byteCount: 2 * count)
     } else {
+      if old.hasReferences && !isUnique { old.prefetchReferencedPages() }
       for index in 0..<count {
         new.setOffset(index, old.offset(index))
         let target = new.slot(index)

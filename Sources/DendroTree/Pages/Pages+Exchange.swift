@@ -87,6 +87,7 @@ extension Pages {
     _ slot: UnsafeMutablePointer<Page?>, _ isUnique: inout Bool
   ) -> PageAccess? {
     let page = PageAccess(unresolved: slot)
+    page.prefetch()
     return page.kind == .stub ? loadedPage(of: PageStub(page.header), slot, &isUnique) : page
   }
 
