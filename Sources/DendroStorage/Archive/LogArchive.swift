@@ -21,12 +21,16 @@ package final class LogArchive {
     package var isEmpty: Bool { segments.isEmpty && checkpoints.isEmpty }
   }
 
-  private let source: DatabaseDirectory
-  private let target: DatabaseDirectory
+  let source: DatabaseDirectory
+  let target: DatabaseDirectory
   /// Keeps the log that was not copied yet, beside a writer.
   private var position: PublishedPosition?
   /// Whether the archive is being begun.
-  private var isNew: Bool
+  var isNew: Bool
+  /// The last segment of the source, where all segments before it are in the archive with their seals.
+  private var reachedSegment: SegmentName?
+  /// The last write in the archive, as far as this object has extended it.
+  private var reachedLSN = LogSequenceNumber.zero
 
   /// Opens or begins an archive.
   ///
@@ -46,8 +50,13 @@ package final class LogArchive {
   ///
   /// - Parameter sealedOnly: whether only segments are copied that are sealed; not in a new archive.
   /// - Throws: `.otherLog` where the log does not go on from the archive's end; `.corrupt` where it is damaged.
-  /// - Complexity: O(bytes of the last segment of the archive and of those that are new).
+  /// - Complexity: O(bytes of the last segment of the archive and of those that are new). With `sealedOnly` one
+  ///   listing of the source, where no segment was sealed since the last extension.
   package func extend(sealedOnly: Bool = false) throws(StorageError) -> Extension {
+    if sealedOnly, let reachedSegment, try source.contents().segments.last == reachedSegment {
+      return Extension(lastLSN: reachedLSN)
+    }
+    reachedSegment = nil
     let lease = try source.lease()
     defer { lease?.end() }
     let contents = try source.contents()
@@ -55,16 +64,17 @@ package final class LogArchive {
     var result = Extension()
     let first = try firstSegment(contents, archived)
     let segments = contents.segments.filter { $0 >= first }
+    var isSealed = true
     for (index, name) in segments.enumerated() {
       let isLast = index + 1 == segments.count
       if isLast, sealedOnly, !isNew, !archived.contains(name) {
         // Without it the seal of the one before has no successor: its header at least is copied.
-        try copyRecords(of: name, isLast: true, onlyHeader: true, &result)
+        try copyRecords(of: name, contents, onlyHeader: true, &result)
       } else if !(isLast && sealedOnly && !isNew) {
-        try copyRecords(of: name, isLast: isLast, onlyHeader: false, &result)
+        try copyRecords(of: name, contents, onlyHeader: false, &result)
       }
       if index > 0 {
-        try copySeal(of: segments[index - 1], &result)
+        isSealed = try copySeal(of: segments[index - 1], &result)
       } else if let last = archived.last, last < name {
         try seal(last, before: name, &result)
       }
@@ -77,6 +87,9 @@ package final class LogArchive {
     }
     if position == nil { position = try source.publishPosition(result.lastLSN) }
     position?.move(to: result.lastLSN)
+    reachedLSN = result.lastLSN
+    // A seal that is not there yet is copied by a later extension.
+    if isSealed { reachedSegment = segments.last }
     return result
   }
 
@@ -91,7 +104,7 @@ package final class LogArchive {
     let end = try end(of: archived)
     guard contents.segments.contains(last) else {
       // The writer has removed the segment, of which the archive has all but the seal.
-      if first.firstLSN == end.next, try isContinued(last, by: first) { return first }
+      if first.firstLSN == end.next, try continues(last, with: first) { return first }
       throw .otherLog(
         archive: target.path,
         reason: first > last
@@ -104,12 +117,35 @@ package final class LogArchive {
     return before ?? last
   }
 
-  /// Whether a segment of the source says that it follows the archive's last one.
-  private func isContinued(_ last: SegmentName, by next: SegmentName) throws(StorageError) -> Bool {
-    let copy = try SegmentReader(last, in: target)
-    let checksum = try copiedEnd(of: last)?.last?.checksum ?? copy.header.checksum
+  /// Whether a segment of the source says that it follows the archive's last one. Where an idle record stands
+  /// between the two, the archive gets it.
+  ///
+  /// The idle record that an orderly end or idleness leaves follows from the record before it. The checksum in
+  /// the successor's header proves that it was the same.
+  private func continues(_ last: SegmentName, with next: SegmentName) throws(StorageError) -> Bool {
+    let copy = try SegmentReader(last, in: target).header
     let header = try SegmentReader(next, in: source).header
-    return header.previousChecksum == checksum && header.databaseID == copy.header.databaseID
+    guard header.databaseID == copy.databaseID, let copied = try copiedEnd(of: last) else {
+      return false
+    }
+    let checksum = copied.last?.checksum ?? copy.checksum
+    if header.previousChecksum == checksum { return true }
+    guard !copied.isSealed, let writes = copied.lastWrites else { return false }
+    let idle = RecordHeader.idle(
+      after: writes.lastLSN, time: writes.baseTime, durableUpTo: writes.lastLSN,
+      previousChecksum: checksum, in: copy)
+    var bytes = RawBuffer()
+    bytes.reserve(RecordHeader.byteCountMax)
+    let (byteCount, idleChecksum) = idle.encode(
+      at: bytes.base, offset: copied.offset, segment: copy)
+    guard header.previousChecksum == idleChecksum else { return false }
+    let path = target.path(of: last)
+    let file = try target.fileSystem.open(at: path, .readWrite)
+    try file.writeAll(
+      UnsafeRawBufferPointer(start: bytes.base, count: byteCount), at: copied.offset, path: path)
+    // The successor denies the segment without it.
+    try file.synchronize(path: path)
+    return true
   }
 
   /// Checks that what is durable of a segment in the archive is what the source has.
@@ -140,185 +176,4 @@ package final class LogArchive {
     guard let last = segments.last else { return .zero }
     return try SegmentOutline(last, in: target).lastLSN
   }
-
-  // MARK: Copying
-
-  /// Copies the records of a segment, but for its seal, in place of an older copy with fewer of them.
-  private func copyRecords(
-    of name: SegmentName, isLast: Bool, onlyHeader: Bool, _ result: inout Extension
-  ) throws(StorageError) {
-    let segment = try SegmentReader(name, in: source)
-    var copied = try copiedEnd(of: name)
-    if let last = copied?.last,
-      try segment.record(at: last.offset).record?.checksum != last.checksum
-    {
-      // The writer has taken back what was not durable.
-      copied = nil
-    }
-    if let copied, copied.isSealed || onlyHeader { return }
-    if let copied, isLast || copied.offset >= segment.byteCount {
-      // Nothing new is the usual case, and asks for one record's header.
-      switch copied.offset < segment.byteCount ? try segment.record(at: copied.offset) : nil {
-      case .record(let next) where next.kind != .seal: break
-      default: return
-      }
-    }
-    let end = try onlyHeader ? UInt64(SegmentHeader.byteCount) : recordsEnd(of: segment, isLast)
-    if let copied, copied.offset >= end { return }
-    let file = try NewFile(target.path(of: name), in: target)
-    do throws(StorageError) {
-      try segment.copy(from: 0, to: end, into: file.file, path: file.temporaryPath)
-      try file.publish()
-    } catch {
-      file.discard()
-      throw error
-    }
-    result.segments.append(name)
-    result.byteCount += end
-  }
-
-  private struct CopiedEnd {
-    /// Where the last record ends that is no seal, and that record.
-    var offset = UInt64(SegmentHeader.byteCount)
-    var last: RecordInfo?
-    var isSealed = false
-  }
-
-  /// Where the archive's copy of a segment ends; nil where there is none.
-  private func copiedEnd(of name: SegmentName) throws(StorageError) -> CopiedEnd? {
-    guard try target.contents().segments.contains(name) else { return nil }
-    let copy = try SegmentReader(name, in: target)
-    var end = CopiedEnd()
-    while end.offset < copy.byteCount, case .record(let record) = try copy.record(at: end.offset) {
-      if record.kind == .seal {
-        end.isSealed = record.endOffset <= copy.byteCount
-        break
-      }
-      end.last = record
-      end.offset = record.endOffset
-    }
-    return end
-  }
-
-  /// Reads the records of a segment, with their payloads.
-  ///
-  /// - Returns: where the last whole one ends that is no seal.
-  /// - Throws: `.corrupt` where a segment that has a successor does not reach it.
-  private func recordsEnd(of segment: SegmentReader, _ isLast: Bool) throws(StorageError) -> UInt64
-  {
-    var offset = UInt64(SegmentHeader.byteCount)
-    var fault = ("a record", "the end of the file")
-    var lastLSN = segment.name.firstLSN.previous
-    reading: while offset < segment.byteCount {
-      switch try segment.record(at: offset) {
-      case .invalid(let found):
-        fault = (found.expected, found.description)
-        break reading
-      case .record(let record):
-        if record.kind == .seal { return offset }
-        guard record.endOffset <= segment.byteCount else { break reading }
-        if case .failure(let found) = try segment.payload(of: record) {
-          fault = (found.expected, found.found)
-          break reading
-        }
-        lastLSN = record.lastLSN
-        offset = record.endOffset
-      }
-    }
-    if isLast { return offset }
-    // A segment without a seal is complete where its successor says so.
-    let next = try source.contents().segments.first { $0 > segment.name }
-    guard next?.firstLSN == lastLSN.next else {
-      throw .corrupt(path: segment.path, offset: offset, expected: fault.0, found: fault.1)
-    }
-    return offset
-  }
-
-  /// Appends the seal of a segment whose successor is in the archive. Where a crash cuts that short, the successor
-  /// still confirms the segment's end.
-  private func copySeal(of name: SegmentName, _ result: inout Extension) throws(StorageError) {
-    guard let copied = try copiedEnd(of: name), !copied.isSealed else { return }
-    let segment = try SegmentReader(name, in: source)
-    guard case .record(let seal) = try segment.record(at: copied.offset), seal.kind == .seal,
-      seal.endOffset <= segment.byteCount
-    else { return }
-    let path = target.path(of: name)
-    let file = try target.fileSystem.open(at: path, .readWrite)
-    try segment.copy(
-      from: copied.offset, to: seal.endOffset, into: file, path: path, at: copied.offset)
-    try file.synchronize(path: path)
-    result.sealed.append(name)
-    result.byteCount += seal.endOffset - copied.offset
-  }
-
-  /// Seals a segment that the source no longer has.
-  private func seal(_ name: SegmentName, before next: SegmentName, _ result: inout Extension)
-    throws(StorageError)
-  {
-    guard let copied = try copiedEnd(of: name), !copied.isSealed else { return }
-    let segment = try SegmentReader(name, in: target)
-    let successor = try SegmentReader(next, in: source).header
-    let path = target.path(of: name)
-    let file = try target.fileSystem.open(at: path, .readWrite)
-    let end = try appendSeal(
-      file: file, path: path, segment: segment.header, offset: copied.offset,
-      checksum: copied.last?.checksum ?? segment.header.checksum, lastLSN: next.firstLSN.previous,
-      time: successor.baseTime, successorChecksum: successor.checksum)
-    try file.synchronize(path: path)
-    result.sealed.append(name)
-    result.byteCount += end - copied.offset
-  }
-
-  /// Copies checkpoints: of a new archive all, later one where the log since the last is longer than it.
-  private func copyCheckpoints(
-    _ checkpoints: [LogSequenceNumber], _ result: inout Extension
-  ) throws(StorageError) {
-    let contents = try target.contents()
-    let reached = checkpoints.filter { $0 <= result.lastLSN && !contents.checkpoints.contains($0) }
-    if isNew {
-      for lsn in reached { try copyCheckpoint(lsn, &result) }
-      return
-    }
-    let last = contents.checkpoints.last ?? .zero
-    guard let newest = reached.last, newest > last else { return }
-    var logByteCount: UInt64 = 0
-    for segment in contents.segments where segment.firstLSN > last && segment.firstLSN <= newest {
-      logByteCount += try target.byteCount(of: segment)
-    }
-    guard logByteCount > (try source.byteCount(ofCheckpoint: newest)) else { return }
-    try copyCheckpoint(newest, &result)
-  }
-
-  private func copyCheckpoint(_ lsn: LogSequenceNumber, _ result: inout Extension)
-    throws(StorageError)
-  {
-    let checkpoint = try CheckpointReader.open(source, lsn: lsn)
-    for chunk in 0..<checkpoint.chunkCount { try checkpoint.readChunk(chunk) { _ in } }
-    let path = source.path(ofCheckpoint: lsn)
-    let original = try source.fileSystem.open(at: path, .read)
-    let byteCount = try original.size(path: path)
-    let file = try NewFile(target.path(ofCheckpoint: lsn), in: target)
-    do throws(StorageError) {
-      var buffer = RawBuffer()
-      buffer.reserve(Self.copiedByteCount)
-      var offset: UInt64 = 0
-      while offset < byteCount {
-        let part = UnsafeMutableRawBufferPointer(start: buffer.base, count: Self.copiedByteCount)
-        let count = try original.readFully(into: part, at: offset, path: path)
-        guard count > 0 else { break }
-        try file.file.writeAll(
-          UnsafeRawBufferPointer(start: buffer.base, count: count), at: offset,
-          path: file.temporaryPath)
-        offset += UInt64(count)
-      }
-      try file.publish()
-    } catch {
-      file.discard()
-      throw error
-    }
-    result.checkpoints.append(lsn)
-    result.byteCount += byteCount
-  }
-
-  private static let copiedByteCount = 1 << 20
 }

@@ -10,12 +10,9 @@ extension LogWriter {
     if endsWithIdleRecord && durableUpTo == lastLSN || lastLSN == .zero { return }
     reserveStaging(0)
     stage(
-      RecordHeader(
-        kind: .idle, isCompressed: false, isRestart: false, storedByteCount: 0, rawByteCount: 0,
-        firstLSN: lastLSN.next, count: 0, baseTime: lastTime, durableUpTo: durableUpTo,
-        previousChecksum: stagedChecksum,
-        payloadChecksum: Checksum.xxh3(
-          UnsafeRawBufferPointer(start: nil, count: 0), seed: segment.salt)),
+      .idle(
+        after: lastLSN, time: lastTime, durableUpTo: durableUpTo, previousChecksum: stagedChecksum,
+        in: segment),
       UnsafeRawBufferPointer(start: nil, count: 0))
     let isComplete = durableUpTo == lastLSN
     do {
@@ -54,5 +51,22 @@ extension LogWriter {
     }
     try synchronize()
     state = .closed
+  }
+}
+
+extension RecordHeader {
+  /// The header of an idle record behind the write `lastLSN`.
+  ///
+  /// - Parameter time: the base time of the last record with writes.
+  static func idle(
+    after lastLSN: LogSequenceNumber, time: Int64, durableUpTo: LogSequenceNumber,
+    previousChecksum: UInt32, in segment: SegmentHeader
+  ) -> RecordHeader {
+    RecordHeader(
+      kind: .idle, isCompressed: false, isRestart: false, storedByteCount: 0, rawByteCount: 0,
+      firstLSN: lastLSN.next, count: 0, baseTime: time, durableUpTo: durableUpTo,
+      previousChecksum: previousChecksum,
+      payloadChecksum: Checksum.xxh3(
+        UnsafeRawBufferPointer(start: nil, count: 0), seed: segment.salt))
   }
 }

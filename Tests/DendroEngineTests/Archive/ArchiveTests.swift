@@ -11,7 +11,7 @@ import Testing
 /// Archives of a log, and what is restored from them.
 @Suite("Archives")
 struct ArchiveTests {
-  private static func open(
+  static func open(
     _ disk: SimulatedDisk, _ path: String, _ mode: Engine.Mode = .readWrite
   ) throws -> Engine {
     var options = EngineOptions.inline
@@ -20,7 +20,7 @@ struct ArchiveTests {
     return try Engine.open(at: path, options: options, environment: disk.environment, mode: mode)
   }
 
-  private static func extend(_ disk: SimulatedDisk, sealedOnly: Bool = false) throws(StorageError)
+  static func extend(_ disk: SimulatedDisk, sealedOnly: Bool = false) throws(StorageError)
     -> LogArchive.Extension
   {
     let source = try DatabaseDirectory.open("/db", environment: disk.environment, mode: .following)
@@ -107,7 +107,7 @@ struct ArchiveTests {
     }
   }
 
-  private static func source(_ disk: SimulatedDisk, _ count: Int, from first: Int = 0) throws
+  static func source(_ disk: SimulatedDisk, _ count: Int, from first: Int = 0) throws
     -> Engine
   {
     let engine = try open(disk, "/db")
