@@ -34,7 +34,7 @@ package final class Progress {
     draw(0, of: nil, step())
   }
 
-  /// About how long work takes still; nil where too little is done to tell.
+  /// About how long work takes still; nil where too little is done to estimate it.
   package static func secondsLeft(_ done: UInt64, of total: UInt64?, after seconds: Double)
     -> Double?
   {

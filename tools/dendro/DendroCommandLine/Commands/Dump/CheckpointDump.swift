@@ -3,22 +3,13 @@ import DendroTree
 
 /// One checkpoint, or one chunk of it, taken apart.
 struct CheckpointDump {
-  private let arguments: Arguments
-  private let directory: DatabaseDirectory
-  private let fieldLimit: Int
-
-  init(_ arguments: Arguments) throws {
-    self.arguments = arguments
-    fieldLimit = try arguments.integer("bytes", in: 0...(1 << 30)) ?? 256
-    directory = try DatabaseDirectory.open(
-      arguments.directoryPath(), environment: .system, mode: .readOnly)
-  }
+  let input: DumpInput
+  private var directory: DatabaseDirectory { input.directory }
 
   func run() throws -> ExitCode {
-    defer { directory.close() }
     let (lsn, chunk) = try place()
     let checkpoint = try AnnotatedCheckpoint(directory, lsn: lsn)
-    let terminal = try Terminal(color: arguments.value("color"))
+    let terminal = try input.terminal()
     let problem: String?
     if let chunk {
       problem = try show(chunk, of: checkpoint, lsn, terminal)
@@ -31,7 +22,7 @@ struct CheckpointDump {
   }
 
   private func place() throws -> (LogSequenceNumber, chunk: Int?) {
-    let word = arguments.positional[1]
+    let word = input.what
     let parts = word.split(separator: ":", omittingEmptySubsequences: false)
     let chunk = parts.count == 2 ? Int(parts[1]) : nil
     guard parts.count == 1 || (parts.count == 2 && chunk ?? -1 >= 0) else { throw Self.usage(word) }
@@ -64,7 +55,7 @@ struct CheckpointDump {
   private func show(
     _ checkpoint: AnnotatedCheckpoint, _ lsn: LogSequenceNumber, _ terminal: Terminal
   ) throws {
-    if arguments.wantsJSON {
+    if input.wantsJSON {
       let chunks = checkpoint.chunks.enumerated().map { number, chunk -> JSONValue in
         .object([
           ("number", .count(number)), ("offset", .unsigned(chunk.offset)),
@@ -108,7 +99,7 @@ struct CheckpointDump {
     }
     let pages = chunk.result ?? nil
     let problem = chunk.problem ?? pages?.problem
-    if arguments.wantsJSON {
+    if input.wantsJSON {
       let shown = pages?.pages.map { page -> JSONValue in
         .object([
           ("rawOffset", .count(page.offset)), ("kind", .string(page.kind)),
@@ -125,7 +116,7 @@ struct CheckpointDump {
     try terminal.print("\(fileName(lsn)), chunk \(number)")
     try show(chunk.fields, terminal)
     if !isOfPages { try terminal.print("format version 0: leaves with their paths, no pages") }
-    var rest = fieldLimit
+    var rest = input.limit
     for page in pages?.pages ?? [] {
       guard rest > 0 else { break }
       try terminal.print()
@@ -141,8 +132,8 @@ struct CheckpointDump {
       rest -= min(rest, page.fields.count)
     }
     let all = pages?.pages.reduce(0) { $0 + $1.fields.count } ?? 0
-    if all > fieldLimit {
-      try terminal.print("            … \(Format.count(all - fieldLimit)) fields more; --bytes N")
+    if all > input.limit {
+      try terminal.print("            … \(Format.count(all - input.limit)) fields more; --bytes N")
     }
     if let problem { try terminal.print(terminal.colored("damage: \(problem)", .red)) }
     return problem

@@ -33,29 +33,44 @@ extension Command {
       Example(line: "dendro dump db checkpoint:0", summary: "the pages of its first chunk"),
     ],
     run: { arguments in
-      let what = arguments.positional[1]
-      if what.split(separator: ":").first?.hasSuffix("checkpoint") == true {
-        return try CheckpointDump(arguments).run()
-      }
-      return try RecordDump(arguments).run()
+      let input = try DumpInput(arguments)
+      defer { input.directory.close() }
+      return try input.isCheckpoint
+        ? CheckpointDump(input: input).run() : RecordDump(input: input).run()
     })
 }
 
-/// One record, taken apart.
-private struct RecordDump {
-  private let arguments: Arguments
-  private let directory: DatabaseDirectory
-  private let byteLimit: Int
+/// What is dumped, of which directory, and how much of it.
+struct DumpInput {
+  let what: String
+  let directory: DatabaseDirectory
+  /// Bytes of a payload, or fields of pages, that are shown.
+  let limit: Int
+  let wantsJSON: Bool
+  private let color: String?
 
   init(_ arguments: Arguments) throws {
-    self.arguments = arguments
-    byteLimit = try arguments.integer("bytes", in: 0...(1 << 30)) ?? 256
+    what = arguments.positional[1]
+    limit = try arguments.integer("bytes", in: 0...(1 << 30)) ?? 256
+    wantsJSON = arguments.wantsJSON
+    color = arguments.value("color")
     directory = try DatabaseDirectory.open(
       arguments.directoryPath(), environment: .system, mode: .readOnly)
   }
 
+  var isCheckpoint: Bool {
+    what.split(separator: ":").first?.hasSuffix("checkpoint") == true
+  }
+
+  func terminal() throws -> Terminal { try Terminal(color: color) }
+}
+
+/// One record, taken apart.
+private struct RecordDump {
+  let input: DumpInput
+  private var directory: DatabaseDirectory { input.directory }
+
   func run() throws -> ExitCode {
-    defer { directory.close() }
     let (segment, offset) = try place()
     let record =
       offset == 0
@@ -65,8 +80,8 @@ private struct RecordDump {
     let bytes = try record.payload.map {
       try AnnotatedRecord.bytes($0, of: segment, in: directory)
     }
-    let terminal = try Terminal(color: arguments.value("color"))
-    if arguments.wantsJSON {
+    let terminal = try input.terminal()
+    if input.wantsJSON {
       try terminal.print(json(record, segment, writes, bytes ?? []).text)
     } else {
       try print(record, segment, writes, bytes ?? [], terminal)
@@ -77,7 +92,7 @@ private struct RecordDump {
 
   /// Where the record lies.
   private func place() throws -> (SegmentName, UInt64) {
-    let word = arguments.positional[1]
+    let word = input.what
     let segments = try directory.contents().segments
     let parts = word.split(separator: ":", omittingEmptySubsequences: false)
     if parts.count == 2 {
@@ -159,8 +174,8 @@ private struct RecordDump {
       offset += write.byteCount
     }
     if !writes.isEmpty { try terminal.print() }
-    for start in stride(from: 0, to: min(bytes.count, byteLimit), by: 16) {
-      let row = bytes[start..<min(start + 16, bytes.count, byteLimit)]
+    for start in stride(from: 0, to: min(bytes.count, input.limit), by: 16) {
+      let row = bytes[start..<min(start + 16, bytes.count, input.limit)]
       let text = String(
         String.UnicodeScalarView(
           row.map { (0x20..<0x7F).contains($0) ? UnicodeScalar($0) : UnicodeScalar(".") }))
@@ -168,8 +183,8 @@ private struct RecordDump {
         "\(payload.lowerBound + UInt64(start))".leftPadded(to: 10) + "  "
           + Format.hex(row).padded(to: 47) + "  " + terminal.colored(text, .dim))
     }
-    if bytes.count > byteLimit {
-      try terminal.print("            … \(Format.count(bytes.count - byteLimit)) bytes more")
+    if bytes.count > input.limit {
+      try terminal.print("            … \(Format.count(bytes.count - input.limit)) bytes more")
     }
   }
 
@@ -196,7 +211,7 @@ private struct RecordDump {
       ("file", .string(segment.fileName)), ("fields", .array(fields)),
       ("problem", record.problem.map { .string($0) } ?? .null), ("writes", .array(parts)),
       ("payloadOffset", record.payload.map { .unsigned($0.lowerBound) } ?? .null),
-      ("payload", .string(Format.hex(bytes.prefix(byteLimit)))),
+      ("payload", .string(Format.hex(bytes.prefix(input.limit)))),
     ])
   }
 }
