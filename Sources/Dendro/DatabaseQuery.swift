@@ -267,7 +267,7 @@ extension DatabaseQuery {
     return (shown.node, shown.ranked)
   }
 
-  /// What the query shows of the present, where an order is kept in which that is quick to tell.
+  /// What the query shows of the present, where a kept order gives that quickly.
   private func quickSnapshot(of node: Node) -> DataSnapshot? {
     let parameters = parameters
     guard node.isScanned(by: parameters),

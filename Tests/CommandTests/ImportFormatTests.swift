@@ -161,7 +161,7 @@ struct ImportFormatTests {
     #expect(other.errors.contains("other data than whole"), "\(other.errors)")
   }
 
-  @Test("the time left is told once there is something to tell it by")
+  @Test("the time left is shown once it can be estimated")
   func timeLeft() {
     #expect(Progress.secondsLeft(50, of: 100, after: 10) == 10)
     #expect(Progress.secondsLeft(50, of: 100, after: 1) == nil)

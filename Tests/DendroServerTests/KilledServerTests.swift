@@ -76,7 +76,7 @@ struct KilledServerTests {
   }
 }
 
-/// One client over all rounds: what it has written, and what it was told.
+/// One client over all rounds: what it has written, and what the server has sent.
 ///
 /// Unchecked: the test uses it between rounds, and its own thread during one.
 private final class KilledClient: @unchecked Sendable {
@@ -87,11 +87,11 @@ private final class KilledClient: @unchecked Sendable {
   private var sent: [String: Int] = [:]
   /// What the client knows of its presence.
   private var presence = Presence.unknown
-  /// The children of `data` as the pushes tell them.
+  /// The children of `data`, made from the pushes.
   private var seen: [String: Int] = [:]
 
   private enum Presence {
-    /// The connection ended before the answers that would tell.
+    /// The connection ended before the answers came.
     case unknown
     /// The words for the end were acknowledged, and then the presence of the round.
     case leaves(Int)

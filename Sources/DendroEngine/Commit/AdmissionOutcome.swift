@@ -88,7 +88,7 @@ extension Admission {
   /// The bytes of an encoded tree from which on it is compared without the lock.
   private static let comparedByteMin = 16 << 10
 
-  /// The tree that a large one replaces, unless a glance tells whether they are equal.
+  /// The tree that a large one replaces; nil where it is quick to see whether they are equal.
   private func counterpart(of draft: Draft, _ body: PayloadBuffer) -> Node? {
     guard body.count >= Self.comparedByteMin, case .set(let path, let new) = draft.write,
       new.isBranch

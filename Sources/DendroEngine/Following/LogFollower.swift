@@ -181,8 +181,8 @@ final class LogFollower: Sendable {
     }
   }
 
-  /// Whether the cursor has stopped in front of bytes that no writer is about to complete: reading the directory
-  /// anew tells whether they are damage.
+  /// Whether the cursor has stopped in front of bytes that no writer is about to complete. Reading the directory
+  /// anew then throws where they are damage.
   private func isPassedOver(_ state: inout State) throws(StorageError) -> Bool {
     guard state.cursor.unreadableOffset != nil else {
       state.unreadableCount = 0

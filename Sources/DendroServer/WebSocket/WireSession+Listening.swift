@@ -41,7 +41,7 @@ extension WireSession {
     if state.withLock({ $0.authenticationCount }) != authenticationCount { reauthorize() }
   }
 
-  /// What is at the location; nil where it cannot be read, which the client has been told.
+  /// What is at the location; nil where it cannot be read: the client has got the error.
   func read(_ location: WireLocation, _ number: Int64) -> Node? {
     do throws(EngineError) {
       return try namespace.engine.view(at: location.path)

@@ -58,6 +58,6 @@ extension JSONReader {
 
 extension Draft.Deferred {
   /// The leaf or priority in the place of the server value with this index. If an object has a key twice, its
-  /// earlier value is dropped, and with it stand-ins: the index tells which server values are left.
+  /// earlier value is dropped, and with it stand-ins: the index says which server values are left.
   static func standIn(_ index: Int) -> Scalar { .string("\u{1}server value \(index)") }
 }

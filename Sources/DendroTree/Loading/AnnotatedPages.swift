@@ -1,6 +1,6 @@
 /// The raw bytes of a chunk of pages, field by field; `PageImageWriter` describes them. For tools.
 ///
-/// Unlike `ChunkPages` it shows as much of damaged bytes as can be told, and connects nothing.
+/// Unlike `ChunkPages` it shows as much of damaged bytes as it can decode, and connects nothing.
 package struct AnnotatedPages: Sendable {
   package struct Field: Sendable {
     /// Among the raw bytes of the chunk.

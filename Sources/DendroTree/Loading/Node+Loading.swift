@@ -8,8 +8,8 @@ extension Node {
     withExtendedLifetime(page) {}
   }
 
-  /// Whether a glance tells that all pages of the node are in memory: it is a leaf, or a branch with one page
-  /// and nothing but leaves in it. False may also mean that more than a glance is needed.
+  /// Whether the node is in memory and has no page below it: it is a leaf, or a branch with one page and nothing
+  /// but leaves in it. False for a larger branch, also where all of its pages are in memory.
   package var isLoadedAtAGlance: Bool {
     guard case .page(let page) = content else { return true }
     defer { withExtendedLifetime(page) {} }

@@ -146,6 +146,68 @@ struct FollowingTests {
     try writer.close()
   }
 
+  @Test(
+    "a writer that removes files for long makes a look fail, and the next one get what it missed")
+  func lockedOut() throws {
+    let writer = try open()
+    let follower = try open(.following)
+    let log = Log(follower.head.root)
+    follower.setObserver(log)
+    for round in 1...3 {
+      writer.submit(try set("k\(round)", .integer(Int64(round))), completion: nil)
+      try writer.checkpoint()
+    }
+    try writer.purgeHistory()
+    writer.submit(try set("k4", .integer(4)), completion: nil)
+    writer.pump()
+    let readersLock = try disk.open("/db/readers.lock", .read)
+    #expect(try readersLock.lock(.exclusive))
+    for _ in 0..<2 {
+      let error = #expect(throws: EngineError.self) { try follower.refresh() }
+      guard case .storage(.locked)? = error else {
+        Issue.record("\(error as Any)")
+        break
+      }
+    }
+    // Nothing behind the gap was taken.
+    #expect(log.lsns.isEmpty && log.differenceCount == 0)
+    #expect(follower.head.lsn == .zero)
+    readersLock.unlock()
+    #expect(try follower.refresh() == LogSequenceNumber(4))
+    #expect(log.root == writer.head.root && log.differenceCount == 1)
+    writer.submit(try set("k5", .integer(5)), completion: nil)
+    writer.pump()
+    try follower.refresh()
+    #expect(log.lsns == [5] && log.root == writer.head.root)
+    #expect(log.failures.isEmpty)
+    try follower.close()
+    try writer.close()
+  }
+
+  @Test("a segment that is removed between being listed and being opened does not end following")
+  func vanishedSegment() throws {
+    let writer = try open()
+    let follower = try open(.following)
+    let log = Log(follower.head.root)
+    follower.setObserver(log)
+    for round in 1...3 {
+      writer.submit(try set("a", .integer(Int64(round))), completion: nil)
+      writer.pump()
+      try writer.roll()
+    }
+    disk.inject(
+      DiskFault(.error(SystemError.noSuchFile.code), of: [.open], at: 1, pathPart: "2.log"))
+    #expect(try follower.refresh() == LogSequenceNumber(3))
+    #expect(log.root == writer.head.root && log.failures.isEmpty)
+    #expect(log.differenceCount == 1)
+    writer.submit(try set("a", .integer(4)), completion: nil)
+    writer.pump()
+    try follower.refresh()
+    #expect(log.lsns.last == 4 && log.root == writer.head.root)
+    try follower.close()
+    try writer.close()
+  }
+
   @Test("a batch that the writer takes back is taken back here")
   func takenBack() throws {
     let writer = try open { $0.durability = .none }
@@ -251,6 +313,11 @@ struct FollowingTests {
       default: Issue.record("\(kind): \(error)")
       }
       #expect(log.failures == [error])
+      if kind == "damaged" {
+        // The log is no longer kept for it.
+        let readersLock = try disk.open("/db/readers.lock", .read)
+        #expect(try readersLock.lockedByte(in: 0..<UInt64(Int64.max)) == nil)
+      }
       #expect(throws: error) { try follower.refresh() }
       #expect(log.failures.count == 1)
       try follower.close()

@@ -200,16 +200,16 @@ struct DatabaseTests {
     options.logging = { line in lines.withLock { $0.append(line.message) } }
     let database = try await Database.open(at: directory.path, options: options)
     let reader: Database = try await Database.open(readOnly: directory.path)
-    func isTold() -> Bool {
+    func isReported() -> Bool {
       lines.withLock { $0.contains { $0.contains("a reader keeps files") } }
     }
     for number in 0..<4 {
-      #expect(number > 1 || !isTold())
+      #expect(number > 1 || !isReported())
       try await database.reference().child("a").setValue(number)
       try await database.checkpoint()
     }
     try await database.close()
-    #expect(isTold())
+    #expect(isReported())
     try await reader.close()
   }
 
