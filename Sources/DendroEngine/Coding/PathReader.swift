@@ -6,7 +6,7 @@ import DendroTree
 struct PathReader: ~Copyable {
   /// Bytes of a path's stored form at most: as many keys as the depth allows, each as long as a key
   /// may be with its length and the longest ordered form.
-  private static let byteLimit = (Limits.depth + 1) * (Limits.keyBytes + 2)
+  static let byteLimit = (Limits.depth + 1) * (Limits.keyBytes + 2)
 
   /// The stored form of the path read last, and of the one before it; both behind that of the base.
   private var current = RawBuffer()

@@ -48,13 +48,21 @@ package struct WriteReader: ~Copyable {
   /// Applies the next write to `root` if its number is higher than `last`. The set of a leaf, which most
   /// writes are, is put into the tree straight from its bytes.
   ///
-  /// - Parameter changes: room for what the tree notes; not used.
+  /// - Parameters:
+  ///   - location: nil to apply every write; otherwise only those that concern it are applied.
+  ///   - changes: room for what the tree notes; not used.
   package mutating func applyNext(
-    to root: inout Node, after last: LogSequenceNumber, _ changes: inout [Change]
+    to root: inout Node, after last: LogSequenceNumber, concerning location: ReplayLocation? = nil,
+    _ changes: inout [Change]
   ) throws(CodingError) -> (lsn: LogSequenceNumber, time: Int64) {
     try readTime()
     let kind = try reader.tag("a write's kind")
     _ = try paths.readBytes(&reader)
+    if let location, !location.isConcerned(by: paths.bytes) {
+      try skipBody(kind)
+      defer { lsn = lsn.next }
+      return (lsn, time)
+    }
     if kind == WriteCoding.Kind.set,
       let end = PackedScalar.leafEnd(validating: reader.bytes, at: reader.offset)
     {

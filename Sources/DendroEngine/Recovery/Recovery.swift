@@ -10,6 +10,8 @@ struct Recovery {
   /// Whether all pages of the checkpoint are read at once.
   let readsAll: Bool
   let progress: (@Sendable (RecoveryProgress) -> Void)?
+  /// The only location that is wanted; nil for the whole tree.
+  var location: ReplayLocation?
 
   struct Result {
     var root = Node.empty
@@ -127,7 +129,8 @@ struct Recovery {
     throws(StorageError)
   {
     let checkpointLSN = result.lastLSN
-    var replayer = Replayer(root: result.root, lastLSN: result.lastLSN, lastTime: result.lastTime)
+    var replayer = Replayer(
+      root: result.root, lastLSN: result.lastLSN, lastTime: result.lastTime, location: location)
     // The replayer then has the only reference, and changes the tree in place.
     result.root = .empty
     var reported: UInt64 = 0

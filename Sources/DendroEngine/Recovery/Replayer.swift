@@ -14,7 +14,14 @@ struct Replayer {
   /// Bytes of those records in the file.
   private(set) var storedByteCount: UInt64 = 0
 
-  init(root: Node, lastLSN: LogSequenceNumber, lastTime: Int64) {
+  /// Nil for the whole tree.
+  private let location: ReplayLocation?
+
+  /// - Parameter location: the only one that `replay(_:_:)` gives the right value, with what is below it.
+  init(
+    root: Node, lastLSN: LogSequenceNumber, lastTime: Int64, location: ReplayLocation? = nil
+  ) {
+    self.location = location
     self.root = root
     self.lastLSN = lastLSN
     self.lastTime = lastTime
@@ -64,7 +71,7 @@ struct Replayer {
       let applied: (lsn: LogSequenceNumber, time: Int64)
       do throws(CodingError) {
         applied = try reader.applyNext(
-          to: &root, after: lastLSN, &changes)
+          to: &root, after: lastLSN, concerning: location, &changes)
       } catch {
         throw Self.error(error, reader.pageFailure, in: record)
       }

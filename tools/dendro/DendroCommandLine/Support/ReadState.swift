@@ -36,6 +36,9 @@ struct ReadState {
     do {
       let progress = Progress("opening")
       let shared = try SharedEngine.engine(for: path)
+      if shared == nil, points == [nil], !location.isRoot {
+        return [try Engine.state(of: location, in: path, progress: progress.recovery)]
+      }
       let engine =
         try shared ?? Engine.open(at: path, mode: .readOnly, progress: progress.recovery)
       defer { if shared == nil { try? engine.close() } }

@@ -1,0 +1,91 @@
+import DendroTestSupport
+import DendroTesting
+import Testing
+
+@testable import DendroEngine
+@testable import DendroStorage
+@testable import DendroTree
+
+/// What is at one location of a directory, read without the rest.
+@Suite("Reading one location")
+struct LocationStateTests {
+  @Test("the value of every location is that of the whole tree", arguments: Scale.seeds(30))
+  func random(seed: UInt64) throws {
+    let disk = SimulatedDisk(seed: seed)
+    var generator = WriteGenerator(seed: seed)
+    let engine = try LoadingTests.open(disk)
+    for round in 0..<3 {
+      for step in 0..<60 {
+        engine.submit(Draft(generator.write()), completion: nil)
+        if step % 7 == 0 { engine.pump() }
+      }
+      engine.pump()
+      for _ in 0..<20 {
+        let path = generator.path()
+        let state = try Engine.state(of: path, in: "/db", environment: disk.environment)
+        #expect(try state.root.node(at: path) == engine.view(at: path), "\(path)")
+        #expect(state.lsn == engine.head.lsn)
+        try state.root.checkInvariants()
+      }
+      if round != 1 { try engine.checkpoint() }
+    }
+    try engine.close()
+  }
+
+  @Test("keys that begin alike are different locations")
+  func prefixes() throws {
+    let disk = SimulatedDisk(seed: 1)
+    let engine = try LoadingTests.open(disk)
+    for (number, text) in ["a", "ab", "a/b", "abc", "a/bc", "b"].enumerated() {
+      engine.submit(try set(text, .integer(Int64(number))), completion: nil)
+    }
+    engine.pump()
+    for text in ["a", "ab", "a/b", "abc", "a/bc", "b", "c", "a/b/c"] {
+      let place = try path(text)
+      let state = try Engine.state(of: place, in: "/db", environment: disk.environment)
+      #expect(try state.root.node(at: place) == engine.view(at: place), "\(text)")
+    }
+    try engine.close()
+  }
+
+  @Test("a damaged record is an error, also where it does not concern the location")
+  func damaged() throws {
+    let disk = SimulatedDisk(seed: 1)
+    let engine = try LoadingTests.open(disk)
+    for number in 0..<20 {
+      engine.submit(try set("n\(number)", .integer(Int64(number))), completion: nil)
+      engine.pump()
+    }
+    try engine.close()
+    let name = try #require(disk.names(in: "/db").first { $0.hasSuffix(".log") })
+    disk.flipBit(300 * 8, of: "/db/" + name)
+    let error = #expect(throws: EngineError.self) {
+      try Engine.state(of: path("n1"), in: "/db", environment: disk.environment)
+    }
+    guard case .storage(.corrupt)? = error else {
+      Issue.record("\(error as Any)")
+      return
+    }
+  }
+
+  @Test("bytes of a write that is skipped end with an error where they are no write")
+  func hostile() throws {
+    var random = SeededGenerator(seed: 4)
+    for _ in 0..<2_000 {
+      let bytes = (0..<Int(random.next() % 60)).map { _ in UInt8(truncatingIfNeeded: random.next())
+      }
+      bytes.withUnsafeBytes { bytes in
+        var reader = WriteReader(bytes, firstLSN: LogSequenceNumber(1), baseTime: 0)
+        var root = Node.empty
+        var changes: [Change] = []
+        let location = try? ReplayLocation(path("elsewhere/far/away"))
+        for _ in 0..<100 {
+          guard
+            (try? reader.applyNext(
+              to: &root, after: .zero, concerning: location, &changes)) != nil
+          else { break }
+        }
+      }
+    }
+  }
+}
