@@ -12,6 +12,7 @@ enum ThreadName: String, CaseIterable {
   case opening = "dendro-open"
   case closing = "dendro-close"
   case backup = "dendro-backup"
+  case archive = "dendro-archive"
 
   /// Runs `body` under this name, and gives the thread its name back: the threads of queues are also the
   /// application's.

@@ -1,3 +1,4 @@
+import Dendro
 import DendroEngine
 import DendroStorage
 import DendroTree
@@ -10,6 +11,8 @@ extension Failure {
     case let error as EngineError: self.init(error)
     case let error as StorageError: self.init(error)
     case let error as ValidationError: self.init(.badInput, error.message)
+    case let error as DatabaseError where error.cause != nil:
+      self.init(describing: error.cause ?? error)
     case let error as JSONError: self.init(.badInput, "\(error)")
     default: self.init(.problem, "\(error)")
     }

@@ -1,9 +1,9 @@
+import Dendro
 import DendroStorage
 
 /// Extends an archive by what is new in a database.
 final class Archiver {
-  private let source: DatabaseDirectory
-  private let archive: LogArchive
+  private let archive: DatabaseArchive
   private let target: String
   private let terminal: Terminal
   private let isJSON: Bool
@@ -14,23 +14,20 @@ final class Archiver {
     terminal = try Terminal(color: arguments.value("color"))
     isJSON = arguments.wantsJSON
     let path = try Arguments.absolutePath(target, "TARGET")
-    source = try DatabaseDirectory.open(
-      arguments.directoryPath(), environment: .system, mode: .following)
-    guard try !source.contents().isEmpty else {
-      throw Failure(.problem, "there is no database at \(arguments.directory)")
-    }
-    do throws(StorageError) {
-      archive = try LogArchive(of: source, at: path)
-    } catch {
-      guard case .io(_, _, _, .exists) = error else { throw error }
-      throw Failure(.problem, "\(target) exists already, and is no archive")
+    do {
+      archive = try DatabaseArchive(of: arguments.directoryPath(), at: path)
+    } catch let error as DatabaseError {
+      switch error.cause as? StorageError {
+      case .notFound?:
+        throw Failure(.problem, "there is no database at \(arguments.directory)")
+      case .io(_, _, _, .exists)?:
+        throw Failure(.problem, "\(target) exists already, and is no archive")
+      default: throw error
+      }
     }
   }
 
-  deinit {
-    archive.close()
-    source.close()
-  }
+  deinit { archive.close() }
 
   func runOnce() throws -> ExitCode {
     try show(Progress("backup"), archive.extend())
@@ -52,12 +49,12 @@ final class Archiver {
       let copiesTail = isFirst || isEnding || isTailDue
       if copiesTail { tailTime = Platform.uptime() }
       let progress = Progress("archive")
-      let step: LogArchive.Extension
-      do throws(StorageError) {
+      let step: DatabaseArchive.Extension
+      do {
         step = try archive.extend(sealedOnly: !copiesTail)
-      } catch {
+      } catch let error as DatabaseError {
         // The writer removes files for long.
-        guard case .locked = error, !isEnding else { throw error }
+        guard error.code == .locked, !isEnding else { throw error }
         Interruption.sleep(milliseconds: Self.pause)
         continue
       }
@@ -71,21 +68,21 @@ final class Archiver {
 
   private static let pause = 100
 
-  private func show(_ progress: Progress, _ step: LogArchive.Extension) throws {
+  private func show(_ progress: Progress, _ step: DatabaseArchive.Extension) throws {
     if isJSON {
       try terminal.print(
         JSONValue.object([
-          ("target", .string(target)), ("lsn", .unsigned(step.lastLSN.rawValue)),
-          ("segments", .count(step.segments.count)), ("sealed", .count(step.sealed.count)),
-          ("checkpoints", .count(step.checkpoints.count)), ("bytes", .unsigned(step.byteCount)),
+          ("target", .string(target)), ("lsn", .unsigned(step.lastLSN)),
+          ("segments", .count(step.segmentCount)), ("sealed", .count(step.sealedSegmentCount)),
+          ("checkpoints", .count(step.checkpointCount)), ("bytes", .unsigned(step.byteCount)),
           ("seconds", .number(progress.seconds)),
         ]).text)
     } else if step.isEmpty {
       try terminal.print("nothing new; the archive reaches write \(step.lastLSN)")
     } else {
       try terminal.print(
-        "\(Format.bytes(step.byteCount)) in \(Format.count(step.segments.count, "segment")) and "
-          + "\(Format.count(step.checkpoints.count, "checkpoint")); the archive reaches write \(step.lastLSN)"
+        "\(Format.bytes(step.byteCount)) in \(Format.count(step.segmentCount, "segment")) and "
+          + "\(Format.count(step.checkpointCount, "checkpoint")); the archive reaches write \(step.lastLSN)"
       )
     }
   }

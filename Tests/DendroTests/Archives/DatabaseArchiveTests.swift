@@ -1,0 +1,113 @@
+import DendroTesting
+import Foundation
+import Testing
+
+@testable import Dendro
+@testable import DendroEngine
+
+/// Archives and restored states, by the API.
+@Suite("Archives, by the API")
+struct DatabaseArchiveTests {
+  private let disk = SimulatedDisk(seed: 1)
+
+  private func open(_ path: String, _ mode: Engine.Mode = .readWrite) throws -> Database {
+    try Database.open(
+      at: path, options: DatabaseOptions(), environment: disk.environment, mode: mode)
+  }
+
+  private func makeArchive(_ path: String = "/archive") throws -> DatabaseArchive {
+    try DatabaseArchive(of: "/db", at: path, environment: disk.environment)
+  }
+
+  @Test("an archive gets what is new, and every state of it becomes a database")
+  func restored() async throws {
+    let writer = try open("/db")
+    let root = writer.reference()
+    let archive = try makeArchive()
+    try await root.child("n").setValue(1)
+    let first = try await archive.extend()
+    #expect(first.lastLSN == 1 && first.segmentCount == 1 && first.byteCount > 0)
+    #expect(try await archive.extend().isEmpty)
+    for number in 2...5 {
+      try await root.child("n").setValue(number)
+      if number == 3 { try await writer.checkpoint() }
+    }
+    let second = try await archive.extend()
+    #expect(second.lastLSN == 5 && second.sealedSegmentCount == 1 && !second.isEmpty)
+    try await writer.close()
+
+    let copy = try open("/archive", .readOnly)
+    for lsn in LSN(1)...5 {
+      let place = "/restored\(lsn)"
+      #expect(try await copy.restore(at: lsn, to: place) == lsn)
+      let restored = try open(place)
+      #expect(try await restored.reference().child("n").getData().value as? Int == Int(lsn))
+      // It goes on from there.
+      try await restored.reference().child("more").setValue(true)
+      #expect(try await restored.historyRange().newest == lsn + 1)
+      try await restored.close()
+    }
+    let third = try #require(
+      try await copy.changes(since: 2).first { _ in true })
+    #expect(try await copy.restore(at: third.time, to: "/by-time") >= 3)
+    #expect(try await copy.restore(at: Date.distantFuture, to: "/last") == 5)
+    try await copy.close()
+  }
+
+  /// The form that blocks.
+  private static func extend(_ archive: DatabaseArchive) throws { try archive.extend() }
+
+  @Test("refusals have a code each, and leave no directory")
+  func refusals() async throws {
+    func code(_ body: () async throws -> Void) async -> DatabaseError.Code? {
+      do {
+        try await body()
+        return nil
+      } catch { return (error as? DatabaseError)?.code }
+    }
+    #expect(await code { _ = try makeArchive() } == .notFound)
+    let writer = try open("/db")
+    try await writer.reference().setValue("there")
+    try await open("/other").close()
+    #expect(await code { _ = try makeArchive("/db") } == .invalidArgument)
+    #expect(await code { _ = try makeArchive("") } == .invalidArgument)
+    let archive = try makeArchive()
+    try await archive.extend()
+    #expect(await code { _ = try makeArchive() } == .locked)
+    archive.close()
+    archive.close()
+    #expect(await code { try Self.extend(archive) } == .closed)
+    #expect(await code { try await archive.extend() } == .closed)
+    #expect(await code { _ = try open("/archive") } == .readOnly)
+
+    #expect(await code { try await writer.restore(at: 2, to: "/new") } == .outOfHistory)
+    #expect(
+      await code { try await writer.restore(at: Date(timeIntervalSince1970: .nan), to: "/new") }
+        == .invalidArgument)
+    #expect(!disk.exists("/new"))
+    try await writer.restore(at: 0, to: "/new")
+    #expect(await code { try await writer.restore(at: 1, to: "/new") } == .inputOutput)
+    try await writer.close()
+    #expect(await code { try await writer.restore(at: 1, to: "/newer") } == .closed)
+    let memory = Database.inMemory()
+    #expect(await code { try await memory.restore(at: 0, to: "/newer") } == .unavailable)
+    try await memory.close()
+  }
+
+  @Test("the archive of another database is not extended")
+  func other() async throws {
+    let first = try open("/db")
+    try await first.reference().setValue(1)
+    let archive = try makeArchive()
+    try await archive.extend()
+    archive.close()
+    try await first.close()
+    for name in disk.names(in: "/db") { disk.erase("/db/" + name) }
+    let second = try open("/db")
+    try await second.reference().setValue(2)
+    let again = try makeArchive()
+    let error = await #expect(throws: DatabaseError.self) { try await again.extend() }
+    #expect(error?.code == .unavailable)
+    try await second.close()
+  }
+}
