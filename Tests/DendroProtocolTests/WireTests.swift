@@ -190,10 +190,19 @@ struct WireTests {
   @Test("a message over the limit is not collected")
   func tooLarge() {
     var assembler = MessageAssembler(byteLimit: 100)
-    #expect(assembler.add([UInt8](repeating: 32, count: 101)) == .tooLarge)
-    #expect(assembler.add(Array("999999".utf8)) == .waiting)
-    #expect(assembler.add([UInt8](repeating: 32, count: 60)) == .waiting)
-    #expect(assembler.add([UInt8](repeating: 32, count: 60)) == .tooLarge)
+    #expect(assembler.add([UInt8](repeating: 32, count: 101)) == .tooLarge(request: nil))
+    let spaces = [UInt8](repeating: 32, count: 60)
+    for (first, number) in [
+      (#"{"t":"d","d":{"r":17,"a":"p","#, 17), (#"{"t":"d","d":{"r":x"#, nil), ("", nil),
+      (#"{"t":"d","d":{"r":99999999999999999999,"#, nil), (#"{"d":{"r":17,"#, nil),
+    ] as [(String, Int64?)] {
+      #expect(assembler.add(Array("5".utf8)) == .waiting)
+      #expect(assembler.add(Array(first.utf8)) == .waiting)
+      for _ in 0..<3 { #expect(assembler.add(spaces) == .waiting) }
+      #expect(assembler.add(spaces) == .tooLarge(request: number))
+      // What follows is a message of its own.
+      #expect(assembler.add(Array("{}".utf8)) == .message(Array("{}".utf8)))
+    }
   }
 
   @Test("handshakes")

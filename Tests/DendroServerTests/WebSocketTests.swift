@@ -234,6 +234,49 @@ struct WebSocketTests {
     }
   }
 
+  @Test("a message over the limit is refused by its number, and the connection stays")
+  func tooLarge() async throws {
+    try await serving({ $0.messageByteLimit = 50_000 }) { served in
+      let client = try WebSocketClient(served)
+      let part = String(repeating: "x", count: 16_384)
+      try client.send("5")
+      try client.send(#"{"t":"d","d":{"r":100,"a":"p","b":{"p":"/a","d":""#)
+      for _ in 0..<4 { try client.send(part) }
+      #expect(
+        try client.push()
+          == "\"r\":100,\"b\":{\"s\":\"too_big\",\"d\":\"Data to write exceeds the maximum size that can be "
+          + "modified with a single request.\"}")
+      #expect(try client("g", "{\"p\":\"/a\",\"q\":{}}") == ["{\"s\":\"ok\",\"d\":null}"])
+      // Without a number there is no answer to give.
+      try client.send("5")
+      for _ in 0..<5 { try client.send(part) }
+      #expect(try client.closingCode() == 1009)
+    }
+  }
+
+  @Test("a priority where there is no data is refused with the reason")
+  func priorityOfNothing() async throws {
+    try await serving { served in
+      let client = try WebSocketClient(served)
+      let answer = try client("p", "{\"p\":\"/none/.priority\",\"d\":1}")
+      #expect(answer.count == 1)
+      #expect(answer[0].hasPrefix("{\"s\":\"failure\",\"d\":\"Invalid data; "))
+      #expect(try served.client()("PUT", "/none/.priority.json", "1").status == 400)
+    }
+  }
+
+  @Test("a listen with a tag is known by its query, also where that shows everything")
+  func taggedWhole() async throws {
+    try await serving({ $0.authorizer = AdministratorsAuthorizer() }) { served in
+      let client = try WebSocketClient(served)
+      _ = try client("gauth", "{\"cred\":\"owner\"}")
+      let query = "{\"i\":\".key\"}"
+      _ = try client("q", "{\"p\":\"/z\",\"q\":\(query),\"t\":1,\"h\":\"\"}")
+      #expect(
+        try client("unauth", "{}") == ["\"a\":\"c\",\"b\":{\"p\":\"z\",\"q\":[\(query)]}", ok])
+    }
+  }
+
   @Test("REST and WebSockets see each other's writes")
   func together() async throws {
     try await serving { served in

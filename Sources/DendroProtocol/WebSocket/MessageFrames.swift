@@ -6,13 +6,16 @@ package struct MessageAssembler: Sendable {
     /// A part of a message, or a keep-alive.
     case waiting
     case message([UInt8])
-    /// The message is over the limit.
-    case tooLarge
+    /// The message is over the limit. Its frames were not kept; the number is that of the request, as far as the
+    /// message begins as the JavaScript client's do.
+    case tooLarge(request: Int64?)
   }
 
   private let byteLimit: Int
   private var parts: [UInt8] = []
   private var missingCount = 0
+  /// The request of a message that is over the limit, whose frames are passed over.
+  private var refused: Int64??
 
   /// - Parameter byteLimit: of one message.
   package init(byteLimit: Int) { self.byteLimit = byteLimit }
@@ -20,21 +23,37 @@ package struct MessageAssembler: Sendable {
   package mutating func add(_ frame: [UInt8]) -> Step {
     if missingCount == 0 {
       guard let count = Self.count(frame) else {
-        return frame.count > byteLimit ? .tooLarge : .message(frame)
+        return frame.count > byteLimit
+          ? .tooLarge(request: Self.request(frame)) : .message(frame)
       }
       missingCount = count
       return .waiting
     }
-    guard frame.count <= byteLimit - parts.count else {
-      parts = []
-      return .tooLarge
-    }
-    parts += frame
     missingCount -= 1
+    if refused == nil, frame.count <= byteLimit - parts.count {
+      parts += frame
+    } else {
+      refused = refused ?? Self.request(parts)
+      parts = []
+    }
     guard missingCount == 0 else { return .waiting }
+    if let number = refused {
+      refused = nil
+      return .tooLarge(request: number)
+    }
     var message: [UInt8] = []
     swap(&message, &parts)
     return .message(message)
+  }
+
+  /// The number of the request with which a message begins.
+  private static func request(_ message: [UInt8]) -> Int64? {
+    let start = Array("{\"t\":\"d\",\"d\":{\"r\":".utf8)
+    guard message.starts(with: start) else { return nil }
+    let digits = message.dropFirst(start.count).prefix(19).prefix { byte in
+      (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+    }
+    return Int64(String(decoding: digits, as: UTF8.self))
   }
 
   /// The number that a frame of at most six characters is; 0 is a keep-alive.

@@ -119,7 +119,7 @@ package struct WireLocation: Sendable {
   package let query: QueryParameters?
   /// The client's number of the query.
   package let tag: Int64?
-  /// The query as the client sent it.
+  /// The query as the client sent it; nil where it sent none, or one for the whole location without a tag.
   package let queryText: String?
   /// Whether only the children are of interest, and not what is below them: for the data viewer.
   package let isShallow: Bool
@@ -134,7 +134,8 @@ package struct WireLocation: Sendable {
     self.query = query.flatMap { $0.showsAll ? nil : $0 }
     tag = body.integer("t")
     isShallow = body.bool("shallow") == true
-    queryText = self.query == nil ? nil : body["q"].map { String(decoding: $0, as: UTF8.self) }
+    queryText =
+      self.query == nil && tag == nil ? nil : body["q"].map { String(decoding: $0, as: UTF8.self) }
   }
 
   static func path(_ body: JSONMembers) throws(RESTError) -> (path: Path, isPriority: Bool) {

@@ -194,15 +194,14 @@ extension RESTError {
   init(_ error: DatabaseError) {
     switch error.code {
     case .invalidData, .invalidLeafValueType, .invalidPath, .invalidKey, .notWritable,
-      .invalidQuery,
-      .invalidArgument:
+      .invalidQuery, .invalidArgument, .noData:
       self = .badRequest("Invalid data; \(error.message)")
-    case .tooLarge:
-      self = .badRequest(
-        "Data to write exceeds the maximum size that can be modified with a single request.")
+    case .tooLarge: self = .writeTooLarge
     case .closed: self.init(503, "The database is closed.")
     case .maxRetry: self.init(503, "Other writes came between; try again.")
     case .diskFull: self.init(503, "The disk of the database is full.")
+    case .poisoned:
+      self.init(503, "The disk has failed: no write until the database is opened again.")
     case .readOnly: self.init(503, "The database is open for reading only.")
     case .memoryLimit: self.init(503, "The database is at its limit of memory.")
     default: self = .internalError

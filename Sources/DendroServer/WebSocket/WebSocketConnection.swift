@@ -223,7 +223,8 @@ final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
       let frame = Array(UnsafeBufferPointer(start: message.msg, count: message.msg_length))
       switch assembler.add(frame) {
       case .waiting: break
-      case .tooLarge: refuse(context, WSLAY_CODE_MESSAGE_TOO_BIG)
+      case .tooLarge(let number?): session?.refuseTooLarge(number)
+      case .tooLarge(nil): refuse(context, WSLAY_CODE_MESSAGE_TOO_BIG)
       case .message(let text):
         allowance.wrappingSubtract(1, ordering: .relaxed)
         figures.noteMessage(text.count)

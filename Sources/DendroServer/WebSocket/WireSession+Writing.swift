@@ -52,10 +52,12 @@ extension WireSession {
     }
   }
 
+  /// Refuses a message of which only the number is known. A client whose connection were closed instead would
+  /// send it again over the next one, and so on.
+  func refuseTooLarge(_ number: Int64) { refuse(number, .writeTooLarge, status: "too_big") }
+
   func refuse(_ number: Int64, _ error: EngineError) {
-    if case .writeTooLarge = error {
-      return refuse(number, RESTError(error), status: "too_big")
-    }
+    if case .writeTooLarge = error { return refuseTooLarge(number) }
     refuse(number, RESTError(error))
   }
 }
