@@ -130,7 +130,7 @@ let package = Package(
     tests("SanitizerTests"),
     tests(
       "DendroServerTests", "DendroServer", "DendroCommand", "DendroProtocol", "Dendro",
-      "DendroTree",
+      "DendroTree", "DendroTesting",
       "DendroTestSupport"),
     tests("DendroProtocolTests", "DendroProtocol", "DendroTree", "DendroTestSupport"),
   ],

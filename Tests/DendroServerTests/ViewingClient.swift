@@ -130,6 +130,13 @@ final class ViewingClient {
     return pushes
   }
 
+  /// What the listens without a tag show of a location.
+  func shown(at path: Path) -> Node? {
+    whole(over: path).flatMap { whole in
+      path.relative(to: whole).flatMap { wholes[whole]?.node(at: $0) }
+    }
+  }
+
   // MARK: Events
 
   /// The events of each listener since the last call, after all pushes so far.
