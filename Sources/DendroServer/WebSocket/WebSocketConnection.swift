@@ -154,9 +154,10 @@ final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
       guard let buffer, let connection else { return -1 }
       return WebSocketConnection.of(connection).receive(context, buffer, count)
     }
-    callbacks.send_callback = { context, data, count, _, connection in
+    callbacks.send_callback = { context, data, count, flags, connection in
       guard let data, let connection else { return -1 }
-      return WebSocketConnection.of(connection).transmit(context, data, count)
+      let hasMore = flags & Int32(WSLAY_MSG_MORE.rawValue) != 0
+      return WebSocketConnection.of(connection).transmit(context, data, count, hasMore: hasMore)
     }
     callbacks.on_msg_recv_callback = { context, message, connection in
       guard let message = message?.pointee, let connection else { return }
@@ -205,9 +206,11 @@ final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
   }
 
   private func transmit(
-    _ context: wslay_event_context_ptr?, _ data: UnsafePointer<UInt8>, _ count: Int
+    _ context: wslay_event_context_ptr?, _ data: UnsafePointer<UInt8>, _ count: Int, hasMore: Bool
   ) -> Int {
-    let result = DendroPlatform.send(descriptor, data, count, Int32(MSG_NOSIGNAL))
+    // A frame's head goes out with its payload, in one packet.
+    let flags = Int32(MSG_NOSIGNAL) | (hasMore ? Int32(MSG_MORE) : 0)
+    let result = DendroPlatform.send(descriptor, data, count, flags)
     if result >= 0 { return result }
     let wouldBlock = errno == EAGAIN || errno == EINTR
     wslay_event_set_error(
