@@ -8,6 +8,9 @@
     let connection: RedisConnection
     private let server: RedisServer
 
+    /// The path of the server's socket.
+    var socket: String { server.socket }
+
     init(at directory: URL, _ durability: PeerDurability) throws {
       server = try RedisServer(at: directory, .appendOnly(durability))
       do {

@@ -17,6 +17,7 @@
 
     /// - Parameter directory: for its files; it exists.
     init(at directory: URL, _ persistence: Persistence) throws {
+      raiseDescriptorLimit()
       // Not in `directory`: the path of a socket has at most 107 bytes.
       folder = URL(
         fileURLWithPath: "/tmp/dendro-redis-\(ProcessInfo.processInfo.processIdentifier)")
@@ -25,7 +26,7 @@
       socket = folder.appendingPathComponent("socket").path
       var arguments = [
         "--port", "0", "--unixsocket", socket, "--dir", directory.path, "--save", "",
-        "--loglevel", "warning", "--maxclients", "4000",
+        "--loglevel", "warning", "--maxclients", "12000",
       ]
       switch persistence {
       case .appendOnly(let durability):
