@@ -138,7 +138,10 @@ final class LogFollower: Sendable {
         isMore = try cursor.step { (item) throws(StorageError) in
           switch item {
           case .segment(let header, _, _):
-            if header.databaseID != databaseID { state.needsReadAnew = true }
+            // Behind a gap there may be a segment without records.
+            if header.databaseID != databaseID || header.firstLSN > state.lastLSN.next {
+              state.needsReadAnew = true
+            }
           case .problem: state.needsReadAnew = true
           case .record(let record, _, let payload):
             guard !state.needsReadAnew, let payload, record.firstLSN <= state.lastLSN.next else {

@@ -146,6 +146,23 @@ struct FollowingTests {
     try writer.close()
   }
 
+  @Test("a purge that leaves a log without records is seen by a follower that has read nothing yet")
+  func emptyLog() throws {
+    let writer = try open()
+    let follower = try open(.following)
+    let log = Log(follower.head.root)
+    follower.setObserver(log)
+    for round in 1...3 {
+      writer.submit(try set("k\(round)", .integer(Int64(round))), completion: nil)
+      try writer.checkpoint()
+    }
+    try writer.purgeHistory()
+    #expect(try follower.refresh() == LogSequenceNumber(3))
+    #expect(log.root == writer.head.root && log.differenceCount == 1)
+    try follower.close()
+    try writer.close()
+  }
+
   @Test(
     "a writer that removes files for long makes a look fail, and the next one get what it missed")
   func lockedOut() throws {
