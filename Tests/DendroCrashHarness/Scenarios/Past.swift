@@ -19,6 +19,11 @@ package enum Past {
     Scenario("files that a crash left unfinished", temporaries),
     Scenario("no checkpoint can be read", unreadable),
     Scenario("what a recovery cut, purged", purgedTorn),
+    Scenario("a follower while files are removed", followerLockedOut),
+    Scenario("a follower of a segment that is gone", followerOfVanished),
+    Scenario("a follower that has ended", followerFailed),
+    Scenario("an archive of a damaged log", archiveOfDamaged),
+    Scenario("an archive of another log", archiveOfOther),
   ]
 
   private static func open(_ environment: Environment, _ history: HistoryRetention)
@@ -31,7 +36,7 @@ package enum Past {
   }
 
   /// Write n sets n to n, so that every state shows its number.
-  private static func put(_ numbers: ClosedRange<Int64>, _ engine: Engine) throws(EngineError) {
+  static func put(_ numbers: ClosedRange<Int64>, _ engine: Engine) throws(EngineError) {
     for number in numbers {
       try engine.put("n", .integer(number))
     }

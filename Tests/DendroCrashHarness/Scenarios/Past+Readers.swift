@@ -1,0 +1,117 @@
+import DendroEngine
+import DendroStorage
+import DendroTesting
+import DendroTree
+
+// Readers of other processes that stay: followers of the head, and archives.
+
+extension Past {
+  private static func follower(_ disk: SimulatedDisk) throws(EngineError) -> Engine {
+    try Engine.open(
+      at: EngineRecording.directory, options: EngineRecording.options(),
+      environment: disk.environment, mode: .following)
+  }
+
+  private static func readersLock(_ disk: SimulatedDisk) throws -> any File {
+    try disk.open(EngineRecording.directory + "/readers.lock", .read)
+  }
+
+  /// While files are removed, a follower cannot read the directory anew; it has to do so later.
+  @Sendable static func followerLockedOut() throws {
+    let disk = SimulatedDisk(seed: 1)
+    let writer = try EngineRecording.open(disk)
+    let follower = try follower(disk)
+    for number in 1...3 as ClosedRange<Int64> {
+      try writer.put("n", .integer(number))
+      try writer.checkpoint()
+    }
+    try writer.purgeHistory()
+    let lock = try readersLock(disk)
+    try require(try lock.lock(.exclusive), "the lock of the readers is held")
+    try requireError("it was read without a lock") { () throws(EngineError) in
+      try follower.refresh()
+    }
+    lock.unlock()
+    try follower.refresh()
+    let found = follower.integer(at: "n")
+    try require(found == 3, "it stays at \(found as Any)")
+  }
+
+  /// A segment that is listed, and gone when it is opened.
+  @Sendable static func followerOfVanished() throws {
+    let disk = SimulatedDisk(seed: 1)
+    let writer = try EngineRecording.open(disk)
+    let follower = try follower(disk)
+    for number in 1...3 as ClosedRange<Int64> {
+      try writer.put("n", .integer(number))
+      try writer.roll()
+    }
+    disk.inject(
+      DiskFault(.error(SystemError.noSuchFile.code), of: [.open], at: 1, pathPart: "2.log"))
+    try follower.refresh()
+    let found = follower.integer(at: "n")
+    try require(found == 3, "it stays at \(found as Any)")
+  }
+
+  /// A follower that has ended by an error keeps no log from being removed.
+  @Sendable static func followerFailed() throws {
+    let disk = SimulatedDisk(seed: 1)
+    let writer = try EngineRecording.open(disk)
+    try writer.put("n", .integer(1))
+    let follower = try follower(disk)
+    try writer.put("n", .integer(2))
+    let path = disk.segmentPaths[0]
+    let lock = try readersLock(disk)
+    disk.inject(
+      DiskFault(
+        .error(SystemError.inputOutput.code), of: [.read, .size], at: 1, isPermanent: true,
+        pathPart: path))
+    try requireError("the file was read") { () throws(EngineError) in try follower.refresh() }
+    let position = try lock.lockedByte(in: 0..<UInt64(Int64.max))
+    try require(position == nil, "the log is kept from write \(position ?? 0) on")
+  }
+
+  // MARK: Archives
+
+  private static func extendArchive(_ disk: SimulatedDisk) throws(StorageError) {
+    let source = try DatabaseDirectory.open(
+      EngineRecording.directory, environment: disk.environment, mode: .following)
+    let archive = try LogArchive(of: source, at: "/archive")
+    defer { archive.close() }
+    _ = try archive.extend()
+  }
+
+  /// A record in the last segment that is damaged, and that the one behind it proves durable.
+  @Sendable static func archiveOfDamaged() throws {
+    let disk = SimulatedDisk(seed: 1)
+    let writer = try EngineRecording.open(disk)
+    try put(1...9, writer)
+    try writer.close()
+    let path = disk.segmentPaths[0]
+    let size = disk.contents(of: path)?.count ?? 0
+    disk.flipBit(size / 2 * 8, of: path)
+    try requireError("the log was taken to end there") { () throws(StorageError) in
+      try extendArchive(disk)
+    }
+  }
+
+  /// A database that continues otherwise from a state that is in the archive.
+  @Sendable static func archiveOfOther() throws {
+    let disk = SimulatedDisk(seed: 1)
+    let writer = try EngineRecording.open(disk)
+    try put(1...9, writer)
+    try writer.close()
+    let before = disk.everything
+    try extendArchive(disk)
+    let path = disk.segmentPaths[0]
+    // The same segment with other writes behind its header.
+    disk.erase(path)
+    try disk.make(path, Array((before.values.max { $0.count < $1.count } ?? []).prefix(64)))
+    let other = try EngineRecording.open(disk)
+    try put(21...29, other)
+    try other.close()
+    try requireError("it was taken for the same") { () throws(StorageError) in
+      try extendArchive(disk)
+    }
+  }
+}
