@@ -34,11 +34,12 @@ struct DiffTests {
         "~ /users/ada/age 36 → 38", #"- /users/bob {"name":"Bob"}"#,
         #"+ /users/eve {"name":"Eve"}"#,
       ])
-    #expect(outcome.errors == "dendro: 4 differences: write 2 and write 5\n")
+    #expect(outcome.errors == "dendro: 4 differences between write 2 and write 5\n")
     let below = try dendro("diff", "db", "/users/ada", "--from", "1", "--to", "3")
     #expect(lines(below) == ["~ /users/ada/age 36 → 37"])
     let equal = try dendro("diff", "db", "--from", "5", "--to", "now")
-    #expect(equal.status == 0 && equal.output.isEmpty && equal.errors.contains("equal"))
+    #expect(
+      equal.status == 0 && equal.output.isEmpty && equal.errors.contains("no difference between"))
     let back = try dendro("diff", "db", "/users/eve", "--to", "2")
     #expect(lines(back) == [#"- /users/eve {"name":"Eve"}"#])
     for words in [["diff", "db"], ["diff", "db", "--from", "x"]] {

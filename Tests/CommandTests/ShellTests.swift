@@ -12,6 +12,22 @@ struct ShellTests {
     try dendro("set", "db", "/users/ada/age", "37")
   }
 
+  @Test("ls and tree say that nothing is there, and take no option")
+  func nothing() throws {
+    try fill()
+    for verb in ["ls", "tree"] {
+      let outcome = try dendro("shell", "db", input: "cd users\n\(verb) nothing")
+      #expect(outcome.status == 1 && outcome.output == "")
+      #expect(outcome.errors.hasSuffix("there is nothing at /users/nothing\n"), "\(outcome.errors)")
+      let option = try dendro("shell", "db", input: "\(verb) -l")
+      #expect(option.status == 64 && option.errors.contains("takes no option"))
+    }
+    let help = try dendro("shell", "db", input: "help").output
+    let lines = help.components(separatedBy: "\n")
+    #expect(
+      lines.contains { $0.hasPrefix("Verbs: ") } && lines.suffix(4).allSatisfy { $0.count < 80 })
+  }
+
   @Test("a script moves, lists, reads, writes and travels in time")
   func script() throws {
     try fill()

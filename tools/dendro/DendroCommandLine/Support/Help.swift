@@ -21,7 +21,7 @@ enum Help {
         dendro watch db /cities            every change from now on
         dendro log db --last 10            the last ten writes
 
-      Exit codes: \(wrapped(exitCodes.map { "\($0.code) \($0.meaning)" }.joined(separator: "; ") + "."))
+      Exit codes: \(wrapped(exitCodes.map { "\($0.code) \($0.meaning)" }.joined(separator: "; ") + ".", to: 96, behind: 12))
 
       """
     return text
@@ -33,14 +33,14 @@ enum Help {
     (75, "locked by another process"), (130, "interrupted"),
   ]
 
-  /// The text in lines of at most 96 characters, the first of which has begun with 12.
-  private static func wrapped(_ text: String) -> String {
+  /// The text in lines of at most `width` characters, the first of which has begun with `start`.
+  static func wrapped(_ text: String, to width: Int, behind start: Int) -> String {
     var lines = [""]
-    var room = 84
+    var room = width - start
     for word in text.split(separator: " ") {
       if !lines[lines.count - 1].isEmpty, lines[lines.count - 1].count + 1 + word.count > room {
         lines.append("")
-        room = 96
+        room = width
       }
       lines[lines.count - 1] += (lines[lines.count - 1].isEmpty ? "" : " ") + word
     }

@@ -129,9 +129,13 @@ private struct Comparison {
       for change in later where change.turn == turn { try terminal.print(change.json.text) }
     }
     if !arguments.wantsJSON {
+      let states =
+        "write \(old.lsn) and write \(new.lsn)"
+        + (arguments.value("with").map { " of \($0)" } ?? "")
       Terminal.note(
-        "dendro: \(count == 0 ? "equal" : Format.count(count, "difference")): write \(old.lsn) and "
-          + "write \(new.lsn)" + (arguments.value("with").map { " of \($0)" } ?? ""))
+        count == 0
+          ? "dendro: no difference between \(states)"
+          : "dendro: \(Format.count(count, "difference")) between \(states)")
     }
     return count == 0
   }

@@ -92,6 +92,9 @@ final class Shell {
     if let limit = limits[verb], words.count > limit {
       throw Failure.usage("there is one word too many: \(Failure.quoted(words[limit]))")
     }
+    if limits[verb] != nil, let option = words.first(where: { $0.hasPrefix("-") && $0 != "-" }) {
+      throw Failure.usage("\(verb) takes no option, as \(Failure.quoted(option))")
+    }
     code = .success
     switch verb {
     case "cd": location = try resolved(words.first ?? "/")
@@ -111,8 +114,9 @@ final class Shell {
       if let name = words.first {
         try print(Help.page(for: command(name)))
       } else {
-        try print(
-          Help.page(for: .shell) + "\nVerbs: " + Self.verbs.map(\.name).joined(separator: " "))
+        let names = Help.wrapped(
+          Self.verbs.map(\.name).joined(separator: " "), to: 79, behind: 7)
+        try print(Help.page(for: .shell) + "\nVerbs: " + names)
       }
     default: try pass(command(verb), words)
     }
@@ -191,10 +195,16 @@ final class Shell {
   private func list(_ path: Path) throws {
     let node = try node(at: path)
     let terminal = try Terminal(color: arguments.value("color"))
-    if node.isEmpty { code = .problem }
+    if node.isEmpty { try noteNothing(at: path) }
     if node.isLeaf { try terminal.print(line("\(path)", node, terminal)) }
     for (key, child) in node.children { try terminal.print(line(key.string, child, terminal)) }
     try terminal.flush()
+  }
+
+  private func noteNothing(at path: Path) throws {
+    code = .problem
+    let lines = try LogLines(terminal: Terminal(color: arguments.value("color")), isJSON: false)
+    Terminal.note("there is nothing at \(lines.printable("\(path)"))")
   }
 
   private func line(_ name: String, _ node: Node, _ terminal: Terminal) -> String {
@@ -209,7 +219,7 @@ final class Shell {
 
   private func tree(_ path: Path, _ depth: Int) throws {
     let node = try node(at: path)
-    if node.isEmpty { code = .problem }
+    if node.isEmpty { return try noteNothing(at: path) }
     let terminal = try Terminal(color: arguments.value("color"))
     try terminal.print(terminal.colored("\(path)", .cyan))
     try branches(node, depth, "", terminal)

@@ -9,7 +9,7 @@ extension Verification {
       ("segments", .count(segmentCount)), ("records", .count(recordCount)),
       ("writes", .unsigned(writeCount)), ("replayedWrites", .unsigned(replayedCount)),
       ("checkpoints", .count(checkpointCount)), ("comparedCheckpoints", .count(comparedCount)),
-      ("bytes", .unsigned(byteCount)),
+      ("bytes", .unsigned(byteCount)), ("seconds", .number(seconds)),
       ("unfinishedEnd", tail.map { .string("\($0)") } ?? .null),
       (
         "damage",
@@ -35,7 +35,10 @@ extension Verification {
     try row(
       "checkpoints",
       "\(checkpointCount)" + (comparedCount > 0 ? ", \(comparedCount) compared with the log" : ""))
-    try row("read", Format.bytes(byteCount))
+    let rate = UInt64(Double(byteCount) / max(seconds, 1e-6))
+    try row(
+      "read",
+      "\(Format.bytes(byteCount)) in \(Format.seconds(seconds)), \(Format.bytes(rate)) a second")
     if let leafCount, let contentHash {
       try row("tree", "\(Format.count(leafCount, "leaf")) as of write \(lastLSN)")
       try row("hash", Survey.hash(contentHash))

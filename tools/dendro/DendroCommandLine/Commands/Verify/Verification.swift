@@ -18,6 +18,8 @@ struct Verification {
   private(set) var leafCount: Int?
   private(set) var contentHash: UInt64?
   private(set) var lastLSN = LogSequenceNumber.zero
+  /// How long it has taken.
+  private(set) var seconds = 0.0
   private let progress = Progress("verifying:")
 
   struct Damage {
@@ -45,6 +47,7 @@ struct Verification {
     let head = recover()
     let expected = try readCheckpoints(contents)
     try readLog(expected, head)
+    seconds = progress.seconds
     progress.clear()
   }
 
@@ -146,13 +149,18 @@ struct Verification {
     var counts = (segments: 0, records: 0, writes: UInt64(0), replayed: UInt64(0), bytes: UInt64(0))
     var compared = 0
     let end = head?.lsn
+    var logByteCount: UInt64 = 0
+    for segment in try directory.contents().segments {
+      logByteCount += try directory.byteCount(of: segment)
+    }
+    var segmentByteCount: UInt64 = 0
 
     func compare() {
-      while let first = waiting.first, let state = replay, first.lsn <= state.lsn {
+      while let first = waiting.first, let lsn = replay?.lsn, first.lsn <= lsn {
         waiting.removeFirst()
-        guard first.lsn == state.lsn else { continue }
+        guard first.lsn == lsn, let root = replay?.root else { continue }
         compared += 1
-        let hash = hash(of: state.root, "the replayed tree at LSN \(first.lsn)")
+        let hash = hash(of: root, "the replayed tree at LSN \(first.lsn)")
         if hash != first.hash {
           damage.append(
             Damage(
@@ -168,6 +176,7 @@ struct Verification {
       case .segment(let header, _, let byteCount):
         counts.segments += 1
         counts.bytes += byteCount
+        segmentByteCount = byteCount
         guard counts.segments == 1 else { break }
         // An older one is what a crash left of a cleanup: the log that led on from it is gone.
         waiting = waiting.drop { $0.lsn.next < header.firstLSN }
@@ -187,7 +196,7 @@ struct Verification {
       case .record(let record, let path, let payload):
         counts.records += 1
         progress.update(
-          record.endOffset, of: nil,
+          counts.bytes - segmentByteCount + record.endOffset, of: logByteCount,
           "\(Format.count(counts.writes, "write")), \(record.segment.fileName)")
         guard let payload else { break }
         let content = RecordWrites(record, payload)
@@ -200,7 +209,8 @@ struct Verification {
         }
         for logged in content.writes {
           counts.writes += 1
-          guard !isBroken, let state = replay, logged.lsn > state.lsn, logged.lsn <= end ?? .zero
+          // Only its number is taken: a second reference to the tree would make each write copy pages.
+          guard !isBroken, let lsn = replay?.lsn, logged.lsn > lsn, logged.lsn <= end ?? .zero
           else { continue }
           _ = replay?.root.apply(logged.write)
           replay?.lsn = logged.lsn
