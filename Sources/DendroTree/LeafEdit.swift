@@ -75,6 +75,16 @@ extension Node {
     _ edit: LeafEdit, at storedPath: UnsafeRawBufferPointer,
     replaced: (UnsafeRawBufferPointer) -> Void
   ) -> LeafEdit.Outcome {
+    var place = Pages.Place()
+    return exchange(edit, at: storedPath, &place, replaced)
+  }
+
+  /// - Parameter place: where the edit was made in place, which is so only if no page on the way is shared.
+  @inline(__always)
+  mutating func exchange(
+    _ edit: LeafEdit, at storedPath: UnsafeRawBufferPointer, _ place: inout Pages.Place,
+    _ replaced: (UnsafeRawBufferPointer) -> Void
+  ) -> LeafEdit.Outcome {
     guard let start = storedPath.baseAddress, !storedPath.isEmpty else { return .declined }
     if case .set(let packed) = edit, packed.count > LeafEdit.byteCountMax { return .declined }
     guard branch != nil, case .page(let page) = content else {
@@ -85,7 +95,7 @@ extension Node {
     content = .empty  // Otherwise `content` would be a second reference to the page.
     var root: Page? = consume page
     let outcome = Pages.exchange(
-      &root, PathStep(start, end: start + storedPath.count), edit, replaced)
+      &root, PathStep(start, end: start + storedPath.count), edit, &place, replaced)
     guard let root else { preconditionFailure("no edit removes a page") }
     content = .page(root)
     return outcome

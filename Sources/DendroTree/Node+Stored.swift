@@ -5,27 +5,31 @@ extension Node {
   /// - Parameters:
   ///   - path: the stored form of a path of at most `Limits.depth` keys.
   ///   - leaf: one valid packed leaf.
+  ///   - cursor: of these edits.
   /// - Throws: why a page on the way could not be read; the tree is unchanged then.
   /// - Complexity: O(depth · log children).
   package mutating func loadAndSet(
-    storedPath path: UnsafeRawBufferPointer, packedLeaf leaf: UnsafeRawBufferPointer
+    storedPath path: UnsafeRawBufferPointer, packedLeaf leaf: UnsafeRawBufferPointer,
+    _ cursor: inout LeafCursor
   ) throws(PageFailure) {
     if leaf.first != PackedScalar.priorityTag,
-      try loadAndExchange(.set(leaf), at: path) != .declined
+      try loadAndExchange(.set(leaf), at: path, &cursor) != .declined
     {
       return
     }
+    cursor.forget()
     try load(along: path)
     assign(.packed(leaf), at: path)
   }
 
   /// `exchange`, after the pages on the way have been read. It says nothing of what was replaced.
   package mutating func loadAndExchange(
-    _ edit: LeafEdit, at storedPath: UnsafeRawBufferPointer
+    _ edit: LeafEdit, at storedPath: UnsafeRawBufferPointer, _ cursor: inout LeafCursor
   ) throws(PageFailure) -> LeafEdit.Outcome {
     while true {
-      let outcome = exchange(edit, at: storedPath) { _ in }
+      let outcome = exchange(edit, at: storedPath, &cursor) { _ in }
       guard outcome == .unloaded else { return outcome }
+      cursor.forget()
       try load(along: storedPath)
     }
   }

@@ -174,9 +174,24 @@ extension Node {
 extension Pages {
   /// Makes a branch whose only descendant at `step` is a non-empty node.
   static func chain(_ step: PathStep, _ new: borrowing AssignedValue) -> Page {
+    if case .packed(let leaf) = copy new, !step.hasRest,
+      leaf.count <= Page.inlineValueByteCountMax, leaf.first != PackedScalar.priorityTag
+    {
+      return only(leaf, step)
+    }
     var slot: Page? = Page.make(.leaf, hasReferences: false, capacity: 8)
     assign(&slot, step, new)
     guard let page = slot else { preconditionFailure("a non-empty node makes a branch") }
+    return page
+  }
+
+  /// Makes a page with a single child: a short leaf without a priority.
+  private static func only(_ leaf: UnsafeRawBufferPointer, _ step: PathStep) -> Page {
+    let byteCount = PageAccess.entryByteCount(keyCount: step.keyCount, valueCount: leaf.count)
+    let page = Page.make(.leaf, hasReferences: false, capacity: byteCount + 2)
+    page.access.insert(at: 0, step.key, step.keyCount, valueCount: leaf.count, nil)
+      .copyMemory(from: leaf.baseAddress.unsafelyUnwrapped, byteCount: leaf.count)
+    page.access.header.pointee.total = 1
     return page
   }
 

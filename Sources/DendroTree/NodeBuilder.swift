@@ -4,6 +4,9 @@
 /// appended more than once, the last node counts, even if it is empty. Not thread-safe.
 package struct NodeBuilder: @unchecked Sendable {  // See `Page`.
   private var root: Page?
+  /// Room for the fields of most objects, so that the page does not grow with each of them. `finish` gives back
+  /// what is left.
+  private static let firstCapacity = 512 - Page.overhead
 
   package init() {}
 
@@ -30,13 +33,14 @@ package struct NodeBuilder: @unchecked Sendable {  // See `Page`.
   mutating func append(orderedBytes key: UnsafeRawBufferPointer, _ new: AssignedValue) {
     if root == nil {
       if new.isEmpty { return }
-      root = Page.make(.leaf, hasReferences: false, capacity: 8)
+      root = Page.make(.leaf, hasReferences: false, capacity: Self.firstCapacity)
     }
     Pages.assign(&root, PathStep(key: key), new)
   }
 
   /// Returns the branch, or the empty node if there is no child.
   package consuming func finish(priority: Scalar? = nil) -> Node {
-    root.map { Node(content: .page($0), priority: priority) } ?? .empty
+    guard let root else { return .empty }
+    return Node(content: .page(root.trimmed), priority: priority)
   }
 }

@@ -117,10 +117,11 @@ import Testing
       #expect(
         found.reversedChildren(from: from).map(\.key) == keys.reversed().filter { $0 <= from })
       var stored = Node.empty
+      var cursor = LeafCursor()
       for (path, leaf) in found.stored() where leaf.isLeaf {
         try path.storedBytes.withUnsafeBytes { path in
           try leaf.packedLeaf.withUnsafeBytes {
-            try stored.loadAndSet(storedPath: path, packedLeaf: $0)
+            try stored.loadAndSet(storedPath: path, packedLeaf: $0, &cursor)
           }
         }
       }

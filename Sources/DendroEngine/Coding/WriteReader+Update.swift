@@ -60,11 +60,13 @@ extension WriteReader {
         }
         let leaf = try reader.take(end - reader.offset, "a packed leaf")
         if try exchange(.set(leaf), at: paths.wholeBytes, in: &root) == .declined {
+          cursor.forget()
           _ = root.apply(.set(try paths.wholePath(), Node(packedLeaf: leaf)))
         }
       } else {
         let delta = try ScalarCoding.decodeNumber(&reader)
         if try exchange(.increment(delta), at: paths.wholeBytes, in: &root) == .declined {
+          cursor.forget()
           _ = root.apply(.increment(try paths.wholePath(), delta))
         }
       }
@@ -74,6 +76,10 @@ extension WriteReader {
   mutating func exchange(
     _ edit: LeafEdit, at storedPath: UnsafeRawBufferPointer, in root: inout Node
   ) throws(CodingError) -> LeafEdit.Outcome {
-    try load { () throws(PageFailure) in try root.loadAndExchange(edit, at: storedPath) }
+    do throws(PageFailure) {
+      return try root.loadAndExchange(edit, at: storedPath, &cursor)
+    } catch {
+      throw unreadable(error)
+    }
   }
 }

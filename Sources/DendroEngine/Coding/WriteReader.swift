@@ -16,6 +16,7 @@ package struct LoggedWrite: Sendable {
 package struct WriteReader: ~Copyable {
   var reader: ByteReader
   private var paths = PathReader()
+  var cursor = LeafCursor()
   private var lsn: LogSequenceNumber
   private var time: Int64
   /// Why a page of the tree could not be read, where that ended `applyNext`.
@@ -69,9 +70,10 @@ package struct WriteReader: ~Copyable {
       let leaf = try reader.take(end - reader.offset, "a packed leaf")
       if lsn > last {
         try checkPath()
-        let path = paths.bytes
-        try load { () throws(PageFailure) in
-          try root.loadAndSet(storedPath: path, packedLeaf: leaf)
+        do throws(PageFailure) {
+          try root.loadAndSet(storedPath: paths.bytes, packedLeaf: leaf, &cursor)
+        } catch {
+          throw unreadable(error)
         }
       }
     } else if kind == WriteCoding.Kind.increment {
@@ -84,7 +86,12 @@ package struct WriteReader: ~Copyable {
       let write = try body(kind, try paths.path())
       if lsn > last {
         changes.removeAll(keepingCapacity: true)
-        try load { () throws(PageFailure) in try root.load(for: Draft(write)) }
+        cursor.forget()
+        do throws(PageFailure) {
+          try root.load(for: Draft(write))
+        } catch {
+          throw unreadable(error)
+        }
         root.apply(write, recording: &changes)
       }
     }
@@ -99,6 +106,7 @@ package struct WriteReader: ~Copyable {
     let delta = try ScalarCoding.decodeNumber(&reader)
     guard isNew else { return }
     if try exchange(.increment(delta), at: paths.bytes, in: &root) == .declined {
+      cursor.forget()
       _ = root.apply(.increment(try paths.path(), delta))
     }
   }
@@ -108,14 +116,10 @@ package struct WriteReader: ~Copyable {
     if paths.countKeys() ?? .max > Limits.depth { _ = try paths.path() }
   }
 
-  /// Calls `body`, which may read pages of the tree.
-  mutating func load<R>(_ body: () throws(PageFailure) -> R) throws(CodingError) -> R {
-    do throws(PageFailure) {
-      return try body()
-    } catch {
-      pageFailure = error
-      throw CodingError(expected: "the pages of the tree", found: "\(error.cause)")
-    }
+  /// Notes why a page of the tree could not be read.
+  mutating func unreadable(_ failure: PageFailure) -> CodingError {
+    pageFailure = failure
+    return CodingError(expected: "the pages of the tree", found: "\(failure.cause)")
   }
 
   private mutating func readTime() throws(CodingError) {

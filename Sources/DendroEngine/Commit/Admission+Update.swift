@@ -19,9 +19,10 @@ extension Admission {
     let scratch = self.scratch
     base.storedBytes.withUnsafeBytes { scratch.append($0) }
     let baseByteCount = scratch.count
+    var cursor = LeafCursor()
     update.forEach { path, action in
       scratch.append(path)
-      scratch.withBytes { apply(action, at: $0, isObserved: isObserved) }
+      scratch.withBytes { apply(action, at: $0, isObserved: isObserved, &cursor) }
       scratch.removeAfter(baseByteCount)
     }
     scratch.removeAll()
@@ -56,18 +57,20 @@ extension Admission {
   }
 
   private mutating func apply(
-    _ action: PackedUpdate.Action, at storedPath: UnsafeRawBufferPointer, isObserved: Bool
+    _ action: PackedUpdate.Action, at storedPath: UnsafeRawBufferPointer, isObserved: Bool,
+    _ cursor: inout LeafCursor
   ) {
     let noted = batch.undo.count
     if case .edit(let edit) = action {
       let outcome = batch.undo.append(storedPath) {
-        root.exchange(edit, at: storedPath, replaced: $0)
+        root.exchange(edit, at: storedPath, &cursor, replaced: $0)
       }
       if outcome != .declined {
         if isObserved, batch.undo.count > noted { noteLastChange(at: storedPath) }
         return
       }
     }
+    cursor.forget()
     guard let path = Path(storedBytes: storedPath) else {
       preconditionFailure("a path that was parsed is valid")
     }

@@ -17,14 +17,10 @@ extension PageAccess {
     let page = Page.make(
       old.kind, hasReferences: stride == 16, capacity: extra > 0 ? roomy : needed)
     let new = page.access
-    new.header.pointee.count = old.header.pointee.count
-    new.header.pointee.used = old.header.pointee.used
-    new.header.pointee.total = old.header.pointee.total
-    new.header.pointee.hasPriorities = old.header.pointee.hasPriorities
-    new.tail.copyMemory(from: old.tail, byteCount: Int(old.header.pointee.used))
+    new.copyEntries(of: old)
     let count = old.count
     if stride == 2 {
-      (new.slot(count - 1)).copyMemory(from: old.slot(count - 1), byteCount: 2 * count)
+      new.copyPlainSlots(of: old)
     } else {
       if old.hasReferences && !isUnique { old.prefetchReferencedPages() }
       for index in 0..<count {
@@ -42,6 +38,22 @@ extension PageAccess {
     if isUnique { old.header.pointee.count = 0 }  // The new page owns the references now.
     slot.pointee = page
     return new
+  }
+
+  /// Takes over the header and the entries of a page; the slots are missing.
+  @inline(__always)
+  fileprivate func copyEntries(of old: PageAccess) {
+    header.pointee.count = old.header.pointee.count
+    header.pointee.used = old.header.pointee.used
+    header.pointee.total = old.header.pointee.total
+    header.pointee.hasPriorities = old.header.pointee.hasPriorities
+    tail.copyMemory(from: old.tail, byteCount: Int(old.header.pointee.used))
+  }
+
+  /// Takes over the slots of a page; neither has references.
+  @inline(__always)
+  fileprivate func copyPlainSlots(of old: PageAccess) {
+    slot(count - 1).copyMemory(from: old.slot(count - 1), byteCount: 2 * count)
   }
 
   @inline(__always)
@@ -179,5 +191,22 @@ extension PageAccess {
       if page.kind == .box { value = page.valueStart(0) }  // The box includes the priority.
     }
     return value.load(as: UInt8.self) == PackedScalar.priorityTag
+  }
+}
+
+extension Page {
+  /// The same page without free bytes that are worth a copy. Only for a page without references is there a
+  /// copy.
+  var trimmed: Page {
+    withExtendedLifetime(self) {
+      let old = unresolved
+      guard old.kind == .leaf, !old.hasReferences,
+        Int(old.header.pointee.capacity) - old.byteCount >= 16
+      else { return self }
+      let page = Page.make(.leaf, hasReferences: false, capacity: old.byteCount)
+      page.access.copyEntries(of: old)
+      page.access.copyPlainSlots(of: old)
+      return page
+    }
   }
 }

@@ -32,9 +32,10 @@ extension Pages {
   /// `assign` goes down once more.
   static func exchange(
     _ root: UnsafeMutablePointer<Page?>, _ path: PathStep, _ edit: LeafEdit,
-    _ replaced: (UnsafeRawBufferPointer) -> Void
+    _ place: inout Place, _ replaced: (UnsafeRawBufferPointer) -> Void
   ) -> LeafEdit.Outcome {
     var slot = root
+    var branchSlot = root
     var step = path
     var isUnique = true
     while true {
@@ -53,6 +54,7 @@ extension Pages {
       if found, step.hasRest {
         guard let branch = page.branchReference(index) else { return .declined }
         slot = branch
+        branchSlot = branch
         step = step.next
         continue
       }
@@ -60,6 +62,7 @@ extension Pages {
         return edit.withPacked(replacing: nil) { new in
           if isUnique, inner.isComplete, insert(new, in: slot, at: index, step) {
             inner.noteChild()
+            notePlace(of: step, branchSlot, slot, index, &place)
           } else {
             assign(root, path, .packed(new))
           }
@@ -72,11 +75,27 @@ extension Pages {
         if LeafEdit.areEqual(old, new) { return .unchanged }
         replaced(old)
         let mayMerge = inner.count > 0
-        if !isUnique || !replace(new, in: slot, at: index, mayMerge: mayMerge) {
+        if isUnique, replace(new, in: slot, at: index, mayMerge: mayMerge) {
+          place.set(branchSlot, step)
+        } else {
           assign(root, path, .packed(new))
         }
         return .replaced
       }
+    }
+  }
+
+  /// Notes where a leaf was inserted: in the branch whose root page is in `branch`, or alone in a branch of its
+  /// own, which is entry `index` of the page in `slot`.
+  @inline(__always)
+  private static func notePlace(
+    of step: PathStep, _ branch: UnsafeMutablePointer<Page?>, _ slot: UnsafeMutablePointer<Page?>,
+    _ index: Int, _ place: inout Place
+  ) {
+    if !step.hasRest {
+      place.set(branch, step)
+    } else if !step.next.hasRest {
+      place.set(PageAccess(unresolved: slot).reference(index), step.next)
     }
   }
 

@@ -15,6 +15,13 @@ struct PathStep {
     self.end = end
   }
 
+  /// The first key of a path that has one.
+  @inline(__always)
+  init(stored path: UnsafeRawBufferPointer) {
+    let start = path.baseAddress.unsafelyUnwrapped
+    self.init(start, end: start + path.count)
+  }
+
   /// Makes a path of one key from the key's ordered bytes.
   @inline(__always)
   init(key bytes: UnsafeRawBufferPointer) {
