@@ -192,17 +192,36 @@ struct WireTests {
     var assembler = MessageAssembler(byteLimit: 100)
     #expect(assembler.add([UInt8](repeating: 32, count: 101)) == .tooLarge(request: nil))
     let spaces = [UInt8](repeating: 32, count: 60)
-    for (first, number) in [
-      (#"{"t":"d","d":{"r":17,"a":"p","#, 17), (#"{"t":"d","d":{"r":x"#, nil), ("", nil),
-      (#"{"t":"d","d":{"r":99999999999999999999,"#, nil), (#"{"d":{"r":17,"#, nil),
-    ] as [(String, Int64?)] {
+    let start = Array(#"{"t":"d","d":{"r":17,"a":"p","#.utf8)
+    for _ in 0..<2 {
       #expect(assembler.add(Array("5".utf8)) == .waiting)
-      #expect(assembler.add(Array(first.utf8)) == .waiting)
+      #expect(assembler.add(start) == .waiting)
       for _ in 0..<3 { #expect(assembler.add(spaces) == .waiting) }
-      #expect(assembler.add(spaces) == .tooLarge(request: number))
+      #expect(assembler.add(spaces) == .tooLarge(request: 17))
       // What follows is a message of its own.
       #expect(assembler.add(Array("{}".utf8)) == .message(Array("{}".utf8)))
     }
+    #expect(assembler.add(Array("2".utf8)) == .waiting)
+    #expect(assembler.add(start + spaces + spaces) == .waiting)
+    #expect(assembler.add(spaces) == .tooLarge(request: 17))
+    for first in [
+      #"{"t":"d","d":{"r":x"#, "", #"{"t":"d","d":{"r":99999999999999999999,"#, #"{"d":{"r":17,"#,
+    ] {
+      #expect(assembler.add(Array("5".utf8)) == .waiting)
+      #expect(assembler.add(Array(first.utf8)) == .waiting)
+      let isOver = first.utf8.count > 40
+      if !isOver { #expect(assembler.add(spaces) == .waiting) }
+      #expect(assembler.add(spaces) == .tooLarge(request: nil))
+    }
+    // Nothing is passed over for ever.
+    #expect(assembler.add(Array("999999".utf8)) == .waiting)
+    #expect(assembler.add(start) == .waiting)
+    var count = start.count
+    while (count + 60) / MessageAssembler.passedFactor <= 100 {
+      #expect(assembler.add(spaces) == .waiting)
+      count += 60
+    }
+    #expect(assembler.add(spaces) == .tooLarge(request: nil))
   }
 
   @Test("handshakes")

@@ -6,8 +6,9 @@ package struct MessageAssembler: Sendable {
     /// A part of a message, or a keep-alive.
     case waiting
     case message([UInt8])
-    /// The message is over the limit. Its frames were not kept; the number is that of the request, as far as the
-    /// message begins as the JavaScript client's do.
+    /// The message is over the limit, and was passed over to its end: what follows is another one. The number is
+    /// that of the request. Nil where the message does not begin as the JavaScript client's do, or is
+    /// `passedFactor` times over the limit: then its rest still comes.
     case tooLarge(request: Int64?)
   }
 
@@ -15,7 +16,10 @@ package struct MessageAssembler: Sendable {
   private var parts: [UInt8] = []
   private var missingCount = 0
   /// The request of a message that is over the limit, whose frames are passed over.
-  private var refused: Int64??
+  private var refused: Int64?
+  private var passedByteCount = 0
+  /// How many times the limit a message may have for its request to be answered.
+  package static let passedFactor = 16
 
   /// - Parameter byteLimit: of one message.
   package init(byteLimit: Int) { self.byteLimit = byteLimit }
@@ -32,9 +36,12 @@ package struct MessageAssembler: Sendable {
     missingCount -= 1
     if refused == nil, frame.count <= byteLimit - parts.count {
       parts += frame
+    } else if let number = pass(frame) {
+      refused = number
     } else {
-      refused = refused ?? Self.request(parts)
-      parts = []
+      refused = nil
+      missingCount = 0
+      return .tooLarge(request: nil)
     }
     guard missingCount == 0 else { return .waiting }
     if let number = refused {
@@ -44,6 +51,17 @@ package struct MessageAssembler: Sendable {
     var message: [UInt8] = []
     swap(&message, &parts)
     return .message(message)
+  }
+
+  /// Passes over a frame of a message that is over the limit.
+  ///
+  /// - Returns: the number of its request; nil where it is not known, or too much was passed over.
+  private mutating func pass(_ frame: [UInt8]) -> Int64? {
+    if refused == nil { passedByteCount = parts.count }
+    passedByteCount += frame.count
+    let number = refused ?? Self.request(parts.isEmpty ? frame : parts)
+    parts = []
+    return passedByteCount / Self.passedFactor > byteLimit ? nil : number
   }
 
   /// The number of the request with which a message begins.
