@@ -79,6 +79,38 @@ struct HistorySamples {
     }
     // end
     #expect(last == 3)
+    let source = directory.path
+    let folder = TemporaryDirectory()
+    let (place, restored) = (folder.path + "/archive", folder.path + "/restored")
+    let archiving = Task {
+      // sample
+      let archive = try DatabaseArchive(of: source, at: place)
+      while !Task.isCancelled {
+        try await archive.extend()
+        try await Task.sleep(for: .seconds(1))
+      }
+      // end
+    }
+    var isBegun = false
+    while !isBegun {
+      await Task.yield()
+      if let begun: Database = try? await Database.open(readOnly: place) {
+        isBegun = true
+        try await begun.close()
+      }
+    }
+    archiving.cancel()
+    _ = await archiving.result
+    do {
+      // sample
+      let archive = try await Database.open(readOnly: place)
+      try await archive.restore(at: Date() - 3600, to: restored)
+      // end
+      try await archive.close()
+      let then: Database = try await Database.open(at: restored)
+      #expect(try await then.historyRange().newest == 0)
+      try await then.close()
+    }
     // sample
     try await database.reference(withPath: "users/ada").removeValue()
     try await database.purgeHistory()

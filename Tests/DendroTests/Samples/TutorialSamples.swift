@@ -38,7 +38,6 @@ struct TutorialSamples {
 
   // sample
   func run(_ words: [String], in directory: String) async throws {
-    if words.first == "watch" { return try await watch(directory) }
     let database = try await Database.open(at: directory)
     let todo = Todo(database: database)
     switch words.first {
