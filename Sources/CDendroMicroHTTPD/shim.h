@@ -23,6 +23,8 @@ struct dendro_http_options {
   MHD_AccessHandlerCallback handler;
   void *handler_context;
   MHD_RequestCompletedCallback completed;
+  MHD_AcceptPolicyCallback accept;
+  MHD_NotifyConnectionCallback connection;
   void *(*target)(void *, const char *, struct MHD_Connection *);
 };
 
@@ -30,15 +32,26 @@ static inline struct MHD_Daemon *dendro_http_start(const struct dendro_http_opti
   unsigned int flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE
       | (options->is_ipv6 ? MHD_USE_IPv6 : 0);
   return MHD_start_daemon(
-      flags, options->port, NULL, NULL, options->handler, options->handler_context,
+      flags, options->port, options->accept, options->handler_context, options->handler, options->handler_context,
       MHD_OPTION_SOCK_ADDR, options->address,
       MHD_OPTION_THREAD_POOL_SIZE, options->thread_count,
       MHD_OPTION_CONNECTION_LIMIT, options->connection_limit,
       MHD_OPTION_CONNECTION_TIMEOUT, options->timeout_seconds,
       MHD_OPTION_CONNECTION_MEMORY_LIMIT, options->connection_memory,
       MHD_OPTION_NOTIFY_COMPLETED, options->completed, options->handler_context,
+      MHD_OPTION_NOTIFY_CONNECTION, options->connection, options->handler_context,
       MHD_OPTION_URI_LOG_CALLBACK, options->target, options->handler_context,
       MHD_OPTION_END);
+}
+
+static const enum MHD_ConnectionNotificationCode dendro_connection_started =
+    MHD_CONNECTION_NOTIFY_STARTED;
+
+// -1 where there is none.
+static inline int dendro_connection_socket(struct MHD_Connection *connection) {
+  const union MHD_ConnectionInfo *info =
+      MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+  return info == NULL ? -1 : info->connect_fd;
 }
 
 static inline void dendro_upgrade_close(struct MHD_UpgradeResponseHandle *upgrade) {

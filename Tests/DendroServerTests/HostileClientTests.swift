@@ -82,6 +82,22 @@ struct HostileClientTests {
     }
   }
 
+  @Test("malformed requests that come while the server stops")
+  func malformedAtTheEnd() async throws {
+    for _ in 0..<5 {
+      try await serving { served in
+        let clients = try (0..<200).map { _ in
+          let client = try served.client()
+          try client.send("PUT /h.json HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+          return client
+        }
+        async let stopped: Void = served.server.stop()
+        for client in clients { try? client.send("zz\r\nbad\r\n") }
+        await stopped
+      }
+    }
+  }
+
   @Test("no two servers at one address")
   func addressInUse() async throws {
     try await serving { served in

@@ -11,6 +11,8 @@ final class HTTPServer: @unchecked Sendable {
   let port: UInt16
   private let daemon: OpaquePointer
   private let context: Unmanaged<HTTPContext>
+  /// The socket that does not listen any more; -1 while it does.
+  private let listener = Atomic<Int32>(-1)
 
   /// - Parameter perform: answers a request; called on one of the server's threads.
   init(
@@ -47,6 +49,21 @@ final class HTTPServer: @unchecked Sendable {
         let exchange = Unmanaged<Exchange>.fromOpaque(raw).takeRetainedValue()
         exchange.complete()
       }
+      http.accept = { context, _, _ in
+        guard let context else { return dendro_no }
+        let server = Unmanaged<HTTPContext>.fromOpaque(context).takeUnretainedValue()
+        return server.connections.accept() ? dendro_yes : dendro_no
+      }
+      http.connection = { context, connection, _, code in
+        guard let context, let connection else { return }
+        let server = Unmanaged<HTTPContext>.fromOpaque(context).takeUnretainedValue()
+        let socket = dendro_connection_socket(connection)
+        if code == dendro_connection_started {
+          server.connections.begin(socket)
+        } else {
+          server.connections.end(socket)
+        }
+      }
       http.target = { context, target, _ in
         guard let context, let target else { return nil }
         let exchange = Exchange(
@@ -68,7 +85,10 @@ final class HTTPServer: @unchecked Sendable {
   /// Accepts no more connections.
   func quiesce() {
     let socket = MHD_quiesce_daemon(daemon)
-    if socket >= 0 { close(socket) }
+    guard socket >= 0 else { return }
+    // Closed at the end, since a thread may still be accepting, and the number must not become another file's.
+    shutdown(socket, Int32(SHUT_RDWR))
+    listener.store(socket, ordering: .relaxed)
   }
 
   /// Whether a request waits for its answer, or a stream for its end.
@@ -81,7 +101,10 @@ final class HTTPServer: @unchecked Sendable {
 
   /// Ends all connections. No request may be waiting for its answer.
   func stop() {
+    context.takeUnretainedValue().connections.endAll(within: .seconds(5))
     MHD_stop_daemon(daemon)
+    let socket = listener.load(ordering: .relaxed)
+    if socket >= 0 { close(socket) }
     context.release()
   }
 }
@@ -92,6 +115,7 @@ final class HTTPContext: Sendable {
   let figures: ServerFigures
   let accessLog: (@Sendable (AccessRecord) -> Void)?
   let perform: @Sendable (Exchange) -> Void
+  let connections = HTTPConnections()
   /// Requests that were accepted and have no answer yet, and streams that wait for an event: those whose
   /// connections may be suspended, with which libmicrohttpd cannot be stopped.
   let pendingCount = Atomic<Int>(0)
