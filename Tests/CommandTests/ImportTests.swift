@@ -78,7 +78,7 @@ struct ImportTests {
 
   @Test("very many children in one node, in chunks")
   func wide() throws {
-    let count = Scale.share < 1 ? 20_000 : 100_000
+    let count = Scale.share < 1 ? 5_000 : 100_000
     let members = (0..<count).map { "\"key \($0 * 7919 % count)\":{\"n\":\($0)}" }
     try folder.write("{\"wide\":{\(members.joined(separator: ","))}}", to: "in.json")
     try expectRoundTrip("in.json", options: ["--chunk-size", "\(3 * count)"])

@@ -13,7 +13,7 @@ import Testing
 
   @Test(
     "runs of edits in one branch, beside copies and other writes",
-    arguments: 1...12 as ClosedRange<UInt64>)
+    arguments: Scale.seeds(12))
   func differential(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     let keyCount = [4, 40, 2_000][Int(seed % 3)]

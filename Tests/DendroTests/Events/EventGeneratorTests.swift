@@ -10,7 +10,9 @@ struct EventGeneratorTests {
 
   // MARK: Beside the model
 
-  @Test("of long lists, as the model says, for many queries at once", arguments: 0..<8)
+  @Test(
+    "of long lists, as the model says, for many queries at once",
+    arguments: 0..<(Scale.share < 1 ? 2 : 8))
   func model(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     let keys = (0..<300).map { "k\($0 * 7919 % 300)" } + ["1", "02", "é", "e\u{301}"]
@@ -59,7 +61,9 @@ struct EventGeneratorTests {
     return keys.count == 1 ? keys[0] : nil
   }
 
-  @Test("for some types they are those of all types, filtered", arguments: 0..<10)
+  @Test(
+    "for some types they are those of all types, filtered",
+    arguments: 0..<(Scale.share < 1 ? 3 : 10))
   func types(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     let keys = (0..<30).map { "k\($0)" }
