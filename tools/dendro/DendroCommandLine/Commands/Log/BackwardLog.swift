@@ -4,6 +4,8 @@ import DendroStorage
 /// records at which decompression can begin, about a mebibyte of writes.
 struct BackwardLog {
   let directory: DatabaseDirectory
+  /// Of the last segment, if its headers were read before; writes may have come since.
+  let outline: SegmentOutline?
 
   /// - Parameters:
   ///   - start: reading ends in front of the segment with the next write.
@@ -39,7 +41,12 @@ struct BackwardLog {
   private func parts(of segment: SegmentName) throws -> [Part] {
     let outline: SegmentOutline
     do throws(StorageError) {
-      outline = try SegmentOutline(segment, in: directory)
+      outline =
+        if let known = self.outline, known.header.firstLSN == segment.firstLSN {
+          known
+        } else {
+          try SegmentOutline(segment, in: directory)
+        }
     } catch {
       // Reported when the segment is read.
       guard case .corrupt = error else { throw error }

@@ -4,6 +4,8 @@ import DendroStorage
 /// in front of them.
 struct LogDurability {
   private(set) var lsn = LogSequenceNumber.zero
+  /// The last segment, whose headers were read.
+  private(set) var outline: SegmentOutline?
 
   init() {}
 
@@ -14,7 +16,9 @@ struct LogDurability {
     guard let last = contents.segments.last else { return }
     lsn = max(lsn, last.firstLSN.previous)
     do throws(StorageError) {
-      lsn = max(lsn, try SegmentOutline(last, in: directory).durableUpTo)
+      let outline = try SegmentOutline(last, in: directory)
+      self.outline = outline
+      lsn = max(lsn, outline.durableUpTo)
     } catch {
       guard case .corrupt = error else { throw error }
     }

@@ -95,7 +95,7 @@ final class LogPrinter {
     var parts: [[String]] = []
     var first: LogSequenceNumber?
     var rest = request.last ?? .max
-    try BackwardLog(directory: directory).read(
+    try BackwardLog(directory: directory, outline: durability.outline).read(
       after: start, { try self.take($0) },
       endPart: {
         let wanted = waiting.suffix(rest)
