@@ -23,9 +23,9 @@ final class HTTPServer: @unchecked Sendable {
     if MHD_is_feature_supported(dendro_suppresses_sigpipe) != dendro_yes {
       signal(SIGPIPE, SIG_IGN)
     }
+    var address = try SocketAddress(host: options.host, port: options.port)
     let context = Unmanaged.passRetained(HTTPContext(options, figures, perform))
     self.context = context
-    var address = try SocketAddress(host: options.host, port: options.port)
     let threads = min(4, max(2, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
     let daemon = address.withPointer { pointer, isIPv6 in
       var http = dendro_http_options()
