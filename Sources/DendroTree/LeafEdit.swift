@@ -85,7 +85,7 @@ extension Node {
     _ edit: LeafEdit, at storedPath: UnsafeRawBufferPointer, _ place: inout Pages.Place,
     _ replaced: (UnsafeRawBufferPointer) -> Void
   ) -> LeafEdit.Outcome {
-    guard let start = storedPath.baseAddress, !storedPath.isEmpty else { return .declined }
+    if storedPath.isEmpty { return .declined }
     if case .set(let packed) = edit, packed.count > LeafEdit.byteCountMax { return .declined }
     guard branch != nil, case .page(let page) = content else {
       guard isEmpty else { return .declined }
@@ -95,7 +95,7 @@ extension Node {
     content = .empty  // Otherwise `content` would be a second reference to the page.
     var root: Page? = consume page
     let outcome = Pages.exchange(
-      &root, PathStep(start, end: start + storedPath.count), edit, &place, replaced)
+      &root, PathStep(stored: storedPath), edit, &place, replaced)
     guard let root else { preconditionFailure("no edit removes a page") }
     content = .page(root)
     return outcome

@@ -80,8 +80,7 @@ package struct Node: Sendable {
     guard let page = branch else { return .empty }
     return withExtendedLifetime(page) {
       path.withStoredBytes { bytes in
-        let start = bytes.baseAddress.unsafelyUnwrapped
-        return Pages.node(page.access, PathStep(start, end: start + bytes.count))
+        Pages.node(page.access, PathStep(stored: bytes))
       }
     }
   }
@@ -108,13 +107,10 @@ package struct Node: Sendable {
     // A result of the closure would be copied on its way out.
     var found = Node.empty
     try Path.withStoredBytes(parsing: path) { stored, _ in
-      guard let start = stored.baseAddress, !stored.isEmpty else {
+      if stored.isEmpty {
         found = self
-        return
-      }
-      guard let page = branch else { return }
-      withExtendedLifetime(page) {
-        found = Pages.node(page.access, PathStep(start, end: start + stored.count))
+      } else if let page = branch {
+        found = withExtendedLifetime(page) { Pages.node(page.access, PathStep(stored: stored)) }
       }
     }
     return found

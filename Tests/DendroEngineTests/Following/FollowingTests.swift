@@ -50,6 +50,23 @@ struct FollowingTests {
     func failed(_ error: EngineError) { state.withLock { $0.failures.append(error) } }
   }
 
+  /// An engine that follows, and what it has seen.
+  private func follow() throws -> (Engine, Log) {
+    let follower = try open(.following)
+    let log = Log(follower.head.root)
+    follower.setObserver(log)
+    return (follower, log)
+  }
+
+  /// Writes with a checkpoint after each, and then removes the log that they make unnecessary.
+  private func purge(after numbers: ClosedRange<Int64>, of writer: Engine) throws {
+    for number in numbers {
+      writer.submit(try set("k\(number)", .integer(number)), completion: nil)
+      try writer.checkpoint()
+    }
+    try writer.purgeHistory()
+  }
+
   @Test(
     "every write of writers that turn segments, take checkpoints and are killed is seen once",
     arguments: 0..<UInt64(Scale.scaled(60)), [EngineOptions.Loading.onDemand, .whole])
@@ -124,14 +141,8 @@ struct FollowingTests {
   @Test("a purge waits for no follower, which gets the difference")
   func purge() throws {
     let writer = try open()
-    let follower = try open(.following)
-    let log = Log(follower.head.root)
-    follower.setObserver(log)
-    for round in 1...5 {
-      writer.submit(try set("k\(round)", .integer(Int64(round))), completion: nil)
-      try writer.checkpoint()
-    }
-    try writer.purgeHistory()
+    let (follower, log) = try follow()
+    try purge(after: 1...5, of: writer)
     writer.submit(try set("k6", .integer(6)), completion: nil)
     writer.pump()
     #expect(try follower.refresh() == LogSequenceNumber(6))
@@ -149,14 +160,8 @@ struct FollowingTests {
   @Test("a purge that leaves a log without records is seen by a follower that has read nothing yet")
   func emptyLog() throws {
     let writer = try open()
-    let follower = try open(.following)
-    let log = Log(follower.head.root)
-    follower.setObserver(log)
-    for round in 1...3 {
-      writer.submit(try set("k\(round)", .integer(Int64(round))), completion: nil)
-      try writer.checkpoint()
-    }
-    try writer.purgeHistory()
+    let (follower, log) = try follow()
+    try purge(after: 1...3, of: writer)
     #expect(try follower.refresh() == LogSequenceNumber(3))
     #expect(log.root == writer.head.root && log.differenceCount == 1)
     try follower.close()
@@ -167,14 +172,8 @@ struct FollowingTests {
     "a writer that removes files for long makes a look fail, and the next one get what it missed")
   func lockedOut() throws {
     let writer = try open()
-    let follower = try open(.following)
-    let log = Log(follower.head.root)
-    follower.setObserver(log)
-    for round in 1...3 {
-      writer.submit(try set("k\(round)", .integer(Int64(round))), completion: nil)
-      try writer.checkpoint()
-    }
-    try writer.purgeHistory()
+    let (follower, log) = try follow()
+    try purge(after: 1...3, of: writer)
     writer.submit(try set("k4", .integer(4)), completion: nil)
     writer.pump()
     let readersLock = try disk.open("/db/readers.lock", .read)
@@ -204,9 +203,7 @@ struct FollowingTests {
   @Test("a segment that is removed between being listed and being opened does not end following")
   func vanishedSegment() throws {
     let writer = try open()
-    let follower = try open(.following)
-    let log = Log(follower.head.root)
-    follower.setObserver(log)
+    let (follower, log) = try follow()
     for round in 1...3 {
       writer.submit(try set("a", .integer(Int64(round))), completion: nil)
       writer.pump()
@@ -231,9 +228,7 @@ struct FollowingTests {
     writer.submit(try set("kept", .integer(1)), completion: nil)
     writer.pump()
     try writer.synchronize()
-    let follower = try open(.following)
-    let log = Log(follower.head.root)
-    follower.setObserver(log)
+    let (follower, log) = try follow()
     writer.submit(try set("lost", .integer(2)), completion: nil)
     writer.pump()
     try follower.refresh()
