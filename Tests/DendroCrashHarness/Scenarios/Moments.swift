@@ -10,7 +10,10 @@ package enum Moments {
   package static let scenarios = [
     Scenario("the lock file is replaced before it is locked", lockReplaced),
     Scenario("a reader comes while files are removed", readerWaits),
-    Scenario("a reader finds what is half written", halfWritten),
+    Scenario("a reader finds what is half written") { try halfWritten(repeats: 1, isShort: true) },
+    Scenario("a reader finds a compressed block half written") {
+      try halfWritten(repeats: 8, isShort: false)
+    },
     Scenario("a reader finds the end of a segment", rolledMeanwhile),
     Scenario("the directory is lost while a checkpoint is written", checkpointElsewhere),
     Scenario("the checkpoint is damaged before the rest is purged", purgeDamaged),
@@ -61,11 +64,14 @@ package enum Moments {
 
   /// A writer is in the middle of an append: part of what is read is old, part is new, and what comes
   /// later says already that it is durable.
-  @Sendable private static func halfWritten() throws {
+  @Sendable private static func halfWritten(repeats: Int, isShort: Bool) throws {
     let recording = try EngineRecording(
       seed: 1,
-      steps: (0..<5).map {
-        .set("texts/\($0)", .string("the same words again and again, \($0) and \($0 * $0 + 13)"))
+      steps: (0..<5).map { number in
+        let texts = (0..<repeats).map {
+          "the same words again and again, \(number + $0) and \(number * number + 13)"
+        }
+        return .set("texts/\(number)", .string(texts.joined(separator: "; ")))
       })
     let path = recording.disk.segmentPaths[0]
     var records: [RecordInfo] = []
@@ -77,6 +83,8 @@ package enum Moments {
     guard records.count == 6, let bytes = recording.disk.contents(of: path) else {
       throw Violation("\(records.count) records")
     }
+    let hasRightForm = records[1...4].allSatisfy { $0.header.isShort == isShort }
+    try require(hasRightForm, "other forms of records")
     for place in Int(records[1].offset)..<Int(records[3].endOffset) {
       let disk = recording.disk.copy()
       disk.flipBit(place * 8, of: path)
