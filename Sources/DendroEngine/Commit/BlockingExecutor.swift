@@ -13,6 +13,7 @@ final class BlockingExecutor: @unchecked Sendable {
   private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
   private var wanted = false
   private let name: StaticString
+  private let niceness: Int32
 
   enum Pause {
     /// Runs `body` again at once, since there may be more to do.
@@ -29,10 +30,13 @@ final class BlockingExecutor: @unchecked Sendable {
     }
   }
 
-  /// - Parameter name: of the thread, for debuggers: at most 15 bytes.
-  init(name: StaticString) {
+  /// - `name`: of the thread, for debuggers: at most 15 bytes.
+  /// - `niceness`: how much lower the thread's priority is than that of the process, 0 to 19. On Linux only:
+  ///   elsewhere it is a property of the whole process.
+  init(name: StaticString, niceness: Int32 = 0) {
     precondition(name.utf8CodeUnitCount <= 15, "longer names are refused by the system")
     self.name = name
+    self.niceness = niceness
     pthread_mutex_init(mutex, nil)
     var attributes = pthread_condattr_t()
     pthread_condattr_init(&attributes)
@@ -92,7 +96,14 @@ final class BlockingExecutor: @unchecked Sendable {
     }
   }
 
+  private func lowerPriority() {
+    #if os(Linux)
+      if niceness > 0 { _ = nice(niceness) }
+    #endif
+  }
+
   private func run(_ body: (_ isWoken: Bool) -> Pause?) {
+    lowerPriority()
     nameThread()
     var isWoken = true
     while let pause = body(isWoken) {
