@@ -72,6 +72,7 @@ let package = Package(
     .systemLibrary(name: "CDendroEdit", pkgConfig: "libedit", providers: [.apt(["libedit-dev"])]),
     .systemLibrary(
       name: "CDendroCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(name: "CDendroCurl"),
     .systemLibrary(name: "CDendroPrefetch"),
     .systemLibrary(name: "CDendroWSLay", providers: [.apt(["libwslay-dev"])]),
     library("DendroPlatform"),
@@ -82,7 +83,7 @@ let package = Package(
     library("DendroProtocol", "DendroTree"),
     library(
       "DendroServer", "Dendro", "DendroProtocol", "DendroEngine", "DendroStorage", "DendroTree",
-      "DendroPlatform", "CDendroMicroHTTPD", "CDendroWSLay", "CDendroCrypto",
+      "DendroPlatform", "CDendroMicroHTTPD", "CDendroWSLay", "CDendroCrypto", "CDendroCurl",
       resources: ["html", "css", "js"].map { .embedInCode("Viewer/viewer.\($0)") }),
     .target(
       name: "DendroTesting",

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <microhttpd.h>
 #include <sys/socket.h>
 #include <stdint.h>
@@ -53,6 +54,9 @@ static inline int dendro_connection_socket(struct MHD_Connection *connection) {
       MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
   return info == NULL ? -1 : info->connect_fd;
 }
+
+// Another descriptor of the socket, which other programs do not inherit; -1 where there is none.
+static inline int dendro_duplicate(int socket) { return fcntl(socket, F_DUPFD_CLOEXEC, 0); }
 
 static inline void dendro_upgrade_close(struct MHD_UpgradeResponseHandle *upgrade) {
   MHD_upgrade_action(upgrade, MHD_UPGRADE_ACTION_CLOSE);

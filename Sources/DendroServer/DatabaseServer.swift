@@ -32,7 +32,18 @@ public final class DatabaseServer: Sendable {
   public static func start(
     serving database: Database, options: DatabaseServerOptions = DatabaseServerOptions()
   ) async throws -> DatabaseServer {
-    try start(SingleNamespace(database, named: options.namespace), options)
+    guard options.tokens?.keySetURL != nil else {
+      return try start(SingleNamespace(database, named: options.namespace), options)
+    }
+    // The keys are fetched first, which may take seconds.
+    return try await withCheckedThrowingContinuation { continuation in
+      blocking.async {
+        continuation.resume(
+          with: Result {
+            try start(SingleNamespace(database, named: options.namespace), options)
+          })
+      }
+    }
   }
 
   /// Begins to serve several databases.
@@ -50,6 +61,9 @@ public final class DatabaseServer: Sendable {
   /// Whether only this machine reaches an address.
   package static func isLoopback(_ host: String) -> Bool { SocketAddress.isLoopback(host) }
 
+  /// Whether what may be a file or a URL is a URL.
+  package static func isURL(_ text: String) -> Bool { WebAddress.isMeant(by: text) }
+
   /// Whether a namespace may have this name.
   package static func isNamespace(_ name: String) -> Bool { RESTRequest.isNamespace(name) }
 
@@ -61,6 +75,7 @@ public final class DatabaseServer: Sendable {
     timer = RepeatingTimer(options.keepAliveInterval / 2) { service.keepStreamsAlive() }
     tokenTimer = RepeatingTimer(.seconds(1)) {
       service.endExpired()
+      service.authenticator.refreshKeys()
       service.refill()
     }
   }
@@ -87,20 +102,24 @@ public final class DatabaseServer: Sendable {
   /// Ends what clients had by tokens that have expired. It also happens by itself, once a second.
   package func endExpiredTokens() { service.endExpired() }
 
+  /// Fetches the keys of tokens where they are no longer fresh. It also happens by itself, once a second.
+  package func refreshKeys() { service.authenticator.refreshKeys() }
+
   /// Ends the serving: requests that were accepted get their answers, streams end, and connections are closed.
   /// The database stays open. Clients that do not read their answers are waited for five seconds.
   ///
   /// Stopping again does nothing.
   public func stop() async {
     await withCheckedContinuation { continuation in
-      Self.stopping.async {
+      Self.blocking.async {
         self.end()
         continuation.resume()
       }
     }
   }
 
-  private static let stopping = DispatchQueue(label: "dendro-stop", attributes: .concurrent)
+  /// For what may take seconds.
+  private static let blocking = DispatchQueue(label: "dendro-server", attributes: .concurrent)
 
   private func end() {
     let isFirst = isStopped.withLock { isStopped in
@@ -110,6 +129,7 @@ public final class DatabaseServer: Sendable {
     guard isFirst else { return }
     timer.cancel()
     tokenTimer.cancel()
+    service.authenticator.end()
     http.quiesce()
     service.stop()
     // Every write under way gets its answer from the engine, and every stream its end.

@@ -33,7 +33,7 @@ public struct DatabaseServerOptions: Sendable {
   public var sessionByteLimit = 64 << 20
   /// Whether `/` is the data viewer. By default, nil, only where the server listens at a loopback address.
   public var viewer: Bool?
-  /// The most connections at a time. By default 10,000; each needs a file descriptor.
+  /// The most connections at a time, WebSockets apart. By default 10,000; each needs a file descriptor.
   public var connectionLimit = 10_000
   /// After how long without a byte in either direction a connection is closed, unless the server owes it an
   /// answer. By default 60 seconds.
@@ -45,7 +45,12 @@ public struct DatabaseServerOptions: Sendable {
   public var backlogByteLimit = 1 << 20
   /// Called after each request, on the server's threads: it has to be quick.
   public var accessLog: (@Sendable (AccessRecord) -> Void)?
+  /// Called with a sentence where something fails that no request has asked for. By default, nil, it is a line on
+  /// standard error.
+  public var errorLog: (@Sendable (String) -> Void)?
 
+  /// What a fetch of ``TokenOptions/keySetURL`` may take.
+  package var keySetTimeout: Duration = .seconds(10)
   /// The time in seconds since 1970, for tokens.
   package var clock: @Sendable () -> Int64 = systemSeconds
 

@@ -123,6 +123,9 @@ struct ServeTests {
     }
     #expect(try dendro("serve", "--memory", "--token-secret-file", file).status == 65)
     #expect(try dendro("serve", "--memory", "--token-keys", file).status == 69)
+    let url = "http://example.com/keys"
+    let refused = try dendro("serve", "--memory", "--token-keys", url)
+    #expect(refused.status == 69 && refused.errors.contains("\(url) is not a URL with https"))
   }
 
   @Test("addresses and files that cannot be used")

@@ -17,10 +17,15 @@ final class WebSocketClient {
     try self.init(port: served.server.port, target, receiveBuffer: receiveBuffer)
   }
 
-  init(
+  convenience init(
     port: UInt16, _ target: String = "/.ws?v=5&ns=app", receiveBuffer: Int32? = nil
   ) throws {
-    http = try HTTPClient(port: port, receiveBuffer: receiveBuffer)
+    try self.init(try HTTPClient(port: port, receiveBuffer: receiveBuffer), target)
+  }
+
+  /// Makes a connection a WebSocket.
+  init(_ http: HTTPClient, _ target: String = "/.ws?v=5&ns=app") throws {
+    self.http = http
     try http.send(
       "GET \(target) HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         + "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")

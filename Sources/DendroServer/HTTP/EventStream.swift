@@ -151,7 +151,7 @@ final class EventStream: ListenReceiver {
     state.withLock { $0.context = context }
     let reader = Unmanaged.passRetained(EventReader(self, connection))
     return MHD_create_response_from_callback(
-      dendro_size_unknown, 4 << 10,
+      dendro_size_unknown, 1 << 10,
       { reader, _, buffer, capacity in
         guard let reader, let buffer else { return dendro_end_of_stream }
         let owner = Unmanaged<EventReader>.fromOpaque(reader).takeUnretainedValue()

@@ -34,7 +34,7 @@ final class HTTPServer: @unchecked Sendable {
       http.thread_count = UInt32(threads)
       http.connection_limit = UInt32(clamping: max(threads, options.connectionLimit))
       http.timeout_seconds = UInt32(clamping: max(1, options.idleTimeout.components.seconds))
-      http.connection_memory = 16 << 10
+      http.connection_memory = 12 << 10
       http.is_ipv6 = isIPv6 ? 1 : 0
       http.handler = { _, connection, _, method, _, upload, uploadCount, exchange in
         guard let connection, let uploadCount, let exchange = exchange?.pointee else {

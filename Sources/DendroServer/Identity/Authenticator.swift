@@ -14,30 +14,42 @@ final class Authenticator: Sendable {
 
   private struct SignedTokens: Sendable {
     let secret: [UInt8]?
-    let keys: KeySetFile?
+    let keys: (any KeySource)?
     let rules: ClaimRules
   }
 
-  init(_ options: DatabaseServerOptions) throws(DatabaseServerError) {
-    secret = options.secret
-    clock = options.clock
-    tokens = try options.tokens.map { options throws(DatabaseServerError) in
+  init(_ server: DatabaseServerOptions) throws(DatabaseServerError) {
+    secret = server.secret
+    clock = server.clock
+    tokens = try server.tokens.map { options throws(DatabaseServerError) in
       let secret = options.secret.map { Array($0.utf8) }
       if let secret, secret.count < 32 {
         throw DatabaseServerError("the secret of tokens has less than 32 bytes")
       }
-      let keys = try options.keySetFile.map { path throws(DatabaseServerError) in
-        try KeySetFile(path)
-      }
       return SignedTokens(
-        secret: secret, keys: keys,
+        secret: secret, keys: try Self.keys(options, server),
         rules: ClaimRules(issuer: options.issuer, audience: options.audience))
     }
     if let secret {
       policy = .secret(secret)
     } else {
-      let trusts = options.trustsUnsignedTokens ?? SocketAddress.isLoopback(options.host)
+      let trusts = server.trustsUnsignedTokens ?? SocketAddress.isLoopback(server.host)
       policy = trusts ? .trusting : .none
+    }
+  }
+
+  private static func keys(
+    _ options: TokenOptions, _ server: DatabaseServerOptions
+  ) throws(DatabaseServerError) -> (any KeySource)? {
+    switch (options.keySetFile, options.keySetURL) {
+    case (nil, nil): return nil
+    case (let path?, nil): return try KeySetFile(path)
+    case (nil, let text?):
+      return try KeySetURL(
+        try WebAddress(text), at: server.clock(), timeout: server.keySetTimeout,
+        report: server.errorLog ?? reportOnStandardError)
+    default:
+      throw DatabaseServerError("the keys of tokens come from a file or from a URL, not from both")
     }
   }
 
@@ -64,14 +76,14 @@ final class Authenticator: Sendable {
   private func user(
     of text: String, _ tokens: SignedTokens
   ) throws(RESTError) -> Authentication {
-    guard let token = IDToken(text), Self.isSigned(token, tokens) else { throw .badToken }
+    guard let token = IDToken(text), isSigned(token, tokens) else { throw .badToken }
     let found = try tokens.rules.authentication(by: token, now: now)
     if isRevoked(found) { throw .revokedToken }
     return found
   }
 
   /// The server says which key belongs to which algorithm, never the token: a public key is no secret.
-  private static func isSigned(_ token: IDToken, _ tokens: SignedTokens) -> Bool {
+  private func isSigned(_ token: IDToken, _ tokens: SignedTokens) -> Bool {
     switch token.algorithm {
     case "HS256":
       guard let secret = tokens.secret else { return false }
@@ -79,11 +91,21 @@ final class Authenticator: Sendable {
         secret, Int32(secret.count), token.signedText, token.signedText.count, token.signature,
         token.signature.count) == 1
     case "RS256":
-      guard let key = tokens.keys?.keys.key(token.keyID) else { return false }
+      guard let source = tokens.keys else { return false }
+      guard let key = source.keys?.key(token.keyID) else {
+        source.miss(at: now)
+        return false
+      }
       return key.hasSigned(token.signedText, token.signature)
     default: return false
     }
   }
+
+  /// Called once a second.
+  func refreshKeys() { tokens?.keys?.refresh(at: now) }
+
+  /// Refreshes no keys any more.
+  func end() { tokens?.keys?.end() }
 
   // MARK: The end of a token
 
@@ -105,6 +127,12 @@ final class Authenticator: Sendable {
     if let expiry = authentication.expiry, expiry <= now { return .expiredToken }
     return isRevoked(authentication) ? .revokedToken : nil
   }
+}
+
+/// What becomes of a server's errors by default.
+private func reportOnStandardError(_ sentence: String) {
+  let line = Array("dendro: \(sentence)\n".utf8)
+  _ = write(2, line, line.count)
 }
 
 /// The system's clock in seconds since 1970.

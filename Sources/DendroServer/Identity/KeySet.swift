@@ -1,8 +1,6 @@
 import CDendroCrypto
-import DendroPlatform
 import DendroProtocol
 import DendroTree
-import Synchronization
 
 /// A public RSA key, which is freed with its last reference.
 ///
@@ -35,8 +33,11 @@ final class RSAKey: @unchecked Sendable {
   }
 }
 
-/// The keys of a file, by their names.
+/// Public keys by their names.
 struct KeySet: Sendable {
+  /// No set needs as many.
+  static let byteLimit = 1 << 20
+
   private var keys: [String: RSAKey] = [:]
   /// The only key, which tokens need not name.
   private var only: RSAKey?
@@ -72,60 +73,5 @@ struct KeySet: Sendable {
   func key(_ name: String?) -> RSAKey? {
     guard let name else { return only }
     return keys.isEmpty ? only : keys[name]
-  }
-}
-
-/// The keys of a file as it is now.
-final class KeySetFile: Sendable {
-  private let path: String
-  private let state: Mutex<State>
-
-  private struct State {
-    var keys: KeySet
-    var version: Version
-  }
-
-  /// By what a change of the file shows.
-  private struct Version: Equatable {
-    var inode: UInt64
-    var size: Int
-    var seconds: Int
-    var nanoseconds: Int
-  }
-
-  private static let byteLimit = 1 << 20
-
-  init(_ path: String) throws(DatabaseServerError) {
-    self.path = path
-    guard let version = Self.version(of: path), let bytes = Self.contents(of: path) else {
-      throw DatabaseServerError("the keys in \(path) cannot be read")
-    }
-    guard let keys = KeySet(bytes) else {
-      throw DatabaseServerError("\(path) has no public RSA key of at least 2048 bits")
-    }
-    state = Mutex(State(keys: keys, version: version))
-  }
-
-  var keys: KeySet {
-    let version = Self.version(of: path)
-    return state.withLock { state in
-      if let version, version != state.version, let bytes = Self.contents(of: path) {
-        state.version = version
-        if let keys = KeySet(bytes) { state.keys = keys }
-      }
-      return state.keys
-    }
-  }
-
-  private static func version(of path: String) -> Version? {
-    var status = stat()
-    guard stat(path, &status) == 0 else { return nil }
-    return Version(
-      inode: UInt64(status.st_ino), size: Int(status.st_size), seconds: status.st_mtim.tv_sec,
-      nanoseconds: status.st_mtim.tv_nsec)
-  }
-
-  private static func contents(of path: String) -> [UInt8]? {
-    BoundedFile.contents(of: path, byteLimit: byteLimit, followsLink: true)
   }
 }

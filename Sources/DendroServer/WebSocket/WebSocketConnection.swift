@@ -1,4 +1,3 @@
-import CDendroMicroHTTPD
 import CDendroWSLay
 import DendroPlatform
 import DendroProtocol
@@ -9,7 +8,6 @@ import Synchronization
 /// Unchecked: all that has no lock is used on the loop's thread only.
 final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
   let descriptor: Int32
-  private let upgrade: OpaquePointer
   private let loop: SocketLoop
   private let limits: WebSocketLimits
   private let figures: ServerFigures
@@ -38,13 +36,12 @@ final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
     var closingCode: UInt16?
   }
 
-  /// - Parameter socket: taken over, as is the upgrade.
+  /// - Parameter socket: taken over.
   init(
-    _ socket: Int32, _ upgrade: OpaquePointer, _ loop: SocketLoop, early: [UInt8],
-    _ limits: WebSocketLimits, _ figures: ServerFigures
+    _ socket: Int32, _ loop: SocketLoop, early: [UInt8], _ limits: WebSocketLimits,
+    _ figures: ServerFigures
   ) {
     descriptor = socket
-    self.upgrade = upgrade
     self.loop = loop
     self.early = early
     self.limits = limits
@@ -291,7 +288,7 @@ final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
     if let context { wslay_event_context_free(context) }
     context = nil
     loop.forget(descriptor)
-    dendro_upgrade_close(upgrade)
+    DendroPlatform.close(descriptor)
     session?.end()
     session = nil
     return nil

@@ -47,11 +47,10 @@ final class WebSocketService: Sendable {
         RESTAnswer(RESTError(503, "The server has \(sessionLimit) sessions, which is its limit.")))
     }
     let upgrade = Unmanaged.passRetained(
-      PendingUpgrade { [self] socket, handle, early in
+      PendingUpgrade { [self] socket, early in
         var random = SystemRandomNumberGenerator()
         let id = String(random.next(), radix: 36) + String(random.next(), radix: 36)
-        let connection = WebSocketConnection(
-          socket, handle, loop, early: early, limits, figures)
+        let connection = WebSocketConnection(socket, loop, early: early, limits, figures)
         let session = WireSession(id, namespace, service, connection)
         sessions.withLock { $0[id] = session }
         session.begin(host: handshake.host)
@@ -61,8 +60,13 @@ final class WebSocketService: Sendable {
       { upgrade, _, _, early, earlyCount, socket, handle in
         guard let upgrade, let handle else { return }
         let bytes = early.map { Array(UnsafeRawBufferPointer(start: $0, count: earlyCount)) } ?? []
-        Unmanaged<PendingUpgrade>.fromOpaque(upgrade).takeUnretainedValue().body(
-          socket, handle, bytes)
+        // With a socket of its own, the WebSocket does not need what libmicrohttpd keeps for a connection: most of
+        // its memory.
+        let own = dendro_duplicate(socket)
+        if own >= 0 {
+          Unmanaged<PendingUpgrade>.fromOpaque(upgrade).takeUnretainedValue().body(own, bytes)
+        }
+        dendro_upgrade_close(handle)
       }, upgrade.toOpaque())
     guard let response else {
       upgrade.release()
@@ -89,7 +93,7 @@ struct WebSocketLimits: Sendable {
 
 /// What is done with the socket once the upgrade was sent. It lives as long as its exchange.
 final class PendingUpgrade: Sendable {
-  let body: @Sendable (Int32, OpaquePointer, [UInt8]) -> Void
+  let body: @Sendable (Int32, [UInt8]) -> Void
 
-  init(_ body: @escaping @Sendable (Int32, OpaquePointer, [UInt8]) -> Void) { self.body = body }
+  init(_ body: @escaping @Sendable (Int32, [UInt8]) -> Void) { self.body = body }
 }

@@ -55,7 +55,7 @@ private enum CompletionScript {
     switch parameter.name {
     case "DIRECTORY", "TARGET", "OTHER": "directory"
     case "PATH": "path"
-    case "FILE": "file"
+    case "FILE", "FILE|URL": "file"
     case "SHELL": "shell"
     default: "none"
     }

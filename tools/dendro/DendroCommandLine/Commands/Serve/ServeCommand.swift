@@ -16,8 +16,8 @@ extension Command {
       Only this machine reaches the default address, and every client may do everything. At other addresses only
       administrators may, who know the secret (--secret-file), unless --insecure opens it. Signed ID tokens say
       who a user is (--token-secret-file for HS256, --token-keys for RS256: a JSON Web Key Set, PEM texts by
-      their names, or one PEM text); with --users all who have signed in may read and write. TLS is left to a
-      proxy.
+      their names, or one PEM text, in a file or at a URL with https, which is fetched again as its Cache-Control
+      says); with --users all who have signed in may read and write. TLS is left to a proxy.
 
       At the default address / is a page that shows and edits the data; /.metrics has figures for Prometheus, and
       /.status.json says whether all is well.
@@ -43,8 +43,8 @@ extension Command {
       Option(
         name: "token-secret-file", value: "FILE", summary: "its first line signs tokens with HS256"),
       Option(
-        name: "token-keys", value: "FILE",
-        summary: "public keys of RS256; read again when it changes"),
+        name: "token-keys", value: "FILE|URL",
+        summary: "public keys of RS256; read again when they change"),
       Option(name: "token-issuer", value: "ISS", summary: "what the claim iss has to be"),
       Option(name: "token-audience", value: "AUD", summary: "what the claim aud has to be"),
       Option(name: "users", summary: "signed-in users may read and write everything"),

@@ -62,7 +62,11 @@ struct ServeOptions {
     }
     var tokens = TokenOptions()
     tokens.secret = try secretFile.map { try secret(in: $0, byteMin: 32) }
-    tokens.keySetFile = keys
+    if let keys, DatabaseServer.isURL(keys) {
+      tokens.keySetURL = keys
+    } else {
+      tokens.keySetFile = keys
+    }
     tokens.issuer = arguments.value("token-issuer")
     tokens.audience = arguments.value("token-audience")
     return tokens
@@ -98,8 +102,12 @@ struct ServeOptions {
   // MARK: The log
 
   private func addLog(to options: inout DatabaseServerOptions) {
-    if arguments.has("quiet") { return }
     let wantsJSON = arguments.wantsJSON
+    options.errorLog = { sentence in
+      Terminal.note(
+        wantsJSON ? JSONValue.object([("error", .string(sentence))]).text : "dendro: \(sentence)")
+    }
+    if arguments.has("quiet") { return }
     options.accessLog = { record in
       let milliseconds = record.duration / .milliseconds(1)
       if wantsJSON {

@@ -1,0 +1,74 @@
+import CDendroCrypto
+import DendroPlatform
+import Synchronization
+
+/// Where the keys of tokens come from.
+protocol KeySource: Sendable {
+  /// The keys as they are now; nil while there are none.
+  var keys: KeySet? { get }
+  /// A token names a key that is not there.
+  ///
+  /// - Parameter now: in seconds since 1970.
+  func miss(at now: Int64)
+  /// Called once a second.
+  func refresh(at now: Int64)
+  /// Nothing is refreshed any more.
+  func end()
+}
+
+/// The keys of a file as it is now.
+final class KeySetFile: KeySource {
+  private let path: String
+  private let state: Mutex<State>
+
+  private struct State {
+    var keys: KeySet
+    var version: Version
+  }
+
+  /// By what a change of the file shows.
+  private struct Version: Equatable {
+    var inode: UInt64
+    var size: Int
+    var seconds: Int
+    var nanoseconds: Int
+  }
+
+  init(_ path: String) throws(DatabaseServerError) {
+    self.path = path
+    guard let version = Self.version(of: path), let bytes = Self.contents(of: path) else {
+      throw DatabaseServerError("the keys in \(path) cannot be read")
+    }
+    guard let keys = KeySet(bytes) else {
+      throw DatabaseServerError("\(path) has no public RSA key of at least 2048 bits")
+    }
+    state = Mutex(State(keys: keys, version: version))
+  }
+
+  var keys: KeySet? {
+    let version = Self.version(of: path)
+    return state.withLock { state in
+      if let version, version != state.version, let bytes = Self.contents(of: path) {
+        state.version = version
+        if let keys = KeySet(bytes) { state.keys = keys }
+      }
+      return state.keys
+    }
+  }
+
+  func miss(at now: Int64) {}
+  func refresh(at now: Int64) {}
+  func end() {}
+
+  private static func version(of path: String) -> Version? {
+    var status = stat()
+    guard stat(path, &status) == 0 else { return nil }
+    return Version(
+      inode: UInt64(status.st_ino), size: Int(status.st_size), seconds: status.st_mtim.tv_sec,
+      nanoseconds: status.st_mtim.tv_nsec)
+  }
+
+  private static func contents(of path: String) -> [UInt8]? {
+    BoundedFile.contents(of: path, byteLimit: KeySet.byteLimit, followsLink: true)
+  }
+}
