@@ -27,9 +27,17 @@ extension Node {
   ///
   /// - Complexity: O(nodes).
   package func leafCount() -> Int {
-    if !isBranch { return isEmpty ? 0 : 1 }
+    guard let page = branch else { return isEmpty ? 0 : 1 }
+    return withExtendedLifetime(page) { Node.leafCount(of: page.access) }
+  }
+
+  private static func leafCount(of page: PageAccess) -> Int {
+    if !page.hasReferences { return page.count }
     var count = 0
-    forEachChild { _, child in count += child.leafCount() }
+    for index in 0..<page.count {
+      let isLeaf = page.kind != .inner && !page.refers(index)
+      count += isLeaf ? 1 : leafCount(of: PageAccess(page.reference(index)))
+    }
     return count
   }
 }

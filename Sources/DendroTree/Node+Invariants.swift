@@ -9,43 +9,42 @@ extension Node {
   /// Checks the whole tree: the order of keys, the counts, fill and height of pages, every packed byte,
   /// the validity of keys and priorities, and that no node below the root is empty.
   ///
-  /// - Throws: `InvariantViolation` for the first violation found.
-  /// - Complexity: O(nodes).
-  package func checkInvariants() throws {
-    try check(at: .root)
-  }
-
-  private func check(at path: Path) throws {
-    func fail(_ problem: String) -> InvariantViolation {
-      InvariantViolation(path: path, problem: problem)
-    }
+  /// - Throws: the first violation found.
+  /// - Complexity: O(nodes). Nothing is allocated for a node.
+  package func checkInvariants() throws(InvariantViolation) {
     if let priority = ownPriority {
-      if isEmpty { throw fail("an empty node has a priority") }
-      if !priority.isValidPriority { throw fail("a priority is neither a number nor a string") }
+      if isEmpty { throw PageChecker.fail("an empty node has a priority") }
+      if !priority.isValidPriority {
+        throw PageChecker.fail("a priority is neither a number nor a string")
+      }
     }
     guard case .page(let page) = content else { return }
-    if page.access.kind == .box { return try PageChecker(path: path).checkBox(page.access) }
-    var checker = PageChecker(path: path)
-    try checker.check(page.access, low: nil, high: nil, isRoot: true)
-    try forEachChild { key, child in
-      if child.isEmpty { throw fail("the child \(key) is empty") }
-      try child.check(at: path.appending(key))
-    }
+    defer { withExtendedLifetime(page) {} }
+    try PageChecker.check(page.access)
   }
 }
 
+/// Checks the pages of one branch, and what they refer to.
+///
+/// A violation is thrown with its path below the branch; on its way up it gets the keys above.
 private struct PageChecker {
-  let path: Path
-  var leafHeight: Int?
-  var lastKey: Key?
+  typealias Bytes = (start: UnsafeRawPointer, count: Int)
 
-  init(path: Path) { self.path = path }
+  private var leafHeight: Int?
+  private var last: Bytes?
 
-  func fail(_ problem: String) -> InvariantViolation {
-    InvariantViolation(path: path, problem: problem)
+  static func fail(_ problem: String) -> InvariantViolation {
+    InvariantViolation(path: .root, problem: problem)
   }
 
-  func checkExtent(_ page: PageAccess) throws {
+  /// Checks a branch by its root page, or a box.
+  static func check(_ page: PageAccess) throws(InvariantViolation) {
+    if page.kind == .box { return try checkBox(page) }
+    var checker = PageChecker()
+    try checker.check(page, low: nil, high: nil, isRoot: true)
+  }
+
+  private static func checkExtent(_ page: PageAccess) throws(InvariantViolation) {
     let header = page.header.pointee
     if page.byteCount > Int(header.capacity) { throw fail("entries and slots overlap") }
     if header.capacity % 8 != 0 { throw fail("slots are not aligned") }
@@ -54,14 +53,14 @@ private struct PageChecker {
     for index in 0..<page.count {
       let key = page.key(index)
       let end = page.offset(index + 1)
-      let value = page.valueStart(index) - UnsafeRawPointer(page.tail)
+      let value = key.start + key.count - UnsafeRawPointer(page.tail)
       if page.offset(index) >= end || value > end || key.count > Limits.keyBytes {
         throw fail("entry \(index) overlaps its neighbours")
       }
     }
   }
 
-  func checkBox(_ page: PageAccess) throws {
+  private static func checkBox(_ page: PageAccess) throws(InvariantViolation) {
     try checkExtent(page)
     if page.count != 1 || page.total != 0 || page.hasPriorities {
       throw fail("a box does not have exactly one entry")
@@ -72,8 +71,8 @@ private struct PageChecker {
     try checkValue(page, 0)
   }
 
-  /// Checks that a value is a packed leaf, or a reference with or without a priority.
-  func checkValue(_ page: PageAccess, _ index: Int) throws {
+  /// Checks that a value is a packed leaf, or a reference with or without a priority, and what it refers to.
+  private static func checkValue(_ page: PageAccess, _ index: Int) throws(InvariantViolation) {
     let bytes = UnsafeRawBufferPointer(page.value(index))
     var offset = 0
     if bytes.first == PackedScalar.priorityTag {
@@ -90,7 +89,7 @@ private struct PageChecker {
       if target.kind == .box && (page.kind == .box || offset > 0) {
         throw fail("a box is in a box or beside a priority")
       }
-      if target.kind == .box { try checkBox(target) }
+      try check(target)
     } else {
       if PackedScalar.end(validating: bytes, at: offset) != bytes.count {
         throw fail("entry \(index) is not a packed leaf")
@@ -101,61 +100,86 @@ private struct PageChecker {
     }
   }
 
-  mutating func check(
-    _ page: PageAccess, low: Key?, high: Key?, isRoot: Bool, height: Int = 0
-  ) throws {
-    try checkExtent(page)
-    if page.byteCount > 2 * Page.plainByteCountMax { throw fail("a page is too full") }
+  private mutating func check(
+    _ page: PageAccess, low: Bytes?, high: Bytes?, isRoot: Bool, height: Int = 0
+  ) throws(InvariantViolation) {
+    try Self.checkExtent(page)
+    if page.hasReferences { page.prefetchReferencedPages() }
+    if page.byteCount > 2 * Page.plainByteCountMax { throw Self.fail("a page is too full") }
     switch page.kind {
-    case .box, .stub: throw fail("a box is among the children")
+    case .box, .stub: throw Self.fail("a box is among the children")
     case .leaf:
-      if page.total != page.count { throw fail("a leaf page has a wrong total") }
-      if leafHeight ?? height != height { throw fail("leaf pages are not on one level") }
+      if page.total != page.count { throw Self.fail("a leaf page has a wrong total") }
+      if leafHeight ?? height != height { throw Self.fail("leaf pages are not on one level") }
       leafHeight = height
       if page.hasPriorities != (0..<page.count).contains(where: page.hasPriority) {
-        throw fail("a leaf page has a wrong flag for priorities")
+        throw Self.fail("a leaf page has a wrong flag for priorities")
       }
       for index in 0..<page.count {
-        let raw = page.key(index)
-        let bytes = UnsafeRawBufferPointer(start: raw.start, count: raw.count)
-        guard let key = Key(orderedBytes: bytes) else {
-          throw fail("entry \(index) has an illegal key")
+        let key = page.key(index)
+        try check(key, low: low, high: high, index)
+        do throws(InvariantViolation) {
+          try Self.checkValue(page, index)
+        } catch {
+          throw InvariantViolation(
+            path: Path.root.appending(Self.key(key)).appending(error.path), problem: error.problem)
         }
-        if let lastKey, !(lastKey < key) { throw fail("\(key) does not come after \(lastKey)") }
-        if let low, key < low { throw fail("\(key) is before its page") }
-        if let high, !(key < high) { throw fail("\(key) is after its page") }
-        lastKey = key
-        try checkValue(page, index)
       }
-    case .inner:
-      if isRoot && page.count < 2 { throw fail("the root page has only one child page") }
-      var total = 0
-      var hasPriorities = false
-      var last: PageAccess?
-      for index in 0..<page.count {
-        guard page.hasReferences, page.reference(index).pointee != nil else {
-          throw fail("an inner page lacks a reference")
-        }
-        let child = PageAccess(page.reference(index))
-        try check(
-          child, low: index == 0 ? low : page.keyValue(index),
-          high: index + 1 < page.count ? page.keyValue(index + 1) : high, isRoot: false,
-          height: height + 1)
-        total += child.total
-        hasPriorities = hasPriorities || child.hasPriorities
-        // Two such pages would have been merged when the second one became nearly empty.
-        if let last, last.isNearlyEmpty, child.isNearlyEmpty,
-          last.hasReferences == child.hasReferences
-        {
-          throw fail("two neighbouring pages are nearly empty")
-        }
-        last = child
-      }
-      if page.total != total { throw fail("an inner page has a wrong total") }
-      if page.hasPriorities != hasPriorities {
-        throw fail("an inner page has a wrong flag for priorities")
-      }
+    case .inner: try checkInner(page, low: low, high: high, isRoot: isRoot, height: height)
     }
+  }
+
+  private mutating func check(
+    _ key: Bytes, low: Bytes?, high: Bytes?, _ index: Int
+  ) throws(InvariantViolation) {
+    func precedes(_ a: Bytes, _ b: Bytes) -> Bool {
+      compareBytes(a.start, a.count, b.start, b.count) < 0
+    }
+    guard
+      KeyCoding.isValid(orderedBytes: UnsafeRawBufferPointer(start: key.start, count: key.count))
+    else { throw Self.fail("entry \(index) has an illegal key") }
+    if let last, !precedes(last, key) {
+      throw Self.fail("\(Self.key(key)) does not come after \(Self.key(last))")
+    }
+    if let low, precedes(key, low) { throw Self.fail("\(Self.key(key)) is before its page") }
+    if let high, !precedes(key, high) { throw Self.fail("\(Self.key(key)) is after its page") }
+    last = key
+  }
+
+  private mutating func checkInner(
+    _ page: PageAccess, low: Bytes?, high: Bytes?, isRoot: Bool, height: Int
+  ) throws(InvariantViolation) {
+    if isRoot && page.count < 2 { throw Self.fail("the root page has only one child page") }
+    var total = 0
+    var hasPriorities = false
+    var last: PageAccess?
+    for index in 0..<page.count {
+      guard page.hasReferences, page.reference(index).pointee != nil else {
+        throw Self.fail("an inner page lacks a reference")
+      }
+      let child = PageAccess(page.reference(index))
+      try check(
+        child, low: index == 0 ? low : page.key(index),
+        high: index + 1 < page.count ? page.key(index + 1) : high, isRoot: false,
+        height: height + 1)
+      total += child.total
+      hasPriorities = hasPriorities || child.hasPriorities
+      // Two such pages would have been merged when the second one became nearly empty.
+      if let last, last.isNearlyEmpty, child.isNearlyEmpty,
+        last.hasReferences == child.hasReferences
+      {
+        throw Self.fail("two neighbouring pages are nearly empty")
+      }
+      last = child
+    }
+    if page.total != total { throw Self.fail("an inner page has a wrong total") }
+    if page.hasPriorities != hasPriorities {
+      throw Self.fail("an inner page has a wrong flag for priorities")
+    }
+  }
+
+  private static func key(_ bytes: Bytes) -> Key {
+    Key(trustedOrderedBytes: UnsafeRawBufferPointer(start: bytes.start, count: bytes.count))
   }
 }
 

@@ -32,6 +32,14 @@ struct PathReader: ~Copyable {
     }
   }
 
+  /// Forgets the path read last, as if none was read yet.
+  mutating func restart() {
+    byteCount = 0
+    lastByteCount = 0
+    keyEnds.removeAll(keepingCapacity: true)
+    sharedKeysEnd = 0
+  }
+
   /// The stored form of the path read last; valid until the next one is read.
   var bytes: UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(start: current.base + baseByteCount, count: byteCount)

@@ -13,9 +13,14 @@ package struct RecordWrites: Sendable {
     var reader = WriteReader(payload, firstLSN: record.firstLSN, baseTime: record.baseTime)
     do throws(CodingError) {
       for _ in 0..<record.count { writes.append(try reader.next()) }
-      if !reader.isAtEnd { problem = "bytes behind the last of \(record.count) writes" }
+      if !reader.isAtEnd { problem = Self.bytesBehind(record) }
     } catch {
       problem = "expected \(error.expected), found \(error.found)"
     }
+  }
+
+  /// The problem of a record that has more bytes than its writes.
+  package static func bytesBehind(_ record: RecordInfo) -> String {
+    "bytes behind the last of \(record.count) writes"
   }
 }

@@ -28,6 +28,17 @@ package struct WriteReader: ~Copyable {
     time = baseTime
   }
 
+  /// Begins with another record. Nothing is allocated, which counts where records have one write each.
+  package mutating func restart(
+    _ payload: UnsafeRawBufferPointer, firstLSN: LogSequenceNumber, baseTime: Int64
+  ) {
+    reader = ByteReader(payload)
+    paths.restart()
+    cursor.forget()
+    lsn = firstLSN
+    time = baseTime
+  }
+
   package var isAtEnd: Bool { reader.isAtEnd }
 
   /// The time of the next write, milliseconds since 1970; it is not passed over.

@@ -53,8 +53,35 @@ struct PageLoadingTests {
     #expect(list.leafCount == node.leafCount())
     var collector = ChunkList.Collector()
     node.contentHash(using: &collector)
-    #expect(list.content == collector.bytes)
+    #expect(list.content == collector.bytes && collector.bytes == contentByTable(node))
     #expect(tree.memory().leafCount == node.memory().leafCount)
+  }
+
+  /// The bytes that the table at `contentHash(using:)` gives for a node.
+  private func contentByTable(_ node: Node) -> [UInt8] {
+    func packed(_ scalar: Scalar) -> [UInt8] {
+      var bytes: [UInt8] = []
+      if case .double(let value) = scalar, let integer = Int64(exactly: value) {
+        PackedScalar.append(.integer(integer), to: &bytes)
+      } else {
+        PackedScalar.append(scalar, to: &bytes)
+      }
+      return bytes
+    }
+    var bytes: [UInt8] = []
+    if node.isEmpty { return [0] }
+    if let priority = node.priority { bytes += [0x30] + packed(priority) }
+    if let scalar = node.scalar { return bytes + [1] + packed(scalar) }
+    bytes.append(2)
+    withUnsafeBytes(of: UInt64(node.childCount).littleEndian) { bytes += $0 }
+    for (key, child) in node.children {
+      key.withOrderedBytes { key in
+        withUnsafeBytes(of: UInt16(key.count).littleEndian) { bytes += $0 }
+        bytes += key
+      }
+      bytes += contentByTable(child)
+    }
+    return bytes
   }
 
   @Test("a tree that is read on the way, written to and written again", arguments: seeds)

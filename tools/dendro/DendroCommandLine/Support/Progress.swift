@@ -28,10 +28,12 @@ package final class Progress {
   }
 
   /// Says at once what is being done, for steps that take long without saying how far they are.
-  func begin(_ step: @autoclosure () -> String) {
+  func begin(_ step: @autoclosure () -> String) { begin(0, of: nil, step()) }
+
+  func begin(_ done: UInt64, of total: UInt64?, _ step: @autoclosure () -> String) {
     guard isShown else { return }
     last = Platform.uptime()
-    draw(0, of: nil, step())
+    draw(done, of: total, step())
   }
 
   /// About how long work takes still; nil where too little is done to estimate it.

@@ -1,6 +1,8 @@
 import DendroEngine
 import DendroStorage
 import DendroTree
+import Dispatch
+import Synchronization
 
 /// One check of a whole database.
 struct Verification {
@@ -20,9 +22,9 @@ struct Verification {
   private(set) var lastLSN = LogSequenceNumber.zero
   /// How long it has taken.
   private(set) var seconds = 0.0
-  private let progress = Progress("verifying:")
+  private let progress = VerificationProgress()
 
-  struct Damage {
+  struct Damage: Sendable {
     var message: String
     var file: String?
     var offset: UInt64?
@@ -32,23 +34,43 @@ struct Verification {
   private struct Expected {
     var lsn: LogSequenceNumber
     var hash: UInt64
-    /// Of the oldest one that the log leads on from: there may be many.
-    var root: Node?
   }
 
   init(_ directory: DatabaseDirectory) { self.directory = directory }
 
+  /// Opens the database as a reader would and reads all checkpoints, and the log on another thread meanwhile.
   mutating func run() throws {
+    defer { progress.clear() }
     let contents = try directory.contents()
     guard !contents.isEmpty else {
       throw Failure(.problem, "there is no database at \(directory.path)")
     }
     checkReach(contents)
-    let head = recover()
-    let expected = try readCheckpoints(contents)
-    try readLog(expected, head)
+    progress.set(total: try byteCount(of: contents))
+    let inputs = VerificationInputs()
+    let log = BackgroundTask { [directory, progress] in
+      var log = LogVerification(directory, contents, inputs, progress)
+      try log.run()
+      return log.result
+    }
+    defer {
+      inputs.cancel()
+      log.wait()
+    }
+    let head = try open()
+    inputs.provide(headLSN: head?.lsn)
+    check(head)
+    let expected = try readCheckpoints(contents, inputs)
+    inputs.provide(oldest: nil)
+    compare(try log.result(), expected, head?.lsn)
     seconds = progress.seconds
-    progress.clear()
+  }
+
+  private func byteCount(of contents: DatabaseDirectory.Contents) throws -> UInt64 {
+    var byteCount: UInt64 = 0
+    for segment in contents.segments { byteCount += try directory.byteCount(of: segment) }
+    for lsn in contents.checkpoints { byteCount += try directory.byteCount(ofCheckpoint: lsn) }
+    return byteCount
   }
 
   /// Cleanups keep the last two checkpoints and the log back to the older one, which serves where the newer
@@ -66,23 +88,16 @@ struct Verification {
   }
 
   /// Opens it as a reader would; nil where that is refused.
-  private mutating func recover() -> (root: Node, lsn: LogSequenceNumber)? {
+  private mutating func open() throws -> (root: Node, lsn: LogSequenceNumber)? {
     do throws(EngineError) {
+      progress.begin("opening")
       var options = EngineOptions()
       options.loading = .whole
-      let engine = try Engine.open(
-        at: directory.path, options: options, mode: .readOnly, progress: progress.recovery)
+      let engine = try Engine.open(at: directory.path, options: options, mode: .readOnly)
       let head = engine.head
       // Checkpoints that cannot be read are met again below, with their places.
       try engine.close()
-      progress.begin("counting the leaves of the tree")
-      leafCount = head.root.leafCount()
-      contentHash = hash(of: head.root, "the tree")
       lastLSN = head.lsn
-      progress.begin("checking the rules of the tree")
-      do { try head.root.checkInvariants() } catch {
-        add("the tree breaks a rule: \(error)")
-      }
       return head
     } catch {
       if case .storage(let error) = error { add(error) } else { add("\(error)") }
@@ -90,20 +105,36 @@ struct Verification {
     }
   }
 
-  private mutating func readCheckpoints(_ contents: DatabaseDirectory.Contents) throws
-    -> [Expected]
-  {
+  private mutating func check(_ head: (root: Node, lsn: LogSequenceNumber)?) {
+    guard let root = head?.root else { return }
+    progress.begin(checkpoint: "the tree")
+    leafCount = root.leafCount()
+    let (hash, violation) = CheckedTree.check(root)
+    contentHash = hash
+    if let violation { add("the tree breaks a rule: \(violation)") }
+  }
+
+  /// - Parameter inputs: get the tree of the oldest one that the log leads on from.
+  private mutating func readCheckpoints(
+    _ contents: DatabaseDirectory.Contents, _ inputs: VerificationInputs
+  ) throws -> [Expected] {
     let firstLSN = contents.segments.first?.firstLSN ?? .zero
     var expected: [Expected] = []
+    var doneByteCount: UInt64 = 0
     for lsn in contents.checkpoints {
       checkpointCount += 1
+      let fileByteCount = try directory.byteCount(ofCheckpoint: lsn)
       do throws(StorageError) {
-        let name = "checkpoint at LSN \(lsn)"
-        progress.begin(name)
+        progress.begin(checkpoint: "checkpoint at LSN \(lsn)")
         let reader = try CheckpointReader.open(directory, lsn: lsn)
-        let root = try CheckpointCoding.decode(reader, progress: progress.recovery(of: name))
-        byteCount += try directory.byteCount(ofCheckpoint: lsn)
-        let hash = hash(of: root, name)
+        let root = try CheckpointCoding.decode(reader) { [progress, doneByteCount] done in
+          // Half of the work on a checkpoint is to check what was decoded.
+          let share = Double(done.completedByteCount) / Double(max(1, done.totalByteCount))
+          progress.update(
+            checkpointByteCount: doneByteCount + UInt64(share * Double(fileByteCount) / 2))
+        }
+        byteCount += fileByteCount
+        let (hash, violation) = CheckedTree.check(root)
         if hash != reader.contentHash {
           add(
             .corrupt(
@@ -111,141 +142,60 @@ struct Verification {
               expected: "a tree with the hash \(Survey.hash(reader.contentHash))",
               found: Survey.hash(hash)))
         }
-        progress.begin("\(name): checking its rules")
-        do { try root.checkInvariants() } catch {
-          add("the tree of the checkpoint at LSN \(lsn) breaks a rule: \(error)")
+        if let violation {
+          add("the tree of the checkpoint at LSN \(lsn) breaks a rule: \(violation)")
         }
+        expected.append(Expected(lsn: lsn, hash: hash))
         // The log behind an older one was removed.
-        var isOfLog = lsn.next >= firstLSN
-        if isOfLog {
-          do throws(StorageError) { try LogReader.check(reader, in: directory) } catch {
-            if case .io = error { throw error }
-            add(error)
-            isOfLog = false
-          }
+        if lsn.next >= firstLSN {
+          try LogReader.check(reader, in: directory)
+          inputs.provide(oldest: .init(lsn: lsn, root: root))
         }
-        // The replay may begin with it.
-        let isFirst = isOfLog && !expected.contains { $0.root != nil }
-        expected.append(Expected(lsn: lsn, hash: hash, root: isFirst ? root : nil))
       } catch {
         if case .io = error { throw error }
         add(error)
       }
+      doneByteCount += fileByteCount
+      progress.update(checkpointByteCount: doneByteCount)
     }
+    progress.begin(checkpoint: nil)
     return expected
   }
 
-  /// Reads the whole log, and replays it from its beginning or from the oldest checkpoint.
-  private mutating func readLog(
-    _ expected: [Expected], _ head: (root: Node, lsn: LogSequenceNumber)?
-  ) throws {
-    let cursor = LogCursor(directory)
-    // Replayed as far as the log is whole.
-    var replay: (root: Node, lsn: LogSequenceNumber)?
-    var waiting = expected[...]
-    var damage: [Damage] = []
-    var tail: LogCursor.Problem?
-    var isBroken = false
-    var counts = (segments: 0, records: 0, writes: UInt64(0), replayed: UInt64(0), bytes: UInt64(0))
-    var compared = 0
-    let end = head?.lsn
-    var logByteCount: UInt64 = 0
-    for segment in try directory.contents().segments {
-      logByteCount += try directory.byteCount(of: segment)
-    }
-    var segmentByteCount: UInt64 = 0
-
-    func compare() {
-      while let first = waiting.first, let lsn = replay?.lsn, first.lsn <= lsn {
-        waiting.removeFirst()
-        guard first.lsn == lsn, let root = replay?.root else { continue }
-        compared += 1
-        let hash = hash(of: root, "the replayed tree at LSN \(first.lsn)")
-        if hash != first.hash {
-          damage.append(
-            Damage(
-              message: "the log replayed to LSN \(first.lsn) gives the tree \(Survey.hash(hash)), "
-                + "its checkpoint holds \(Survey.hash(first.hash))",
-              file: directory.path(ofCheckpoint: first.lsn), offset: nil))
-        }
-      }
-    }
-
-    while try cursor.step({ item in
-      switch item {
-      case .segment(let header, _, let byteCount):
-        counts.segments += 1
-        counts.bytes += byteCount
-        segmentByteCount = byteCount
-        guard counts.segments == 1 else { break }
-        // An older one is what a crash left of a cleanup: the log that led on from it is gone.
-        waiting = waiting.drop { $0.lsn.next < header.firstLSN }
-        if header.firstLSN == LogSequenceNumber(1) {
-          replay = (.empty, .zero)
-        } else if let oldest = waiting.popFirst(), let root = oldest.root {
-          replay = (root, oldest.lsn)
-        }
-      case .problem(let problem):
-        if problem.isTail {
-          tail = problem
-        } else {
-          isBroken = true
-          damage.append(
-            Damage(message: "\(problem)", file: problem.path, offset: problem.offset))
-        }
-      case .record(let record, let path, let payload):
-        counts.records += 1
-        progress.update(
-          counts.bytes - segmentByteCount + record.endOffset, of: logByteCount,
-          "\(Format.count(counts.writes, "write")), \(record.segment.fileName)")
-        guard let payload else { break }
-        let content = RecordWrites(record, payload)
-        if let problem = content.problem {
-          isBroken = true
-          damage.append(
-            Damage(
-              message: "\(path), offset \(record.offset): \(problem)", file: path,
-              offset: record.offset))
-        }
-        for logged in content.writes {
-          counts.writes += 1
-          // Only its number is taken: a second reference to the tree would make each write copy pages.
-          guard !isBroken, let lsn = replay?.lsn, logged.lsn > lsn, logged.lsn <= end ?? .zero
-          else { continue }
-          _ = replay?.root.apply(logged.write)
-          replay?.lsn = logged.lsn
-          counts.replayed += 1
-          compare()
-        }
-      }
-    }) {}
-    compare()
-    if !isBroken, let head, let state = replay, state.lsn == head.lsn, let contentHash {
-      let hash = hash(of: state.root, "the replayed tree")
-      if hash != contentHash {
-        damage.append(
+  /// Compares the replay of the log with the checkpoints, and with the tree that opening gives.
+  private mutating func compare(
+    _ log: LogVerification.Result, _ expected: [Expected], _ headLSN: LogSequenceNumber?
+  ) {
+    var hashes: [LogSequenceNumber: UInt64] = [:]
+    for one in expected { hashes[one.lsn] = one.hash }
+    var found: [Damage] = []
+    for finding in log.findings {
+      switch finding {
+      case .damage(let one): found.append(one)
+      case .tree(let lsn, let hash):
+        guard let expected = hashes[lsn] else { continue }
+        comparedCount += 1
+        if hash == expected { continue }
+        found.append(
           Damage(
-            message: "the replayed log gives the tree \(Survey.hash(hash)), opening gives "
-              + Survey.hash(contentHash), file: nil, offset: nil))
+            message: "the log replayed to LSN \(lsn) gives the tree \(Survey.hash(hash)), "
+              + "its checkpoint holds \(Survey.hash(expected))",
+            file: directory.path(ofCheckpoint: lsn), offset: nil))
       }
     }
-    for one in damage where !self.damage.contains(where: { $0.isAt(one) }) {
-      self.damage.append(one)
+    if let hash = log.hash, log.lastLSN == headLSN, let contentHash, hash != contentHash {
+      found.append(
+        Damage(
+          message: "the replayed log gives the tree \(Survey.hash(hash)), opening gives "
+            + Survey.hash(contentHash), file: nil, offset: nil))
     }
-    self.tail = tail
-    segmentCount = counts.segments
-    recordCount = counts.records
-    writeCount = counts.writes
-    replayedCount = counts.replayed
-    byteCount += counts.bytes
-    comparedCount = compared
-  }
-
-  /// The content hash of a tree, with progress.
-  private func hash(of root: Node, _ name: String) -> UInt64 {
-    var hasher = ReportingHasher(progress: progress, name: name)
-    root.contentHash(using: &hasher)
-    return hasher.base.finish()
+    for one in found where !damage.contains(where: { $0.isAt(one) }) { damage.append(one) }
+    tail = log.tail
+    segmentCount = log.segmentCount
+    recordCount = log.recordCount
+    writeCount = log.writeCount
+    replayedCount = log.replayedCount
+    byteCount += log.byteCount
   }
 
   private mutating func add(_ message: String) {
@@ -267,21 +217,21 @@ extension Verification.Damage {
   }
 }
 
-/// Says how far the hashing is, which takes long for millions of leaves.
-private struct ReportingHasher: ContentHasher {
-  var base = ContentHash64()
-  let progress: Progress
-  let name: String
-  private var byteCount: UInt64 = 0
-
-  init(progress: Progress, name: String) {
-    self.progress = progress
-    self.name = name
-  }
-
-  mutating func combine(_ bytes: UnsafeRawBufferPointer) {
-    base.combine(bytes)
-    byteCount += UInt64(bytes.count)
-    progress.update(byteCount, of: nil, "\(name): hashing \(Format.bytes(byteCount))")
+/// What a whole tree says of itself.
+private enum CheckedTree {
+  /// The content hash, and the first rule that the tree breaks, each found on a thread of its own.
+  static func check(_ root: Node) -> (hash: UInt64, violation: InvariantViolation?) {
+    let result = Mutex<(hash: UInt64, violation: InvariantViolation?)>((0, nil))
+    DispatchQueue.concurrentPerform(iterations: 2) { part in
+      if part == 0 {
+        let hash = CheckpointCoding.contentHash(of: root)
+        result.withLock { $0.hash = hash }
+      } else {
+        do throws(InvariantViolation) { try root.checkInvariants() } catch {
+          result.withLock { $0.violation = error }
+        }
+      }
+    }
+    return result.withLock { $0 }
   }
 }
