@@ -126,8 +126,9 @@ struct ImportTests {
     for first in members {
       for second in members {
         let text = "{\"p\":{\(first),\(second)},\"p\":{\(second),\(first),\(second)}}"
-        try folder.write(text, to: "in.json")
         number += 1
+        guard number.isMultiple(of: Scale.stride(5)) else { continue }
+        try folder.write(text, to: "in.json")
         try dendro("import", "whole\(number)", "/", "in.json", "--atomic")
         let whole = try dendro("export", "whole\(number)").output
         let outcome = try dendro(

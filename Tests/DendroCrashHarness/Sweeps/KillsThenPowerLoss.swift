@@ -25,33 +25,16 @@ package enum KillsThenPowerLoss {
     var tally = Tally()
     let call = Int(place.job / 2) + 1
     let kill = Step.kill(call: call, bytes: place.job % 2 == 0 ? 0 : 25)
-    let recording: EngineRecording
-    do {
-      recording = try EngineRecording(seed: 1, steps: [kill] + place.kept(of: workload))
-    } catch {
-      tally.fail(place, "the workload itself failed: \(error)")
-      return tally
-    }
-    for problem in recording.problems { tally.fail(place, problem) }
-    if let crash = place.crashes.first {
-      CrashStates.one(crash, of: recording, place, &tally)
-      return tally
-    }
+    guard
+      let recording = place.record(
+        &tally, { try EngineRecording(seed: 1, steps: [kill] + place.kept(of: workload)) })
+    else { return tally }
     var options = CrashEnumeration()
     options.onlyNew = true
     options.subsetLimit = 5
     options.sampleCount = 8
     options.tornByteStride = .max
-    for point in recording.points where point.operationCount >= call {
-      let judge = CrashJudge(recording, point)
-      point.forEachState(options) { state in
-        guard !tally.isHopeless else { return }
-        tally.count += 1
-        if let problem = judge.problem(of: state, isThorough: tally.count % 32 == 0) {
-          tally.fail(place.at(point.operationCount, state), problem)
-        }
-      }
-    }
+    CrashStates.judge(recording, place, options, from: call, thoroughStride: 32, &tally)
     return tally
   }
 }

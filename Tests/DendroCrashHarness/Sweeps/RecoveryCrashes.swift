@@ -9,11 +9,7 @@ package enum RecoveryCrashes {
 
   private static func judge(_ place: Reproduction) -> Tally {
     var tally = Tally()
-    let recording: EngineRecording
-    do {
-      recording = try CrashStates.recording(place)
-    } catch {
-      tally.fail(place, "the workload itself failed: \(error)")
+    guard let recording = place.record(&tally, { try CrashStates.recording(place) }) else {
       return tally
     }
     if !place.crashes.isEmpty {

@@ -14,14 +14,9 @@ package enum RecoveryFaults {
 
   private static func judge(_ place: Reproduction) -> Tally {
     var tally = Tally()
-    let recording: EngineRecording
-    do {
-      recording = try CrashStates.recording(place)
-    } catch {
-      tally.fail(place, "the workload itself failed: \(error)")
+    guard let recording = place.record(&tally, { try CrashStates.recording(place) }) else {
       return tally
     }
-    for problem in recording.problems { tally.fail(place, problem) }
     var random = SeededRandomness(seed: place.job)
     let points = recording.points.filter { $0.pendingCount > 0 }
     guard !points.isEmpty else { return tally }

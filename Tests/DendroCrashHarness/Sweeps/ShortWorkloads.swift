@@ -75,34 +75,17 @@ package enum ShortWorkloads {
   private static func judge(_ place: Reproduction, _ prepared: EngineRecording) -> Tally {
     var tally = Tally(details: ["workloads": 1])
     let workload = workload(place.job)
-    let recording: EngineRecording
-    do {
-      recording = try EngineRecording(
+    let recording = place.record(&tally) {
+      try EngineRecording(
         seed: 1, steps: place.kept(of: workload.kinds.enumerated().map { step($1, $0) }),
         after: workload.isPrepared ? prepared : nil)
-    } catch {
-      tally.fail(place, "the workload itself failed: \(error)")
-      return tally
     }
-    for problem in recording.problems { tally.fail(place, problem) }
-    if let crash = place.crashes.first {
-      CrashStates.one(crash, of: recording, place, &tally)
-      return tally
-    }
+    guard let recording else { return tally }
     var options = CrashEnumeration()
     options.onlyNew = true
     options.subsetLimit = 6
     options.sampleCount = 20
-    for point in recording.points {
-      let judge = CrashJudge(recording, point)
-      point.forEachState(options) { state in
-        guard !tally.isHopeless else { return }
-        tally.count += 1
-        if let problem = judge.problem(of: state, isThorough: tally.count % 64 == 0) {
-          tally.fail(place.at(point.operationCount, state), problem)
-        }
-      }
-    }
+    CrashStates.judge(recording, place, options, thoroughStride: 64, &tally)
     return tally
   }
 }
