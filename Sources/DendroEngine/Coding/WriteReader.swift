@@ -37,6 +37,7 @@ package struct WriteReader: ~Copyable {
     cursor.forget()
     lsn = firstLSN
     time = baseTime
+    pageFailure = nil
   }
 
   package var isAtEnd: Bool { reader.isAtEnd }

@@ -3,7 +3,7 @@ import DendroTree
 
 /// Applies the log's records to a tree with the code of normal operation, and hence to the same result. Used
 /// by recovery and by history.
-struct Replayer {
+struct Replayer: ~Copyable {
   private(set) var root: Node
   private(set) var lastLSN: LogSequenceNumber
   private(set) var lastTime: Int64
@@ -16,6 +16,10 @@ struct Replayer {
 
   /// Nil for the whole tree.
   private let location: ReplayLocation?
+  /// Used for all records, which may have one write each.
+  private var reader = WriteReader(
+    UnsafeRawBufferPointer(start: nil, count: 0), firstLSN: .zero, baseTime: 0)
+  private var changes: [Change] = []
 
   /// - Parameter location: the only one that `replay(_:_:)` gives the right value, with what is below it.
   init(
@@ -42,8 +46,7 @@ struct Replayer {
     _ record: RecordInfo, _ payload: UnsafeRawBufferPointer, upTo limit: Limit
   ) throws(StorageError) -> Bool {
     guard record.kind == .writes else { return lastLSN < limit.lsn }
-    var reader = WriteReader(payload, firstLSN: record.firstLSN, baseTime: record.baseTime)
-    var changes: [Change] = []
+    reader.restart(payload, firstLSN: record.firstLSN, baseTime: record.baseTime)
     for _ in 0..<record.count {
       guard lastLSN < limit.lsn else { return false }
       do throws(CodingError) {
@@ -65,8 +68,7 @@ struct Replayer {
     _ record: RecordInfo, _ payload: UnsafeRawBufferPointer
   ) throws(StorageError) {
     guard record.kind == .writes else { return }
-    var reader = WriteReader(payload, firstLSN: record.firstLSN, baseTime: record.baseTime)
-    var changes: [Change] = []
+    reader.restart(payload, firstLSN: record.firstLSN, baseTime: record.baseTime)
     for _ in 0..<record.count {
       let applied: (lsn: LogSequenceNumber, time: Int64)
       do throws(CodingError) {
