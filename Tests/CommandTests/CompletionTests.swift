@@ -43,6 +43,49 @@ struct CompletionTests {
     #expect(try complete("import", "db", "/", "cit") == ["cities.json"])
   }
 
+  private static let fish = "/usr/bin/fish"
+
+  /// What fish completes a line to, without descriptions.
+  private func completeInFish(_ line: String) throws -> [String] {
+    let script = """
+      cd '\(folder.path)'
+      function dendro; '\(Tool.path)' $argv; end
+      dendro completion fish | source
+      complete -C'\(line)'
+      """
+    let outcome = try dendro.run(["--no-config", "-c", script], executable: Self.fish)
+    #expect(outcome.errors.isEmpty, "\(outcome.errors)")
+    return outcome.lines.map { String($0.prefix { $0 != "\t" }) }
+  }
+
+  @Test("fish completes verbs, options, directories, files and paths")
+  func fish() throws {
+    guard FileManager.default.isExecutableFile(atPath: Self.fish) else {
+      print("completion in fish: NOT RUN: no \(Self.fish)")
+      return
+    }
+    try dendro("set", "db", "/users", #"{"ada":{"age":36},"bob":1,"a b":2}"#)
+    #expect(try completeInFish("dendro ge") == ["get"])
+    #expect(try completeInFish("dendro ex") == ["export"])
+    #expect(Set(try completeInFish("dendro in")) == ["increment", "info"])
+    #expect(try completeInFish("dendro get d") == ["db/"])
+    #expect(try completeInFish("dendro get db /u") == ["/users/"])
+    #expect(
+      try completeInFish("dendro get db /users/") == ["/users/a b", "/users/ada/", "/users/bob"])
+    // Values of options are neither the directory nor the path.
+    for line in [
+      "get --at 1 db /users/b", "get db --at 1 /users/b", "get --order-by key db /users/b",
+    ] {
+      #expect(try completeInFish("dendro \(line)") == ["/users/bob"], "\(line)")
+    }
+    #expect(try completeInFish("dendro get --at=1 --raw db /users/ada/a") == ["/users/ada/age"])
+    #expect(try completeInFish("dendro get db /x") == [])
+    #expect(try completeInFish("dendro get db --sha") == ["--shallow"])
+    #expect(try completeInFish("dendro completion z") == ["zsh"])
+    try folder.write("{}", to: "cities.json")
+    #expect(try completeInFish("dendro import db / cit") == ["cities.json"])
+  }
+
   @Test("the scripts of all shells know every verb and option", arguments: ["bash", "zsh", "fish"])
   func scripts(shell: String) throws {
     let script = try dendro("completion", shell)
@@ -55,7 +98,7 @@ struct CompletionTests {
     }
     #expect(!script.output.contains("demo-writer"))
     // Where the shell is there, it takes the script.
-    let path = "/bin/\(shell)"
+    let path = "/usr/bin/\(shell)"
     if FileManager.default.isExecutableFile(atPath: path) {
       try folder.write(script.output, to: "script")
       let check = try dendro.run(["-n", "script"], executable: path)

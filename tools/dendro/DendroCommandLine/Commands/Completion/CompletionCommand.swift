@@ -196,12 +196,37 @@ private enum CompletionScript {
     let names = commands.map(\.name).joined(separator: " ")
     var text = """
       # fish completion for dendro
-      function __dendro_paths
+      function __dendro_words
+        # The verb, and behind it what is neither an option nor the value of one.
         set -l words (commandline -opc)
-        test (count $words) -ge 3; and dendro complete-path $words[3] (commandline -ct) 2>/dev/null
+        set -e words[1]
+        set -l valued
+        switch "$words[1]"
+
+      """
+    for command in commands {
+      text += "    case \(command.name)\n      set valued \(valued(options(command)))\n"
+    }
+    text += """
+        end
+        set -l is_value 0
+        for word in $words
+          if test $is_value -eq 1
+            set is_value 0
+          else if contains -- $word $valued
+            set is_value 1
+          else if not string match -q -- '-?*' $word
+            echo $word
+          end
+        end
       end
-      function __dendro_word
-        test (count (commandline -opc | string match -v -- '-*')) -eq $argv[1]
+      function __dendro_paths
+        set -l words (__dendro_words)
+        set -q words[2]; and dendro complete-path $words[2] (commandline -ct) 2>/dev/null
+      end
+      function __dendro_parameter
+        # Whether this one comes next, counted from 1.
+        test (count (__dendro_words)) -eq $argv[1]
       end
       complete -c dendro -f
       complete -c dendro -n 'not __fish_seen_subcommand_from \(names)' -l version -d 'show the version'
@@ -227,7 +252,7 @@ private enum CompletionScript {
           default: ""
           }
         guard !action.isEmpty else { continue }
-        text += "complete -c dendro -n '\(seen); and __dendro_word \(index + 2)' \(action)\n"
+        text += "complete -c dendro -n '\(seen); and __dendro_parameter \(index + 1)' \(action)\n"
       }
     }
     return String(text.dropLast())
