@@ -54,6 +54,33 @@ struct ArchiveEdgeTests {
     }
   }
 
+  @Test("a checkpoint that becomes shorter while it is copied is an error, and not in the archive")
+  func shorterCheckpoint() throws {
+    let held = HeldDisk()
+    let disk = held.disk
+    let writer = try ArchiveTests.source(disk, 4)
+    try writer.checkpoint()
+    try writer.close()
+    let name = try #require(disk.names(in: "/db").first { $0.hasSuffix(".checkpoint") })
+    // After its chunks were checked and its size was read.
+    held.onCreate { created in
+      guard created.hasPrefix("/archive/"), created.contains(name) else { return }
+      do { try disk.open("/db/\(name)", .readWrite).truncate(to: 100) } catch {
+        Issue.record(error)
+      }
+    }
+    let source = try DatabaseDirectory.open(
+      "/db", environment: held.environment, mode: .following)
+    let archive = try LogArchive(of: source, at: "/archive")
+    defer { archive.close() }
+    let error = #expect(throws: StorageError.self) { try archive.extend() }
+    guard case .corrupt("/db/\(name)", 100, _, "the end of the file")? = error else {
+      Issue.record("\(error as Any)")
+      return
+    }
+    #expect(!disk.names(in: "/archive").contains { $0.contains(name) })
+  }
+
   @Test("a log that ends before its checkpoint ends the archive with an error")
   func missingEnd() throws {
     let disk = SimulatedDisk(seed: 11)
