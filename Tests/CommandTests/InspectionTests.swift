@@ -97,6 +97,29 @@ struct InspectionTests {
     #expect(try dendro("verify", "db").output.hasSuffix("good\n"))
   }
 
+  @Test("info fits the terminal, and its columns stand below one another")
+  func columns() throws {
+    try fill()
+    try dendro("checkpoint", "db")
+    for number in 0..<10 { try dendro("set", "db", "/n\(number)", "\(number)") }
+    try dendro("checkpoint", "db")
+    let wide = try dendro("info", "db", environment: ["COLUMNS": "200"]).lines
+    let rows = wide.filter { $0.hasPrefix("checkpoint ") }
+    #expect(rows.count == 2 && rows.allSatisfy { $0.contains("B  ") && $0.contains("1 chunk,") })
+    let starts = rows.map { $0.components(separatedBy: " B  ")[0].count }
+    #expect(starts[0] == starts[1], "\(rows)")
+    for columns in [80, 70] {
+      let lines = try dendro("info", "db", environment: ["COLUMNS": "\(columns)"]).lines
+        .filter { !$0.hasPrefix("directory") }
+      #expect(lines.count > wide.count && lines.allSatisfy { $0.count <= columns }, "\(lines)")
+      // Nothing is lost.
+      let text = lines.joined(separator: " ").split(separator: " ")
+      #expect(text == wide.dropFirst().joined(separator: " ").split(separator: " "))
+    }
+    // What is no terminal gets a row on one line.
+    #expect(try dendro("info", "db").lines.count == wide.count)
+  }
+
   @Test("a damaged byte is found, whichever it is; nothing traps or changes the files")
   func damagedBytes() throws {
     try fill()

@@ -160,18 +160,38 @@ struct LogTests {
     try dendro("set", "db", "/" + String(repeating: "k", count: 300), "1")
     try dendro("set", "db", "/中文", "\"\(String(repeating: "漢字", count: 100))\"")
     try dendro("update", "db", "/", #"{"a/b":"\#(String(repeating: "x", count: 200))","c":2}"#)
+    try dendro("set", "db", "/a", "\"\(String(repeating: "✅⭐🚀", count: 100))\"")
+    // Paths that leave few columns for the value, or none.
+    for length in 30...60 {
+      try dendro("increment", "db", "/" + String(repeating: "n", count: length), "1234567")
+    }
     for environment in [["COLUMNS": "\(count)"]] {
       let outcome = try dendro("log", "db", environment: environment)
       #expect(outcome.status == 0)
       for line in outcome.output.split(separator: "\n") {
         // The wide characters take two columns.
-        let width = line.unicodeScalars.reduce(0) { $0 + ($1.value >= 0x2E80 ? 2 : 1) }
+        let width = line.unicodeScalars.reduce(0) {
+          $0 + ($1.value >= 0x2E80 || "✅⭐".unicodeScalars.contains($1) ? 2 : 1)
+        }
         #expect(width <= count, "\(line)")
       }
       #expect(outcome.output.contains("SEGMENT:OFFSET") == (count >= 120))
       #expect(outcome.output.contains("TIME") == (count >= 60))
       if count >= 200 { #expect(outcome.output.contains("(2 places)")) }
     }
+  }
+
+  @Test("a value is shown in as few columns as there are")
+  func narrowValues() throws {
+    for length in 33...37 {
+      try dendro("increment", "db", "/" + String(repeating: "n", count: length), "1")
+    }
+    let lines = try dendro("log", "db", environment: ["COLUMNS": "80"]).lines.dropFirst()
+    #expect(
+      lines.map { $0.split(separator: "n").last ?? "" } == [
+        "  + 1", "  + 1", "  + 1", "  +…", "  …",
+      ],
+      "\(lines)")
   }
 
   @Test("a terminal's width is found")

@@ -152,4 +152,32 @@ struct ShellTests {
     #expect(outcome.errors.contains("\"Ada\""), "\(outcome.errors)")
     #expect(outcome.errors.contains("there is no verb 'nonsense'"))
   }
+
+  @Test("keys that childByAutoId() makes begin with a dash, and are no options")
+  func automaticKeys() throws {
+    try dendro("set", "db", "/posts/-P74rPLwRIuitNN7jAzc", #"{"title":"Notes"}"#)
+    let outcome = try dendro(
+      "shell", "db",
+      input: """
+        cd posts
+        get -P74rPLwRIuitNN7jAzc/title
+        ls -P74rPLwRIuitNN7jAzc
+        set -P74rPLwRIuitNN7jAzc/stars 3
+        get --compact -P74rPLwRIuitNN7jAzc
+        cd -P74rPLwRIuitNN7jAzc
+        pwd
+        """)
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    #expect(
+      outcome.lines == [
+        #""Notes""#, #"title  "Notes""#, #"{"stars":3,"title":"Notes"}"#,
+        "/posts/-P74rPLwRIuitNN7jAzc",
+      ])
+    let missing = try dendro("shell", "db", input: "cd posts\ncd -missing")
+    #expect(missing.status == 64 && missing.errors.contains("./-"), "\(missing.errors)")
+    let terminal = try PseudoTerminal(columns: 80).run(
+      dendro, ["shell", "db", "--color", "never"],
+      typing: "cd posts\nget -P\ttitle\nquit\n", withOutput: true)
+    #expect(terminal.errors.contains("\"Notes\""), "\(terminal.errors)")
+  }
 }

@@ -46,7 +46,8 @@ struct LogLines {
     if let room { path = path.truncated(toColumns: room) }
     line += " " + terminal.colored(path, .cyan)
     let valueRoom = room.map { $0 - path.columnCount - 2 } ?? valueWidth
-    let value = valueRoom >= 4 ? value(logged.write, valueRoom) : ""
+    let value =
+      valueRoom > 0 ? value(logged.write, valueRoom).truncated(toColumns: valueRoom) : ""
     return value.isEmpty ? line : line + "  " + value
   }
 

@@ -95,6 +95,16 @@ extension Survey {
     func row(_ name: String, _ value: String) throws {
       try terminal.print("\(name.padded(to: 16))\(value)")
     }
+    /// A row of several things, on as many lines as the terminal needs.
+    func list(_ name: String, _ first: String, _ rest: String) throws {
+      let columns = Terminal.columns ?? .max
+      let lines = (first + rest).wrapped(toColumns: max(40, columns) - 16)
+      try row(name, lines[0])
+      let indent = String(repeating: " ", count: first.columnCount)
+      for line in lines.dropFirst() {
+        try row("", (line.columnCount + indent.count + 16 > columns ? "" : indent) + line)
+      }
+    }
     try row("directory", path)
     let (oldest, newest) = (formatVersions.lowerBound, formatVersions.upperBound)
     try row(
@@ -109,15 +119,15 @@ extension Survey {
     if let leafCount { try row("tree", "\(Format.count(leafCount, "leaf"))") }
     try row("on disk", Format.bytes(totalByteCount))
     let opening = opening
-    try row(
-      "opening",
+    try list(
+      "opening", "",
       (opening.checkpoint.map { "loads \(Format.bytes($0.byteCount)), the checkpoint, and " } ?? "")
         + "replays \(Format.count(opening.writeCount, "write")), at most "
         + "\(Format.bytes(opening.logByteCount)) of log"
         + (report.map { "; took \(Format.seconds($0.elapsed / .seconds(1)))" } ?? ""))
     // Without all segments, the last one stands for the rest.
-    try row(
-      "log",
+    try list(
+      "log", "",
       "\(Format.count(writeCount, "write"))"
         + (compressionRatio.map {
           ", \(Format.bytes(rawByteCount)) as \(Format.bytes(recordByteCount)) "
@@ -125,22 +135,24 @@ extension Survey {
             + (segments.allSatisfy { $0.records != nil } ? "" : " in the last segment")
         } ?? ""))
     for segment in segments {
-      try row(
+      try list(
         "  segment",
-        "\(segment.name.fileName)  \(Format.bytes(segment.byteCount).leftPadded(to: 9))  "
-          + (segment.records.map { Format.count($0.count, "record") + ", " } ?? "")
+        "\(segment.name.fileName)  \(Format.bytes(segment.byteCount).leftPadded(to: 9))  ",
+        (segment.records.map { Format.count($0.count, "record") + ", " } ?? "")
           + "\(Format.count(segment.writeCount, "write")), to LSN \(segment.lastLSN)"
           + (segment.records?.isSealed == true ? ", sealed" : ""))
     }
+    let lsnWidth = checkpoints.map { "\($0.lsn)".count }.max() ?? 0
     for checkpoint in checkpoints {
       let rest =
         checkpoint.problem.map { terminal.colored("unreadable: \($0)", .red) }
-        ?? "\(Format.count(checkpoint.leafCount ?? 0, "leaf")), \(checkpoint.chunkCount ?? 0) chunks, "
+        ?? "\(Format.count(checkpoint.leafCount ?? 0, "leaf")), \(Format.count(checkpoint.chunkCount ?? 0, "chunk")), "
         + "hash \(Self.hash(checkpoint.contentHash ?? 0))"
         + (checkpoint.time.map { ", \(Format.time($0))" } ?? "")
-      try row(
+      try list(
         "checkpoint",
-        "LSN \(checkpoint.lsn)  \(Format.bytes(checkpoint.byteCount).leftPadded(to: 9))  \(rest)")
+        "LSN \("\(checkpoint.lsn)".leftPadded(to: lsnWidth))  "
+          + "\(Format.bytes(checkpoint.byteCount).leftPadded(to: 9))  ", rest)
     }
     for entry in largest?.entries ?? [] {
       try row(

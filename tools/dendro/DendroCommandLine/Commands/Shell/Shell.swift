@@ -87,13 +87,16 @@ final class Shell {
     return true
   }
 
-  private func run(_ verb: String, _ words: [String]) throws {
+  private func run(_ verb: String, _ given: [String]) throws {
+    let words = try given.map { try isChild($0) ? "./" + $0 : $0 }
     let limits = ["cd": 1, "ls": 1, "tree": 2, "pwd": 0, "at": 1, "\\timing": 0, "help": 1]
     if let limit = limits[verb], words.count > limit {
       throw Failure.usage("there is one word too many: \(Failure.quoted(words[limit]))")
     }
     if limits[verb] != nil, let option = words.first(where: { $0.hasPrefix("-") && $0 != "-" }) {
-      throw Failure.usage("\(verb) takes no option, as \(Failure.quoted(option))")
+      throw Failure.usage(
+        "\(verb) takes no option, as \(Failure.quoted(option))",
+        hint: "a path that begins with - is written ./-…")
     }
     code = .success
     switch verb {
@@ -120,6 +123,15 @@ final class Shell {
       }
     default: try pass(command(verb), words)
     }
+  }
+
+  /// Whether a word that looks like an option begins with a child of the prompt's location, as the keys of
+  /// `childByAutoId()` do.
+  private func isChild(_ word: String) throws -> Bool {
+    guard word.hasPrefix("-"), !word.hasPrefix("--"), word.utf8.count > 2,
+      let first = word.split(separator: "/").first, let key = try? Key(String(first))
+    else { return false }
+    return try !node(at: location).child(key).isEmpty
   }
 
   private func command(_ name: String) throws -> Command {
