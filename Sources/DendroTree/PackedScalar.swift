@@ -208,6 +208,14 @@ package enum PackedScalar {
     return tag >= integerTag && tag < priorityTag
   }
 
+  /// The bytes of the valid packed string at an address; nil for other scalars.
+  static func stringBytes(_ address: UnsafeRawPointer) -> UnsafeRawBufferPointer? {
+    let tag = address.load(as: UInt8.self)
+    guard tag >= stringTag else { return nil }
+    let (count, first) = stringExtent(address, tag)
+    return UnsafeRawBufferPointer(start: address + first, count: count)
+  }
+
   @inline(__always)
   private static func stringExtent(
     _ address: UnsafeRawPointer, _ tag: UInt8

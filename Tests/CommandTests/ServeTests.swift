@@ -67,6 +67,26 @@ struct ServeTests {
     #expect(try third.wait().status == 0)
   }
 
+  @Test("a database that another process has open is refused, and the log says so once")
+  func locked() throws {
+    let (first, port) = try serve("data")
+    #expect(try request("PUT", port, "/a.json?ns=app", "1") == "1")
+    let (second, other) = try serve("data", "--quiet")
+    for _ in 0..<3 {
+      #expect(
+        try request("GET", other, "/a.json?ns=app").contains(
+          "The database is open in another process."))
+    }
+    #expect(try request("GET", other, "/a.json?ns=own") == "null")
+    first.send(SIGTERM)
+    _ = try first.wait()
+    #expect(try request("GET", other, "/a.json?ns=app") == "1")
+    second.send(SIGTERM)
+    let errors = try second.wait().errors
+    #expect(errors.split(separator: "a database cannot be opened: ").count == 2)
+    #expect(errors.contains("data/app"))
+  }
+
   @Test("a file at the beginning and one at the end")
   func files() throws {
     try Data(#"{"a":{".value":1,".priority":2},"b":[1,2]}"#.utf8).write(

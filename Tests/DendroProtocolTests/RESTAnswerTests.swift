@@ -131,4 +131,37 @@ struct RESTAnswerTests {
       #expect(String(decoding: bytes, as: UTF8.self) == JSONWriter.string(node, style: style))
     }
   }
+
+  @Test(
+    "long strings are made in parts too, and count as kept until then", arguments: [false, true])
+  func longStrings(isPretty: Bool) throws {
+    let strings = [
+      String(repeating: "x", count: 100_000), String(repeating: "é😀", count: 10_000),
+      String(repeating: "\"\\\n\u{1}", count: 20_000), String(repeating: "y", count: 16 << 10),
+      "short",
+    ]
+    var builder = NodeBuilder()
+    for (index, string) in strings.enumerated() {
+      let priority: Scalar? = index % 2 == 0 ? .string("p") : nil
+      builder.append(try Key("k\(index)"), Node(.string(string), priority: priority))
+    }
+    builder.append(try Key("list"), try json("[\"\(strings[0])\",\"\(strings[1])\"]"))
+    let all = builder.finish()
+    for node in [all] + strings.indices.map({ all.child(try! Key("k\($0)")) }) {
+      for form in [JSONStyle.Form.value, .export] {
+        let style = JSONStyle(form, isPretty: isPretty)
+        let expected = Array(JSONWriter.string(node, style: style).utf8)
+        var text = AnswerText(node, style)
+        var bytes: [UInt8] = []
+        while !text.isAtEnd {
+          if node.isLeaf { #expect(text.byteCount >= (expected.count - bytes.count) / 6) }
+          let part = text.next(byteCount: 1_000)
+          // An escape has up to six bytes, and what surrounds the string comes with it.
+          #expect(!part.isEmpty && part.count < 24 << 10)
+          bytes += part
+        }
+        #expect(bytes == expected)
+      }
+    }
+  }
 }

@@ -35,6 +35,8 @@ with sync_playwright() as playwright:
     browser = playwright.chromium.launch(
         executable_path=os.environ.get("CHROMIUM", "/usr/bin/chromium"), args=["--no-sandbox"])
     page = browser.new_page(viewport={"width": 1200, "height": 720})
+    # A machine that does other work as well is slow, and no proof of a fault.
+    page.set_default_timeout(120_000)
     wrong = []
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("console", lambda message: message.type == "error" and wrong.append(message.text))

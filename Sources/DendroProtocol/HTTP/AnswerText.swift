@@ -36,16 +36,20 @@ package struct AnswerText: Sendable {
     parts.append(.node(text))
   }
 
-  /// The bytes that are made already, and some for each node whose text is made later.
+  /// The bytes that are made already, and for each node whose text is made later some, and those of the long string
+  /// that it is at.
   package var byteCount: Int {
     parts[next...].reduce(0) { count, part in
-      if case .bytes(let bytes) = part { count + bytes.count } else { count + 4096 }
+      switch part {
+      case .bytes(let bytes): count + bytes.count
+      case .node(let text): count + 4096 + text.keptByteCount
+      }
     }
   }
 
   package var isAtEnd: Bool { next == parts.count }
 
-  /// Returns the next part: about `byteCount` bytes, or more; empty at the end.
+  /// Returns the next part: about `byteCount` bytes, or some more; empty at the end.
   package mutating func next(byteCount: Int = 1 << 16) -> [UInt8] {
     var result: [UInt8] = []
     while result.count < byteCount, next < parts.count {

@@ -70,6 +70,10 @@ final class Exchange: @unchecked Sendable {
       phase = .body
       self.method = method.map { String(cString: $0) } ?? ""
       headers = Self.headers(of: connection)
+      if headers.hasAmbiguousBody {
+        let refusal = RESTError.badRequest("The length of the body is ambiguous.")
+        return send(.whole(RESTAnswer(refusal)), connection)
+      }
       // A body that says that it is too long is not even read.
       if let count = headers["content-length"].flatMap({ Int($0) }), count > context.bodyByteLimit {
         return send(.whole(RESTAnswer(.tooLarge)), connection)

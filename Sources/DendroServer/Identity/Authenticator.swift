@@ -130,7 +130,7 @@ final class Authenticator: Sendable {
 }
 
 /// What becomes of a server's errors by default.
-private func reportOnStandardError(_ sentence: String) {
+func reportOnStandardError(_ sentence: String) {
   let line = Array("dendro: \(sentence)\n".utf8)
   _ = write(2, line, line.count)
 }

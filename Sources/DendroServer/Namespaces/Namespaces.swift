@@ -1,5 +1,6 @@
 package import Dendro
 import DendroProtocol
+import Dispatch
 import Synchronization
 
 /// Finds the database that a request is for.
@@ -164,11 +165,24 @@ package final class OpeningNamespaces: Namespaces {
       defer { state.open = [:] }
       return Array(state.open.values)
     }
-    var failure: (any Error)?
+    // Several at a time: each waits for the disk.
+    let queue = DispatchQueue(label: "dendro-close", attributes: .concurrent)
+    let slots = DispatchSemaphore(value: 16)
+    let closed = DispatchGroup()
+    let failure = Mutex<(any Error)?>(nil)
     for namespace in open {
-      namespace.end()
-      do { try namespace.database.close() } catch { failure = error }
+      slots.wait()
+      queue.async(group: closed) {
+        namespace.end()
+        do {
+          try namespace.database.close()
+        } catch {
+          failure.withLock { $0 = error }
+        }
+        slots.signal()
+      }
     }
-    if let failure { throw failure }
+    closed.wait()
+    if let failure = failure.withLock({ $0 }) { throw failure }
   }
 }

@@ -18,6 +18,10 @@ final class RESTService: Sendable {
   let figures = ServerFigures()
   /// Nil where it is off.
   private let viewer: ViewerService?
+  private let errorLog: @Sendable (String) -> Void
+  /// Databases that could not be opened, and why: reported once, and not with every request.
+  private let failedOpenings = Mutex<[String: DatabaseError.Code]>([:])
+  private static let failedOpeningLimit = 256
   private let streams = Mutex<[ObjectIdentifier: WeakStream]>([:])
   private let isStopping = Atomic<Bool>(false)
   /// For work that takes longer than an answer may hold up the other connections of a thread.
@@ -32,6 +36,7 @@ final class RESTService: Sendable {
     authorizer = options.authorizer
     authenticator = try Authenticator(options)
     settings = ServerSettings()
+    errorLog = options.errorLog ?? reportOnStandardError
     backlogByteLimit = options.backlogByteLimit
     sessionByteLimit = options.sessionByteLimit
     webSockets = WebSocketService(options, figures)
@@ -66,10 +71,27 @@ final class RESTService: Sendable {
     if let open = namespaces.open(request.namespace) { return call.perform(in: open) }
     workers.async { [self] in
       do {
-        call.perform(in: try namespaces.namespace(request.namespace))
+        call.perform(in: try namespace(request.namespace))
       } catch {
         call.refuse(RESTError(error))
       }
+    }
+  }
+
+  /// The database with this name, which is opened where it is not. Why it cannot be opened is also for the log.
+  private func namespace(_ name: String?) throws -> Namespace {
+    do {
+      let found = try namespaces.namespace(name)
+      failedOpenings.withLock { _ = $0.removeValue(forKey: name ?? "") }
+      return found
+    } catch let error as DatabaseError {
+      let isNew = failedOpenings.withLock { failed in
+        let isKnown = failed[name ?? ""] == error.code || failed.count >= Self.failedOpeningLimit
+        if !isKnown { failed[name ?? ""] = error.code }
+        return !isKnown
+      }
+      if isNew { errorLog("a database cannot be opened: \(error.message)") }
+      throw error
     }
   }
 
@@ -107,7 +129,7 @@ final class RESTService: Sendable {
   private func open(_ handshake: Handshake, _ exchange: Exchange) {
     workers.async { [self] in
       do {
-        let namespace = try namespaces.namespace(handshake.namespace)
+        let namespace = try namespace(handshake.namespace)
         webSockets.open(handshake, exchange, namespace, self)
       } catch {
         exchange.finish(RESTAnswer(RESTError(error)))
@@ -202,6 +224,8 @@ extension RESTError {
     case .diskFull: self.init(503, "The disk of the database is full.")
     case .poisoned:
       self.init(503, "The disk has failed: no write until the database is opened again.")
+    case .locked: self.init(503, "The database is open in another process.")
+    case .ownershipLost: self.init(503, "Another process has the database.")
     case .readOnly: self.init(503, "The database is open for reading only.")
     case .memoryLimit: self.init(503, "The database is at its limit of memory.")
     default: self = .internalError

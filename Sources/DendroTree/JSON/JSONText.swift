@@ -1,12 +1,25 @@
 /// The text of a node as JSON, made in parts, as `JSONWriter` writes it in one go.
 ///
-/// For answers that are sent while they are made: between two parts nothing but the path to the next child is
-/// kept. A value; one thread at a time.
+/// For answers that are sent while they are made: between two parts nothing but the path to the next child, and to
+/// the rest of a long string, is kept. A value; one thread at a time.
 package struct JSONText: Sendable {
   private let style: JSONStyle
   private var root: Node?
   private var levels: [Level] = []
   private var output: [UInt8] = []
+  /// A string that is written in parts. Its text comes after `ahead` and before `output`.
+  private var long: LongString?
+  private var ahead: [UInt8] = []
+
+  /// Unchecked: see `Page`.
+  private struct LongString: @unchecked Sendable {
+    /// The box of the leaf.
+    let box: Page
+    let byteCount: Int
+    var offset = 0
+    /// Strings up to this size are written at once.
+    static let byteCountMin = 16 << 10
+  }
 
   private struct Level: Sendable {
     var children: Node.Children.Iterator
@@ -27,21 +40,64 @@ package struct JSONText: Sendable {
   /// Whether all of the text was returned.
   package var isAtEnd: Bool { root == nil && levels.isEmpty && output.isEmpty }
 
-  /// Returns the next part: about `byteCount` bytes, more where one string is longer; empty at the end.
+  /// The bytes of a long string that are still to be written. It is kept in memory until then.
+  package var keptByteCount: Int { long.map { $0.byteCount - $0.offset } ?? 0 }
+
+  /// Returns the next part: about `byteCount` bytes, or some more; empty at the end.
   package mutating func next(byteCount: Int = 1 << 16) -> [UInt8] {
     if let root {
       self.root = nil
       begin(root)
     }
-    while output.count < byteCount, !levels.isEmpty { step() }
+    while output.count < byteCount, !levels.isEmpty, long == nil { step() }
     var part: [UInt8] = []
-    swap(&part, &output)
+    guard long != nil else {
+      swap(&part, &output)
+      return part
+    }
+    swap(&part, &ahead)
+    continueString(byteCount - part.count, to: &part)
     return part
+  }
+
+  // MARK: Long strings
+
+  /// Begins a leaf whose string is long.
+  ///
+  /// - Returns: false for other nodes.
+  private mutating func beginString(_ node: Node) -> Bool {
+    guard case .page(let box) = node.content, box.kind == .box,
+      let count = box.withBoxedString(\.count), count >= LongString.byteCountMin
+    else { return false }
+    let priority = style.form == .export ? node.priority : nil
+    if priority != nil {
+      put("{")
+      line(below: 1)
+      name(".value")
+    }
+    put("\"")
+    swap(&ahead, &output)
+    long = LongString(box: box, byteCount: count)
+    put("\"")
+    if let priority { end(leafWith: priority) }
+    return true
+  }
+
+  private mutating func continueString(_ byteCount: Int, to part: inout [UInt8]) {
+    guard let string = long else { return }
+    let end = string.box.withBoxedString { bytes -> Int? in
+      let end = min(bytes.count, string.offset + max(1, byteCount))
+      JSONText.append(
+        escaping: UnsafeRawBufferPointer(rebasing: bytes[string.offset..<end]), to: &part)
+      return end < bytes.count ? end : nil
+    }
+    if let end = end.flatMap({ $0 }) { long?.offset = end } else { long = nil }
   }
 
   /// Writes a leaf or opens a branch.
   private mutating func begin(_ node: Node) {
     guard let page = node.branch else {
+      if beginString(node) { return }
       guard let scalar = node.scalar else { return put("null") }
       return leaf(scalar, style.form == .export ? node.priority : nil)
     }
@@ -90,6 +146,10 @@ package struct JSONText: Sendable {
     line(below: 1)
     name(".value")
     scalar(value)
+    end(leafWith: priority)
+  }
+
+  private mutating func end(leafWith priority: Scalar) {
     put(",")
     line(below: 1)
     name(".priority")
@@ -148,7 +208,13 @@ package struct JSONText: Sendable {
   package static func append(string text: String, to output: inout [UInt8]) {
     output.append(UInt8(ascii: "\""))
     var text = text
-    text.withUTF8 { bytes in
+    text.withUTF8 { append(escaping: UnsafeRawBufferPointer($0), to: &output) }
+    output.append(UInt8(ascii: "\""))
+  }
+
+  /// Appends UTF-8, or a part of it, with the escapes of strings.
+  private static func append(escaping bytes: UnsafeRawBufferPointer, to output: inout [UInt8]) {
+    bytes.withMemoryRebound(to: UInt8.self) { bytes in
       guard var run = bytes.baseAddress else { return }
       let end = run + bytes.count
       while true {
@@ -159,7 +225,6 @@ package struct JSONText: Sendable {
         run = stop + 1
       }
     }
-    output.append(UInt8(ascii: "\""))
   }
 
   private static func escape(_ byte: UInt8, to output: inout [UInt8]) {

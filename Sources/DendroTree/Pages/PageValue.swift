@@ -156,6 +156,15 @@ extension Page {
     }
   }
 
+  /// The UTF-8 of the string in the box of a leaf; nil for other scalars.
+  func withBoxedString<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R? {
+    withExtendedLifetime(self) {
+      var address = access.valueStart(0)
+      _ = Pages.readPriority(&address)
+      return PackedScalar.stringBytes(address).map(body)
+    }
+  }
+
   /// The scalar in the box of a leaf.
   var boxedScalar: Scalar {
     withExtendedLifetime(self) {
