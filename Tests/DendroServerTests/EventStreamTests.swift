@@ -70,7 +70,11 @@ struct EventStreamTests {
 
   @Test("a slow reader gets the whole value in place of what it missed, and does not delay others")
   func slowReader() async throws {
-    try await serving({ $0.backlogByteLimit = 64 << 10 }) { served in
+    try await serving({
+      $0.backlogByteLimit = 64 << 10
+      // On a machine that is slow itself, the client is silent for longer than by default.
+      $0.idleTimeout = .seconds(3600)
+    }) { served in
       let slow = try HTTPClient(port: served.server.port, receiveBuffer: 4096)
       try slow.send(HTTPClient.request("GET", "/a.json", nil, ["Accept": "text/event-stream"]))
       _ = try slow.head()
