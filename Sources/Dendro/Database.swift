@@ -393,11 +393,12 @@ extension Database {
     let path = try absolute(path)
     try options.checkHistory()
     while true {
+      let closedCount = ReleasedDatabases.closedCount
       do throws(DatabaseError) {
         return try openAbsolute(path, options, environment, mode)
       } catch {
-        // Perhaps locked by a database of this process that was released a moment ago and is closing.
-        guard error.code == .locked, ReleasedDatabases.wait() else { throw error }
+        // Perhaps locked by a database of this process that was released a moment ago and was closing.
+        guard error.code == .locked, ReleasedDatabases.wait(since: closedCount) else { throw error }
       }
     }
   }

@@ -7,27 +7,41 @@ import Synchronization
 /// closing waits for the disk and any thread may release the last reference. Opening a locked directory
 /// waits for them.
 enum ReleasedDatabases {
-  private static let closing = Mutex<[ObjectIdentifier: DispatchGroup]>([:])
+  private struct State {
+    var closing: [ObjectIdentifier: DispatchGroup] = [:]
+    var closedCount = 0
+  }
+
+  private static let state = Mutex(State())
 
   /// Writes the registered operations and closes the engine.
   static func close(_ engine: Engine, _ connection: Connection) {
     let done = DispatchGroup()
     done.enter()
-    closing.withLock { $0[ObjectIdentifier(done)] = done }
+    state.withLock { $0.closing[ObjectIdentifier(done)] = done }
     BackgroundThread.start(.closing) {
       // Writes without a completion of their own report their failures to the error handler.
       try? engine.close(writing: connection.end(engine))
-      _ = closing.withLock { $0.removeValue(forKey: ObjectIdentifier(done)) }
+      state.withLock { state in
+        state.closing[ObjectIdentifier(done)] = nil
+        state.closedCount += 1
+      }
       done.leave()
     }
   }
 
+  /// How many of them are closed.
+  static var closedCount: Int { state.withLock { $0.closedCount } }
+
   /// Waits until every database is closed that was released before the call.
   ///
-  /// - Returns: whether there was one.
-  static func wait() -> Bool {
-    let groups = closing.withLock { Array($0.values) }
+  /// - Parameter count: `closedCount` before a directory was found locked.
+  /// - Returns: whether a database was closed since then, so that the directory may be free now.
+  static func wait(since count: Int) -> Bool {
+    let (groups, isFound) = state.withLock { state in
+      (Array(state.closing.values), state.closedCount != count || !state.closing.isEmpty)
+    }
     for group in groups { group.wait() }
-    return !groups.isEmpty
+    return isFound
   }
 }

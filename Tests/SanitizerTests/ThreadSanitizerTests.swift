@@ -229,6 +229,37 @@
         Self.run([read, read, write])
       }
     }
+
+    @Test("what two others read through an object that both release at once")
+    func releasedAtOnce() async {
+      await #expect(processExitsWith: .success) {
+        let rounds = 2_000
+        let slot = Guarded<Row?>(nil)
+        let arrived = Arrivals(3)
+        let read: @Sendable () -> Void = {
+          for _ in 0..<rounds {
+            arrived.meet()
+            let row = slot.mutex.withLock { $0 }
+            arrived.meet()
+            arrived.meet()
+            if let row, row.object.value < 0 { print(row.object.value) }
+          }
+        }
+        let write: @Sendable () -> Void = {
+          for _ in 0..<rounds {
+            var object = Shared()
+            slot.mutex.withLock { $0 = Row(object) }
+            arrived.meet()
+            arrived.meet()
+            slot.mutex.withLock { $0 = nil }
+            arrived.meet()
+            while !isKnownUniquelyReferenced(&object) { sched_yield() }
+            object.value += 1
+          }
+        }
+        Self.run([read, read, write])
+      }
+    }
   }
 
   /// The report is wanted: it is not to lie among those that the suite fails for.
@@ -251,6 +282,11 @@
   /// Written only through the single reference to it.
   private final class Shared: @unchecked Sendable {
     var value = 0
+  }
+
+  private final class Row: Sendable {
+    let object: Shared
+    init(_ object: Shared) { self.object = object }
   }
 
   private final class Guarded<Value: Sendable>: Sendable {

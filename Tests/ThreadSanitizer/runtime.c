@@ -13,6 +13,8 @@
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -69,15 +71,40 @@ UNSEEN SWIFT void unlock_slow(SELF void *mutex) {
 // owner, or the last one, an acquire. Noted where an object is shared, and only there: one that never
 // is needs no note.
 
+//
+// Two threads that release an object at once must not both find the other's reference there and note a
+// release: the one that is then the last would lack the acquire, and what the object refers to would be
+// given back without what the other one read before. So noting and releasing are one step where an object is
+// shared. It is no lock of the program, and the sanitizer does not see it. The last owner is alone, and what
+// it releases is freed outside of it.
+
 size_t swift_retainCount(void *object);
 
-UNSEEN static void let_go(void *object, uint32_t count) {
+enum { LOCKS = 1024 };
+static _Atomic(bool) locks[LOCKS];
+
+UNSEEN static _Atomic(bool) *lock_of(void *object) {
+  return &locks[((uintptr_t)object >> 4) * 0x9E3779B97F4A7C15u >> 54];
+}
+
+/// Notes that references are given back, and gives them back by `release` where the object has others.
+/// Returns whether that is still to be done.
+UNSEEN static bool is_last(void *object, uint32_t count, void (*release)(void *, uint32_t), void *argument) {
   // As the runtime does: no object, or one that is not counted.
-  if ((intptr_t)object <= 0) return;
-  if (swift_retainCount(object) > count)
-    __tsan_release(object);
-  else
-    __tsan_acquire(object);
+  if ((intptr_t)object <= 0) return true;
+  if (swift_retainCount(object) > count) {
+    _Atomic(bool) *lock = lock_of(object);
+    while (atomic_exchange_explicit(lock, true, memory_order_acquire)) sched_yield();
+    bool is_shared = swift_retainCount(object) > count;
+    if (is_shared) {
+      __tsan_release(object);
+      release(argument, count);
+    }
+    atomic_store_explicit(lock, false, memory_order_release);
+    if (is_shared) return false;
+  }
+  __tsan_acquire(object);
+  return true;
 }
 
 /// The object in a reference whose spare bits a string or a dictionary uses; none where it is none.
@@ -86,24 +113,37 @@ UNSEEN static void *plain(void *object) {
   return (void *)((uintptr_t)object & 0x00fffffffffffff8);
 }
 
-UNSEEN void swift_release(void *object) {
-  let_go(object, 1);
+UNSEEN static void release_one(void *object, uint32_t count) {
   ((void (*)(void *))NEXT("swift_release"))(object);
 }
 
-UNSEEN void swift_release_n(void *object, uint32_t count) {
-  let_go(object, count);
+UNSEEN static void release_some(void *object, uint32_t count) {
   ((void (*)(void *, uint32_t))NEXT("swift_release_n"))(object, count);
 }
 
-UNSEEN void swift_bridgeObjectRelease(void *object) {
-  let_go(plain(object), 1);
+UNSEEN static void release_bridged(void *object, uint32_t count) {
   ((void (*)(void *))NEXT("swift_bridgeObjectRelease"))(object);
 }
 
+UNSEEN static void release_some_bridged(void *object, uint32_t count) {
+  ((void (*)(void *, int))NEXT("swift_bridgeObjectRelease_n"))(object, (int)count);
+}
+
+UNSEEN void swift_release(void *object) {
+  if (is_last(object, 1, release_one, object)) release_one(object, 1);
+}
+
+UNSEEN void swift_release_n(void *object, uint32_t count) {
+  if (is_last(object, count, release_some, object)) release_some(object, count);
+}
+
+UNSEEN void swift_bridgeObjectRelease(void *object) {
+  if (is_last(plain(object), 1, release_bridged, object)) release_bridged(object, 1);
+}
+
 UNSEEN void swift_bridgeObjectRelease_n(void *object, int count) {
-  let_go(plain(object), (uint32_t)count);
-  ((void (*)(void *, int))NEXT("swift_bridgeObjectRelease_n"))(object, count);
+  if (is_last(plain(object), (uint32_t)count, release_some_bridged, object))
+    release_some_bridged(object, (uint32_t)count);
 }
 
 #define UNIQUE(name)                                            \

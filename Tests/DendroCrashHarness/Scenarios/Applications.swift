@@ -18,6 +18,7 @@ package enum Applications {
     Scenario("what was registered for going offline, offline", offline),
     Scenario("what was registered for going offline, closed", closed),
     Scenario("what was registered for going offline, released", released),
+    Scenario("opened again while the last one closes", reopened),
   ]
 
   /// The values that a listener received.
@@ -148,8 +149,18 @@ package enum Applications {
   // MARK: Going offline
 
   private static func open(_ disk: SimulatedDisk) throws(DatabaseError) -> Database {
+    try open(disk.environment)
+  }
+
+  private static func open(_ disk: InterposedDisk) throws(DatabaseError) -> Database {
+    try open(disk.environment)
+  }
+
+  private static func open(_ environment: DendroStorage.Environment) throws(DatabaseError)
+    -> Database
+  {
     try Database.open(
-      at: EngineRecording.directory, options: DatabaseOptions(), environment: disk.environment,
+      at: EngineRecording.directory, options: DatabaseOptions(), environment: environment,
       mode: .readWrite)
   }
 
@@ -183,5 +194,28 @@ package enum Applications {
     func use() throws { try open(disk).reference().child("a").onDisconnectSetValue(1) }
     try use()
     try requireOne(disk)
+  }
+
+  /// The directory is locked when it is opened, and free once it is asked by whom.
+  @Sendable private static func reopened() throws {
+    let disk = SimulatedDisk(seed: 1)
+    let closing = InterposedDisk(disk)
+    let opening = InterposedDisk(disk)
+    let isRefused = DispatchSemaphore(value: 0)
+    func use() throws {
+      let database = try open(closing)
+      closing.interpose(before: .synchronize, on: ".log") { isRefused.wait() }
+      database.reference().child("a").setValue(1)
+    }
+    try use()
+    opening.interpose(before: .read, on: "dendro.lock") {
+      isRefused.signal()
+      let lock = try? disk.open(EngineRecording.directory + "/dendro.lock", .readWrite)
+      while let lock, (try? lock.lock(.exclusive)) != true { usleep(1_000) }
+    }
+    let database = try open(opening)
+    let value = database.engine?.integer(at: "a")
+    try database.close()
+    try require(value == 1, "there is \(value as Any)")
   }
 }

@@ -13,7 +13,9 @@
     /// Makes it possible to count.
     ///
     /// - Returns: whether the place to count at was found, and an array is counted.
-    static func begin() -> Bool {
+    static func begin() -> Bool { isCounting }
+
+    private static let isCounting: Bool = {
       original = unsafeBitCast(dlsym(nil, "malloc"), to: Allocate?.self)
       // A handle is the image's `struct link_map`: its base, its name, its dynamic section, …
       guard let image = dlopen("libswiftCore.so", RTLD_NOLOAD | RTLD_NOW).map(UnsafeRawPointer.init)
@@ -25,7 +27,7 @@
         withExtendedLifetime([Int](repeating: 0, count: .random(in: 10...20))) {}
       }
       return isPut && counted > 0
-    }
+    }()
 
     /// What `body` allocates on the calling thread. One thread at a time may ask.
     static func during(_ body: () -> Void) -> Int {
