@@ -8,8 +8,9 @@
 // three below. Each note is exactly what the runtime guarantees, so none hides a race.
 //
 // Calls from our code reach the functions here because the executable comes first in the order of
-// symbols; those of the libraries are found behind them. Should a toolchain rename one, its note is
-// missing and false reports appear: it cannot fail in silence.
+// symbols; those of the libraries are found behind them. Releases are noted where the runtime has its
+// instruments put in. Should a toolchain rename one, its note is missing and false reports appear: it cannot
+// fail in silence.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -87,63 +88,59 @@ UNSEEN static _Atomic(bool) *lock_of(void *object) {
   return &locks[((uintptr_t)object >> 4) * 0x9E3779B97F4A7C15u >> 54];
 }
 
-/// Notes that references are given back, and gives them back by `release` where the object has others.
-/// Returns whether that is still to be done.
-UNSEEN static bool is_last(void *object, uint32_t count, void (*release)(void *, uint32_t), void *argument) {
+// The runtime calls its own functions without the order of symbols, for the elements of an array among others:
+// so the notes are where it lets instruments put theirs.
+
+extern _Atomic(bool) is_instrumented
+    __asm__("_swift_enableSwizzlingOfAllocationAndRefCountingFunctions_forInstrumentsOnly");
+extern void (*_swift_release)(void *object);
+extern void (*_swift_release_n)(void *object, uint32_t count);
+
+static void (*release_one)(void *object);
+static void (*release_some)(void *object, uint32_t count);
+
+UNSEEN static void give_back(void *object, uint32_t count) {
+  if (count == 1)
+    release_one(object);
+  else
+    release_some(object, count);
+}
+
+// The runtime expects that more registers are kept than a function in C keeps.
+#define KEEPING __attribute__((preserve_most))
+
+UNSEEN KEEPING static void note_release_n(void *object, uint32_t count) {
   // As the runtime does: no object, or one that is not counted.
-  if ((intptr_t)object <= 0) return true;
+  if ((intptr_t)object <= 0) return give_back(object, count);
   if (swift_retainCount(object) > count) {
     _Atomic(bool) *lock = lock_of(object);
     while (atomic_exchange_explicit(lock, true, memory_order_acquire)) sched_yield();
     bool is_shared = swift_retainCount(object) > count;
     if (is_shared) {
       __tsan_release(object);
-      release(argument, count);
+      give_back(object, count);
     }
     atomic_store_explicit(lock, false, memory_order_release);
-    if (is_shared) return false;
+    if (is_shared) return;
   }
   __tsan_acquire(object);
-  return true;
+  give_back(object, count);
+}
+
+UNSEEN KEEPING static void note_release(void *object) { note_release_n(object, 1); }
+
+__attribute__((constructor)) UNSEEN static void put_notes(void) {
+  release_one = _swift_release;
+  release_some = _swift_release_n;
+  _swift_release = (void (*)(void *))note_release;
+  _swift_release_n = (void (*)(void *, uint32_t))note_release_n;
+  is_instrumented = true;
 }
 
 /// The object in a reference whose spare bits a string or a dictionary uses; none where it is none.
 UNSEEN static void *plain(void *object) {
   if ((intptr_t)object <= 0) return NULL;
   return (void *)((uintptr_t)object & 0x00fffffffffffff8);
-}
-
-UNSEEN static void release_one(void *object, uint32_t count) {
-  ((void (*)(void *))NEXT("swift_release"))(object);
-}
-
-UNSEEN static void release_some(void *object, uint32_t count) {
-  ((void (*)(void *, uint32_t))NEXT("swift_release_n"))(object, count);
-}
-
-UNSEEN static void release_bridged(void *object, uint32_t count) {
-  ((void (*)(void *))NEXT("swift_bridgeObjectRelease"))(object);
-}
-
-UNSEEN static void release_some_bridged(void *object, uint32_t count) {
-  ((void (*)(void *, int))NEXT("swift_bridgeObjectRelease_n"))(object, (int)count);
-}
-
-UNSEEN void swift_release(void *object) {
-  if (is_last(object, 1, release_one, object)) release_one(object, 1);
-}
-
-UNSEEN void swift_release_n(void *object, uint32_t count) {
-  if (is_last(object, count, release_some, object)) release_some(object, count);
-}
-
-UNSEEN void swift_bridgeObjectRelease(void *object) {
-  if (is_last(plain(object), 1, release_bridged, object)) release_bridged(object, 1);
-}
-
-UNSEEN void swift_bridgeObjectRelease_n(void *object, int count) {
-  if (is_last(plain(object), (uint32_t)count, release_some_bridged, object))
-    release_some_bridged(object, (uint32_t)count);
 }
 
 #define UNIQUE(name)                                            \
