@@ -1,3 +1,5 @@
+import DendroPlatform
+
 /// How a server behaves.
 public struct DatabaseServerOptions: Sendable {
   /// The address to listen at: a numeric address or `localhost`. By default `127.0.0.1`, which only this
@@ -68,4 +70,14 @@ public struct AccessRecord: Sendable {
   public let status: Int
   /// From the request's head to the end of the answer.
   public let duration: Duration
+}
+
+extension DatabaseServerOptions {
+  /// The error log, or standard error where there is none.
+  var report: @Sendable (String) -> Void {
+    errorLog ?? { sentence in
+      let line = Array("dendro: \(sentence)\n".utf8)
+      _ = write(2, line, line.count)
+    }
+  }
 }

@@ -47,7 +47,7 @@ final class Authenticator: Sendable {
     case (nil, let text?):
       return try KeySetURL(
         try WebAddress(text), at: server.clock(), timeout: server.keySetTimeout,
-        report: server.errorLog ?? reportOnStandardError)
+        report: server.report)
     default:
       throw DatabaseServerError("the keys of tokens come from a file or from a URL, not from both")
     }
@@ -127,12 +127,6 @@ final class Authenticator: Sendable {
     if let expiry = authentication.expiry, expiry <= now { return .expiredToken }
     return isRevoked(authentication) ? .revokedToken : nil
   }
-}
-
-/// What becomes of a server's errors by default.
-func reportOnStandardError(_ sentence: String) {
-  let line = Array("dendro: \(sentence)\n".utf8)
-  _ = write(2, line, line.count)
 }
 
 /// The system's clock in seconds since 1970.

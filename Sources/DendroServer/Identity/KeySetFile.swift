@@ -2,20 +2,6 @@ import CDendroCrypto
 import DendroPlatform
 import Synchronization
 
-/// Where the keys of tokens come from.
-protocol KeySource: Sendable {
-  /// The keys as they are now; nil while there are none.
-  var keys: KeySet? { get }
-  /// A token names a key that is not there.
-  ///
-  /// - Parameter now: in seconds since 1970.
-  func miss(at now: Int64)
-  /// Called once a second.
-  func refresh(at now: Int64)
-  /// Nothing is refreshed any more.
-  func end()
-}
-
 /// The keys of a file as it is now.
 final class KeySetFile: KeySource {
   private let path: String

@@ -36,7 +36,7 @@ final class RESTService: Sendable {
     authorizer = options.authorizer
     authenticator = try Authenticator(options)
     settings = ServerSettings()
-    errorLog = options.errorLog ?? reportOnStandardError
+    errorLog = options.report
     backlogByteLimit = options.backlogByteLimit
     sessionByteLimit = options.sessionByteLimit
     webSockets = WebSocketService(options, figures)

@@ -12,7 +12,7 @@ struct WebAddress: Sendable, CustomStringConvertible {
     let refusal = DatabaseServerError(
       "\(text) is not a URL with https, or with http and a loopback address")
     guard text.utf8.count <= Self.byteLimit,
-      // Others may be taken for something else by whoever reads them next.
+      // Programs do not agree about what other bytes of a URL mean.
       text.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "\\") }),
       let mark = text.firstRange(of: "://")
     else { throw refusal }
