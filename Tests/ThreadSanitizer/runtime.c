@@ -1,16 +1,15 @@
 // Informs the thread sanitizer of what happens inside libraries that were not built with it.
 //
 // Linked into the thread sanitizer's build of tools/test, and into no other one: what is tested is the
-// code that ships. `Tests/SanitizerTests` shows that with it a real race is
-// reported and what is guarded is not. The sanitizer knows libc's mutexes and condition variables,
-// Dispatch (its runtime has interceptors for both), atomics (compiled into their users) and most of tasks
-// (their runtime calls the hooks `_swift_tsan_acquire` and `_swift_tsan_release`). It does not know the
-// three below. Each note is exactly what the runtime guarantees, so none hides a race.
+// code that ships. `Tests/SanitizerTests` shows that with it a real race is reported and what is guarded is
+// not. The sanitizer knows libc's mutexes and condition variables, Dispatch (its runtime has interceptors for
+// both), atomics (compiled into their users) and most of tasks (their runtime calls the hooks
+// `_swift_tsan_acquire` and `_swift_tsan_release`). It does not know the three below. Each note is exactly what
+// the runtime guarantees, so none hides a race.
 //
 // Calls from our code reach the functions here because the executable comes first in the order of
-// symbols; those of the libraries are found behind them. Releases are noted where the runtime has its
-// instruments put in. Should a toolchain rename one, its note is missing and false reports appear: it cannot
-// fail in silence.
+// symbols; those of the libraries are found behind them. Should a toolchain rename one, its note is missing and
+// false reports appear: it cannot fail in silence.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -20,6 +19,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 void __tsan_acquire(void *address);
 void __tsan_release(void *address);
@@ -71,7 +73,6 @@ UNSEEN SWIFT void unlock_slow(SELF void *mutex) {
 // others read before they released it. Releasing is a release of what the object holds, being the only
 // owner, or the last one, an acquire. Noted where an object is shared, and only there: one that never
 // is needs no note.
-
 //
 // Two threads that release an object at once must not both find the other's reference there and note a
 // release: the one that is then the last would lack the acquire, and what the object refers to would be
@@ -89,29 +90,27 @@ UNSEEN static _Atomic(bool) *lock_of(void *object) {
 }
 
 // The runtime calls its own functions without the order of symbols, for the elements of an array among others:
-// so the notes are where it lets instruments put theirs.
+// so the first instructions of its functions are replaced by a jump to these here. The variables that it has
+// for instruments are not used for that: with them, its `swift_retain` takes a short string for an object.
 
-extern _Atomic(bool) is_instrumented
-    __asm__("_swift_enableSwizzlingOfAllocationAndRefCountingFunctions_forInstrumentsOnly");
+// What the functions do, as they are in the library.
 extern void (*_swift_release)(void *object);
 extern void (*_swift_release_n)(void *object, uint32_t count);
 
-static void (*release_one)(void *object);
-static void (*release_some)(void *object, uint32_t count);
-
 UNSEEN static void give_back(void *object, uint32_t count) {
   if (count == 1)
-    release_one(object);
+    _swift_release(object);
   else
-    release_some(object, count);
+    _swift_release_n(object, count);
 }
 
-// The runtime expects that more registers are kept than a function in C keeps.
+// Where the library jumps to its function itself, it may expect that more registers are kept than a function in
+// C keeps.
 #define KEEPING __attribute__((preserve_most))
 
 UNSEEN KEEPING static void note_release_n(void *object, uint32_t count) {
   // As the runtime does: no object, or one that is not counted.
-  if ((intptr_t)object <= 0) return give_back(object, count);
+  if ((intptr_t)object <= 0) return;
   if (swift_retainCount(object) > count) {
     _Atomic(bool) *lock = lock_of(object);
     while (atomic_exchange_explicit(lock, true, memory_order_acquire)) sched_yield();
@@ -129,12 +128,29 @@ UNSEEN KEEPING static void note_release_n(void *object, uint32_t count) {
 
 UNSEEN KEEPING static void note_release(void *object) { note_release_n(object, 1); }
 
+UNSEEN static void redirect(const char *name, void *target) {
+  uint8_t *function = dlsym(RTLD_NEXT, name);
+#if defined(__x86_64__)
+  // mov target, %r11; jmp *%r11
+  uint8_t jump[13] = {0x49, 0xbb, 0, 0, 0, 0, 0, 0, 0, 0, 0x41, 0xff, 0xe3};
+  memcpy(jump + 2, &target, 8);
+#elif defined(__aarch64__)
+  // ldr x16, target; br x16
+  uint32_t jump[4] = {0x58000050, 0xd61f0200};
+  memcpy(jump + 2, &target, 8);
+#endif
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  uint8_t *start = (uint8_t *)((uintptr_t)function & -page);
+  size_t count = (size_t)(function + sizeof jump - start);
+  if (function == NULL || mprotect(start, count, PROT_READ | PROT_WRITE | PROT_EXEC) != 0) abort();
+  memcpy(function, jump, sizeof jump);
+  if (mprotect(start, count, PROT_READ | PROT_EXEC) != 0) abort();
+  __builtin___clear_cache((char *)function, (char *)function + sizeof jump);
+}
+
 __attribute__((constructor)) UNSEEN static void put_notes(void) {
-  release_one = _swift_release;
-  release_some = _swift_release_n;
-  _swift_release = (void (*)(void *))note_release;
-  _swift_release_n = (void (*)(void *, uint32_t))note_release_n;
-  is_instrumented = true;
+  redirect("swift_release", (void *)note_release);
+  redirect("swift_release_n", (void *)note_release_n);
 }
 
 /// The object in a reference whose spare bits a string or a dictionary uses; none where it is none.
