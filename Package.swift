@@ -80,7 +80,7 @@ let package = Package(
     library("DendroStorage", "DendroPlatform", "CDendroLZ4", "CDendroXXHash"),
     library("DendroEngine", "DendroTree", "DendroStorage", "DendroPlatform"),
     library("Dendro", "DendroEngine", "DendroPlatform"),
-    library("DendroProtocol", "DendroTree"),
+    library("DendroProtocol", "DendroTree", "CDendroCrypto"),
     library(
       "DendroServer", "Dendro", "DendroProtocol", "DendroEngine", "DendroStorage", "DendroTree",
       "DendroPlatform", "CDendroMicroHTTPD", "CDendroWSLay", "CDendroCrypto", "CDendroCurl",

@@ -9,7 +9,7 @@
 #include <openssl/rsa.h>
 #include <openssl/x509.h>
 
-// The three things that tokens need, without OpenSSL's types. Errors leave nothing in the thread's queue.
+// What tokens need, without OpenSSL's types. Errors leave nothing in the thread's queue.
 
 // Made of the modulus and the exponent, both big-endian. NULL where they make no key.
 static inline EVP_PKEY *dendro_rsa_key(

@@ -39,9 +39,7 @@ struct TreeHashTests {
   @Test("SHA-1 of the standard's messages")
   func sha1() {
     func digest(_ bytes: some Sequence<UInt8>) -> String {
-      var hash = SHA1()
-      hash.update(bytes)
-      return hash.digest().map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+      SHA1.digest(of: Array(bytes)).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
     #expect(digest("".utf8) == "da39a3ee5e6b4b0d3255bfef95601890afd80709")
     #expect(digest("abc".utf8) == "a9993e364706816aba3e25717850c26c9cd0d89d")
@@ -58,6 +56,22 @@ struct TreeHashTests {
     let encoded = Base64.encode(Array(text.utf8))
     #expect(Base64.decode(encoded.utf8) == Array(text.utf8))
     #expect(Base64.decode(encoded.utf8.filter { $0 != UInt8(ascii: "=") }) == Array(text.utf8))
-    #expect(Base64.decode("*".utf8) == nil && Base64.decode("A".utf8) == nil)
+  }
+
+  @Test("Base64 of every byte, in both alphabets")
+  func base64Alphabets() {
+    let bytes = (0...255).map { UInt8($0) }
+    let encoded = Base64.encode(bytes)
+    #expect(encoded.utf8.count == 344 && encoded.hasSuffix("+fr7/P3+/w=="))
+    #expect(Base64.decode(encoded.utf8) == bytes)
+    let inURL = encoded.utf8.map { $0 == 0x2B ? 0x2D : $0 == 0x2F ? 0x5F : $0 }
+    #expect(Base64.decode(inURL) == bytes)
+  }
+
+  @Test(
+    "text that is no Base64",
+    arguments: ["*", "A", "AAAAA", " AAA", "AAA\n", "A=AA", "AA=A", "A\u{0}AA", "AAé", "A.AA"])
+  func noBase64(text: String) {
+    #expect(Base64.decode(text.utf8) == nil)
   }
 }

@@ -8,23 +8,23 @@ package enum TreeHash {
   /// - Complexity: O(size of the node).
   package static func hash(_ node: Node) -> String {
     if node.isEmpty { return "" }
-    var hash = SHA1()
+    var text: [UInt8] = []
     if let priority = node.priority {
-      hash.update("priority:".utf8)
-      append(priority, to: &hash)
-      hash.update(":".utf8)
+      text += "priority:".utf8
+      append(priority, to: &text)
+      text.append(UInt8(ascii: ":"))
     }
     if let scalar = node.scalar {
-      append(scalar, to: &hash)
+      append(scalar, to: &text)
     } else {
       for (key, child) in node.children(in: .priority) {
-        hash.update(":".utf8)
-        hash.update(key.string.utf8)
-        hash.update(":".utf8)
-        hash.update(self.hash(child).utf8)
+        text.append(UInt8(ascii: ":"))
+        text += key.string.utf8
+        text.append(UInt8(ascii: ":"))
+        text += self.hash(child).utf8
       }
     }
-    return Base64.encode(hash.digest())
+    return Base64.encode(SHA1.digest(of: text))
   }
 
   /// The ETag of a node: its hash, and a word for nothing.
@@ -32,23 +32,23 @@ package enum TreeHash {
     node.isEmpty ? "null_etag" : hash(node)
   }
 
-  private static func append(_ scalar: Scalar, to hash: inout SHA1) {
+  private static func append(_ scalar: Scalar, to text: inout [UInt8]) {
     switch scalar {
-    case .bool(let value): hash.update((value ? "boolean:true" : "boolean:false").utf8)
-    case .integer(let value): append(Double(value), to: &hash)
-    case .double(let value): append(value, to: &hash)
-    case .string(let text):
-      hash.update("string:".utf8)
-      hash.update(text.utf8)
+    case .bool(let value): text += (value ? "boolean:true" : "boolean:false").utf8
+    case .integer(let value): append(Double(value), to: &text)
+    case .double(let value): append(value, to: &text)
+    case .string(let string):
+      text += "string:".utf8
+      text += string.utf8
     }
   }
 
-  private static func append(_ number: Double, to hash: inout SHA1) {
-    hash.update("number:".utf8)
+  private static func append(_ number: Double, to text: inout [UInt8]) {
+    text += "number:".utf8
     // Both zeros are one value.
     let bits = number == 0 ? 0 : number.bitPattern
     let digits = String(bits, radix: 16)
-    hash.update(repeatElement(UInt8(ascii: "0"), count: 16 - digits.utf8.count))
-    hash.update(digits.utf8)
+    text += repeatElement(UInt8(ascii: "0"), count: 16 - digits.utf8.count)
+    text += digits.utf8
   }
 }

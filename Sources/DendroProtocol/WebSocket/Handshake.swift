@@ -29,9 +29,7 @@ package struct Handshake: Sendable {
     }
     lastSession = target["ls"]
     host = headers["host"] ?? ""
-    var hash = SHA1()
-    hash.update(key.utf8)
-    hash.update("258EAFA5-E914-47DA-95CA-C5AB0DC85B11".utf8)
-    accept = Base64.encode(hash.digest())
+    let text = key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+    accept = Base64.encode(SHA1.digest(of: Array(text.utf8)))
   }
 }
