@@ -1,8 +1,7 @@
 package import DendroEngine
-package import DendroStorage
+import DendroStorage
 import DendroTree
 public import Dispatch
-public import Foundation
 import Synchronization
 
 /// A tree of data in a directory, durable and observable.
@@ -28,7 +27,7 @@ public final class Database: Sendable {
   private let environment: DendroStorage.Environment
   private let closing = Closing()
 
-  private init(
+  init(
     _ engine: Engine?, _ openingError: DatabaseError?, _ hub: EventHub,
     _ environment: DendroStorage.Environment, _ options: DatabaseOptions
   ) {
@@ -137,46 +136,6 @@ public final class Database: Sendable {
     }
   }
 
-  /// Writes a copy, as of one moment, into a new directory, which opens like any other database.
-  ///
-  /// While it is under way, and where the process is killed before its end, the directory does not open: that throws
-  /// ``DatabaseError/Code/notFound``. The next backup into it starts over.
-  ///
-  /// - Parameter path: absolute or relative to the working directory; must not hold a database. It is made
-  ///   where it is missing.
-  /// - Throws: ``DatabaseError`` where the disk refuses, or there are no files to copy; what was made by
-  ///   then is removed again.
-  public func backup(to path: String) throws {
-    let engine = try usable()
-    let path = try Self.absolute(path)
-    try Self.translating { () throws(EngineError) in try engine.backup(to: path) }
-  }
-
-  /// `backup(to:)` on a thread of its own.
-  public func backup(to path: String) async throws {
-    let engine = try usable()
-    let path = try Self.absolute(path)
-    do throws(EngineError) {
-      try await BackgroundThread.run(.backup) { () throws(EngineError) in
-        try engine.backup(to: path)
-      }
-    } catch {
-      throw DatabaseError(error)
-    }
-  }
-
-  /// `backup(to:)` to a file URL.
-  ///
-  /// - Throws: as `backup(to:)` does; ``DatabaseError/Code/invalidArgument`` for any other URL.
-  public func backup(to url: URL) throws { try backup(to: Self.path(of: url)) }
-
-  /// `backup(to:)` to a file URL, on a thread of its own.
-  ///
-  /// - Throws: as `backup(to:)` does; ``DatabaseError/Code/invalidArgument`` for any other URL.
-  public func backup(to url: URL) async throws {
-    try await backup(to: Self.path(of: url))
-  }
-
   // MARK: Closing
 
   /// Takes every admitted write to the disk and frees the directory. What `onDisconnect…` registered is
@@ -233,7 +192,7 @@ public final class Database: Sendable {
 
   var isClosed: Bool { closing.hasBegun }
 
-  private static func translating(
+  static func translating(
     _ body: () throws(EngineError) -> Void
   ) throws(DatabaseError) {
     do throws(EngineError) {
@@ -269,157 +228,5 @@ extension Database {
     Self.pushIDs.withLock {
       $0.next(now: environment.clock.now(), random: { environment.randomness.next() })
     }
-  }
-}
-
-// MARK: - Opening
-
-extension Database {
-  /// Opens the database in the directory at `path`, and makes one where there is none.
-  ///
-  /// Writes after the newest checkpoint are replayed from the log, on the calling thread. A torn tail, which
-  /// a crash has cut short, is moved to a file of its own, and ``recoveryReport`` says so.
-  ///
-  /// - Parameters:
-  ///   - path: absolute or relative to the working directory; made with what is missing above it.
-  ///   - options: how the database behaves.
-  /// - Throws: ``DatabaseError``, having changed nothing: ``DatabaseError/Code/locked`` with the holder's
-  ///   process id, ``DatabaseError/Code/corrupt`` with file and offset, …
-  /// - Complexity: O(size of the data + log since the newest checkpoint).
-  public static func open(
-    at path: String, options: DatabaseOptions = DatabaseOptions()
-  ) throws -> Database {
-    try open(
-      at: path, options: options,
-      mode: options.createsMissing ? .readWrite : .readWriteExisting)
-  }
-
-  /// `open(at:options:)` with a file URL; any other is refused with
-  /// ``DatabaseError/Code/invalidArgument``.
-  public static func open(
-    at url: URL, options: DatabaseOptions = DatabaseOptions()
-  ) throws -> Database {
-    try open(at: path(of: url), options: options)
-  }
-
-  /// `open(at:options:)` on a thread of its own.
-  public static func open(
-    at path: String, options: DatabaseOptions = DatabaseOptions()
-  ) async throws -> Database {
-    try await BackgroundThread.run(.opening) { () throws(DatabaseError) in
-      try open(
-        at: path, options: options,
-        mode: options.createsMissing ? .readWrite : .readWriteExisting)
-    }
-  }
-
-  /// `open(at:options:)` with a file URL, on a thread of its own.
-  public static func open(
-    at url: URL, options: DatabaseOptions = DatabaseOptions()
-  ) async throws -> Database {
-    try await open(at: path(of: url), options: options)
-  }
-
-  /// Opens what is there for reading: changes nothing on the disk, not even a torn tail, and works
-  /// beside a process that writes. Shows the state of the moment of opening; writes are refused.
-  ///
-  /// As long as it is open, the writer removes no file that it needs no longer: close it soon where much is
-  /// written.
-  ///
-  /// - Throws: ``DatabaseError``: ``DatabaseError/Code/notFound``, ``DatabaseError/Code/corrupt``, …
-  public static func open(
-    readOnly path: String, options: DatabaseOptions = DatabaseOptions()
-  ) throws -> Database {
-    try open(at: path, options: options, mode: .readOnly)
-  }
-
-  /// `open(readOnly:options:)` on a thread of its own.
-  public static func open(
-    readOnly path: String, options: DatabaseOptions = DatabaseOptions()
-  ) async throws -> Database {
-    try await BackgroundThread.run(.opening) { () throws(DatabaseError) in
-      try open(at: path, options: options, mode: .readOnly)
-    }
-  }
-
-  /// Opens what another process writes, and follows it: shows the newest state, and changes nothing on the disk.
-  /// Writes are refused with ``DatabaseError/Code/readOnly``.
-  ///
-  /// Queries, listeners and sequences see each write within ``DatabaseOptions/followInterval`` of its arrival in the
-  /// log, as in the process that writes; ``changes(since:)`` gives each as soon as it is known to be durable. Where
-  /// the writer's disk refuses what was already in the log, listeners get the difference back. The writer may
-  /// end, be killed and start again meanwhile.
-  ///
-  /// For this reader, the writer keeps the log that was not followed yet, up to 256 MiB of it. Where the reader falls
-  /// behind by more, or the writer purges its history, it shows the newest state, and listeners get the difference.
-  ///
-  /// Where the directory is removed or replaced or turns out to be damaged, it is followed no longer: cancel blocks
-  /// and sequences get the error, and so does every read. Open it again once it is mended.
-  ///
-  /// - Throws: ``DatabaseError``: ``DatabaseError/Code/notFound``, ``DatabaseError/Code/corrupt``, …
-  public static func open(
-    following path: String, options: DatabaseOptions = DatabaseOptions()
-  ) throws -> Database {
-    try open(at: path, options: options, mode: .following)
-  }
-
-  /// `open(following:options:)` on a thread of its own.
-  public static func open(
-    following path: String, options: DatabaseOptions = DatabaseOptions()
-  ) async throws -> Database {
-    try await BackgroundThread.run(.opening) { () throws(DatabaseError) in
-      try open(at: path, options: options, mode: .following)
-    }
-  }
-
-  /// A database without files, for tests and for state that need not survive.
-  public static func inMemory(options: DatabaseOptions = DatabaseOptions()) -> Database {
-    inMemory(options: options, environment: .system)
-  }
-
-  package static func inMemory(
-    options: DatabaseOptions, environment: DendroStorage.Environment
-  ) -> Database {
-    let hub = EventHub(errorHandler: options.errorHandler)
-    let engine = Engine.inMemory(
-      options: options.engineOptions(reportingTo: hub), environment: environment)
-    return Database(engine, nil, hub, environment, options)
-  }
-
-  package static func open(
-    at path: String, options: DatabaseOptions, environment: DendroStorage.Environment = .system,
-    mode: Engine.Mode
-  ) throws(DatabaseError) -> Database {
-    let path = try absolute(path)
-    try options.checkHistory()
-    while true {
-      let closedCount = ReleasedDatabases.closedCount
-      do throws(DatabaseError) {
-        return try openAbsolute(path, options, environment, mode)
-      } catch {
-        // Perhaps locked by a database of this process that was released a moment ago and was closing.
-        guard error.code == .locked, ReleasedDatabases.wait(since: closedCount) else { throw error }
-      }
-    }
-  }
-
-  private static func openAbsolute(
-    _ path: String, _ options: DatabaseOptions, _ environment: DendroStorage.Environment,
-    _ mode: Engine.Mode
-  ) throws(DatabaseError) -> Database {
-    let hub = EventHub(errorHandler: options.errorHandler)
-    do throws(EngineError) {
-      let engine = try Engine.open(
-        at: path, options: options.engineOptions(reportingTo: hub), environment: environment,
-        mode: mode, progress: options.engineProgress)
-      return Database(engine, nil, hub, environment, options)
-    } catch {
-      throw DatabaseError(error)
-    }
-  }
-
-  /// One that could not be opened: every operation on it gets the error.
-  static func failed(_ error: DatabaseError) -> Database {
-    Database(nil, error, EventHub(errorHandler: nil), .system, DatabaseOptions())
   }
 }

@@ -8,115 +8,13 @@ package struct Path: Sendable {
   /// The number of keys.
   package let count: Int
 
-  private init(bytes: [UInt8], count: Int) {
+  init(bytes: [UInt8], count: Int) {
     self.bytes = bytes
     self.count = count
   }
 
   /// The path of the whole tree, which has no keys.
   package static let root = Path(bytes: [], count: 0)
-
-  /// Parses keys separated by slashes. Empty keys are dropped, so "" and "/" are the root.
-  ///
-  /// - Throws: `ValidationError` of kind `.invalidPath`, which names the illegal key.
-  package init(parsing text: String) throws(ValidationError) {
-    var text = text
-    let result: Result<Path, ValidationError> = text.withUTF8 { utf8 in
-      Result { () throws(ValidationError) in try Path(validUTF8: UnsafeRawBufferPointer(utf8)) }
-    }
-    self = try result.get()
-  }
-
-  private init(validUTF8 utf8: UnsafeRawBufferPointer) throws(ValidationError) {
-    var parsed: Result<(byteCount: Int, keyCount: Int), ValidationError> = .success((0, 0))
-    bytes = [UInt8](unsafeUninitializedCapacity: Self.storedByteCountMax(of: utf8)) {
-      target, written in
-      parsed = Result { () throws(ValidationError) in
-        try Path.encode(utf8, to: UnsafeMutableRawPointer(target.baseAddress.unsafelyUnwrapped))
-      }
-      if case .success(let (byteCount, _)) = parsed { written = byteCount }
-    }
-    count = try parsed.get().keyCount
-  }
-
-  /// Parses a path as `init(parsing:)` does, and calls `body` with its stored bytes, for which nothing is
-  /// allocated.
-  ///
-  /// - Parameter body: gets the stored bytes, valid only during the call, and the number of keys.
-  static func withStoredBytes<R>(
-    parsing text: String, _ body: (UnsafeRawBufferPointer, Int) -> R
-  ) throws(ValidationError) -> R {
-    var text = text
-    let result: Result<R, ValidationError> = text.withUTF8 { utf8 in
-      let utf8 = UnsafeRawBufferPointer(utf8)
-      return withUnsafeTemporaryAllocation(
-        byteCount: storedByteCountMax(of: utf8), alignment: 1
-      ) { target in
-        Result { () throws(ValidationError) in
-          let (byteCount, keyCount) = try encode(
-            utf8, to: target.baseAddress.unsafelyUnwrapped)
-          return body(UnsafeRawBufferPointer(rebasing: target[..<byteCount]), keyCount)
-        }
-      }
-    }
-    return try result.get()
-  }
-
-  /// `withStoredBytes(parsing:_:)` without a result, for other modules, where the generic form is not
-  /// specialized.
-  package static func parse(
-    _ text: String, _ body: (UnsafeRawBufferPointer, Int) -> Void
-  ) throws(ValidationError) {
-    try withStoredBytes(parsing: text, body)
-  }
-
-  /// A segment of n bytes needs at most n + 2 in a path, and takes n + 1 in the text with its slash.
-  private static func storedByteCountMax(of utf8: UnsafeRawBufferPointer) -> Int {
-    2 * utf8.count + 2
-  }
-
-  /// Writes the stored bytes of a path to `target`, which has room for them.
-  private static func encode(
-    _ utf8: UnsafeRawBufferPointer, to target: UnsafeMutableRawPointer
-  ) throws(ValidationError) -> (byteCount: Int, keyCount: Int) {
-    var next = target
-    var keyCount = 0
-    var segmentStart = 0
-    while segmentStart < utf8.count {
-      var segmentEnd = segmentStart
-      while segmentEnd < utf8.count && utf8[segmentEnd] != 0x2F { segmentEnd &+= 1 }
-      if segmentEnd > segmentStart {
-        let segment = UnsafeRawBufferPointer(rebasing: utf8[segmentStart..<segmentEnd])
-        if let reason = KeyCoding.problem(segment) {
-          throw ValidationError(
-            .invalidPath,
-            "The key \(KeyCoding.quoted(segment)) of the path \(KeyCoding.quoted(utf8)) \(reason)")
-        }
-        next = Path.write(segment, to: next)
-        keyCount += 1
-      }
-      segmentStart = segmentEnd + 1
-    }
-    return (next - target, keyCount)
-  }
-
-  /// Writes the length and the ordered bytes of one key, and returns the address after them.
-  @inline(__always)
-  private static func write(
-    _ segment: UnsafeRawBufferPointer, to next: UnsafeMutableRawPointer
-  ) -> UnsafeMutableRawPointer {
-    // The number of ordered bytes is known only after encoding. For a segment of less than 127 bytes its
-    // varint always takes one byte.
-    if segment.count < 127 {
-      let byteCount = KeyCoding.encode(segment, to: next + 1)
-      next.storeBytes(of: UInt8(byteCount), as: UInt8.self)
-      return next + 1 + byteCount
-    }
-    let byteCount = segment.count  // Too long for an integer key, so encoding keeps the length.
-    let target = Varint.write(byteCount, to: next)
-    _ = KeyCoding.encode(segment, to: target)
-    return target + byteCount
-  }
 
   package init(keys: some Sequence<Key>) {
     var bytes: [UInt8] = []
@@ -289,41 +187,6 @@ extension Path {
 extension Path: Hashable {
   package static func == (a: Path, b: Path) -> Bool { a.bytes == b.bytes }
   package func hash(into hasher: inout Hasher) { withStoredBytes { hasher.combine(bytes: $0) } }
-}
-
-extension Path: Comparable {
-  /// Compares key by key in the order of keys; a prefix comes first.
-  package static func < (a: Path, b: Path) -> Bool {
-    a.withStoredBytes { a in b.withStoredBytes { b in storedBytes(a, precede: b) } }
-  }
-
-  /// `a < b`, by the stored bytes of the two paths.
-  package static func storedBytes(
-    _ a: UnsafeRawBufferPointer, precede b: UnsafeRawBufferPointer
-  ) -> Bool {
-    var offset = 0
-    while offset < a.count && offset < b.count {
-      let x = a.baseAddress.unsafelyUnwrapped + offset
-      let y = b.baseAddress.unsafelyUnwrapped + offset
-      let (xCount, xPrefix) = Varint.readTrusted(x)
-      let (yCount, yPrefix) = Varint.readTrusted(y)
-      let order = compareBytes(x + xPrefix, xCount, y + yPrefix, yCount)
-      if order != 0 { return order < 0 }
-      offset += xPrefix + xCount  // Equal keys have equal sizes.
-    }
-    return a.count < b.count
-  }
-
-  /// Whether the path with the stored bytes `a` comes before the one with `b`, and neither is below the other.
-  package static func storedBytes(
-    _ a: UnsafeRawBufferPointer, precedeAsSiblings b: UnsafeRawBufferPointer
-  ) -> Bool {
-    guard storedBytes(a, precede: b), let x = a.baseAddress, let y = b.baseAddress else {
-      return false
-    }
-    // A path that is below another begins with all of its bytes.
-    return a.count >= b.count || compareBytes(x, a.count, y, a.count) != 0
-  }
 }
 
 extension Path: CustomStringConvertible {

@@ -11,10 +11,7 @@ final class SegmentReader {
   private var buffer = RawBuffer()
   private var windowStart: UInt64 = 0
   private var windowCount = 0
-  private static let windowByteCount = 512 * 1024
-  /// A crash leaves at most a batch and preallocated space. A longer tail is not searched, so that a hostile
-  /// file cannot cause a hang.
-  private static let tailByteLimit: UInt64 = 1 << 30
+  static let windowByteCount = 512 * 1024
 
   private var decompressor = HistoryDecompressor()
   private var shortPayload = ShortPayload()
@@ -255,93 +252,5 @@ final class SegmentReader {
       header: header, segment: name, offset: start, headerByteCount: byteCount, checksum: checksum)
     guard record.kind == .writes, record.endOffset == end else { return }
     if case .failure = try payload(of: record) { try keepUnreadable(record) }
-  }
-
-  // MARK: - Searching
-
-  /// What a search of the rest of the file found.
-  struct Search {
-    /// The end of the last byte that is not zero; the search's start where all are.
-    var contentEnd: UInt64
-    /// The highest durable-up-to of any valid header, at its own offset or displaced.
-    var durableUpTo: LogSequenceNumber?
-    /// The last write of any valid record.
-    var lastSurvivor: LogSequenceNumber?
-    /// The offset of the first valid header.
-    var firstRecord: UInt64?
-  }
-
-  /// Searches every offset from `offset` to the end of the file for valid headers.
-  ///
-  /// - Complexity: linear in the bytes, also where they were made to look like headers: each offset costs at
-  ///   most one header's checksum, and no length is followed.
-  /// - `lsn`: the last write that was read, to find displaced records that prove a later one durable. Nil:
-  ///   displaced records are not searched for.
-  /// - `stopsAtFirst`: whether the search ends at the first valid header.
-  func search(
-    from offset: UInt64, after lsn: LogSequenceNumber?, stopsAtFirst: Bool = false
-  ) throws(StorageError) -> Search {
-    guard byteCount - min(offset, byteCount) <= Self.tailByteLimit else {
-      throw .corrupt(
-        path: path, offset: offset,
-        expected:
-          "at most \(Self.tailByteLimit) bytes behind the last record, more than a crash leaves",
-        found: "\(byteCount - offset)")
-    }
-    var found = Search(contentEnd: offset)
-    var displaced = lsn.map {
-      DisplacedRecords(segment: header, after: $0, byteCount: byteCount - min(offset, byteCount))
-    }
-    var place = offset
-    while place < byteCount {
-      let bytes = try bytes(at: place, count: Self.windowByteCount)
-      if bytes.isEmpty { break }
-      let isLast = place + UInt64(bytes.count) >= byteCount
-      // A header may reach over the window's end: the last bytes are searched with the next window.
-      let end = isLast ? bytes.count : max(1, bytes.count - RecordHeader.byteCountMax)
-      if let last = lastNonZero(bytes, end) { found.contentEnd = place + UInt64(last) + 1 }
-      var magics = ByteSearch(
-        for: (RecordHeader.magic.0, RecordHeader.shortMagic), in: bytes, to: end)
-      while let next = magics.next() {
-        let candidate = UnsafeRawBufferPointer(rebasing: bytes[next...])
-        switch RecordHeader.decode(
-          candidate, offset: place + UInt64(next), segment: header)
-        {
-        case .invalid:
-          if let durable = displaced?.durableUpTo(candidate, at: place + UInt64(next)) {
-            found.durableUpTo = max(found.durableUpTo ?? .zero, durable)
-          }
-        case .valid(let record, _, _):
-          if found.firstRecord == nil { found.firstRecord = place + UInt64(next) }
-          found.durableUpTo = max(found.durableUpTo ?? .zero, record.durableUpTo)
-          if record.count > 0 {
-            found.lastSurvivor = max(found.lastSurvivor ?? .zero, record.lastLSN)
-          }
-          if stopsAtFirst { return found }
-        }
-      }
-      place += UInt64(end)
-    }
-    return found
-  }
-
-  /// Copies bytes of the file into another one, from `first` on.
-  func copy(
-    from start: UInt64, to end: UInt64, into target: any File, path targetPath: String,
-    at first: UInt64 = 0
-  ) throws(StorageError) {
-    var place = start
-    while place < end {
-      let wanted = Int(min(end - place, UInt64(Self.windowByteCount)))
-      let bytes = try bytes(at: place, count: wanted)
-      if bytes.isEmpty {
-        throw .corrupt(
-          path: path, offset: place, expected: "bytes up to \(end), as before",
-          found: "the end of the file")
-      }
-      let part = UnsafeRawBufferPointer(rebasing: bytes.prefix(wanted))
-      try target.writeAll(part, at: first + (place - start), path: targetPath)
-      place += UInt64(part.count)
-    }
   }
 }

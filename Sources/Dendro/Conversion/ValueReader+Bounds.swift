@@ -1,0 +1,24 @@
+import DendroTree
+
+extension ValueReader {
+  /// What a query begins or ends at; nil where that is nothing.
+  ///
+  /// - Throws: `ValidationError` of kind `.invalidQuery` for what no leaf can hold.
+  static func bound(_ value: Any?) throws(ValidationError) -> Scalar? {
+    guard let value, !isNull(value) else { return nil }
+    if let optional = value as? any OptionalValue { return try bound(optional.wrapped) }
+    let scalar: Scalar?
+    do throws(ValidationError) {
+      scalar = try ValueReader(outerDepth: 0).scalar(value)
+    } catch {
+      throw ValidationError(.invalidQuery, error.message)
+    }
+    guard let scalar else {
+      throw ValidationError(
+        .invalidQuery,
+        "a value of type \(shown(type(of: value))) is no bound: nil, booleans, numbers and strings are"
+      )
+    }
+    return scalar
+  }
+}

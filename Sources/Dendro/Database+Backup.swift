@@ -1,0 +1,44 @@
+import DendroEngine
+public import Foundation
+
+extension Database {
+  /// Writes a copy, as of one moment, into a new directory, which opens like any other database.
+  ///
+  /// While it is under way, and where the process is killed before its end, the directory does not open: that throws
+  /// ``DatabaseError/Code/notFound``. The next backup into it starts over.
+  ///
+  /// - Parameter path: absolute or relative to the working directory; must not hold a database. It is made
+  ///   where it is missing.
+  /// - Throws: ``DatabaseError`` where the disk refuses, or there are no files to copy; what was made by
+  ///   then is removed again.
+  public func backup(to path: String) throws {
+    let engine = try usable()
+    let path = try Self.absolute(path)
+    try Self.translating { () throws(EngineError) in try engine.backup(to: path) }
+  }
+
+  /// `backup(to:)` on a thread of its own.
+  public func backup(to path: String) async throws {
+    let engine = try usable()
+    let path = try Self.absolute(path)
+    do throws(EngineError) {
+      try await BackgroundThread.run(.backup) { () throws(EngineError) in
+        try engine.backup(to: path)
+      }
+    } catch {
+      throw DatabaseError(error)
+    }
+  }
+
+  /// `backup(to:)` to a file URL.
+  ///
+  /// - Throws: as `backup(to:)` does; ``DatabaseError/Code/invalidArgument`` for any other URL.
+  public func backup(to url: URL) throws { try backup(to: Self.path(of: url)) }
+
+  /// `backup(to:)` to a file URL, on a thread of its own.
+  ///
+  /// - Throws: as `backup(to:)` does; ``DatabaseError/Code/invalidArgument`` for any other URL.
+  public func backup(to url: URL) async throws {
+    try await backup(to: Self.path(of: url))
+  }
+}
