@@ -42,6 +42,7 @@ struct ApplyTests {
     (#"{"operation":"sett","path":"/a","value":1}"#, 65, "did you mean 'set'?"),
     (#"{"operation":"set","path":"/a.b","value":1}"#, 65, "the path '/a.b'"),
     (#"{"operation":"set","path":"a//b","value":1}"#, 65, "an empty part"),
+    (#"{"operation":"remove","path":""}"#, 65, "PATH is empty"),
     (#"{"operation":"set","path":"/a","value":{"b#":1}}"#, 65, "forbidden"),
     (#"{"operation":"set","path":"/a","value":}"#, 65, "line 2"),
     (#"{"operation":"increment","path":"/a","delta":"x"}"#, 65, "'delta' is no number"),

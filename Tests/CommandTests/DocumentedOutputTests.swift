@@ -31,6 +31,7 @@ struct DocumentedOutputTests {
     ("blame", ["blame", "db"]), ("diff", ["diff", "db", "--from", "1"]),
     ("compare", ["compare", "db", "db"]), ("watch", ["watch", "db", "--count", "1"]),
     ("info", ["info", "db"]), ("verify", ["verify", "db"]),
+    ("verify", ["verify", "db", "--quick"]),
     ("repair", ["repair", "db", "--dry-run"]), ("dump", ["dump", "db", "1"]),
     ("dump checkpoint", ["dump", "db", "checkpoint"]),
     ("dump checkpoint", ["dump", "db", "checkpoint:0"]),

@@ -27,13 +27,13 @@ struct ProgressTests {
     #expect(lines.last == "", "\(lines)")
   }
 
-  @Test("verify says that it reads a checkpoint")
-  func checkpoint() throws {
+  @Test("verify says that it reads a checkpoint", arguments: [[], ["--quick"]])
+  func checkpoint(options: [String]) throws {
     let members = (0..<60_000).map { "\"key-\($0)\":\($0)" }
     try folder.write("{\(members.joined(separator: ","))}", to: "in.json")
     #expect(try dendro("import", "db", "/", "in.json", "--atomic").status == 0)
     #expect(try dendro("checkpoint", "db").status == 0)
-    let outcome = try PseudoTerminal(columns: 80).run(dendro, ["verify", "db"])
+    let outcome = try PseudoTerminal(columns: 80).run(dendro, ["verify", "db"] + options)
     #expect(outcome.status == 0)
     let lines = lines(outcome)
     #expect(lines.contains { $0.contains("checkpoint at LSN 1") }, "\(lines)")

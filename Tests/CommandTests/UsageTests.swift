@@ -102,6 +102,42 @@ struct UsageTests {
     #expect(try !dendro.folder.names(in: ".").contains("new"))
   }
 
+  @Test("an empty PATH is refused by the verbs that read too, and in the shell")
+  func emptyPathOfReaders() throws {
+    try dendro("set", "db", "/users", #"{"name":"Ada"}"#)
+    for words in [
+      ["get", "db", ""], ["export", "db", ""], ["watch", "db", ""], ["history", "db", ""],
+      ["blame", "db", ""], ["diff", "db", "", "--from", "0"], ["compare", "db", "db", ""],
+      ["hash", "db", ""], ["log", "db", "--path", ""],
+    ] {
+      let outcome = try dendro.run(words)
+      #expect(outcome.status == 64, "\(words): \(outcome.errors)")
+      #expect(
+        outcome.errors.contains("PATH is empty") && outcome.errors.contains("/ is the root"),
+        "\(words): \(outcome.errors)")
+      #expect(outcome.output.isEmpty)
+    }
+    // What is left out is not empty, and a slash at the end does no harm to a reader.
+    #expect(try dendro("get", "db").output == dendro("get", "db", "/").output)
+    #expect(try dendro("get", "db", "/users/").status == 0)
+  }
+
+  @Test(
+    "a line of the shell does not write to a PATH with an empty part",
+    arguments: [
+      "remove '' --force", "remove users/ --force", "remove /users//name --force", "set '' 1",
+      "get ''", "ls ''", "cd ''",
+    ])
+  func emptyPathInShell(line: String) throws {
+    try dendro("set", "db", "/users", #"{"name":"Ada"}"#)
+    for lines in [line, "cd /users\n\(line)"] {
+      let outcome = try dendro.run(["shell", "db"], input: lines)
+      #expect(outcome.status == 64, "\(lines): \(outcome.errors)")
+      #expect(outcome.errors.contains("/ is the root"), "\(lines): \(outcome.errors)")
+    }
+    #expect(try dendro("get", "db", "/users/name", "--raw").output == "Ada\n")
+  }
+
   @Test("nor is one taken for a key of an update")
   func emptyKey() throws {
     try dendro("set", "db", "/users", #"{"name":"Ada"}"#)

@@ -83,6 +83,36 @@ struct VerifyTests {
         == (try dendro("hash", "db").output.trimmingCharacters(in: .newlines)))
   }
 
+  @Test("--quick reads all bytes, replays nothing and says so", arguments: [true, false])
+  func quick(keepsHistory: Bool) throws {
+    try fill(history: keepsHistory ? .all : .none)
+    if keepsHistory { try addCheckpoints() }
+    let whole = try dendro("verify", "db", "--json").object
+    let outcome = try dendro("verify", "db", "--quick", "--json")
+    #expect(outcome.status == 0)
+    let quick = outcome.object
+    #expect(quick["quick"] as? Bool == true && whole["quick"] as? Bool == false)
+    for member in ["lastLSN", "segments", "records", "writes", "checkpoints", "bytes"] {
+      #expect(quick[member] as? Int == whole[member] as? Int, "\(member)")
+    }
+    #expect(quick["replayedWrites"] as? Int == 0 && quick["comparedCheckpoints"] as? Int == 0)
+    #expect(quick["hash"] is NSNull && quick["leaves"] is NSNull)
+    let lines = try dendro("verify", "db", "--quick").lines
+    #expect(lines.last == "good")
+    #expect(lines.contains { $0.hasPrefix("not checked   that the writes lead to the trees") })
+    #expect(lines.contains { $0.hasPrefix("read ") && $0.contains(" a second") })
+  }
+
+  @Test("--quick does not find a checkpoint with another tree, which is what it says")
+  func quickOtherTree() throws {
+    try fill()
+    try addCheckpoints { index, root in
+      if index == 3 { _ = root.apply(.set(try Path(parsing: "/new"), Node(.integer(1)))) }
+    }
+    #expect(try dendro("verify", "db").status == 2)
+    #expect(try dendro("verify", "db", "--quick").status == 0)
+  }
+
   @Test(
     "of a log that begins later, the replay begins with the oldest checkpoint that it leads on from"
   )

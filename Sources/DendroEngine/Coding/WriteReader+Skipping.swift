@@ -14,8 +14,22 @@ package struct ReplayLocation {
   /// it begins with its keys.
   func isConcerned(by path: UnsafeRawBufferPointer) -> Bool {
     storedPath.withUnsafeBytes { own in
-      zip(own, path).allSatisfy { $0 == $1 }
+      PathCoding.sharedPrefixCount(own, path) == min(own.count, path.count)
     }
+  }
+
+  /// Whether a record's payload is nothing but the set of one leaf that does not concern the location. Where it is
+  /// something else, or wrong, `WriteReader` reads it.
+  func isPassedOver(by payload: UnsafeRawBufferPointer) -> Bool {
+    // A write's time, as its record's; its kind; a path of so many bytes.
+    guard payload.count > 4, payload[0] == 0, payload[1] == WriteCoding.Kind.set, payload[2] == 0,
+      payload[3] < 0x80
+    else { return false }
+    let pathEnd = 4 + Int(payload[3])
+    guard pathEnd < payload.count,
+      !isConcerned(by: UnsafeRawBufferPointer(rebasing: payload[4..<pathEnd]))
+    else { return false }
+    return PackedScalar.leafEnd(validating: payload, at: pathEnd) == payload.count
   }
 }
 

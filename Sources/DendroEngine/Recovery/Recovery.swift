@@ -12,6 +12,9 @@ struct Recovery {
   let progress: (@Sendable (RecoveryProgress) -> Void)?
   /// The only location that is wanted; nil for the whole tree.
   var location: ReplayLocation?
+  /// The errors of the checkpoints that cannot be read, where the caller has read all of them. No tree is made
+  /// then: neither are checkpoints loaded nor writes applied.
+  var knownErrors: [LogSequenceNumber: StorageError]?
 
   struct Result {
     var root = Node.empty
@@ -81,7 +84,9 @@ struct Recovery {
     for lsn in contents.checkpoints.sorted(by: >) where !result.unreadable.contains(lsn) {
       do throws(StorageError) {
         let reader = try CheckpointReader.open(directory, lsn: lsn)
-        if readsAll || reader.header.format.version == 0 {
+        if let knownErrors {
+          if let error = knownErrors[lsn] { throw error }
+        } else if readsAll || reader.header.format.version == 0 {
           result.root = try CheckpointCoding.decode(reader, progress: progress)
         } else {
           let pages = CheckpointPages(reader)
@@ -142,6 +147,7 @@ struct Recovery {
       logChecksum: result.checkpoint == nil ? nil : result.logChecksum,
       provenDurable: contents.checkpoints.max() ?? .zero, databaseID: result.databaseID
     ) { (record, payload) throws(StorageError) in
+      if knownErrors != nil { return }
       try replayer.replay(record, payload)
       if let progress, replayer.storedByteCount - reported >= 1 << 20 {
         reported = replayer.storedByteCount

@@ -68,6 +68,13 @@ struct Replayer: ~Copyable {
     _ record: RecordInfo, _ payload: UnsafeRawBufferPointer
   ) throws(StorageError) {
     guard record.kind == .writes else { return }
+    if let location, record.count == 1, record.lastLSN > lastLSN, location.isPassedOver(by: payload)
+    {
+      lastLSN = record.lastLSN
+      lastTime = max(lastTime, record.baseTime)
+      writeCount += 1
+      return note(record, payload)
+    }
     reader.restart(payload, firstLSN: record.firstLSN, baseTime: record.baseTime)
     for _ in 0..<record.count {
       let applied: (lsn: LogSequenceNumber, time: Int64)
@@ -87,6 +94,10 @@ struct Replayer: ~Copyable {
       throw CodingError(expected: "the end of the record's writes", found: "more bytes").located(
         in: record)
     }
+    note(record, payload)
+  }
+
+  private mutating func note(_ record: RecordInfo, _ payload: UnsafeRawBufferPointer) {
     byteCount += UInt64(payload.count)
     storedByteCount += record.endOffset - record.offset
   }

@@ -67,6 +67,15 @@ package final class LogCursor {
   package func step(_ body: (Item) throws(StorageError) -> Void) throws(StorageError) -> Bool {
     if isEnded { return false }
     guard let segment else { return try openNext(body) }
+    if !isRereading, !isSealed, let lastLSN, let checksum,
+      let (record, payload) = try segment.shortRecord(at: offset, after: lastLSN, checksum)
+    {
+      if record.lastLSN > silentUpTo {
+        try body(.record(record, path: segment.path, payload: payload))
+      }
+      note(record)
+      return true
+    }
     var found = try next(in: segment)
     if isLive, found?.record == nil {
       // The bytes may have been read before they were written, or from a file that the next writer has
@@ -150,6 +159,12 @@ package final class LogCursor {
         return false
       }
     }
+    note(record)
+    return true
+  }
+
+  /// Moves behind a record that was read.
+  private func note(_ record: RecordInfo) {
     lastLSN = record.lastLSN
     lastRecord = record
     if let place = unreadableOffset, record.offset >= place { unreadableOffset = nil }
@@ -162,7 +177,6 @@ package final class LogCursor {
     isSealed = record.kind == .seal
     // The successor repeats the checksum of the last record before the seal.
     if !isSealed { checksum = record.checksum }
-    return true
   }
 
   /// Moves from the end of a segment to its successor, if there is one.

@@ -14,8 +14,7 @@ final class SegmentReader {
   static let windowByteCount = 512 * 1024
 
   private var decompressor = HistoryDecompressor()
-  private var shortPayload = ShortPayload()
-  private var restored = RawBuffer()
+  var shortPayload = ShortPayload()
 
   private let directory: DatabaseDirectory
 
@@ -221,8 +220,7 @@ final class SegmentReader {
     }
     guard header.isShort else { return .success(raw) }
     shortPayload.noteFound()
-    restored.reserve(ShortPayload.prefix.count + ShortPayload.byteCountMax)
-    return .success(shortPayload.whole(at: restored.base))
+    return .success(shortPayload.whole())
   }
 
   /// Adds what there is of a payload that `payload(of:)` has just failed to read to the history: later payloads

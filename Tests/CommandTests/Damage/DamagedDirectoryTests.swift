@@ -58,6 +58,7 @@ struct DamagedDirectoryTests {
     let folder = dendro.folder.path
     let count = UInt64(directory.writes.count)
     let verify = try dendro("verify", "db", "--json")
+    try checkQuick(against: verify, dendro, hint)
     let repair = try dendro("repair", "db", "new", "--json")
     #expect(!verify.wasSignalled && !repair.wasSignalled, hint)
     let (sure, possible) = damage.savable(of: directory)
@@ -104,6 +105,24 @@ struct DamagedDirectoryTests {
     if lost.isEmpty { #expect(expected == ModelTree(directory.trees[Int(last)]), hint) }
     try checkDoubts(report, saved, directory, expected, hint)
     try checkProven(report, directory, at: point, dendro, hint)
+  }
+
+  /// What was done to the files shows in their checksums, order and names: `verify --quick` says of it what `verify`
+  /// says.
+  private func checkQuick(against verify: Tool.Outcome, _ dendro: Tool, _ hint: Comment) throws {
+    let quick = try dendro("verify", "db", "--quick", "--json")
+    #expect(quick.status == verify.status && quick.errors == verify.errors, hint)
+    func text(_ outcome: Tool.Outcome) throws -> String? {
+      let members = [
+        "good", "lastLSN", "segments", "records", "writes", "checkpoints", "bytes", "unfinishedEnd",
+        "damage",
+      ]
+      let object = outcome.object.filter { members.contains($0.key) }
+      return String(
+        data: try JSONSerialization.data(withJSONObject: object, options: .sortedKeys),
+        encoding: .utf8)
+    }
+    #expect(try text(quick) == text(verify), hint)
   }
 
   /// Of a single damage `verify` names the file, and for a log the place of the record, first.

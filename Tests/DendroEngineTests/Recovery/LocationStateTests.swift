@@ -68,6 +68,38 @@ struct LocationStateTests {
     }
   }
 
+  @Test("a record is passed over only where its writes are valid and do not concern the location")
+  func passedOver() throws {
+    var generator = WriteGenerator(seed: 5)
+    var random = SeededGenerator(seed: 6)
+    var passedCount = 0
+    for number in 0..<4_000 {
+      let payload = PayloadBuffer()
+      let write = generator.write()
+      WriteCoding.encodeHead(of: write, timeDelta: 0, previousPath: .root, into: payload)
+      WriteCoding.encodeBody(of: write, into: payload)
+      var bytes = payload.withBytes { Array($0) }
+      // Half of them are damaged in one byte, as no checksum would show it.
+      if number % 2 == 1 {
+        bytes[random.below(bytes.count)] ^= UInt8(1 << random.below(8))
+      }
+      for location in ["a", "b/c", "elsewhere/far", "\(write.path)"] {
+        let location = ReplayLocation(try Path(parsing: location))
+        bytes.withUnsafeBytes { bytes in
+          guard location.isPassedOver(by: bytes) else { return }
+          passedCount += 1
+          var reader = WriteReader(bytes, firstLSN: LogSequenceNumber(1), baseTime: 0)
+          var root = Node.empty
+          var changes: [Change] = []
+          let applied = try? reader.applyNext(
+            to: &root, after: .zero, concerning: location, &changes)
+          #expect(applied?.time == 0 && reader.isAtEnd && root.isEmpty, "\(write)")
+        }
+      }
+    }
+    #expect(passedCount > 500)
+  }
+
   @Test("bytes of a write that is skipped end with an error where they are no write")
   func hostile() throws {
     var random = SeededGenerator(seed: 4)

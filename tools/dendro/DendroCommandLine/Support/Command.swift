@@ -30,6 +30,9 @@ struct Command: Sendable {
   /// Left out of the list of verbs.
   var isHidden = false
   var run: @Sendable (Arguments) throws -> ExitCode
+
+  /// Whether it writes to the database.
+  var writes: Bool { options.contains { $0.name == Option.durability.name } }
 }
 
 extension Command.Parameter {

@@ -12,8 +12,11 @@ struct Location {
     self.isPriority = isPriority
   }
 
+  /// - Parameter text: nil where it was left out, for the root. An empty one, which an unset variable of a script
+  ///   leaves, is refused.
   init(_ text: String?) throws {
     let text = text ?? "/"
+    guard !text.isEmpty else { throw Self.refusal("PATH is empty") }
     let suffix = "/.priority"
     isPriority = text.hasSuffix(suffix) || text == ".priority"
     do {
@@ -27,19 +30,26 @@ struct Location {
     }
   }
 
-  /// A path that a verb writes to. An empty part, which an unset variable of a script leaves, would name
-  /// the root or another place than was meant.
+  /// A path that a verb writes to.
   init(writing text: String?) throws {
+    try Self.checkWriting(text)
+    try self.init(text)
+  }
+
+  /// Refuses a path with an empty part, which an unset variable of a script leaves: it would name another place
+  /// than was meant.
+  static func checkWriting(_ text: String?) throws {
     let text = text ?? ""
     let parts = text.split(separator: "/", omittingEmptySubsequences: false)
     let keys = parts.dropFirst(text.hasPrefix("/") ? 1 : 0)
     guard text == "/" || !keys.contains(where: \.isEmpty) else {
-      throw Failure.usage(
-        text.isEmpty
-          ? "PATH is empty" : "PATH has an empty part: \(Failure.quoted(text))",
-        hint: "/ is the root")
+      throw refusal(
+        text.isEmpty ? "PATH is empty" : "PATH has an empty part: \(Failure.quoted(text))")
     }
-    try self.init(text)
+  }
+
+  static func refusal(_ message: String) -> Failure {
+    Failure.usage(message, hint: "/ is the root")
   }
 
   var description: String {

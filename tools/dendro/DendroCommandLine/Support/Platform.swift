@@ -60,6 +60,12 @@ enum Platform {
     getenv(name).map { String(cString: $0) }
   }
 
+  /// The path with the user's directory in place of a tilde at its beginning.
+  static func expandingHome(_ path: String) -> String {
+    guard path == "~" || path.hasPrefix("~/"), let home = environment("HOME") else { return path }
+    return home + path.dropFirst()
+  }
+
   /// Nanoseconds on a monotonic clock.
   static func uptime() -> UInt64 {
     var time = timespec()

@@ -148,6 +148,8 @@ final class Shell {
     if arguments.wantsHelp { return try print(Help.page(for: command)) }
     for (index, parameter) in command.parameters.enumerated() where parameter.name == "PATH" {
       let given = arguments.positional(index)
+      // As it was given: an empty part is not there any more in the absolute path.
+      if command.writes, given != nil { try Location.checkWriting(given) }
       if given != nil || (parameter.isOptional && !location.isRoot) {
         try arguments.setPositional(index, absolute(given))
       }
@@ -167,6 +169,7 @@ final class Shell {
   /// A path relative to the prompt, as text; it may end in .priority.
   private func absolute(_ text: String?) throws -> String {
     guard let text else { return "\(location)" }
+    guard !text.isEmpty else { throw Location.refusal("PATH is empty") }
     var keys = text.hasPrefix("/") ? [] : location.keys.map(\.string)
     for part in text.split(separator: "/") {
       switch part {

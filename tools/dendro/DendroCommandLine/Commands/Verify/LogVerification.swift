@@ -2,7 +2,8 @@ import DendroEngine
 import DendroStorage
 import DendroTree
 
-/// Reads the whole log, checks every record, and replays it from its beginning or from the oldest checkpoint.
+/// Reads the whole log, checks every record, and replays it from its beginning or from the oldest checkpoint, if it
+/// is to be replayed.
 ///
 /// It runs beside the opening and the reading of the checkpoints: what the replayed tree has to be like is
 /// compared when both are done.
@@ -44,16 +45,18 @@ struct LogVerification: ~Copyable {
     UnsafeRawBufferPointer(start: nil, count: 0), firstLSN: .zero, baseTime: 0)
   private var changes: [Change] = []
   private let inputs: VerificationInputs
+  private let replays: Bool
 
   init(
     _ directory: DatabaseDirectory, _ contents: DatabaseDirectory.Contents,
-    _ inputs: VerificationInputs, _ progress: VerificationProgress
+    _ inputs: VerificationInputs, _ progress: VerificationProgress, replays: Bool
   ) {
     self.directory = directory
     waiting = contents.checkpoints[...]
     end = LogSequenceNumber(max(1, contents.segments.last?.firstLSN.rawValue ?? 1) - 1)
     self.inputs = inputs
     self.progress = progress
+    self.replays = replays
   }
 
   mutating func run() throws(StorageError) {
@@ -66,7 +69,7 @@ struct LogVerification: ~Copyable {
           result.segmentCount += 1
           result.byteCount += byteCount
           segmentByteCount = byteCount
-          if result.segmentCount == 1 { start(header.firstLSN) }
+          if result.segmentCount == 1, replays { start(header.firstLSN) }
         case .problem(let problem):
           if problem.isTail {
             result.tail = problem
@@ -76,7 +79,13 @@ struct LogVerification: ~Copyable {
           }
         case .record(let record, let path, let payload):
           result.recordCount += 1
-          if let payload, record.kind == .writes { take(record, path, payload) }
+          if let payload, record.kind == .writes {
+            if replays {
+              take(record, path, payload)
+            } else {
+              result.writeCount += UInt64(record.count)
+            }
+          }
           if result.recordCount % 256 == 0 {
             progress.update(
               logByteCount: result.byteCount - segmentByteCount + record.endOffset,

@@ -22,6 +22,8 @@ struct Verification {
   private(set) var lastLSN = LogSequenceNumber.zero
   /// How long it has taken.
   private(set) var seconds = 0.0
+  /// Whether neither the log is replayed nor a tree made.
+  let isQuick: Bool
   private let progress = VerificationProgress()
 
   struct Damage: Sendable {
@@ -36,9 +38,13 @@ struct Verification {
     var hash: UInt64
   }
 
-  init(_ directory: DatabaseDirectory) { self.directory = directory }
+  init(_ directory: DatabaseDirectory, isQuick: Bool = false) {
+    self.directory = directory
+    self.isQuick = isQuick
+  }
 
-  /// Opens the database as a reader would and reads all checkpoints, and the log on another thread meanwhile.
+  /// Opens the database as a reader would and reads all checkpoints, and the log on another thread meanwhile. A
+  /// quick one only reads what opening reads.
   mutating func run() throws {
     defer { progress.clear() }
     let contents = try directory.contents()
@@ -48,8 +54,8 @@ struct Verification {
     checkReach(contents)
     progress.set(total: try byteCount(of: contents))
     let inputs = VerificationInputs()
-    let log = BackgroundTask { [directory, progress] in
-      var log = LogVerification(directory, contents, inputs, progress)
+    let log = BackgroundTask { [directory, progress, isQuick] in
+      var log = LogVerification(directory, contents, inputs, progress, replays: !isQuick)
       try log.run()
       return log.result
     }
@@ -57,12 +63,17 @@ struct Verification {
       inputs.cancel()
       log.wait()
     }
-    let head = try open()
-    inputs.provide(headLSN: head?.lsn)
-    check(head)
-    let expected = try readCheckpoints(contents, inputs)
-    inputs.provide(oldest: nil)
-    compare(try log.result(), expected, head?.lsn)
+    if isQuick {
+      try readQuickly(contents)
+      compare(try log.result(), [], nil)
+    } else {
+      let head = try open()
+      inputs.provide(headLSN: head?.lsn)
+      check(head)
+      let expected = try readCheckpoints(contents, inputs)
+      inputs.provide(oldest: nil)
+      compare(try log.result(), expected, head?.lsn)
+    }
     seconds = progress.seconds
   }
 
@@ -129,9 +140,8 @@ struct Verification {
         let reader = try CheckpointReader.open(directory, lsn: lsn)
         let root = try CheckpointCoding.decode(reader) { [progress, doneByteCount] done in
           // Half of the work on a checkpoint is to check what was decoded.
-          let share = Double(done.completedByteCount) / Double(max(1, done.totalByteCount))
           progress.update(
-            checkpointByteCount: doneByteCount + UInt64(share * Double(fileByteCount) / 2))
+            checkpointByteCount: doneByteCount + done.share(of: fileByteCount) / 2)
         }
         byteCount += fileByteCount
         let (hash, violation) = CheckedTree.check(root)
@@ -160,6 +170,45 @@ struct Verification {
     }
     progress.begin(checkpoint: nil)
     return expected
+  }
+
+  /// Checks what opening reads of the log, and all checkpoints, without making a tree.
+  private mutating func readQuickly(_ contents: DatabaseDirectory.Contents) throws {
+    let firstLSN = contents.segments.first?.firstLSN ?? .zero
+    var unreadable: [LogSequenceNumber: StorageError] = [:]
+    // Also of checkpoints that can be read, and are not of this log.
+    var errors: [StorageError] = []
+    var doneByteCount: UInt64 = 0
+    for lsn in contents.checkpoints {
+      checkpointCount += 1
+      let fileByteCount = try directory.byteCount(ofCheckpoint: lsn)
+      progress.begin(checkpoint: "checkpoint at LSN \(lsn)")
+      do throws(StorageError) {
+        let reader = try CheckpointReader.open(directory, lsn: lsn)
+        do throws(StorageError) {
+          try CheckpointCoding.checkPages(reader) { [progress, doneByteCount] done in
+            progress.update(checkpointByteCount: doneByteCount + done.share(of: fileByteCount))
+          }
+        } catch {
+          unreadable[lsn] = error
+          throw error
+        }
+        byteCount += fileByteCount
+        if lsn.next >= firstLSN { try LogReader.check(reader, in: directory) }
+      } catch {
+        if case .io = error { throw error }
+        errors.append(error)
+      }
+      doneByteCount += fileByteCount
+      progress.update(checkpointByteCount: doneByteCount)
+    }
+    progress.begin(checkpoint: nil)
+    do throws(StorageError) {
+      lastLSN = try Engine.rehearseOpening(of: directory, checkpointErrors: unreadable)
+    } catch {
+      add(error)
+    }
+    for error in errors { add(error) }
   }
 
   /// Compares the replay of the log with the checkpoints, and with the tree that opening gives.
@@ -206,6 +255,13 @@ struct Verification {
     var one = Damage(message: "\(error)", file: nil, offset: nil)
     if case .corrupt(let path, let offset, _, _) = error { (one.file, one.offset) = (path, offset) }
     if !damage.contains(where: { $0.isAt(one) }) { damage.append(one) }
+  }
+}
+
+extension RecoveryProgress {
+  /// As much of a file's bytes as is done.
+  fileprivate func share(of byteCount: UInt64) -> UInt64 {
+    UInt64(Double(completedByteCount) / Double(max(1, totalByteCount)) * Double(byteCount))
   }
 }
 
