@@ -218,6 +218,37 @@ struct UsageTests {
     #expect(!outcome.errors.contains(word.prefix(81)))
   }
 
+  @Test("a terminal gets nothing to obey: from names of files, words, keys or values")
+  func terminalControls() throws {
+    let value = "\u{9B}31mred\u{7F}\u{202E}drow\u{2066}"
+    try dendro("set", "db", "/\u{202E}key", value, "--string")
+    try dendro.folder.write("", to: "db/evil\u{1B}[31mname")
+    let isObeyed: (Character) -> Bool = {
+      $0.unicodeScalars.contains { scalar in
+        scalar.value < 0x20 && scalar != "\n" && scalar != "\r"
+          || "\u{7F}\u{9B}\u{1B}\u{202E}\u{2066}".unicodeScalars.contains(scalar)
+      }
+    }
+    for words in [
+      ["info", "db"], ["log", "db"], ["blame", "db"], ["diff", "db", "--from", "0"],
+      ["history", "db"], ["dump", "db", "1"], ["get", "db"], ["get", "db", "--compact"],
+      ["get", "db", "--order-by", "key"], ["export", "db"], ["get", "db", "/\u{1B}[31mx"],
+      ["get", "\u{1B}[31mx"],
+    ] {
+      let outcome = try PseudoTerminal(columns: 80).run(
+        dendro, words + ["--color", "never"], withOutput: true)
+      // But for the line of its progress, which it wipes.
+      let shown = outcome.errors.replacing("\u{1B}[K", with: "")
+      #expect(!shown.contains(where: isObeyed), "\(words): \(shown)")
+      #expect(!shown.isEmpty)
+    }
+    // JSON has the same value, and elsewhere it is as ever.
+    let shown = try PseudoTerminal(columns: 80).run(
+      dendro, ["get", "db", "/\u{202E}key", "--color", "never"], withOutput: true)
+    #expect(shown.errors == #""\u009b31mred\u007f\u202edrow\u2066""# + "\r\n")
+    #expect(try dendro("get", "db", "/\u{202E}key").output == "\"\(value)\"\n")
+  }
+
   @Test("what is not UTF-8 is refused, not mended", arguments: ["get db", "get db /", "", "get"])
   func invalidText(before: String) throws {
     try dendro("set", "db", "/\u{FFFD}", "1")

@@ -68,7 +68,8 @@ struct Replayer: ~Copyable {
     _ record: RecordInfo, _ payload: UnsafeRawBufferPointer
   ) throws(StorageError) {
     guard record.kind == .writes else { return }
-    if let location, record.count == 1, record.lastLSN > lastLSN, location.isPassedOver(by: payload)
+    if let location, record.count == 1, lastLSN < record.firstLSN,
+      location.isPassedOver(by: payload)
     {
       lastLSN = record.lastLSN
       lastTime = max(lastTime, record.baseTime)

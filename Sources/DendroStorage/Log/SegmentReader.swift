@@ -14,7 +14,8 @@ final class SegmentReader {
   static let windowByteCount = 512 * 1024
 
   private var decompressor = HistoryDecompressor()
-  var shortPayload = ShortPayload()
+  // No access to it contains another one: so none is checked at run time, once for each record.
+  @exclusivity(unchecked) var shortPayload = ShortPayload()
 
   private let directory: DatabaseDirectory
 

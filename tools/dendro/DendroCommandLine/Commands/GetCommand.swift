@@ -71,6 +71,10 @@ extension Command {
           text = String(
             decoding: highlighter.colored(text.utf8) + highlighter.finish(), as: UTF8.self)
         }
+        if Platform.isTerminal(1) {
+          var escaping = TerminalJSON()
+          text = String(decoding: escaping.escaped(text.utf8), as: UTF8.self)
+        }
         try terminal.print(text)
         try terminal.flush()
       } else {

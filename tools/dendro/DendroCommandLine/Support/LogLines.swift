@@ -42,7 +42,7 @@ struct LogLines {
       add(Self.place(record), LogLayout.placeWidth, .dim)
     }
     let room = layout.columns.map { max(8, $0 - width - 1) }
-    var path = printable("\(logged.write.path)")
+    var path = "\(logged.write.path)".printable
     if let room { path = path.truncated(toColumns: room) }
     line += " " + terminal.colored(path, .cyan)
     let valueRoom = room.map { $0 - path.columnCount - 2 } ?? valueWidth
@@ -105,7 +105,7 @@ struct LogLines {
       var text = ""
       for entry in entries {
         if !text.isEmpty { text += ", " }
-        text += printable(Self.relative(entry.path))
+        text += Self.relative(entry.path).printable
         switch entry.action {
         case .set(let node): text += ": " + preview(node, width)
         case .remove: text += ": null"
@@ -134,19 +134,7 @@ struct LogLines {
         if bytes.count > width * 4 { throw Enough() }
       }
     } catch {}
-    return printable(String(decoding: bytes, as: UTF8.self)).truncated(toColumns: width)
-  }
-
-  /// Text that leaves the terminal as it is: nothing below is a control character.
-  func printable(_ text: String) -> String {
-    guard text.unicodeScalars.contains(where: { (0x7F...0x9F).contains($0.value) }) else {
-      return text
-    }
-    var result = String.UnicodeScalarView()
-    for scalar in text.unicodeScalars {
-      result.append((0x7F...0x9F).contains(scalar.value) ? "\u{FFFD}" : scalar)
-    }
-    return String(result)
+    return String(decoding: bytes, as: UTF8.self).printable.truncated(toColumns: width)
   }
 
   private static func relative(_ path: Path) -> String { String("\(path)".dropFirst()) }

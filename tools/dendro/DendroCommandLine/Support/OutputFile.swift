@@ -19,6 +19,8 @@ final class OutputFile {
   /// Nil where the bytes are written in place.
   private let replacement: Replacement?
   private var isFinished = false
+  private var terminalText = TerminalJSON()
+  private lazy var isTerminal = isStandardOutput && Platform.isTerminal(1)
 
   /// Also where the path leads to it, as `/dev/stdout` does.
   var isStandardOutput: Bool { descriptor == 1 }
@@ -65,7 +67,13 @@ final class OutputFile {
     if let replacement, !isFinished { unlink(replacement.temporary) }
   }
 
+  /// Writes JSON text, or a part of it.
   func write(_ bytes: UnsafeRawBufferPointer) throws {
+    if isTerminal {
+      return try terminalText.escaped(bytes).withUnsafeBytes {
+        try Platform.writeAll(descriptor, $0, to: name)
+      }
+    }
     try Platform.writeAll(descriptor, bytes, to: name)
   }
 

@@ -106,10 +106,9 @@ extension String {
     var text = String.UnicodeScalarView()
     var width = 0
     for scalar in unicodeScalars {
-      let isControl = scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value)
       width += String.width(of: scalar)
       guard width <= columns else { break }
-      text.append(isControl ? "?" : scalar)
+      text.append(scalar.isTerminalControl ? "?" : scalar)
     }
     return String(text)
   }

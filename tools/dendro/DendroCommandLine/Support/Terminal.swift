@@ -39,7 +39,7 @@ final class Terminal {
   }
 
   /// A line for people. That standard error cannot be written to is not worth an error.
-  static func note(_ line: String) { write(line + "\n") }
+  static func note(_ line: String) { write(line.printable + "\n") }
 
   /// Text for people, as it stands.
   static func write(_ text: String) {

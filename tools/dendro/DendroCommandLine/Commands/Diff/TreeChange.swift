@@ -62,8 +62,8 @@ struct TreeChange {
   /// - Parameter columns: that the line should fit in.
   func text(_ terminal: Terminal, columns: Int?) -> String {
     var lines = LogLines(terminal: terminal, isJSON: false)
-    let path = lines.printable(
-      kind == .priority ? "\(path)/.priority".replacing("//", with: "/") : "\(path)")
+    let place = kind == .priority ? "\(path)/.priority".replacing("//", with: "/") : "\(path)"
+    let path = place.printable
     let room = max(16, (columns ?? 220) - 2 - path.columnCount - 2)
     let (mark, color): (String, Terminal.Color) =
       kind == .value && old.isEmpty ? ("+", .green) : new.isEmpty ? ("-", .red) : ("~", .yellow)

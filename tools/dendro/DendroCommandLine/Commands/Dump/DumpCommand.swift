@@ -164,13 +164,12 @@ private struct RecordDump {
     }
     guard let payload = record.payload, !payload.isEmpty else { return }
     try terminal.print()
-    let lines = LogLines(terminal: terminal, isJSON: false)
     var offset = 0
     for write in writes {
       try terminal.print(
         "raw \("\(offset)".leftPadded(to: 6))  \(write.byteCount) bytes  "
           + "LSN \(write.lsn)  \(Format.time(write.time))  \(LogLines.operation(write.write))  "
-          + terminal.colored(lines.printable("\(write.write.path)"), .cyan))
+          + terminal.colored("\(write.write.path)".printable, .cyan))
       offset += write.byteCount
     }
     if !writes.isEmpty { try terminal.print() }

@@ -108,7 +108,7 @@ private final class Blame {
         ]).text)
     }
     var lines = LogLines(terminal: terminal, isJSON: false)
-    let name = lines.printable("\(path)")
+    let name = "\(path)".printable
     lines.valueWidth = Terminal.columns.map { max(10, $0 - 48 - name.columnCount) } ?? 200
     let when = origin.map { Format.time($0.time) } ?? ""
     try terminal.print(

@@ -93,7 +93,7 @@ extension Survey {
 
   func print(to terminal: Terminal) throws {
     func row(_ name: String, _ value: String) throws {
-      try terminal.print("\(name.padded(to: 16))\(value)")
+      try terminal.print("\(name.padded(to: 16))\(value.printable)")
     }
     /// A row of several things, on as many lines as the terminal needs.
     func list(_ name: String, _ first: String, _ rest: String) throws {

@@ -218,13 +218,12 @@ final class Shell {
 
   private func noteNothing(at path: Path) throws {
     code = .problem
-    let lines = try LogLines(terminal: Terminal(color: arguments.value("color")), isJSON: false)
-    Terminal.note("there is nothing at \(lines.printable("\(path)"))")
+    Terminal.note("there is nothing at \(path)")
   }
 
   private func line(_ name: String, _ node: Node, _ terminal: Terminal) -> String {
     var lines = LogLines(terminal: terminal, isJSON: false)
-    let name = lines.printable(name)
+    let name = name.printable
     lines.valueWidth = max(10, (Terminal.columns ?? 120) - name.columnCount - 4)
     return node.isBranch
       ? terminal.colored(name + "/", .cyan) + "  "
