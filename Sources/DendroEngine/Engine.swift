@@ -193,6 +193,12 @@ package final class Engine: Sendable {
     return isForked ? .forked : nil
   }
 
+  /// Why the next write would be refused; nil where it would not. A disk that was full may have room by now: a write
+  /// looks for it.
+  package var writeRefusal: EngineError? {
+    refusal ?? pipeline.withAdmission { $0.phase.refusal }
+  }
+
   func refuse(_ error: EngineError, _ completion: Completion?) {
     if let completion {
       completion(.failure(error))

@@ -3,8 +3,8 @@ import DendroProtocol
 import Dispatch
 import Synchronization
 
-/// Serves an open database to clients of the Realtime Database: its SDKs over WebSockets, and REST with event
-/// streams.
+/// Serves an open database to clients of the Realtime Database: its SDKs over WebSockets or long polling, and REST with
+/// event streams.
 ///
 /// ```swift
 /// let server = try await DatabaseServer.start(serving: database)
@@ -77,6 +77,7 @@ public final class DatabaseServer: Sendable {
       service.endExpired()
       service.authenticator.refreshKeys()
       service.refill()
+      service.polls.tick()
     }
   }
 

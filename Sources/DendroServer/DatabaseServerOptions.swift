@@ -23,19 +23,21 @@ public struct DatabaseServerOptions: Sendable {
   public var trustsUnsignedTokens: Bool?
   /// The largest body of a request, in bytes. By default 256 MiB.
   public var bodyByteLimit = 256 << 20
-  /// The largest message of a WebSocket, in bytes. By default 32 MiB.
+  /// The largest message of a session, in bytes. By default 32 MiB.
   public var messageByteLimit = 32 << 20
-  /// The most WebSockets at a time; further ones are refused with status 503. By default 10,000.
+  /// The most sessions at a time, each a WebSocket or a client of long polling; further ones are refused with status
+  /// 503. By default 10,000.
   public var sessionLimit = 10_000
-  /// How many messages of one WebSocket are handled in a second; it is not read from for the rest of it. By
+  /// How many messages of one session are handled in a second; it is not read from for the rest of it. By
   /// default, nil, as many as it sends. Requests of REST need no such limit: a client waits for each answer.
   public var messageRateLimit: Int?
-  /// What one WebSocket may have in memory, in bytes: what waits for it to be read, beyond which it is closed, and
+  /// What one session may have in memory, in bytes: what waits for it to be read, beyond which it is closed, and
   /// what it has registered for its end, beyond which that is refused. By default 64 MiB, for each of the two.
   public var sessionByteLimit = 64 << 20
   /// Whether `/` is the data viewer. By default, nil, only where the server listens at a loopback address.
   public var viewer: Bool?
-  /// The most connections at a time, WebSockets apart. By default 10,000; each needs a file descriptor.
+  /// The most connections at a time, WebSockets apart; a client of long polling needs two. By default 10,000; each needs
+  /// a file descriptor.
   public var connectionLimit = 10_000
   /// After how long without a byte in either direction a connection is closed, unless the server owes it an
   /// answer. By default 60 seconds.
@@ -51,6 +53,10 @@ public struct DatabaseServerOptions: Sendable {
   /// standard error.
   public var errorLog: (@Sendable (String) -> Void)?
 
+  /// After how long a poll that has nothing to bring is answered.
+  package var pollHold: Duration = .seconds(25)
+  /// After how long without a poll a session of long polling ends.
+  package var pollSilence: Duration = .seconds(60)
   /// What a fetch of ``TokenOptions/keySetURL`` may take.
   package var keySetTimeout: Duration = .seconds(10)
   /// The time in seconds since 1970, for tokens.

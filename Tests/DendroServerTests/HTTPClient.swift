@@ -154,6 +154,17 @@ final class HTTPClient {
     received += buffer[..<count]
   }
 
+  /// Waits until one of two has something to be read.
+  ///
+  /// - Returns: which one.
+  static func ready(_ a: HTTPClient, _ b: HTTPClient) throws -> HTTPClient {
+    if !a.received.isEmpty { return a }
+    if !b.received.isEmpty { return b }
+    var sockets = [a, b].map { pollfd(fd: $0.socket, events: Int16(POLLIN), revents: 0) }
+    guard poll(&sockets, 2, 60_000) > 0 else { throw Ended() }
+    return sockets[0].revents != 0 ? a : b
+  }
+
   /// Reads until the server closes the connection.
   func readToEnd() -> String {
     while (try? receive()) != nil {}

@@ -61,6 +61,15 @@ struct RefusingDiskServerTests {
     }
   }
 
+  /// The status says that writes fail, and why.
+  private func expectFailing(_ served: Served, _ text: String) throws {
+    let answer = try served.client()("GET", "/.status.json")
+    #expect(answer.status == 503)
+    #expect(answer.body.hasPrefix("{\"status\":\"failing\",\"error\":\"\(text)\",\"databases\":{"))
+    #expect(answer.body.hasSuffix(",\"error\":\"\(text)\"}}}"))
+    #expect(try served.client()("HEAD", "/.status.json").status == 503)
+  }
+
   /// What was acknowledged is read by all ways, and listeners have ended with it.
   private func expectReads(
     _ served: Served, _ client: WebSocketClient, _ listener: ViewingClient
@@ -84,11 +93,14 @@ struct RefusingDiskServerTests {
     let disk = SimulatedDisk(seed: 1)
     try await serving(disk, at: folder.path + "/db") { served, client, listener in
       disk.inject(DiskFault(.error(ENOSPC), of: [.write, .preallocate], at: 1, isPermanent: true))
-      try expectRefusals(served, client, "The disk of the database is full.")
-      try expectReads(served, client, listener)
-      // Every refused write makes the database look for room.
-      disk.removeFaults()
       let http = try served.client()
+      #expect(try http("GET", "/.status.json").status == 200)
+      try expectRefusals(served, client, "The disk of the database is full.")
+      try expectFailing(served, "The disk of the database is full.")
+      try expectReads(served, client, listener)
+      // Every refused write makes the database look for room, and so does who asks for the status.
+      disk.removeFaults()
+      while try http("GET", "/.status.json").status != 200 { await Task.yield() }
       while try http("PUT", "/z.json", "\"there\"").status != 200 { await Task.yield() }
       #expect(try client("p", "{\"p\":\"/y\",\"d\":1}") == [ok])
       _ = try listener.take()
@@ -135,6 +147,8 @@ struct RefusingDiskServerTests {
       disk.inject(.failedSynchronize(at: 1, pages: pages))
       try expectRefusals(
         served, client, "The disk has failed: no write until the database is opened again.")
+      try expectFailing(
+        served, "The disk has failed: no write until the database is opened again.")
       try expectReads(served, client, listener)
     }
     try await serving(disk, at: folder.path + "/db", writes: false) {

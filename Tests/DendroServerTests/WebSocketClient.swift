@@ -5,11 +5,11 @@ import Testing
 /// A client that shows every message, over one WebSocket.
 ///
 /// Calls block; one thread at a time.
-final class WebSocketClient {
+final class WebSocketClient: WireClient {
   private let http: HTTPClient
   /// The hello.
   private(set) var hello = ""
-  private var number = 0
+  var number = 0
 
   convenience init(
     _ served: Served, _ target: String = "/.ws?v=5&ns=app", receiveBuffer: Int32? = nil
@@ -35,36 +35,7 @@ final class WebSocketClient {
     hello = try message()
   }
 
-  /// The session id of the hello.
-  var session: String {
-    hello.split(separator: "\"s\":\"").last.map { String($0.prefix { $0 != "\"" }) } ?? ""
-  }
-
   // MARK: Sending
-
-  /// Sends a request, without waiting for its answer.
-  ///
-  /// - Returns: its number.
-  @discardableResult
-  func request(_ action: String, _ body: String) throws -> Int {
-    number += 1
-    try send("{\"t\":\"d\",\"d\":{\"r\":\(number),\"a\":\"\(action)\",\"b\":\(body)}}")
-    return number
-  }
-
-  /// Sends a request, and returns the pushes before its answer and the answer, without the envelopes.
-  func callAsFunction(_ action: String, _ body: String) throws -> [String] {
-    let number = try request(action, body)
-    var messages: [String] = []
-    while true {
-      let message = try push()
-      messages.append(message)
-      if message.hasPrefix("\"r\":\(number),") {
-        messages[messages.count - 1] = String(message.dropFirst("\"r\":\(number),\"b\":".count))
-        return messages
-      }
-    }
-  }
 
   func send(_ text: String) throws { try frame(0x1, Array(text.utf8)) }
 
@@ -87,13 +58,6 @@ final class WebSocketClient {
   func send(bytes: [UInt8]) throws { try http.send(bytes: bytes) }
 
   // MARK: Receiving
-
-  /// The next data message without its envelope.
-  func push() throws -> String {
-    let message = try message()
-    #expect(message.hasPrefix("{\"t\":\"d\",\"d\":{"))
-    return String(message.dropFirst("{\"t\":\"d\",\"d\":{".count).dropLast(2))
-  }
 
   /// The next message, put together.
   func message() throws -> String {

@@ -22,149 +22,6 @@ struct WebSocketTests {
     }
   }
 
-  @Test("an empty location, then a write of another client")
-  func emptyLocation() async throws {
-    try await serving { served in
-      let client = try WebSocketClient(served)
-      let other = try WebSocketClient(served)
-      #expect(try client("q", "{\"p\":\"/a\",\"h\":\"\"}") == [listening])
-      #expect(try other("p", "{\"p\":\"/a\",\"d\":{\"x\":1}}") == [ok])
-      #expect(try client.push() == "\"a\":\"d\",\"b\":{\"p\":\"a\",\"d\":{\"x\":1}}")
-      #expect(try other("m", "{\"p\":\"/a\",\"d\":{\"x\":2,\"y/z\":true}}") == [ok])
-      #expect(try client.push() == "\"a\":\"m\",\"b\":{\"p\":\"a\",\"d\":{\"x\":2,\"y/z\":true}}")
-      #expect(try client("n", "{\"p\":\"/a\"}") == [ok])
-      #expect(try other("p", "{\"p\":\"/a\",\"d\":null}") == [ok])
-      #expect(try client("g", "{\"p\":\"/a\",\"q\":{}}") == ["{\"s\":\"ok\",\"d\":null}"])
-    }
-  }
-
-  @Test("what the client has already is not sent again")
-  func cached() async throws {
-    try await serving { served in
-      try await served.database.reference(withPath: "n").setValue(10)
-      let client = try WebSocketClient(served)
-      #expect(
-        try client("q", "{\"p\":\"/n\",\"h\":\"+r5aI9HvKKagELki8SYKBk0q7D4=\"}") == [listening])
-      let other = try WebSocketClient(served)
-      #expect(
-        try other("q", "{\"p\":\"n\",\"h\":\"ALU0PPFYxIX2YFkRwLYyz/rUBY4=\"}")
-          == ["\"a\":\"d\",\"b\":{\"p\":\"n\",\"d\":10}", listening])
-    }
-  }
-
-  @Test("the push of an own write comes before its answer")
-  func ownWrite() async throws {
-    try await serving { served in
-      let client = try WebSocketClient(served)
-      _ = try client("q", "{\"p\":\"/a\",\"h\":\"\"}")
-      for number in 1...50 {
-        #expect(
-          try client("p", "{\"p\":\"/a/x\",\"d\":\(number)}")
-            == ["\"a\":\"d\",\"b\":{\"p\":\"a/x\",\"d\":\(number)}", ok])
-      }
-      #expect(try client("p", "{\"p\":\"/a/x\",\"d\":50}") == [ok])
-      #expect(
-        try client("p", "{\"p\":\"/a/x/.priority\",\"d\":8}")
-          == ["\"a\":\"d\",\"b\":{\"p\":\"a/x\",\"d\":{\".value\":50,\".priority\":8}}", ok])
-    }
-  }
-
-  @Test("a window of two, last by value")
-  func window() async throws {
-    try await serving { served in
-      try await served.database.reference(withPath: "s").setValue(["a": 1, "b": 2, "c": 3])
-      let client = try WebSocketClient(served)
-      let query = "\"q\":{\"l\":2,\"vf\":\"r\",\"i\":\".value\"},\"t\":7"
-      #expect(
-        try client("q", "{\"p\":\"/s\",\(query),\"h\":\"\"}")
-          == ["\"a\":\"d\",\"b\":{\"p\":\"s\",\"d\":{\"b\":2,\"c\":3},\"t\":7}", listening])
-      #expect(
-        try client("p", "{\"p\":\"/s/d\",\"d\":9}")
-          == ["\"a\":\"m\",\"b\":{\"p\":\"s\",\"d\":{\"b\":null,\"d\":9},\"t\":7}", ok])
-      #expect(
-        try client("p", "{\"p\":\"/s/c\",\"d\":null}")
-          == ["\"a\":\"m\",\"b\":{\"p\":\"s\",\"d\":{\"b\":2,\"c\":null},\"t\":7}", ok])
-      #expect(
-        try client("g", "{\"p\":\"/s\",\"q\":{\"l\":1,\"vf\":\"l\",\"i\":\".value\"}}")
-          == ["{\"s\":\"ok\",\"d\":{\"a\":1}}"])
-      #expect(try client("n", "{\"p\":\"/s\",\(query)}") == [ok])
-      #expect(try client("p", "{\"p\":\"/s/e\",\"d\":10}") == [ok])
-    }
-  }
-
-  @Test("transactions")
-  func transactions() async throws {
-    try await serving { served in
-      let client = try WebSocketClient(served)
-      #expect(try client("p", "{\"p\":\"/n\",\"d\":10,\"h\":\"\"}") == [ok])
-      let hash = "+r5aI9HvKKagELki8SYKBk0q7D4="
-      #expect(try client("p", "{\"p\":\"/n\",\"d\":11,\"h\":\"\(hash)\"}") == [ok])
-      #expect(
-        try client("p", "{\"p\":\"/n\",\"d\":12,\"h\":\"\(hash)\"}")
-          == ["{\"s\":\"datastale\",\"d\":\"Transaction hash does not match\"}"])
-      #expect(try client("g", "{\"p\":\"/n\",\"q\":{}}") == ["{\"s\":\"ok\",\"d\":11}"])
-    }
-  }
-
-  @Test("what is not allowed is refused, and listens end with their permission")
-  func refused() async throws {
-    let denied = "{\"s\":\"permission_denied\",\"d\":\"Permission denied\"}"
-    try await serving({ $0.authorizer = AdministratorsAuthorizer() }) { served in
-      let client = try WebSocketClient(served)
-      #expect(try client("q", "{\"p\":\"/z\",\"h\":\"\"}") == [denied])
-      #expect(try client("p", "{\"p\":\"/z\",\"d\":1}") == [denied])
-      #expect(try client("m", "{\"p\":\"/z\",\"d\":{\"a\":1}}") == [denied])
-      #expect(try client("g", "{\"p\":\"/z\",\"q\":{}}") == [denied])
-      #expect(try client("o", "{\"p\":\"/z\",\"d\":1}") == [denied])
-      #expect(
-        try client("gauth", "{\"cred\":\"owner\"}")[0].hasPrefix(
-          "{\"s\":\"ok\",\"d\":{\"auth\":null"))
-      #expect(try client("q", "{\"p\":\"/z\",\"h\":\"\"}") == [listening])
-      #expect(
-        try client("unauth", "{}") == ["\"a\":\"c\",\"b\":{\"p\":\"z\"}", ok])
-      #expect(try client("q", "{\"p\":\"/z\",\"h\":\"\"}") == [denied])
-      #expect(
-        try client("auth", "{\"cred\":\"x\"}")
-          == ["{\"s\":\"invalid_token\",\"d\":\"Could not parse auth token.\"}"])
-    }
-  }
-
-  @Test("bad requests are answered, and the connection stays")
-  func badRequests() async throws {
-    try await serving { served in
-      let client = try WebSocketClient(served)
-      for (action, body) in [
-        ("p", "{\"p\":\"a.b\",\"d\":1}"), ("p", "{\"p\":\"a\",\"d\":{\"$x\":1}}"), ("zz", "{}"),
-        ("q", "{}"),
-        ("m", "{\"p\":\"a\",\"d\":{\"b\":1,\"b/c\":2}}"),
-      ] {
-        #expect(try client(action, body)[0].hasPrefix("{\"s\":\"failure\",\"d\":\""))
-      }
-      #expect(try client("p", "{\"p\":\"/a\",\"d\":1}") == [ok])
-    }
-  }
-
-  @Test("what is to be written at the end of a connection")
-  func onDisconnect() async throws {
-    try await serving { served in
-      let watcher = try WebSocketClient(served)
-      _ = try watcher("q", "{\"p\":\"/here\",\"h\":\"\"}")
-      try {
-        let client = try WebSocketClient(served)
-        #expect(try client("o", "{\"p\":\"/here/me\",\"d\":null}") == [ok])
-        #expect(try client("o", "{\"p\":\"/here/last\",\"d\":\"bye\"}") == [ok])
-        #expect(try client("om", "{\"p\":\"/other\",\"d\":{\"a\":1,\"b/c\":2}}") == [ok])
-        #expect(try client("oc", "{\"p\":\"/other/b\",\"d\":null}") == [ok])
-        #expect(try client("p", "{\"p\":\"/here/me\",\"d\":true}") == [ok])
-        #expect(try watcher.push() == "\"a\":\"d\",\"b\":{\"p\":\"here/me\",\"d\":true}")
-      }()
-      #expect(
-        try watcher.push()
-          == "\"a\":\"m\",\"b\":{\"p\":\"here\",\"d\":{\"last\":\"bye\",\"me\":null}}")
-      #expect(try watcher("g", "{\"p\":\"/other\",\"q\":{}}") == ["{\"s\":\"ok\",\"d\":{\"a\":1}}"])
-    }
-  }
-
   @Test("what a server that was killed leaves is written by the next one, once")
   func leftovers() async throws {
     let folder = try TemporaryFolder()
@@ -201,17 +58,6 @@ struct WebSocketTests {
     await next.stop()
     try await again.close()
     #expect(try files.contentsOfDirectory(atPath: folder.path + "/killed.on-disconnect").isEmpty)
-  }
-
-  @Test("a new connection ends the one before it, whose last writes it finds")
-  func lastSession() async throws {
-    try await serving { served in
-      let old = try WebSocketClient(served)
-      #expect(try old("o", "{\"p\":\"/left\",\"d\":true}") == [ok])
-      let new = try WebSocketClient(served, "/.ws?v=5&ls=\(old.session)&ns=app")
-      #expect(try new("g", "{\"p\":\"/left\",\"q\":{}}") == ["{\"s\":\"ok\",\"d\":true}"])
-      #expect(throws: HTTPClient.Ended.self) { _ = try old.message() }
-    }
   }
 
   @Test("long messages in parts, both ways")
@@ -251,41 +97,6 @@ struct WebSocketTests {
       try client.send("5")
       for _ in 0..<5 { try client.send(part) }
       #expect(try client.closingCode() == 1009)
-    }
-  }
-
-  @Test("a priority where there is no data is refused with the reason")
-  func priorityOfNothing() async throws {
-    try await serving { served in
-      let client = try WebSocketClient(served)
-      let answer = try client("p", "{\"p\":\"/none/.priority\",\"d\":1}")
-      #expect(answer.count == 1)
-      #expect(answer[0].hasPrefix("{\"s\":\"failure\",\"d\":\"Invalid data; "))
-      #expect(try served.client()("PUT", "/none/.priority.json", "1").status == 400)
-    }
-  }
-
-  @Test("a listen with a tag is known by its query, also where that shows everything")
-  func taggedWhole() async throws {
-    try await serving({ $0.authorizer = AdministratorsAuthorizer() }) { served in
-      let client = try WebSocketClient(served)
-      _ = try client("gauth", "{\"cred\":\"owner\"}")
-      let query = "{\"i\":\".key\"}"
-      _ = try client("q", "{\"p\":\"/z\",\"q\":\(query),\"t\":1,\"h\":\"\"}")
-      #expect(
-        try client("unauth", "{}") == ["\"a\":\"c\",\"b\":{\"p\":\"z\",\"q\":[\(query)]}", ok])
-    }
-  }
-
-  @Test("REST and WebSockets see each other's writes")
-  func together() async throws {
-    try await serving { served in
-      let client = try WebSocketClient(served)
-      _ = try client("q", "{\"p\":\"/a\",\"h\":\"\"}")
-      #expect(try served.client()("PUT", "/a.json?ns=app", "1").status == 200)
-      #expect(try client.push() == "\"a\":\"d\",\"b\":{\"p\":\"a\",\"d\":1}")
-      _ = try client("p", "{\"p\":\"/a\",\"d\":2}")
-      #expect(try served.client()("GET", "/a.json?ns=app").body == "2")
     }
   }
 

@@ -3,15 +3,15 @@ import DendroServer
 import Testing
 
 /// In which order a client gets answers and pushes.
-@Suite("serving: the order of a WebSocket's messages")
+@Suite("serving: the order of a client's messages")
 struct WireOrderTests {
   private let ok = "{\"s\":\"ok\",\"d\":\"\"}"
   private let listening = "{\"s\":\"ok\",\"d\":{}}"
 
-  @Test("what follows a conditional write is done after it")
-  func afterTransactions() async throws {
+  @Test("what follows a conditional write is done after it", arguments: Transport.allCases)
+  func afterTransactions(transport: Transport) async throws {
     try await serving { served in
-      let client = try WebSocketClient(served)
+      let client = try transport.client(served)
       for round in 0..<50 {
         let path = "\"p\":\"/n\(round)\""
         try client.request("p", "{\(path),\"d\":10,\"h\":\"\"}")
@@ -26,10 +26,12 @@ struct WireOrderTests {
     }
   }
 
-  @Test("messages that wait for a conditional write are bounded, and none is lost")
-  func manyWaiting() async throws {
+  @Test(
+    "messages that wait for a conditional write are bounded, and none is lost",
+    arguments: Transport.allCases)
+  func manyWaiting(transport: Transport) async throws {
     try await serving({ $0.backlogByteLimit = 4096 }) { served in
-      let client = try WebSocketClient(served)
+      let client = try transport.client(served)
       let text = String(repeating: "x", count: 500)
       for _ in 0..<300 {
         try client.request("p", "{\"p\":\"/n\",\"d\":\"\(text)\",\"h\":\"none\"}")
@@ -52,11 +54,13 @@ struct WireOrderTests {
     }
   }
 
-  @Test("values that are read once come between the pushes: none is older than one before it")
-  func getBetweenPushes() async throws {
+  @Test(
+    "values that are read once come between the pushes: none is older than one before it",
+    arguments: Transport.allCases)
+  func getBetweenPushes(transport: Transport) async throws {
     try await serving { served in
-      let client = try WebSocketClient(served)
-      let writer = try WebSocketClient(served)
+      let client = try transport.client(served)
+      let writer = try transport.client(served)
       let count = 2000
       _ = try client("q", "{\"p\":\"/a/n\",\"h\":\"\"}")
       for number in 1...count { try writer.request("p", "{\"p\":\"/a/n\",\"d\":\(number)}") }

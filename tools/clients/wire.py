@@ -1,4 +1,4 @@
-"""A plain WebSocket client: the dialogues of the SDKs' protocol, two clients each."""
+"""A plain client: the dialogues of the SDKs' protocol, two clients each, over WebSockets and by long polling."""
 
 import asyncio
 import base64
@@ -8,9 +8,21 @@ import sys
 import websockets
 
 from checks import check, end
+from polls import Polls
+
+# A machine that does other work as well is slow, and no proof of a fault.
+PATIENCE = 120
+
+
+async def websocket(parameters):
+    return await websockets.connect(
+        f"ws://127.0.0.1:{sys.argv[1]}/.ws?v=5{parameters}", max_size=None, open_timeout=PATIENCE)
 
 
 class Client:
+    # Which transport new clients have.
+    polls = False
+
     def __init__(self, socket, hello):
         self.socket = socket
         self.session = hello["s"]
@@ -18,14 +30,24 @@ class Client:
 
     @staticmethod
     async def connect(parameters=""):
-        socket = await websockets.connect(
-            f"ws://127.0.0.1:{sys.argv[1]}/.ws?v=5&ns=wire{parameters}", max_size=None)
+        namespace = "polls" if Client.polls else "wire"
+        if Client.polls:
+            socket = await Polls.connect(int(sys.argv[1]), namespace, parameters)
+        else:
+            socket = await websocket(f"&ns={namespace}{parameters}")
         hello = json.loads(await socket.recv())
         check("hello", (hello["t"], hello["d"]["t"], hello["d"]["d"]["v"]), ("c", "h", "5"))
         return Client(socket, hello["d"]["d"])
 
+    async def leave(self):
+        """As a client that is gone without a word, where its transport shows that."""
+        if isinstance(self.socket, Polls):
+            await self.socket.leave()
+        else:
+            self.socket.transport.abort()
+
     async def message(self):
-        text = await asyncio.wait_for(self.socket.recv(), 30)
+        text = await asyncio.wait_for(self.socket.recv(), PATIENCE)
         if len(text) <= 6 and text.isdigit():
             text = "".join([await self.socket.recv() for _ in range(int(text))])
         return json.loads(text)["d"]
@@ -137,7 +159,29 @@ async def handshakes():
             check(f"refusal of {parameters}", error.response.status_code, status)
 
 
-async def main():
+async def upgrade():
+    """A client that changes over from polls to a WebSocket in the middle of its session."""
+    def control(kind):
+        return json.dumps({"t": "c", "d": {"t": kind, "d": {}}})
+
+    client = await Client.connect()
+    await client.request("q", {"p": "/up", "h": ""})
+    polls, socket = client.socket, await websocket(f"&s={client.session}&ns=polls")
+    client.socket = socket
+    check("acknowledgement", await client.message(), {"t": "a", "d": {}})
+    await socket.send(control("p"))
+    check("ping over the new socket", await client.message(), {"t": "o", "d": {}})
+    await socket.send(control("a"))
+    await polls.send(control("n"))
+    check("end of transmission", json.loads(await polls.recv()), {"t": "c", "d": {"t": "n", "d": {}}})
+    while not polls.is_closed:
+        await asyncio.sleep(0.01)
+    check(
+        "the session goes on", await client.request("p", {"p": "/up", "d": 1}),
+        ([{"a": "d", "b": {"p": "up", "d": 1}}], OK))
+
+
+async def dialogues():
     one = await Client.connect()
     two = await Client.connect()
 
@@ -176,7 +220,7 @@ async def main():
     await leaving.request("o", {"p": "/here/me", "d": None})
     await leaving.request("p", {"p": "/here/me", "d": True})
     check("arrival", await one.message(), {"a": "d", "b": {"p": "here/me", "d": True}})
-    leaving.socket.transport.abort()
+    await leaving.leave()
     check("departure", await one.message(), {"a": "d", "b": {"p": "here", "d": None}})
 
     old = await Client.connect()
@@ -184,7 +228,8 @@ async def main():
     new = await Client.connect(f"&ls={old.session}")
     check("the connection before", await new.request("g", {"p": "/left", "q": {}}), ([], {"s": "ok", "d": 1}))
 
-    await one.socket.send("0")
+    if not Client.polls:
+        await one.socket.send("0")
     await one.socket.send(json.dumps({"t": "c", "d": {"t": "p", "d": {}}}))
     check("ping", await one.message(), {"t": "o", "d": {}})
 
@@ -195,14 +240,21 @@ async def main():
     await priorities(two)
     await queries(one, two)
     await identities(await Client.connect())
-    await handshakes()
 
     for number in range(2_000):
         await two.socket.send(
             json.dumps({"t": "d", "d": {"r": 10_000 + number, "a": "p", "b": {"p": f"/many/{number}", "d": number}}}))
     numbers = [(await two.message())["r"] for _ in range(2_000)]
     check("answers in order", numbers == list(range(10_000, 12_000)))
-    end("WebSockets")
+
+
+async def main():
+    await dialogues()
+    await handshakes()
+    Client.polls = True
+    await dialogues()
+    await upgrade()
+    end("WebSockets and long polling")
 
 
 asyncio.run(main())

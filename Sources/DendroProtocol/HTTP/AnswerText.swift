@@ -19,10 +19,22 @@ package struct AnswerText: Sendable {
   package mutating func append(_ text: String) { append(bytes: Array(text.utf8)) }
 
   package mutating func append(bytes: [UInt8]) {
-    if case .bytes(let before)? = parts.last {
-      parts[parts.count - 1] = .bytes(before + bytes)
-    } else {
+    guard case .bytes(var before)? = parts.last else {
       parts.append(.bytes(bytes))
+      return
+    }
+    parts[parts.count - 1] = .bytes([])  // Otherwise what there is would be copied.
+    before += bytes
+    parts[parts.count - 1] = .bytes(before)
+  }
+
+  /// Appends the rest of another text.
+  package mutating func append(_ text: AnswerText) {
+    for part in text.parts[text.next...] {
+      switch part {
+      case .bytes(let bytes): append(bytes: bytes)
+      case .node: parts.append(part)
+      }
     }
   }
 

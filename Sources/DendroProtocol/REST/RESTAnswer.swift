@@ -28,6 +28,13 @@ package struct RESTAnswer: Sendable {
     self.init(page: text, type: type)
   }
 
+  /// A script for pages of any origin, as WebSockets are for.
+  package init(script: AnswerText) {
+    self.init(page: script, type: "text/javascript; charset=utf-8")
+    headers.append("X-Content-Type-Options", "nosniff")
+    headers.append("Access-Control-Allow-Origin", "*")
+  }
+
   private mutating func appendOrigin(_ origin: RESTRequest.Origin?) {
     // A page that sends a credential in a header gets its own name back, as browsers want it.
     let name = origin.flatMap { $0.hasCredentials ? $0.name : nil }

@@ -5,6 +5,8 @@ package struct Handshake: Sendable {
   package let namespace: String?
   /// The session of the client's connection before this one.
   package let lastSession: String?
+  /// The session of a client that polls, and would change over to this WebSocket.
+  package let session: String?
   package let host: String
 
   /// - Returns: nil where the request is for something other than `/.ws`.
@@ -28,6 +30,7 @@ package struct Handshake: Sendable {
       namespace = headers["host"].flatMap(RESTRequest.namespace(ofHost:))
     }
     lastSession = target["ls"]
+    session = target["s"]
     host = headers["host"] ?? ""
     let text = key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
     accept = Base64.encode(SHA1.digest(of: Array(text.utf8)))

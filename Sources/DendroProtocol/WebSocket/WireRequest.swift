@@ -4,6 +4,10 @@ package import DendroTree
 package enum WireMessage: Sendable {
   case ping
   case request(WireRequest)
+  /// The client has found a WebSocket good, and changes over to it from polling.
+  case acknowledgement
+  /// The client sends nothing more on this transport.
+  case endOfTransmission
   /// What needs no answer.
   case other
   /// Not what clients send; the connection is closed.
@@ -15,7 +19,13 @@ package enum WireMessage: Sendable {
       return
     }
     switch envelope.string("t") {
-    case "c": self = data.string("t") == "p" ? .ping : .other
+    case "c":
+      switch data.string("t") {
+      case "p": self = .ping
+      case "a": self = .acknowledgement
+      case "n": self = .endOfTransmission
+      default: self = .other
+      }
     case "d":
       guard let number = data.integer("r"), let action = data.string("a") else {
         self = .malformed

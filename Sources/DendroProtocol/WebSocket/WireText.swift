@@ -21,6 +21,13 @@ package enum WireText {
   /// The answer to a ping.
   package static let pong = AnswerText("{\"t\":\"c\",\"d\":{\"t\":\"o\",\"d\":{}}}")
 
+  /// The first message over a WebSocket to which a client that polls may change over.
+  package static let acknowledgement = AnswerText("{\"t\":\"c\",\"d\":{\"t\":\"a\",\"d\":{}}}")
+
+  /// The last message to polls: what follows comes over the WebSocket.
+  package static let endOfTransmission = AnswerText(
+    "{\"t\":\"c\",\"d\":{\"t\":\"n\",\"d\":{}}}")
+
   /// What an answer carries.
   package enum Content: Sendable {
     case nothing

@@ -205,13 +205,19 @@ final class Exchange: @unchecked Sendable {
     for field in headers.fields { MHD_add_response_header(response, field.name, field.value) }
   }
 
+  /// Whether a parameter is a credential, names a session, or is a part of a message.
+  private static func isSecret(_ name: Substring) -> Bool {
+    ["auth", "access_token", "ac", "pw", "s", "ls"].contains(name)
+      || name.first == "d" && name.count > 1 && name.dropFirst().allSatisfy(\.isNumber)
+  }
+
   /// The target for the log: the values of parameters that may be secrets are left out.
   static func withoutCredentials(_ target: String) -> String {
     guard let mark = target.firstIndex(of: "?") else { return target }
     let items = target[target.index(after: mark)...].split(separator: "&").map {
       item -> Substring in
       let name = item.prefix { $0 != "=" }
-      return ["auth", "access_token", "ac"].contains(name) ? name + "=…" : item
+      return isSecret(name) ? name + "=…" : item
     }
     return target[...mark] + items.joined(separator: "&")
   }

@@ -11,7 +11,7 @@ final class ServerFigures: Sendable {
   let failureCount = Atomic<UInt64>(0)
   let receivedByteCount = Atomic<UInt64>(0)
   let messageCount = Atomic<UInt64>(0)
-  /// Bytes that wait for slow WebSockets.
+  /// Bytes that wait for sessions.
   let outboxByteCount = Atomic<Int>(0)
 
   func noteAnswer(_ status: Int) {
@@ -60,18 +60,20 @@ extension RESTService {
       "dendro_request_failures_total", "Requests answered with a status of 500 or above.",
       figures.failureCount.load(ordering: .relaxed))
     text.counter(
-      "dendro_messages_total", "Messages of WebSockets.",
+      "dendro_messages_total", "Messages of sessions.",
       figures.messageCount.load(ordering: .relaxed))
     text.counter(
       "dendro_received_bytes_total", "Bytes of bodies and messages of clients.",
       figures.receivedByteCount.load(ordering: .relaxed))
-    let sessions = webSockets.all
-    text.gauge("dendro_sessions", "WebSockets that are open.", sessions.count)
+    let sessions = sessions.all
+    text.gauge(
+      "dendro_sessions", "WebSockets that are open, and clients that poll.", sessions.count)
+    text.gauge("dendro_held_polls", "Polls that wait for a message.", polls.heldCount)
     text.gauge("dendro_streams", "Event streams that are open.", streamCount)
     text.gauge(
-      "dendro_listens", "Listens of WebSockets.", sessions.reduce(0) { $0 + $1.listenCount })
+      "dendro_listens", "Listens of sessions.", sessions.reduce(0) { $0 + $1.listenCount })
     text.gauge(
-      "dendro_outbox_bytes", "What waits for WebSockets to be read.",
+      "dendro_outbox_bytes", "What waits for sessions to be read.",
       figures.outboxByteCount.load(ordering: .relaxed))
     text.gauge(
       "dendro_resident_bytes", "The memory of the process.", ServerFigures.residentByteCount)

@@ -14,7 +14,7 @@ struct RESTCall: Sendable {
   /// A body or a window above this takes too long for the connection's thread.
   private static let inlineLimit = 64 << 10
 
-  private var identity: Identity { authentication.identity }
+  var identity: Identity { authentication.identity }
 
   func refuse(_ error: RESTError) { exchange.finish(RESTAnswer(error, to: request)) }
 
@@ -222,7 +222,7 @@ struct RESTCall: Sendable {
     return node
   }
 
-  // MARK: Settings and status
+  // MARK: Settings
 
   private func answerSettings(_ name: String, _ namespace: Namespace) {
     guard identity.isAdministrator else { return refuse(.permissionDenied) }
@@ -251,22 +251,6 @@ struct RESTCall: Sendable {
     case "strictTriggerValidation": return "false"
     default: return "null"
     }
-  }
-
-  /// Whether the server works, and the last writes of its open databases.
-  func answerStatus() {
-    guard request.method == .get || request.method == .head else {
-      return refuse(RESTError(405, "The status is read with GET."))
-    }
-    // Whether it works is for everybody, what it has for those who may see that.
-    let shown = service.mayInspect(identity) ? service.namespaces.all : []
-    let databases = shown.sorted { $0.name < $1.name }.map { namespace in
-      let statistics = namespace.engine.statistics()
-      return "\"\(namespace.name)\":{\"lastLSN\":\(statistics.lastLSN.rawValue),"
-        + "\"durableLSN\":\(statistics.durableLSN.rawValue),"
-        + "\"lag\":\(statistics.lastLSN.rawValue - min(statistics.lastLSN.rawValue, statistics.durableLSN.rawValue))}"
-    }
-    answer(text: "{\"status\":\"ok\",\"databases\":{\(databases.joined(separator: ","))}}")
   }
 }
 

@@ -14,7 +14,10 @@ final class RESTService: Sendable {
   let settings: ServerSettings
   let backlogByteLimit: Int
   let sessionByteLimit: Int
+  let sessions = WireSessions()
   let webSockets: WebSocketService
+  let polls: PollService
+  private let sessionLimit: Int
   let figures = ServerFigures()
   /// Nil where it is off.
   private let viewer: ViewerService?
@@ -40,6 +43,8 @@ final class RESTService: Sendable {
     backlogByteLimit = options.backlogByteLimit
     sessionByteLimit = options.sessionByteLimit
     webSockets = WebSocketService(options, figures)
+    polls = PollService(options, figures)
+    sessionLimit = options.sessionLimit
     viewer =
       options.viewer ?? SocketAddress.isLoopback(options.host) ? ViewerService() : nil
   }
@@ -56,6 +61,11 @@ final class RESTService: Sendable {
         method: exchange.method, target: exchange.target, headers: exchange.headers)
       {
         return open(handshake, exchange)
+      }
+      if let request = try PollRequest(
+        method: exchange.method, target: exchange.target, headers: exchange.headers)
+      {
+        return polls.perform(request, exchange, self)
       }
       if try performOwn(exchange) { return }
       request = try RESTRequest(
@@ -79,7 +89,7 @@ final class RESTService: Sendable {
   }
 
   /// The database with this name, which is opened where it is not. Why it cannot be opened is also for the log.
-  private func namespace(_ name: String?) throws -> Namespace {
+  func namespace(_ name: String?) throws -> Namespace {
     do {
       let found = try namespaces.namespace(name)
       failedOpenings.withLock { _ = $0.removeValue(forKey: name ?? "") }
@@ -137,6 +147,22 @@ final class RESTService: Sendable {
     }
   }
 
+  // MARK: Sessions
+
+  /// Why there cannot be one more session; nil where there can.
+  var sessionRefusal: RESTError? {
+    guard webSockets.count + polls.count >= sessionLimit else { return nil }
+    return RESTError(503, "The server has \(sessionLimit) sessions, which is its limit.")
+  }
+
+  /// The polls of the client that has a session.
+  func polls(ofSession id: String?, in namespace: Namespace) -> PollConnection? {
+    guard let session = id.flatMap({ sessions[$0] }), session.namespace === namespace else {
+      return nil
+    }
+    return session.connection as? PollConnection
+  }
+
   // MARK: Streams
 
   /// - Returns: false where the server is stopping.
@@ -164,18 +190,18 @@ final class RESTService: Sendable {
     for stream in openStreams where authenticator.end(of: stream.access.authentication) != nil {
       stream.end(with: .authRevoked)
     }
-    for session in webSockets.all { session.endExpired() }
+    for session in sessions.all { session.endExpired() }
   }
 
   /// Begins a new second of what clients may send.
-  func refill() { for session in webSockets.all { session.refill() } }
+  func refill() { for session in sessions.all { session.refill() } }
 
   /// Judges what clients listen to again.
   func reauthorize() {
     for stream in openStreams where !authorizer.allows(stream.access.request) {
       stream.end(with: .cancel(RESTError.permissionDenied.text))
     }
-    for session in webSockets.all { session.reauthorize() }
+    for session in sessions.all { session.reauthorize() }
   }
 
   /// Refuses requests from now on, and ends the streams.
@@ -183,6 +209,7 @@ final class RESTService: Sendable {
     streams.withLock { _ in isStopping.store(true, ordering: .releasing) }
     for stream in openStreams { stream.end() }
     webSockets.end()
+    polls.end()
   }
 }
 

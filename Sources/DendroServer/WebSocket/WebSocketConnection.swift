@@ -6,10 +6,10 @@ import Synchronization
 /// One WebSocket: the bytes of its socket on one side, whole messages on the other.
 ///
 /// Unchecked: all that has no lock is used on the loop's thread only.
-final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
+final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Sendable {
   let descriptor: Int32
   private let loop: SocketLoop
-  private let limits: WebSocketLimits
+  private let limits: WireLimits
   private let figures: ServerFigures
   /// Messages that the client may send until the next second.
   private let allowance: Atomic<Int>
@@ -17,28 +17,23 @@ final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
   private var assembler: MessageAssembler
   /// What libmicrohttpd has read beyond the request's head.
   private var early: [UInt8]
-  private var session: WireSession?
+  private var receiver: (any WireReceiver)?
   private var isClosed = false
   /// Bytes read in this turn.
   private var readCount = 0
   private static let turnByteLimit = 256 << 10
-  private let outbox = Mutex(Outbox())
+  private let state = Mutex(State())
 
-  private struct Outbox {
-    var messages = EventQueue()
-    var byteCount = 0
+  private struct State {
+    var outbox = Outbox()
     var isWoken = false
-    /// More waits than a session may have.
-    var isOverfull = false
-    /// No message is taken any more.
-    var isClosed = false
     /// The code with which the connection is closed once all messages are sent.
     var closingCode: UInt16?
   }
 
   /// - Parameter socket: taken over.
   init(
-    _ socket: Int32, _ loop: SocketLoop, early: [UInt8], _ limits: WebSocketLimits,
+    _ socket: Int32, _ loop: SocketLoop, early: [UInt8], _ limits: WireLimits,
     _ figures: ServerFigures
   ) {
     descriptor = socket
@@ -61,53 +56,37 @@ final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
       socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
   }
 
-  /// Begins to serve the session, which gets the messages.
-  func start(_ session: WireSession) {
-    self.session = session
+  /// Begins to serve the receiver, which gets the messages.
+  func start(_ receiver: any WireReceiver) {
+    self.receiver = receiver
     loop.add(self)
   }
 
   // MARK: From any thread
 
-  /// Sends a message, after those before it.
-  ///
-  /// - Parameter isPush: whether it may be left out where too much waits already.
-  /// - Returns: false where it was left out.
-  @discardableResult
-  func send(_ message: AnswerText, isPush: Bool = false) -> Bool {
-    let (isTaken, wakes) = outbox.withLock { outbox -> (Bool, Bool) in
-      if outbox.isClosed { return (true, false) }
-      let count = message.byteCount
-      if isPush, !outbox.messages.isEmpty, outbox.byteCount + count > limits.backlogBytes {
+  func send(_ message: AnswerText, isPush: Bool) -> Bool {
+    let (isTaken, wakes) = state.withLock { state -> (Bool, Bool) in
+      if state.outbox.isClosed { return (true, false) }
+      guard state.outbox.append(message, isPush: isPush, limits, figures) else {
         return (false, false)
       }
-      if !outbox.messages.isEmpty, outbox.byteCount + count > limits.outboxBytes {
-        outbox.isOverfull = true
-        return (true, !outbox.isWoken)
-      }
-      figures.outboxByteCount.wrappingAdd(count, ordering: .relaxed)
-      outbox.messages.append(message)
-      outbox.byteCount += count
-      defer { outbox.isWoken = true }
-      return (true, !outbox.isWoken)
+      defer { state.isWoken = true }
+      return (true, !state.isWoken)
     }
     if wakes { loop.wake(self) }
     return isTaken
   }
 
-  /// Closes the connection once what waits was sent.
   func close(_ code: UInt16) {
-    outbox.withLock { $0.closingCode = $0.closingCode ?? code }
+    state.withLock { $0.closingCode = $0.closingCode ?? code }
     loop.wake(self)
   }
 
-  /// Begins a new second of what the client may send.
   func refill() {
     let left = allowance.exchange(limits.messagesASecond, ordering: .relaxed)
     if left <= 0 { wake() }
   }
 
-  /// Looks at the connection again: whether it may be read from, and what was left out.
   func wake() { loop.wake(self) }
 
   // MARK: On the loop's thread
@@ -115,9 +94,9 @@ final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
   func serve(isReadable: Bool) -> SocketLoop.Interest? {
     if isClosed { return nil }
     guard let context = opened() else { return shut() }
-    let isOverfull = outbox.withLock { outbox in
-      outbox.isWoken = false
-      return outbox.isOverfull
+    let isOverfull = state.withLock { state in
+      state.isWoken = false
+      return state.outbox.isOverfull
     }
     // A client that does not read its answers would not read why.
     if isOverfull { return shut() }
@@ -128,7 +107,7 @@ final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
     var interest: SocketLoop.Interest = []
     // A client that reads nothing is not read from: so its answers do not grow without bound.
     let isFull =
-      outbox.withLock { $0.byteCount > limits.backlogBytes } || session?.isFull ?? false
+      state.withLock { $0.outbox.byteCount > limits.backlogBytes } || receiver?.isFull ?? false
       || !mayReceive
     if wslay_event_want_read(context) != 0, !isFull { interest.insert(.reading) }
     if wslay_event_want_write(context) != 0 { interest.insert(.writing) }
@@ -223,12 +202,12 @@ final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
       let frame = Array(UnsafeBufferPointer(start: message.msg, count: message.msg_length))
       switch assembler.add(frame) {
       case .waiting: break
-      case .tooLarge(let number?): session?.refuseTooLarge(number)
+      case .tooLarge(let number?): receiver?.refuseTooLarge(number)
       case .tooLarge(nil): refuse(context, WSLAY_CODE_MESSAGE_TOO_BIG)
       case .message(let text):
         allowance.wrappingSubtract(1, ordering: .relaxed)
         figures.noteMessage(text.count)
-        if session?.handle(text) == false { refuse(context, WSLAY_CODE_POLICY_VIOLATION) }
+        if receiver?.handle(text) == false { refuse(context, WSLAY_CODE_POLICY_VIOLATION) }
       }
     case UInt8(WSLAY_BINARY_FRAME.rawValue): refuse(context, WSLAY_CODE_UNSUPPORTED_DATA)
     default: break  // libwslay answers control frames by itself.
@@ -249,14 +228,12 @@ final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
         guard wslay_event_send(context) == 0 else { return false }
         if wslay_event_want_write(context) != 0 { return true }
       }
-      let (message, code) = outbox.withLock { outbox -> (AnswerText?, UInt16?) in
-        guard let message = outbox.messages.popFirst() else { return (nil, outbox.closingCode) }
-        outbox.byteCount -= message.byteCount
-        figures.outboxByteCount.wrappingSubtract(message.byteCount, ordering: .relaxed)
+      let (message, code) = state.withLock { state -> (AnswerText?, UInt16?) in
+        guard let message = state.outbox.popFirst(figures) else { return (nil, state.closingCode) }
         return (message, nil)
       }
       guard var message else {
-        session?.outboxIsEmpty()
+        receiver?.outboxIsEmpty()
         guard let code, wslay_event_get_close_sent(context) == 0 else { return true }
         // The client's own close is not waited for.
         wslay_event_shutdown_read(context)
@@ -276,21 +253,16 @@ final class WebSocketConnection: SocketLoop.Client, @unchecked Sendable {
     }
   }
 
-  /// Closes the socket, and ends the session.
+  /// Closes the socket, which ends the session.
   private func shut() -> SocketLoop.Interest? {
     isClosed = true
-    outbox.withLock { outbox in
-      outbox.isClosed = true
-      outbox.messages = EventQueue()
-      figures.outboxByteCount.wrappingSubtract(outbox.byteCount, ordering: .relaxed)
-      outbox.byteCount = 0
-    }
+    state.withLock { $0.outbox.close(figures) }
     if let context { wslay_event_context_free(context) }
     context = nil
     loop.forget(descriptor)
     DendroPlatform.close(descriptor)
-    session?.end()
-    session = nil
+    receiver?.end()
+    receiver = nil
     return nil
   }
 }

@@ -1,21 +1,15 @@
 import CDendroMicroHTTPD
 import DendroPlatform
 import DendroProtocol
-import Synchronization
 
-/// Turns requests for `/.ws` into WebSockets, and keeps the sessions.
+/// Turns requests for `/.ws` into WebSockets.
 final class WebSocketService: Sendable {
   private let loop = SocketLoop()
-  private let sessions = Mutex<[String: WireSession]>([:])
-  private let limits: WebSocketLimits
-  private let sessionLimit: Int
+  private let limits: WireLimits
   private let figures: ServerFigures
 
   init(_ options: DatabaseServerOptions, _ figures: ServerFigures) {
-    limits = WebSocketLimits(
-      messageBytes: options.messageByteLimit, backlogBytes: options.backlogByteLimit,
-      outboxBytes: options.sessionByteLimit, messagesASecond: options.messageRateLimit ?? .max)
-    sessionLimit = options.sessionLimit
+    limits = WireLimits(options)
     self.figures = figures
     loop.start()
   }
@@ -25,35 +19,29 @@ final class WebSocketService: Sendable {
   /// Whether connections are open.
   var isBusy: Bool { loop.clientCount > 0 }
 
-  var all: [WireSession] { sessions.withLock { Array($0.values) } }
+  /// The connections that are open.
+  var count: Int { loop.clientCount }
 
   func end() { loop.end() }
-
-  func remove(_ session: WireSession) {
-    sessions.withLock { _ = $0.removeValue(forKey: session.id) }
-  }
 
   /// Answers a request with the upgrade.
   func open(
     _ handshake: Handshake, _ exchange: Exchange, _ namespace: Namespace, _ service: RESTService
   ) {
-    if let last = handshake.lastSession, let session = sessions.withLock({ $0[last] }) {
-      // What was to be written at its end is written before the new connection is served.
-      session.end()
-      session.close()
-    }
-    guard loop.clientCount < sessionLimit else {
-      return exchange.finish(
-        RESTAnswer(RESTError(503, "The server has \(sessionLimit) sessions, which is its limit.")))
-    }
+    service.sessions.end(handshake.lastSession)
+    if let error = service.sessionRefusal { return exchange.finish(RESTAnswer(error)) }
     let upgrade = Unmanaged.passRetained(
       PendingUpgrade { [self] socket, early in
-        var random = SystemRandomNumberGenerator()
-        let id = String(random.next(), radix: 36) + String(random.next(), radix: 36)
         let connection = WebSocketConnection(socket, loop, early: early, limits, figures)
-        let session = WireSession(id, namespace, service, connection)
-        sessions.withLock { $0[id] = session }
-        session.begin(host: handshake.host)
+        if let polls = service.polls(ofSession: handshake.session, in: namespace),
+          let upgrade = polls.upgrade(to: connection)
+        {
+          connection.start(upgrade)
+          return
+        }
+        let session = WireSession(WireSessions.makeID(), namespace, service, connection)
+        service.sessions.add(session)
+        connection.send(session.hello(host: handshake.host))
         connection.start(session)
       })
     let response = MHD_create_response_for_upgrade(
@@ -77,18 +65,6 @@ final class WebSocketService: Sendable {
     exchange.finish(
       .custom(Exchange.CustomAnswer(status: 101, response: response, upgrade: upgrade)))
   }
-}
-
-/// What bounds one WebSocket.
-struct WebSocketLimits: Sendable {
-  /// Of one message.
-  let messageBytes: Int
-  /// Of pushes that wait: beyond that they are left out, and the client is not read from.
-  let backlogBytes: Int
-  /// Of all that waits: beyond that the connection is closed.
-  let outboxBytes: Int
-  /// Beyond that the client is not read from until the next second.
-  let messagesASecond: Int
 }
 
 /// What is done with the socket once the upgrade was sent. It lives as long as its exchange.

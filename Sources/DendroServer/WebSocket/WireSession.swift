@@ -14,7 +14,7 @@ final class WireSession: Sendable {
   let id: String
   let namespace: Namespace
   let service: RESTService
-  let connection: WebSocketConnection
+  let connection: any WireTransport
   /// What is to be written when the client leaves.
   private let client: DatabaseSession
   let state = Mutex(State())
@@ -41,7 +41,7 @@ final class WireSession: Sendable {
   }
 
   init(
-    _ id: String, _ namespace: Namespace, _ service: RESTService, _ connection: WebSocketConnection
+    _ id: String, _ namespace: Namespace, _ service: RESTService, _ connection: any WireTransport
   ) {
     self.id = id
     self.namespace = namespace
@@ -50,8 +50,9 @@ final class WireSession: Sendable {
     client = namespace.database.makeServedSession()
   }
 
-  func begin(host: String) {
-    connection.send(WireText.hello(time: systemMilliseconds(), host: host, session: id))
+  /// The first message to the client.
+  func hello(host: String) -> AnswerText {
+    WireText.hello(time: systemMilliseconds(), host: host, session: id)
   }
 
   /// Begins a new second of what the client may send.
@@ -84,7 +85,7 @@ final class WireSession: Sendable {
   private func perform(_ message: [UInt8]) -> Outcome {
     switch WireMessage(message) {
     case .malformed: return .refused
-    case .other: break
+    case .other, .acknowledgement, .endOfTransmission: break
     case .ping: connection.send(WireText.pong)
     case .request(let request):
       switch request.action {
@@ -261,7 +262,7 @@ final class WireSession: Sendable {
     }
     let journal = isJournaled ? namespace.journal : nil
     for listen in listens.values { listen.stop(namespace.hub) }
-    service.webSockets.remove(self)
+    service.sessions.remove(self)
     let id = id
     client.finish {
       allowed(of: $0, by: identity)

@@ -20,7 +20,7 @@ extension Command {
       says); with --users all who have signed in may read and write. TLS is left to a proxy.
 
       At the default address / is a page that shows and edits the data; /.metrics has figures for Prometheus, and
-      /.status.json says whether all is well.
+      /.status.json says whether the databases take writes.
 
       Ends with Ctrl-C or SIGTERM: requests under way are answered first.
       """,
@@ -49,9 +49,9 @@ extension Command {
       Option(name: "token-audience", value: "AUD", summary: "what the claim aud has to be"),
       Option(name: "users", summary: "signed-in users may read and write everything"),
       Option(
-        name: "sessions", value: "N", summary: "the most WebSockets at a time; 10000 if left out"),
+        name: "sessions", value: "N", summary: "the most WebSockets and clients that poll; 10000 if left out"),
       Option(
-        name: "rate", value: "N", summary: "the most messages of one WebSocket in a second"),
+        name: "rate", value: "N", summary: "the most messages of one session in a second"),
       Option(name: "viewer", summary: "the data viewer at / also where others reach the address"),
       Option(name: "no-viewer", summary: "without the data viewer"),
       Option(name: "quiet", short: "q", summary: "without a line for each request"),

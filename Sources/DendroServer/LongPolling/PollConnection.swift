@@ -1,0 +1,201 @@
+import DendroProtocol
+import Dispatch
+import Synchronization
+
+/// One client of long polling: its polls on one side, whole messages on the other.
+///
+/// A poll is an exchange that is held until there is something to say. A new one releases those before it.
+final class PollConnection: WireTransport {
+  let key: PollKey
+  let service: RESTService
+  let limits: WireLimits
+  let figures: ServerFigures
+  private let patience: Patience
+  let state: Mutex<State>
+
+  /// How long is waited for what.
+  struct Patience: Sendable {
+    /// For a message, before a poll is answered without one.
+    let hold: Duration
+    /// For a poll, before the session ends; half as long for the first one.
+    let silence: Duration
+  }
+
+  struct State {
+    var session: WireSession?
+    // What comes.
+    var packets: PollPackets
+    var inbox = Inbox()
+    var isHandling = false
+    var isAskedAgain = false
+    /// Messages that the client may send until the next second.
+    var allowance: Int
+    // What goes.
+    var outbox = Outbox()
+    /// A push was left out.
+    var hasLeftOut = false
+    var held: [HeldPoll] = []
+    var answers: PollAnswers
+    var lastPoll = ContinuousClock.now
+    var hasPolled = false
+    // The end.
+    /// Polls get what waits, and the client leaves.
+    var isClosing = false
+    var isClosed = false
+    // The change to a WebSocket.
+    var socket: WebSocketConnection?
+    /// The client has found the socket good: what is sent is for it.
+    var isSwitched = false
+    /// The client sends over the socket alone, and what it has sent by polls is handled.
+    var hasPollsEnded = false
+    /// What came over the socket before that.
+    var later: [Inbox.Item] = []
+    var laterByteCount = 0
+  }
+
+  struct HeldPoll: Sendable {
+    let serial: Int64
+    var exchange: Exchange
+    let since: ContinuousClock.Instant
+  }
+
+  init(
+    _ key: PollKey, _ service: RESTService, _ limits: WireLimits, _ patience: Patience,
+    _ figures: ServerFigures
+  ) {
+    self.key = key
+    self.service = service
+    self.limits = limits
+    self.patience = patience
+    self.figures = figures
+    state = Mutex(
+      State(
+        packets: PollPackets(byteLimit: limits.messageBytes), allowance: limits.messagesASecond,
+        answers: PollAnswers(byteLimit: limits.backlogBytes)))
+  }
+
+  /// Serves the session, which gets the messages.
+  func begin(_ session: WireSession) { state.withLock { $0.session = session } }
+
+  var heldCount: Int { state.withLock { $0.held.count } }
+
+  // MARK: What goes
+
+  func send(_ message: AnswerText, isPush: Bool) -> Bool {
+    let (isTaken, isOverfull, socket) = state.withLock { state in
+      if state.isSwitched { return (true, false, state.socket) }
+      let isTaken = state.outbox.append(message, isPush: isPush, limits, figures)
+      if !isTaken { state.hasLeftOut = true }
+      return (isTaken, state.outbox.isOverfull, nil as WebSocketConnection?)
+    }
+    if let socket { return socket.send(message, isPush: isPush) }
+    if isOverfull {
+      // Not on the thread of the sender, which may be in the middle of its own work.
+      service.workers.async { self.end() }
+    } else {
+      deliver()
+    }
+    return isTaken
+  }
+
+  func close(_ code: UInt16) {
+    let (isFirst, session, socket) = state.withLock { state in
+      defer { state.isClosing = true }
+      return (!state.isClosing, state.session, state.socket)
+    }
+    guard isFirst else { return }
+    socket?.close(code)
+    session?.end()
+    deliver()
+  }
+
+  func refill() {
+    let (waits, socket) = state.withLock { state in
+      defer { state.allowance = limits.messagesASecond }
+      return (state.allowance <= 0, state.socket)
+    }
+    socket?.refill()
+    if waits { wake() }
+  }
+
+  func wake() {
+    let socket = state.withLock { $0.isSwitched ? $0.socket : nil }
+    if let socket { socket.wake() }
+    service.workers.async { [self] in
+      handleWaiting()
+      deliver()
+    }
+  }
+
+  // MARK: Time
+
+  func tick(_ now: ContinuousClock.Instant) {
+    let (due, isSilent) = state.withLock { state in
+      let limit = state.hasPolled ? patience.silence : patience.silence / 2
+      let isSilent = state.held.isEmpty && now - state.lastPoll >= limit
+      return (state.release(now, after: patience.hold), isSilent)
+    }
+    for (exchange, text) in due { exchange.finish(RESTAnswer(script: text)) }
+    if isSilent { leave() }
+  }
+
+  // MARK: The end
+
+  /// No poll follows: ends the session, unless it goes on over a WebSocket.
+  func leave() {
+    if state.withLock({ $0.hasMoved }) { service.polls.remove(self) } else { end() }
+  }
+
+  /// Ends the session at once. Polls that are held get what waits.
+  func end() {
+    close(1001)
+    let held = state.withLock { state in
+      state.isClosed = true
+      state.outbox.close(figures)
+      // The session and the connection hold each other.
+      state.session = nil
+      state.socket = nil
+      state.inbox = Inbox()
+      state.later = []
+      defer { state.held = [] }
+      return state.held
+    }
+    service.polls.remove(self)
+    for poll in held { poll.exchange.finish(RESTAnswer(script: PollText.close)) }
+  }
+}
+
+/// First in, first out.
+struct Inbox: Sendable {
+  enum Item: Sendable {
+    case message([UInt8])
+    /// A message that is over the limit: the number of its request.
+    case tooLarge(Int64)
+
+    var byteCount: Int { if case .message(let bytes) = self { bytes.count } else { 8 } }
+  }
+
+  private var items: [Item] = []
+  private var head = 0
+  private(set) var byteCount = 0
+
+  var isEmpty: Bool { head == items.count }
+
+  mutating func append(_ item: Item) {
+    items.append(item)
+    byteCount += item.byteCount
+  }
+
+  mutating func popFirst() -> Item? {
+    guard head < items.count else { return nil }
+    let item = items[head]
+    items[head] = .tooLarge(0)
+    head += 1
+    byteCount -= item.byteCount
+    if head == items.count || head >= 1024 {
+      items.removeFirst(head)
+      head = 0
+    }
+    return item
+  }
+}

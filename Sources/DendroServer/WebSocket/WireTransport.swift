@@ -1,0 +1,57 @@
+import DendroProtocol
+
+/// What carries the messages of one client, both ways: a WebSocket, or polls.
+protocol WireTransport: AnyObject, Sendable {
+  /// Sends a message, after those before it.
+  ///
+  /// - Parameter isPush: whether it may be left out where too much waits already.
+  /// - Returns: false where it was left out.
+  @discardableResult
+  func send(_ message: AnswerText, isPush: Bool) -> Bool
+  /// Closes the connection once what waits was sent, and ends the session.
+  func close(_ code: UInt16)
+  /// Begins a new second of what the client may send.
+  func refill()
+  /// Looks at the connection again: whether it may be read from, and what was left out.
+  func wake()
+}
+
+extension WireTransport {
+  @discardableResult
+  func send(_ message: AnswerText) -> Bool { send(message, isPush: false) }
+}
+
+/// Where the messages of a WebSocket are for. All calls are made on its loop's thread.
+protocol WireReceiver: AnyObject, Sendable {
+  /// - Returns: false for what no client sends.
+  func handle(_ message: [UInt8]) -> Bool
+  /// Refuses a message of which only the request's number is known.
+  func refuseTooLarge(_ number: Int64)
+  /// Whether so much waits that no more is to be read.
+  var isFull: Bool { get }
+  /// The client has read what waited.
+  func outboxIsEmpty()
+  /// The connection is gone.
+  func end()
+}
+
+extension WireSession: WireReceiver {}
+
+/// What bounds one client.
+struct WireLimits: Sendable {
+  /// Of one message.
+  let messageBytes: Int
+  /// Of pushes that wait: beyond that they are left out, and the client is not read from.
+  let backlogBytes: Int
+  /// Of all that waits: beyond that the connection is closed.
+  let outboxBytes: Int
+  /// Beyond that the client is not read from until the next second.
+  let messagesASecond: Int
+
+  init(_ options: DatabaseServerOptions) {
+    messageBytes = options.messageByteLimit
+    backlogBytes = options.backlogByteLimit
+    outboxBytes = options.sessionByteLimit
+    messagesASecond = options.messageRateLimit ?? .max
+  }
+}
