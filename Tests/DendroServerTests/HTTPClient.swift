@@ -14,6 +14,10 @@ final class HTTPClient {
 
   struct Ended: Error {}
 
+  /// In seconds. Where an answer does not come, the test fails instead of waiting; but a sanitizer makes every answer slow,
+  /// and so do other tests that run at the same time.
+  private static let patience: Int32 = 600
+
   private let socket: Int32
   private var received: [UInt8] = []
 
@@ -22,8 +26,7 @@ final class HTTPClient {
     if var size = receiveBuffer {
       setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
     }
-    // Where an answer does not come, the test fails instead of waiting.
-    var timeout = timeval(tv_sec: 60, tv_usec: 0)
+    var timeout = timeval(tv_sec: Int(Self.patience), tv_usec: 0)
     setsockopt(
       socket, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
     var address = sockaddr_in()
@@ -161,7 +164,7 @@ final class HTTPClient {
     if !a.received.isEmpty { return a }
     if !b.received.isEmpty { return b }
     var sockets = [a, b].map { pollfd(fd: $0.socket, events: Int16(POLLIN), revents: 0) }
-    guard poll(&sockets, 2, 60_000) > 0 else { throw Ended() }
+    guard poll(&sockets, 2, patience * 1000) > 0 else { throw Ended() }
     return sockets[0].revents != 0 ? a : b
   }
 

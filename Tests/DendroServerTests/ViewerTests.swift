@@ -1,5 +1,7 @@
 import Dendro
 import DendroServer
+import Dispatch
+import Foundation
 import Testing
 
 @Suite("serving: what the data viewer asks for")
@@ -96,7 +98,10 @@ struct ViewerTests {
   func past() async throws {
     let folder = try TemporaryFolder()
     let database = try await Database.open(at: folder.path + "/db")
-    let server = try await DatabaseServer.start(serving: database)
+    var options = DatabaseServerOptions()
+    // On a machine that is slow itself, the client is silent for longer than by default.
+    options.idleTimeout = .seconds(3600)
+    let server = try await DatabaseServer.start(serving: database, options: options)
     let http = try Served(database: database, server: server).client()
     _ = try http("PUT", "/a.json", "{\"x\":1,\"y\":{\"z\":2}}")
     _ = try http("PATCH", "/a.json", "{\"x\":null,\"\\\"\":3}")
@@ -125,6 +130,38 @@ struct ViewerTests {
     await server.stop()
     try await database.close()
   }
+
+  @Test("the log is there while the app blocks all threads of its concurrency pool")
+  func blockedPool() async throws {
+    let folder = try TemporaryFolder()
+    let database = try await Database.open(at: folder.path + "/db")
+    let server = try await DatabaseServer.start(serving: database)
+    let port = server.port
+    _ = try HTTPClient(port: port)("PUT", "/a.json", "1")
+    let release = DispatchSemaphore(value: 0)
+    let answer = await withCheckedContinuation { continuation in
+      let blockers = ProcessInfo.processInfo.activeProcessorCount
+      let blocked = DispatchGroup()
+      for _ in 0..<blockers {
+        blocked.enter()
+        Task.detached {
+          blocked.leave()
+          Self.wait(for: release)
+        }
+      }
+      blocked.notify(queue: .global()) {
+        let answer = Result { try HTTPClient(port: port)("GET", "/.viewer/log.json").body }
+        for _ in 0..<blockers { release.signal() }
+        continuation.resume(returning: answer)
+      }
+    }
+    #expect(try answer.get().contains("\"what\":\"set\",\"path\":\"/a\""))
+    await server.stop()
+    try await database.close()
+  }
+
+  /// Blocks the calling thread.
+  private static func wait(for semaphore: DispatchSemaphore) { semaphore.wait() }
 
   @Test("what may not be read is not shown in the past either")
   func refused() async throws {

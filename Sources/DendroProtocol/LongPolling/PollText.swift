@@ -2,8 +2,11 @@
 package enum PollText {
   /// The answer to a start.
   ///
-  /// - Parameter callback: the number of the functions that a browser has made for it. Without one the client calls
-  ///   the script with functions of its own.
+  /// - Parameters:
+  ///   - key: of the session.
+  ///   - callback: the number of the functions that a browser has made for it. Without one the client calls the script
+  ///     with functions of its own.
+  ///   - hello: the first message.
   package static func start(
     _ key: PollKey, callback: String?, hello: AnswerText
   ) -> AnswerText {
@@ -21,7 +24,7 @@ package enum PollText {
     return text
   }
 
-  /// An answer with messages, or with none.
+  /// An answer with messages, or with none; `number` counts the answers of a session.
   package static func messages(_ messages: [AnswerText], number: Int) -> AnswerText {
     var text = AnswerText("pRTLPCB(\(number),[")
     for (index, message) in messages.enumerated() {

@@ -63,7 +63,7 @@ struct ViewerCall: Sendable {
   private func answerLog(of namespace: Namespace, _ identity: Identity) {
     guard allows(.root, identity, namespace) else { return refuse(.permissionDenied) }
     let limit = min(1000, max(1, target["limit"].flatMap { Int($0) } ?? 200))
-    Task {
+    Task(executorPreference: WorkerExecutor(service.workers)) {
       do throws(EngineError) {
         finish(try await ViewerService.log(of: namespace.engine, limit: limit))
       } catch {

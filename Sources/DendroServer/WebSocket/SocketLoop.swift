@@ -28,6 +28,8 @@ final class SocketLoop: @unchecked Sendable {
   private let pending = Mutex(Pending())
   private let count = Atomic<Int>(0)
   private var sockets: [Int32: (client: any Client, interest: Interest)] = [:]
+  /// The memory of clients' send buffers between their turns: those that wait need none.
+  private var spare: [UInt8] = []
 
   private struct Pending {
     var added: [any Client] = []
@@ -152,6 +154,12 @@ final class SocketLoop: @unchecked Sendable {
     sockets = [:]
     return true
   }
+
+  /// Lends memory to a client's buffer for its turn. Called on the loop's thread, as `takeBack`.
+  func lend(to buffer: inout SendBuffer) { buffer.borrow(&spare) }
+
+  /// Takes the memory of a buffer that is empty.
+  func takeBack(from buffer: inout SendBuffer) { buffer.giveBack(&spare) }
 
   /// Waits for the socket no more. Called on the loop's thread, before the socket is closed.
   func forget(_ descriptor: Int32) { dendro_poll_remove(poll, descriptor) }

@@ -19,6 +19,8 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
   private var early: [UInt8]
   private var receiver: (any WireReceiver)?
   private var isClosed = false
+  /// Frames that are not sent yet: what one turn has to say goes out together.
+  private var unsent = SendBuffer()
   /// Bytes read in this turn.
   private var readCount = 0
   private static let turnByteLimit = 256 << 10
@@ -102,15 +104,18 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
     if isOverfull { return shut() }
     readCount = 0
     if isReadable, wslay_event_recv(context) != 0 { return shut() }
+    loop.lend(to: &unsent)
+    defer { loop.takeBack(from: &unsent) }
     guard write(context) else { return shut() }
-    if wslay_event_want_read(context) == 0, wslay_event_want_write(context) == 0 { return shut() }
+    let wantsWrite = wslay_event_want_write(context) != 0 || !unsent.isEmpty
+    if wslay_event_want_read(context) == 0, !wantsWrite { return shut() }
     var interest: SocketLoop.Interest = []
     // A client that reads nothing is not read from: so its answers do not grow without bound.
     let isFull =
       state.withLock { $0.outbox.byteCount > limits.backlogBytes } || receiver?.isFull ?? false
       || !mayReceive
     if wslay_event_want_read(context) != 0, !isFull { interest.insert(.reading) }
-    if wslay_event_want_write(context) != 0 { interest.insert(.writing) }
+    if wantsWrite { interest.insert(.writing) }
     return interest
   }
 
@@ -119,6 +124,7 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
     if let context = opened() {
       wslay_event_queue_close(context, 1001, nil, 0)
       _ = wslay_event_send(context)
+      _ = unsent.flush(to: descriptor)
     }
     _ = shut()
   }
@@ -130,10 +136,9 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
       guard let buffer, let connection else { return -1 }
       return WebSocketConnection.of(connection).receive(context, buffer, count)
     }
-    callbacks.send_callback = { context, data, count, flags, connection in
+    callbacks.send_callback = { context, data, count, _, connection in
       guard let data, let connection else { return -1 }
-      let hasMore = flags & Int32(WSLAY_MSG_MORE.rawValue) != 0
-      return WebSocketConnection.of(connection).transmit(context, data, count, hasMore: hasMore)
+      return WebSocketConnection.of(connection).transmit(context, data, count)
     }
     callbacks.on_msg_recv_callback = { context, message, connection in
       guard let message = message?.pointee, let connection else { return }
@@ -182,17 +187,14 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
   }
 
   private func transmit(
-    _ context: wslay_event_context_ptr?, _ data: UnsafePointer<UInt8>, _ count: Int, hasMore: Bool
+    _ context: wslay_event_context_ptr?, _ data: UnsafePointer<UInt8>, _ count: Int
   ) -> Int {
-    // A frame's head goes out with its payload, in one packet.
-    let flags = Int32(MSG_NOSIGNAL) | (hasMore ? Int32(MSG_MORE) : 0)
-    let result = DendroPlatform.send(descriptor, data, count, flags)
-    if result >= 0 { return result }
-    let wouldBlock = errno == EAGAIN || errno == EINTR
+    let bytes = UnsafeBufferPointer(start: data, count: count)
+    if unsent.append(bytes, to: descriptor) { return count }
     wslay_event_set_error(
       context,
-      wouldBlock ? Int32(WSLAY_ERR_WOULDBLOCK.rawValue) : Int32(WSLAY_ERR_CALLBACK_FAILURE.rawValue)
-    )
+      unsent.isLost
+        ? Int32(WSLAY_ERR_CALLBACK_FAILURE.rawValue) : Int32(WSLAY_ERR_WOULDBLOCK.rawValue))
     return -1
   }
 
@@ -226,13 +228,16 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
     while true {
       if wslay_event_want_write(context) != 0 {
         guard wslay_event_send(context) == 0 else { return false }
-        if wslay_event_want_write(context) != 0 { return true }
+        if wslay_event_want_write(context) != 0 { return unsent.flush(to: descriptor) }
       }
       let (message, code) = state.withLock { state -> (AnswerText?, UInt16?) in
         guard let message = state.outbox.popFirst(figures) else { return (nil, state.closingCode) }
         return (message, nil)
       }
       guard var message else {
+        guard unsent.flush(to: descriptor) else { return false }
+        // The client has not read all of it yet.
+        guard unsent.isEmpty else { return true }
         receiver?.outboxIsEmpty()
         guard let code, wslay_event_get_close_sent(context) == 0 else { return true }
         // The client's own close is not waited for.
@@ -248,7 +253,7 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
           return wslay_event_queue_msg(context, &text)
         }
         // After a close nothing more is sent.
-        if result != 0 { return true }
+        if result != 0 { return unsent.flush(to: descriptor) }
       }
     }
   }

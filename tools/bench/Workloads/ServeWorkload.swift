@@ -12,7 +12,8 @@ extension Workload {
     """,
     [
       puts(.durable), puts(.buffered), pipelinedPuts(.durable), pipelinedPuts(.buffered), gets,
-      fanOut(listenerCount: 10_000), idle(connectionCount: 10_000), starts(leafCount: 0),
+      fanOut(listenerCount: 10_000), idle(connectionCount: 10_000),
+      idleListens(connectionCount: 10_000), starts(leafCount: 0),
       starts(leafCount: 1_000_000),
     ])
 
@@ -22,7 +23,7 @@ extension Workload {
     durability == .durable ? "durable" : "buffered"
   }
 
-  private static func withServer(
+  static func withServer(
     _ turn: Turn, _ durability: PeerDurability = .durable,
     _ body: (ServeProcess) throws -> Measurement
   ) throws -> Measurement {
@@ -202,7 +203,7 @@ extension Workload {
       ])
   }
 
-  private static func listeners(_ count: Int, _ server: ServeProcess) throws -> [LoadConnection] {
+  static func listeners(_ count: Int, _ server: ServeProcess) throws -> [LoadConnection] {
     try (0..<count).map { _ in
       let connection = try LoadConnection(port: server.port)
       try connection.upgrade()
@@ -250,51 +251,6 @@ extension Workload {
         } byteCount: {
           RedisRequest.command("message", "room", "1000000").count
         }
-      }
-    #else
-      nil
-    #endif
-  }
-
-  // MARK: Memory
-
-  private static func idle(connectionCount: Int) -> Comparison {
-    Comparison(
-      "idle connections", "connections",
-      [
-        Contestant("dendro, WebSocket with a listen") { turn in
-          let count = turn.scaled(connectionCount)
-          return try withServer(turn) { server in
-            let warm = try listeners(10, server)
-            let before = server.residentByteCount
-            let connections = try listeners(count, server)
-            let bytes = server.residentByteCount - before
-            var measurement = Measurement()
-            measurement.add("memory", "bytes a connection", Double(bytes) / Double(count))
-            try expect(connections.count == count && warm.count == 10, "all are open")
-            return measurement
-          }
-        },
-        redisIdle(connectionCount),
-      ])
-  }
-
-  private static func redisIdle(_ connectionCount: Int) -> Contestant? {
-    #if canImport(CDendroRedis)
-      .redis("subscriber", .buffered) { turn, redis in
-        let count = turn.scaled(connectionCount)
-        let info = try redis.connection.command("INFO", "server")
-        let id = info.split(whereSeparator: \.isNewline).first { $0.hasPrefix("process_id:") }
-        let process = id.flatMap { Int32($0.dropFirst("process_id:".count)) } ?? 0
-        let before = ServeProcess.residentByteCount(of: process)
-        let connections = try redis.loadConnections(count)
-        for connection in connections {
-          _ = try connection.call(RedisRequest.command("SUBSCRIBE", "room"))
-        }
-        let bytes = ServeProcess.residentByteCount(of: process) - before
-        var measurement = Measurement()
-        measurement.add("memory", "bytes a connection", Double(bytes) / Double(count))
-        return measurement
       }
     #else
       nil
