@@ -49,7 +49,7 @@ extension Command {
       Option(name: "token-audience", value: "AUD", summary: "what the claim aud has to be"),
       Option(name: "users", summary: "signed-in users may read and write everything"),
       Option(
-        name: "sessions", value: "N", summary: "the most WebSockets and clients that poll; 10000 if left out"),
+        name: "sessions", value: "N", summary: "the most clients with a session; 10000 if left out"),
       Option(
         name: "rate", value: "N", summary: "the most messages of one session in a second"),
       Option(name: "viewer", summary: "the data viewer at / also where others reach the address"),
