@@ -225,9 +225,16 @@ struct CompletionTests {
     try folder.write(page, to: "dendro.1")
     if FileManager.default.isExecutableFile(atPath: "/usr/bin/groff") {
       let troff = try dendro.run(
-        ["-man", "-Tutf8", "-ww", "dendro.1"], executable: "/usr/bin/groff")
+        ["-man", "-Tutf8", "-P-cbou", "-ww", "dendro.1"], executable: "/usr/bin/groff")
       #expect(troff.status == 0 && troff.errors.isEmpty, "\(troff.errors)")
       #expect(troff.output.contains("users"))
+      // Lines of JSON, and a table, stand as they are; the text behind them begins a line.
+      let lines = troff.lines.map { $0.trimmingCharacters(in: .whitespaces) }
+      #expect(lines.contains(#"{"operation": "increment", "path": "/count", "delta": 5}"#))
+      #expect(lines.contains("pwd               where the prompt is"))
+      #expect(lines.contains { $0.hasPrefix("Other") && $0.contains("members") })
+      // What every verb takes is said once.
+      #expect(lines.filter { $0.hasPrefix("--color WHEN") }.count == 1)
     }
   }
 

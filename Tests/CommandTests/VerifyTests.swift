@@ -99,7 +99,7 @@ struct VerifyTests {
     #expect(quick["hash"] is NSNull && quick["leaves"] is NSNull)
     let lines = try dendro("verify", "db", "--quick").lines
     #expect(lines.last == "good")
-    #expect(lines.contains { $0.hasPrefix("not checked   that the writes lead to the trees") })
+    #expect(lines.contains { $0.hasPrefix("not checked   what records and checkpoints say") })
     #expect(lines.contains { $0.hasPrefix("read ") && $0.contains(" a second") })
   }
 

@@ -34,23 +34,11 @@ private enum Manual {
     for command in commands {
       lines.append(".SS \(quoted(String(Help.usage(of: command).dropFirst(7))))")
       lines.append(escaped(Help.capitalized(command.summary) + "."))
-      if !command.discussion.isEmpty {
-        lines.append(".PP")
-        lines += command.discussion.split(separator: "\n", omittingEmptySubsequences: false).map {
-          $0.isEmpty
-            ? ".PP" : $0.hasPrefix("  ") ? ".br\n" + escaped(String($0)) : escaped(String($0))
-        }
-      }
+      if !command.discussion.isEmpty { lines += [".PP"] + paragraphs(command.discussion) }
       for parameter in command.parameters {
         lines += [".TP", ".I \(escaped(parameter.name))", escaped(parameter.summary)]
       }
-      for option in command.options + [.color, .help] {
-        let short = option.short.map { "\\-\($0), " } ?? ""
-        let value = option.value.map { " \\fI\(escaped($0))\\fR" } ?? ""
-        lines += [
-          ".TP", "\\fB\(short)\\-\\-\(escaped(option.name))\\fR\(value)", escaped(option.summary),
-        ]
-      }
+      lines += command.options.flatMap(entry)
       for example in command.examples {
         lines += [
           ".PP", escaped(Help.capitalized(example.summary) + ":"), ".RS 4", ".nf",
@@ -58,9 +46,9 @@ private enum Manual {
         ]
       }
     }
-    lines += [
-      ".SH EXIT STATUS"
-    ]
+    lines += [".SH OPTIONS", "Every verb takes these too."]
+    lines += [Command.Option.color, .help].flatMap(entry)
+    lines.append(".SH EXIT STATUS")
     for (code, meaning) in Help.exitCodes {
       lines += [".TP", ".B \(code)", escaped(meaning)]
     }
@@ -71,6 +59,32 @@ private enum Manual {
       "The width that tables are fitted to where standard output is no terminal.",
     ]
     return lines.joined(separator: "\n")
+  }
+
+  /// A text whose lines are filled, but for those that are indented: they stand as they are.
+  private static func paragraphs(_ text: String) -> [String] {
+    var lines: [String] = []
+    var isIndented = false
+    for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+      if line.hasPrefix("  ") != isIndented {
+        isIndented.toggle()
+        lines += isIndented ? [".PP", ".RS 2", ".nf"] : [".fi", ".RE", ".PP"]
+      }
+      if line.isEmpty {
+        if lines.last != ".PP" { lines.append(".PP") }
+      } else {
+        lines.append(escaped(isIndented ? String(line.dropFirst(2)) : String(line)))
+      }
+    }
+    return lines + (isIndented ? [".fi", ".RE"] : [])
+  }
+
+  private static func entry(_ option: Command.Option) -> [String] {
+    let short = option.short.map { "\\-\($0), " } ?? ""
+    let value = option.value.map { " \\fI\(escaped($0))\\fR" } ?? ""
+    return [
+      ".TP", "\\fB\(short)\\-\\-\(escaped(option.name))\\fR\(value)", escaped(option.summary),
+    ]
   }
 
   /// Text that troff prints as it stands.

@@ -46,7 +46,7 @@ extension Verification {
       try row("hash", Survey.hash(contentHash))
     }
     if isQuick {
-      try row("not checked", "that the writes lead to the trees of the checkpoints")
+      try row("not checked", "what records and checkpoints say, behind their checksums")
     }
     if let tail { try row("end", "unfinished, as a crash or a running writer leaves it: \(tail)") }
     let limit = 20

@@ -186,7 +186,7 @@ struct Verification {
       do throws(StorageError) {
         let reader = try CheckpointReader.open(directory, lsn: lsn)
         do throws(StorageError) {
-          try CheckpointCoding.checkPages(reader) { [progress, doneByteCount] done in
+          try CheckpointCoding.checkChunks(reader) { [progress, doneByteCount] done in
             progress.update(checkpointByteCount: doneByteCount + done.share(of: fileByteCount))
           }
         } catch {

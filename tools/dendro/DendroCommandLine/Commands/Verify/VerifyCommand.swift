@@ -10,10 +10,10 @@ extension Command {
       opened without it. What a crash left at the end of the log is no damage. Works beside a running
       writer, for what was written when it began.
 
-      With --quick, it reads as much, at the speed of the disk: every checksum, the order of all records
-      and files, and the pages of the checkpoints by themselves. It does not replay the log. So it finds
-      all that a disk or a copy has done to the files, but not that a checkpoint, all of whose checksums
-      are right, is another tree than the writes lead to.
+      With --quick, it reads and decompresses as much, and checks every checksum, the order of all records
+      and files, and the indexes of checkpoints. So it finds all that a disk or a copy has done to the
+      files. It does not look at the writes and the trees themselves: it does not find that a checkpoint
+      whose checksums are right holds another tree than the log leads to.
       """,
     parameters: [.directory],
     options: [
