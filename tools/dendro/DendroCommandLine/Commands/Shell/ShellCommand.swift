@@ -11,7 +11,7 @@ extension Command {
         ls [PATH]         the children there
         tree [PATH] [N]   what is there, N levels deep (3)
         pwd               where the prompt is
-        at [WHEN]         read as it was after an LSN or at a time; without WHEN the present again
+        at [WHEN]         read as of an LSN or a time; at alone, the present again
         \\timing           print how long each line takes, or no longer
         help [VERB]       what there is
         quit              or the end of the input
