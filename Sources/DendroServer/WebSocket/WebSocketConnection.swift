@@ -48,9 +48,14 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
     _ = fcntl(socket, F_SETFL, fcntl(socket, F_GETFL, 0) | O_NONBLOCK)
     var on: Int32 = 1
     setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, socklen_t(MemoryLayout<Int32>.size))
-    // A peer that is gone without a word is noticed after two minutes.
-    for (option, value) in [(TCP_KEEPIDLE, 60), (TCP_KEEPINTVL, 15), (TCP_KEEPCNT, 4)] {
-      var value = Int32(value)
+    // A peer that is gone without a word is noticed after two to five minutes. Each connection has its own moments: the
+    // probes of many that wait since the same moment come at once otherwise, over and over, and a system that drops some
+    // of them takes their peers for gone.
+    for (option, value) in [
+      (TCP_KEEPIDLE, Int32.random(in: 60...120)), (TCP_KEEPINTVL, Int32.random(in: 10...20)),
+      (TCP_KEEPCNT, 8),
+    ] {
+      var value = value
       setsockopt(
         socket, Int32(IPPROTO_TCP), option, &value, socklen_t(MemoryLayout<Int32>.size))
     }
