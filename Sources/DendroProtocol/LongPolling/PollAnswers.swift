@@ -37,7 +37,10 @@ package struct PollAnswers: Sendable {
 
   /// Makes the answer to a poll.
   ///
-  /// - Parameter closes: whether it is the last one, after which the client leaves.
+  /// - Parameters:
+  ///   - serial: of the poll.
+  ///   - messages: in their order.
+  ///   - closes: whether it is the last one, after which the client leaves.
   package mutating func answer(
     _ serial: Int64, _ messages: [AnswerText], closes: Bool = false
   ) -> AnswerText {
