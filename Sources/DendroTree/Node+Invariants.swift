@@ -6,12 +6,14 @@ package struct InvariantViolation: Error, CustomStringConvertible, Sendable {
 }
 
 extension Node {
-  /// Checks the whole tree: the order of keys, the counts, fill and height of pages, every packed byte,
+  /// Checks the whole tree: the order of keys, the counts and height of pages, every packed byte,
   /// the validity of keys and priorities, and that no node below the root is empty.
   ///
+  /// - Parameter isCompact: whether also no two neighbouring pages may be nearly empty. They may where one of them
+  ///   became so while the other was not read from its file.
   /// - Throws: the first violation found.
   /// - Complexity: O(nodes). Nothing is allocated for a node.
-  package func checkInvariants() throws(InvariantViolation) {
+  package func checkInvariants(isCompact: Bool = false) throws(InvariantViolation) {
     if let priority = ownPriority {
       if isEmpty { throw PageChecker.fail("an empty node has a priority") }
       if !priority.isValidPriority {
@@ -20,7 +22,7 @@ extension Node {
     }
     guard case .page(let page) = content else { return }
     defer { withExtendedLifetime(page) {} }
-    try PageChecker.check(page.access)
+    try PageChecker.check(page.access, isCompact: isCompact)
   }
 }
 
@@ -30,6 +32,7 @@ extension Node {
 private struct PageChecker {
   typealias Bytes = (start: UnsafeRawPointer, count: Int)
 
+  private let isCompact: Bool
   private var leafHeight: Int?
   private var last: Bytes?
 
@@ -38,9 +41,9 @@ private struct PageChecker {
   }
 
   /// Checks a branch by its root page, or a box.
-  static func check(_ page: PageAccess) throws(InvariantViolation) {
-    if page.kind == .box { return try checkBox(page) }
-    var checker = PageChecker()
+  static func check(_ page: PageAccess, isCompact: Bool) throws(InvariantViolation) {
+    if page.kind == .box { return try checkBox(page, isCompact: isCompact) }
+    var checker = PageChecker(isCompact: isCompact)
     try checker.check(page, low: nil, high: nil, isRoot: true)
   }
 
@@ -60,7 +63,7 @@ private struct PageChecker {
     }
   }
 
-  private static func checkBox(_ page: PageAccess) throws(InvariantViolation) {
+  private static func checkBox(_ page: PageAccess, isCompact: Bool) throws(InvariantViolation) {
     try checkExtent(page)
     if page.count != 1 || page.total != 0 || page.hasPriorities {
       throw fail("a box does not have exactly one entry")
@@ -68,11 +71,13 @@ private struct PageChecker {
     if page.value(0).count <= Page.inlineValueByteCountMax {
       throw fail("a box has a value that fits into a page")
     }
-    try checkValue(page, 0)
+    try checkValue(page, 0, isCompact: isCompact)
   }
 
   /// Checks that a value is a packed leaf, or a reference with or without a priority, and what it refers to.
-  private static func checkValue(_ page: PageAccess, _ index: Int) throws(InvariantViolation) {
+  private static func checkValue(
+    _ page: PageAccess, _ index: Int, isCompact: Bool
+  ) throws(InvariantViolation) {
     let bytes = UnsafeRawBufferPointer(page.value(index))
     var offset = 0
     if bytes.first == PackedScalar.priorityTag {
@@ -89,7 +94,7 @@ private struct PageChecker {
       if target.kind == .box && (page.kind == .box || offset > 0) {
         throw fail("a box is in a box or beside a priority")
       }
-      try check(target)
+      try check(target, isCompact: isCompact)
     } else {
       if PackedScalar.end(validating: bytes, at: offset) != bytes.count {
         throw fail("entry \(index) is not a packed leaf")
@@ -105,7 +110,9 @@ private struct PageChecker {
   ) throws(InvariantViolation) {
     try Self.checkExtent(page)
     if page.hasReferences { page.prefetchReferencedPages() }
-    if page.byteCount > 2 * Page.plainByteCountMax { throw Self.fail("a page is too full") }
+    let byteCountMax =
+      page.kind == .inner ? PageImageWriter.pageByteCountMax : 2 * Page.plainByteCountMax
+    if page.byteCount > byteCountMax { throw Self.fail("a page is too full") }
     switch page.kind {
     case .box, .stub: throw Self.fail("a box is among the children")
     case .leaf:
@@ -119,7 +126,7 @@ private struct PageChecker {
         let key = page.key(index)
         try check(key, low: low, high: high, index)
         do throws(InvariantViolation) {
-          try Self.checkValue(page, index)
+          try Self.checkValue(page, index, isCompact: isCompact)
         } catch {
           throw InvariantViolation(
             path: Path.root.appending(Self.key(key)).appending(error.path), problem: error.problem)
@@ -165,7 +172,7 @@ private struct PageChecker {
       total += child.total
       hasPriorities = hasPriorities || child.hasPriorities
       // Two such pages would have been merged when the second one became nearly empty.
-      if let last, last.isNearlyEmpty, child.isNearlyEmpty,
+      if isCompact, let last, last.isNearlyEmpty, child.isNearlyEmpty,
         last.hasReferences == child.hasReferences
       {
         throw Self.fail("two neighbouring pages are nearly empty")

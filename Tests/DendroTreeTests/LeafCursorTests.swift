@@ -61,15 +61,15 @@ import Testing
       default: break
       }
       if step % 100 == 0 {
-        try node.checkInvariants()
+        try node.checkInvariants(isCompact: true)
         try #require(node == other, "seed \(seed), step \(step)")
         try #require(ModelTree(node).description == ModelTree(other).description)
       }
     }
-    try node.checkInvariants()
+    try node.checkInvariants(isCompact: true)
     #expect(node == other, "seed \(seed)")
     for (node, text) in held {
-      try node.checkInvariants()
+      try node.checkInvariants(isCompact: true)
       #expect(ModelTree(node).description == text, "a held value changed, seed \(seed)")
     }
     #expect(siblingCount > 300 && declinedCount > 0, "\(siblingCount), \(declinedCount)")

@@ -81,7 +81,7 @@ struct Row: Sendable, CustomTestStringConvertible {
     var node = before
     let changes = node.apply(write)
     #expect(node == (try tree(row.after)))
-    try node.checkInvariants()
+    try node.checkInvariants(isCompact: true)
     #expect(changes.map(\.path.description) == (row.reported.map { [$0] } ?? []))
     for change in changes {
       #expect(change.replaced == before.node(at: change.path))

@@ -76,14 +76,14 @@ import Testing
         counts[3] += 1
       }
       if step % 50 == 0 {
-        try node.checkInvariants()
+        try node.checkInvariants(isCompact: true)
         try #require(node == other, "seed \(seed), step \(step)")
         try #require(ModelTree(node).description == ModelTree(other).description)
       }
       if step % 97 == 0 { held.append((node, ModelTree(node).description)) }
     }
     for (node, text) in held {
-      try node.checkInvariants()
+      try node.checkInvariants(isCompact: true)
       #expect(ModelTree(node).description == text, "a held value changed, seed \(seed)")
     }
     #expect(counts[0] > 0 && counts[2] > 0 && counts[3] > 0, "\(counts)")
@@ -109,9 +109,9 @@ import Testing
       #expect((model[key] == nil) == (outcome == .inserted))
       #expect((model[key] != nil) == (outcome == .replaced))
       model[key] = scalar
-      if step % 1_000 == 0 { try node.checkInvariants() }
+      if step % 1_000 == 0 { try node.checkInvariants(isCompact: true) }
     }
-    try node.checkInvariants()
+    try node.checkInvariants(isCompact: true)
     #expect(node.child(try Key("list")).childCount == model.count)
     for (key, scalar) in model {
       let path = try Path(parsing: key % 2 == 0 ? "list/k\(key)" : "list/k\(key)/field")
@@ -153,6 +153,6 @@ import Testing
     let greatest = Number.integer(.max)
     #expect(exchange(&node, .increment(try path("new"), greatest)).outcome == .replaced)
     #expect(node.node(at: try path("new")).scalar == .double(0x1p63))
-    try node.checkInvariants()
+    try node.checkInvariants(isCompact: true)
   }
 }

@@ -27,7 +27,7 @@ import Testing
         // There and back.
         let after = node
         for change in changes.reversed() { node.graft(change.replaced, at: change.path) }
-        try node.checkInvariants()
+        try node.checkInvariants(isCompact: true)
         #expect(ModelTree(node).description == text, "undo, seed \(seed), step \(step)")
         for change in changes { node.graft(change.new, at: change.path) }
         #expect(node == after)
@@ -44,13 +44,13 @@ import Testing
         #expect(patched == node && (places == 0) == (before == node))
       }
       if step % 25 == 0 {
-        try node.checkInvariants()
+        try node.checkInvariants(isCompact: true)
         try #require(ModelTree(node).description == model.description, "seed \(seed), step \(step)")
       }
       if step % 97 == 0 { held.append((node, model.description)) }
     }
     for (node, text) in held {
-      try node.checkInvariants()
+      try node.checkInvariants(isCompact: true)
       #expect(ModelTree(node).description == text, "a held value changed, seed \(seed)")
     }
   }
@@ -84,7 +84,7 @@ import Testing
       #expect(otherChanges.map(\.replaced) == changes.map(\.replaced))
       #expect(otherChanges.map(\.new) == changes.map(\.new))
     }
-    try other.checkInvariants()
+    try other.checkInvariants(isCompact: true)
     #expect(ModelTree(other) == ModelTree(node))
     #expect(leafCount > 100)
   }
@@ -130,14 +130,14 @@ import Testing
           _ = stored.apply(.setPriority(path, branch.priority))
         }
         #expect(ModelTree(stored).description == ModelTree(found).description)
-        try stored.checkInvariants()
+        try stored.checkInvariants(isCompact: true)
       }
       var builder = NodeBuilder()
       for (key, child) in found.children { builder.append(key, child) }
       let rebuilt = builder.finish(priority: found.priority)
       if found.isBranch {
         #expect(rebuilt == found)
-        try rebuilt.checkInvariants()
+        try rebuilt.checkInvariants(isCompact: true)
       }
     }
   }
@@ -160,9 +160,9 @@ import Testing
       let value =
         order == 3 ? try tree("{a:\(index),b:\"xyzxyzxyzxyz\"}") : Node(.integer(Int64(index)))
       _ = node.apply(.set(base.appending(key), value))
-      if index == count / 2 { try node.checkInvariants() }
+      if index == count / 2 { try node.checkInvariants(isCompact: true) }
     }
-    try node.checkInvariants()
+    try node.checkInvariants(isCompact: true)
     let full = node
     #expect(node.node(at: base).childCount == count)
     #expect(node.node(at: base).children.map(\.key) == keys.sorted())
@@ -170,14 +170,14 @@ import Testing
     for (index, key) in keys.enumerated() {
       _ = node.apply(.remove(base.appending(key)))
       if index == count / 2 || index == count - count / 10 {
-        try node.checkInvariants()
+        try node.checkInvariants(isCompact: true)
         let memory = node.memory()
         #expect(memory.pageCount <= 4 + 2 * memory.leafCount)
       }
     }
     #expect(node.isEmpty)
     #expect(full.node(at: base).childCount == count)
-    try full.checkInvariants()
+    try full.checkInvariants(isCompact: true)
   }
 
   @Test(
@@ -196,7 +196,7 @@ import Testing
       let before = node
       let changes = node.apply(.set(at, value))
       #expect(node.node(at: at) == value && node.node(at: at).priority == value.priority)
-      try node.checkInvariants()
+      try node.checkInvariants(isCompact: true)
       var undone = node
       for change in changes.reversed() { undone.graft(change.replaced, at: change.path) }
       #expect(undone == before)
@@ -204,10 +204,10 @@ import Testing
       #expect(node.node(at: at).priority == value.priority)
       _ = node.apply(.setPriority(at, nil))
       #expect(node.node(at: at).priority == nil)
-      try node.checkInvariants()
+      try node.checkInvariants(isCompact: true)
       _ = node.apply(.setPriority(at, long))
       #expect(node.node(at: at).priority == long)
-      try node.checkInvariants()
+      try node.checkInvariants(isCompact: true)
     }
   }
 

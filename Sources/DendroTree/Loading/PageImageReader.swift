@@ -132,7 +132,9 @@ struct PageImageReader {
       total <= PageImageWriter.totalMax
     else {
       throw failure(
-        "at most \(Limits.depth) levels of \(PageImageWriter.totalMax) children", "more")
+        "at most \(PageShape.levelMax) levels of pages, \(Limits.depth) keys on a path and "
+          + "\(PageImageWriter.totalMax) children",
+        "\(shape.level), \(shape.depth) and \(total)")
     }
     access.header.pointee.total = UInt32(total)
     unclaimed.removeLast(unclaimed.count - first)

@@ -24,9 +24,10 @@
 /// A chunk holds pages below one page: so a part of the tree can be read without the rest.
 package struct PageImageWriter {
   static let referencesFlag: UInt8 = 0x10
-  /// The bytes of entries in a page that is not a box.
-  static let pageByteCountMax = 2 * 2_048
-  static let boxByteCountMax = Limits.stringBytes + 2_048
+  /// The bytes of entries in a page that is not a box: an inner page may have as many long keys.
+  static let pageByteCountMax = Page.innerSplitCountMin * 1_024
+  /// A box may have a long string and a long priority.
+  static let boxByteCountMax = 2 * (Limits.stringBytes + 1_024)
   static let totalMax = Int(UInt32.max >> 1)
   private let chunkByteLimit: Int
 
@@ -97,17 +98,33 @@ package struct PageImageWriter {
     if images.count - start + Int(page.header.pointee.used) > chunkByteLimit {
       try close(from: first, chunk)
     }
-    writeImage(of: page, first)
     let keyCount = page.kind == .leaf ? 1 : 0
     var shape = PageShape(page.kind, depth: keyCount)
     for child in below[first...] {
       shape.depth = max(shape.depth, child.shape.depth + keyCount)
       if page.kind == .inner { shape.level = child.shape.level + 1 }
     }
+    try check(page, shape)
+    writeImage(of: page, first)
     below.removeSubrange(first...)
     return Below(
       shape: shape, total: page.total,
       hasPriorities: page.kind == .box ? page.hasPriority(0) : page.hasPriorities, start: start)
+  }
+
+  /// Throws where no reader would accept the image of a page: then there is no checkpoint, and the log is kept.
+  private func check(_ page: PageAccess, _ shape: PageShape) throws(PageFailure) {
+    let limit = page.kind == .box ? Self.boxByteCountMax : Self.pageByteCountMax
+    let used = Int(page.header.pointee.used)
+    guard used <= limit, shape.level <= PageShape.levelMax, shape.depth <= Limits.depth,
+      page.total <= Self.totalMax
+    else {
+      throw PageFailure(
+        PageImageError(
+          expected:
+            "a page of at most \(limit) bytes, \(PageShape.levelMax) levels and \(Self.totalMax) children",
+          found: "\(used) bytes, \(shape.level) levels and \(page.total) children", offset: 0))
+    }
   }
 
   private mutating func append(

@@ -12,8 +12,9 @@ struct PageReference: Equatable {
 
 /// What the page above must know of a page before it can refer to it.
 struct PageShape: Equatable {
-  /// More levels than a branch has whose pages are not nearly empty.
-  static let levelMax = 16
+  /// More levels than any branch has: an inner page gets to `Page.innerSplitCountMin` entries before it is split,
+  /// so that each level takes at least twice as many insertions as the one below it.
+  static let levelMax = 40
 
   var kind: PageHeader.Kind
   /// The number of pages between an inner page and a leaf page below it, plus 1; 0 for other pages. It is the

@@ -71,6 +71,10 @@ final class Page: ManagedBuffer<PageHeader, UInt64> {
   static let plainByteCountMax = 2_048 - Page.overhead
   /// The same for a page with references, which is smaller since a copy retains each reference.
   static let referencingByteCountMax = 512 - Page.overhead
+  /// An inner page with fewer entries is not split, however long its keys are.
+  static let innerSplitCountMin = 8
+  /// Entries that each half of an inner page has at least, when it is split.
+  static let innerHalfCountMin = 2
   /// A longer value is put into a box, so that at least two entries with the longest keys fit into a page
   /// without references.
   static let inlineValueByteCountMax = 216

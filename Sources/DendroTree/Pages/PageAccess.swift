@@ -84,8 +84,8 @@ struct PageAccess {
   /// The number of bytes of all entries and slots.
   @inline(__always) var byteCount: Int { Int(header.pointee.used) &+ stride &* count }
 
-  /// A page that is larger than this is split, unless it has too few entries: one in a leaf page, two in an
-  /// inner page.
+  /// A page that is larger than this is split, unless it has too few entries: one in a leaf page, fewer than
+  /// `Page.innerSplitCountMin` in an inner page.
   @inline(__always) var byteCountMax: Int {
     hasReferences ? Page.referencingByteCountMax : Page.plainByteCountMax
   }

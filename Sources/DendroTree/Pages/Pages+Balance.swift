@@ -11,7 +11,9 @@ extension Pages {
     // Either half of a split may be nearly empty and next to a small neighbour.
     mergeChild(slot, at: index)
     mergeChild(slot, at: index - 1)
-    guard page.byteCount > page.byteCountMax, page.count > 2 else { return nil }
+    guard page.byteCount > page.byteCountMax, page.count >= Page.innerSplitCountMin else {
+      return nil
+    }
     return split(page, isAppend: index == page.count - 1)
   }
 
@@ -32,6 +34,10 @@ extension Pages {
         best = distance
         index = cut
       }
+    }
+    if page.kind == .inner {
+      // Whatever the sizes of keys are, both halves refer to several pages, so that there are few levels.
+      index = min(max(index, Page.innerHalfCountMin), page.count - Page.innerHalfCountMin)
     }
     let first = page.key(index)
     var keyCount = first.count

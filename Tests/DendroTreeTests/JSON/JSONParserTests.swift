@@ -300,7 +300,7 @@ struct JSONParserTests {
       let pieces = Result { try parseInPieces(text, pieceBytes: 16, portion: { 5 }) }
       switch (whole, pieces) {
       case (.success(let node), .success(let other)):
-        try node.checkInvariants()
+        try node.checkInvariants(isCompact: true)
         #expect(node == other, "seed \(seed): \(String(decoding: text, as: UTF8.self))")
         #expect(try JSONParser.parse(node.json()) == node)
       case (.failure(let error), .failure(let other)):

@@ -38,7 +38,7 @@ struct PageLoadingTests {
       #expect(list.chunks.isEmpty == root.isEmpty && list.leafCount == root.leafCount())
       for tree in [try list.tree(), try list.wholeTree()] {
         #expect(tree == root && tree.priority == root.priority)
-        try tree.checkInvariants()
+        try tree.checkInvariants(isCompact: true)
       }
     }
   }
@@ -48,7 +48,7 @@ struct PageLoadingTests {
     let (node, model, _) = Self.trees(seed)
     let list = try ChunkList(node, chunkByteLimit: Self.chunkByteLimit(seed))
     let tree = try list.wholeTree()
-    try tree.checkInvariants()
+    try tree.checkInvariants(isCompact: true)
     #expect(tree == node && ModelTree(tree) == model)
     #expect(list.leafCount == node.leafCount())
     var collector = ChunkList.Collector()
@@ -112,7 +112,7 @@ struct PageLoadingTests {
       if step % 20 == 0 {
         var whole = tree
         try whole.load()
-        try whole.checkInvariants()
+        try whole.checkInvariants(isCompact: true)
         try #require(ModelTree(tree) == model, "seed \(seed), step \(step)")
         whole = .empty
       }
@@ -146,7 +146,7 @@ struct PageLoadingTests {
     }
     #expect(tree == expected)
     #expect(unloadedCount > 0 || list.chunks.count < 3)
-    try tree.checkInvariants()
+    try tree.checkInvariants(isCompact: true)
   }
 
   @Test("a glance says that a node is in memory only where it is", arguments: seeds)

@@ -42,7 +42,7 @@ struct PageBoundTests {
           let isNew = tree.child(key).isEmpty
           _ = tree.apply(.set(Path(keys: [key]), branch))
           do {
-            try tree.checkInvariants()
+            try tree.checkInvariants(isCompact: true)
           } catch {
             Issue.record("\(count) leaves, a branch at \(place): \(error)")
           }
@@ -96,7 +96,7 @@ struct PageBoundTests {
       expected[key] = value.isEmpty ? nil : value
       if step % 25 == 0 || step > 1480 {
         do {
-          try tree.checkInvariants()
+          try tree.checkInvariants(isCompact: true)
         } catch {
           Issue.record("step \(step): \(error)")
           return

@@ -148,7 +148,7 @@ import Testing
     _ node: Node, _ parameters: QueryParameters, _ comment: @autoclosure () -> Comment
   ) throws -> Int {
     let filtered = node.filtered(by: parameters)
-    try filtered.checkInvariants()
+    try filtered.checkInvariants(isCompact: true)
     let expected = ModelQuery.children(of: node, parameters)
     let children = Array(filtered.children(in: parameters.order))
     #expect(filtered.childCount == expected.count, comment())

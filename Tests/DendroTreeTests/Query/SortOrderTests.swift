@@ -138,7 +138,7 @@ import Testing
       if tree.hasChildPriorities == ranked.isEmpty {
         Issue.record("seed \(seed), step \(step): \(ranked.count) have one")
       }
-      if step % 50 == 0 { try tree.checkInvariants() }
+      if step % 50 == 0 { try tree.checkInvariants(isCompact: true) }
     }
   }
 
