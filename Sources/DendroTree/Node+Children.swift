@@ -64,6 +64,8 @@ extension PageAccess {
 
 extension Node.Children {
   package struct Iterator: IteratorProtocol, @unchecked Sendable {  // See `Page`.
+    // No page here is a stub: each stub is asked once, since its page may be readable the second time only.
+
     /// The current leaf page and the index of the next entry in it.
     private(set) var leaf: Page?
     private(set) var index = 0
@@ -73,31 +75,31 @@ extension Node.Children {
 
     init(root: Page?, start: Key?, isReversed: Bool) {
       self.isReversed = isReversed
-      guard var page = root else { return }
-      while page.access.kind == .inner {
-        let access = page.access
+      guard var page = root?.resolved else { return }
+      while page.unresolved.kind == .inner {
+        let access = page.unresolved
         let index =
           start.map {
             $0.withOrderedBytes { access.childIndex($0.baseAddress.unsafelyUnwrapped, $0.count) }
           }
           ?? (isReversed ? access.count - 1 : 0)
         above.append((page, index))
-        page = access.page(index)
+        page = access.page(index).resolved
       }
       leaf = page
       guard let start else {
-        index = isReversed ? page.access.count - 1 : 0
+        index = isReversed ? page.unresolved.count - 1 : 0
         return
       }
       let (index, found) = start.withOrderedBytes {
-        page.access.find($0.baseAddress.unsafelyUnwrapped, $0.count)
+        page.unresolved.find($0.baseAddress.unsafelyUnwrapped, $0.count)
       }
       self.index = isReversed && !found ? index - 1 : index
     }
 
     package mutating func next() -> (key: Key, node: Node)? {
       guard moveToEntry(), let leaf else { return nil }
-      let access = leaf.access
+      let access = leaf.unresolved
       defer { index += isReversed ? -1 : 1 }
       return (access.keyValue(index), access.node(index))
     }
@@ -106,7 +108,7 @@ extension Node.Children {
     /// child.
     mutating func moveToEntry() -> Bool {
       while let leaf {
-        if index >= 0 && index < leaf.access.count { return true }
+        if index >= 0 && index < leaf.unresolved.count { return true }
         moveToNextPage()
       }
       return false
@@ -117,7 +119,7 @@ extension Node.Children {
       leaf = nil
       while let (page, index) = above.popLast() {
         let next = index + (isReversed ? -1 : 1)
-        guard next >= 0 && next < page.access.count else { continue }
+        guard next >= 0 && next < page.unresolved.count else { continue }
         enter(page, next)
         return
       }
@@ -125,14 +127,14 @@ extension Node.Children {
 
     private mutating func enter(_ page: Page, _ index: Int) {
       above.append((page, index))
-      var page = page.access.page(index)
-      while page.access.kind == .inner {
-        let index = isReversed ? page.access.count - 1 : 0
+      var page = page.unresolved.page(index).resolved
+      while page.unresolved.kind == .inner {
+        let index = isReversed ? page.unresolved.count - 1 : 0
         above.append((page, index))
-        page = page.access.page(index)
+        page = page.unresolved.page(index).resolved
       }
       leaf = page
-      self.index = isReversed ? page.access.count - 1 : 0
+      self.index = isReversed ? page.unresolved.count - 1 : 0
     }
 
     /// If two ascending iterators are at the same entry of the same page, moves both behind the pages
@@ -152,6 +154,7 @@ extension Node.Children {
 }
 
 extension PageAccess {
+  /// The page, or the stub, below an entry of an inner page.
   func page(_ index: Int) -> Page {
     guard let page = reference(index).pointee else {
       preconditionFailure("an inner page has a reference in each entry")

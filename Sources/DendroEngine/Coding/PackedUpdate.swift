@@ -183,6 +183,13 @@ package struct PackedUpdate: Sendable {
     }
   }
 
+  /// The number of entries that remove.
+  ///
+  /// - Complexity: O(entries).
+  var removalCount: Int {
+    entries.count { if case .remove = $0.action { true } else { false } }
+  }
+
   /// The same update as a draft.
   package func draft(at base: Path) -> Draft {
     var list: [Write.Entry] = []

@@ -60,17 +60,33 @@ extension WriteReader {
         }
         let leaf = try reader.take(end - reader.offset, "a packed leaf")
         if try exchange(.set(leaf), at: paths.wholeBytes, in: &root) == .declined {
-          cursor.forget()
-          _ = root.apply(.set(try paths.wholePath(), Node(packedLeaf: leaf)))
+          try apply(.set(try paths.wholePath(), Node(packedLeaf: leaf)), to: &root)
         }
       } else {
         let delta = try ScalarCoding.decodeNumber(&reader)
         if try exchange(.increment(delta), at: paths.wholeBytes, in: &root) == .declined {
-          cursor.forget()
-          _ = root.apply(.increment(try paths.wholePath(), delta))
+          try apply(.increment(try paths.wholePath(), delta), to: &root)
         }
       }
     }
+  }
+
+  /// Applies a write, after the pages that it needs have been read.
+  mutating func apply(
+    _ write: Write, to root: inout Node, recording changes: inout [Change]
+  ) throws(CodingError) {
+    cursor.forget()
+    do throws(PageFailure) {
+      try root.load(for: Draft(write))
+    } catch {
+      throw unreadable(error)
+    }
+    root.apply(write, recording: &changes)
+  }
+
+  mutating func apply(_ write: Write, to root: inout Node) throws(CodingError) {
+    var changes: [Change] = []
+    try apply(write, to: &root, recording: &changes)
   }
 
   mutating func exchange(

@@ -98,13 +98,7 @@ package struct WriteReader: ~Copyable {
       let write = try body(kind, try paths.path())
       if lsn > last {
         changes.removeAll(keepingCapacity: true)
-        cursor.forget()
-        do throws(PageFailure) {
-          try root.load(for: Draft(write))
-        } catch {
-          throw unreadable(error)
-        }
-        root.apply(write, recording: &changes)
+        try apply(write, to: &root, recording: &changes)
       }
     }
     defer { lsn = lsn.next }
@@ -118,8 +112,7 @@ package struct WriteReader: ~Copyable {
     let delta = try ScalarCoding.decodeNumber(&reader)
     guard isNew else { return }
     if try exchange(.increment(delta), at: paths.bytes, in: &root) == .declined {
-      cursor.forget()
-      _ = root.apply(.increment(try paths.path(), delta))
+      try apply(.increment(try paths.path(), delta), to: &root)
     }
   }
 

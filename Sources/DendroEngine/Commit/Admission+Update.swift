@@ -44,12 +44,16 @@ extension Admission {
   /// Whether the pages that the update needs have been read.
   private func areLoaded(_ update: borrowing PackedUpdate, at base: Path) -> Bool {
     var areLoaded = true
+    let removalCount = update.removalCount
     base.storedBytes.withUnsafeBytes { scratch.append($0) }
     let baseByteCount = scratch.count
-    update.forEach { path, _ in
+    update.forEach { path, action in
       guard areLoaded else { return }
       scratch.append(path)
-      areLoaded = scratch.withBytes { root.isLoaded(along: $0) }
+      let removes = if case .remove = action { true } else { false }
+      areLoaded = scratch.withBytes {
+        root.isLoaded(along: $0, removalCount: removes ? removalCount : 0)
+      }
       scratch.removeAfter(baseByteCount)
     }
     scratch.removeAll()
@@ -65,7 +69,9 @@ extension Admission {
       let outcome = batch.undo.append(storedPath) {
         root.exchange(edit, at: storedPath, &cursor, replaced: $0)
       }
-      if outcome != .declined {
+      switch outcome {
+      case .declined, .unloaded: break
+      case .unchanged, .inserted, .replaced:
         if isObserved, batch.undo.count > noted { noteLastChange(at: storedPath) }
         return
       }

@@ -26,12 +26,25 @@ extension Node {
   }
 
   package func load(along storedPath: UnsafeRawBufferPointer) throws(PageFailure) {
-    _ = try descend(storedPath) { (page) throws(PageFailure) in try page.loaded() }
+    try load(along: storedPath, removalCount: 0)
   }
 
-  /// Whether `load(along:)` has nothing to read.
-  package func isLoaded(along storedPath: UnsafeRawBufferPointer) -> Bool {
-    descend(storedPath) { page in
+  /// `load(along:)` for a write that removes.
+  ///
+  /// The range of keys of a page that becomes empty falls to one beside it: there the rest of the write may have
+  /// something to insert, and so may the undoing of the write. So pages beside those that may become empty are read
+  /// too.
+  ///
+  /// - Parameter removalCount: the paths at which the write removes something, at most; 0 if it does not at this one.
+  package func load(
+    along storedPath: UnsafeRawBufferPointer, removalCount: Int
+  ) throws(PageFailure) {
+    _ = try descend(storedPath, removalCount) { (page) throws(PageFailure) in try page.loaded() }
+  }
+
+  /// Whether `load(along:removalCount:)` has nothing to read.
+  package func isLoaded(along storedPath: UnsafeRawBufferPointer, removalCount: Int = 0) -> Bool {
+    descend(storedPath, removalCount) { page in
       page.kind == .stub ? PageStub(page.header).loadedPage : page
     }
   }
@@ -41,7 +54,8 @@ extension Node {
   /// - Parameter enter: returns the page that a reference leads to, or nil to end.
   /// - Returns: whether the end was reached.
   private func descend<E: Error>(
-    _ storedPath: UnsafeRawBufferPointer, _ enter: (PageAccess) throws(E) -> PageAccess?
+    _ storedPath: UnsafeRawBufferPointer, _ removalCount: Int,
+    _ enter: (PageAccess) throws(E) -> PageAccess?
   ) throws(E) -> Bool {
     guard case .page(let root) = content else { return true }
     defer { withExtendedLifetime(root) {} }
@@ -50,16 +64,28 @@ extension Node {
       return true
     }
     var step = PathStep(start, end: start + storedPath.count)
+    var inner: [(page: PageAccess, index: Int)] = []
     while true {
+      inner.removeAll(keepingCapacity: true)
       while page.kind == .inner {
         let index = page.childIndex(step.key, step.keyCount)
+        if removalCount > 0 { inner.append((page, index)) }
         guard let below = try enter(PageAccess(unresolved: page.reference(index))) else {
           return false
         }
         page = below
       }
       let (index, found) = page.find(step.key, step.keyCount)
-      guard found, page.hasReferences, page.refers(index) else { return true }
+      guard found else { return true }
+      let refers = page.hasReferences && page.refers(index)
+      let isRemoved =
+        !step.hasRest
+        || refers && PageAccess(unresolved: page.reference(index)).total <= removalCount
+      if isRemoved, page.count <= removalCount, try !enterNeighbours(of: inner, removalCount, enter)
+      {
+        return false
+      }
+      guard refers else { return true }
       guard let below = try enter(PageAccess(unresolved: page.reference(index))) else {
         return false
       }
@@ -74,36 +100,84 @@ extension Node {
     }
   }
 
+  /// Enters the leaf pages to one of which the range of a leaf page falls that becomes empty.
+  ///
+  /// - Parameter inner: the inner pages above that page, and the entry taken in each. One becomes empty only if
+  ///   everything below it does.
+  private func enterNeighbours<E: Error>(
+    of inner: [(page: PageAccess, index: Int)], _ removalCount: Int,
+    _ enter: (PageAccess) throws(E) -> PageAccess?
+  ) throws(E) -> Bool {
+    for (page, index) in inner.reversed() {
+      for neighbour in [index - 1, index + 1] where page.indices.contains(neighbour) {
+        var slot = page.reference(neighbour)
+        while true {
+          guard let below = try enter(PageAccess(unresolved: slot)) else { return false }
+          guard below.kind == .inner else { break }
+          slot = below.reference(neighbour < index ? below.count - 1 : 0)
+        }
+      }
+      if page.count > removalCount { break }
+    }
+    return true
+  }
+
   // MARK: Writes
 
-  /// Reads the pages that a write needs.
+  /// Reads the pages that a write needs, and those that undoing it needs.
   package func load(for draft: Draft) throws(PageFailure) {
-    try draft.forEachPath { (path) throws(PageFailure) in try load(along: path) }
+    try draft.forEachPath { (path, removalCount) throws(PageFailure) in
+      try path.withStoredBytes { (bytes) throws(PageFailure) in
+        try load(along: bytes, removalCount: removalCount)
+      }
+    }
   }
 
   /// Whether `load(for:)` has nothing to read.
   package func isLoaded(for draft: Draft) -> Bool {
     var isLoaded = true
-    draft.forEachPath { path in
-      isLoaded = isLoaded && path.withStoredBytes { self.isLoaded(along: $0) }
+    draft.forEachPath { path, removalCount in
+      isLoaded =
+        isLoaded
+        && path.withStoredBytes { self.isLoaded(along: $0, removalCount: removalCount) }
     }
     return isLoaded
   }
 }
 
 extension Draft {
-  /// Calls `body` with the paths that the write changes or reads.
-  fileprivate func forEachPath<E: Error>(_ body: (Path) throws(E) -> Void) throws(E) {
+  /// Calls `body` with the paths that the write changes or reads, and with the count of all that it removes where
+  /// it removes something.
+  fileprivate func forEachPath<E: Error>(_ body: (Path, Int) throws(E) -> Void) throws(E) {
     let base = write.path
-    try body(base)
-    if case .update(_, let entries) = write {
-      for entry in entries { try body(base.appending(entry.path)) }
+    switch write {
+    case .remove: try body(base, 1)
+    case .set(_, let node): try body(base, node.isEmpty ? 1 : 0)
+    case .increment, .setPriority: try body(base, 0)
+    case .update(_, let entries):
+      try body(base, 0)
+      let removalCount = entries.count { $0.action.isRemoval }
+      for entry in entries {
+        try body(base.appending(entry.path), entry.action.isRemoval ? removalCount : 0)
+      }
     }
-    for value in deferred { try body(base.appending(value.path)) }
+    for value in deferred { try body(base.appending(value.path), 0) }
+  }
+}
+
+extension Write.Entry.Action {
+  fileprivate var isRemoval: Bool {
+    switch self {
+    case .remove: true
+    case .set(let node): node.isEmpty
+    case .increment, .setPriority: false
+    }
   }
 }
 
 extension PageAccess {
+  fileprivate var indices: Range<Int> { 0..<count }
+
   /// The page, which is read where this is a stub.
   fileprivate func loaded() throws(PageFailure) -> PageAccess {
     kind == .stub ? try PageStub(header).load() : self

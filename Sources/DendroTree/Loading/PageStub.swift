@@ -120,12 +120,19 @@ struct PageStub {
   @inline(never)
   func resolved() -> UnsafeMutablePointer<PageHeader> {
     if let page { return page._withUnsafeGuaranteedRef { $0.unresolved.header } }
+    return readPage().unresolved.header
+  }
+
+  /// The page that `resolved` accesses.
+  var resolvedPage: Page { page?.takeUnretainedValue() ?? readPage() }
+
+  private func readPage() -> Page {
     do throws(PageFailure) {
-      return try load().header
+      _ = try load()
     } catch {
       chunk.source.didFail(error)
-      return (kind == .box ? Page.lostBox : Page.lost).unresolved.header
     }
+    return page?.takeUnretainedValue() ?? (kind == .box ? Page.lostBox : Page.lost)
   }
 
   /// Replaces the stub in a slot, which no other thread reads, by its page.
@@ -147,6 +154,11 @@ struct PageStub {
 }
 
 extension Page {
+  /// The page itself, or the one that a stub stands for; an empty one where that cannot be read, as by
+  /// `PageStub.resolved`.
+  @inline(__always)
+  var resolved: Page { unresolved.kind == .stub ? PageStub(unresolved.header).resolvedPage : self }
+
   /// Stands for a page that cannot be read. No slot refers to it, so it is never changed.
   nonisolated(unsafe) static let lost = Page.make(.leaf, hasReferences: false, capacity: 8)
 
