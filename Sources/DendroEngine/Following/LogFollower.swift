@@ -214,6 +214,7 @@ final class LogFollower: Sendable {
     // Another lock file may stand there now.
     state.position = try directory.publishPosition(recovered.lastLSN)
     pipeline.replaceHead(recovered, showsDifference: true)
+    wakeWaiters(upTo: pipeline.withAdmission { $0.durableLSN })
   }
 
   private func note(durable: LogSequenceNumber) {
@@ -222,8 +223,12 @@ final class LogFollower: Sendable {
       admission.durableLSN = durable
       return true
     }
+    if isMore { wakeWaiters(upTo: durable) }
+  }
+
+  private func wakeWaiters(upTo durable: LogSequenceNumber) {
     let signal = pipeline.groupCommit.durableSignal
-    if isMore, signal.hasWaiters { signal.advance(to: durable) }
+    if signal.hasWaiters { signal.advance(to: durable) }
   }
 }
 

@@ -19,5 +19,7 @@ package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
   package static let permissionDenied = SystemError(EACCES)
 
   package var isOutOfSpace: Bool { code == ENOSPC || code == EDQUOT }
+  /// Whether the process or the system has no file descriptor left.
+  package var isOutOfDescriptors: Bool { code == EMFILE || code == ENFILE }
   package var description: String { "\(String(cString: strerror(code))) (errno \(code))" }
 }

@@ -3,7 +3,8 @@ extension LogWriter {
   /// the present segment has no writes.
   ///
   /// - Parameter time: the new segment's base time.
-  /// - Throws: `.io` out of space: the writer continues in the present segment. Any other error poisons it.
+  /// - Throws: `.io` out of space or of descriptors: the writer continues in the present segment. Any other error
+  ///   poisons it.
   package func roll(time: Int64) throws(StorageError) {
     try checkGood()
     precondition(stagedCount == 0, "staged records are written before a roll")
@@ -56,8 +57,14 @@ extension LogWriter {
     compressor.restart()
   }
 
-  /// Takes back a roll for which there was no room. Any other error, now or before, poisons the writer.
+  /// Takes back a roll for which there was no room, or no descriptor. Any other error, now or before, poisons the
+  /// writer.
   func abandon(_ header: SegmentHeader, _ cause: StorageError) throws(StorageError) -> Never {
+    if case .io("open", let path, _, let error) = cause, error.isOutOfDescriptors,
+      path.hasSuffix(FileName.temporarySuffix)
+    {
+      throw cause  // The successor was not made.
+    }
     guard cause.isOutOfSpace else { throw poison(cause) }
     // The seal first: a successor without it is what a crash during a roll leaves, while a seal without its
     // successor means that one is missing.

@@ -114,4 +114,23 @@ struct CheckpointFaultTests {
     }
     #expect(states > 100)
   }
+
+  @Test("without a file descriptor there is no checkpoint, and writes go on")
+  func noDescriptor() throws {
+    let disk = SimulatedDisk(seed: 1)
+    let engine = try LoadingTests.open(disk)
+    engine.submit(try set("other", .integer(7)), completion: nil)
+    engine.pump()
+    disk.inject(DiskFault(.error(24), of: [.open], at: 1, isPermanent: true))
+    #expect(throws: EngineError.self) { try engine.checkpoint() }
+    let results = Received<Bool>()
+    engine.submit(try set("other", .integer(8))) { result in
+      if case .success = result { results.add(true) }
+    }
+    engine.pump()
+    #expect(results.all == [true])
+    disk.removeFaults()
+    try engine.checkpoint()
+    try engine.close()
+  }
 }
