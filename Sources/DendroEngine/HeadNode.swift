@@ -59,6 +59,28 @@ extension Engine {
   ///   thread.
   package func view(at path: Path) throws(EngineError) -> Node { try node(at: path).whole() }
 
+  /// What `view(at:)` would give after a write, which is not made.
+  ///
+  /// - Parameter time: for the server values of the write; milliseconds since 1970.
+  package func view(
+    at path: Path, after draft: Draft, time: Int64
+  ) throws(EngineError) -> Node {
+    let (head, pages) = pipeline.withAdmission { ($0.root, $0.pages) }
+    func node() -> Node {
+      var root = head
+      _ = root.apply(draft.resolved(time: time, against: root))
+      return root.node(at: path)
+    }
+    guard let pages, pages.isPartial else { return node() }
+    return try pages.reading { () throws(PageFailure) in
+      try head.load(for: draft)
+      try head.load(along: path)
+      let node = node()
+      try node.load()
+      return node
+    }
+  }
+
   /// The node at `path` now.
   ///
   /// - Throws: why a page on the way could not be read.

@@ -2,6 +2,7 @@ public import Dendro
 import DendroEngine
 package import DendroProtocol
 package import DendroTree
+import Synchronization
 
 /// Decides who may read and write what.
 ///
@@ -43,12 +44,19 @@ public struct AuthorizationRequest: Sendable {
 
   private let current: @Sendable () -> DataSnapshot
   private let next: (@Sendable () -> DataSnapshot)?
+  /// Whether `data` or `newData` was asked for and could not be read.
+  private let unreadable: Unreadable
 
-  /// What is at the location now.
+  private final class Unreadable: Sendable { let value = Atomic(false) }
+
+  /// What is at the location now. Where that cannot be read from its file, nothing, and the request is refused
+  /// whatever the authorizer says; so it is with `newData`.
   public var data: DataSnapshot { current() }
   /// What would be at the location after the write; nil for a reading. Server values that need the moment of
   /// the write show as they would be now.
   public var newData: DataSnapshot? { next?() }
+
+  var isUnreadable: Bool { unreadable.value.load(ordering: .relaxed) }
 
   package init(
     _ operation: Operation, at path: Path, by identity: Identity, query: QueryParameters? = nil,
@@ -63,16 +71,24 @@ public struct AuthorizationRequest: Sendable {
       case .administrator: .administrator
       }
     isQuery = query.map { !$0.showsAll } ?? false
-    current = { database.snapshot(at: path) { root, _ in root } }
-    next = draft.map { draft -> @Sendable () -> DataSnapshot in
-      return {
-        database.snapshot(at: path) { root, time in
-          var root = root
-          _ = root.apply(draft.resolved(time: time, against: root))
-          return root
-        }
-      }
+    let unreadable = Unreadable()
+    self.unreadable = unreadable
+    @Sendable func snapshot(_ draft: Draft?) -> DataSnapshot {
+      let (snapshot, isRead) = database.snapshot(at: path, after: draft)
+      if !isRead { unreadable.value.store(true, ordering: .relaxed) }
+      return snapshot
     }
+    current = { snapshot(nil) }
+    next = draft.map { draft -> @Sendable () -> DataSnapshot in
+      return { snapshot(draft) }
+    }
+  }
+}
+
+extension Authorizer {
+  /// Whether the request is allowed, and was not decided on data that could not be read.
+  func admits(_ request: AuthorizationRequest) -> Bool {
+    allows(request) && !request.isUnreadable
   }
 }
 

@@ -19,14 +19,18 @@ extension Database {
   /// A new child key; see ``DatabaseReference/childByAutoId()``.
   package func newPushID() -> String { nextPushID() }
 
-  /// What is at `path` in the tree that `change` makes of the present one; nothing once the database is closed.
+  /// What is at `path`, now or after a write that is not made.
   ///
-  /// - Parameter change: gets the tree, and the time in milliseconds since 1970.
-  package func snapshot(at path: Path, _ change: (Node, Int64) -> Node) -> DataSnapshot {
-    let root = (try? usable())?.head.root ?? .empty
+  /// - Returns: nothing, and `isRead` false, where it cannot be read from its file, or the database is closed.
+  package func snapshot(
+    at path: Path, after draft: Draft? = nil
+  ) -> (snapshot: DataSnapshot, isRead: Bool) {
     let now = Int64(Date().timeIntervalSince1970 * 1000)
-    return DataSnapshot(
-      change(root, now).node(at: path), at: DatabaseReference(self, path))
+    let node =
+      try? draft.map { try usable().view(at: path, after: $0, time: now) }
+      ?? usable().view(at: path)
+    let snapshot = DataSnapshot(node ?? .empty, at: DatabaseReference(self, path))
+    return (snapshot, node != nil)
   }
 
   /// Writes what `decide` makes of the node at `path`, as a transaction.

@@ -60,7 +60,7 @@ struct RESTCall: Sendable {
   private func read(_ path: Path, _ namespace: Namespace) {
     let asked = AuthorizationRequest(
       .read, at: path, by: identity, query: request.query, in: namespace.database)
-    guard service.authorizer.allows(asked) else { return refuse(.permissionDenied) }
+    guard service.authorizer.admits(asked) else { return refuse(.permissionDenied) }
     // A listen needs it too: from then on all of it is in memory.
     let node: Node
     do throws(EngineError) {
@@ -116,7 +116,7 @@ struct RESTCall: Sendable {
     // A right that has ended since it was asked for was not found with the others.
     if service.authenticator.end(of: authentication) != nil {
       stream.end(with: .authRevoked)
-    } else if !service.authorizer.allows(stream.access.request) {
+    } else if !service.authorizer.admits(stream.access.request) {
       stream.end(with: .cancel(RESTError.permissionDenied.text))
     }
   }
@@ -142,7 +142,7 @@ struct RESTCall: Sendable {
     }
     let asked = AuthorizationRequest(
       .write, at: place, by: identity, draft: draft, in: namespace.database)
-    guard service.authorizer.allows(asked) else { return refuse(.permissionDenied) }
+    guard service.authorizer.admits(asked) else { return refuse(.permissionDenied) }
     if request.conditions.ifMatch != nil || needsResult(draft) {
       return transact(draft, place, key, namespace)
     }

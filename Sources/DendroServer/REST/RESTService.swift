@@ -198,7 +198,7 @@ final class RESTService: Sendable {
 
   /// Judges what clients listen to again.
   func reauthorize() {
-    for stream in openStreams where !authorizer.allows(stream.access.request) {
+    for stream in openStreams where !authorizer.admits(stream.access.request) {
       stream.end(with: .cancel(RESTError.permissionDenied.text))
     }
     for session in sessions.all { session.reauthorize() }

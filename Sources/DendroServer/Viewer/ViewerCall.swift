@@ -50,7 +50,7 @@ struct ViewerCall: Sendable {
   }
 
   private func allows(_ path: Path, _ identity: Identity, _ namespace: Namespace) -> Bool {
-    service.authorizer.allows(
+    service.authorizer.admits(
       AuthorizationRequest(.read, at: path, by: identity, in: namespace.database))
   }
 

@@ -10,7 +10,7 @@ extension WireSession {
   private static let listenLimit = 100_000
 
   func allowsRead(_ location: WireLocation, by identity: Identity) -> Bool {
-    service.authorizer.allows(
+    service.authorizer.admits(
       AuthorizationRequest(
         .read, at: location.path, by: identity, query: location.query, in: namespace.database))
   }

@@ -9,7 +9,7 @@ import Synchronization
 
 extension WireSession {
   func allowsWrite(_ draft: Draft, at path: Path) -> Bool {
-    service.authorizer.allows(
+    service.authorizer.admits(
       AuthorizationRequest(.write, at: path, by: identity, draft: draft, in: namespace.database))
   }
 

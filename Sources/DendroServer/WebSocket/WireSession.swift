@@ -276,7 +276,7 @@ final class WireSession: Sendable {
   private func allowed(of draft: Draft, by identity: Identity) -> Draft? {
     guard case .update(let base, let entries) = draft.write else { return nil }
     let allowed = entries.filter { entry in
-      service.authorizer.allows(
+      service.authorizer.admits(
         AuthorizationRequest(
           .write, at: entry.path, by: identity,
           draft: Draft(.update(base, [entry]), deferred: draft.deferred), in: namespace.database))
