@@ -11,7 +11,7 @@ extension Database {
     guard !path.isEmpty, !path.utf8.contains(0) else {
       throw DatabaseError(
         .invalidArgument, "InvalidArgumentError",
-        "the path of a directory must not be empty and has no NUL character")
+        "the path of a directory must not be empty or contain a NUL character")
     }
     do throws(StorageError) {
       return try WorkingDirectory.absolute(path)

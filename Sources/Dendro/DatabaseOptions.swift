@@ -31,7 +31,8 @@ public struct DatabaseOptions: Sendable {
   /// ``DatabaseError/Code/tooLarge``. Default and most: 256 MiB.
   public var writeByteLimit = 256 << 20
 
-  /// How often a database that was opened with `Database.open(following:)` looks for new writes: the time after which it shows them at the latest. A look is a few system calls. Default: 20 ms; at least 1 ms.
+  /// How often a database that was opened with `Database.open(following:)` looks for new writes: the time
+  /// after which it shows them at the latest. A look is a few system calls. Default: 20 ms; at least 1 ms.
   public var followInterval = Duration.milliseconds(20)
 
   /// Children in all sort orders together that the database keeps in memory for queries that are read

@@ -45,8 +45,8 @@ extension DatabaseQuery {
     listen(eventType, Callback(block))
   }
 
-  /// ``observe(_:with:)``; `cancelBlock` gets the reason why no more events follow: the reference is bad,
-  /// or the database was closed.
+  /// ``observe(_:with:)``; `cancelBlock` gets the reason why no more events follow: the reference is bad, the
+  /// database was closed, its data is damaged, or a directory can be followed no longer.
   @preconcurrency
   @discardableResult
   public func observe(

@@ -49,8 +49,8 @@ extension DatabaseQuery {
 
       /// The first snapshot at once, then the newest one as soon as it differs; nil at the end.
       ///
-      /// - Throws: ``DatabaseError``, at the first call only, where the query is bad or the database is
-      ///   closed.
+      /// - Throws: ``DatabaseError``: at the first call where the query is bad or the database is closed; later
+      ///   where data turns out to be damaged, or a directory can be followed no longer.
       public mutating func next(
         isolation actor: isolated (any Actor)? = #isolation
       ) async throws(DatabaseError) -> DataSnapshot? {
@@ -77,8 +77,8 @@ extension DatabaseQuery {
 
       /// The next event as soon as there is one; nil at the end.
       ///
-      /// - Throws: ``DatabaseError``, at the first call only, where the query is bad or the database is
-      ///   closed.
+      /// - Throws: ``DatabaseError``: at the first call where the query is bad or the database is closed; later
+      ///   where data turns out to be damaged, or a directory can be followed no longer.
       public mutating func next(
         isolation actor: isolated (any Actor)? = #isolation
       ) async throws(DatabaseError) -> ChildEvent? {

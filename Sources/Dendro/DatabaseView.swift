@@ -108,8 +108,8 @@ extension Database {
   /// Calls `body` with the data of this moment: every write that was admitted before shows, and none that
   /// comes later.
   ///
-  /// Nothing is made for a value that is read: for many of them, of one moment. Writers and other readers go on meanwhile. `.info` is not part
-  /// of it.
+  /// Nothing is made for a value that is read: for many of them, of one moment. Writers and other readers go
+  /// on meanwhile. `.info` is not part of it.
   ///
   /// ```swift
   /// let stars = try database.read { view in

@@ -14,7 +14,7 @@ extension Engine {
   ///
   /// - Throws: `.storage` where the files cannot be used (damaged, locked, refused by the system);
   ///   nothing was changed then.
-  /// - Complexity: O(size of the checkpoint + log since). Waits for the disk on the calling thread.
+  /// - Complexity: O(log since the checkpoint), with `EngineOptions.Loading.whole` also of its size. Waits for the disk on the calling thread.
   package static func open(
     at path: String, options: EngineOptions = EngineOptions(), environment: Environment = .system,
     mode: Mode = .readWrite, progress: (@Sendable (RecoveryProgress) -> Void)? = nil

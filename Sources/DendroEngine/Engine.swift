@@ -4,7 +4,8 @@ import Synchronization
 
 /// A durable tree: admission, log, recovery and checkpoints of one directory.
 ///
-/// Any thread may call anything, except where a member says otherwise. Reads never wait for the disk.
+/// Any thread may call anything, except where a member says otherwise. Reads
+/// never wait for writers, and for the disk only where pages have to be read for the first time.
 package final class Engine: Sendable {
   package let options: EngineOptions
   /// What opening found.

@@ -24,8 +24,8 @@ extension Database {
     }
   }
 
-  /// Kept for programs that set it: there is no cache that it could bound. The tree is in memory as a
-  /// whole (``DatabaseOptions/memoryByteLimit``), and the files hold all of it.
+  /// Kept for programs that set it: there is no cache that it could bound. What was read or
+  /// written since opening is in memory (``DatabaseOptions/memoryByteLimit``), and the files hold all of it.
   ///
   /// 1 MiB to 100 MiB, before the first use; anything else is refused. Default: 10 MiB.
   public var persistenceCacheSizeBytes: UInt {
