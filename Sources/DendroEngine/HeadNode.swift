@@ -61,7 +61,10 @@ extension Engine {
 
   /// What `view(at:)` would give after a write, which is not made.
   ///
-  /// - Parameter time: for the server values of the write; milliseconds since 1970.
+  /// - Parameters:
+  ///   - path: of the node.
+  ///   - draft: the write.
+  ///   - time: for the server values of the write; milliseconds since 1970.
   package func view(
     at path: Path, after draft: Draft, time: Int64
   ) throws(EngineError) -> Node {

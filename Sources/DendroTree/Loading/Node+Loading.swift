@@ -35,7 +35,9 @@ extension Node {
   /// something to insert, and so may the undoing of the write. So pages beside those that may become empty are read
   /// too.
   ///
-  /// - Parameter removalCount: the paths at which the write removes something, at most; 0 if it does not at this one.
+  /// - Parameters:
+  ///   - storedPath: the stored form of a path.
+  ///   - removalCount: the paths at which the write removes something, at most; 0 if it does not at this one.
   package func load(
     along storedPath: UnsafeRawBufferPointer, removalCount: Int
   ) throws(PageFailure) {
