@@ -1,5 +1,6 @@
 import DendroEngine
 import DendroStorage
+import DendroTestSupport
 import DendroTesting
 import DendroTree
 import Testing
@@ -16,6 +17,9 @@ struct EmptiedPageTests {
   private static func key(_ index: Int) -> String {
     "k" + String(repeating: "0", count: 5 - String(index).count) + String(index)
   }
+
+  /// Made once, for those that take copies.
+  private static let base = Result { try database() }
 
   /// A closed database with a checkpoint of 1,000 children of /list, each a string of 60 bytes.
   private static func database(checkpointCount: Int = 1, prefix: String = "") throws
@@ -49,14 +53,13 @@ struct EmptiedPageTests {
 
   @Test("an update removes a page's children and sets one in its range", arguments: groups)
   func packed(group: Int) throws {
-    let disk = try Self.database()
+    let disk = try Self.base.get().copy()
     let (engine, keys) = try Self.reader(disk, group)
     var update = PackedUpdate()
     for key in keys { try update.remove(key) }
     try update.set(keys.last! + "x", .string("acknowledged"))
     try update.finish(at: path("list"))
     let mirror = Mirror()
-    let before = try engine.wholeCopy(disk)
     engine.setObserver(mirror)
     let results = Received<String>()
     engine.submit(update, at: try path("list")) { results.add("\($0)") }
@@ -66,7 +69,6 @@ struct EmptiedPageTests {
     #expect(try engine.view(at: place).scalar == .string("acknowledged"))
     #expect(mirror.root.node(at: place).scalar == .string("acknowledged"))
     let root = try engine.wholeHead().root
-    #expect(before.childCount == 2)
     try engine.close()
     let again = try LoadingTests.open(disk, .whole)
     #expect(again.head.root == root)
@@ -76,7 +78,7 @@ struct EmptiedPageTests {
   @Test(
     "where the page beside it cannot be read, the update is refused as a whole", arguments: groups)
   func unreadable(group: Int) throws {
-    let disk = try Self.database()
+    let disk = try Self.base.get().copy()
     let (engine, keys) = try Self.reader(disk, group)
     disk.inject(Self.unreadable)
     var entries = try keys.map { Write.Entry(path: try path($0), action: .remove) }
@@ -94,7 +96,7 @@ struct EmptiedPageTests {
   @Test(
     "removals of a page's children are undone beside a page that cannot be read", arguments: groups)
   func undone(group: Int) throws {
-    let disk = try Self.database()
+    let disk = try Self.base.get().copy()
     let (engine, keys) = try Self.reader(disk, group)
     for key in keys {
       engine.submit(Draft(.remove(try path("list/\(key)")))) { _ in }
@@ -158,7 +160,9 @@ struct EmptiedPageTests {
     try whole.close()
   }
 
-  @Test("a read of a page that fails once gives an error, and nothing wrong", arguments: 1...24)
+  @Test(
+    "a read of a page that fails once gives an error, and nothing wrong",
+    arguments: Array(stride(from: 1, through: 24, by: Scale.stride(4))))
   func failsOnce(number: Int) throws {
     let prefix = String(repeating: "p", count: 200)
     let disk = try Self.database(prefix: prefix)
@@ -178,16 +182,5 @@ struct EmptiedPageTests {
       #expect(keys == nil || keys == (0..<1_000).map { prefix + Self.key($0) })
       try engine.close()
     }
-  }
-}
-
-extension Engine {
-  /// What the checkpoint of the disk holds, read by an engine of its own, so that this one reads nothing.
-  fileprivate func wholeCopy(_ disk: SimulatedDisk) throws -> Node {
-    let copy = try Engine.open(
-      at: "/db", options: LoadingTests.options(.whole), environment: disk.environment,
-      mode: .readOnly)
-    defer { try? copy.close() }
-    return copy.head.root
   }
 }
