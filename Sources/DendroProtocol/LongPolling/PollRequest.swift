@@ -10,7 +10,7 @@ package enum PollRequest: Sendable {
   case end(PollKey)
 
   /// - Returns: nil where the request is for something other than `/.lp`.
-  /// - Throws: `RESTError` where it is none that clients send.
+  /// - Throws: `RESTError` where the request is malformed.
   package init?(method: String, target: String, headers: HTTPHeaders) throws(RESTError) {
     guard target == "/.lp" || target.hasPrefix("/.lp?") else { return nil }
     guard method == "GET" else {
@@ -95,7 +95,7 @@ package struct PollSegment: Hashable, Sendable {
   /// The most segments of one message.
   package static let countLimit = 999_999
 
-  /// - Throws: `RESTError` where numbers are none.
+  /// - Throws: `RESTError` where a number is malformed or data is missing.
   fileprivate static func all(of items: [String: String]) throws(RESTError) -> [PollSegment] {
     var segments: [PollSegment] = []
     while let number = items["seg\(segments.count)"] {

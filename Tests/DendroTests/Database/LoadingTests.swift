@@ -1,5 +1,6 @@
 import Dendro
 import DendroTesting
+import DendroTree
 import Foundation
 import Synchronization
 import Testing
@@ -121,6 +122,11 @@ struct LoadingTests {
       _ = try await bad.runTransactionBlock { .success(withValue: $0) }
     }
     await failure("snapshots") { for try await _ in bad.snapshots {} }
+    // What a server's authorizer asks for.
+    let place = try Path(parsing: "posts/\(key)/stars")
+    #expect(!database.snapshot(at: place).isRead)
+    #expect(!database.snapshot(at: place, after: Draft(.increment(place, .integer(1)))).isRead)
+    #expect(database.snapshot(at: try Path(parsing: "posts/p999/stars")).isRead)
     let (called, received) = AsyncStream<(any Error)?>.makeStream()
     bad.getData { error, _ in received.yield(error) }
     bad.observe(.value) { _ in
