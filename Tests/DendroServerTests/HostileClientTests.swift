@@ -103,6 +103,33 @@ struct HostileClientTests {
     }
   }
 
+  @Test(
+    "an answer that is being sent when the server stops is sent to its end, whatever was refused before"
+  )
+  func refusedBeforeTheEnd() async throws {
+    try await serving({ $0.bodyByteLimit = 64 << 20 }) { served in
+      for _ in 0..<3 {
+        let refused = try served.client()
+        try refused.send("PUT /a.json HTTP/1.1\r\nHost: x\r\nContent-Length: 5000000000\r\n\r\n")
+        #expect(try refused.answer().status == 413)
+        refused.shutDownWriting()
+        #expect(refused.readToEnd().isEmpty)
+      }
+      let count = 8_000_000
+      let text = "\"" + String(repeating: "x", count: count) + "\""
+      let body = "{\"a\":\(text),\"b\":\(text)}"
+      #expect(try served.client()("PUT", "/big.json?print=silent", body).status == 204)
+      let reader = try HTTPClient(port: served.server.port, receiveBuffer: 4096)
+      try reader.send(HTTPClient.request("GET", "/big.json"))
+      #expect(try reader.head().status == 200)
+      async let stopped: Void = served.server.stop()
+      // The server has stopped accepting.
+      while (try? served.client()) != nil {}
+      #expect(reader.readToEnd().utf8.count > 2 * count)
+      await stopped
+    }
+  }
+
   @Test("malformed requests that come while the server stops")
   func malformedAtTheEnd() async throws {
     for _ in 0..<5 {

@@ -20,6 +20,8 @@ final class Exchange: @unchecked Sendable {
   private var phase = Phase.head
   /// Whether the request counts as one that waits for its answer.
   private var isPending = false
+  /// Whether it counts as one whose answer is not sent to the end.
+  private var isActive = false
   private var status = 0
   private let start = ContinuousClock.now
   private let outcome = Mutex(Outcome())
@@ -96,6 +98,7 @@ final class Exchange: @unchecked Sendable {
       // Before the request is accepted: a server that stops waits for the answers of those that were.
       isPending = true
       context.pendingCount.wrappingAdd(1, ordering: .sequentiallyConsistent)
+      isActive = true
       context.activeCount.wrappingAdd(1, ordering: .relaxed)
       context.figures.noteReceived(body.count)
       context.perform(self)
@@ -167,7 +170,7 @@ final class Exchange: @unchecked Sendable {
   /// Called once, when the answer was sent or the client has left.
   func complete() {
     noteAnswer()
-    if phase == .answered || phase == .performing {
+    if isActive {
       context.activeCount.wrappingSubtract(1, ordering: .relaxed)
     }
     let answer = outcome.withLock { $0.answer }
