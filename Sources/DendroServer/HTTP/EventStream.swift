@@ -59,10 +59,12 @@ final class EventStream: ListenReceiver {
   func listen(_ path: Path, _ query: QueryParameters?, _ hub: ListenHub) {
     let listen = Listen(path, query, self)
     let isClosed = state.withLock { state in
+      // Otherwise the two would hold each other.
+      if state.isClosed { return true }
       state.listen = listen
       state.hub = hub
       state.isWindow = listen.query != nil
-      return state.isClosed
+      return false
     }
     if !isClosed { hub.register(listen) }
   }

@@ -8,6 +8,8 @@ final class Listen: Sendable {
   /// Nil for the whole location.
   let query: QueryParameters?
   let receiver: any ListenReceiver
+  /// Set when the listen is unregistered, which may be while another thread is about to register it.
+  let isOver = Atomic<Bool>(false)
 
   init(_ path: Path, _ query: QueryParameters?, _ receiver: any ListenReceiver) {
     self.path = path

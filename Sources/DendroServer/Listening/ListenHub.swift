@@ -81,7 +81,10 @@ package final class ListenHub: CommitObserver {
   func restart(_ listen: Listen) { enqueue(listen) { .restart(listen, $0, lsn: $1) } }
 
   /// Ends a listen that was registered. What is on its way to its receiver may still come.
-  func unregister(_ listen: Listen) { add(.unregister(listen)) }
+  func unregister(_ listen: Listen) {
+    listen.isOver.store(true, ordering: .releasing)
+    add(.unregister(listen))
+  }
 
   /// Calls `body` with the node at `path`: after the events of the commits that it includes, and before those of
   /// later ones.
@@ -162,7 +165,12 @@ package final class ListenHub: CommitObserver {
       tree.withLock { $0.commit(CommitChanges(changes), lsn: lsn) }
     case .state(let root, let lsn): tree.withLock { $0.replace(root, lsn: lsn) }
     case .register(let listen, let node, let lsn):
-      tree.withLock { $0.add(listen, node) }
+      if listen.isOver.load(ordering: .acquiring) {
+        // Its end may have come before it, and would not come again.
+        listenCount.wrappingSubtract(1, ordering: .sequentiallyConsistent)
+      } else {
+        tree.withLock { $0.add(listen, node) }
+      }
       listen.receiver.begin(shown(node, listen), lsn: lsn)
     case .restart(let listen, let node, let lsn):
       listen.receiver.begin(shown(node, listen), lsn: lsn)

@@ -27,10 +27,14 @@ final class WireListen: ListenReceiver {
 
   func begin(_ number: Int64, _ hub: ListenHub) {
     let listen = Listen(location.path, location.query, self)
-    state.withLock { state in
+    let isStopped = state.withLock { state in
+      if state.isStopped { return true }
       state.listen = listen
       state.number = number
+      return false
     }
+    // Ended by another thread before it has begun.
+    if isStopped { return session.began(number) }
     hub.register(listen)
   }
 
