@@ -74,6 +74,26 @@ final class HTTPClient {
     }
   }
 
+  /// Sends bytes over and over until the server has taken none for a while, or `limit` of them.
+  ///
+  /// - Returns: how many of them were sent.
+  func flood(_ bytes: [UInt8], limit: Int) throws -> Int {
+    var sentCount = 0
+    while sentCount < limit {
+      let count = bytes[(sentCount % bytes.count)...].withUnsafeBytes {
+        DendroPlatform.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+      }
+      if count > 0 {
+        sentCount += count
+        continue
+      }
+      guard errno == EAGAIN else { throw Ended() }
+      var room = pollfd(fd: socket, events: Int16(POLLOUT), revents: 0)
+      if poll(&room, 1, 200) == 0 { return sentCount }
+    }
+    return sentCount
+  }
+
   /// Sends no more; the server sees the end of its input.
   func shutDownWriting() { shutdown(socket, Int32(SHUT_WR)) }
 

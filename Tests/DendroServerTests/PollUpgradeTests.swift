@@ -111,6 +111,18 @@ struct PollUpgradeTests {
     }
   }
 
+  @Test("what comes over the socket before the polls have ended is bounded, however short it is")
+  func flood() async throws {
+    try await serving({ $0.backlogByteLimit = 4096 }) { served in
+      let client = try PollClient(port: served.server.port)
+      let socket = try socket(served, for: client)
+      try socket.send(acknowledgement)
+      #expect(try client.message() == end)
+      let limit = 32 << 20
+      #expect(try socket.flood(WebSocketClient.frame(0x1, []), limit: limit) < limit)
+    }
+  }
+
   @Test("a new connection that names the session ends it, wherever it is")
   func named() async throws {
     try await serving { served in

@@ -40,6 +40,11 @@ final class WebSocketClient: WireClient {
   func send(_ text: String) throws { try frame(0x1, Array(text.utf8)) }
 
   func frame(_ opcode: UInt8, _ payload: [UInt8], isFinal: Bool = true) throws {
+    try http.send(bytes: Self.frame(opcode, payload, isFinal: isFinal))
+  }
+
+  /// The bytes of a frame.
+  static func frame(_ opcode: UInt8, _ payload: [UInt8], isFinal: Bool = true) -> [UInt8] {
     var bytes: [UInt8] = [(isFinal ? 0x80 : 0) | opcode]
     switch payload.count {
     case ..<126: bytes.append(0x80 | UInt8(payload.count))
@@ -51,11 +56,13 @@ final class WebSocketClient: WireClient {
     }
     let mask: [UInt8] = [1, 2, 3, 4]
     bytes += mask
-    bytes += payload.enumerated().map { $1 ^ mask[$0 & 3] }
-    try http.send(bytes: bytes)
+    return bytes + payload.enumerated().map { $1 ^ mask[$0 & 3] }
   }
 
   func send(bytes: [UInt8]) throws { try http.send(bytes: bytes) }
+
+  /// Sends a frame over and over; see `HTTPClient.flood(_:limit:)`.
+  func flood(_ frame: [UInt8], limit: Int) throws -> Int { try http.flood(frame, limit: limit) }
 
   // MARK: Receiving
 

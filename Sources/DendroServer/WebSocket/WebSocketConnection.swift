@@ -21,6 +21,15 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
   private var isClosed = false
   /// Frames that are not sent yet: what one turn has to say goes out together.
   private var unsent = SendBuffer()
+  /// What there is of the message under way. libwslay would keep each of its fragments by itself, which takes many times
+  /// the memory where they are short.
+  private var fragments: [UInt8] = []
+  private var isControlFrame = false
+  /// The client has sent more than is allowed; what it sends is dropped.
+  private var isRefused = false
+  /// Pings since the client has read all that was to be sent. Their answers wait in libwslay, which does not bound them.
+  private var pingCount = 0
+  private static let pingCountMax = 64
   /// Bytes read in this turn.
   private var readCount = 0
   private static let turnByteLimit = 256 << 10
@@ -112,14 +121,13 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
     loop.lend(to: &unsent)
     defer { loop.takeBack(from: &unsent) }
     guard write(context) else { return shut() }
+    if wslay_event_want_write(context) == 0 { pingCount = 0 }
     let wantsWrite = wslay_event_want_write(context) != 0 || !unsent.isEmpty
     if wslay_event_want_read(context) == 0, !wantsWrite { return shut() }
     var interest: SocketLoop.Interest = []
     // A client that reads nothing is not read from: so its answers do not grow without bound.
-    let isFull =
-      state.withLock { $0.outbox.byteCount > limits.backlogBytes } || receiver?.isFull ?? false
-      || !mayReceive
-    if wslay_event_want_read(context) != 0, !isFull { interest.insert(.reading) }
+    let isFull = state.withLock { $0.outbox.byteCount > limits.backlogBytes }
+    if wslay_event_want_read(context) != 0, !isFull, mayReceive { interest.insert(.reading) }
     if wantsWrite { interest.insert(.writing) }
     return interest
   }
@@ -149,11 +157,21 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
       guard let message = message?.pointee, let connection else { return }
       WebSocketConnection.of(connection).take(context, message)
     }
+    callbacks.on_frame_recv_start_callback = { context, frame, connection in
+      guard let frame = frame?.pointee, let connection else { return }
+      WebSocketConnection.of(connection).beginFrame(context, frame)
+    }
+    callbacks.on_frame_recv_chunk_callback = { _, part, connection in
+      guard let part = part?.pointee, let connection else { return }
+      WebSocketConnection.of(connection).takePart(part)
+    }
     // The connection frees the context before it is freed itself.
     let own = Unmanaged.passUnretained(self).toOpaque()
     guard wslay_event_context_server_init(&context, &callbacks, own) == 0, let context else {
       return nil
     }
+    wslay_event_config_set_no_buffering(context, 1)
+    // Of a frame. That of a message is checked here.
     wslay_event_config_set_max_recv_msg_length(context, UInt64(limits.messageBytes))
     return context
   }
@@ -162,7 +180,10 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
     Unmanaged<WebSocketConnection>.fromOpaque(pointer).takeUnretainedValue()
   }
 
-  private var mayReceive: Bool { allowance.load(ordering: .relaxed) > 0 }
+  private var mayReceive: Bool {
+    allowance.load(ordering: .relaxed) > 0 && pingCount < Self.pingCountMax
+      && !(receiver?.isFull ?? false)
+  }
 
   private func receive(
     _ context: wslay_event_context_ptr?, _ buffer: UnsafeMutablePointer<UInt8>, _ count: Int
@@ -203,10 +224,26 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
     return -1
   }
 
+  private func beginFrame(
+    _ context: wslay_event_context_ptr?, _ frame: wslay_event_on_frame_recv_start_arg
+  ) {
+    isControlFrame = frame.opcode & 0x8 != 0
+    if isControlFrame || isRefused { return }
+    guard frame.payload_length > UInt64(limits.messageBytes - fragments.count) else { return }
+    refuse(context, WSLAY_CODE_MESSAGE_TOO_BIG)
+  }
+
+  private func takePart(_ part: wslay_event_on_frame_recv_chunk_arg) {
+    if isControlFrame || isRefused { return }
+    fragments.append(contentsOf: UnsafeBufferPointer(start: part.data, count: part.data_length))
+  }
+
   private func take(_ context: wslay_event_context_ptr?, _ message: wslay_event_on_msg_recv_arg) {
     switch message.opcode {
     case UInt8(WSLAY_TEXT_FRAME.rawValue):
-      let frame = Array(UnsafeBufferPointer(start: message.msg, count: message.msg_length))
+      if isRefused { return }
+      var frame: [UInt8] = []
+      swap(&frame, &fragments)
       switch assembler.add(frame) {
       case .waiting: break
       case .tooLarge(let number?): receiver?.refuseTooLarge(number)
@@ -216,12 +253,16 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
         figures.noteMessage(text.count)
         if receiver?.handle(text) == false { refuse(context, WSLAY_CODE_POLICY_VIOLATION) }
       }
-    case UInt8(WSLAY_BINARY_FRAME.rawValue): refuse(context, WSLAY_CODE_UNSUPPORTED_DATA)
+    case UInt8(WSLAY_BINARY_FRAME.rawValue) where !isRefused:
+      refuse(context, WSLAY_CODE_UNSUPPORTED_DATA)
+    case UInt8(WSLAY_PING.rawValue): pingCount += 1
     default: break  // libwslay answers control frames by itself.
     }
   }
 
   private func refuse(_ context: wslay_event_context_ptr?, _ code: wslay_status_code) {
+    isRefused = true
+    fragments = []
     wslay_event_shutdown_read(context)
     wslay_event_queue_close(context, UInt16(code.rawValue), nil, 0)
   }

@@ -29,8 +29,7 @@ final class WireSession: Sendable {
     /// Answers to writes whose pushes were left out: they come after what replaces the pushes.
     var heldAnswers: [@Sendable () -> Void] = []
     /// Messages that came after a write whose condition is not decided yet.
-    var waiting: [[UInt8]] = []
-    var waitingByteCount = 0
+    var waiting = Inbox()
     /// Whether messages have to wait.
     var isWaiting = false
     /// Bytes of the requests for the end of the connection.
@@ -64,8 +63,7 @@ final class WireSession: Sendable {
   func handle(_ message: [UInt8]) -> Bool {
     let (isEnded, isWaiting) = state.withLock { state in
       if state.isWaiting, !state.isEnded {
-        state.waiting.append(message)
-        state.waitingByteCount += message.count
+        state.waiting.append(.message(message))
       }
       return (state.isEnded, state.isWaiting)
     }
@@ -115,15 +113,12 @@ final class WireSession: Sendable {
     service.workers.async { [self] in
       while true {
         let message = state.withLock { state -> [UInt8]? in
-          guard !state.waiting.isEmpty, !state.isEnded else {
-            state.waiting = []
-            state.waitingByteCount = 0
-            state.isWaiting = false
-            return nil
+          if !state.isEnded, case .message(let message) = state.waiting.popFirst() {
+            return message
           }
-          let message = state.waiting.removeFirst()
-          state.waitingByteCount -= message.count
-          return message
+          state.waiting = Inbox()
+          state.isWaiting = false
+          return nil
         }
         // The connection may be read from again.
         guard let message else { return connection.wake() }
@@ -139,7 +134,7 @@ final class WireSession: Sendable {
   /// Whether so much waits that no more is to be read.
   var isFull: Bool {
     state.withLock {
-      $0.waitingByteCount > service.backlogByteLimit
+      $0.waiting.byteCount > service.backlogByteLimit
         || $0.heldAnswers.count > Self.heldAnswerCountMax
     }
   }
