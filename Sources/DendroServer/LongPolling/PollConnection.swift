@@ -124,7 +124,14 @@ final class PollConnection: WireTransport {
     service.workers.async { [self] in
       handleWaiting()
       deliver()
+      catchUp()
     }
+  }
+
+  /// Asks for what was left out, where the client has got what waited: it may have before the session knew of it.
+  private func catchUp() {
+    let session = state.withLock { $0.outbox.isEmpty && !$0.isSwitched ? $0.session : nil }
+    session?.outboxIsEmpty()
   }
 
   // MARK: Time

@@ -37,6 +37,8 @@ final class WireSession: Sendable {
     /// Whether the journal has a file of this session.
     var isJournaled = false
     var isEnded = false
+    /// Whether what was to be written at the end is on the disk.
+    var isFinished = false
   }
 
   init(
@@ -233,6 +235,8 @@ final class WireSession: Sendable {
     guard let journal = namespace.journal else { return answer(number) }
     state.withLock { $0.isJournaled = true }
     journal.append(message, of: id) { isKept in
+      // Another thread has ended the session meanwhile: its operations are not to be written again.
+      if self.state.withLock({ $0.isFinished }) { journal.remove(self.id) }
       if isKept { return self.answer(number) }
       self.refuse(number, RESTError(503, "The operation could not be kept on the disk."))
     }
@@ -245,25 +249,28 @@ final class WireSession: Sendable {
 
   /// The connection is gone: writes what was to be written then.
   func end() {
-    let (listens, identity, isJournaled) = state.withLock { state in
-      state.isEnded = true
+    let (isFirst, listens, identity) = state.withLock { state in
       defer {
+        state.isEnded = true
         state.listens = [:]
         state.lagging = [:]
         state.heldAnswers = []
-        state.isJournaled = false
       }
-      return (state.listens, state.authentication.identity, state.isJournaled)
+      return (!state.isEnded, state.listens, state.authentication.identity)
     }
-    let journal = isJournaled ? namespace.journal : nil
+    guard isFirst else { return }
     for listen in listens.values { listen.stop(namespace.hub) }
     service.sessions.remove(self)
-    let id = id
     client.finish {
       allowed(of: $0, by: identity)
-    } completion: { error in
+    } completion: { [self] error in
       // Otherwise it is written when the database is served again.
-      if error == nil { journal?.remove(id) }
+      guard error == nil else { return }
+      let isJournaled = state.withLock { state in
+        state.isFinished = true
+        return state.isJournaled
+      }
+      if isJournaled { namespace.journal?.remove(id) }
     }
   }
 
