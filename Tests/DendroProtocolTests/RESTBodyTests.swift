@@ -30,6 +30,7 @@ struct RESTBodyTests {
         "Invalid data; couldn't parse key beginning at 2:7. " + badKey
       ),
       ("PATCH", "{\"a#b\":1}", "Invalid data; couldn't parse key beginning at 1:2. " + badKey),
+      ("PATCH", "{\"a\":2,\"\":1}", "Invalid data; couldn't parse key beginning at 1:8. " + badKey),
       ("PATCH", "[1]", noObject), ("PATCH", "5", noObject), ("PATCH", "null", noObject),
       ("PATCH", "{a:1}", noObject), ("PATCH", "{\"a\":}", noObject),
     ])

@@ -103,6 +103,11 @@ struct JSONReader: ~Copyable {
     let name = try scanner.string(limit: Limits.stringBytes, "the path") {
       String(decoding: $0, as: UTF8.self)
     }
+    // `/` is the location itself. An empty text is a key that was forgotten, and must not replace all that is there.
+    if name.isEmpty {
+      throw scanner.failure(
+        "The path of an update must not be empty.", kind: .data(.invalidKey), at: position)
+    }
     let suffix = ".priority"
     let isPriority = name == suffix || name.hasSuffix("/" + suffix)
     let path: Path
