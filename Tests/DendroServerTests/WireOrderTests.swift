@@ -43,6 +43,33 @@ struct WireOrderTests {
     }
   }
 
+  @Test(
+    "what follows a listen with a hash is done after it, whether the hash is right or not",
+    arguments: Transport.allCases)
+  func afterHashes(transport: Transport) async throws {
+    try await serving { served in
+      let client = try transport.client(served)
+      for round in 0..<5 {
+        let path = "\"p\":\"/n\(round)\""
+        #expect(try client("p", "{\(path),\"d\":10}") == [ok])
+        try client.request("q", "{\(path),\"h\":\"+r5aI9HvKKagELki8SYKBk0q7D4=\"}")
+        #expect(
+          try client("p", "{\(path),\"d\":11}") == [
+            "\"r\":\(client.number - 1),\"b\":\(listening)",
+            "\"a\":\"d\",\"b\":{\"p\":\"n\(round)\",\"d\":11}", ok,
+          ])
+        #expect(try client("n", "{\(path)}") == [ok])
+        try client.request("q", "{\(path),\"h\":\"+r5aI9HvKKagELki8SYKBk0q7D4=\"}")
+        #expect(
+          try client("p", "{\(path),\"d\":12}") == [
+            "\"a\":\"d\",\"b\":{\"p\":\"n\(round)\",\"d\":11}",
+            "\"r\":\(client.number - 1),\"b\":\(listening)",
+            "\"a\":\"d\",\"b\":{\"p\":\"n\(round)\",\"d\":12}", ok,
+          ])
+      }
+    }
+  }
+
   @Test("a bad message after a conditional write closes the connection")
   func malformedWaiting() async throws {
     try await serving { served in

@@ -5,12 +5,13 @@ import Synchronization
 /// One listen of a session.
 final class WireListen: ListenReceiver {
   private let location: WireLocation
-  private let hash: String
   private let session: WireSession
-  private let state = Mutex(State())
+  private let state: Mutex<State>
 
   private struct State {
     var listen: Listen?
+    /// What the client has before the listen begins.
+    var known: Node?
     /// The request that is answered when the first value is known.
     var number: Int64?
     /// Whether changes were left out, since the client is too slow.
@@ -19,10 +20,10 @@ final class WireListen: ListenReceiver {
     var isStopped = false
   }
 
-  init(_ location: WireLocation, _ hash: String, _ session: WireSession) {
+  init(_ location: WireLocation, known: Node?, _ session: WireSession) {
     self.location = location
-    self.hash = hash
     self.session = session
+    state = Mutex(State(known: known))
   }
 
   func begin(_ number: Int64, _ hub: ListenHub) {
@@ -61,16 +62,17 @@ final class WireListen: ListenReceiver {
   // MARK: Events
 
   func begin(_ node: Node, lsn: UInt64) {
-    let (number, isStopped, wasLagging) = state.withLock { state in
+    let (number, known, isStopped, wasLagging) = state.withLock { state in
       defer {
         state.number = nil
+        state.known = nil
         state.isLagging = false
         state.isRestarting = false
       }
-      return (state.number, state.isStopped, state.isLagging)
+      return (state.number, state.known, state.isStopped, state.isLagging)
     }
     // What the client has already is not sent again.
-    let isKnown = number != nil && (hash.isEmpty ? node.isEmpty : TreeHash.hash(node) == hash)
+    let isKnown = number != nil && known == node
     if !isKnown, !isStopped {
       // Before the answer, and hence whatever waits already.
       push(

@@ -25,8 +25,8 @@ extension WireSession {
       return refuse(number, .permissionDenied)
     }
     // From here on all of it is in memory, and the states that the listen gets are whole.
-    guard read(location, number) != nil else { return }
-    let new = WireListen(location, hash, self)
+    guard let node = read(location, number) else { return }
+    let new = WireListen(location, known: known(node, location, hash), self)
     let (old, isFull) = state.withLock { state -> (WireListen?, Bool) in
       if state.isEnded { return (nil, true) }
       guard state.listens.count < Self.listenLimit else { return (nil, true) }
@@ -39,6 +39,15 @@ extension WireSession {
     new.begin(number, namespace.hub)
     // It was judged as another client's.
     if state.withLock({ $0.authenticationCount }) != authenticationCount { reauthorize() }
+  }
+
+  /// What the client has already, where its hash says that it has all of it; otherwise nil.
+  ///
+  /// Found before the listen begins: the queue on which it does serves all clients of the database.
+  private func known(_ node: Node, _ location: WireLocation, _ hash: String) -> Node? {
+    if hash.isEmpty { return .empty }
+    let shown = location.query.map { node.filtered(by: $0) } ?? node
+    return TreeHash.hash(shown) == hash ? shown : nil
   }
 
   /// What is at the location; nil where it cannot be read: the client has got the error.

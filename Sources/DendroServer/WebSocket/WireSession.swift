@@ -96,9 +96,12 @@ final class WireSession: Sendable {
     return .performed
   }
 
-  /// Performs a reading: where that may have to read the disk, on another thread, and the messages after it wait.
-  private func later(_ body: @escaping @Sendable (WireSession) -> Void) -> Outcome {
-    if namespace.isLoaded {
+  /// Performs a reading: where it takes long, or may have to read the disk, on another thread, and the messages after it
+  /// wait.
+  private func later(
+    isLong: Bool = false, _ body: @escaping @Sendable (WireSession) -> Void
+  ) -> Outcome {
+    if !isLong, namespace.isLoaded {
       body(self)
       return .performed
     }
@@ -150,7 +153,8 @@ final class WireSession: Sendable {
     switch action {
     case .none: answer(number)
     case .listen(let location, let hash):
-      return later { $0.listen(location, hash, number) }
+      // The hash of what is there is O(its size).
+      return later(isLong: !hash.isEmpty) { $0.listen(location, hash, number) }
     case .unlisten(let location): unlisten(location, number)
     case .get(let location): return later { $0.get(location, number) }
     case .write(let draft, let path, let isPriority, let hash):
