@@ -115,17 +115,17 @@ struct HostileClientTests {
         refused.shutDownWriting()
         #expect(refused.readToEnd().isEmpty)
       }
+      // More than the system takes at once, and little enough to be read in time.
       let count = 8_000_000
-      let text = "\"" + String(repeating: "x", count: count) + "\""
-      let body = "{\"a\":\(text),\"b\":\(text)}"
+      let body = "\"" + String(repeating: "x", count: count) + "\""
       #expect(try served.client()("PUT", "/big.json?print=silent", body).status == 204)
-      let reader = try HTTPClient(port: served.server.port, receiveBuffer: 4096)
+      let reader = try HTTPClient(port: served.server.port, receiveBuffer: 64 << 10)
       try reader.send(HTTPClient.request("GET", "/big.json"))
       #expect(try reader.head().status == 200)
       async let stopped: Void = served.server.stop()
       // The server has stopped accepting.
       while (try? served.client()) != nil {}
-      #expect(reader.readToEnd().utf8.count > 2 * count)
+      #expect(reader.readToEnd().utf8.count > count)
       await stopped
     }
   }
