@@ -1,3 +1,5 @@
+import DendroPlatform
+
 /// Why an operation on the files failed, and where.
 package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
   /// A call on the file system was refused.
@@ -38,7 +40,10 @@ package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
         "\(path) has features \(hexadecimal(features)) of a newer version"
         + (isReadable ? "; the database can only be opened for reading" : "")
     case .locked(let path, let pid):
-      return "\(path) is open in another process" + (pid > 0 ? " (pid \(pid))" : "")
+      if pid == 0 { return "\(path) is open already, in this process or in another one" }
+      return pid == getpid()
+        ? "\(path) is already open in this process (pid \(pid))"
+        : "\(path) is open in another process (pid \(pid))"
     case .ownershipLost(let path, let reason):
       return "\(path) is no longer ours: \(reason)"
     case .limit(let what, let value, let limit):

@@ -71,6 +71,7 @@ struct DatabaseTests {
     #expect(error?.name == "DatabaseLocked")
     #expect(error?.processIdentifier == ProcessInfo.processInfo.processIdentifier)
     #expect(error?.file != nil)
+    #expect(error?.message.contains("is already open in this process") == true)
     try await database.close()
     try await Database.open(at: directory.path).close()
   }
