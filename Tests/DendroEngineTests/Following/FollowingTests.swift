@@ -157,6 +157,33 @@ struct FollowingTests {
     try writer.close()
   }
 
+  @Test(
+    "who waits for changes is woken where the directory was read anew, and gets the error of the gap"
+  )
+  func purgeWakes() async throws {
+    let writer = try open()
+    let (follower, log) = try follow()
+    let reader = try follower.changes(since: .zero)
+    let next = Task { () -> Result<[LoggedWrite]?, EngineError> in
+      do throws(EngineError) { return .success(try await reader.next()) } catch {
+        return .failure(error)
+      }
+    }
+    let signal = follower.pipeline.groupCommit.durableSignal
+    while !signal.hasWaiters { await Task.yield() }
+    try purge(after: 1...3, of: writer)
+    try follower.refresh()
+    #expect(log.differenceCount == 1)
+    #expect(!signal.hasWaiters)
+    if signal.hasWaiters { next.cancel() }
+    guard case .failure(.outOfHistory) = await next.value else {
+      Issue.record("\(await next.value)")
+      return
+    }
+    try await follower.close()
+    try await writer.close()
+  }
+
   @Test("a purge that leaves a log without records is seen by a follower that has read nothing yet")
   func emptyLog() throws {
     let writer = try open()
