@@ -5,10 +5,27 @@ import DendroTree
 ///
 /// Reading from it takes no lock, makes no snapshot and no reference, and decodes only what is asked for. It
 /// cannot be kept: what the block needs later it returns, or reads as a ``DataSnapshot``.
+///
+/// Data that is still in the checkpoint is read from its file when it is asked for, on the calling thread. Where
+/// that fails, nothing is shown as missing that is not:
+///
+/// | what is read | where the file cannot be read |
+/// | --- | --- |
+/// | what is here: ``exists``, ``childrenCount``, ``int``, ``double``, ``string``, ``bool`` | never fails: it was read before the block got the view |
+/// | anything at a path, and ``child(_:_:)`` | throws ``DatabaseError`` at once |
+/// | ``forEachChild(_:)`` | ends before the first child that cannot be read; ``Database/read(_:)`` throws in the end |
+///
+/// So a block that acts on having seen all children, outside of the database, does it after ``Database/read(_:)`` has
+/// returned. Once anything could not be read, all later methods that throw do so, and so does
+/// ``Database/read(_:)``, even where the block has caught the error.
 public struct DatabaseView: ~Copyable {
   private let node: NodeView
+  private let check: ReadingCheck
 
-  fileprivate init(_ node: NodeView) { self.node = node }
+  fileprivate init(_ node: NodeView, _ check: ReadingCheck) {
+    self.node = node
+    self.check = check
+  }
 
   // MARK: What is here
 
@@ -35,7 +52,8 @@ public struct DatabaseView: ~Copyable {
   /// Whether there is anything at a path below.
   ///
   /// - Parameter path: as for ``DatabaseReference/child(_:)``; so for all methods.
-  /// - Throws: ``DatabaseError`` for a path that cannot be; so do all methods that take one.
+  /// - Throws: ``DatabaseError`` for a path that cannot be, and where data on the way cannot be read from its
+  ///   file; so do all methods that take one.
   /// - Complexity: O(segments · log children), as all of them.
   public func exists(at path: String) throws(DatabaseError) -> Bool {
     try !view(at: path).isEmpty
@@ -74,33 +92,43 @@ public struct DatabaseView: ~Copyable {
   /// }
   /// ```
   ///
-  /// - Throws: what `body` throws, and ``DatabaseError`` for a path that cannot be.
+  /// - Throws: what `body` throws, and ``DatabaseError`` for a path that cannot be, and where data cannot be
+  ///   read from its file; `body` is not called then.
   public func child<R>(
     _ path: String, _ body: (borrowing DatabaseView) throws -> R
   ) throws -> R {
-    try body(DatabaseView(view(at: path)))
+    try body(DatabaseView(view(at: path), check))
   }
 
   /// Calls `body` with the key and the data of each child, in the order of keys.
   ///
+  /// Where a child cannot be read from its file, it and those behind it are left out, and ``Database/read(_:)``
+  /// throws ``DatabaseError`` once its block has returned.
+  ///
+  /// - Parameter body: called once for each child.
   /// - Throws: what `body` throws; the other children are left out then.
   /// - Complexity: O(children), and what `body` does.
   public func forEachChild<E: Error>(
     _ body: (String, borrowing DatabaseView) throws(E) -> Void
   ) throws(E) {
     try node.forEachChild { (key, child) throws(E) in
-      try body(key.string, DatabaseView(child))
+      // Once a page is missing, what comes next is not what comes next in the data.
+      if check.failure != nil { return false }
+      try body(key.string, DatabaseView(child, check))
       return true
     }
   }
 
   private func view(at path: String) throws(DatabaseError) -> NodeView {
+    let found: NodeView
     do throws(ValidationError) {
       try Path.checkNotEmpty(path)
-      return try node.view(parsing: path)
+      found = try node.view(parsing: path)
     } catch {
       throw DatabaseError(error)
     }
+    if let failure = check.failure { throw DatabaseError(failure) }
+    return found
   }
 }
 
@@ -119,13 +147,18 @@ extension Database {
   ///
   /// - Parameter body: called once, at once, on the calling thread.
   /// - Returns: what `body` returns.
-  /// - Throws: what `body` throws, and ``DatabaseError`` where the database is closed or data cannot be read
-  ///   from its file.
+  /// - Throws: what `body` throws, and ``DatabaseError`` where the database is closed, or data that the block
+  ///   asked for cannot be read from its file: instead of what the block has returned or thrown.
   /// - Complexity: O(1), and what `body` does.
   public func read<R>(_ body: (borrowing DatabaseView) throws -> R) throws -> R {
     do {
       let head = try usable().node(at: .root)
-      return try head.reading { root in try root.withView { try body(DatabaseView($0)) } }
+      return try head.reading { root, check in
+        try root.withView { view in
+          if let failure = check.failure { throw failure }
+          return try body(DatabaseView(view, check))
+        }
+      }
     } catch let error as EngineError {
       throw DatabaseError(error)
     }

@@ -39,15 +39,38 @@ package struct HeadNode: Sendable {
     }
   }
 
-  /// Calls `body`, which reads the node.
+  /// Calls `body`, which reads the node. What it gets beside says whether all that it has read so far was there.
   ///
   /// - Throws: what `body` throws, or why a page could not be read, since `body` has seen an empty one then.
-  package func reading<R>(_ body: (Node) throws -> R) throws -> R {
-    guard let pages else { return try body(node) }
+  package func reading<R>(_ body: (Node, ReadingCheck) throws -> R) throws -> R {
+    guard let pages else { return try body(node, ReadingCheck(nil)) }
     var result: Result<R, any Error>?
-    try pages.reading { () throws(PageFailure) in result = Result { try body(node) } }
+    try withExtendedLifetime(pages) {
+      try pages.reading { () throws(PageFailure) in
+        result = Result { try body(node, ReadingCheck(pages)) }
+      }
+    }
     guard let result else { preconditionFailure("the body was called") }
     return try result.get()
+  }
+}
+
+/// Whether all pages that were read since it was made could be read. Valid within the call of
+/// `HeadNode.reading` alone, which keeps the source of the pages alive: no reference is counted.
+package struct ReadingCheck {
+  private let pages: Unmanaged<CheckpointPages>?
+  private let failureCount: UInt64
+
+  fileprivate init(_ pages: CheckpointPages?) {
+    self.pages = pages.map { Unmanaged.passUnretained($0) }
+    failureCount = pages?.failureCount ?? 0
+  }
+
+  /// The first error of a page; nil where there was none. Where another thread reads such a page meanwhile,
+  /// that error may be given here too.
+  @inline(__always)
+  package var failure: EngineError? {
+    pages.flatMap { $0._withUnsafeGuaranteedRef { $0.failure(since: failureCount) } }
   }
 }
 

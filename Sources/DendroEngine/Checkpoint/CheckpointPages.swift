@@ -9,7 +9,7 @@ import Synchronization
 final class CheckpointPages: PageSource {
   let reader: CheckpointReader
   private let loadedChunkCount = Atomic<Int>(0)
-  private let failureCount = Atomic<UInt64>(0)
+  private let failures = Atomic<UInt64>(0)
   private let lastFailure = Mutex<PageFailure?>(nil)
 
   init(_ reader: CheckpointReader) { self.reader = reader }
@@ -42,18 +42,24 @@ final class CheckpointPages: PageSource {
   /// - Throws: why a page could not be read, even where `body` itself has not noticed that. Where another
   ///   thread reads such a page meanwhile, that error may be thrown here too.
   func reading<R>(_ body: () throws(PageFailure) -> R) throws(EngineError) -> R {
-    let before = failureCount.load(ordering: .acquiring)
+    let before = failureCount
+    let result: R
     do throws(PageFailure) {
-      let result = try body()
-      if failureCount.load(ordering: .acquiring) != before,
-        let failure = lastFailure.withLock({ $0 })
-      {
-        throw failure
-      }
-      return result
+      result = try body()
     } catch {
       throw .storage(storageError(error))
     }
+    if let failure = failure(since: before) { throw failure }
+    return result
+  }
+
+  /// How many pages could not be read by calls that cannot throw.
+  var failureCount: UInt64 { failures.load(ordering: .acquiring) }
+
+  /// Why a page could not be read since `failureCount` was `before`; nil where all could.
+  func failure(since before: UInt64) -> EngineError? {
+    guard failureCount != before, let failure = lastFailure.withLock({ $0 }) else { return nil }
+    return .storage(storageError(failure))
   }
 
   func storageError(_ failure: PageFailure) -> StorageError {
@@ -80,6 +86,6 @@ final class CheckpointPages: PageSource {
 
   func didFail(_ failure: PageFailure) {
     lastFailure.withLock { $0 = failure }
-    failureCount.add(1, ordering: .releasing)
+    failures.add(1, ordering: .releasing)
   }
 }

@@ -172,7 +172,7 @@ struct EmptiedPageTests {
       let list = try engine.node(at: path("list"))
       copy.inject(
         DiskFault(.error(5), of: [.read], at: number, isPermanent: false, pathPart: ".checkpoint"))
-      let keys = try? list.reading { node in
+      let keys = try? list.reading { node, _ in
         switch order {
         case 0: node.children.map(\.key.string)
         case 1: node.reversedChildren.map(\.key.string).reversed()

@@ -160,7 +160,7 @@ struct LoadingTests {
       #expect(failed > 0 && failed < 30, "chunk \(chunk) fails \(failed) of 30")
       #expect(throws: EngineError.self) { try engine.wholeHead() }
       let isFailure: Result<Node, any Error> = Result {
-        try engine.node(at: .root).reading { root in
+        try engine.node(at: .root).reading { root, _ in
           _ = ModelTree(root)
           return root
         }

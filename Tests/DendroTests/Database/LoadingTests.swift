@@ -144,4 +144,94 @@ struct LoadingTests {
     try await database.reference(withPath: "new").setValue(true)
     try await database.close()
   }
+
+  // MARK: Damage and borrowed views
+
+  private static let noteCount = 200
+  private static let text = String(repeating: "lorem ipsum ", count: 300)
+
+  /// A closed database of notes with long strings, one chunk of whose checkpoint is damaged.
+  ///
+  /// - Returns: the disk, and the notes whose strings cannot be read.
+  private static func damagedNotes() async throws -> (SimulatedDisk, [String]) {
+    let disk = SimulatedDisk(seed: 1)
+    let database = try open(disk)
+    try await database.reference(withPath: "notes").update { update in
+      for number in 0..<noteCount {
+        update.set("n\(1_000 + number)/text", "\(number) " + text)
+        update.set("n\(1_000 + number)/title", "note \(number)")
+      }
+    }
+    try await database.checkpoint()
+    try await database.close()
+    let name = try #require(disk.names(in: "/db").first { $0.hasSuffix(".checkpoint") })
+    let byteCount = try #require(disk.contents(of: "/db/" + name)).count
+    disk.flipBit(8 * (byteCount / 2), of: "/db/" + name)
+    let trial = try open(disk.copy())
+    var unreadable: [String] = []
+    for number in 0..<noteCount {
+      let text = trial.reference(withPath: "notes/n\(1_000 + number)/text")
+      if (try? await text.getData()) == nil { unreadable.append("n\(1_000 + number)") }
+    }
+    try await trial.close()
+    #expect(!unreadable.isEmpty && unreadable.count < noteCount)
+    return (disk, unreadable)
+  }
+
+  @Test("a borrowed view never shows as missing what cannot be read")
+  func damagedView() async throws {
+    let (disk, unreadable) = try await Self.damagedNotes()
+    let key = try #require(unreadable.first)
+    let database = try Self.open(disk)
+    func expectFailure(_ what: String, _ body: (borrowing DatabaseView) throws -> Void) {
+      var hasReturned = false
+      let error = #expect(throws: DatabaseError.self, "\(what)") {
+        try database.read { view in
+          try body(view)
+          hasReturned = true
+        }
+      }
+      #expect(error?.code == .corrupt, "\(what)")
+      #expect(!hasReturned, "\(what)")
+    }
+    expectFailure("string") { _ = try $0.string(at: "notes/\(key)/text") }
+    expectFailure("int") { _ = try $0.int(at: "notes/\(key)/text") }
+    expectFailure("exists") { _ = try $0.exists(at: "notes/\(key)/text/below") }
+    expectFailure("child") {
+      try $0.child("notes/\(key)/text") { _ in _ = Issue.record("was called") }
+    }
+    expectFailure("in a child") {
+      try $0.child("notes") { _ = try $0.string(at: "\(key)/text") }
+    }
+    expectFailure("after an error that was caught") {
+      _ = try? $0.string(at: "notes/\(key)/text")
+      _ = try $0.string(at: "notes/\(key)/title")
+    }
+    // Children: those before the first that cannot be read, each as it is.
+    var seen: [String] = []
+    let error = #expect(throws: DatabaseError.self) {
+      try database.read { view in
+        try view.child("notes") { notes in
+          notes.forEachChild { key, note in
+            note.forEachChild { field, value in
+              guard field == "text" else { return }
+              #expect(value.string?.hasSuffix(Self.text) == true)
+              seen.append(key)
+            }
+          }
+        }
+      }
+    }
+    #expect(error?.code == .corrupt)
+    #expect(Set(seen).isDisjoint(with: unreadable))
+    #expect(!seen.isEmpty && seen == (0..<seen.count).map { "n\(1_000 + $0)" })
+    // What can be read is as before.
+    let readable = try #require(
+      (0..<Self.noteCount).map { "n\(1_000 + $0)" }.last { !unreadable.contains($0) })
+    let isThere = try database.read {
+      try $0.string(at: "notes/\(readable)/text")?.hasSuffix(Self.text)
+    }
+    #expect(isThere == true)
+    try await database.close()
+  }
 }
