@@ -234,4 +234,28 @@ struct LoadingTests {
     #expect(isThere == true)
     try await database.close()
   }
+
+  @Test(
+    "an empty string over a long one that cannot be read is refused, and not taken for no change")
+  func emptyOverUnreadable() async throws {
+    let (disk, unreadable) = try await Self.damagedNotes()
+    let key = try #require(unreadable.last)
+    let database = try Self.open(disk)
+    let note = database.reference(withPath: "notes/\(key)")
+    func expectRefusal(_ what: String, _ body: () async throws -> Void) async {
+      #expect(await failure(body)?.code == .corrupt, "\(what)")
+    }
+    let nothing: Any = ""
+    await expectRefusal("set") { try await note.child("text").setValue(nothing) }
+    await expectRefusal("a typed set") { try await note.child("text").setValue("") }
+    await expectRefusal("update") { try await note.updateChildValues(["text": ""]) }
+    await expectRefusal("a typed update") { try await note.update { $0.set("text", "") } }
+    await expectRefusal("transaction") {
+      _ = try await note.child("text").runTransactionBlock { data in
+        data.value = ""
+        return .success(withValue: data)
+      }
+    }
+    try await database.close()
+  }
 }
