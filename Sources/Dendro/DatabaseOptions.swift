@@ -38,7 +38,10 @@ public struct DatabaseOptions: Sendable {
   /// Children in all sort orders together that the database keeps in memory for queries that are read
   /// again and again with `getData`, about 100 bytes each. The second such read of a location by a child's
   /// value keeps the order, which is dropped when it was not used for a minute, or when others need its
-  /// room. Default: 1,000,000; 0: none is kept but those that ``DatabaseQuery/keepSynced(_:)`` declares.
+  /// room. An order by strings has a copy of those that are longer than 15 bytes, and each 100 bytes of these count
+  /// as a child; what is written between two reads counts from the second one on. Default: 1,000,000; 0: none is
+  /// kept but those that ``DatabaseQuery/keepSynced(_:)`` declares. These, and the orders of listeners, are
+  /// not limited.
   public var queryOrderLimit = 1_000_000
 
   /// Gets a line for what the database does. Default: nil.

@@ -260,7 +260,9 @@ extension DatabaseQuery {
     }
     let order =
       store.hub.usedOrder(parameters.order, at: path)
-      ?? store.orderCache.order(parameters.order, at: path, childCount: node.childCount)
+      ?? store.orderCache.order(
+        parameters.order, at: path, childCount: node.childCount,
+        longByteCount: { node.longSortByteCount(in: parameters.order) })
     guard let shown = order?.shown(of: node, by: parameters) else {
       return (node.filtered(by: parameters), nil)
     }

@@ -12,7 +12,7 @@ import Synchronization
 /// Any thread may use it.
 package final class OrderCache: Sendable {
   package struct Limits: Sendable {
-    /// Children in all orders that are kept.
+    /// Children in all orders that are kept. The bytes of long strings count as the children that take as many.
     package var childCount: Int
     /// Orders, also those that were asked for once.
     package var orderCount = 64
@@ -28,11 +28,16 @@ package final class OrderCache: Sendable {
   }
 
   private struct Entry {
-    /// Nil where it was asked for once.
+    /// Nil where it was asked for once, and where it is too large.
     var order: SharedOrder?
-    var childCount = 0
+    /// Children, and what long strings take as so many.
+    var weight = 0
+    var isTooLarge = false
     var lastUse: ContinuousClock.Instant
   }
+
+  /// About what a child takes in an order.
+  private static let childByteCount = 100
 
   /// An order that queries declare.
   private struct Declared {
@@ -44,8 +49,8 @@ package final class OrderCache: Sendable {
     var declared: [Place: Declared] = [:]
     /// Those that are not declared.
     var entries: [Place: Entry] = [:]
-    /// In all entries.
-    var childCount = 0
+    /// Of all entries.
+    var weight = 0
     var isSweepScheduled = false
   }
 
@@ -60,29 +65,47 @@ package final class OrderCache: Sendable {
   ///
   /// - Parameters:
   ///   - childCount: of the children that are to be ordered.
+  ///   - longByteCount: the bytes of the long strings by which they are sorted; only for an order that is not
+  ///     kept yet.
   ///   - now: the time of the query.
   package func order(
-    _ order: SortOrder, at path: Path, childCount: Int, now: ContinuousClock.Instant = .now
+    _ order: SortOrder, at path: Path, childCount: Int, longByteCount: () -> Int = { 0 },
+    now: ContinuousClock.Instant = .now
   ) -> SharedOrder? {
     let place = Place(path: path, order: order)
-    if let declared = state.withLock({ $0.declared[place]?.order }) { return declared }
+    let (declared, isNew) = state.withLock { state in
+      let entry = state.entries[place]
+      return (
+        state.declared[place]?.order, entry.map { $0.order == nil && !$0.isTooLarge } ?? false
+      )
+    }
+    if let declared { return declared }
     guard childCount <= limits.childCount else { return nil }
+    // Counted before the order is built, and without the lock.
+    let newByteCount = isNew ? longByteCount() : 0
     var dropped: [SharedOrder] = []
     let (found, schedulesSweep) = state.withLock { state -> (SharedOrder?, Bool) in
-      if var entry = state.entries[place] {
-        entry.lastUse = now
-        let kept = entry.order ?? SharedOrder(order, tally: tally)
-        entry.order = kept
-        state.childCount += childCount - entry.childCount
-        entry.childCount = childCount
-        state.entries[place] = entry
+      guard var entry = state.entries[place] else {
+        state.entries[place] = Entry(lastUse: now)
         makeRoom(&state, keeping: place, &dropped)
-        return (kept, false)
+        defer { state.isSweepScheduled = true }
+        return (nil, !state.isSweepScheduled)
       }
-      state.entries[place] = Entry(lastUse: now)
+      entry.lastUse = now
+      let byteCount = entry.order?.allocatedByteCount ?? newByteCount
+      let weight = childCount + byteCount / Self.childByteCount
+      if !entry.isTooLarge, weight > limits.childCount {
+        entry.isTooLarge = true
+        if let order = entry.order { dropped.append(order) }
+        entry.order = nil
+      }
+      if !entry.isTooLarge { entry.order = entry.order ?? SharedOrder(order, tally: tally) }
+      let newWeight = entry.isTooLarge ? 0 : weight
+      state.weight += newWeight - entry.weight
+      entry.weight = newWeight
+      state.entries[place] = entry
       makeRoom(&state, keeping: place, &dropped)
-      defer { state.isSweepScheduled = true }
-      return (nil, !state.isSweepScheduled)
+      return (entry.order, false)
     }
     if schedulesSweep { scheduleSweep() }
     withExtendedLifetime(dropped) {}  // Freed here, without the lock.
@@ -139,7 +162,7 @@ package final class OrderCache: Sendable {
   private func makeRoom(
     _ state: inout State, keeping kept: Place, _ dropped: inout [SharedOrder]
   ) {
-    while state.childCount > limits.childCount || state.entries.count > limits.orderCount {
+    while state.weight > limits.childCount || state.entries.count > limits.orderCount {
       let others = state.entries.filter { $0.key != kept }
       guard let oldest = others.min(by: { $0.value.lastUse < $1.value.lastUse }) else { return }
       drop(oldest.key, &state, &dropped)
@@ -148,7 +171,7 @@ package final class OrderCache: Sendable {
 
   private func drop(_ place: Place, _ state: inout State, _ dropped: inout [SharedOrder]) {
     guard let entry = state.entries.removeValue(forKey: place) else { return }
-    state.childCount -= entry.childCount
+    state.weight -= entry.weight
     if let order = entry.order { dropped.append(order) }
   }
 

@@ -10,6 +10,10 @@ package final class SharedOrder: Sendable {
   let order: SortOrder
   private let tally: ComparisonTally
   private let kept = Mutex<KeptOrder?>(nil)
+  private let allocated = Atomic<Int>(0)
+
+  /// What long strings took in the index when it was used last.
+  var allocatedByteCount: Int { allocated.load(ordering: .relaxed) }
 
   init(_ order: SortOrder, tally: ComparisonTally) {
     self.order = order
@@ -40,7 +44,7 @@ package final class SharedOrder: Sendable {
   func quicklyShown(of node: Node, by parameters: QueryParameters) -> ShownChildren? {
     let found = kept.withLockIfAvailable { kept -> ShownChildren? in
       guard var order = kept.take() else { return nil }
-      defer { kept = order }
+      defer { keep(order, in: &kept) }
       guard order.advance(to: node, atMost: Self.quickChangeMax) else { return nil }
       return order.quicklyShown(by: parameters)
     }
@@ -62,9 +66,14 @@ package final class SharedOrder: Sendable {
         order.advance(to: node)
       }
       let result = body(&order)
-      kept = order
+      keep(order, in: &kept)
       return result
     }
+  }
+
+  private func keep(_ order: KeptOrder, in kept: inout KeptOrder?) {
+    allocated.store(order.siblings.allocatedByteCount, ordering: .relaxed)
+    kept = order
   }
 
   var hasIndex: Bool { kept.withLock { $0?.siblings.hasIndex ?? false } }

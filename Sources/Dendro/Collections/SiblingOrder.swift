@@ -31,6 +31,9 @@ struct SiblingOrder {
 
   var hasIndex: Bool { index != nil }
 
+  /// What long strings take in the index.
+  var allocatedByteCount: Int { index?.allocatedByteCount ?? 0 }
+
   /// Follows the node to its next state.
   ///
   /// - Parameter shifts: of all children that changed.

@@ -47,6 +47,31 @@ extension Node {
 }
 
 extension Node {
+  /// The bytes of the strings by which the children are sorted, of those alone that a position does not store
+  /// inline.
+  ///
+  /// - Complexity: O(n).
+  package func longSortByteCount(in order: SortOrder) -> Int {
+    var byteCount = 0
+    func add(_ value: SortValue) {
+      guard case .scalar(.string(let text)) = value, text.utf8.count > 15 else { return }
+      byteCount += text.utf8.count
+    }
+    if case .child(let path) = order {
+      withView { view in
+        view.forEachChild { _, child in
+          add(SortValue(path.withStoredBytes { child.view(at: $0) }))
+          return true
+        }
+      }
+    } else {
+      forEachChild { add(order.value(of: $1)) }
+    }
+    return byteCount
+  }
+}
+
+extension Node {
   /// Calls `body` with the old and the new position of each child that two states do not share, nil where it
   /// is not there, until it returns false. Both may be equal.
   ///

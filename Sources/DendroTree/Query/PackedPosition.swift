@@ -55,6 +55,9 @@ package struct PackedPosition: Sendable {
     overflow = bytes.count > Self.inlineByteCountMax ? Array(bytes) : nil
   }
 
+  /// The bytes that are not stored inline; 0 for most positions.
+  package var allocatedByteCount: Int { overflow?.count ?? 0 }
+
   /// Calls `body` with the bytes, which are valid only during the call.
   func withBytes<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
     if let overflow { return overflow.withUnsafeBytes(body) }

@@ -5,6 +5,7 @@ extension PositionIndex {
   package mutating func insert(_ position: PackedPosition) {
     Self.own(&root)
     count += 1
+    allocatedByteCount += position.allocatedByteCount
     guard let (bound, page) = insert(position, into: root) else { return }
     root = Page(children: [root, page], bounds: [bound], totals: [count - page.total, page.total])
   }
@@ -55,6 +56,7 @@ extension PositionIndex {
   package mutating func remove(_ position: PackedPosition) {
     Self.own(&root)
     count -= 1
+    allocatedByteCount -= position.allocatedByteCount
     remove(position, from: root)
     while root.children.count == 1 { root = root.children[0] }
   }

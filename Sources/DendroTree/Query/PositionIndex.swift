@@ -45,6 +45,8 @@ package struct PositionIndex: @unchecked Sendable {
 
   var root = Page(positions: [])
   package internal(set) var count = 0
+  /// Of all positions: what long strings take beside the pages.
+  package internal(set) var allocatedByteCount = 0
   /// What every comparison is counted in.
   let tally: ComparisonTally
 
@@ -60,6 +62,7 @@ package struct PositionIndex: @unchecked Sendable {
   ) {
     self.tally = tally
     count = positions.count
+    allocatedByteCount = positions.reduce(0) { $0 + $1.allocatedByteCount }
     guard !positions.isEmpty else { return }
     // Three quarters full, so that the first insertions split nothing.
     var level: [(first: PackedPosition, page: Page, total: Int)] = []

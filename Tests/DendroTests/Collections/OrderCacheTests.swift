@@ -177,6 +177,47 @@ struct OrderCacheTests {
   }
 
   @Test(
+    "an order by long strings counts their bytes, when it is made and when they are written later")
+  func longStrings() async throws {
+    var options = DatabaseOptions()
+    options.queryOrderLimit = 3 * Self.childCount
+    let database = Database.inMemory(options: options)
+    let posts = database.reference(withPath: "posts")
+    let cache = database.orderCache
+    func fill(_ a: String) async throws {
+      var values: [String: Any] = [:]
+      for number in 0..<Self.childCount { values[key(number)] = ["a": key(number) + a, "b": "x"] }
+      try await posts.setValue(values)
+    }
+    func read(_ child: String) async throws -> [String] {
+      var keys: [String] = []
+      for _ in 0..<3 {
+        keys = try await posts.queryOrdered(byChild: child).queryLimited(toLast: 2).getData()
+          .map(\.key)
+      }
+      return keys
+    }
+    // Two children for each.
+    try await fill(String(repeating: "y", count: 100))
+    #expect(try await read("a") == [key(1_998), key(1_999)])
+    #expect(cache.orderCount == 1)
+    // Eleven: dropped, and not made again while it is asked for.
+    try await fill(String(repeating: "y", count: 1_000))
+    #expect(try await read("a") == [key(1_998), key(1_999)])
+    #expect(cache.orderCount == 0)
+    let comparisonCount = cache.tally.count
+    #expect(try await read("a") == [key(1_998), key(1_999)])
+    #expect(cache.orderCount == 0 && cache.tally.count == comparisonCount)
+    // An order by another child of the same posts is kept.
+    _ = try await read("b")
+    #expect(cache.orderCount == 1)
+    // Too large from the beginning: it is never made.
+    cache.sweep(now: .now.advanced(by: .seconds(100)))
+    #expect(try await read("a") == [key(1_998), key(1_999)])
+    #expect(cache.orderCount == 0)
+  }
+
+  @Test(
     "a declared order is kept from the first read on, whatever the limit, until it is taken back")
   func declared() async throws {
     var random = SeededGenerator(seed: 4)
