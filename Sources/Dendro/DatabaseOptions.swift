@@ -23,8 +23,13 @@ public struct DatabaseOptions: Sendable {
   /// How much of the past can be read, beyond what opening needs. Default: ``History/minimal``.
   public var history: History = .minimal
 
-  /// Bytes of memory that the tree may take before writes that add to it are refused with
-  /// ``DatabaseError/Code/memoryLimit``; an estimate. Nil: no limit. Default: nil.
+  /// Bytes of memory that the whole tree may take before writes that add to it are refused with
+  /// ``DatabaseError/Code/memoryLimit``. Nil: no limit. Default: nil.
+  ///
+  /// It bounds the data, not only what was read so far: data that is still in the checkpoint counts with the
+  /// memory that it will take, which is estimated from 16 samples. The tree can exceed the limit by a 64th, by the
+  /// write that reaches it, and by what the estimate is wrong. A database that is over it opens, can be read, and
+  /// takes writes that only remove. Snapshots, kept orders and what waits for the disk are not counted.
   public var memoryByteLimit: Int?
 
   /// Bytes that one write may take in the log before compression; more is refused with

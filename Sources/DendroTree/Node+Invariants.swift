@@ -189,39 +189,3 @@ private struct PageChecker {
     Key(trustedOrderedBytes: UnsafeRawBufferPointer(start: bytes.start, count: bytes.count))
   }
 }
-
-extension Node {
-  /// The memory of all pages. A page with several references in the tree is counted once for each; one that
-  /// was not read from its file yet, not at all.
-  ///
-  /// - Complexity: O(nodes).
-  package func memory() -> TreeMemory {
-    var memory = TreeMemory()
-    if let page = branch {
-      memory.add(page.unresolved)
-      withExtendedLifetime(page) {}
-    } else {
-      memory.leafCount = isEmpty ? 0 : 1
-    }
-    return memory
-  }
-}
-
-extension TreeMemory {
-  fileprivate mutating func add(_ page: PageAccess) {
-    pageCount += 1
-    byteCount += Page.overhead + Int(page.header.pointee.capacity)
-    if page.kind == .stub {
-      if let page = PageStub(page.header).loadedPage { add(page) }
-      return
-    }
-    for index in 0..<page.count {
-      if page.hasReferences, page.reference(index).pointee != nil {
-        add(PageAccess(unresolved: page.reference(index)))
-      } else {
-        leafCount += 1
-      }
-    }
-    // A box without a reference is one leaf, which the loop counted as its entry.
-  }
-}

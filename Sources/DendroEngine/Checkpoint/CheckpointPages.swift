@@ -11,8 +11,14 @@ final class CheckpointPages: PageSource {
   private let loadedChunkCount = Atomic<Int>(0)
   private let failures = Atomic<UInt64>(0)
   private let lastFailure = Mutex<PageFailure?>(nil)
+  private let visibility: Mutex<ChunkVisibility>
+  /// The memory of the pages of chunks that were decoded to estimate that of others.
+  private let samples = Mutex<[Int: Int]>([:])
 
-  init(_ reader: CheckpointReader) { self.reader = reader }
+  init(_ reader: CheckpointReader) {
+    self.reader = reader
+    visibility = Mutex(ChunkVisibility(chunkCount: reader.chunkCount))
+  }
 
   /// Whether there are chunks that were not read yet. Nothing has to be checked once this is false; it never
   /// becomes true again.
@@ -26,7 +32,7 @@ final class CheckpointPages: PageSource {
     let last = UInt32(reader.chunkCount - 1)
     do throws(PageFailure) {
       let top = try pages(ofChunk: last)
-      didLoadChunk()
+      didLoad(top)
       do throws(PageImageError) {
         return try top.tree()
       } catch {
@@ -62,6 +68,44 @@ final class CheckpointPages: PageSource {
     return .storage(storageError(failure))
   }
 
+  /// The memory that `root` takes, and that its pages in the checkpoint would take besides; an estimate.
+  ///
+  /// - Complexity: O(nodes in memory + chunks). A few chunks are read, and not kept.
+  func byteCount(of root: Node) -> Int {
+    // Before the pages are visited: a chunk that is read meanwhile is counted either way.
+    let visibility = visibility.withLock { $0 }
+    let memory = root.memory()
+    let unread = visibility.unreadChunks(below: memory.unreadChunks)
+    return memory.byteCount + byteCount(ofUnread: unread)
+  }
+
+  private static let sampleCountMax = 16
+
+  /// The memory that chunks would take, estimated from some of them: small pages take several times the bytes that
+  /// they have in a chunk, long strings as many.
+  private func byteCount(ofUnread chunks: [Int]) -> Int {
+    let sampleCount = min(chunks.count, Self.sampleCountMax)
+    var raw = 0
+    var memory = 0
+    for sample in 0..<sampleCount {
+      let chunk = chunks[chunks.count * sample / sampleCount]
+      // The reads that need a damaged chunk throw.
+      guard let byteCount = sampledByteCount(ofChunk: chunk) else { continue }
+      raw += reader.rawByteCount(ofChunk: chunk)
+      memory += byteCount
+    }
+    let total = chunks.reduce(0) { $0 + reader.rawByteCount(ofChunk: $1) }
+    return raw == 0 ? total : Int(Double(total) * Double(memory) / Double(raw))
+  }
+
+  private func sampledByteCount(ofChunk chunk: Int) -> Int? {
+    if let known = samples.withLock({ $0[chunk] }) { return known }
+    guard let pages = try? pages(ofChunk: UInt32(chunk)) else { return nil }
+    let byteCount = pages.memoryByteCount
+    samples.withLock { $0[chunk] = byteCount }
+    return byteCount
+  }
+
   func storageError(_ failure: PageFailure) -> StorageError {
     if let error = failure.cause as? StorageError { return error }
     return .corrupt(
@@ -82,7 +126,10 @@ final class CheckpointPages: PageSource {
     PageFailure(CheckpointCoding.damage(error, inChunk: Int(number), reader))
   }
 
-  func didLoadChunk() { loadedChunkCount.add(1, ordering: .relaxed) }
+  func didLoad(_ chunk: ChunkPages) {
+    loadedChunkCount.add(1, ordering: .relaxed)
+    visibility.withLock { $0.add(chunk) }
+  }
 
   func didFail(_ failure: PageFailure) {
     lastFailure.withLock { $0 = failure }

@@ -189,13 +189,13 @@ final class CommitPipeline: Sendable {
   /// Measures the tree's memory, unless another thread just has.
   func measureMemory(for draft: Draft) {
     measurement.withLock { _ in
-      let root = withAdmission { admission -> Node? in
+      let head = withAdmission { admission -> (root: Node, pages: CheckpointPages?)? in
         guard admission.memory.isMeasureDue(for: draft.write) else { return nil }
         admission.memory.beginMeasure()
-        return admission.root
+        return (admission.root, admission.pages)
       }
-      guard let root else { return }
-      let byteCount = root.memory().byteCount
+      guard let (root, pages) = head else { return }
+      let byteCount = pages?.byteCount(of: root) ?? root.memory().byteCount
       withAdmission { $0.memory.endMeasure(byteCount) }
     }
   }

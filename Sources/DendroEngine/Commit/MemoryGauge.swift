@@ -3,12 +3,13 @@ import DendroTree
 
 /// Compares the memory of the tree with the limit of the options.
 ///
-/// Measuring visits every page. So it is done outside the admission lock, and only when the writes since the
-/// last measure may have reached the limit; or, where the tree was over it, may have removed enough. The
+/// Measuring visits every page. So it is done outside the admission lock, and only before the first write that
+/// adds, and when the writes since the last measure may have reached the limit; or, where the tree was over it, may have removed enough. The
 /// tree can exceed the limit by up to a 64th.
 struct MemoryGauge {
   private let limit: Int?
   private var measured = 0
+  private var isMeasured = false
   private var addedSince = 0
   private var removedSince = 0
   private(set) var measureCount = 0
@@ -45,6 +46,8 @@ struct MemoryGauge {
   /// Whether the tree has to be measured before `write` is admitted. Removals are always admitted.
   func isMeasureDue(for write: Write) -> Bool {
     guard let limit, !write.onlyRemoves else { return false }
+    // The tree that was opened may be over the limit.
+    guard isMeasured else { return true }
     return measured > limit
       ? removedSince >= measured - limit : addedSince > max(limit - measured, limit / 64)
   }
@@ -56,7 +59,10 @@ struct MemoryGauge {
     removedSince = 0
   }
 
-  mutating func endMeasure(_ byteCount: Int) { measured = byteCount }
+  mutating func endMeasure(_ byteCount: Int) {
+    measured = byteCount
+    isMeasured = true
+  }
 
   /// Why `write` may not be admitted, or nil.
   func refusal(for write: Write) -> EngineError? {

@@ -1,6 +1,8 @@
 /// The pages of a chunk, decoded.
 package struct ChunkPages: @unchecked Sendable {  // See `Page`.
-  let number: UInt32
+  package let number: UInt32
+  /// The numbers of the chunks to which its stubs refer; none where it was decoded without a source.
+  package let referredChunks: [UInt32]
   /// The pages to which no page of the chunk refers, in the order of the chunk.
   let roots: [Root]
   /// The leaves in the pages.
@@ -44,6 +46,7 @@ package struct ChunkPages: @unchecked Sendable {  // See `Page`.
     roots = reader.unclaimed
     leafCount = reader.leafCount
     open = reader.open
+    referredChunks = reader.referredChunks
   }
 
   /// The tree whose last chunk this is.

@@ -24,8 +24,9 @@ final class PageChunk: Sendable {
     try state.withLock { (state) throws(PageFailure) in
       if stub.isLoaded { return }
       if state.roots == nil {
-        state.roots = try source.pages(ofChunk: number).roots.map { $0 }
-        source.didLoadChunk()
+        let pages = try source.pages(ofChunk: number)
+        state.roots = pages.roots.map { $0 }
+        source.didLoad(pages)
       }
       let reference = stub.reference
       guard let roots = state.roots, reference.root < roots.count, let root = roots[reference.root],
@@ -34,6 +35,11 @@ final class PageChunk: Sendable {
       state.roots?[reference.root] = nil
       stub.keep(root.page)
     }
+  }
+
+  /// The pages that were read and that no stub has taken yet; nil where the chunk was not read.
+  var remainingPages: [Page]? {
+    state.withLock { $0 }.roots.map { $0.compactMap { $0?.page } }
   }
 
   /// The page of a stub, read for this call alone: neither the stub nor the chunk keeps it.

@@ -10,6 +10,7 @@ struct PageImageReader {
   private(set) var unclaimed: [ChunkPages.Root] = []
   private(set) var leafCount = 0
   private(set) var open: [ChunkPages.OpenEntry] = []
+  private(set) var referredChunks: [UInt32] = []
   /// The chunk to which the last stub refers: the stubs of a chunk follow one another.
   private var referred: PageChunk?
 
@@ -180,6 +181,7 @@ struct PageImageReader {
     if let source {
       if referred?.number != reference.chunk {
         referred = PageChunk(number: reference.chunk, source: source)
+        referredChunks.append(reference.chunk)
       }
       guard let referred else { preconditionFailure("was just made") }
       slot.pointee = PageStub.make(reference, in: referred)

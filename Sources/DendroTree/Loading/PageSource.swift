@@ -7,7 +7,7 @@ package protocol PageSource: AnyObject, Sendable {
   func failure(_ error: PageImageError, inChunk number: UInt32) -> PageFailure
 
   /// Notes that a chunk was taken into the tree.
-  func didLoadChunk()
+  func didLoad(_ chunk: ChunkPages)
 
   /// Notes that a page could not be read by a call that cannot throw, and got an empty page instead.
   func didFail(_ failure: PageFailure)

@@ -92,6 +92,76 @@ struct LimitTests {
     try engine.close()
   }
 
+  /// Writes to `engine` until it is full.
+  ///
+  /// - Returns: how many writes were admitted.
+  private func fill(_ engine: Engine, _ prefix: String) throws -> Int {
+    let refused = Received<EngineError>()
+    var count = 0
+    while refused.all.isEmpty, count < 5_000 {
+      // A few wide objects, many small ones and long strings: pages of all kinds, and chunks below chunks.
+      let place = count % 3 == 0 ? "wide/\(prefix)\(count)" : "small/\(prefix)\(count)/a/b"
+      let text = incompressible(count % 50 == 0 ? 2_000 : 80)
+      engine.submit(try set(place, .string(text))) {
+        if case .failure(let error) = $0 { refused.add(error) }
+      }
+      engine.pump()
+      count += 1
+    }
+    guard case .memoryLimit = refused.all.first else {
+      Issue.record("expected a refusal, found \(refused.all)")
+      return count
+    }
+    return count - 1
+  }
+
+  @Test(
+    "the memory limit holds however often the database is opened, whatever was read of it",
+    arguments: [EngineOptions.Loading.onDemand, .whole], 0..<3)
+  func memoryAfterOpening(loading: EngineOptions.Loading, reads: Int) throws {
+    var options = EngineOptions.inline
+    options.memoryByteLimit = 200_000
+    options.checkpointChunkByteLimit = 4_000
+    options.loading = loading
+    var engine = try open(options)
+    let count = try fill(engine, "k")
+    var added = 0
+    for round in 0..<5 {
+      try engine.checkpoint()
+      try engine.close()
+      engine = try open(options)
+      if reads == 1 {
+        // Every tenth: some chunks are read, and of these some pages are in use.
+        for number in stride(from: 0, to: count, by: 10) {
+          _ = try engine.view(at: path("wide/k\(number)"))
+        }
+      }
+      if reads == 2 { _ = try engine.wholeHead() }
+      added += try fill(engine, "again\(round)-")
+    }
+    #expect(added < count / 4, "\(added) beside \(count)")
+    #expect(try engine.wholeHead().root.memory().byteCount < 200_000 * 65 / 64 + 4_000)
+    try engine.close()
+  }
+
+  @Test("what was removed before it was read no longer counts towards the memory limit")
+  func memoryAfterRemoval() throws {
+    var options = EngineOptions.inline
+    options.memoryByteLimit = 200_000
+    options.checkpointChunkByteLimit = 4_000
+    var engine = try open(options)
+    let count = try fill(engine, "k")
+    try engine.checkpoint()
+    try engine.close()
+    engine = try open(options)
+    engine.submit(Draft(.remove(try path("small"))), completion: nil)
+    let again = try fill(engine, "again")
+    #expect(again > count / 3 && again < count, "\(again) after \(count)")
+    engine.submit(Draft(.remove(.root)), completion: nil)
+    #expect(try abs(fill(engine, "k") - count) < count / 10)
+    try engine.close()
+  }
+
   @Test("a priority needs data, conflicting update paths are refused")
   func validation() throws {
     let engine = try open()

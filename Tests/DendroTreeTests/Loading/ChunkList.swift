@@ -65,7 +65,7 @@ final class ChunkList: PageSource {
     PageFailure(error)
   }
 
-  func didLoadChunk() { state.withLock { $0.loadedCount += 1 } }
+  func didLoad(_ chunk: ChunkPages) { state.withLock { $0.loadedCount += 1 } }
   func didFail(_ failure: PageFailure) { state.withLock { $0.failureCount += 1 } }
 
   /// The tree, of which the last chunk alone has been read.

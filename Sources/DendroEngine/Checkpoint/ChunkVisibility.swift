@@ -1,0 +1,46 @@
+import DendroTree
+
+/// Which chunks of a checkpoint are known to belong to a tree: those that were read, and those to which they refer.
+///
+/// Which of the other chunks are below a chunk that was not read is in no index; it is estimated from their order.
+/// A chunk comes after those below it, and mostly directly after them.
+struct ChunkVisibility: Sendable {
+  private enum State: UInt8 {
+    /// Only chunks that were not read refer to it.
+    case hidden
+    /// A chunk that was read refers to it.
+    case referred
+    case read
+  }
+
+  private var states: [State]
+
+  init(chunkCount: Int) { states = Array(repeating: .hidden, count: chunkCount) }
+
+  /// Notes that a chunk was taken into the tree.
+  mutating func add(_ chunk: ChunkPages) {
+    states[Int(chunk.number)] = .read
+    for number in chunk.referredChunks where states[Int(number)] == .hidden {
+      states[Int(number)] = .referred
+    }
+  }
+
+  /// The chunks that a tree needs and that were not read.
+  ///
+  /// - Parameter top: those of them to which pages refer that are in memory.
+  func unreadChunks(below top: Set<UInt32>) -> [Int] {
+    guard !top.isEmpty else { return [] }
+    var isNeeded = false
+    return states.indices.reversed().filter { number in
+      if top.contains(UInt32(number)) {
+        isNeeded = true
+      } else if states[number] == .referred {
+        // No page refers to it any more: what is below it was removed with it.
+        isNeeded = false
+      } else if states[number] == .read {
+        return false
+      }
+      return isNeeded
+    }
+  }
+}
