@@ -87,6 +87,12 @@ public final class Database: Sendable {
   /// its order and without loss, also where the queue before never ran anything. Only a block that is
   /// running at that moment ends on the queue before, and the new one waits for it. So set it before the
   /// first listener where it matters on which queue that one block runs.
+  ///
+  /// A queue that stands still holds up no writer. At most 64 states wait for the listeners of a query, but every
+  /// completion block waits, without a limit: about 400 bytes each, and what it captures. Where writes
+  /// come faster than their blocks are called, memory grows until they are. Then use the `async` forms,
+  /// each of which ends when its write does, or write without blocks and wait with `synchronize()` now and then;
+  /// and do long work elsewhere than in blocks.
   public var callbackQueue: DispatchQueue {
     get { hub.callbackQueue }
     set { hub.callbackQueue = newValue }

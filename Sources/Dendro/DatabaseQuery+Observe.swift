@@ -20,11 +20,17 @@ extension DatabaseQuery {
   /// changes. Equal orders of a location are kept once. The callback queue does this work: writers do not
   /// wait for it.
   ///
+  /// The location is read before the call returns, on the calling thread: all of its data that is still in the
+  /// checkpoint (``DatabaseOptions/loading``), however little of it the query shows. So the first listener of a large
+  /// location after opening is best registered on a thread that may wait for the disk; ``snapshots`` and
+  /// ``childEvents()`` read in the background. Data that cannot be read ends the listener with an error.
+  ///
   /// While the listener is registered the database stays open. After ``removeObserver(withHandle:)`` has
   /// returned on the callback queue the block is not called again. Registering and removing a listener cost
   /// the same however many others there are.
   ///
   /// - Returns: what to remove the listener by.
+  /// - Complexity: O(1) where the data of the location is in memory; otherwise O(data of the location).
   @preconcurrency
   @discardableResult
   public func observe(

@@ -24,6 +24,10 @@ extension DatabaseReference {
   }
 
   /// `setValue(_:)`, and calls `block` once the write is durable or has failed.
+  ///
+  /// The call waits where too much waits for the disk, but not for blocks of earlier writes: those that were not
+  /// called yet take memory, without a limit, as ``Database/callbackQueue`` says. So it is for all writes with a
+  /// block.
   @preconcurrency
   public func setValue(
     _ value: Any?,
