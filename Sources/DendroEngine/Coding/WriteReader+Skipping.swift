@@ -18,6 +18,16 @@ package struct ReplayLocation {
     }
   }
 
+  /// The write with those of its entries that concern the location, where it is an update; else the write itself.
+  func part(of write: Write) -> Write {
+    guard case .update(let base, let entries) = write else { return write }
+    return .update(
+      base,
+      entries.filter { entry in
+        base.appending(entry.path).storedBytes.withUnsafeBytes { isConcerned(by: $0) }
+      })
+  }
+
   /// Whether a record's payload is nothing but the set of one leaf that does not concern the location. Where it is
   /// something else, or wrong, `WriteReader` reads it.
   func isPassedOver(by payload: UnsafeRawBufferPointer) -> Bool {
@@ -44,7 +54,30 @@ extension WriteReader {
     }
   }
 
-  private mutating func skipAction(_ kind: UInt8) throws(CodingError) {
+  /// Passes over the body of an update, where no entry of it concerns the location.
+  ///
+  /// - Parameters:
+  ///   - base: the path of the update.
+  ///   - location: what is read.
+  /// - Returns: false where an entry concerns the location; nothing was read then.
+  mutating func skipEntries(
+    below base: Path, unlessTheyConcern location: ReplayLocation
+  ) throws(CodingError) -> Bool {
+    let start = reader
+    var paths = PathReader(below: base)
+    for _ in 0..<(try Self.entryCount(&reader)) {
+      let kind = try reader.tag("an entry's kind")
+      _ = try paths.readBytes(&reader)
+      if location.isConcerned(by: paths.wholeBytes) {
+        reader = start
+        return false
+      }
+      try skipAction(kind)
+    }
+    return true
+  }
+
+  mutating func skipAction(_ kind: UInt8) throws(CodingError) {
     switch kind {
     case WriteCoding.Kind.remove: break
     case WriteCoding.Kind.set: try NodeCoding.skip(&reader)

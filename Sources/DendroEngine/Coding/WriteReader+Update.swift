@@ -9,13 +9,14 @@ extension WriteReader {
   ///   - base: the path of the update.
   ///   - root: the tree, which is not changed where the result is false.
   ///   - isNew: whether the tree does not have the update yet.
+  ///   - location: nil to apply every entry; otherwise only those that concern it are applied.
   /// - Returns: false where there are other entries; nothing was read then.
   mutating func applyLeaves(
-    below base: Path, to root: inout Node, isNew: Bool
+    below base: Path, to root: inout Node, isNew: Bool, concerning location: ReplayLocation?
   ) throws(CodingError) -> Bool {
     var scan = reader
     guard try Self.areLeavesInOrder(&scan, depth: Limits.depth - base.count) else { return false }
-    if isNew { try apply(below: base, to: &root) }
+    if isNew { try apply(below: base, to: &root, concerning: location) }
     reader = scan
     return true
   }
@@ -47,13 +48,17 @@ extension WriteReader {
   }
 
   private mutating func apply(
-    below base: Path, to root: inout Node
+    below base: Path, to root: inout Node, concerning location: ReplayLocation?
   ) throws(CodingError) {
     let count = try Self.entryCount(&reader)
     var paths = PathReader(below: base)
     for _ in 0..<count {
       let kind = try reader.tag("an entry's kind")
       _ = try paths.readBytes(&reader)
+      if let location, !location.isConcerned(by: paths.wholeBytes) {
+        try skipAction(kind)
+        continue
+      }
       if kind == WriteCoding.Kind.set {
         guard let end = PackedScalar.end(validating: reader.bytes, at: reader.offset) else {
           throw CodingError(expected: "a packed leaf", found: reader.nextBytes)

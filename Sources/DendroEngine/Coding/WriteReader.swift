@@ -76,6 +76,12 @@ package struct WriteReader: ~Copyable {
       defer { lsn = lsn.next }
       return (lsn, time)
     }
+    if let location, kind == WriteCoding.Kind.update,
+      try skipEntries(below: try paths.path(), unlessTheyConcern: location)
+    {
+      defer { lsn = lsn.next }
+      return (lsn, time)
+    }
     if kind == WriteCoding.Kind.set,
       let end = PackedScalar.leafEnd(validating: reader.bytes, at: reader.offset)
     {
@@ -91,11 +97,13 @@ package struct WriteReader: ~Copyable {
     } else if kind == WriteCoding.Kind.increment {
       try applyIncrement(to: &root, isNew: lsn > last)
     } else if kind == WriteCoding.Kind.update,
-      try applyLeaves(below: try paths.path(), to: &root, isNew: lsn > last)
+      try applyLeaves(
+        below: try paths.path(), to: &root, isNew: lsn > last, concerning: location)
     {
       // Applied.
     } else {
-      let write = try body(kind, try paths.path())
+      var write = try body(kind, try paths.path())
+      if let location { write = location.part(of: write) }
       if lsn > last {
         changes.removeAll(keepingCapacity: true)
         try apply(write, to: &root, recording: &changes)

@@ -13,8 +13,8 @@ final class SegmentReader {
   private var windowCount = 0
   static let windowByteCount = 512 * 1024
 
-  private var decompressor = HistoryDecompressor()
-  // No access to it contains another one: so none is checked at run time, once for each record.
+  // No access to one of these contains another: so none is checked at run time, once for each record.
+  @exclusivity(unchecked) var decompressor = HistoryDecompressor()
   @exclusivity(unchecked) var shortPayload = ShortPayload()
 
   private let directory: DatabaseDirectory

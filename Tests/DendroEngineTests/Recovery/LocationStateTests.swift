@@ -100,6 +100,41 @@ struct LocationStateTests {
     #expect(passedCount > 500)
   }
 
+  @Test(
+    "of an update only the entries that concern the location are applied",
+    arguments: ["", "top"], [false, true])
+  func entries(base: String, hasRemoval: Bool) throws {
+    let base = try path(base)
+    var entries = try ["a", "b/c", "b/d/e", "bb", "c/b"].map { text in
+      Write.Entry(path: try path(text), action: .set(Node(.bool(true))))
+    }
+    // Without one, the leaves are put into the tree straight from their bytes.
+    if hasRemoval { entries.append(Write.Entry(path: try path("z"), action: .remove)) }
+    let payload = PayloadBuffer()
+    let write = Write.update(base, entries)
+    WriteCoding.encodeHead(of: write, timeDelta: 0, previousPath: .root, into: payload)
+    WriteCoding.encodeBody(of: write, into: payload)
+    let bytes = payload.withBytes { Array($0) }
+    for (text, expected) in [
+      ("b", ["b/c", "b/d/e"]), ("b/d", ["b/d/e"]), ("b/d/e/f", ["b/d/e"]), ("a", ["a"]),
+      ("x", []), ("b/x", []),
+    ] {
+      let location = ReplayLocation(base.appending(try path(text)))
+      var root = Node.empty
+      var changes: [Change] = []
+      try bytes.withUnsafeBytes { bytes in
+        var reader = WriteReader(bytes, firstLSN: LogSequenceNumber(1), baseTime: 0)
+        _ = try reader.applyNext(to: &root, after: .zero, concerning: location, &changes)
+        let isAtEnd = reader.isAtEnd
+        #expect(isAtEnd)
+      }
+      let present = entries.map(\.path).filter {
+        !root.node(at: base.appending($0)).isEmpty
+      }
+      #expect(try present == expected.map { try path($0) }, "\(text)")
+    }
+  }
+
   @Test("bytes of a write that is skipped end with an error where they are no write")
   func hostile() throws {
     var random = SeededGenerator(seed: 4)

@@ -86,62 +86,6 @@ struct ShortRecordTests {
     #expect(second.header.isShort && second.header.sharedByteCount == 0)
   }
 
-  @Test("the fast reading of short records takes what the usual one takes, and no flipped bit")
-  func fastReading() throws {
-    let disk = SimulatedDisk()
-    let directory = try open(disk)
-    let writer = try newLog(directory)
-    for number in 0..<20 {
-      // The fifth of each ten waits for no synchronize, so that the next one is full.
-      try writer.append(payload(2 * number + 1, 20 + number), durably: number % 10 != 5)
-    }
-    try writer.close()
-    directory.close()
-    let taken = try compareReadings(disk)
-    // All but the first, and the two behind those that were not durable.
-    #expect(taken == 17)
-    let bitCount = try #require(disk.contents(of: segmentPath(1))).count * 8
-    for bit in 64 * 8..<bitCount {
-      disk.flipBit(bit, of: segmentPath(1))
-      #expect(try compareReadings(disk) <= taken, "bit \(bit)")
-      disk.flipBit(bit, of: segmentPath(1))
-    }
-  }
-
-  /// Reads the segment in both ways, up to the first record that is wrong, and compares what they give.
-  ///
-  /// - Returns: how many records the fast one has taken.
-  private func compareReadings(_ disk: SimulatedDisk) throws -> Int {
-    let directory = try openReadOnly(disk)
-    defer { directory.close() }
-    let name = SegmentName(firstLSN: LogSequenceNumber(1))
-    let fast = try SegmentReader(name, in: directory)
-    let usual = try SegmentReader(name, in: directory)
-    var (offset, lsn) = (UInt64(SegmentHeader.byteCount), LogSequenceNumber.zero)
-    var checksum = usual.header.checksum
-    var taken = 0
-    while let record = try usual.record(at: offset).record {
-      let follows = record.firstLSN == lsn.next && record.header.follows(checksum)
-      let payload = try? usual.payload(of: record).get().map { $0 }
-      let found = try fast.shortRecord(at: offset, after: lsn, checksum)
-      guard follows, let payload else {
-        #expect(found == nil)
-        break
-      }
-      if let found {
-        #expect(found.0 == record)
-        #expect(found.1.map { $0 } == payload)
-        taken += 1
-      } else {
-        // The last bytes of a file are left to the usual reading.
-        #expect(!record.header.isShort || usual.byteCount - offset < 40)
-        _ = try fast.payload(of: record)
-      }
-      (offset, lsn, checksum) = (record.endOffset, record.lastLSN, record.checksum)
-    }
-    return taken
-  }
-
   @Test("a segment of version 0 gets full records only, and the next one short ones")
   func olderVersion() throws {
     let disk = SimulatedDisk()
