@@ -28,8 +28,8 @@ struct FollowingHeader {
     case RecordHeader.magic.0: found = Self.full(start, in: segment)
     default: return nil
     }
-    guard let found, found.header.firstLSN == lsn.next, found.header.follows(previousChecksum)
-    else { return nil }
+    guard let found, found.header.firstLSN == lsn.next else { return nil }
+    guard found.header.follows(previousChecksum) else { return nil }
     checksum = Self.uint32(start, found.end)
     let expected = Checksum.short(
       UnsafeRawBufferPointer(start: start, count: found.end), seed: segment.salt &+ offset)
