@@ -168,7 +168,9 @@ struct LogWalk {
     of segment: SegmentReader, before next: SegmentReader?, _ visit: LogReader.Visitor
   ) throws(StorageError) -> Stop {
     while true {
-      while let (record, payload) = try segment.followingRecord(at: offset, after: lastLSN, checksum) {
+      while let (record, payload) = try segment.followingRecord(
+        at: offset, after: lastLSN, checksum)
+      {
         try take(record, payload, visit)
       }
       if let stop = try takeRecord(of: segment, before: next, visit) { return stop }
