@@ -233,4 +233,34 @@ struct RESTServerTests {
       await server.stop()
     }
   }
+
+  @Test("where not every client may do everything, only an administrator makes a database")
+  func strangers() async throws {
+    let folder = try TemporaryFolder()
+    let namespaces = OpeningNamespaces(
+      in: folder.path + "/data", default: "default", limit: 3, options: DatabaseOptions())
+    var options = DatabaseServerOptions()
+    options.authorizer = UsersAuthorizer()
+    options.secret = "the secret"
+    let server = try DatabaseServer.start(namespaces, options)
+    let http = try HTTPClient(port: server.port)
+    let upgrade = [
+      "Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13",
+      "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+    ]
+    for name in ["one", "two", "three", "four"] {
+      #expect(try http("GET", "/a.json?ns=\(name)").status == 404)
+      #expect(try http("PUT", "/a.json?ns=\(name)", "1").status == 404)
+      #expect(try http("GET", "/.lp?start=t&v=5&ns=\(name)").status == 404)
+      #expect(
+        try HTTPClient(port: server.port)("GET", "/.ws?v=5&ns=\(name)", nil, upgrade).status == 404)
+    }
+    #expect(namespaces.names.isEmpty)
+    let administrator = ["Authorization": "Bearer the secret"]
+    #expect(try http("PUT", "/a.json?ns=one", "1", administrator).status == 200)
+    #expect(try http("GET", "/a.json?ns=one").status == 401)
+    #expect(try http("GET", "/a.json").status == 401)
+    #expect(namespaces.names == ["default", "one"])
+    await server.stop()
+  }
 }

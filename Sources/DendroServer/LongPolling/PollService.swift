@@ -35,7 +35,8 @@ final class PollService: Sendable {
       }
       service.workers.async { [self] in
         do {
-          begin(start, exchange, try service.namespace(start.namespace), service)
+          let namespace = try service.namespace(start.namespace, for: .anonymous)
+          begin(start, exchange, namespace, service)
         } catch {
           exchange.finish(RESTAnswer(RESTError(error)))
         }

@@ -7,8 +7,10 @@ import Synchronization
 package protocol Namespaces: Sendable {
   /// The database with this name, which is opened where it is not. May take as long as opening takes.
   ///
-  /// - Parameter name: valid; nil where the request names none.
-  func namespace(_ name: String?) throws -> Namespace
+  /// - Parameters:
+  ///   - name: valid; nil where the request names none.
+  ///   - makesNew: whether a database that does not exist is made. The one without a name always is.
+  func namespace(_ name: String?, makesNew: Bool) throws -> Namespace
   /// The database with this name, where that takes no time.
   func open(_ name: String?) -> Namespace?
   /// The names of all databases.
@@ -46,7 +48,7 @@ package final class SingleNamespace: Namespaces {
     acceptsAll = name == nil
   }
 
-  package func namespace(_ name: String?) throws -> Namespace {
+  package func namespace(_ name: String?, makesNew: Bool) throws -> Namespace {
     guard let found = open(name) else { throw NamespaceError.unknown(name ?? "") }
     return found
   }
@@ -115,8 +117,11 @@ package final class OpeningNamespaces: Namespaces {
     state.withLock { $0.open[name ?? defaultName] }
   }
 
-  package func namespace(_ name: String?) throws -> Namespace {
+  package func namespace(_ name: String?, makesNew: Bool) throws -> Namespace {
     let name = name ?? defaultName
+    guard makesNew || name == defaultName || open(name) != nil || known().contains(name) else {
+      throw NamespaceError.unknown(name)
+    }
     let opening = try state.withLock { state -> Found in
       if state.isEnded { throw NamespaceError.ended }
       if let open = state.open[name] { return .open(open) }

@@ -81,17 +81,22 @@ final class RESTService: Sendable {
     if let open = namespaces.open(request.namespace) { return call.perform(in: open) }
     workers.async { [self] in
       do {
-        call.perform(in: try namespace(request.namespace))
+        call.perform(
+          in: try namespace(request.namespace, for: authentication.identity))
       } catch {
         call.refuse(RESTError(error))
       }
     }
   }
 
-  /// The database with this name, which is opened where it is not. Why it cannot be opened is also for the log.
-  func namespace(_ name: String?) throws -> Namespace {
+  /// The database with this name, which is opened where it is not, and made where the client may do so. Why it
+  /// cannot be opened is also for the log.
+  ///
+  /// Only administrators make databases where not everybody may do everything: others could make as many as there
+  /// may be.
+  func namespace(_ name: String?, for client: Identity) throws -> Namespace {
     do {
-      let found = try namespaces.namespace(name)
+      let found = try namespaces.namespace(name, makesNew: mayInspect(client))
       failedOpenings.withLock { _ = $0.removeValue(forKey: name ?? "") }
       return found
     } catch let error as DatabaseError {
@@ -131,7 +136,7 @@ final class RESTService: Sendable {
     return true
   }
 
-  /// Whether a client may see the server's figures and the names of its databases.
+  /// Whether a client may see the server's figures and the names of its databases, and make databases.
   func mayInspect(_ identity: Identity) -> Bool {
     identity.isAdministrator || authorizer is OpenAuthorizer
   }
@@ -139,7 +144,8 @@ final class RESTService: Sendable {
   private func open(_ handshake: Handshake, _ exchange: Exchange) {
     workers.async { [self] in
       do {
-        let namespace = try namespace(handshake.namespace)
+        // Who the client is shows only later.
+        let namespace = try namespace(handshake.namespace, for: .anonymous)
         webSockets.open(handshake, exchange, namespace, self)
       } catch {
         exchange.finish(RESTAnswer(RESTError(error)))

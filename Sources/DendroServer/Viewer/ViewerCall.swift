@@ -29,7 +29,7 @@ struct ViewerCall: Sendable {
     service.workers.async {
       if target.path == "/.viewer/namespaces.json" { return answerNames(identity) }
       do {
-        let namespace = try service.namespaces.namespace(name)
+        let namespace = try service.namespace(name, for: identity)
         switch target.path {
         case "/.viewer/log.json": answerLog(of: namespace, identity)
         case "/.viewer/past.json": answerPast(of: namespace, identity)

@@ -11,7 +11,8 @@ extension Command {
     discussion: """
       Answers REST requests and event streams, as an emulator of the Realtime Database does: at the same port
       and paths, but durably. Each namespace (?ns=NAME) is a database in a directory of DIRECTORY, made when
-      it is first asked for; where DIRECTORY is a database itself, every namespace is that one.
+      it is first asked for, by an administrator where not every client may do everything; where DIRECTORY is
+      a database itself, every namespace is that one.
 
       Only this machine reaches the default address, and every client may do everything. At other addresses only
       administrators may, who know the secret (--secret-file), unless --insecure opens it. Signed ID tokens say
@@ -98,7 +99,7 @@ private struct Server {
     try announce(server)
     while !Interruption.isRequested { Interruption.sleep(milliseconds: 100) }
     let exported = try arguments.value("export-on-exit").map { file in
-      (file, try namespaces.namespace(nil))
+      (file, try namespaces.namespace(nil, makesNew: true))
     }
     try Blocking.run { await server.stop() }
     if let (file, namespace) = exported { try export(namespace, to: file) }
@@ -160,7 +161,7 @@ private struct Server {
   /// Puts what a file has in place of the default database's root.
   private func load(_ file: String, _ namespaces: any Namespaces) throws {
     let input = try InputFile(file)
-    let engine = try namespaces.namespace(nil).database.servedEngine()
+    let engine = try namespaces.namespace(nil, makesNew: true).database.servedEngine()
     let failure = Mutex<EngineError?>(nil)
     @Sendable func submit(_ write: Write) {
       engine.submit(Draft(write)) { result in
