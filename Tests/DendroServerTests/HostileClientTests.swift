@@ -53,6 +53,27 @@ struct HostileClientTests {
   }
 
   @Test(
+    "large bodies of some clients take no more than a bound, and small ones are served beside them")
+  func manyBodies() async throws {
+    try await serving({ $0.bodiesByteLimit = 100_000 }) { served in
+      let http = try served.client()
+      let large = "\"" + String(repeating: "x", count: 80_000) + "\""
+      for _ in 0..<3 {
+        // It never sends the rest of its body.
+        let slow = try served.client()
+        try slow.send("PUT /a.json HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n\r\n" + large)
+        while try http("PUT", "/b.json", large).status == 200 {}
+        let refused = try http("PUT", "/b.json", large)
+        #expect(refused.status == 503)
+        #expect(refused.body.contains("The server is reading 100000 bytes of requests"))
+        #expect(try http("PUT", "/c.json", "1").status == 200)
+        slow.shutDownWriting()
+        while try http("PUT", "/b.json", large).status == 503 {}
+      }
+    }
+  }
+
+  @Test(
     "a request whose end is in doubt is refused, and ends its connection",
     arguments: [
       "Content-Length: 1\r\nContent-Length: 2\r\n",

@@ -17,6 +17,10 @@ final class Exchange: @unchecked Sendable {
   private(set) var method = ""
   private(set) var headers = HTTPHeaders()
   private(set) var body: [UInt8] = []
+  /// Bytes of it that count in what all bodies may take.
+  private var bodyByteCount = 0
+  /// Why the body is not kept.
+  private var refusal = RESTError.tooLarge
   private var phase = Phase.head
   /// Whether the request counts as one that waits for its answer.
   private var isPending = false
@@ -29,7 +33,7 @@ final class Exchange: @unchecked Sendable {
   private enum Phase {
     case head
     case body
-    /// The body is over the limit; what comes is dropped.
+    /// The body is over a limit; what comes is dropped.
     case excess
     case performing
     case answered
@@ -84,10 +88,13 @@ final class Exchange: @unchecked Sendable {
     case .body where uploadCount.pointee > 0:
       let count = uploadCount.pointee
       uploadCount.pointee = 0
-      guard count <= context.bodyByteLimit - body.count else {
-        body = []
-        phase = .excess
-        return dendro_yes
+      guard count <= context.bodyByteLimit - body.count else { return drop(.tooLarge) }
+      guard hasRoom(for: body.count + count) else {
+        return drop(
+          RESTError(
+            503,
+            "The server is reading \(context.bodiesByteLimit) bytes of requests, which is its limit."
+          ))
       }
       if let upload {
         body.append(contentsOf: UnsafeRawBufferPointer(start: upload, count: count))
@@ -108,10 +115,39 @@ final class Exchange: @unchecked Sendable {
         uploadCount.pointee = 0
         return dendro_yes
       }
-      return send(.whole(RESTAnswer(.tooLarge)), connection)
+      return send(.whole(RESTAnswer(refusal)), connection)
     case .performing: return answerOrWait(connection)
     case .answered: return dendro_no
     }
+  }
+
+  /// Whether a body of so many bytes has room beside those of other requests; they are counted then. The first
+  /// ones of each need none, so that small requests are served whatever large ones take.
+  private func hasRoom(for byteCount: Int) -> Bool {
+    let wanted = byteCount - HTTPContext.freeBodyByteCount
+    guard wanted > bodyByteCount else { return true }
+    let added = wanted - bodyByteCount
+    let (_, all) = context.bodiesByteCount.wrappingAdd(added, ordering: .relaxed)
+    guard all <= context.bodiesByteLimit else {
+      context.bodiesByteCount.wrappingSubtract(added, ordering: .relaxed)
+      return false
+    }
+    bodyByteCount = wanted
+    return true
+  }
+
+  /// Drops the body, also what is still to come of it.
+  private func drop(_ error: RESTError) -> MHD_Result {
+    freeBody()
+    refusal = error
+    phase = .excess
+    return dendro_yes
+  }
+
+  private func freeBody() {
+    body = []
+    context.bodiesByteCount.wrappingSubtract(bodyByteCount, ordering: .relaxed)
+    bodyByteCount = 0
   }
 
   private func answerOrWait(_ connection: OpaquePointer) -> MHD_Result {
@@ -140,7 +176,7 @@ final class Exchange: @unchecked Sendable {
 
   private func send(_ answer: Answer, _ connection: OpaquePointer) -> MHD_Result {
     phase = .answered
-    body = []
+    freeBody()
     defer { noteAnswer() }
     let response: OpaquePointer?
     switch answer {
@@ -170,6 +206,7 @@ final class Exchange: @unchecked Sendable {
   /// Called once, when the answer was sent or the client has left.
   func complete() {
     noteAnswer()
+    freeBody()
     if isActive {
       context.activeCount.wrappingSubtract(1, ordering: .relaxed)
     }

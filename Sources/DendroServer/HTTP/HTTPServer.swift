@@ -112,6 +112,11 @@ final class HTTPServer: @unchecked Sendable {
 /// What all exchanges of a server share.
 final class HTTPContext: Sendable {
   let bodyByteLimit: Int
+  let bodiesByteLimit: Int
+  /// The first bytes of a body, which count in no sum.
+  static let freeBodyByteCount = 16 << 10
+  /// The others, of all bodies.
+  let bodiesByteCount = Atomic<Int>(0)
   let figures: ServerFigures
   let accessLog: (@Sendable (AccessRecord) -> Void)?
   let perform: @Sendable (Exchange) -> Void
@@ -128,6 +133,7 @@ final class HTTPContext: Sendable {
   ) {
     self.figures = figures
     bodyByteLimit = options.bodyByteLimit
+    bodiesByteLimit = options.bodiesByteLimit
     accessLog = options.accessLog
     self.perform = perform
   }
