@@ -8,7 +8,7 @@ import Testing
 @Suite("dendro: any state of the past")
 struct TimeTravelTests {
   private static let seeds = 0..<UInt64(Scale.ofProcesses(20))
-  private static let pointsPerSeed = 50
+  private static let pointsPerSeed = Scale.share < 1 ? 20 : 50
 
   @Test(
     "get --at gives the model's tree, diff leads from one to the other, blame agrees with a replay",

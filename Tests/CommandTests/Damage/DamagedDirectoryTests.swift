@@ -8,7 +8,7 @@ import Testing
 @Suite("dendro: randomly damaged directories")
 struct DamagedDirectoryTests {
   private static let seeds = 0..<UInt64(Scale.ofProcesses(25))
-  private static let damagesPerSeed = 20
+  private static let damagesPerSeed = Scale.share < 1 ? 7 : 20
 
   /// What `repair --json` says.
   private struct Report {

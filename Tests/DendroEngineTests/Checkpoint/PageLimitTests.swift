@@ -33,7 +33,7 @@ struct PageLimitTests {
 
   @Test(
     "keys that begin alike",
-    arguments: stride(from: 20, through: 740, by: 90 * Scale.stride(2)).flatMap { prefix in
+    arguments: stride(from: 20, through: 740, by: 90 * Scale.stride(4)).flatMap { prefix in
       Order.allCases.map { (prefix, $0) }
     })
   func longKeys(prefix: Int, order: Order) throws {

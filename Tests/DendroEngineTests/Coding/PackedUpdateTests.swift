@@ -16,7 +16,7 @@ struct PackedUpdateTests {
 
   @Test(
     "the same tree, numbers, changes and answers, also after opening again",
-    arguments: 1...10 as ClosedRange<UInt64>, [false, true])
+    arguments: Scale.seeds(15), [false, true])
   func differential(seed: UInt64, isObserved: Bool) throws {
     var generator = WriteGenerator(seed: seed)
     generator.stringByteCountMax = [20, 300][Int(seed % 2)]

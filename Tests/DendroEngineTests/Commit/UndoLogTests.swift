@@ -9,7 +9,7 @@ import Testing
 struct UndoLogTests {
   @Test(
     "grafting back what it has gives the tree before, after any writes",
-    arguments: 1...20 as ClosedRange<UInt64>)
+    arguments: Scale.seeds(20))
   func exact(seed: UInt64) throws {
     var generator = WriteGenerator(seed: seed)
     generator.stringByteCountMax = [10, 400][Int(seed % 2)]

@@ -13,7 +13,7 @@ struct HistoryTests {
 
   @Test(
     "every state in the range is the oracle's, whatever is kept",
-    arguments: retentions, [1, 2] as [UInt64])
+    arguments: retentions, Scale.seeds(5))
   func states(history: HistoryRetention, seed: UInt64) throws {
     let model = try HistoryModel(seed: seed, history)
     for _ in 0..<5 {
