@@ -22,6 +22,8 @@ package enum Base64 {
       }
     }
     while digits.last == padding { digits.removeLast() }
+    // To make an array of no bytes would write to the one empty array that all threads share.
+    if digits.isEmpty { return [] }
     // OpenSSL passes over white space, and takes padding for a digit.
     guard !digits.contains(where: { $0 <= 0x20 || $0 == padding }) else { return nil }
     let paddingCount = -digits.count & 3
