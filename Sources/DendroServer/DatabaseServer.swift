@@ -107,7 +107,8 @@ public final class DatabaseServer: Sendable {
   package func refreshKeys() { service.authenticator.refreshKeys() }
 
   /// Ends the serving: requests that were accepted get their answers, streams end, and connections are closed.
-  /// The database stays open. Clients that do not read their answers are waited for five seconds.
+  /// The database stays open. Clients that read nothing of their answers for five seconds are waited for no longer,
+  /// and no client for more than a minute.
   ///
   /// Stopping again does nothing.
   public func stop() async {
@@ -138,10 +139,16 @@ public final class DatabaseServer: Sendable {
     while http.isBusy || service.webSockets.isBusy {
       _ = pause.wait(timeout: .now() + .milliseconds(2))
     }
-    // Clients that read get their answers to the end; others are not waited for longer than that.
-    let deadline = ContinuousClock.now + .seconds(5)
-    while http.isSending, ContinuousClock.now < deadline {
+    // Clients that read get their answers to the end.
+    let end = ContinuousClock.now + .seconds(60)
+    var deadline = ContinuousClock.now + .seconds(5)
+    var sentPartCount = http.sentPartCount
+    while http.isSending, ContinuousClock.now < min(deadline, end) {
       _ = pause.wait(timeout: .now() + .milliseconds(2))
+      if http.sentPartCount != sentPartCount {
+        sentPartCount = http.sentPartCount
+        deadline = ContinuousClock.now + .seconds(5)
+      }
     }
     http.stop()
     try? service.namespaces.end()

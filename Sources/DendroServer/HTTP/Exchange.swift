@@ -182,7 +182,7 @@ final class Exchange: @unchecked Sendable {
     switch answer {
     case .whole(let answer):
       status = answer.status
-      response = ResponseBody.response(answer)
+      response = ResponseBody.response(answer, context)
       Self.add(answer.headers, to: response)
     case .stream(let answer, let stream):
       status = answer.status

@@ -99,6 +99,9 @@ final class HTTPServer: @unchecked Sendable {
   /// Whether an answer is not sent to its end.
   var isSending: Bool { context.takeUnretainedValue().activeCount.load(ordering: .relaxed) > 0 }
 
+  /// Parts of long answers that clients have made room for, so far.
+  var sentPartCount: Int { context.takeUnretainedValue().sentPartCount.load(ordering: .relaxed) }
+
   /// Ends all connections. No request may be waiting for its answer.
   func stop() {
     context.takeUnretainedValue().connections.endAll(within: .seconds(5))
@@ -126,6 +129,8 @@ final class HTTPContext: Sendable {
   let pendingCount = Atomic<Int>(0)
   /// Requests that were accepted and whose answers are not sent to the end.
   let activeCount = Atomic<Int>(0)
+  /// Parts of long answers that clients have made room for.
+  let sentPartCount = Atomic<Int>(0)
 
   init(
     _ options: DatabaseServerOptions, _ figures: ServerFigures,

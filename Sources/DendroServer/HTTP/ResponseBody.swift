@@ -1,5 +1,6 @@
 import CDendroMicroHTTPD
 import DendroProtocol
+import Synchronization
 
 /// The body of an answer that is made while it is sent.
 ///
@@ -12,13 +13,15 @@ final class ResponseBody {
   /// The bytes of the part that were sent.
   private var offset = 0
   private var rest: AnswerText
+  private let context: HTTPContext
 
-  private init(_ part: [UInt8], _ rest: AnswerText) {
+  private init(_ part: [UInt8], _ rest: AnswerText, _ context: HTTPContext) {
     self.part = part
     self.rest = rest
+    self.context = context
   }
 
-  static func response(_ answer: RESTAnswer) -> OpaquePointer? {
+  static func response(_ answer: RESTAnswer, _ context: HTTPContext) -> OpaquePointer? {
     var rest = answer.body
     var first = rest.next(byteCount: wholeByteLimit)
     if rest.isAtEnd {
@@ -26,7 +29,7 @@ final class ResponseBody {
         MHD_create_response_from_buffer($0.count, $0.baseAddress, dendro_copied)
       }
     }
-    let body = Unmanaged.passRetained(ResponseBody(first, rest))
+    let body = Unmanaged.passRetained(ResponseBody(first, rest, context))
     return MHD_create_response_from_callback(
       dendro_size_unknown, 64 << 10,
       { body, _, buffer, capacity in
@@ -40,6 +43,7 @@ final class ResponseBody {
   }
 
   private func read(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
+    context.sentPartCount.wrappingAdd(1, ordering: .relaxed)
     if offset == part.count {
       guard !rest.isAtEnd else { return Int(dendro_end_of_stream) }
       part = rest.next(byteCount: 64 << 10)
