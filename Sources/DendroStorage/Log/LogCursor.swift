@@ -68,7 +68,7 @@ package final class LogCursor {
     if isEnded { return false }
     guard let segment else { return try openNext(body) }
     if !isRereading, !isSealed, let lastLSN, let checksum,
-      let (record, payload) = try segment.followingRecord(at: offset, after: lastLSN, checksum)
+      let (record, payload) = try segment.chainedRecord(at: offset, after: lastLSN, checksum)
     {
       if record.lastLSN > silentUpTo {
         try body(.record(record, path: segment.path, payload: payload))

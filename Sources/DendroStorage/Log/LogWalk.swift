@@ -168,7 +168,7 @@ struct LogWalk {
     of segment: SegmentReader, before next: SegmentReader?, _ visit: LogReader.Visitor
   ) throws(StorageError) -> Stop {
     while true {
-      while let (record, payload) = try segment.followingRecord(
+      while let (record, payload) = try segment.chainedRecord(
         at: offset, after: lastLSN, checksum)
       {
         try take(record, payload, visit)

@@ -6,18 +6,18 @@ extension SegmentReader {
   /// A log that was written one commit at a time has one such record for each write: most of the time of an opening
   /// is spent here.
   @inline(__always)
-  func followingRecord(
+  func chainedRecord(
     at offset: UInt64, after lsn: LogSequenceNumber, _ checksum: UInt32
   ) throws(StorageError) -> (RecordInfo, UnsafeRawBufferPointer)? {
     let count = RecordHeader.byteCountMax + ShortPayload.byteCountMax
     let bytes = try bytes(at: offset, count: count)
     guard
-      let found = FollowingHeader(bytes, offset: offset, in: header, after: lsn, checksum),
+      let found = ChainedHeader(bytes, offset: offset, in: header, after: lsn, checksum),
       found.byteCount + found.header.storedByteCount <= bytes.count
     else { return nil }
     let stored = UnsafeRawBufferPointer(
       rebasing: bytes[found.byteCount..<found.byteCount + found.header.storedByteCount])
-    guard let payload = followingPayload(found.header, stored) else { return nil }
+    guard let payload = chainedPayload(found.header, stored) else { return nil }
     return (
       RecordInfo(
         header: found.header, segment: name, offset: offset, headerByteCount: found.byteCount,
@@ -29,7 +29,7 @@ extension SegmentReader {
   /// The payload of a record with writes, decompressed and checked; nil where it is wrong. `payload(of:)` may be asked
   /// for it then, as if this had not been called.
   @inline(__always)
-  private func followingPayload(
+  private func chainedPayload(
     _ record: RecordHeader, _ stored: UnsafeRawBufferPointer
   ) -> UnsafeRawBufferPointer? {
     if record.isShort {

@@ -2,7 +2,7 @@
 ///
 /// It takes no header that `RecordHeader.decode` refuses, and gives the same of it; what it does not take, `decode`
 /// may.
-struct FollowingHeader {
+struct ChainedHeader {
   let header: RecordHeader
   let byteCount: Int
   let checksum: UInt32

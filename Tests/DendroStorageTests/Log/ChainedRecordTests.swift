@@ -4,9 +4,9 @@ import Testing
 
 @testable import DendroStorage
 
-/// The fast reading of the records that follow one another gives what the usual one gives.
-@Suite("Following records")
-struct FollowingRecordTests {
+/// The fast reading of records that are chained to the one before gives what the usual one gives.
+@Suite("Chained records")
+struct ChainedRecordTests {
   @Test("it takes every record with writes but those at the end of the file, and no flipped bit")
   func flippedBits() throws {
     let disk = try log(recordCount: 20)
@@ -71,7 +71,7 @@ struct FollowingRecordTests {
     while let record = try usual.record(at: offset).record {
       let follows = record.firstLSN == lsn.next && record.header.follows(checksum)
       let payload = try? usual.payload(of: record).get().map { $0 }
-      let found = try fast.followingRecord(at: offset, after: lsn, checksum)
+      let found = try fast.chainedRecord(at: offset, after: lsn, checksum)
       guard follows, let payload else {
         #expect(found == nil)
         break
