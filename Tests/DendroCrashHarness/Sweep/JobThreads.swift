@@ -10,11 +10,11 @@ enum JobThreads {
     DispatchQueue(label: "dendro.jobs.\($0)")
   }
 
-  /// Runs `body` on each of them at once, with its number, once what was asked for before is through.
-  static func run(_ body: @escaping @Sendable (Int) -> Void) async {
+  /// Runs `body` on each of them at once, once what was asked for before is through.
+  static func run(_ body: @escaping @Sendable () -> Void) async {
     await withCheckedContinuation { continuation in
       let group = DispatchGroup()
-      for (number, queue) in queues.enumerated() { queue.async(group: group) { body(number) } }
+      for queue in queues { queue.async(group: group, execute: body) }
       group.notify(queue: .global()) { continuation.resume() }
     }
   }

@@ -4,15 +4,16 @@ import Synchronization
 /// Which jobs are run at this moment: where one of them ends the process by a trap, they are said on
 /// standard error, each as the command that shows it again.
 enum JobsUnderWay {
-  /// One for each task that runs jobs; more share the last.
-  static let slotCount = 32
+  /// One for each job; of jobs beyond them nothing is said.
+  private static let slotCount = 32
   private static let slotByteCount = 512
   private static let endingSignals = [SIGILL, SIGTRAP, SIGSEGV, SIGBUS, SIGFPE, SIGABRT]
 
   /// Slot after slot a line, or zeros; and what was done on the signals before. Memory that a signal
   /// handler may read: it is never moved or freed.
   private struct Memory: @unchecked Sendable {
-    // Unchecked: a slot is written by its task alone, and read where nothing else can be done any more.
+    // Unchecked: a slot is written by the job that has claimed it, and read where nothing else can be done any
+    // more.
     let slots: UnsafeMutablePointer<UInt8>
     let previous: UnsafeMutablePointer<sigaction>
   }
@@ -26,17 +27,32 @@ enum JobsUnderWay {
   }()
 
   private static let isListening = Atomic<Bool>(false)
+  /// A bit for each slot that is claimed.
+  private static let claimed = Mutex<UInt32>(0)
 
   /// Runs `body`, a job.
-  static func run<R>(_ place: Reproduction, in slot: Int, _ body: (Reproduction) -> R) -> R {
+  static func run<R>(_ place: Reproduction, _ body: (Reproduction) -> R) -> R {
     listen()
-    let slot = memory.slots + min(slot, slotCount - 1) * slotByteCount
+    guard let number = claim() else { return body(place) }
+    let slot = memory.slots + number * slotByteCount
     var text = "  again: \(place)\n"
     text.withUTF8 { bytes in
       for index in 0..<slotByteCount { slot[index] = index < bytes.count ? bytes[index] : 0 }
     }
-    defer { slot[0] = 0 }
+    defer {
+      slot[0] = 0
+      claimed.withLock { $0 &= ~(1 << UInt32(number)) }
+    }
     return body(place)
+  }
+
+  private static func claim() -> Int? {
+    claimed.withLock { bits in
+      let number = (~bits).trailingZeroBitCount
+      guard number < slotCount else { return nil }
+      bits |= 1 << UInt32(number)
+      return number
+    }
   }
 
   private static func listen() {

@@ -39,11 +39,10 @@ package struct Sweep: Sendable {
   /// `judge`, again and again until it fails: `trialCount` times at most, and for so long at most.
   package func tried(_ place: Reproduction, for timeMax: Duration = .seconds(20)) -> Tally {
     let deadline = ContinuousClock.now + timeMax
-    let slot = JobsUnderWay.slotCount - 1
-    var tally = JobsUnderWay.run(place, in: slot, judge)
+    var tally = JobsUnderWay.run(place, judge)
     var count = 1
     while tally.failures.isEmpty, count < trialCount, ContinuousClock.now < deadline {
-      tally.add(JobsUnderWay.run(place, in: slot, judge))
+      tally.add(JobsUnderWay.run(place, judge))
       count += 1
     }
     return tally
@@ -85,9 +84,9 @@ package struct Sweep: Sendable {
     watch: (@Sendable (Tally, UInt64) -> Void)? = nil
   ) async -> Tally {
     let board = Board(jobs: (range ?? jobs).clamped(to: jobs), stride: UInt64(stride), end: end)
-    await JobThreads.run { thread in
+    await JobThreads.run {
       while let job = board.next() {
-        let tally = JobsUnderWay.run(Reproduction(id, job), in: thread, judge)
+        let tally = JobsUnderWay.run(Reproduction(id, job), judge)
         let (total, jobCount) = board.add(tally)
         watch?(total, jobCount)
       }
