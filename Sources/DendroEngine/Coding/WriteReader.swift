@@ -71,14 +71,7 @@ package struct WriteReader: ~Copyable {
     try readTime()
     let kind = try reader.tag("a write's kind")
     _ = try paths.readBytes(&reader)
-    if let location, !location.isConcerned(by: paths.bytes) {
-      try skipBody(kind)
-      defer { lsn = lsn.next }
-      return (lsn, time)
-    }
-    if let location, kind == WriteCoding.Kind.update,
-      try skipEntries(below: try paths.path(), unlessTheyConcern: location)
-    {
+    if let location, try skipBody(kind, unlessItConcerns: location) {
       defer { lsn = lsn.next }
       return (lsn, time)
     }
@@ -111,6 +104,30 @@ package struct WriteReader: ~Copyable {
     }
     defer { lsn = lsn.next }
     return (lsn, time)
+  }
+
+  /// Passes over the next write where it does not concern the location.
+  ///
+  /// - Returns: false where it does; read no more of the record then.
+  mutating func skipNext(unlessItConcerns location: ReplayLocation) throws(CodingError) -> Bool {
+    try readTime()
+    let kind = try reader.tag("a write's kind")
+    _ = try paths.readBytes(&reader)
+    return try skipBody(kind, unlessItConcerns: location)
+  }
+
+  /// Passes over the body of the write whose path was read, where the write does not concern the location.
+  ///
+  /// - Returns: false where it does; nothing was read then.
+  private mutating func skipBody(
+    _ kind: UInt8, unlessItConcerns location: ReplayLocation
+  ) throws(CodingError) -> Bool {
+    guard location.isConcerned(by: paths.bytes) else {
+      try skipBody(kind)
+      return true
+    }
+    guard kind == WriteCoding.Kind.update else { return false }
+    return try skipEntries(below: try paths.path(), unlessTheyConcern: location)
   }
 
   private mutating func applyIncrement(

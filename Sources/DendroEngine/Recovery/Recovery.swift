@@ -145,7 +145,8 @@ struct Recovery {
     let end = try LogReader.read(
       directory, contents: contents, after: checkpointLSN,
       logChecksum: result.checkpoint == nil ? nil : result.logChecksum,
-      provenDurable: contents.checkpoints.max() ?? .zero, databaseID: result.databaseID
+      provenDurable: contents.checkpoints.max() ?? .zero, databaseID: result.databaseID,
+      parallel: location?.parallelReading
     ) { (record, payload) throws(StorageError) in
       if knownErrors != nil { return }
       try replayer.replay(record, payload)

@@ -13,6 +13,7 @@ package enum LogReader {
   /// - `logChecksum`: the checkpoint's; nil where that is not compared with the log.
   /// - `provenDurable`: a write known to have been durable, for example by a newer checkpoint.
   /// - `databaseID`: which all files must have, if it is known.
+  /// - `parallel`: for a visitor that wants few records; it may then be called for fewer than all.
   /// - Returns: nil where there is no log, and no checkpoint or `provenDurable` that requires one.
   /// - Throws: `.corrupt` with file, offset, expected and found; `.unsupportedVersion`; `.io`; and
   ///   whatever `visit` throws.
@@ -21,7 +22,8 @@ package enum LogReader {
   package static func read(
     _ directory: DatabaseDirectory, contents: DatabaseDirectory.Contents? = nil,
     after checkpoint: LogSequenceNumber = .zero, logChecksum: UInt32? = nil,
-    provenDurable: LogSequenceNumber = .zero, databaseID: DatabaseID? = nil, visit: Visitor
+    provenDurable: LogSequenceNumber = .zero, databaseID: DatabaseID? = nil,
+    parallel: ParallelReading? = nil, visit: Visitor
   ) throws(StorageError) -> LogEnd? {
     var contents = contents
     if contents == nil { contents = try directory.contents() }
@@ -29,7 +31,7 @@ package enum LogReader {
       directory: directory, segments: contents?.segments ?? [], checkpoint: checkpoint,
       logChecksum: logChecksum,
       provenDurable: max(checkpoint, provenDurable),
-      databaseID: databaseID)
+      databaseID: databaseID, parallel: parallel)
     return try walk.run(visit)
   }
 }

@@ -6,6 +6,7 @@ struct LogWalk {
   let logChecksum: UInt32?
   let provenDurable: LogSequenceNumber
   let databaseID: DatabaseID?
+  let parallel: ParallelReading?
 
   private(set) var lastLSN = LogSequenceNumber.zero
   private(set) var checksum: UInt32 = 0
@@ -17,10 +18,13 @@ struct LogWalk {
   private var endsWithIdleRecord = false
   private var sizes: [(name: SegmentName, byteCount: UInt64)] = []
   private var unsealed: UnsealedSegment?
+  /// A part of this segment, behind `offset`.
+  private var ahead: ReadAhead?
 
   init(
     directory: DatabaseDirectory, segments: [SegmentName], checkpoint: LogSequenceNumber,
-    logChecksum: UInt32?, provenDurable: LogSequenceNumber, databaseID: DatabaseID?
+    logChecksum: UInt32?, provenDurable: LogSequenceNumber, databaseID: DatabaseID?,
+    parallel: ParallelReading? = nil
   ) {
     self.directory = directory
     self.segments = segments
@@ -28,6 +32,7 @@ struct LogWalk {
     self.logChecksum = logChecksum
     self.provenDurable = provenDurable
     self.databaseID = databaseID
+    self.parallel = parallel
   }
 
   mutating func run(_ visit: LogReader.Visitor) throws(StorageError) -> LogEnd? {
@@ -110,6 +115,10 @@ struct LogWalk {
   private mutating func read(
     _ segment: SegmentReader, _ next: SegmentReader?, _ visit: LogReader.Visitor
   ) throws(StorageError) -> SegmentEnd {
+    if let parallel {
+      ahead = try ReadAhead.begin(behind: offset, of: segment, in: directory, parallel)
+    }
+    defer { leaveAhead() }
     var lastJudgement: Judgement?
     while true {
       var stop = try takeRecords(of: segment, before: next, visit)
@@ -168,13 +177,39 @@ struct LogWalk {
     of segment: SegmentReader, before next: SegmentReader?, _ visit: LogReader.Visitor
   ) throws(StorageError) -> Stop {
     while true {
-      while let (record, payload) = try segment.chainedRecord(
-        at: offset, after: lastLSN, checksum)
+      let end = ahead?.first.offset ?? .max
+      while offset < end,
+        let (record, payload) = try segment.chainedRecord(at: offset, after: lastLSN, checksum)
       {
         try take(record, payload, visit)
       }
+      if offset >= end, let ahead { try takePart(ahead, visit) }
       if let stop = try takeRecord(of: segment, before: next, visit) { return stop }
     }
+  }
+
+  /// Takes the part that was read ahead, where its first record follows the one taken last.
+  private mutating func takePart(
+    _ part: ReadAhead, _ visit: LogReader.Visitor
+  ) throws(StorageError) {
+    leaveAhead()
+    guard let last = part.last, part.first.offset == offset, linkFault(part.first) == nil,
+      lastLSN >= checkpoint
+    else { return }
+    for (record, payload) in part.wanted {
+      let result = payload.withUnsafeBytes { bytes in
+        Result { () throws(StorageError) in try visit(record, bytes) }
+      }
+      try result.get()
+    }
+    durableUpTo = max(durableUpTo, part.durableUpTo)
+    note(last)
+  }
+
+  /// Ends the reading ahead, which must not outlive the walk.
+  private mutating func leaveAhead() {
+    ahead?.wait()
+    ahead = nil
   }
 
   /// Takes the record at `offset`.
@@ -250,6 +285,11 @@ struct LogWalk {
       try checkLog(record.checksum, in: record.segment)
     }
     if record.lastLSN > checkpoint, record.kind == .writes { try visit(record, payload) }
+    note(record)
+  }
+
+  /// Puts the position behind a record.
+  private mutating func note(_ record: RecordInfo) {
     lastLSN = record.lastLSN
     checksum = record.checksum
     lastOffset = record.offset

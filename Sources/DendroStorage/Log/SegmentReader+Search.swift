@@ -89,3 +89,59 @@ extension SegmentReader {
     }
   }
 }
+
+// MARK: - Where another thread begins
+
+extension SegmentReader {
+  /// Where two threads that read from `offset` on share the records: of preallocated space, which is zero, nothing
+  /// counts. The second one gets three fifths, since to pass over a record takes less than to visit it.
+  ///
+  /// - Complexity: O(log(bytes behind the offset)) reads.
+  func divide(behind offset: UInt64) throws(StorageError) -> UInt64 {
+    var (low, high) = (offset, byteCount)
+    if try isZero(at: max(low, high - min(high, UInt64(Self.probeByteCount)))) {
+      while high - low > 128 * 1024 {
+        let probe = low + (high - low) / 2
+        if try isZero(at: probe) { high = probe } else { low = probe }
+      }
+    } else {
+      low = high
+    }
+    return offset + (low - offset) * 2 / 5
+  }
+
+  private static var probeByteCount: Int { 4096 }
+
+  private func isZero(at offset: UInt64) throws(StorageError) -> Bool {
+    let bytes = try bytes(at: offset, count: Self.probeByteCount)
+    return lastNonZero(bytes, min(bytes.count, Self.probeByteCount)) == nil
+  }
+
+  /// The first record from `offset` on with which decompression can begin; nil where there is none.
+  ///
+  /// - Complexity: linear in the bytes up to it, as that of `search`.
+  func restart(from offset: UInt64) throws(StorageError) -> RecordInfo? {
+    var place = offset
+    while place < byteCount {
+      let bytes = try bytes(at: place, count: Self.windowByteCount)
+      if bytes.isEmpty { break }
+      let isLast = place + UInt64(bytes.count) >= byteCount
+      let end = isLast ? bytes.count : max(1, bytes.count - RecordHeader.byteCountMax)
+      var start = 0
+      while let next = firstIndex(of: RecordHeader.magic.0, in: bytes, from: start, to: end) {
+        start = next + 1
+        let candidate = UnsafeRawBufferPointer(rebasing: bytes[next...])
+        let offset = place + UInt64(next)
+        guard
+          case .valid(let record, let byteCount, let checksum) = RecordHeader.decode(
+            candidate, offset: offset, segment: header), record.isRestart
+        else { continue }
+        return RecordInfo(
+          header: record, segment: name, offset: offset, headerByteCount: byteCount,
+          checksum: checksum)
+      }
+      place += UInt64(end)
+    }
+    return nil
+  }
+}

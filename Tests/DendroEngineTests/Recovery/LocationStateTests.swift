@@ -32,6 +32,39 @@ struct LocationStateTests {
     try engine.close()
   }
 
+  @Test("of a long log, which two threads read")
+  func longLog() throws {
+    let disk = SimulatedDisk(seed: 8)
+    let engine = try LoadingTests.open(disk)
+    var generator = SeededGenerator(seed: 8)
+    // Longer than what compression looks back, and hence stored as it is each time.
+    let noise = String(
+      decoding: (0..<70_000).map { _ in UInt8(33 + generator.below(90)) }, as: UTF8.self)
+    let long = String(repeating: noise, count: 4)
+    for number in 0..<40 {
+      engine.submit(try set("long/n\(number % 5)", .string("\(number) \(long)")), completion: nil)
+      for leaf in 0..<10 {
+        engine.submit(
+          try set("few/n\(leaf)", .string("\(number) \(leaf)")), completion: nil)
+      }
+      engine.submit(Draft(.increment(try path("count"), .integer(1))), completion: nil)
+      engine.pump()
+      disk.clock.advance(by: 1_000)
+    }
+    let byteCount =
+      disk.names(in: "/db").filter { $0.hasSuffix(".log") }
+      .map { disk.contents(of: "/db/" + $0)?.count ?? 0 }.max() ?? 0
+    #expect(byteCount > 8 << 20)
+    let whole = try Engine.state(of: .root, in: "/db", environment: disk.environment)
+    for text in ["few", "few/n3", "count", "long/n2", "none"] {
+      let place = try path(text)
+      let state = try Engine.state(of: place, in: "/db", environment: disk.environment)
+      #expect(try state.root.node(at: place) == engine.view(at: place), "\(text)")
+      #expect(state.lsn == whole.lsn && state.time == whole.time, "\(text)")
+    }
+    try engine.close()
+  }
+
   @Test("keys that begin alike are different locations")
   func prefixes() throws {
     let disk = SimulatedDisk(seed: 1)
