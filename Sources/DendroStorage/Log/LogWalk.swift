@@ -115,8 +115,9 @@ struct LogWalk {
   private mutating func read(
     _ segment: SegmentReader, _ next: SegmentReader?, _ visit: LogReader.Visitor
   ) throws(StorageError) -> SegmentEnd {
-    if let parallel {
-      ahead = try ReadAhead.begin(behind: offset, of: segment, in: directory, parallel)
+    // Where that is not possible, all of the segment is read here.
+    ahead = parallel.flatMap {
+      try? ReadAhead.begin(behind: offset, of: segment, in: directory, $0)
     }
     defer { leaveAhead() }
     var lastJudgement: Judgement?

@@ -38,11 +38,8 @@ extension SegmentReader {
     }
     var place = offset
     while place < byteCount {
-      let bytes = try bytes(at: place, count: Self.windowByteCount)
+      let (bytes, end) = try searchWindow(at: place)
       if bytes.isEmpty { break }
-      let isLast = place + UInt64(bytes.count) >= byteCount
-      // A header may reach over the window's end: the last bytes are searched with the next window.
-      let end = isLast ? bytes.count : max(1, bytes.count - RecordHeader.byteCountMax)
       if let last = lastNonZero(bytes, end) { found.contentEnd = place + UInt64(last) + 1 }
       var magics = ByteSearch(
         for: (RecordHeader.magic.0, RecordHeader.shortMagic), in: bytes, to: end)
@@ -67,6 +64,16 @@ extension SegmentReader {
       place += UInt64(end)
     }
     return found
+  }
+
+  /// The bytes from `place` on, and up to where headers are searched for in them: one may reach over the window's
+  /// end, so that the last bytes are searched with the next window.
+  private func searchWindow(
+    at place: UInt64
+  ) throws(StorageError) -> (bytes: UnsafeRawBufferPointer, end: Int) {
+    let bytes = try bytes(at: place, count: Self.windowByteCount)
+    let isLast = place + UInt64(bytes.count) >= byteCount
+    return (bytes, isLast ? bytes.count : max(1, bytes.count - RecordHeader.byteCountMax))
   }
 
   /// Copies bytes of the file into another one, from `first` on.
@@ -123,10 +130,8 @@ extension SegmentReader {
   func restart(from offset: UInt64) throws(StorageError) -> RecordInfo? {
     var place = offset
     while place < byteCount {
-      let bytes = try bytes(at: place, count: Self.windowByteCount)
+      let (bytes, end) = try searchWindow(at: place)
       if bytes.isEmpty { break }
-      let isLast = place + UInt64(bytes.count) >= byteCount
-      let end = isLast ? bytes.count : max(1, bytes.count - RecordHeader.byteCountMax)
       var start = 0
       while let next = firstIndex(of: RecordHeader.magic.0, in: bytes, from: start, to: end) {
         start = next + 1

@@ -1,3 +1,4 @@
+import DendroPlatform
 import DendroTestSupport
 import DendroTesting
 import Synchronization
@@ -68,6 +69,26 @@ struct ReadAheadTests {
     let filter = Filter { _ in true }
     #expect(try reading(disk, filter) == reading(disk, nil))
     #expect(filter.count > 0)
+  }
+
+  @Test("a call that fails ahead of the walk changes nothing")
+  func failures() throws {
+    let disk = try log(sessionCount: 6, seed: 6)
+    let all = try reading(disk, nil)
+    var unharmedCount = 0
+    for number in 1...20 {
+      disk.inject(
+        DiskFault(.error(EMFILE), of: [.open, .read], at: number, pathPart: ".log"))
+      let found = try reading(disk, Filter { _ in true })
+      disk.removeFaults()
+      if number <= 2 || found.end != all.end {
+        #expect(number <= 2 && found.end.contains("log"), "call \(number): \(found.end)")
+      } else {
+        #expect(found == all, "call \(number)")
+        unharmedCount += 1
+      }
+    }
+    #expect(unharmedCount == 18)
   }
 
   @Test("of writes that a checkpoint has, none is visited")
