@@ -9,6 +9,8 @@ enum KeyCoding {
   /// other key.
   private static let zeroTag = 0x10
   private static let integerByteCountMax = 6
+  /// The bytes of the longest text that may be an integer key: "-2147483648".
+  static let integerTextByteCountMax = 11
   /// Precedes the bytes of a query bound that is empty or begins with a control character, which no key
   /// does.
   static let unprintableTag: UInt8 = 0x1F
@@ -87,7 +89,7 @@ enum KeyCoding {
 
   /// The value of an integer key; nil for other keys.
   static func integer(_ utf8: UnsafeRawBufferPointer) -> Int32? {
-    guard utf8.count <= 11 else { return nil }
+    guard utf8.count <= integerTextByteCountMax else { return nil }
     let isNegative = utf8[0] == 0x2D
     let digits = isNegative ? utf8.dropFirst() : utf8[...]
     guard !digits.isEmpty else { return nil }
@@ -185,7 +187,7 @@ enum KeyCoding {
     guard let first = bytes.first, bytes.count <= Limits.keyBytes else { return false }
     if first < 0x20 {
       guard bytes.count <= integerByteCountMax, var spelling = integerSpelling(bytes),
-        spelling.utf8.count <= 11
+        spelling.utf8.count <= integerTextByteCountMax
       else { return false }
       return spelling.withUTF8 { utf8 in
         let utf8 = UnsafeRawBufferPointer(utf8)
