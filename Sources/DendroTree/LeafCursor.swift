@@ -114,11 +114,10 @@ extension Node {
       cursor.forget()
       return .declined
     }
-    guard case .page(let page) = content else {
+    var root = takeBranch()
+    guard root != nil else {
       preconditionFailure("the tree was changed, and its cursor not asked to forget")
     }
-    content = .empty  // Otherwise `content` would be a second reference to the page.
-    var root: Page? = consume page
     var place = Pages.Place()
     let outcome: LeafEdit.Outcome
     if isKnownUniquelyReferenced(&root) {

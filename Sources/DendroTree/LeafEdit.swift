@@ -87,13 +87,12 @@ extension Node {
   ) -> LeafEdit.Outcome {
     if storedPath.isEmpty { return .declined }
     if case .set(let packed) = edit, packed.count > LeafEdit.byteCountMax { return .declined }
-    guard branch != nil, case .page(let page) = content else {
+    var root = takeBranch()
+    guard root != nil else {
       guard isEmpty else { return .declined }
       edit.withPacked(replacing: nil) { assign(.packed($0), at: storedPath) }
       return .inserted
     }
-    content = .empty  // Otherwise `content` would be a second reference to the page.
-    var root: Page? = consume page
     let outcome = Pages.exchange(
       &root, PathStep(stored: storedPath), edit, &place, replaced)
     guard let root else { preconditionFailure("no edit removes a page") }

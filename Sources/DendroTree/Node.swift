@@ -44,6 +44,22 @@ package struct Node: Sendable {
     if case .page(let page) = content, page.kind != .box { page } else { nil }
   }
 
+  /// Takes out the root page of a branch, and leaves the empty node, so that the result is the only reference
+  /// that the node had to it. Returns nil, and leaves the node as it is, unless it is a branch.
+  @inline(__always)
+  mutating func takeBranch() -> Page? {
+    var taken = Content.empty
+    swap(&taken, &content)
+    switch consume taken {
+    case .page(let page):
+      if page.kind != .box { return page }
+      content = .page(page)
+    case .scalar(let scalar): content = .scalar(scalar)
+    case .empty: break
+    }
+    return nil
+  }
+
   /// The value of a leaf; nil for other nodes.
   package var scalar: Scalar? {
     switch content {
@@ -156,9 +172,8 @@ extension Node {
     }
     let step = PathStep(start, end: start + storedPath.count)
     let priority = ownPriority
-    if branch != nil, case .page(let page) = content {
-      content = .empty  // Otherwise `content` would be a second reference to the page.
-      var root: Page? = consume page
+    var root = takeBranch()
+    if root != nil {
       Pages.assign(&root, step, new)
       self = root.map { Node(content: .page($0), priority: priority) } ?? .empty
     } else if !new.isEmpty {

@@ -4,12 +4,14 @@
 /// varint, then these bytes. Logs and checkpoints contain the same bytes. A path is a value and may be
 /// used on any thread.
 package struct Path: Sendable {
-  private let bytes: [UInt8]
+  /// The stored bytes. For the hot paths of other modules: the optimizer specializes an array's accessors there, but not
+  /// `withStoredBytes`.
+  package let storedBytes: [UInt8]
   /// The number of keys.
   package let count: Int
 
   init(bytes: [UInt8], count: Int) {
-    self.bytes = bytes
+    storedBytes = bytes
     self.count = count
   }
 
@@ -71,15 +73,11 @@ package struct Path: Sendable {
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R {
     // Array's method does not throw typed errors.
-    let result: Result<R, E> = bytes.withUnsafeBytes { bytes in
+    let result: Result<R, E> = storedBytes.withUnsafeBytes { bytes in
       Result { () throws(E) in try body(bytes) }
     }
     return try result.get()
   }
-
-  /// The stored bytes, for the hot paths of other modules. The optimizer specializes an array's accessors
-  /// there, but not `withStoredBytes`.
-  package var storedBytes: [UInt8] { bytes }
 
   package var isRoot: Bool { count == 0 }
 
@@ -100,18 +98,18 @@ package struct Path: Sendable {
   /// The first `count` keys (all of them if there are fewer).
   package func prefix(_ count: Int) -> Path {
     guard count < self.count else { return self }
-    return Path(bytes: Array(bytes[..<offset(ofKey: count)]), count: count)
+    return Path(bytes: Array(storedBytes[..<offset(ofKey: count)]), count: count)
   }
 
   /// The path without its first `count` keys (the root if there are fewer).
   package func dropFirst(_ count: Int) -> Path {
     guard count > 0 else { return self }
     guard count < self.count else { return .root }
-    return Path(bytes: Array(bytes[offset(ofKey: count)...]), count: self.count - count)
+    return Path(bytes: Array(storedBytes[offset(ofKey: count)...]), count: self.count - count)
   }
 
   func offset(ofKey index: Int) -> Int {
-    bytes.withUnsafeBytes { bytes in
+    storedBytes.withUnsafeBytes { bytes in
       var offset = 0
       for _ in 0..<index {
         let (byteCount, prefix) = Varint.readTrusted(bytes.baseAddress.unsafelyUnwrapped + offset)
@@ -123,8 +121,8 @@ package struct Path: Sendable {
 
   package func appending(_ key: Key) -> Path {
     var bytes: [UInt8] = []
-    bytes.reserveCapacity(self.bytes.count + 2 + key.orderedByteCount)
-    bytes.append(contentsOf: self.bytes)
+    bytes.reserveCapacity(storedBytes.count + 2 + key.orderedByteCount)
+    bytes.append(contentsOf: storedBytes)
     Path.append(key, to: &bytes)
     return Path(bytes: bytes, count: count + 1)
   }
@@ -133,15 +131,15 @@ package struct Path: Sendable {
   package func appending(_ path: Path) -> Path {
     if path.isRoot { return self }
     if isRoot { return path }
-    return Path(bytes: bytes + path.bytes, count: count + path.count)
+    return Path(bytes: storedBytes + path.storedBytes, count: count + path.count)
   }
 
   /// Whether `other` is this location or below it.
   package func isPrefix(of other: Path) -> Bool {
     // Each key is preceded by its length, so a prefix in bytes is a prefix in keys.
-    count <= other.count && bytes.count <= other.bytes.count
-      && bytes.withUnsafeBytes { a in
-        other.bytes.withUnsafeBytes { b in
+    count <= other.count && storedBytes.count <= other.storedBytes.count
+      && storedBytes.withUnsafeBytes { a in
+        other.storedBytes.withUnsafeBytes { b in
           guard let x = a.baseAddress, let y = b.baseAddress else { return true }
           return compareBytes(x, a.count, y, a.count) == 0
         }
@@ -152,7 +150,8 @@ package struct Path: Sendable {
   package func relative(to ancestor: Path) -> Path? {
     guard ancestor.isPrefix(of: self) else { return nil }
     if ancestor.isRoot { return self }
-    return Path(bytes: Array(bytes[ancestor.bytes.count...]), count: count - ancestor.count)
+    return Path(
+      bytes: Array(storedBytes[ancestor.storedBytes.count...]), count: count - ancestor.count)
   }
 }
 
@@ -163,7 +162,7 @@ extension Path {
   package struct Keys: Sequence, Sendable {
     let path: Path
 
-    package func makeIterator() -> Iterator { Iterator(bytes: path.bytes) }
+    package func makeIterator() -> Iterator { Iterator(bytes: path.storedBytes) }
 
     package struct Iterator: IteratorProtocol, Sendable {
       let bytes: [UInt8]
@@ -185,7 +184,7 @@ extension Path {
 }
 
 extension Path: Hashable {
-  package static func == (a: Path, b: Path) -> Bool { a.bytes == b.bytes }
+  package static func == (a: Path, b: Path) -> Bool { a.storedBytes == b.storedBytes }
   package func hash(into hasher: inout Hasher) { withStoredBytes { hasher.combine(bytes: $0) } }
 }
 

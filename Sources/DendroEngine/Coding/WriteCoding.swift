@@ -41,27 +41,40 @@ package enum WriteCoding {
   package static func encodeHead(
     of write: Write, timeDelta: UInt64, previousPath: Path, into buffer: PayloadBuffer
   ) {
+    previousPath.storedBytes.withUnsafeBytes {
+      encodeHead(of: write, timeDelta: timeDelta, after: $0, into: buffer)
+    }
+  }
+
+  /// - Parameter previous: the stored path of the write before; so below.
+  static func encodeHead(
+    of write: Write, timeDelta: UInt64, after previous: UnsafeRawBufferPointer,
+    into buffer: PayloadBuffer
+  ) {
+    let kind =
+      switch write {
+      case .remove: Kind.remove
+      case .set: Kind.set
+      case .increment: Kind.increment
+      case .setPriority: Kind.setPriority
+      case .update: Kind.update
+      }
     buffer.appendVarint(timeDelta)
-    // Each for itself: a path that came out of `write` would be retained.
-    switch write {
-    case .remove(let path): encode(Kind.remove, path, after: previousPath, into: buffer)
-    case .set(let path, _): encode(Kind.set, path, after: previousPath, into: buffer)
-    case .increment(let path, _): encode(Kind.increment, path, after: previousPath, into: buffer)
-    case .setPriority(let path, _):
-      encode(Kind.setPriority, path, after: previousPath, into: buffer)
-    case .update(let path, _): encode(Kind.update, path, after: previousPath, into: buffer)
+    write.path.storedBytes.withUnsafeBytes {
+      encodeKind(of: kind, $0, after: previous, into: buffer)
     }
   }
 
   /// The head of an update.
   static func encodeHead(
-    updating path: Path, timeDelta: UInt64, previousPath: Path, into buffer: PayloadBuffer
+    updating path: UnsafeRawBufferPointer, timeDelta: UInt64,
+    after previous: UnsafeRawBufferPointer, into buffer: PayloadBuffer
   ) {
     buffer.appendVarint(timeDelta)
-    encode(Kind.update, path, after: previousPath, into: buffer)
+    encodeKind(of: Kind.update, path, after: previous, into: buffer)
   }
 
-  /// The kind and the path of an update's entry.
+  /// The kind and the path of a write, or of an update's entry.
   static func encodeKind(
     of kind: UInt8, _ path: UnsafeRawBufferPointer, after previous: UnsafeRawBufferPointer,
     into buffer: PayloadBuffer
@@ -72,25 +85,18 @@ package enum WriteCoding {
 
   /// The write of one leaf, whole.
   static func encode(
-    _ edit: LeafEdit, at path: Path, timeDelta: UInt64, previousPath: Path,
-    into buffer: PayloadBuffer
+    _ edit: LeafEdit, at path: UnsafeRawBufferPointer, timeDelta: UInt64,
+    after previous: UnsafeRawBufferPointer, into buffer: PayloadBuffer
   ) {
     buffer.appendVarint(timeDelta)
     switch edit {
     case .set(let packed):
-      encode(Kind.set, path, after: previousPath, into: buffer)
+      encodeKind(of: Kind.set, path, after: previous, into: buffer)
       buffer.append(packed)
     case .increment(let delta):
-      encode(Kind.increment, path, after: previousPath, into: buffer)
+      encodeKind(of: Kind.increment, path, after: previous, into: buffer)
       ScalarCoding.encode(delta.scalar, into: buffer)
     }
-  }
-
-  private static func encode(
-    _ kind: UInt8, _ path: Path, after previous: Path, into buffer: PayloadBuffer
-  ) {
-    buffer.append(kind)
-    PathCoding.encode(path, after: previous, into: buffer)
   }
 
   /// The part that depends on the write alone.

@@ -13,12 +13,18 @@ extension Admission {
   mutating func admit(
     _ edit: LeafEdit, at path: Path, now: Int64, completion: Completion?
   ) -> Bool {
-    guard admitsPacked(byteCount: path.storedBytes.count + LeafEdit.byteCountMax) else {
-      return false
+    path.storedBytes.withUnsafeBytes {
+      admit(edit, at: path, stored: $0, now: now, completion: completion)
     }
-    let outcome = path.storedBytes.withUnsafeBytes { bytes in
-      batch.undo.append(bytes) { root.exchange(edit, at: bytes, replaced: $0) }
-    }
+  }
+
+  @inline(__always)
+  private mutating func admit(
+    _ edit: LeafEdit, at path: Path, stored: UnsafeRawBufferPointer, now: Int64,
+    completion: Completion?
+  ) -> Bool {
+    guard admitsPacked(byteCount: stored.count + LeafEdit.byteCountMax) else { return false }
+    let outcome = batch.undo.append(stored) { root.exchange(edit, at: stored, replaced: $0) }
     switch outcome {
     case .declined, .unloaded: return false
     case .unchanged:
@@ -30,7 +36,7 @@ extension Admission {
     let time = nextTime(now)
     if limits.isPersistent {
       statistics.rawByteCount += UInt64(
-        batch.encoder.encode(edit, at: path, lsn: lsn, time: time))
+        batch.encoder.encode(edit, at: stored, lsn: lsn, time: time))
     }
     if let observer, observer.wantsCommit(ofLeafAt: path) {
       let waits = observer.committed(leafAt: path, lsn: lsn, time: time, root: root) {

@@ -34,8 +34,10 @@ extension Admission {
     let lsn = lastLSN.next
     let time = nextTime(now)
     if limits.isPersistent {
-      statistics.rawByteCount += UInt64(
-        batch.encoder.encode(updating: base, body: update.body, lsn: lsn, time: time))
+      let byteCount = base.storedBytes.withUnsafeBytes {
+        batch.encoder.encode(updating: $0, body: update.body, lsn: lsn, time: time)
+      }
+      statistics.rawByteCount += UInt64(byteCount)
     }
     finishPacked(lsn, time, completion)
     return true

@@ -7,9 +7,9 @@ struct BatchEncoder {
   private(set) var payload = PayloadBuffer()
   /// Where the records lie in `payload`.
   private(set) var records: [RecordSpan] = []
-  /// The path of the last write in the open record: the next path is encoded without the prefix that they
-  /// share.
-  private var previousPath = Path.root
+  /// The stored path of the last write in the open record: the next path is encoded without the prefix that
+  /// they share. A copy, so that no reference is counted for a write.
+  private let previousPath = PayloadBuffer()
 
   struct RecordSpan {
     var start: Int
@@ -43,9 +43,10 @@ struct BatchEncoder {
     _ write: Write, body: PayloadBuffer?, lsn: LogSequenceNumber, time: Int64
   ) -> Savepoint {
     var savepoint = begin(lsn, time)
-    WriteCoding.encodeHead(
-      of: write, timeDelta: UInt64(time - savepoint.previousLastTime),
-      previousPath: previousPath, into: payload)
+    let timeDelta = UInt64(time - savepoint.previousLastTime)
+    previousPath.withBytes {
+      WriteCoding.encodeHead(of: write, timeDelta: timeDelta, after: $0, into: payload)
+    }
     savepoint.body = payload.count
     if let body {
       payload.append(body)
@@ -58,32 +59,36 @@ struct BatchEncoder {
 
   /// Appends and keeps the write of one leaf.
   ///
+  /// - Parameter path: a stored path.
   /// - Returns: its bytes.
   mutating func encode(
-    _ edit: LeafEdit, at path: Path, lsn: LogSequenceNumber, time: Int64
+    _ edit: LeafEdit, at path: UnsafeRawBufferPointer, lsn: LogSequenceNumber, time: Int64
   ) -> Int {
     let savepoint = begin(lsn, time)
-    WriteCoding.encode(
-      edit, at: path, timeDelta: UInt64(time - savepoint.previousLastTime),
-      previousPath: previousPath, into: payload)
+    let timeDelta = UInt64(time - savepoint.previousLastTime)
+    previousPath.withBytes {
+      WriteCoding.encode(edit, at: path, timeDelta: timeDelta, after: $0, into: payload)
+    }
     end(time)
-    previousPath = path
+    keep(path)
     return payload.count - savepoint.start
   }
 
   /// Appends and keeps an update whose body is encoded.
   ///
+  /// - Parameter base: a stored path.
   /// - Returns: its bytes.
   mutating func encode(
-    updating base: Path, body: PayloadBuffer, lsn: LogSequenceNumber, time: Int64
+    updating base: UnsafeRawBufferPointer, body: PayloadBuffer, lsn: LogSequenceNumber, time: Int64
   ) -> Int {
     let savepoint = begin(lsn, time)
-    WriteCoding.encodeHead(
-      updating: base, timeDelta: UInt64(time - savepoint.previousLastTime),
-      previousPath: previousPath, into: payload)
+    let timeDelta = UInt64(time - savepoint.previousLastTime)
+    previousPath.withBytes {
+      WriteCoding.encodeHead(updating: base, timeDelta: timeDelta, after: $0, into: payload)
+    }
     payload.append(body)
     end(time)
-    previousPath = base
+    keep(base)
     return payload.count - savepoint.start
   }
 
@@ -96,7 +101,7 @@ struct BatchEncoder {
         RecordSpan(
           start: payload.count, end: payload.count, firstLSN: lsn, count: 0, baseTime: time,
           lastTime: time))
-      previousPath = .root
+      previousPath.removeAfter(0)
     }
     return Savepoint(
       start: payload.count, body: payload.count, beganRecord: beginsRecord,
@@ -113,7 +118,13 @@ struct BatchEncoder {
   }
 
   /// Keeps the write that was encoded last.
-  mutating func keep(_ write: Write) { previousPath = write.path }
+  func keep(_ write: Write) { write.path.storedBytes.withUnsafeBytes { keep($0) } }
+
+  @inline(__always)
+  private func keep(_ path: UnsafeRawBufferPointer) {
+    previousPath.removeAfter(0)
+    previousPath.append(path)
+  }
 
   /// Removes the write that was encoded last.
   mutating func rollBack(to savepoint: Savepoint) {

@@ -41,10 +41,11 @@ struct UndoLog {
     _ storedPath: UnsafeRawBufferPointer,
     _ edit: ((UnsafeRawBufferPointer) -> Void) -> LeafEdit.Outcome
   ) -> LeafEdit.Outcome {
-    let bytes = bytes
     let start = bytes.count
     bytes.append(storedPath)
-    let outcome = edit { bytes.append($0) }
+    // The log keeps its buffer: the closure need not count a reference to it.
+    let buffer = Unmanaged.passUnretained(bytes)
+    let outcome = edit { replaced in buffer._withUnsafeGuaranteedRef { $0.append(replaced) } }
     let replaced: Replaced
     switch outcome {
     case .declined, .unloaded, .unchanged:
