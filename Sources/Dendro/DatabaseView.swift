@@ -152,13 +152,7 @@ extension Database {
   /// - Complexity: O(1), and what `body` does.
   public func read<R>(_ body: (borrowing DatabaseView) throws -> R) throws -> R {
     do {
-      let head = try usable().node(at: .root)
-      return try head.reading { root, check in
-        try root.withView { view in
-          if let failure = check.failure { throw failure }
-          return try body(DatabaseView(view, check))
-        }
-      }
+      return try usable().reading { view, check in try body(DatabaseView(view, check)) }
     } catch let error as EngineError {
       throw DatabaseError(error)
     }

@@ -107,12 +107,54 @@ extension Engine {
     }
   }
 
+  /// Calls `body` with the head, to be read in place. Mostly without the admission lock.
+  ///
+  /// - Parameter body: gets beside it whether all that it has read so far was there.
+  /// - Throws: what `body` throws, or why a page could not be read, since `body` has seen an empty one then.
+  package func reading<R>(_ body: (NodeView, ReadingCheck) throws -> R) throws -> R {
+    guard let reading = pipeline.readers.begin() else { return try readingUnderReference(body) }
+    defer { end(reading) }
+    return try body(reading.branch.view, ReadingCheck(nil))
+  }
+
+  /// Not inlined, since its generic types would be looked for at each reading.
+  @inline(never)
+  private func readingUnderReference<R>(
+    _ body: (NodeView, ReadingCheck) throws -> R
+  ) throws -> R {
+    try node(at: .root).reading { root, check in
+      try root.withView { view in
+        if let failure = check.failure { throw failure }
+        return try body(view, check)
+      }
+    }
+  }
+
+  /// Ends a reading, and frees the trees that were kept for it and for nobody else.
+  @inline(__always)
+  private func end(_ reading: HeadReaders.Reading) {
+    if pipeline.readers.end(reading) { freeUnread() }
+  }
+
+  @inline(never)
+  private func freeUnread() {
+    // Without the lock: it may be much.
+    let unread = pipeline.withAdmission { $0.head.takeUnread() }
+    withExtendedLifetime(unread) {}
+  }
+
   /// The node at `path` now.
   ///
   /// - Throws: why a page on the way could not be read.
   package func node(at path: Path) throws(EngineError) -> HeadNode {
+    if !path.isRoot, let reading = pipeline.readers.begin() {
+      defer { end(reading) }
+      return HeadNode(reading.branch.node(at: path))
+    }
     let (found, pages) = pipeline.withAdmission { admission -> (Node, CheckpointPages?) in
       guard let pages = admission.pages, pages.isPartial else {
+        // All may have been read since the last change.
+        admission.head.publish()
         return (admission.root.node(at: path), nil)
       }
       return (admission.root, pages)

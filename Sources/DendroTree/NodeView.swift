@@ -22,6 +22,8 @@ package struct NodeView {
     }
   }
 
+  init(branch page: PageAccess) { content = .branch(page) }
+
   /// An entry of a leaf page.
   @inline(__always)
   private init(_ page: PageAccess, _ index: Int) {
@@ -110,24 +112,36 @@ package struct NodeView {
 
   /// Calls `body` with each child in the order of keys, until it returns false.
   package func forEachChild<E: Error>(
-    _ body: (Key, NodeView) throws(E) -> Bool
+    _ body: (KeyView, NodeView) throws(E) -> Bool
   ) throws(E) {
     guard case .branch(let page) = content else { return }
     _ = try Self.forEachChild(of: page, body)
   }
 
   private static func forEachChild<E: Error>(
-    of page: PageAccess, _ body: (Key, NodeView) throws(E) -> Bool
+    of page: PageAccess, _ body: (KeyView, NodeView) throws(E) -> Bool
   ) throws(E) -> Bool {
     for index in 0..<page.count {
       let isWanted =
         page.kind == .inner
         ? try forEachChild(of: PageAccess(page.reference(index)), body)
-        : try body(page.keyValue(index), NodeView(page, index))
+        : try body(KeyView(page.key(index)), NodeView(page, index))
       if !isWanted { return false }
     }
     return true
   }
+}
+
+/// The key of a child, read in place as its `NodeView` is.
+package struct KeyView {
+  private let orderedBytes: UnsafeRawBufferPointer
+
+  fileprivate init(_ bytes: (start: UnsafeRawPointer, count: Int)) {
+    orderedBytes = UnsafeRawBufferPointer(start: bytes.start, count: bytes.count)
+  }
+
+  package var string: String { KeyCoding.string(orderedBytes: orderedBytes) }
+  package var key: Key { Key(trustedOrderedBytes: orderedBytes) }
 }
 
 extension Node {

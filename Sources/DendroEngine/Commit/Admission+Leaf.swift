@@ -24,7 +24,9 @@ extension Admission {
     completion: Completion?
   ) -> Bool {
     guard admitsPacked(byteCount: stored.count + LeafEdit.byteCountMax) else { return false }
-    let outcome = batch.undo.append(stored) { root.exchange(edit, at: stored, replaced: $0) }
+    head.beginChange()
+    let outcome = batch.undo.append(stored) { head.root.exchange(edit, at: stored, replaced: $0) }
+    head.endChange()
     switch outcome {
     case .declined, .unloaded: return false
     case .unchanged:

@@ -11,7 +11,9 @@ extension Admission {
     let unreported = inFlight.unreported + batch.unreported
     let changes = (inFlight.undo?.replaced ?? []) + batch.undo.replaced
     let before = observer == nil ? Node.empty : root
-    for change in changes.reversed() { root.graft(change.node, at: change.path) }
+    head.beginChange()
+    for change in changes.reversed() { head.root.graft(change.node, at: change.path) }
+    head.endChange()
     inFlight = InFlight()
     batch.removeWrites()
     lastLSN = acknowledgedLSN

@@ -20,11 +20,13 @@ extension Admission {
     base.storedBytes.withUnsafeBytes { scratch.append($0) }
     let baseByteCount = scratch.count
     var cursor = LeafCursor()
+    head.beginChange()
     update.forEach { path, action in
       scratch.append(path)
       scratch.withBytes { apply(action, at: $0, isObserved: isObserved, &cursor) }
       scratch.removeAfter(baseByteCount)
     }
+    head.endChange()
     scratch.removeAll()
     defer { changes.removeAll(keepingCapacity: changes.capacity <= Self.keptChangeCountMax) }
     guard batch.undo.count > noted else {
@@ -69,7 +71,7 @@ extension Admission {
     let noted = batch.undo.count
     if case .edit(let edit) = action {
       let outcome = batch.undo.append(storedPath) {
-        root.exchange(edit, at: storedPath, &cursor, replaced: $0)
+        head.root.exchange(edit, at: storedPath, &cursor, replaced: $0)
       }
       switch outcome {
       case .declined, .unloaded: break
@@ -83,7 +85,7 @@ extension Admission {
       preconditionFailure("a path that was parsed is valid")
     }
     let first = changes.count
-    root.apply(Write(action.entryAction, at: path), recording: &changes)
+    head.root.apply(Write(action.entryAction, at: path), recording: &changes)
     for change in changes[first...] { batch.undo.append(change.path, change.replaced) }
     if !isObserved { changes.removeLast(changes.count - first) }
   }

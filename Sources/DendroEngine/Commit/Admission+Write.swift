@@ -77,16 +77,18 @@ extension Admission {
       return .writeTooLarge(bytes: byteCount, limit: limits.writeByteCount)
     }
     let differs = isEqual == false
+    head.beginChange()
     if isEqual == true {
       // Nothing to apply.
     } else if let savepoint {
       batch.encoder.payload.withBytes { payload in
         let body = UnsafeRawBufferPointer(rebasing: payload[savepoint.body...])
-        root.apply(write, packed: body, isKnownToDiffer: differs, recording: &changes)
+        head.root.apply(write, packed: body, isKnownToDiffer: differs, recording: &changes)
       }
     } else {
-      root.apply(write, isKnownToDiffer: differs, recording: &changes)
+      head.root.apply(write, isKnownToDiffer: differs, recording: &changes)
     }
+    head.endChange()
     guard !changes.isEmpty else {
       if let savepoint { batch.encoder.rollBack(to: savepoint) }
       _ = complete(completion, .success(nil))

@@ -7,10 +7,7 @@ import DendroTree
 /// locks, clock or files: the caller passes the time, and waits, wakes and reports as the results say.
 struct Admission {
   let limits: Limits
-  /// The tree with every admitted write.
-  var root: Node
-  /// Where pages of the tree are read from that are still in a checkpoint; nil where all are in memory.
-  var pages: CheckpointPages?
+  var head: Head
   /// The last admitted write.
   var lastLSN: LogSequenceNumber
   /// The time of the last admitted write; times never decrease.
@@ -75,11 +72,9 @@ struct Admission {
   }
 
   init(
-    root: Node, pages: CheckpointPages?, lastLSN: LogSequenceNumber, lastTime: Int64,
-    memory: MemoryGauge, limits: Limits
+    head: Head, lastLSN: LogSequenceNumber, lastTime: Int64, memory: MemoryGauge, limits: Limits
   ) {
-    self.root = root
-    self.pages = pages
+    self.head = head
     self.lastLSN = lastLSN
     self.lastTime = lastTime
     acknowledgedLSN = lastLSN
@@ -87,6 +82,11 @@ struct Admission {
     self.memory = memory
     self.limits = limits
   }
+
+  /// The tree with every admitted write.
+  var root: Node { head.root }
+  /// Where pages of the tree are read from that are still in a checkpoint; nil where all are in memory.
+  var pages: CheckpointPages? { head.pages }
 
   /// The time of a write that is admitted now; times never decrease.
   func nextTime(_ now: Int64) -> Int64 { max(lastTime, now) }

@@ -12,6 +12,8 @@ final class CommitPipeline: Sendable {
   let options: EngineOptions
   let clock: any Clock
   let admission: AdmissionLock
+  /// Readers of the head that do not take the admission lock.
+  let readers: HeadReaders
   let groupCommit: GroupCommit
   let stall = WriteStall()
   /// The commit thread; nil under inline execution.
@@ -38,9 +40,11 @@ final class CommitPipeline: Sendable {
       writeByteCount: options.writeByteLimit, stallByteCount: options.stallByteLimit,
       synchronizesAll: options.durability == .everyCommit,
       isPersistent: store != nil, countsWrites: instrumentation.wantsMetrics)
+    let readers = HeadReaders()
+    self.readers = readers
     admission = AdmissionLock(
       Admission(
-        root: root, pages: pages, lastLSN: lastLSN, lastTime: lastTime,
+        head: Head(root, pages, readers), lastLSN: lastLSN, lastTime: lastTime,
         memory: MemoryGauge(limit: options.memoryByteLimit), limits: limits), wakes: executor)
     groupCommit = GroupCommit(
       admission: admission, stall: stall, disk: DiskState(store: store),

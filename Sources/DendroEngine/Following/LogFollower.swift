@@ -236,7 +236,9 @@ extension Admission {
   /// Applies a write that another process has logged behind the last one, and shows it to the observer.
   fileprivate mutating func follow(_ logged: LoggedWrite) {
     assert(changes.isEmpty)
-    root.apply(logged.write, recording: &changes)
+    head.beginChange()
+    head.root.apply(logged.write, recording: &changes)
+    head.endChange()
     defer { changes.removeAll(keepingCapacity: changes.capacity <= Self.keptChangeCountMax) }
     lastLSN = logged.lsn
     acknowledgedLSN = logged.lsn
@@ -250,8 +252,7 @@ extension Admission {
   /// Replaces the head, and shows the observer that the whole tree may have changed.
   mutating func replace(_ recovered: Recovery.Result, showsDifference: Bool) {
     let before = root
-    root = recovered.root
-    pages = recovered.pages
+    head.replace(by: recovered.root, pages: recovered.pages)
     lastLSN = recovered.lastLSN
     acknowledgedLSN = recovered.lastLSN
     durableLSN = min(recovered.end?.durableUpTo ?? recovered.lastLSN, recovered.lastLSN)

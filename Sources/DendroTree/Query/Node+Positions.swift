@@ -35,7 +35,7 @@ extension Node {
       withView { view in
         view.forEachChild { key, child in
           let sorted = path.withStoredBytes { child.view(at: $0) }
-          positions.append(PackedPosition(SortValue(sorted), key))
+          positions.append(PackedPosition(SortValue(sorted), key.key))
           return true
         }
       }

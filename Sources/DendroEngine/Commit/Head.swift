@@ -1,0 +1,100 @@
+import DendroTree
+
+/// The tree with every admitted write, guarded by the admission lock.
+///
+/// Between changes the readers may look at it without that lock (`HeadReaders`). So whatever changes the tree does it
+/// between `beginChange` and `endChange`.
+struct Head {
+  private var tree: Node
+  /// Where pages of the tree are read from that are still in a checkpoint; nil where all are in memory.
+  private(set) var pages: CheckpointPages?
+  private let readers: HeadReaders
+  /// Earlier trees that were read when they changed: a second reference to them makes writes copy the pages that the
+  /// readers see.
+  private var retired: [Node] = []
+  private var isChanging = false
+
+  init(_ root: Node, _ pages: CheckpointPages?, _ readers: HeadReaders) {
+    tree = root
+    self.pages = pages
+    self.readers = readers
+    publish()
+  }
+
+  var root: Node {
+    get { tree }
+    _modify {
+      assert(isChanging, "the tree is changed between beginChange and endChange")
+      yield &tree
+    }
+  }
+
+  /// Takes the tree back from new readers, and keeps it as it is for those who read it now.
+  @inline(__always)
+  mutating func beginChange() {
+    assert(!isChanging)
+    isChanging = true
+    readers.withdraw()
+    guard let address = BranchAddress(of: tree), readers.areReading(address) else { return }
+    retire(address)
+  }
+
+  @inline(never)
+  private mutating func retire(_ address: BranchAddress) {
+    retired.append(tree)
+    readers.hasRetired = true
+    // A reader that has ended before it could see that something is retired releases nothing.
+    if !readers.areReading(address) { releaseLastRetired() }
+  }
+
+  @inline(__always)
+  mutating func endChange() {
+    assert(isChanging)
+    isChanging = false
+    // What has not changed, or was changed back, is not retired.
+    if !retired.isEmpty { forgetRetired(BranchAddress(of: tree)) }
+    publish()
+  }
+
+  /// Replaces the tree by another one.
+  mutating func replace(by root: Node, pages: CheckpointPages?) {
+    beginChange()
+    tree = root
+    self.pages = pages
+    endChange()
+  }
+
+  /// Lends the tree to readers, unless pages may have to be read first.
+  @inline(__always)
+  func publish() {
+    if let pages, pages.isPartial { return }
+    readers.publish(BranchAddress(of: tree))
+  }
+
+  private mutating func releaseLastRetired() {
+    retired.removeLast()
+    readers.hasRetired = !retired.isEmpty
+  }
+
+  @inline(never)
+  private mutating func forgetRetired(_ address: BranchAddress?) {
+    retired.removeAll { BranchAddress(of: $0) == address }
+    readers.hasRetired = !retired.isEmpty
+  }
+
+  /// Takes out the retired trees that are not read any more. The caller frees them without the lock.
+  mutating func takeUnread() -> [Node] {
+    var unread: [Node] = []
+    var read: [Node] = []
+    for node in retired {
+      if let address = BranchAddress(of: node), readers.areReading(address) {
+        read.append(node)
+      } else {
+        unread.append(node)
+      }
+    }
+    retired = read
+    readers.hasRetired = !retired.isEmpty
+    return unread
+  }
+}
