@@ -48,6 +48,20 @@ extension Node {
     }
   }
 
+  /// Calls `body` with the bytes of all children where they are leaves in one page, as most objects are: for each in the
+  /// order of keys the length of its key as LEB128, the key's ordered bytes, and the packed leaf.
+  ///
+  /// - Returns: whether that is so.
+  package func withStoredLeaves(_ body: (UnsafeRawBufferPointer) -> Void) -> Bool {
+    guard let page = branch else { return false }
+    return withExtendedLifetime(page) {
+      let access = page.access
+      guard access.kind == .leaf, !access.hasReferences else { return false }
+      body(UnsafeRawBufferPointer(start: access.tail, count: Int(access.header.pointee.used)))
+      return true
+    }
+  }
+
   /// Whether any child has a priority. If none has, ordering by priority equals ordering by key.
   ///
   /// - Complexity: O(1), since each page stores it.

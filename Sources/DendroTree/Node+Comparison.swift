@@ -18,6 +18,7 @@ extension Node {
   /// - Complexity: O(nodes).
   package func height() -> Int {
     if !isBranch { return 0 }
+    if withStoredLeaves({ _ in }) { return 1 }
     var height = 0
     forEachChild { _, child in height = max(height, 1 + child.height()) }
     return height

@@ -15,6 +15,29 @@ package struct NodeBuilder: @unchecked Sendable {  // See `Page`.
     key.withOrderedBytes { append(orderedBytes: $0, .node(child)) }
   }
 
+  /// Appends a leaf without making a `Key` and a `Node`.
+  ///
+  /// - Parameter scalar: a valid one: a finite number, a string of at most `Limits.stringBytes`.
+  /// - Returns: false if the key is illegal; nothing is appended then.
+  package mutating func append(_ key: String, _ scalar: Scalar) -> Bool {
+    let byteCount = PackedScalar.byteCount(scalar)
+    var key = key
+    return key.withUTF8 { utf8 in
+      let utf8 = UnsafeRawBufferPointer(utf8)
+      guard KeyCoding.problem(utf8) == nil else { return false }
+      KeyCoding.withOrderedBytes(utf8) { key in
+        guard byteCount <= Page.inlineValueByteCountMax else {
+          return append(orderedBytes: key, .node(Node(scalar)))
+        }
+        withUnsafeTemporaryAllocation(byteCount: byteCount, alignment: 1) { leaf in
+          _ = PackedScalar.write(scalar, to: leaf.baseAddress.unsafelyUnwrapped)
+          append(orderedBytes: key, .packed(UnsafeRawBufferPointer(leaf)))
+        }
+      }
+      return true
+    }
+  }
+
   /// Appends a leaf from stored bytes, without decoding them into a `Key` and a `Scalar`.
   ///
   /// - Returns: false if the bytes are not those of a legal key and one packed leaf; nothing is appended

@@ -18,14 +18,19 @@ extension ValueReader {
   }
 
   /// Dictionaries whose type says what all values are. To cast them to others would copy them.
+  ///
+  /// - Parameter scalar: of a value; nil where there is more to say about it.
   mutating func scalars<Value>(
-    _ dictionary: [String: Value]
+    _ dictionary: [String: Value], _ scalar: (Value) -> Scalar?
   ) throws(ValidationError) -> Node {
     for key in dictionary.keys where key.utf8.first == UInt8(ascii: ".") {
       return try self.dictionary(dictionary.mapValues { $0 as Any })
     }
     var builder = NodeBuilder()
-    for (key, value) in dictionary { try child(key, value, &builder) }
+    for (key, value) in dictionary {
+      if append(key, scalar(value), &builder) { continue }
+      try child(key, value, &builder)
+    }
     return builder.finish()
   }
 
@@ -97,7 +102,19 @@ extension ValueReader {
   mutating func child(
     _ name: String, _ value: Any, _ builder: inout NodeBuilder
   ) throws(ValidationError) {
+    if append(name, plainScalar(value), &builder) { return }
     try child(name, &builder) { (reader) throws(ValidationError) in try reader.node(value) }
+  }
+
+  /// Adds a leaf on the shortest way.
+  ///
+  /// - Returns: whether it did. If not, `child` knows why, or finds another value than a scalar.
+  @inline(__always)
+  private func append(
+    _ name: String, _ scalar: Scalar?, _ builder: inout NodeBuilder
+  ) -> Bool {
+    guard let scalar, outerDepth + keys.count < Limits.depth else { return false }
+    return builder.append(name, scalar)
   }
 
   /// Adds what `read` makes of the value of a key.

@@ -100,9 +100,16 @@ extension ValueReader {
   static func serverValue(
     _ content: Any, _ reader: ValueReader
   ) throws(ValidationError) -> Draft.Deferred.Value {
-    if let name = content as? String, name == "timestamp" { return .timestamp }
-    if let operation = content as? [AnyHashable: Any], operation.count == 1,
-      let (name, operand) = operation.first, name.base as? String == "increment"
+    // `ServerValue` makes dictionaries of exactly this type.
+    var operation: [AnyHashable: Any]?
+    if type(of: content) == [AnyHashable: Any].self {
+      operation = (content as! [AnyHashable: Any])
+    } else {
+      operation = content as? [AnyHashable: Any]
+    }
+    if operation == nil, let name = content as? String, name == "timestamp" { return .timestamp }
+    if let operation, operation.count == 1, let (name, operand) = operation.first,
+      name.base as? String == "increment"
     {
       switch try reader.scalar(operand) {
       case .integer(let value): return .increment(.integer(value))

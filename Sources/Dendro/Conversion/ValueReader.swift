@@ -53,10 +53,12 @@ struct ValueReader {
     if type == [String: Any].self { return try dictionary(value as! [String: Any]) }
     if type == [AnyHashable: Any].self { return try dictionary(value as! [AnyHashable: Any]) }
     if type == [Any].self { return try array(value as! [Any]) }
-    if type == [String: String].self { return try scalars(value as! [String: String]) }
-    if type == [String: Int].self { return try scalars(value as! [String: Int]) }
-    if type == [String: Double].self { return try scalars(value as! [String: Double]) }
-    if type == [String: Bool].self { return try scalars(value as! [String: Bool]) }
+    if type == [String: String].self { return try scalars(value as! [String: String], validScalar) }
+    if type == [String: Int].self {
+      return try scalars(value as! [String: Int]) { .integer(Int64($0)) }
+    }
+    if type == [String: Double].self { return try scalars(value as! [String: Double], validScalar) }
+    if type == [String: Bool].self { return try scalars(value as! [String: Bool]) { .bool($0) } }
     return try rare(value)
   }
 
@@ -88,6 +90,22 @@ struct ValueReader {
     default: throw refused(object)
     }
   }
+
+  /// The scalar of a value of one of the four usual types, where it is valid; else nil.
+  func plainScalar(_ value: Any) -> Scalar? {
+    let type = type(of: value)
+    if type == String.self { return validScalar(value as! String) }
+    if type == Int.self { return .integer(Int64(value as! Int)) }
+    if type == Double.self { return validScalar(value as! Double) }
+    if type == Bool.self { return .bool(value as! Bool) }
+    return nil
+  }
+
+  func validScalar(_ text: String) -> Scalar? {
+    text.utf8.count <= Limits.stringBytes ? .string(text) : nil
+  }
+
+  func validScalar(_ value: Double) -> Scalar? { value.isFinite ? .double(value) : nil }
 
   func string(_ text: String) throws(ValidationError) -> Node {
     Node(try scalar(text))
@@ -121,6 +139,7 @@ struct ValueReader {
 
   /// A scalar of any accepted type; nil for empty ones, containers and everything else.
   func scalar(_ value: Any) throws(ValidationError) -> Scalar? {
+    if let scalar = plainScalar(value) { return scalar }
     switch value {
     case let text as String: return try scalar(text)
     case let text as Substring: return try scalar(String(text))

@@ -32,6 +32,8 @@ enum NodeCoding {
         buffer.append(Tag.branch)
       }
       buffer.appendVarint(node.childCount)
+      // The children lie in a page as they do in the log.
+      if node.withStoredLeaves({ buffer.append($0) }) { return }
       node.forEachChild { key, child in
         key.withOrderedBytes { bytes in
           buffer.appendVarint(bytes.count)
