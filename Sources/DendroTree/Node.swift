@@ -44,6 +44,16 @@ package struct Node: Sendable {
     if case .page(let page) = content, page.kind != .box { page } else { nil }
   }
 
+  /// The root page of a branch, without a reference: the caller keeps the node alive.
+  @inline(__always)
+  private var unretainedBranch: PageAccess? {
+    guard case .page(let page) = content else { return nil }
+    return Unmanaged.passUnretained(page)._withUnsafeGuaranteedRef { page in
+      let access = page.access
+      return access.kind == .box ? nil : access
+    }
+  }
+
   /// Takes out the root page of a branch, and leaves the empty node, so that the result is the only reference
   /// that the node had to it. Returns nil, and leaves the node as it is, unless it is a branch.
   @inline(__always)
@@ -79,12 +89,11 @@ package struct Node: Sendable {
   ///
   /// - Complexity: O(log children).
   package func child(_ key: Key) -> Node {
-    guard let page = branch else { return .empty }
-    return withExtendedLifetime(page) {
-      key.withOrderedBytes { key in
-        Pages.find(page.access, key.baseAddress.unsafelyUnwrapped, key.count)
-          .map { $0.page.node($0.index) } ?? .empty
-      }
+    guard let root = unretainedBranch else { return .empty }
+    defer { withExtendedLifetime(content) {} }
+    return key.withOrderedBytes { key in
+      Pages.find(root, key.baseAddress.unsafelyUnwrapped, key.count)
+        .map { $0.page.node($0.index) } ?? .empty
     }
   }
 
@@ -93,12 +102,9 @@ package struct Node: Sendable {
   /// - Complexity: O(depth · log children).
   package func node(at path: Path) -> Node {
     if path.isRoot { return self }
-    guard let page = branch else { return .empty }
-    return withExtendedLifetime(page) {
-      path.withStoredBytes { bytes in
-        Pages.node(page.access, PathStep(stored: bytes))
-      }
-    }
+    guard let root = unretainedBranch else { return .empty }
+    defer { withExtendedLifetime(content) {} }
+    return path.storedBytes.withUnsafeBytes { Pages.node(root, PathStep(stored: $0)) }
   }
 
   /// The node at the first keys of a path; no shorter path is made.
@@ -120,16 +126,19 @@ package struct Node: Sendable {
   /// - Throws: `ValidationError` of kind `.invalidPath`.
   /// - Complexity: O(depth · log children).
   package func node(parsing path: String) throws(ValidationError) -> Node {
-    // A result of the closure would be copied on its way out.
+    // A result of the closure would be copied on its way out, and the node on its way in.
     var found = Node.empty
+    var isFoundHere = false
+    let root = unretainedBranch
     try Path.withStoredBytes(parsing: path) { stored, _ in
       if stored.isEmpty {
-        found = self
-      } else if let page = branch {
-        found = withExtendedLifetime(page) { Pages.node(page.access, PathStep(stored: stored)) }
+        isFoundHere = true
+      } else if let root {
+        found = Pages.node(root, PathStep(stored: stored))
       }
     }
-    return found
+    withExtendedLifetime(content) {}
+    return isFoundHere ? self : found
   }
 
   /// Returns the same node with another priority. The empty node never has a priority.
