@@ -112,7 +112,7 @@ extension Engine {
   /// - Parameter body: gets beside it whether all that it has read so far was there.
   /// - Throws: what `body` throws, or why a page could not be read, since `body` has seen an empty one then.
   package func reading<R>(_ body: (NodeView, ReadingCheck) throws -> R) throws -> R {
-    guard let reading = pipeline.readers.begin() else { return try readingUnderReference(body) }
+    guard let reading = beginReading() else { return try readingUnderReference(body) }
     defer { end(reading) }
     return try body(reading.branch.view, ReadingCheck(nil))
   }
@@ -130,10 +130,24 @@ extension Engine {
     }
   }
 
-  /// Ends a reading, and frees the trees that were kept for it and for nobody else.
+  /// The readers, of which no reference is counted: that would be what all of them write to.
+  @inline(__always)
+  private func withReaders<R>(_ body: (HeadReaders) -> R) -> R {
+    Unmanaged.passUnretained(pipeline.readers)._withUnsafeGuaranteedRef(body)
+  }
+
+  /// Begins to read the head; nil where the admission lock has to be taken.
+  @inline(__always)
+  private func beginReading() -> HeadReaders.Reading? {
+    if let reading = withReaders({ $0.begin() }) { return reading }
+    if withReaders({ $0.hasRetired }) { freeUnread() }
+    return nil
+  }
+
+  /// Ends a reading, and frees the trees that were kept for it and for no other one.
   @inline(__always)
   private func end(_ reading: HeadReaders.Reading) {
-    if pipeline.readers.end(reading) { freeUnread() }
+    if withReaders({ $0.end(reading) }) { freeUnread() }
   }
 
   @inline(never)
@@ -147,7 +161,7 @@ extension Engine {
   ///
   /// - Throws: why a page on the way could not be read.
   package func node(at path: Path) throws(EngineError) -> HeadNode {
-    if !path.isRoot, let reading = pipeline.readers.begin() {
+    if !path.isRoot, let reading = beginReading() {
       defer { end(reading) }
       return HeadNode(reading.branch.node(at: path))
     }

@@ -33,7 +33,10 @@ package struct BranchAddress: Equatable, Sendable {
 
   /// The node at a path, which is not empty, below the branch.
   ///
+  /// Not inlined, so that the reference to what it returns is counted before the caller lets go of the branch.
+  ///
   /// - Complexity: O(depth · log children).
+  @inline(never)
   package func node(at path: Path) -> Node {
     path.withStoredBytes { Pages.node(access, PathStep(stored: $0)) }
   }

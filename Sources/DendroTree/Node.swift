@@ -44,13 +44,13 @@ package struct Node: Sendable {
     if case .page(let page) = content, page.kind != .box { page } else { nil }
   }
 
-  /// The root page of a branch, without a reference: the caller keeps the node alive.
+  /// The root page of a branch or its stub, without a reference: the caller keeps the node alive.
   @inline(__always)
   private var unretainedBranch: PageAccess? {
     guard case .page(let page) = content else { return nil }
-    return Unmanaged.passUnretained(page)._withUnsafeGuaranteedRef { page in
-      let access = page.access
-      return access.kind == .box ? nil : access
+    // Only what will be read is looked up where it is still in a file.
+    return Unmanaged.passUnretained(page)._withUnsafeGuaranteedRef {
+      $0.kind == .box ? nil : $0.unresolved
     }
   }
 
@@ -92,7 +92,7 @@ package struct Node: Sendable {
     guard let root = unretainedBranch else { return .empty }
     defer { withExtendedLifetime(content) {} }
     return key.withOrderedBytes { key in
-      Pages.find(root, key.baseAddress.unsafelyUnwrapped, key.count)
+      Pages.find(root.resolved, key.baseAddress.unsafelyUnwrapped, key.count)
         .map { $0.page.node($0.index) } ?? .empty
     }
   }
@@ -104,7 +104,7 @@ package struct Node: Sendable {
     if path.isRoot { return self }
     guard let root = unretainedBranch else { return .empty }
     defer { withExtendedLifetime(content) {} }
-    return path.storedBytes.withUnsafeBytes { Pages.node(root, PathStep(stored: $0)) }
+    return path.storedBytes.withUnsafeBytes { Pages.node(root.resolved, PathStep(stored: $0)) }
   }
 
   /// The node at the first keys of a path; no shorter path is made.
@@ -134,7 +134,7 @@ package struct Node: Sendable {
       if stored.isEmpty {
         isFoundHere = true
       } else if let root {
-        found = Pages.node(root, PathStep(stored: stored))
+        found = Pages.node(root.resolved, PathStep(stored: stored))
       }
     }
     withExtendedLifetime(content) {}

@@ -100,14 +100,17 @@ extension ValueReader {
   static func serverValue(
     _ content: Any, _ reader: ValueReader
   ) throws(ValidationError) -> Draft.Deferred.Value {
-    // `ServerValue` makes dictionaries of exactly this type.
+    // `ServerValue` makes strings and dictionaries of exactly these types.
+    let type = type(of: content)
+    if type != [AnyHashable: Any].self, let name = content as? String, name == "timestamp" {
+      return .timestamp
+    }
     var operation: [AnyHashable: Any]?
-    if type(of: content) == [AnyHashable: Any].self {
+    if type == [AnyHashable: Any].self {
       operation = (content as! [AnyHashable: Any])
     } else {
       operation = content as? [AnyHashable: Any]
     }
-    if operation == nil, let name = content as? String, name == "timestamp" { return .timestamp }
     if let operation, operation.count == 1, let (name, operand) = operation.first,
       name.base as? String == "increment"
     {

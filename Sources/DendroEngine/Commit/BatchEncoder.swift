@@ -2,6 +2,8 @@ import DendroStorage
 import DendroTree
 
 /// The bytes of a batch's writes, cut into records.
+///
+/// A copy shares its buffers: only one of two copies may be changed.
 struct BatchEncoder {
   /// Record after record.
   private(set) var payload = PayloadBuffer()

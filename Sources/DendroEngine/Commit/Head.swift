@@ -43,10 +43,12 @@ struct Head {
   private mutating func retire(_ address: BranchAddress) {
     retired.append(tree)
     readers.hasRetired = true
-    // A reader that has ended before it could see that something is retired releases nothing.
+    // A reader that has ended or given up before it could see that something is retired frees nothing.
     if !readers.areReading(address) { releaseLastRetired() }
   }
 
+  /// Lends the tree to readers again. They may see a write before it has its number and before the observer was
+  /// called; who needs these in step takes the lock.
   @inline(__always)
   mutating func endChange() {
     assert(isChanging)

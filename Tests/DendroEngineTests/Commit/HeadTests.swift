@@ -112,7 +112,7 @@ import Testing
     let head = try head()
     var readings: [HeadReaders.Reading] = []
     while let reading = readers.begin() { readings.append(reading) }
-    #expect(readings.count == 2)
+    #expect(readings.count == 4)
     for reading in readings { #expect(!readers.end(reading)) }
     #expect(readers.begin() != nil)
     withExtendedLifetime(head) {}
@@ -157,6 +157,23 @@ import Testing
       }
     }
     #expect(!engine.pipeline.readers.hasRetired)
+  }
+
+  @Test("what was kept for a reader that gives up is freed by it")
+  func givesUp() throws {
+    let engine = Engine(inMemory: .inline, SimulatedDisk(seed: 1).environment)
+    let readers = engine.pipeline.readers
+    engine.submit(try set("a/b", .integer(1)), completion: nil)
+    let claimed = try #require(readers.claim())
+    engine.submit(try set("a/b", .integer(2)), completion: nil)
+    #expect(readers.hasRetired)
+    #expect(readers.confirm(claimed) == nil, "the address was withdrawn")
+    // Where the next one cannot begin either, it takes the lock and frees what was kept.
+    var others: [HeadReaders.Reading] = []
+    while let other = readers.begin() { others.append(other) }
+    let seen = try engine.reading { view, _ in try view.view(parsing: "a/b").scalar }
+    #expect(seen == .integer(2) && !readers.hasRetired)
+    for other in others { _ = readers.end(other) }
   }
 
   @Test("readers beside writers see whole updates, and nothing stays behind")
