@@ -17,7 +17,9 @@ package struct NodeBuilder: @unchecked Sendable {  // See `Page`.
 
   /// Appends a leaf without making a `Key` and a `Node`.
   ///
-  /// - Parameter scalar: a valid one: a finite number, a string of at most `Limits.stringBytes`.
+  /// - Parameters:
+  ///   - key: legal or not.
+  ///   - scalar: a valid one: a finite number, a string of at most `Limits.stringBytes`.
   /// - Returns: false if the key is illegal; nothing is appended then.
   package mutating func append(_ key: String, _ scalar: Scalar) -> Bool {
     let byteCount = PackedScalar.byteCount(scalar)
