@@ -103,20 +103,16 @@ extension DatabaseReference {
     guard writeFailure == nil, let engine = try? usable(), scalar.isShort else {
       return write { path throws(ValidationError) in try Draft(validating: scalar, at: path) }
     }
-    withUnsafeTemporaryAllocation(byteCount: PackedScalar.byteCount(scalar), alignment: 1) {
-      packed in
-      _ = PackedScalar.write(scalar, to: packed.baseAddress.unsafelyUnwrapped)
-      engine.submit(.set(UnsafeRawBufferPointer(packed)), at: path) {
-        Draft(setting: scalar, at: path)
-      }
-    }
+    if scalar.withPacked({ engine.submit(.set($0), at: path) }) { return }
+    engine.submit(Draft(setting: scalar, at: path), completion: nil)
   }
 
   private func increment(_ delta: Number) {
     guard writeFailure == nil, let engine = try? usable(), delta.isFinite else {
       return write { Draft(.increment($0, delta)) }
     }
-    engine.submit(.increment(delta), at: path) { Draft(.increment(path, delta)) }
+    if engine.submit(.increment(delta), at: path) { return }
+    engine.submit(Draft(.increment(path, delta)), completion: nil)
   }
 }
 
@@ -125,7 +121,11 @@ extension Scalar {
   /// would cost ten times as much.
   init?(exactly value: Any) {
     let type = type(of: value)
-    if type == String.self {
+    // First: the other types have forms of their own, which the compiler takes where it knows the type.
+    if type == Database.Value.self {
+      guard let scalar = (value as! Database.Value).scalar else { return nil }
+      self = scalar
+    } else if type == String.self {
       self = .string(value as! String)
     } else if type == Int.self {
       self = .integer(Int64(value as! Int))
@@ -133,8 +133,6 @@ extension Scalar {
       self = .double(value as! Double)
     } else if type == Bool.self {
       self = .bool(value as! Bool)
-    } else if type == Database.Value.self, let scalar = (value as! Database.Value).scalar {
-      self = scalar
     } else {
       return nil
     }

@@ -73,7 +73,7 @@ public final class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     }
   }
 
-  func appending(_ relative: Path) -> DatabaseReference {
+  func appending(_ relative: consuming Path) -> DatabaseReference {
     if relative.isRoot { return self }
     return DatabaseReference(
       store, path.isRoot ? relative : path.appending(relative), failure: failure)

@@ -133,14 +133,10 @@ package final class Engine: Sendable {
 
   /// Admits the write of one leaf as `submit(_:completion:)` does, on a shorter way. It has no completion.
   ///
-  /// - Parameter draft: makes the same write, where the short way cannot be taken.
-  package func submit(_ edit: LeafEdit, at path: Path, otherwise draft: () -> Draft) {
-    if refusal == nil, path.count <= Limits.depth,
-      pipeline.submit(edit, at: path, completion: nil)
-    {
-      return
-    }
-    submit(draft(), completion: nil)
+  /// - Returns: false where it cannot be taken; nothing was done then, and the caller submits a draft.
+  package func submit(_ edit: LeafEdit, at path: Path) -> Bool {
+    refusal == nil && path.count <= Limits.depth
+      && pipeline.submit(edit, at: path, completion: nil)
   }
 
   /// Admits an update as `submit(_:completion:)` does, on a shorter way.

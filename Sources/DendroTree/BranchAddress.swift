@@ -12,14 +12,11 @@ package struct BranchAddress: Equatable, Sendable {
   /// Makes the address of a node; nil unless the node is a branch whose root page is in memory.
   @inline(__always)
   package init?(of node: borrowing Node) {
-    guard case .page(let page) = node.content else { return nil }
-    let unretained = Unmanaged.passUnretained(page)
-    let isBranch = unretained._withUnsafeGuaranteedRef { page in
-      let kind = page.unresolved.kind
-      return kind == .leaf || kind == .inner
-    }
-    guard isBranch else { return nil }
-    bits = UInt(bitPattern: unretained.toOpaque())
+    bits = node.rootPageBits
+    // Read in a second step: the compiler counts a reference where a page is both taken out and read.
+    guard bits != 0 else { return nil }
+    let kind = access.kind
+    guard kind == .leaf || kind == .inner else { return nil }
   }
 
   @inline(__always)
@@ -39,5 +36,14 @@ package struct BranchAddress: Equatable, Sendable {
   @inline(never)
   package func node(at path: Path) -> Node {
     path.withStoredBytes { Pages.node(access, PathStep(stored: $0)) }
+  }
+}
+
+extension Node {
+  /// The bits of the address of the root page, of a box or of a stub; 0 where there is none.
+  @inline(__always)
+  fileprivate var rootPageBits: UInt {
+    guard case .page(let page) = content else { return 0 }
+    return UInt(bitPattern: Unmanaged.passUnretained(page).toOpaque())
   }
 }

@@ -271,3 +271,13 @@ extension PackedScalar {
     return (readTrusted(address).scalar, priority)
   }
 }
+
+extension Scalar {
+  /// Calls `body` with the packed form, which is valid only during the call.
+  package func withPacked(_ body: (UnsafeRawBufferPointer) -> Bool) -> Bool {
+    withUnsafeTemporaryAllocation(byteCount: PackedScalar.byteCount(self), alignment: 1) { packed in
+      _ = PackedScalar.write(self, to: packed.baseAddress.unsafelyUnwrapped)
+      return body(UnsafeRawBufferPointer(packed))
+    }
+  }
+}

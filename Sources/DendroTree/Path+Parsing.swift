@@ -16,20 +16,24 @@ extension Path {
   static func withStoredBytes<R>(
     parsing text: String, _ body: (UnsafeRawBufferPointer, Int) -> R
   ) throws(ValidationError) -> R {
+    let parsed = text.utf8.withContiguousStorageIfAvailable { parse(utf8: $0, body) }
+    if let parsed { return try parsed.get() }
     var text = text
-    let result: Result<R, ValidationError> = text.withUTF8 { utf8 in
-      let parser = PathParser(UnsafeRawBufferPointer(utf8))
-      return withUnsafeTemporaryAllocation(
-        byteCount: parser.storedByteCountMax, alignment: 1
-      ) { target in
-        Result { () throws(ValidationError) in
-          let (byteCount, keyCount) = try parser.parse(
-            into: target.baseAddress.unsafelyUnwrapped)
-          return body(UnsafeRawBufferPointer(rebasing: target[..<byteCount]), keyCount)
-        }
+    return try text.withUTF8 { parse(utf8: $0, body) }.get()
+  }
+
+  @inline(__always)
+  private static func parse<R>(
+    utf8: UnsafeBufferPointer<UInt8>, _ body: (UnsafeRawBufferPointer, Int) -> R
+  ) -> Result<R, ValidationError> {
+    let parser = PathParser(UnsafeRawBufferPointer(utf8))
+    return withUnsafeTemporaryAllocation(byteCount: parser.storedByteCountMax, alignment: 1) {
+      target in
+      Result { () throws(ValidationError) in
+        let (byteCount, keyCount) = try parser.parse(into: target.baseAddress.unsafelyUnwrapped)
+        return body(UnsafeRawBufferPointer(rebasing: target[..<byteCount]), keyCount)
       }
     }
-    return try result.get()
   }
 
   /// `withStoredBytes(parsing:_:)` without a result, for other modules, where the generic form is not

@@ -34,9 +34,10 @@ struct Head {
   mutating func beginChange() {
     assert(!isChanging)
     isChanging = true
-    readers.withdraw()
-    guard let address = BranchAddress(of: tree), readers.areReading(address) else { return }
-    retire(address)
+    // Where nothing was published, readers may still read this tree from before.
+    guard let address = readers.withdraw() ?? BranchAddress(of: tree) else { return }
+    assert(address == BranchAddress(of: tree), "what was published is this tree")
+    if readers.areReading(address) { retire(address) }
   }
 
   @inline(never)

@@ -126,8 +126,12 @@ final class HeadReaders: Sendable {
 
   // MARK: Changing, under the admission lock
 
+  /// - Returns: what was published.
   @inline(__always)
-  func withdraw() { published.pointee.word.store(0, ordering: .sequentiallyConsistent) }
+  func withdraw() -> BranchAddress? {
+    let bits = published.pointee.word.exchange(0, ordering: .sequentiallyConsistent)
+    return bits == 0 ? nil : BranchAddress(bits: bits)
+  }
 
   @inline(__always)
   func publish(_ branch: BranchAddress?) {

@@ -15,6 +15,9 @@ extension Pages {
       count &+= 1
     }
 
+    @inline(__always)
+    mutating func removeAll() { count = 0 }
+
     /// Notes one more child below each of them.
     @inline(__always)
     func noteChild() {
@@ -38,8 +41,9 @@ extension Pages {
     var branchSlot = root
     var step = path
     var isUnique = true
+    var inner = InnerPages()
     while true {
-      var inner = InnerPages()
+      inner.removeAll()
       // Below a shared page no slot is asked: other threads may read it, and asking counts as a change.
       isUnique = isUnique && isKnownUniquelyReferenced(&slot.pointee)
       guard var page = loadedPage(slot, &isUnique) else { return .unloaded }

@@ -107,8 +107,8 @@ package enum Transactions {
     try update.increment("n", by: .integer(1000))
     try update.finish(at: .root)
     let outcome = addOne(to: engine) { run in
-      engine.submit(.increment(.integer(100)), at: place) {
-        Draft(.increment(place, .integer(100)))
+      if !engine.submit(.increment(.integer(100)), at: place) {
+        engine.submit(Draft(.increment(place, .integer(100))), completion: nil)
       }
       engine.submit(update, at: .root, completion: nil)
     }
