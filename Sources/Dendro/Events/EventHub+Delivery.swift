@@ -191,7 +191,7 @@ extension EventHub {
 
   /// Calls the block of a listener, unless it was removed or has not got its first events. The caller runs on
   /// its actor, else on the callback queue.
-  @inline(__always)
+  @inline(never)
   func deliver(_ snapshot: DataSnapshot, _ previousKey: String?, to registration: Registration) {
     guard registration.isActive else { return }
     if registration.isSingle {

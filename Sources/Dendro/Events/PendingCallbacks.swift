@@ -60,14 +60,31 @@ struct PendingCallbacks: Sendable {
         guard !hasCalls, workOut(by: hub) else { return }
         continue
       }
-      while listener < delivered.registrations.count {
-        if let registration = delivered.registrations[listener] {
-          guard !registration.hasIsolation, !hub.isCalledOff(number) else { return }
-          listener &+= 1
-          hub.deliver(delivered.snapshot, delivered.previousKey, to: registration)
-        } else {
-          listener &+= 1
+      guard call(delivered, of: hub, number) else { return }
+    }
+  }
+
+  /// Calls the listeners of an event, from the next one on, as `callListeners` does.
+  ///
+  /// No reference to a listener is counted, which would take as long as the rest: the array keeps all of them.
+  ///
+  /// - Returns: whether all of them were called.
+  private mutating func call(_ delivered: Delivered, of hub: EventHub, _ number: UInt) -> Bool {
+    delivered.registrations.withUnsafeBufferPointer { registrations in
+      registrations.withMemoryRebound(to: Unmanaged<Registration>?.self) { registrations in
+        while listener < registrations.count {
+          if let registration = registrations[listener] {
+            let mayCall = registration._withUnsafeGuaranteedRef { !$0.hasIsolation }
+            guard mayCall, !hub.isCalledOff(number) else { return false }
+            listener &+= 1
+            registration._withUnsafeGuaranteedRef {
+              hub.deliver(delivered.snapshot, delivered.previousKey, to: $0)
+            }
+          } else {
+            listener &+= 1
+          }
         }
+        return true
       }
     }
   }
