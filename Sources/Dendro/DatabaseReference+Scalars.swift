@@ -121,7 +121,7 @@ extension Scalar {
   /// would cost ten times as much.
   init?(exactly value: Any) {
     let type = type(of: value)
-    // First: the other types have forms of their own, which the compiler takes where it knows the type.
+    // First: it alone has no `setValue` of its own, so it always comes as `Any`.
     if type == Database.Value.self {
       guard let scalar = (value as! Database.Value).scalar else { return nil }
       self = scalar

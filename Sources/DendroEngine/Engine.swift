@@ -133,7 +133,7 @@ package final class Engine: Sendable {
 
   /// Admits the write of one leaf as `submit(_:completion:)` does, on a shorter way. It has no completion.
   ///
-  /// - Returns: false where it cannot be taken; nothing was done then, and the caller submits a draft.
+  /// - Returns: false where the short way cannot be taken; nothing was done then, and the caller submits a draft.
   package func submit(_ edit: LeafEdit, at path: Path) -> Bool {
     refusal == nil && path.count <= Limits.depth
       && pipeline.submit(edit, at: path, completion: nil)

@@ -10,10 +10,12 @@ package struct BranchAddress: Equatable, Sendable {
   package init(bits: UInt) { self.bits = bits }
 
   /// Makes the address of a node; nil unless the node is a branch whose root page is in memory.
+  ///
+  /// - Parameter node: another reference keeps its page during the call.
   @inline(__always)
   package init?(of node: borrowing Node) {
-    bits = node.rootPageBits
-    // Read in a second step: the compiler counts a reference where a page is both taken out and read.
+    bits = node.pageBits
+    // Only now: where the page was read as it was taken out of the node, the compiler counted a reference to it.
     guard bits != 0 else { return nil }
     let kind = access.kind
     guard kind == .leaf || kind == .inner else { return nil }
@@ -40,9 +42,9 @@ package struct BranchAddress: Equatable, Sendable {
 }
 
 extension Node {
-  /// The bits of the address of the root page, of a box or of a stub; 0 where there is none.
+  /// The bits of the address of its page, which may be a box or a stub; 0 where it has none.
   @inline(__always)
-  fileprivate var rootPageBits: UInt {
+  fileprivate var pageBits: UInt {
     guard case .page(let page) = content else { return 0 }
     return UInt(bitPattern: Unmanaged.passUnretained(page).toOpaque())
   }

@@ -273,7 +273,11 @@ extension PackedScalar {
 }
 
 extension Scalar {
-  /// Calls `body` with the packed form, which is valid only during the call.
+  /// Calls `body` with the packed form, which is valid only during the call. Not generic, since a
+  /// generic function is not specialized for another module.
+  ///
+  /// - Precondition: a double is finite.
+  /// - Returns: what `body` returns.
   package func withPacked(_ body: (UnsafeRawBufferPointer) -> Bool) -> Bool {
     withUnsafeTemporaryAllocation(byteCount: PackedScalar.byteCount(self), alignment: 1) { packed in
       _ = PackedScalar.write(self, to: packed.baseAddress.unsafelyUnwrapped)

@@ -16,14 +16,15 @@ extension Path {
   static func withStoredBytes<R>(
     parsing text: String, _ body: (UnsafeRawBufferPointer, Int) -> R
   ) throws(ValidationError) -> R {
-    let parsed = text.utf8.withContiguousStorageIfAvailable { parse(utf8: $0, body) }
-    if let parsed { return try parsed.get() }
-    var text = text
-    return try text.withUTF8 { parse(utf8: $0, body) }.get()
+    let result = text.utf8.withContiguousStorageIfAvailable { parsed(utf8: $0, body) }
+    if let result { return try result.get() }
+    var contiguous = text
+    contiguous.makeContiguousUTF8()
+    return try withStoredBytes(parsing: contiguous, body)
   }
 
   @inline(__always)
-  private static func parse<R>(
+  private static func parsed<R>(
     utf8: UnsafeBufferPointer<UInt8>, _ body: (UnsafeRawBufferPointer, Int) -> R
   ) -> Result<R, ValidationError> {
     let parser = PathParser(UnsafeRawBufferPointer(utf8))

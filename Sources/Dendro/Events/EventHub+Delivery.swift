@@ -191,6 +191,8 @@ extension EventHub {
 
   /// Calls the block of a listener, unless it was removed or has not got its first events. The caller runs on
   /// its actor, else on the callback queue.
+  ///
+  /// Not inlined: so the listener is the caller's for the whole call, and its block is called without being counted.
   @inline(never)
   func deliver(_ snapshot: DataSnapshot, _ previousKey: String?, to registration: Registration) {
     guard registration.isActive else { return }

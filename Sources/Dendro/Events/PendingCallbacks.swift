@@ -60,32 +60,37 @@ struct PendingCallbacks: Sendable {
         guard !hasCalls, workOut(by: hub) else { return }
         continue
       }
-      guard call(delivered, of: hub, number) else { return }
+      guard callListeners(of: delivered, by: hub, number) else { return }
     }
   }
 
-  /// Calls the listeners of an event, from the next one on, as `callListeners` does.
+  /// Calls the listeners of an event, from the next one on, as `callListeners(of:_:)` does.
   ///
-  /// No reference to a listener is counted, which would take as long as the rest: the array keeps all of them.
+  /// References to listeners are not counted: that would take as long as everything else. The array keeps the
+  /// listeners, also those that are removed meanwhile.
   ///
-  /// - Returns: whether all of them were called.
-  private mutating func call(_ delivered: Delivered, of hub: EventHub, _ number: UInt) -> Bool {
-    delivered.registrations.withUnsafeBufferPointer { registrations in
-      registrations.withMemoryRebound(to: Unmanaged<Registration>?.self) { registrations in
-        while listener < registrations.count {
-          if let registration = registrations[listener] {
-            let mayCall = registration._withUnsafeGuaranteedRef { !$0.hasIsolation }
-            guard mayCall, !hub.isCalledOff(number) else { return false }
-            listener &+= 1
-            registration._withUnsafeGuaranteedRef {
-              hub.deliver(delivered.snapshot, delivered.previousKey, to: $0)
-            }
-          } else {
-            listener &+= 1
+  /// - Returns: false where it stopped before one of them.
+  private mutating func callListeners(
+    of event: Delivered, by hub: EventHub, _ number: UInt
+  ) -> Bool {
+    event.registrations.withUnsafeBytes { registrations in
+      while listener < event.registrations.count {
+        // One word, whether its reference is counted or not; 0 is nil.
+        let registration = registrations.load(
+          fromByteOffset: listener &* MemoryLayout<Unmanaged<Registration>?>.stride,
+          as: Unmanaged<Registration>?.self)
+        if let registration {
+          let mayCall = registration._withUnsafeGuaranteedRef { !$0.hasIsolation }
+          guard mayCall, !hub.isCalledOff(number) else { return false }
+          listener &+= 1
+          registration._withUnsafeGuaranteedRef {
+            hub.deliver(event.snapshot, event.previousKey, to: $0)
           }
+        } else {
+          listener &+= 1
         }
-        return true
       }
+      return true
     }
   }
 

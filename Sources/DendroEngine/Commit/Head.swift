@@ -34,7 +34,7 @@ struct Head {
   mutating func beginChange() {
     assert(!isChanging)
     isChanging = true
-    // Where nothing was published, readers may still read this tree from before.
+    // While pages are partial nothing is published, but this tree may have been, earlier.
     guard let address = readers.withdraw() ?? BranchAddress(of: tree) else { return }
     assert(address == BranchAddress(of: tree), "what was published is this tree")
     if readers.areReading(address) { retire(address) }

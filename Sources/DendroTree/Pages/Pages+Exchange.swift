@@ -41,6 +41,7 @@ extension Pages {
     var branchSlot = root
     var step = path
     var isUnique = true
+    // Made once: to make it on each level would take as long as to look at a page.
     var inner = InnerPages()
     while true {
       inner.removeAll()

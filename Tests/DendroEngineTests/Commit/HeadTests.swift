@@ -82,6 +82,16 @@ import Testing
     #expect(!readers.hasRetired && !readers.end(reading))
   }
 
+  @Test("a reader is found although the tree is not published any more")
+  func withdrawn() throws {
+    var head = try head()
+    let reading = try #require(readers.begin())
+    #expect(readers.withdraw() == reading.branch && readers.withdraw() == nil)
+    try change(&head, "c", 3)
+    #expect(try read(reading, "c") == .integer(2) && readers.hasRetired)
+    #expect(readers.end(reading) && head.takeUnread().count == 1)
+  }
+
   @Test("a change that is taken back while the tree is read")
   func takenBack() throws {
     var head = try head()
