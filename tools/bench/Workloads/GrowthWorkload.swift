@@ -5,12 +5,12 @@ extension Workload {
   static let growth = Workload(
     "growth", row: "growth",
     """
-    Sets and gets of leaves that are 3 and 32 levels deep; and the last 100 of 10,000, 100,000 and 1 million \
-    children.
+    Sets and gets of leaves that are 3, 10 and 32 levels deep; and the last 100 of 10,000, 100,000 and \
+    1 million children.
     """,
     [
-      Comparison("sets by depth", "sets", [sets(depth: 3), sets(depth: 32)]),
-      Comparison("gets by depth", "gets", [gets(depth: 3), gets(depth: 32)]),
+      Comparison("sets by depth", "sets", [3, 10, 32].map { sets(depth: $0) }),
+      Comparison("gets by depth", "gets", [3, 10, 32].map { gets(depth: $0) }),
       Comparison(
         "last 100 by key", "queries",
         [last(of: 10_000), last(of: 100_000), last(of: 1_000_000)]),
