@@ -41,7 +41,7 @@ extension Pages {
     var branchSlot = root
     var step = path
     var isUnique = true
-    // Made once: to make it on each level would take as long as to look at a page.
+    // Made once, since making it sets all its places to nil.
     var inner = InnerPages()
     while true {
       inner.removeAll()
