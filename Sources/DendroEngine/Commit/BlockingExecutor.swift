@@ -8,12 +8,14 @@ import Synchronization
 /// run, or nil to end the thread. It is passed whether the thread was woken. A wake that comes while `body` runs
 /// is not lost.
 final class BlockingExecutor: @unchecked Sendable {
-  // Unchecked: `mutex` guards `wanted`; nothing else changes without being atomic.
+  // Unchecked: `mutex` guards `wanted`; `body` changes before the thread starts, and then on the thread alone.
   private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
   private var wanted = false
   private let name: StaticString
   private let niceness: Int32
+  /// What the thread runs; nil before its start and after its end.
+  private var body: (@Sendable (_ isWoken: Bool) -> Pause?)?
 
   enum Pause {
     /// Runs `body` again at once, since there may be more to do.
@@ -58,15 +60,17 @@ final class BlockingExecutor: @unchecked Sendable {
   ///
   /// - Throws: where the system has no thread or no memory for its stack; `body` is released then.
   func start(_ body: @escaping @Sendable (_ isWoken: Bool) -> Pause?) throws(SystemError) {
-    let context = Unmanaged.passRetained(ThreadContext { [self] in run(body) })
+    self.body = body
+    let executor = Unmanaged.passRetained(self)
     #if canImport(Darwin)
       var thread: pthread_t?
     #else
       var thread = pthread_t()
     #endif
-    let code = pthread_create(&thread, nil, threadMain, context.toOpaque())
+    let code = pthread_create(&thread, nil, threadMain, executor.toOpaque())
     guard code == 0 else {
-      context.release()
+      self.body = nil
+      executor.release()
       throw SystemError(code)
     }
     #if canImport(Darwin)
@@ -102,11 +106,11 @@ final class BlockingExecutor: @unchecked Sendable {
     #endif
   }
 
-  private func run(_ body: (_ isWoken: Bool) -> Pause?) {
+  fileprivate func run() {
     lowerPriority()
     nameThread()
     var isWoken = true
-    while let pause = body(isWoken) {
+    while let pause = body?(isWoken) {
       isWoken = true
       if case .none = pause { continue }
       pthread_mutex_lock(mutex)
@@ -136,6 +140,7 @@ final class BlockingExecutor: @unchecked Sendable {
       wanted = false
       pthread_mutex_unlock(mutex)
     }
+    body = nil
   }
 
   /// Makes `body` run once more, soon. Any thread.
@@ -148,19 +153,14 @@ final class BlockingExecutor: @unchecked Sendable {
   }
 }
 
-private final class ThreadContext {
-  let body: () -> Void
-  init(_ body: @escaping () -> Void) { self.body = body }
-}
-
 #if canImport(Darwin)
   private func threadMain(_ raw: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? {
-    Unmanaged<ThreadContext>.fromOpaque(raw).takeRetainedValue().body()
+    Unmanaged<BlockingExecutor>.fromOpaque(raw).takeRetainedValue().run()
     return nil
   }
 #else
   private func threadMain(_ raw: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-    Unmanaged<ThreadContext>.fromOpaque(raw!).takeRetainedValue().body()
+    Unmanaged<BlockingExecutor>.fromOpaque(raw!).takeRetainedValue().run()
     return nil
   }
 #endif
