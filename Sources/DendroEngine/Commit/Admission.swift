@@ -104,7 +104,7 @@ struct Admission {
 
   /// Whether the batch may wait for more of the callers whose writes were just acknowledged.
   private func mayGather(_ count: Int) -> Bool {
-    batch.completions.count < count && batch.rolls.isEmpty && batch.closes.isEmpty
+    batch.callerCount < count && batch.rolls.isEmpty && batch.closes.isEmpty
       && batch.byteCount < limits.stallByteCount
   }
 
@@ -159,7 +159,7 @@ struct Admission {
         commitThread = looksAgain ? .delaying : .idle
         return .idle
       }
-      if !batch.completions.isEmpty, batch.wantsSynchronize || limits.synchronizesAll,
+      if batch.callerCount > 0, batch.wantsSynchronize || limits.synchronizesAll,
         mayGather(gathered)
       {
         commitThread = .gathering(gathered)
@@ -173,6 +173,7 @@ struct Admission {
     if probes { begunProbeCount += 1 }
     wantsProbe = false
     commitThread = .busy
+    batch.closeBarrier()
     swap(&taken, &batch)
     inFlight = InFlight(
       firstLSN: taken.firstLSN, unreported: taken.unreported, undo: taken.undo)
@@ -245,6 +246,7 @@ struct Admission {
   mutating func endClosing() -> [Batch.PendingCompletion] {
     phase = .closed
     observer = nil
+    batch.closeBarrier()
     let late = batch.completions
     batch.removeAll()
     return late

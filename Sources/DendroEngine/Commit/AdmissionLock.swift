@@ -1,16 +1,14 @@
-import Synchronization
-
 /// The lock around `Admission`. Once it is released, the commit thread is woken if there is work for it, and
 /// the observer called if it asked for that.
 ///
 /// Held for the time of one write. A holder calls no user code and does not wait for the disk.
 final class AdmissionLock: Sendable {
-  private let admission: Mutex<Admission>
+  private let admission: BargingMutex<Admission>
   /// Nil under inline execution.
   private let commitThread: BlockingExecutor?
 
   init(_ admission: consuming sending Admission, wakes commitThread: BlockingExecutor?) {
-    self.admission = Mutex(admission)
+    self.admission = BargingMutex(admission)
     self.commitThread = commitThread
   }
 

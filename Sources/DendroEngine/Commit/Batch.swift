@@ -23,6 +23,11 @@ struct Batch {
   var completions: [PendingCompletion] = []
   /// Whether the batch is synchronized whatever the durability.
   var wantsSynchronize = false
+  /// What the threads wait for that block until the batch is durable; nil where there is none, and once it is among
+  /// the completions.
+  private var barrier: BlockingResult?
+  /// The threads that wait for it besides the first one.
+  private var furtherBarrierCallerCount = 0
   /// Called with the last LSN before the new segment, once that has begun behind this batch.
   var rolls: [Completion] = []
   /// Called once the log is closed after this batch.
@@ -59,7 +64,31 @@ struct Batch {
 
   var isEmpty: Bool { encoder.records.isEmpty && countInMemory == 0 && hasNoCompletions }
   /// Whether no caller waits for the batch.
-  var hasNoCompletions: Bool { completions.isEmpty && rolls.isEmpty && closes.isEmpty }
+  var hasNoCompletions: Bool {
+    completions.isEmpty && barrier == nil && rolls.isEmpty && closes.isEmpty
+  }
+  /// The callers that wait for the batch, or for a write of it.
+  var callerCount: Int { completions.count + (barrier == nil ? 0 : 1) + furtherBarrierCallerCount }
+
+  /// Makes the commit thread synchronize the batch, whatever the durability.
+  ///
+  /// - Returns: what the caller waits for, as all callers of this batch do. It is set after all completions.
+  mutating func joinBarrier() -> BlockingResult {
+    wantsSynchronize = true
+    if let barrier {
+      furtherBarrierCallerCount += 1
+      return barrier
+    }
+    let barrier = BlockingResult()
+    self.barrier = barrier
+    return barrier
+  }
+
+  /// Puts the barrier behind the completions. No thread joins it any more.
+  mutating func closeBarrier() {
+    guard let barrier = barrier.take() else { return }
+    completions.append(.init(result: .success(nil), completion: barrier.set))
+  }
 
   /// Notes a write that was encoded, and its completion.
   @inline(__always)
@@ -80,6 +109,8 @@ struct Batch {
     countInMemory = 0
     completions.removeAll(keepingCapacity: completions.capacity <= Self.keptCapacityMax)
     wantsSynchronize = false
+    barrier = nil
+    furtherBarrierCallerCount = 0
     rolls.removeAll()
     closes.removeAll()
   }

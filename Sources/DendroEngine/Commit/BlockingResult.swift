@@ -2,19 +2,27 @@ import DendroStorage
 import Dispatch
 import Synchronization
 
-/// A result that one thread waits for and another one, mostly the commit thread, sets.
-final class BlockingResult: Sendable {
-  private let result = Mutex<Result<LogSequenceNumber?, EngineError>?>(nil)
-  private let semaphore = DispatchSemaphore(value: 0)
+/// A result that threads wait for and another one, mostly the commit thread, sets: once, and one call of the
+/// system wakes them all.
+final class BlockingResult: @unchecked Sendable {
+  // Unchecked: `value` is written once, before `isSet` says so, and read only after that.
+  private var value: Result<LogSequenceNumber?, EngineError> = .success(nil)
+  private let isSet = Atomic<Bool>(false)
+  /// Left once the result is set.
+  private let group = DispatchGroup()
 
+  init() { group.enter() }
+
+  /// Sets the result. Call once, also where no thread waits.
   func set(_ value: Result<LogSequenceNumber?, EngineError>) {
-    result.withLock { $0 = value }
-    semaphore.signal()
+    self.value = value
+    isSet.store(true, ordering: .releasing)
+    group.leave()
   }
 
-  /// Waits for the result. Call once.
+  /// Waits for the result. Any number of threads may.
   func get() throws(EngineError) -> LogSequenceNumber? {
-    semaphore.wait()
-    return try result.withLock { $0! }.get()
+    while !isSet.load(ordering: .acquiring) { group.wait() }
+    return try value.get()
   }
 }

@@ -42,17 +42,17 @@ extension CommitPipeline {
       try wait(requestSynchronize)
       return
     }
-    let result = BlockingResult()
     // The commit thread is not woken: this thread has its turn, or else wakes it.
+    var barrier: BlockingResult?
     let refusal = admission.withLockInCycle { admission in
-      admission.addBarrier { $0.batch.addSynchronize(result.set) }
+      admission.addBarrier { barrier = $0.batch.joinBarrier() }
     }
     if let refusal {
       executor.wake()  // On a full disk it looks for room.
       throw refusal
     }
     if groupCommit.lead() ?? true { executor.wake() }
-    _ = try result.get()
+    _ = try barrier?.get()
   }
 
   /// Begins a new segment of the log; every write admitted so far is durable once this returns.

@@ -106,6 +106,7 @@ extension Admission {
 extension Batch {
   /// Removes the completions of writes and barriers, but not those of a close.
   fileprivate mutating func takeCompletions() -> ([PendingCompletion], [Completion]) {
+    closeBarrier()
     defer {
       completions = []
       rolls = []

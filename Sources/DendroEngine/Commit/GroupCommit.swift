@@ -54,7 +54,9 @@ final class GroupCommit: Sendable {
   /// - Returns: whether the commit thread has to be woken; nil where another thread has the turn, and the commit
   ///   thread has to be asked for another cycle.
   func lead() -> Bool? {
-    turn.withLockIfAvailable { _ in
+    // To try a mutex that is held costs a call of the system.
+    if committer.load(ordering: .relaxed) != 0 { return nil }
+    return turn.withLockIfAvailable { _ in
       // Once closed, the thread has to see that it may end.
       guard let pause = takeTurn(leads: true) else { return true }
       return disk.withLock { $0.wakesThread(for: pause) }
@@ -171,6 +173,7 @@ final class GroupCommit: Sendable {
   private func acknowledge(
     _ batch: inout Batch, _ disk: inout DiskState, _ effects: inout CycleEffects
   ) {
+    let callerCount = batch.callerCount
     swap(&effects.acknowledged, &batch.completions)
     let lastLSN = batch.lastLSN
     let recordCount = batch.encoder.records.count
@@ -182,7 +185,6 @@ final class GroupCommit: Sendable {
     // A roll or a close still follows otherwise.
     let mayEnd = batch.rolls.isEmpty && batch.closes.isEmpty && !(log?.wantsRoll ?? false)
     let looksAgain = disk.looksAgain(options)
-    let callerCount = effects.acknowledged.count
     let (hasEnded, waitingCount) = admission.withLockInCycle { admission in
       admission.acknowledge(lastLSN, durableLSN: durableLSN)
       admission.statistics.batchCount += 1
@@ -191,7 +193,7 @@ final class GroupCommit: Sendable {
       admission.statistics.logBytesSinceCheckpoint = logBytesSinceCheckpoint
       admission.statistics.synchronizeCount = synchronizeCount
       return (
-        mayEnd && admission.endCycle(looksAgain: looksAgain), admission.batch.completions.count
+        mayEnd && admission.endCycle(looksAgain: looksAgain), admission.batch.callerCount
       )
     }
     disk.noteCallers(callerCount + waitingCount)

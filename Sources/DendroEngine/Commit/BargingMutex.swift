@@ -1,0 +1,42 @@
+import DendroPlatform
+
+/// A mutex that a running thread takes as soon as it is free, also before threads that wait for it ("barging").
+///
+/// For a lock that many threads hold for less time than it takes to switch threads. `Synchronization.Mutex` passes
+/// a mutex for which threads wait to one of them: on Linux nobody else has it until the processor has switched to
+/// that thread, so that all that want it meanwhile have to be switched to as well.
+///
+/// Not recursive: a holder that locks it again waits for ever. Not fair: a thread may wait while others take it again
+/// and again.
+struct BargingMutex<Value>: ~Copyable, @unchecked Sendable {
+  // Unchecked: `value` is used under `mutex` alone. Both are initialized from `init` to `deinit`, and at the same
+  // address, as the system asks.
+  private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+  private let value = UnsafeMutablePointer<Value>.allocate(capacity: 1)
+
+  init(_ initialValue: consuming sending Value) {
+    value.initialize(to: initialValue)
+    var attributes = pthread_mutexattr_t()
+    pthread_mutexattr_init(&attributes)
+    #if canImport(Glibc)
+      // Tries for a moment before it sleeps.
+      pthread_mutexattr_settype(&attributes, CInt(PTHREAD_MUTEX_ADAPTIVE_NP))
+    #endif
+    pthread_mutex_init(mutex, &attributes)
+    pthread_mutexattr_destroy(&attributes)
+  }
+
+  deinit {
+    pthread_mutex_destroy(mutex)
+    mutex.deallocate()
+    value.deinitialize(count: 1)
+    value.deallocate()
+  }
+
+  @inline(__always)
+  func withLock<R>(_ body: (inout Value) -> R) -> R {
+    pthread_mutex_lock(mutex)
+    defer { pthread_mutex_unlock(mutex) }
+    return body(&value.pointee)
+  }
+}

@@ -1,0 +1,113 @@
+import DendroStorage
+import DendroTesting
+import DendroTree
+import Foundation
+import Testing
+
+@testable import DendroEngine
+
+/// Callers that block until a batch is durable share one barrier.
+@Suite("Barriers of a batch")
+struct BarrierTests {
+  private static let refusal = EngineError.closed
+
+  @Test(
+    "all threads that wait get the result, also one that comes after it", arguments: [1, 2, 40])
+  func manyThreads(count: Int) async {
+    let result = BlockingResult()
+    let answers = Received<Bool>()
+    let begun = Received<Int>()
+    await withTaskGroup { group in
+      for _ in 0..<count {
+        group.addTask {
+          await onThread {
+            begun.add(1)
+            do throws(EngineError) {
+              _ = try result.get()
+              answers.add(false)
+            } catch {
+              answers.add(error == Self.refusal)
+            }
+          }
+        }
+      }
+      group.addTask {
+        while begun.all.count < count { await Task.yield() }
+        result.set(.failure(Self.refusal))
+      }
+    }
+    #expect(answers.all == Array(repeating: true, count: count))
+    #expect(throws: Self.refusal) { try result.get() }
+  }
+
+  @Test("a result may be set before anyone waits, and by whom nobody waits for")
+  func early() throws {
+    let result = BlockingResult()
+    result.set(.success(LogSequenceNumber(7)))
+    #expect(try result.get() == LogSequenceNumber(7))
+    BlockingResult().set(.success(nil))
+  }
+
+  @Test("callers of one batch share a barrier, each counts as a caller, and it comes last")
+  func shared() throws {
+    var batch = Batch()
+    #expect(batch.isEmpty && batch.callerCount == 0)
+    let barrier = batch.joinBarrier()
+    #expect(!batch.isEmpty && !batch.hasNoCompletions && batch.callerCount == 1)
+    #expect(batch.wantsSynchronize && batch.completions.isEmpty)
+    #expect(batch.joinBarrier() === barrier && batch.callerCount == 2)
+    let order = Received<String>()
+    batch.completions.append(.init(result: .success(nil)) { _ in order.add("write") })
+    #expect(batch.callerCount == 3)
+    batch.closeBarrier()
+    #expect(batch.callerCount == 3 && batch.completions.count == 2)
+    batch.closeBarrier()
+    #expect(batch.completions.count == 2)
+    for pending in batch.completions { pending.completion(pending.failure(Self.refusal)) }
+    #expect(order.all == ["write"])
+    #expect(throws: Self.refusal) { try barrier.get() }
+    batch.removeAll()
+    #expect(batch.isEmpty && batch.callerCount == 0 && !batch.wantsSynchronize)
+    #expect(batch.joinBarrier() !== barrier)
+  }
+
+  @Test("the next batch has a barrier of its own")
+  func nextBatch() throws {
+    let engine = try Engine.open(
+      at: "/db", options: .inline, environment: SimulatedDisk(seed: 5).environment)
+    let first = engine.pipeline.withAdmission { $0.batch.joinBarrier() }
+    engine.pump()
+    #expect(try first.get() == nil)
+    let second = engine.pipeline.withAdmission { $0.batch.joinBarrier() }
+    #expect(second !== first)
+    engine.pump()
+    #expect(try second.get() == nil)
+    try engine.close()
+  }
+
+  @Test("a failed synchronize fails the barrier of its batch, and of the one that is open")
+  func failure() throws {
+    let disk = SimulatedDisk(seed: 9)
+    let engine = try Engine.open(at: "/db", options: .inline, environment: disk.environment)
+    engine.submit(try set("a", .integer(1)), completion: nil)
+    let barrier = engine.pipeline.withAdmission { $0.batch.joinBarrier() }
+    disk.inject(.failedSynchronize(at: 1, pages: .kept))
+    engine.pump()
+    #expect(throws: EngineError.self) { try barrier.get() }
+    #expect(engine.head.root.isEmpty)
+    #expect(throws: EngineError.self) { try engine.close() }
+  }
+
+  @Test("closing answers a barrier that came after the last batch was taken")
+  func late() throws {
+    let engine = try Engine.open(
+      at: "/db", options: .inline, environment: SimulatedDisk(seed: 10).environment)
+    let (barrier, late) = engine.pipeline.withAdmission { admission in
+      let barrier = admission.batch.joinBarrier()
+      return (barrier, admission.endClosing())
+    }
+    #expect(late.count == 1)
+    for pending in late { pending.completion(pending.failure(.closed)) }
+    #expect(throws: EngineError.closed) { try barrier.get() }
+  }
+}
