@@ -30,28 +30,29 @@ public struct DatabaseUpdate: ~Copyable {
 
   /// Sets a string of at most 10 MiB.
   public mutating func set(_ path: String, _ value: String) {
-    note(path) { (packed, reader) throws(ValidationError) in
-      try packed.set(path, try reader.scalar(value))
-    }
+    set(path, scalar: .string(value))
   }
 
   /// Sets an integer.
   public mutating func set(_ path: String, _ value: Int) {
-    note(path) { (packed, reader) throws(ValidationError) in
-      try packed.set(path, .integer(Int64(value)))
-    }
+    set(path, scalar: .integer(Int64(value)))
   }
 
   /// Sets a double, which must be finite.
   public mutating func set(_ path: String, _ value: Double) {
-    note(path) { (packed, reader) throws(ValidationError) in
-      try packed.set(path, try reader.double(value))
-    }
+    set(path, scalar: .double(value))
   }
 
   /// Sets a boolean.
   public mutating func set(_ path: String, _ value: Bool) {
-    note(path) { (packed, reader) throws(ValidationError) in try packed.set(path, .bool(value)) }
+    set(path, scalar: .bool(value))
+  }
+
+  private mutating func set(_ path: String, scalar: Scalar) {
+    note(path) { (packed, reader) throws(ValidationError) in
+      if !scalar.isShort { _ = try reader.checked(scalar) }
+      try packed.set(path, scalar)
+    }
   }
 
   /// Sets what `setValue(_:)` takes; nil removes. Of the server values it takes an increment as

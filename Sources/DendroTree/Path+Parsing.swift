@@ -28,8 +28,8 @@ extension Path {
     utf8: UnsafeBufferPointer<UInt8>, _ body: (UnsafeRawBufferPointer, Int) -> R
   ) -> Result<R, ValidationError> {
     let parser = PathParser(UnsafeRawBufferPointer(utf8))
-    return withUnsafeTemporaryAllocation(byteCount: parser.storedByteCountMax, alignment: 1) {
-      target in
+    let byteCountMax = PathParser.storedByteCountMax(ofTextOf: utf8.count)
+    return withUnsafeTemporaryAllocation(byteCount: byteCountMax, alignment: 1) { target in
       Result { () throws(ValidationError) in
         let (byteCount, keyCount) = try parser.parse(into: target.baseAddress.unsafelyUnwrapped)
         return body(UnsafeRawBufferPointer(rebasing: target[..<byteCount]), keyCount)
@@ -37,11 +37,27 @@ extension Path {
     }
   }
 
-  /// `withStoredBytes(parsing:_:)` without a result, for other modules, where the generic form is not
-  /// specialized.
-  package static func parse(
-    _ text: String, _ body: (UnsafeRawBufferPointer, Int) -> Void
-  ) throws(ValidationError) {
-    try withStoredBytes(parsing: text, body)
+  /// The room that `store(_:to:)` needs for a text.
+  package static func storedByteCountMax(_ text: String) -> Int {
+    PathParser.storedByteCountMax(ofTextOf: text.utf8.count)
+  }
+
+  /// Parses a path as `init(parsing:)` does, and writes its stored bytes.
+  ///
+  /// - Parameters:
+  ///   - text: the path.
+  ///   - target: has room for `storedByteCountMax(_:)` bytes.
+  package static func store(
+    _ text: String, to target: UnsafeMutableRawPointer
+  ) throws(ValidationError) -> (byteCount: Int, keyCount: Int) {
+    let result = text.utf8.withContiguousStorageIfAvailable { utf8 in
+      Result { () throws(ValidationError) in
+        try PathParser(UnsafeRawBufferPointer(utf8)).parse(into: target)
+      }
+    }
+    if let result { return try result.get() }
+    var contiguous = text
+    contiguous.makeContiguousUTF8()
+    return try store(contiguous, to: target)
   }
 }

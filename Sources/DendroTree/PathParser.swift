@@ -7,17 +7,19 @@ struct PathParser {
 
   init(_ utf8: UnsafeRawBufferPointer) { self.utf8 = utf8 }
 
-  /// The room that `parse(into:)` needs.
+  /// The room that `parse(into:)` needs for a text of so many bytes.
   ///
   /// A key of n bytes takes at most n + 2 in a path, and n + 1 in the text with its slash. The last eight bytes
   /// that are copied may reach beyond them.
-  var storedByteCountMax: Int { 2 &* utf8.count &+ 2 &+ Self.wordByteCount }
+  static func storedByteCountMax(ofTextOf byteCount: Int) -> Int {
+    2 &* byteCount &+ 2 &+ wordByteCount
+  }
 
   private static let wordByteCount = 8
 
   /// Writes the stored bytes of the path. Empty keys are dropped.
   ///
-  /// - Parameter target: has room for `storedByteCountMax` bytes.
+  /// - Parameter target: has room for `storedByteCountMax(ofTextOf:)` bytes.
   /// - Throws: `ValidationError` of kind `.invalidPath`, which names the illegal key.
   @inline(__always)
   func parse(

@@ -45,6 +45,19 @@ struct TypedUpdateTests {
     #expect(shown(try await root.getData().value) == shown(try await other.getData().value))
   }
 
+  @Test("a string of 10 MiB is taken, a longer one is not, and the error names the path")
+  func longestString() async throws {
+    let tooLong = String(repeating: "s", count: 10 * 1024 * 1024 + 1)
+    let error = await #expect(throws: DatabaseError.self) {
+      try await root.update { $0.set("long", tooLong) }
+    }
+    #expect(error?.message.contains("at \"long\": a string of 10485761 bytes") == true)
+    #expect(try await root.getData().exists() == false)
+    let longest = String(tooLong.dropLast())
+    try await root.update { $0.set("long", longest) }
+    #expect(try await root.child("long").getData().string?.utf8.count == longest.utf8.count)
+  }
+
   @Test("without waiting: shown at once, one event for all, and durable like other writes")
   func atOnce() async throws {
     let partial = Shared(0)

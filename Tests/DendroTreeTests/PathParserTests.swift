@@ -21,6 +21,26 @@ import Testing
       #expect(error.kind == .invalidPath && error.message.contains("of the path"))
     default: Issue.record("\(text.debugDescription): \(parsed), not \(expected)")
     }
+    expectSameBytes(text, parsed)
+  }
+
+  /// Stored bytes that are written into room of the caller's are those of the path, and stay within the room.
+  private func expectSameBytes(_ text: String, _ parsed: Result<[Key], ValidationError>) {
+    let room = Path.storedByteCountMax(text)
+    var bytes = [UInt8](repeating: 0xA5, count: room + 16)
+    let stored = bytes.withUnsafeMutableBytes { bytes in
+      Result { () throws(ValidationError) in
+        try Path.store(text, to: bytes.baseAddress.unsafelyUnwrapped)
+      }
+    }
+    #expect(bytes[room...].allSatisfy { $0 == 0xA5 }, "\(text.debugDescription)")
+    switch (parsed, stored) {
+    case (.success(let keys), .success(let (byteCount, keyCount))):
+      let expected = Path(keys: keys).withStoredBytes { Array($0) }
+      #expect(Array(bytes[..<byteCount]) == expected && keyCount == keys.count)
+    case (.failure(let error), .failure(let same)): #expect(error == same)
+    default: Issue.record("\(text.debugDescription): \(stored), not \(parsed)")
+    }
   }
 
   @Test("every ASCII character, at every place of texts of up to 18 bytes")

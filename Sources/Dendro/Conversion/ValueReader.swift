@@ -132,9 +132,12 @@ struct ValueReader {
     return try checked(scalar)
   }
 
-  private func checked(_ scalar: Scalar) throws(ValidationError) -> Scalar {
-    if case .double(let value) = scalar { return try double(value) }
-    return scalar
+  func checked(_ scalar: Scalar) throws(ValidationError) -> Scalar {
+    switch scalar {
+    case .string(let text): try self.scalar(text)
+    case .double(let value): try double(value)
+    case .integer, .bool: scalar
+    }
   }
 
   /// A scalar of any accepted type; nil for empty ones, containers and everything else.

@@ -69,15 +69,11 @@ package struct PackedUpdate: Sendable {
 
   private mutating func append(_ path: String, _ action: Entry.Action) throws(ValidationError) {
     let start = bytes.count
-    var keyCount = 0
-    try Path.parse(path) { stored, count in
-      bytes.append(stored)
-      keyCount = count
-    }
+    let room = bytes.room(for: Path.storedByteCountMax(path))
+    let (byteCount, keyCount) = try Path.store(path, to: room)
+    bytes.noteAppended(byteCount)
     entries.append(
-      Entry(
-        start: start, pathByteCount: bytes.count &- start, keyCount: keyCount,
-        action: action))
+      Entry(start: start, pathByteCount: byteCount, keyCount: keyCount, action: action))
   }
 
   // MARK: Finishing
@@ -98,24 +94,36 @@ package struct PackedUpdate: Sendable {
   /// Sorts by insertion, since most updates are nearly in order: one object after the other, whose fields are
   /// not. An update that needs many moves is sorted by merging.
   private mutating func sort() {
-    var moveLimit = 8 * entries.count
-    let bytes = bytes
     bytes.withBytes { bytes in
-      func precedes(_ a: Entry, _ b: Entry) -> Bool {
-        Path.storedBytes(a.path(in: bytes), precede: b.path(in: bytes))
-      }
-      for index in entries.indices.dropFirst() where precedes(entries[index], entries[index - 1]) {
-        let entry = entries[index]
-        var place = index
-        repeat {
-          entries[place] = entries[place - 1]
-          place -= 1
-        } while place > 0 && precedes(entry, entries[place - 1])
-        entries[place] = entry
-        moveLimit -= index - place
-        if moveLimit < 0 { return entries.sort(by: precedes) }
+      entries.withUnsafeMutableBufferPointer { entries in
+        if !Self.sort(&entries, bytes, atMost: 8 * entries.count) {
+          entries.sort { $0.precedes($1, in: bytes) }
+        }
       }
     }
+  }
+
+  /// Sorts by insertion with at most so many moves.
+  ///
+  /// - Returns: false where it takes more; the entries are in some order then.
+  private static func sort(
+    _ entries: inout UnsafeMutableBufferPointer<Entry>, _ bytes: UnsafeRawBufferPointer,
+    atMost moveMax: Int
+  ) -> Bool {
+    var moveCount = 0
+    for index in entries.indices.dropFirst()
+    where entries[index].precedes(entries[index - 1], in: bytes) {
+      let entry = entries[index]
+      var place = index
+      repeat {
+        entries[place] = entries[place - 1]
+        place -= 1
+      } while place > 0 && entry.precedes(entries[place - 1], in: bytes)
+      entries[place] = entry
+      moveCount += index - place
+      if moveCount > moveMax { return false }
+    }
+    return true
   }
 
   /// Whether no path is above or equal to another one, and nothing is too deep. The entries are in order.
@@ -207,6 +215,10 @@ package struct PackedUpdate: Sendable {
 extension PackedUpdate.Entry {
   fileprivate func path(in bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
     UnsafeRawBufferPointer(rebasing: bytes[start..<start &+ pathByteCount])
+  }
+
+  fileprivate func precedes(_ other: Self, in bytes: UnsafeRawBufferPointer) -> Bool {
+    Path.storedBytes(path(in: bytes), precede: other.path(in: bytes))
   }
 
   /// The packed leaf of a set.

@@ -58,6 +58,21 @@ package final class PayloadBuffer: @unchecked Sendable {
     self.count &+= count
   }
 
+  /// Room for so many bytes behind the last one, until something is appended. `noteAppended` says how many of them
+  /// were stored.
+  @inline(__always)
+  func room(for count: Int) -> UnsafeMutableRawPointer {
+    reserve(count)
+    return base + self.count
+  }
+
+  /// Appends the first `count` bytes of the room, all of which were stored.
+  @inline(__always)
+  func noteAppended(_ count: Int) {
+    precondition(count <= capacity &- self.count, "there is room for what is appended")
+    self.count &+= count
+  }
+
   package func append(_ other: PayloadBuffer) { other.withBytes { append($0) } }
 
   package func appendVarint(_ value: UInt64) {
