@@ -126,7 +126,11 @@ struct PageAccess {
   @inline(__always)
   func key(_ index: Int) -> (start: UnsafeRawPointer, count: Int) {
     assert(index < count)
-    let entry = UnsafeRawPointer(tail + offset(index))
+    return key(at: UnsafeRawPointer(tail + offset(index)))
+  }
+
+  @inline(__always)
+  private func key(at entry: UnsafeRawPointer) -> (start: UnsafeRawPointer, count: Int) {
     let (count, prefix) = Varint.readTrusted(entry)
     return (entry + prefix, count)
   }
@@ -149,7 +153,7 @@ struct PageAccess {
   @inline(__always)
   func find(_ key: UnsafeRawPointer, _ keyCount: Int) -> (index: Int, found: Bool) {
     var high = count &- 1
-    if high < 0 { return (0, false) }
+    if high <= 0 { return findInFirst(key, keyCount) }
     // The last entry is tried first: most keys are inserted in order, and recent ones are read most.
     let last = compare(high, key, keyCount)
     if last <= 0 { return last == 0 ? (high, true) : (high &+ 1, false) }
@@ -161,6 +165,15 @@ struct PageAccess {
       if order < 0 { low = middle &+ 1 } else { high = middle }
     }
     return (low, false)
+  }
+
+  /// `find` in a page of at most one entry, as deep paths have many of. Its offset is 0.
+  @inline(__always)
+  private func findInFirst(_ key: UnsafeRawPointer, _ keyCount: Int) -> (index: Int, found: Bool) {
+    if count == 0 { return (0, false) }
+    let own = self.key(at: tail)
+    let order = compareBytes(own.start, own.count, key, keyCount)
+    return order < 0 ? (1, false) : (0, order == 0)
   }
 
   /// The index of the child page of an inner page to which a key belongs.
