@@ -151,7 +151,7 @@ extension Goal {
       "log, written in updates of 1,000", ["dendro"], atLeast: 2, times: "LevelDB", "leveldb"),
     rate(
       "W5", "opening from a checkpoint, all loaded", "checkpoint", "opened, all loaded",
-      ["dendro, open and read every leaf"], atLeast: 7, times: "Redis",
+      ["dendro, open with loading .whole"], atLeast: 7, times: "Redis",
       "redis, snapshot loaded"),
     Goal(
       row: "W5", title: "first read after opening a checkpoint", bound: .atMost(5), unit: "ms",

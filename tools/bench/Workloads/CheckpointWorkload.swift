@@ -11,7 +11,8 @@ extension Workload {
     """,
     [
       Comparison("written", "leaves", [writing]),
-      Comparison("opened, all loaded", "leaves", [loading, scannedLevelDB, loadedRedis]),
+      Comparison(
+        "opened, all loaded", "leaves", [loading, reading, scannedLevelDB, loadedRedis]),
       Comparison(
         "opened, first leaf read", "openings",
         [firstRead("dendro", of: leafCount), peerFirstRead(.lmdb), peerFirstRead(.levelDB)]),
@@ -44,7 +45,28 @@ extension Workload {
     }
   }
 
+  /// Until the first leaf is read; all are in memory by then, as they are in Redis when it answers.
   private static let loading = Contestant(
+    "dendro, open with loading .whole", prepare: { try await prepare($0) },
+    measure: { turn in
+      let sets = sets(turn)
+      var opened: Database?
+      var value: String?
+      let measurement = try Measurement.blocking(sets.count) {
+        var options = DatabaseOptions.withoutCheckpoints(.onRequest)
+        options.loading = .whole
+        let database = try Database.open(at: turn.directory.path, options: options)
+        value = try database.read { try $0.string(at: sets.paths[0]) }
+        opened = database
+      }
+      try expect(value == sets.values[0], "the leaf is read")
+      guard let database = opened else { throw WrongResult(claim: "it opens") }
+      try sets.expectAll(in: database)
+      try await database.close()
+      return measurement
+    })
+
+  private static let reading = Contestant(
     "dendro, open and read every leaf", prepare: { try await prepare($0) },
     measure: { turn in
       let sets = sets(turn)
