@@ -46,13 +46,16 @@ extension Path {
   ///
   /// - Parameters:
   ///   - text: the path.
-  ///   - target: has room for `storedByteCountMax(_:)` bytes.
+  ///   - target: room for `storedByteCountMax(_:)` bytes.
   package static func store(
-    _ text: String, to target: UnsafeMutableRawPointer
+    _ text: String, to target: UnsafeMutableRawBufferPointer
   ) throws(ValidationError) -> (byteCount: Int, keyCount: Int) {
     let result = text.utf8.withContiguousStorageIfAvailable { utf8 in
       Result { () throws(ValidationError) in
-        try PathParser(UnsafeRawBufferPointer(utf8)).parse(into: target)
+        // A string that is not contiguous is counted here a second time, in the bytes that are parsed.
+        precondition(target.count >= PathParser.storedByteCountMax(ofTextOf: utf8.count))
+        return try PathParser(UnsafeRawBufferPointer(utf8)).parse(
+          into: target.baseAddress.unsafelyUnwrapped)
       }
     }
     if let result { return try result.get() }

@@ -30,7 +30,7 @@ import Testing
     var bytes = [UInt8](repeating: 0xA5, count: room + 16)
     let stored = bytes.withUnsafeMutableBytes { bytes in
       Result { () throws(ValidationError) in
-        try Path.store(text, to: bytes.baseAddress.unsafelyUnwrapped)
+        try Path.store(text, to: UnsafeMutableRawBufferPointer(rebasing: bytes[..<room]))
       }
     }
     #expect(bytes[room...].allSatisfy { $0 == 0xA5 }, "\(text.debugDescription)")

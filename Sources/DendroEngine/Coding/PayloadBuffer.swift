@@ -58,12 +58,12 @@ package final class PayloadBuffer: @unchecked Sendable {
     self.count &+= count
   }
 
-  /// Room for so many bytes behind the last one, until something is appended. `noteAppended` says how many of them
-  /// were stored.
+  /// Room for so many bytes behind the last one, until the buffer is used otherwise. `noteAppended` says how many of
+  /// them were stored.
   @inline(__always)
-  func room(for count: Int) -> UnsafeMutableRawPointer {
+  func room(for count: Int) -> UnsafeMutableRawBufferPointer {
     reserve(count)
-    return base + self.count
+    return UnsafeMutableRawBufferPointer(start: base + self.count, count: count)
   }
 
   /// Appends the first `count` bytes of the room, all of which were stored.

@@ -19,7 +19,7 @@ struct Batch {
   var undo = UndoLog()
   /// Writes of a database in memory, where the metrics count them.
   var countInMemory = 0
-  /// In the order of the calls.
+  /// In the order of the calls; that of the barrier comes last.
   var completions: [PendingCompletion] = []
   /// Whether the batch is synchronized whatever the durability.
   var wantsSynchronize = false
@@ -72,7 +72,8 @@ struct Batch {
 
   /// Makes the commit thread synchronize the batch, whatever the durability.
   ///
-  /// - Returns: what the caller waits for, as all callers of this batch do. It is set after all completions.
+  /// - Returns: what the caller waits for, as all callers of this batch do. It is set after the completions of its
+  ///   writes.
   mutating func joinBarrier() -> BlockingResult {
     wantsSynchronize = true
     if let barrier {
@@ -109,10 +110,21 @@ struct Batch {
     countInMemory = 0
     completions.removeAll(keepingCapacity: completions.capacity <= Self.keptCapacityMax)
     wantsSynchronize = false
-    barrier = nil
+    precondition(barrier == nil, "a barrier that callers wait for is closed first")
     furtherBarrierCallerCount = 0
     rolls.removeAll()
     closes.removeAll()
+  }
+
+  /// Removes the completions of writes and barriers, but not those of a close.
+  mutating func takeCompletions() -> ([PendingCompletion], [Completion]) {
+    closeBarrier()
+    defer {
+      completions = []
+      furtherBarrierCallerCount = 0
+      rolls = []
+    }
+    return (completions, rolls)
   }
 
   /// Removes the writes, but not the completions.

@@ -14,7 +14,8 @@ final class BlockingExecutor: @unchecked Sendable {
   private var wanted = false
   private let name: StaticString
   private let niceness: Int32
-  /// What the thread runs; nil before its start and after its end.
+  /// What the thread runs; nil before its start and after its end. It may refer to the executor: the end of the
+  /// thread breaks that cycle.
   private var body: (@Sendable (_ isWoken: Bool) -> Pause?)?
 
   enum Pause {

@@ -2,10 +2,11 @@ import DendroStorage
 import Dispatch
 import Synchronization
 
-/// A result that threads wait for and another one, mostly the commit thread, sets: once, and one call of the
-/// system wakes them all.
+/// A result that threads wait for and another one, mostly the commit thread, sets: once, and however many wait,
+/// one call of the system wakes them.
 final class BlockingResult: @unchecked Sendable {
-  // Unchecked: `value` is written once, before `isSet` says so, and read only after that.
+  // Unchecked: `value` is written once, before `isSet` says so, and read only after that. The group is what
+  // threads sleep on; it says nothing about memory.
   private var value: Result<LogSequenceNumber?, EngineError> = .success(nil)
   private let isSet = Atomic<Bool>(false)
   /// Left once the result is set.

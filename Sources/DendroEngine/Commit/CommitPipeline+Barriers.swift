@@ -52,7 +52,8 @@ extension CommitPipeline {
       throw refusal
     }
     if groupCommit.lead() ?? true { executor.wake() }
-    _ = try barrier?.get()
+    guard let barrier else { preconditionFailure("a barrier was refused without a reason") }
+    _ = try barrier.get()
   }
 
   /// Begins a new segment of the log; every write admitted so far is durable once this returns.

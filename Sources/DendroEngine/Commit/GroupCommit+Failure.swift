@@ -102,15 +102,3 @@ extension Admission {
     return refusal
   }
 }
-
-extension Batch {
-  /// Removes the completions of writes and barriers, but not those of a close.
-  fileprivate mutating func takeCompletions() -> ([PendingCompletion], [Completion]) {
-    closeBarrier()
-    defer {
-      completions = []
-      rolls = []
-    }
-    return (completions, rolls)
-  }
-}

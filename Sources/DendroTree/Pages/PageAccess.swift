@@ -167,10 +167,11 @@ struct PageAccess {
     return (low, false)
   }
 
-  /// `find` in a page of at most one entry, as deep paths have many of. Its offset is 0.
+  /// `find` in a page of at most one entry, as deep paths have many of. The first entry begins with the tail.
   @inline(__always)
   private func findInFirst(_ key: UnsafeRawPointer, _ keyCount: Int) -> (index: Int, found: Bool) {
     if count == 0 { return (0, false) }
+    assert(offset(0) == 0)
     let own = self.key(at: tail)
     let order = compareBytes(own.start, own.count, key, keyCount)
     return order < 0 ? (1, false) : (0, order == 0)

@@ -68,7 +68,9 @@ struct BarrierTests {
     #expect(throws: Self.refusal) { try barrier.get() }
     batch.removeAll()
     #expect(batch.isEmpty && batch.callerCount == 0 && !batch.wantsSynchronize)
-    #expect(batch.joinBarrier() !== barrier)
+    let next = batch.joinBarrier()
+    #expect(next !== barrier)
+    next.set(.success(nil))
   }
 
   @Test("the next batch has a barrier of its own")
@@ -85,17 +87,67 @@ struct BarrierTests {
     try engine.close()
   }
 
-  @Test("a failed synchronize fails the barrier of its batch, and of the one that is open")
-  func failure() throws {
-    let disk = SimulatedDisk(seed: 9)
-    let engine = try Engine.open(at: "/db", options: .inline, environment: disk.environment)
+  @Test("taking the completions of an open batch takes its callers")
+  func taken() throws {
+    var batch = Batch()
+    let barrier = batch.joinBarrier()
+    _ = batch.joinBarrier()
+    let (completions, rolls) = batch.takeCompletions()
+    #expect(completions.count == 1 && rolls.isEmpty)
+    #expect(batch.callerCount == 0 && batch.hasNoCompletions)
+    for pending in completions { pending.completion(pending.failure(Self.refusal)) }
+    #expect(throws: Self.refusal) { try barrier.get() }
+  }
+
+  /// A call of the disk that a barrier waits for, and how it fails.
+  struct Refusal: CustomTestStringConvertible {
+    let testDescription: String
+    let call: HeldDisk.Call
+    let fault: DiskFault
+  }
+
+  static let refusals = [
+    Refusal(
+      testDescription: "synchronize", call: .synchronize,
+      fault: .failedSynchronize(at: 1, pages: .kept)),
+    Refusal(
+      testDescription: "no room", call: .write,
+      fault: .failure(of: .write, at: 1, with: ENOSPC)),
+  ]
+
+  @Test(
+    "what the disk refuses fails the barrier of its batch, and that of the one that is open",
+    arguments: refusals)
+  func failure(refusal: Refusal) async throws {
+    let disk = HeldDisk()
+    let engine = try Engine.open(at: "/db", environment: disk.environment)
     engine.submit(try set("a", .integer(1)), completion: nil)
-    let barrier = engine.pipeline.withAdmission { $0.batch.joinBarrier() }
-    disk.inject(.failedSynchronize(at: 1, pages: .kept))
-    engine.pump()
-    #expect(throws: EngineError.self) { try barrier.get() }
-    #expect(engine.head.root.isEmpty)
-    #expect(throws: EngineError.self) { try engine.close() }
+    #expect(!Self.isRefused(engine))
+    disk.hold(refusal.call)
+    engine.submit(try set("b", .integer(1)), completion: nil)
+    async let first = onThread { Self.isRefused(engine) }
+    await onThread { disk.waitForCall() }
+    engine.submit(try set("c", .integer(1)), completion: nil)
+    async let second = onThread { Self.isRefused(engine) }
+    async let third = onThread { Self.isRefused(engine) }
+    while engine.pipeline.withAdmission({ $0.batch.callerCount }) < 2 { await Task.yield() }
+    disk.disk.inject(refusal.fault)
+    disk.release()
+    let answers = await [first, second, third]
+    #expect(answers == [true, true, true])
+    #expect(engine.pipeline.withAdmission { $0.batch.callerCount } == 0)
+    let (root, key) = (engine.head.root, try Key("a"))
+    #expect(root.childCount == 1 && root.child(key).scalar == .integer(1))
+    try? await engine.close()
+  }
+
+  private static func isRefused(_ engine: Engine) -> Bool {
+    do throws(EngineError) {
+      try engine.synchronize()
+      return false
+    } catch {
+      return true
+    }
   }
 
   @Test("closing answers a barrier that came after the last batch was taken")

@@ -211,6 +211,7 @@ struct LeadingCallerTests {
       return
     }
     #expect(taken.completions.count == 3 && taken.writeCount == 3)
+    for pending in taken.completions { pending.completion(pending.result) }
   }
 
   @Test("only a long flush is worth waiting, once a batch")

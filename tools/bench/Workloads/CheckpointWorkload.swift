@@ -6,8 +6,8 @@ extension Workload {
   static let checkpoint = Workload(
     "checkpoint", row: "W5",
     """
-    A checkpoint of 400,000 leaves written; opened with every leaf loaded; opened until the first leaf is \
-    read; and sets beside checkpoints.
+    A checkpoint of 400,000 leaves written; opened with every leaf loaded, and with every leaf read; opened until \
+    the first leaf is read; and sets beside checkpoints.
     """,
     [
       Comparison("written", "leaves", [writing]),
@@ -46,57 +46,51 @@ extension Workload {
   }
 
   /// Until the first leaf is read; all are in memory by then, as they are in Redis when it answers.
-  private static let loading = Contestant(
-    "dendro, open with loading .whole", prepare: { try await prepare($0) },
-    measure: { turn in
-      let sets = sets(turn)
-      var opened: Database?
-      var value: String?
-      let measurement = try Measurement.blocking(sets.count) {
-        var options = DatabaseOptions.withoutCheckpoints(.onRequest)
-        options.loading = .whole
-        let database = try Database.open(at: turn.directory.path, options: options)
-        value = try database.read { try $0.string(at: sets.paths[0]) }
-        opened = database
-      }
-      try expect(value == sets.values[0], "the leaf is read")
-      guard let database = opened else { throw WrongResult(claim: "it opens") }
-      try sets.expectAll(in: database)
-      try await database.close()
-      return measurement
-    })
+  private static let loading = whole("dendro, open with loading .whole") { database, sets in
+    let value = try database.read { try $0.string(at: sets.paths[0]) }
+    try expect(value == sets.values[0], "the leaf is read")
+  }
 
-  private static let reading = Contestant(
-    "dendro, open and read every leaf", prepare: { try await prepare($0) },
-    measure: { turn in
-      let sets = sets(turn)
-      var opened: Database?
+  /// A string is made of each leaf.
+  private static let reading = whole("dendro, open and read every leaf") { database, sets in
+    let byteCount = try database.read { view in
       var byteCount = 0
-      let measurement = try Measurement.blocking(sets.count) {
-        var options = DatabaseOptions.withoutCheckpoints(.onRequest)
-        options.loading = .whole
-        let database = try Database.open(at: turn.directory.path, options: options)
-        byteCount = try database.read { view in
-          var byteCount = 0
-          try view.child("posts") { posts in
-            posts.forEachChild { _, post in
-              post.forEachChild { _, leaf in byteCount += leaf.string?.utf8.count ?? 0 }
-            }
-          }
-          return byteCount
+      try view.child("posts") { posts in
+        posts.forEachChild { _, post in
+          post.forEachChild { _, leaf in byteCount += leaf.string?.utf8.count ?? 0 }
         }
-        opened = database
       }
-      guard let database = opened else { throw WrongResult(claim: "it opens") }
-      let report = database.recoveryReport
-      try expect(
-        report.checkpointedWrite == UInt64(sets.count) && report.replayedWriteCount == 0,
-        "the checkpoint alone was read")
-      try expect(byteCount == 20 * sets.count, "every leaf is read")
-      try sets.expectAll(in: database)
-      try await database.close()
-      return measurement.adding("opening alone", "s", report.elapsed / .seconds(1))
-    })
+      return byteCount
+    }
+    try expect(byteCount == 20 * sets.count, "every leaf is read")
+  }
+
+  /// Opens a checkpoint with all its data, and reads.
+  private static func whole(
+    _ name: String, _ read: @escaping @Sendable (Database, PostSets) throws -> Void
+  ) -> Contestant {
+    Contestant(
+      name, prepare: { try await prepare($0) },
+      measure: { turn in
+        let sets = sets(turn)
+        var opened: Database?
+        let measurement = try Measurement.blocking(sets.count) {
+          var options = DatabaseOptions.withoutCheckpoints(.onRequest)
+          options.loading = .whole
+          let database = try Database.open(at: turn.directory.path, options: options)
+          try read(database, sets)
+          opened = database
+        }
+        guard let database = opened else { throw WrongResult(claim: "it opens") }
+        let report = database.recoveryReport
+        try expect(
+          report.checkpointedWrite == UInt64(sets.count) && report.replayedWriteCount == 0,
+          "the checkpoint alone was read")
+        try sets.expectAll(in: database)
+        try await database.close()
+        return measurement.adding("opening alone", "s", report.elapsed / .seconds(1))
+      })
+  }
 
   /// Opens a checkpoint of so many leaves until the first leaf is read.
   static func firstRead(_ name: String, of leafCount: Int) -> Contestant {
