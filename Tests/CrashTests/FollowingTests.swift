@@ -200,9 +200,9 @@ import Testing
     private func note(_ problem: String) { state.withLock { $0.problems.append(problem) } }
     private func end(_ name: String) { _ = state.withLock { $0.hasEnded.insert(name) } }
 
-    /// Whether the changes and the listeners have come to the last write; gives up after two minutes.
+    /// Whether the changes and the listeners have come to the last write; gives up after ten minutes.
     func waitForEnd() async -> Bool {
-      let deadline = ContinuousClock.now + .seconds(120)
+      let deadline = ContinuousClock.now + .seconds(600)
       while ContinuousClock.now < deadline {
         if state.withLock({ $0.hasEnded.count == 2 }) { break }
         try? await Task.sleep(for: .milliseconds(2))
