@@ -132,6 +132,7 @@ struct ValueReader {
     return try checked(scalar)
   }
 
+  /// The scalar, if it can be stored: a string that is not too long, a finite double.
   func checked(_ scalar: Scalar) throws(ValidationError) -> Scalar {
     switch scalar {
     case .string(let text): try self.scalar(text)

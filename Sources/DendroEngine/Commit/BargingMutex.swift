@@ -2,15 +2,15 @@ import DendroPlatform
 
 /// A mutex that a running thread may take as soon as it is free, also before threads that wait for it ("barging").
 ///
-/// For a lock that many threads hold for less time than it takes to switch threads. `Synchronization.Mutex` passes
-/// a mutex for which threads wait to one of them: on Linux nobody else has it until the processor has switched to
-/// that thread, so that all that want it meanwhile have to be switched to as well.
+/// For a lock that threads hold for less time than it takes to switch threads. On Linux, a thread that unlocks a
+/// `Synchronization.Mutex` gives it to one of the threads that wait. That thread sleeps, and until it runs no other
+/// thread can take the mutex: the threads that want it meanwhile go to sleep as well.
 ///
 /// Not recursive: a holder that locks it again waits for ever. Not fair: a thread may wait while others take it again
 /// and again.
 struct BargingMutex<Value>: ~Copyable, @unchecked Sendable {
-  // Unchecked: `value` is used under `mutex` alone, and a body may not let parts of it out that others change. Both are initialized from `init` to `deinit`, and at the same
-  // address, as the system asks.
+  // Unchecked: `value` is used under `mutex` alone, and a body may not return parts of it that others change. Both
+  // pointers refer to initialized memory from `init` to `deinit`, and the mutex never moves, as the system asks.
   private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   private let value = UnsafeMutablePointer<Value>.allocate(capacity: 1)
 

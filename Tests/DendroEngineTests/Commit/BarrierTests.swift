@@ -40,7 +40,7 @@ struct BarrierTests {
     #expect(throws: Self.refusal) { try result.get() }
   }
 
-  @Test("a result may be set before anyone waits, and by whom nobody waits for")
+  @Test("a result may be set before a thread waits for it, and where no thread ever does")
   func early() throws {
     let result = BlockingResult()
     result.set(.success(LogSequenceNumber(7)))
