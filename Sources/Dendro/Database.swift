@@ -193,7 +193,9 @@ public final class Database: Sendable {
     guard let engine else { return }
     sessions.end(engine) { [hub] error in hub.report(DatabaseError(error)) }
     let last = connection.end(engine)
-    try Self.translating { () throws(EngineError) in try engine.close(writing: last) }
+    try Self.translating { () throws(EngineError) in
+      try engine.close(writing: last.map { EncodedWrite($0) })
+    }
   }
 
   var isClosed: Bool { closing.hasBegun }

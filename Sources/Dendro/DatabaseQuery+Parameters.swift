@@ -158,7 +158,7 @@ extension DatabaseQuery {
   ) throws(ValidationError) -> QueryRequest.Bound {
     do throws(ValidationError) {
       return QueryRequest.Bound(
-        value: try ValueReader.bound(value),
+        value: try ValuePlace.bound(value),
         key: try key.map { key throws(ValidationError) in try Key(key) },
         isExclusive: isExclusive, namesKey: namesKey, call: call)
     } catch {

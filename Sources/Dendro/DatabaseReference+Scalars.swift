@@ -22,25 +22,29 @@ extension DatabaseReference {
   /// `setValue(_:)` with a string of at most 10 MiB, and waits until the write is durable.
   @discardableResult
   public func setValue(_ value: String) async throws -> DatabaseReference {
-    try await commit(draft { path throws(ValidationError) in try Draft(setting: value, at: path) })
+    try await commit(
+      made { (path, use) throws(ValidationError) in try Writes.set(value, at: path, use) })
   }
 
   /// `setValue(_:)` with an integer, and waits until the write is durable.
   @discardableResult
   public func setValue(_ value: Int) async throws -> DatabaseReference {
-    try await commit(draft { Draft(setting: .integer(Int64(value)), at: $0) })
+    try await commit(
+      made { (path, use) throws(ValidationError) in try Writes.set(value, at: path, use) })
   }
 
   /// `setValue(_:)` with a double, which must be finite, and waits until the write is durable.
   @discardableResult
   public func setValue(_ value: Double) async throws -> DatabaseReference {
-    try await commit(draft { path throws(ValidationError) in try Draft(setting: value, at: path) })
+    try await commit(
+      made { (path, use) throws(ValidationError) in try Writes.set(value, at: path, use) })
   }
 
   /// `setValue(_:)` with a boolean, and waits until the write is durable.
   @discardableResult
   public func setValue(_ value: Bool) async throws -> DatabaseReference {
-    try await commit(draft { Draft(setting: .bool(value), at: $0) })
+    try await commit(
+      made { (path, use) throws(ValidationError) in try Writes.set(value, at: path, use) })
   }
 }
 
@@ -66,7 +70,9 @@ extension DatabaseReference {
     @_inheritActorContext withCompletionBlock block:
       @escaping @Sendable @isolated(any) (Error?, DatabaseReference) -> Void
   ) {
-    write(Callback(block)) { Draft(.increment($0, .integer(Int64(delta)))) }
+    write(Callback(block)) { (path, use) throws(ValidationError) in
+      try Writes.increment(.integer(Int64(delta)), at: path, use)
+    }
   }
 
   /// `increment(by:)` by a double, and calls `block` once the write is durable or has failed.
@@ -76,13 +82,18 @@ extension DatabaseReference {
     @_inheritActorContext withCompletionBlock block:
       @escaping @Sendable @isolated(any) (Error?, DatabaseReference) -> Void
   ) {
-    write(Callback(block)) { Draft(.increment($0, .double(delta))) }
+    write(Callback(block)) { (path, use) throws(ValidationError) in
+      try Writes.increment(.double(delta), at: path, use)
+    }
   }
 
   /// `increment(by:)`, and waits until the write is durable.
   @discardableResult
   public func increment(by delta: Int) async throws -> DatabaseReference {
-    try await commit(draft { Draft(.increment($0, .integer(Int64(delta)))) })
+    try await commit(
+      made { (path, use) throws(ValidationError) in
+        try Writes.increment(.integer(Int64(delta)), at: path, use)
+      })
   }
 
   /// `increment(by:)` by a double, and waits until the write is durable.
@@ -90,29 +101,47 @@ extension DatabaseReference {
   public func increment(by delta: Double) async throws
     -> DatabaseReference
   {
-    try await commit(draft { Draft(.increment($0, .double(delta))) })
+    try await commit(
+      made { (path, use) throws(ValidationError) in
+        try Writes.increment(.double(delta), at: path, use)
+      })
   }
 }
 
 // MARK: - The short way
 
 extension DatabaseReference {
-  /// Sets a scalar. Where it is short and valid, the engine gets its packed form, for which nothing is
-  /// allocated.
+  /// Sets a scalar, for which nothing is allocated.
   func set(_ scalar: Scalar) {
-    guard writeFailure == nil, let engine = try? usable(), scalar.isShort else {
-      return write { path throws(ValidationError) in try Draft(validating: scalar, at: path) }
+    guard scalar.isValid, path.count <= Limits.depth, writeFailure == nil,
+      let engine = try? usable()
+    else {
+      return write { (path, use) throws(ValidationError) in
+        try Writes.set(scalar, at: path, use)
+      }
     }
-    if scalar.withPacked({ engine.submit(.set($0), at: path) }) { return }
-    engine.submit(Draft(setting: scalar, at: path), completion: nil)
+    scalar.withPacked { packed in
+      path.storedBytes.withUnsafeBytes { path in
+        engine.submit(
+          WriteView(.set, at: path, body: packed, facts: WriteFacts()), completion: nil)
+      }
+    }
   }
 
-  private func increment(_ delta: Number) {
-    guard writeFailure == nil, let engine = try? usable(), delta.isFinite else {
-      return write { Draft(.increment($0, delta)) }
+  func increment(_ delta: Number) {
+    guard delta.isFinite, path.count <= Limits.depth, writeFailure == nil,
+      let engine = try? usable()
+    else {
+      return write { (path, use) throws(ValidationError) in
+        try Writes.increment(delta, at: path, use)
+      }
     }
-    if engine.submit(.increment(delta), at: path) { return }
-    engine.submit(Draft(.increment(path, delta)), completion: nil)
+    delta.scalar.withPacked { packed in
+      path.storedBytes.withUnsafeBytes { path in
+        engine.submit(
+          WriteView(.increment, at: path, body: packed, facts: WriteFacts()), completion: nil)
+      }
+    }
   }
 }
 
@@ -138,29 +167,12 @@ extension Scalar {
     }
   }
 
-  /// Whether it is valid, and short enough for the short way.
-  var isShort: Bool {
-    if case .double(let value) = self, !value.isFinite { return false }
-    return PackedScalar.byteCount(self) <= LeafEdit.byteCountMax
-  }
-}
-
-extension Draft {
-  fileprivate init(validating scalar: Scalar, at path: Path) throws(ValidationError) {
-    switch scalar {
-    case .string(let text): try self.init(setting: text, at: path)
-    case .double(let number): try self.init(setting: number, at: path)
-    case .integer, .bool: self.init(setting: scalar, at: path)
+  /// Whether a leaf may hold it.
+  var isValid: Bool {
+    switch self {
+    case .double(let value): value.isFinite
+    case .string(let text): text.utf8.count <= Limits.stringBytes
+    case .integer, .bool: true
     }
   }
-
-  fileprivate init(setting text: String, at path: Path) throws(ValidationError) {
-    self.init(.set(path, try ValueReader(outerDepth: 0).string(text)))
-  }
-
-  fileprivate init(setting number: Double, at path: Path) throws(ValidationError) {
-    self.init(setting: try ValueReader(outerDepth: 0).double(number), at: path)
-  }
-
-  fileprivate init(setting scalar: Scalar, at path: Path) { self.init(.set(path, Node(scalar))) }
 }

@@ -20,7 +20,7 @@ extension DatabaseReference {
   /// - Complexity: O(size of the value · log children).
   public func setValue(_ value: Any?) {
     if let value, let scalar = Scalar(exactly: value) { return set(scalar) }
-    write { path throws(ValidationError) in try Draft(setting: value, at: path) }
+    write { (path, use) throws(ValidationError) in try Writes.set(value, at: path, use) }
   }
 
   /// `setValue(_:)`, and calls `block` once the write is durable or has failed.
@@ -34,13 +34,16 @@ extension DatabaseReference {
     @_inheritActorContext withCompletionBlock block:
       @escaping @Sendable @isolated(any) (Error?, DatabaseReference) -> Void
   ) {
-    write(Callback(block)) { path throws(ValidationError) in try Draft(setting: value, at: path) }
+    write(Callback(block)) { (path, use) throws(ValidationError) in
+      try Writes.set(value, at: path, use)
+    }
   }
 
   /// `setValue(_:)`, and waits until the write is durable.
   @discardableResult
   public func setValue(_ value: Any?) async throws -> DatabaseReference {
-    try await commit(draft { path throws(ValidationError) in try Draft(setting: value, at: path) })
+    try await commit(
+      made { (path, use) throws(ValidationError) in try Writes.set(value, at: path, use) })
   }
 
   /// Replaces everything here and below, and gives the location a priority.
@@ -51,8 +54,8 @@ extension DatabaseReference {
   ///     type takes what `Any?` takes, except a trailing closure, which is the completion block of
   ///     `setValue(_:withCompletionBlock:)`.
   public func setValue(_ value: Any?, andPriority priority: (any Copyable)?) {
-    write { path throws(ValidationError) in
-      try Draft(setting: value, priority: priority, at: path)
+    write { (path, use) throws(ValidationError) in
+      try Writes.set(value, priority: priority, at: path, use)
     }
   }
 
@@ -63,8 +66,8 @@ extension DatabaseReference {
     @_inheritActorContext withCompletionBlock block:
       @escaping @Sendable @isolated(any) (Error?, DatabaseReference) -> Void
   ) {
-    write(Callback(block)) { path throws(ValidationError) in
-      try Draft(setting: value, priority: priority, at: path)
+    write(Callback(block)) { (path, use) throws(ValidationError) in
+      try Writes.set(value, priority: priority, at: path, use)
     }
   }
 
@@ -74,8 +77,8 @@ extension DatabaseReference {
     _ value: Any?, andPriority priority: (any Copyable)?
   ) async throws -> DatabaseReference {
     try await commit(
-      draft { path throws(ValidationError) in
-        try Draft(setting: value, priority: priority, at: path)
+      made { (path, use) throws(ValidationError) in
+        try Writes.set(value, priority: priority, at: path, use)
       })
   }
 }
@@ -84,7 +87,7 @@ extension DatabaseReference {
 
 extension DatabaseReference {
   /// Removes everything here and below. Removing nothing succeeds.
-  public func removeValue() { write { Draft(.remove($0)) } }
+  public func removeValue() { write(Writes.remove) }
 
   /// `removeValue()`, and calls `block` once the write is durable or has failed.
   @preconcurrency
@@ -92,13 +95,13 @@ extension DatabaseReference {
     @_inheritActorContext completionBlock block:
       @escaping @Sendable @isolated(any) (Error?, DatabaseReference) -> Void
   ) {
-    write(Callback(block)) { Draft(.remove($0)) }
+    write(Callback(block), Writes.remove)
   }
 
   /// `removeValue()`, and waits until the write is durable.
   @discardableResult
   public func removeValue() async throws -> DatabaseReference {
-    try await commit(draft { Draft(.remove($0)) })
+    try await commit(made(Writes.remove))
   }
 }
 
@@ -110,7 +113,7 @@ extension DatabaseReference {
   /// - Parameter priority: a number, a string, a ``ServerValue`` or nil. Where there is no data it is
   ///   refused with ``DatabaseError/Code/noData``.
   public func setPriority(_ priority: Any?) {
-    write { path throws(ValidationError) in try Draft(settingPriority: priority, at: path) }
+    write { (path, use) throws(ValidationError) in try Writes.priority(priority, at: path, use) }
   }
 
   /// `setPriority(_:)`, and calls `block` once the write is durable or has failed.
@@ -120,8 +123,8 @@ extension DatabaseReference {
     @_inheritActorContext withCompletionBlock block:
       @escaping @Sendable @isolated(any) (Error?, DatabaseReference) -> Void
   ) {
-    write(Callback(block)) { path throws(ValidationError) in
-      try Draft(settingPriority: priority, at: path)
+    write(Callback(block)) { (path, use) throws(ValidationError) in
+      try Writes.priority(priority, at: path, use)
     }
   }
 
@@ -131,7 +134,9 @@ extension DatabaseReference {
     -> DatabaseReference
   {
     try await commit(
-      draft { path throws(ValidationError) in try Draft(settingPriority: priority, at: path) })
+      made { (path, use) throws(ValidationError) in
+        try Writes.priority(priority, at: path, use)
+      })
   }
 }
 
@@ -145,17 +150,13 @@ extension DatabaseReference {
   ///   No path may be above another one.
   @_disfavoredOverload
   public func updateChildValues(_ values: [AnyHashable: Any]) {
-    write(PackedUpdate(updating: values, at: path)) { path throws(ValidationError) in
-      try Draft(updating: values, at: path)
-    }
+    write { (path, use) throws(ValidationError) in try Writes.update(values, at: path, use) }
   }
 
   /// `updateChildValues(_:)` with keys that are known to be strings: a dictionary of this type need not be
   /// converted.
   public func updateChildValues(_ values: [String: Any]) {
-    write(PackedUpdate(updating: values, at: path)) { path throws(ValidationError) in
-      try Draft(updating: values, at: path)
-    }
+    write { (path, use) throws(ValidationError) in try Writes.update(values, at: path, use) }
   }
 
   /// `updateChildValues(_:)`, and calls `block` once the write is durable or has failed.
@@ -165,18 +166,16 @@ extension DatabaseReference {
     @_inheritActorContext withCompletionBlock block:
       @escaping @Sendable @isolated(any) (Error?, DatabaseReference) -> Void
   ) {
-    let update = PackedUpdate(updating: values, at: path)
-    write(update, Callback(block)) { path throws(ValidationError) in
-      try Draft(updating: values, at: path)
+    write(Callback(block)) { (path, use) throws(ValidationError) in
+      try Writes.update(values, at: path, use)
     }
   }
 
   /// `updateChildValues(_:)`, and waits until the write is durable.
   @discardableResult
   public func updateChildValues(_ values: [String: Any]) async throws -> DatabaseReference {
-    try await commit(PackedUpdate(updating: values, at: path)) { path throws(ValidationError) in
-      try Draft(updating: values, at: path)
-    }
+    try await commit(
+      made { (path, use) throws(ValidationError) in try Writes.update(values, at: path, use) })
   }
 
   /// `updateChildValues(_:)`, and waits until the write is durable.
@@ -185,78 +184,62 @@ extension DatabaseReference {
   public func updateChildValues(
     _ values: [AnyHashable: Any]
   ) async throws -> DatabaseReference {
-    try await commit(PackedUpdate(updating: values, at: path)) { path throws(ValidationError) in
-      try Draft(updating: values, at: path)
-    }
+    try await commit(
+      made { (path, use) throws(ValidationError) in try Writes.update(values, at: path, use) })
   }
 }
 
 // MARK: - The way of a write
 
 extension DatabaseReference {
-  typealias Drafting = (Path) throws(ValidationError) -> Draft
-
   /// Why nothing can be written here.
   var writeFailure: DatabaseError? { failure ?? (path.isInfo ? .notWritable(path) : nil) }
 
-  func draft(_ drafting: Drafting) throws(DatabaseError) -> Draft {
+  /// Makes a write, and keeps it.
+  func made(_ making: WriteMaking) throws(DatabaseError) -> EncodedWrite {
     if let writeFailure { throw writeFailure }
     do throws(ValidationError) {
-      return try drafting(path)
+      return try EncodedWrite.making(at: path, making)
     } catch {
       throw DatabaseError(error)
     }
   }
 
-  func write(_ drafting: Drafting) {
+  @inline(__always)
+  func write(_ making: WriteMaking) {
     do throws(DatabaseError) {
       let engine = try usable()
-      engine.submit(try draft(drafting), completion: nil)
+      if let writeFailure { throw writeFailure }
+      do throws(ValidationError) {
+        try making(path) { engine.submit($0, completion: nil) }
+      } catch {
+        throw DatabaseError(error)
+      }
     } catch {
       store.hub.report(error)
     }
   }
 
-  func write(_ block: Callback<CompletionFunction>, _ drafting: Drafting) {
+  func write(_ block: Callback<CompletionFunction>, _ making: WriteMaking) {
     let hub = store.hub
     do throws(DatabaseError) {
       let engine = try usable()
-      engine.submit(try draft(drafting), completion: completion(calling: block))
+      if let writeFailure { throw writeFailure }
+      do throws(ValidationError) {
+        try making(path) { engine.submit($0, completion: completion(calling: block)) }
+      } catch {
+        throw DatabaseError(error)
+      }
     } catch {
       // In order: after the completions of earlier writes, also where the reference is bad.
       guard let engine = try? store.usable() else {
         hub.enqueue(on: block.isolation) { block.call(error, self) }
         return
       }
-      engine.submit(Draft(.update(.root, []))) { [self] _ in
+      engine.submit(EncodedWrite(.update(.root, []))) { [self] _ in
         hub.enqueue(on: block.isolation) { block.call(error, self) }
       }
     }
-  }
-
-  // Updates take the packed form where there is one, else a draft, which also says what is wrong.
-
-  private func write(_ update: PackedUpdate?, _ drafting: Drafting) {
-    guard let update, writeFailure == nil, let engine = try? usable() else {
-      return write(drafting)
-    }
-    engine.submit(update, at: path, completion: nil)
-  }
-
-  private func write(
-    _ update: PackedUpdate?, _ block: Callback<CompletionFunction>, _ drafting: Drafting
-  ) {
-    guard let update, writeFailure == nil, let engine = try? usable() else {
-      return write(block, drafting)
-    }
-    engine.submit(update, at: path, completion: completion(calling: block))
-  }
-
-  private func commit(
-    _ update: PackedUpdate?, _ drafting: Drafting
-  ) async throws(DatabaseError) -> DatabaseReference {
-    guard let update, writeFailure == nil else { return try await commit(draft(drafting)) }
-    return try await commit(update)
   }
 
   private func completion(calling block: Callback<CompletionFunction>) -> Completion {
@@ -270,22 +253,10 @@ extension DatabaseReference {
     }
   }
 
-  func commit(_ update: PackedUpdate) async throws(DatabaseError) -> DatabaseReference {
+  func commit(_ write: EncodedWrite) async throws(DatabaseError) -> DatabaseReference {
     let engine = try usable()
     do throws(EngineError) {
-      try await engine.write(update, at: path)
-      return self
-    } catch {
-      throw DatabaseError(error)
-    }
-  }
-
-  func commit(_ draft: Draft) async throws(DatabaseError)
-    -> DatabaseReference
-  {
-    let engine = try usable()
-    do throws(EngineError) {
-      try await engine.write(draft)
+      try await engine.write(write)
       return self
     } catch {
       throw DatabaseError(error)

@@ -21,12 +21,15 @@ import DendroTree
 /// Short scalars go straight into the form in which they are logged and kept, for which nothing is allocated:
 /// this is the fastest way to write many values.
 public struct DatabaseUpdate: ~Copyable {
-  private var packed = PackedUpdate()
+  private var reader: ValueReader
   private var failure: DatabaseError?
   private let depth: Int
 
   /// - Parameter depth: segments of the path of the update's location.
-  init(depth: Int) { self.depth = depth }
+  init(depth: Int) {
+    self.depth = depth
+    reader = ValueReader(outerDepth: depth)
+  }
 
   /// Sets a string of at most 10 MiB.
   public mutating func set(_ path: String, _ value: String) {
@@ -49,17 +52,15 @@ public struct DatabaseUpdate: ~Copyable {
   }
 
   private mutating func set(_ path: String, scalar: Scalar) {
-    note(path) { (packed, reader) throws(ValidationError) in
-      if !scalar.isShort { _ = try reader.checked(scalar) }
-      try packed.set(path, scalar)
+    note(path) { (reader) throws(ValidationError) in
+      reader.append(try reader.place.checked(scalar))
     }
   }
 
-  /// Sets what `setValue(_:)` takes; nil removes. Of the server values it takes an increment as
-  /// the whole value.
+  /// Sets what `setValue(_:)` takes; nil removes.
   public mutating func set(_ path: String, _ value: Any?) {
-    note(path) { (packed, _) throws(ValidationError) in
-      try Self.add(try Draft(setting: value, at: .root), at: path, to: &packed)
+    note(path) { (reader) throws(ValidationError) in
+      if let value { try reader.read(value) }
     }
   }
 
@@ -70,55 +71,39 @@ public struct DatabaseUpdate: ~Copyable {
     _ path: String, from value: T, encoder: Database.Encoder = Database.Encoder()
   ) throws {
     let encoded = try encoder.encoded(value)
-    note(path) { (packed, _) throws(ValidationError) in
-      try Self.add(try Draft(setting: encoded, at: .root), at: path, to: &packed)
-    }
-  }
-
-  private static func add(
-    _ draft: Draft, at path: String, to packed: inout PackedUpdate
-  ) throws(ValidationError) {
-    guard draft.deferred.isEmpty else {
-      throw ValidationError(
-        .invalidData, "the value contains a server value; updateChildValues(_:) can write it")
-    }
-    switch draft.write {
-    case .set(_, let node): try packed.set(path, node)
-    case .increment(_, let delta): try packed.increment(path, by: delta)
-    case .remove: try packed.remove(path)
-    case .setPriority, .update: preconditionFailure("a set is no such write")
-    }
+    note(path) { (reader) throws(ValidationError) in try reader.read(encoded) }
   }
 
   /// Adds `delta` to the number at the path; sets `delta` where there is no number.
   public mutating func increment(_ path: String, by delta: Int) {
-    note(path) { (packed, reader) throws(ValidationError) in
-      try packed.increment(path, by: .integer(Int64(delta)))
+    note(path, .increment) { (reader) throws(ValidationError) in
+      reader.builder.append(Int64(delta))
     }
   }
 
   /// `increment(_:by:)` by a double, which must be finite.
   public mutating func increment(_ path: String, by delta: Double) {
-    note(path) { (packed, reader) throws(ValidationError) in
-      _ = try reader.double(delta)
-      try packed.increment(path, by: .double(delta))
+    note(path, .increment) { (reader) throws(ValidationError) in
+      reader.append(try reader.place.double(delta))
     }
   }
 
   /// Removes everything at the path and below.
   public mutating func remove(_ path: String) {
-    note(path) { (packed, reader) throws(ValidationError) in try packed.remove(path) }
+    note(path) { (_) throws(ValidationError) in }
   }
 
   @inline(__always)
   private mutating func note(
-    _ path: String,
-    _ change: (inout PackedUpdate, inout ValueReader) throws(ValidationError) -> Void
+    _ path: String, _ kind: WriteKind = .set,
+    _ read: (inout ValueReader) throws(ValidationError) -> Void
   ) {
     guard failure == nil else { return }
-    var reader = ValueReader(outerDepth: depth)
     do throws(ValidationError) {
-      try change(&packed, &reader)
+      let keyCount = try reader.builder.beginEntry(path, kind)
+      reader.place.outerDepth = depth + keyCount
+      try read(&reader)
+      reader.builder.endEntry()
     } catch {
       // The error of a path names the path.
       let place = error.kind == .invalidPath ? "" : "at \"\(path)\": "
@@ -126,16 +111,14 @@ public struct DatabaseUpdate: ~Copyable {
     }
   }
 
-  /// The update, checked and in order.
-  consuming func finished(at path: Path) throws(DatabaseError) -> PackedUpdate {
+  /// Lends the update, checked and in order, for the time of a call.
+  consuming func lend(at path: Path, _ use: (WriteView) -> Void) throws(DatabaseError) {
     if let failure { throw failure }
-    var packed = packed
     do throws(ValidationError) {
-      try packed.finish(at: path)
+      try reader.builder.withUpdate(at: path, use)
     } catch {
       throw DatabaseError(error)
     }
-    return packed
   }
 }
 
@@ -152,7 +135,8 @@ extension DatabaseReference {
     try body(&update)
     do throws(DatabaseError) {
       let engine = try usable()
-      engine.submit(try finished(update), at: path, completion: nil)
+      if let writeFailure { throw writeFailure }
+      try update.lend(at: path) { engine.submit($0, completion: nil) }
     } catch {
       store.hub.report(error)
     }
@@ -167,13 +151,10 @@ extension DatabaseReference {
   ) async throws -> DatabaseReference {
     var update = DatabaseUpdate(depth: path.count)
     try body(&update)
-    return try await commit(try finished(update))
-  }
-
-  private func finished(
-    _ update: consuming DatabaseUpdate
-  ) throws(DatabaseError) -> PackedUpdate {
     if let writeFailure { throw writeFailure }
-    return try update.finished(at: path)
+    var write: EncodedWrite?
+    try update.lend(at: path) { write = EncodedWrite.keeping($0) }
+    guard let write else { preconditionFailure("a write was lent") }
+    return try await commit(write)
   }
 }

@@ -21,7 +21,7 @@ enum ReleasedDatabases {
     state.withLock { $0.closing[ObjectIdentifier(done)] = done }
     BackgroundThread.start(.closing) {
       // Writes without a completion of their own report their failures to the error handler.
-      try? engine.close(writing: connection.end(engine))
+      try? engine.close(writing: connection.end(engine).map { EncodedWrite($0) })
       state.withLock { state in
         state.closing[ObjectIdentifier(done)] = nil
         state.closedCount += 1

@@ -9,16 +9,16 @@ extension Engine {
   /// - Throws: where the disk refuses; the engine is closed nevertheless. Later writes get `.closed`;
   ///   views stay valid. A second call returns once the directory is free, and throws
   ///   nothing.
-  package func close(writing last: Draft? = nil) throws(EngineError) {
+  package func close(writing last: EncodedWrite? = nil) throws(EngineError) {
     try wait { self.close(writing: last, $0) }
   }
 
   /// `close(writing:)` without blocking a thread.
-  @concurrent package func close(writing last: Draft? = nil) async throws(EngineError) {
+  @concurrent package func close(writing last: EncodedWrite? = nil) async throws(EngineError) {
     try await suspend { self.close(writing: last, $0) }
   }
 
-  private func close(writing last: Draft?, _ completion: @escaping Completion) {
+  private func close(writing last: EncodedWrite?, _ completion: @escaping Completion) {
     guard beginClosing() else {
       refuse(last)
       return notifyWhenClosed(completion)
@@ -29,16 +29,15 @@ extension Engine {
     }
   }
 
-  private func refuse(_ last: Draft?) { if last != nil { refuse(.closed, nil) } }
+  private func refuse(_ last: EncodedWrite?) { if last != nil { refuse(.closed, nil) } }
 
-  private func admissible(_ last: Draft?) -> Draft? {
-    guard let last else { return nil }
-    guard let refusal = refusal(of: last) else { return last }
+  private func admissible(_ last: EncodedWrite?) -> EncodedWrite? {
+    guard last != nil, let refusal else { return last }
     refuse(refusal, nil)
     return nil
   }
 
-  func requestClose(writing last: Draft?, _ completion: @escaping Completion) {
+  func requestClose(writing last: EncodedWrite?, _ completion: @escaping Completion) {
     history?.close()
     logFollower?.close()
     follower.withLock { follower in

@@ -120,31 +120,30 @@ package final class Engine: Sendable {
   /// room before it refuses a write.
   ///
   /// - Parameters:
-  ///   - draft: validated by the caller as far as keys and values go; conflicting update paths and
-  ///     the depth are checked here.
+  ///   - write: keeps the rules of the data model.
   ///   - completion: called once, after the write is as durable as the options ask, in the order of
   ///     the writes, on the commit thread or on that of a caller of `synchronize()`: it may not wait.
   ///     Without it, `options.unreportedFailure` gets a failure.
   /// - Complexity: O(log n) for a scalar, O(size) for a tree.
+  package func submit(_ write: EncodedWrite, completion: Completion?) {
+    if let refusal { return refuse(refusal, completion) }
+    pipeline.submit(write, completion: completion)
+  }
+
+  /// `submit` of a write that is lent for the time of the call: nothing is allocated for it, unless it has to wait.
+  @inline(__always)
+  package func submit(_ write: WriteView, completion: Completion?) {
+    if let refusal { return refuse(refusal, completion) }
+    pipeline.submit(write, completion: completion)
+  }
+
+  /// `submit` of a write that exists as values. What is wrong with it is refused.
   package func submit(_ draft: Draft, completion: Completion?) {
-    if let refusal = refusal(of: draft) { return refuse(refusal, completion) }
-    pipeline.submit(draft, completion: completion)
-  }
-
-  /// Admits the write of one leaf as `submit(_:completion:)` does, on a shorter way. It has no completion.
-  ///
-  /// - Returns: false where the short way cannot be taken; nothing was done then, and the caller submits a draft.
-  package func submit(_ edit: LeafEdit, at path: Path) -> Bool {
-    refusal == nil && path.count <= Limits.depth
-      && pipeline.submit(edit, at: path, completion: nil)
-  }
-
-  /// Admits an update as `submit(_:completion:)` does, on a shorter way.
-  ///
-  /// - Parameter update: finished at `base`.
-  package func submit(_ update: PackedUpdate, at base: Path, completion: Completion?) {
-    if refusal == nil, pipeline.submit(update, at: base, completion: completion) { return }
-    submit(update.draft(at: base), completion: completion)
+    do throws(ValidationError) {
+      submit(try EncodedWrite(validating: draft), completion: completion)
+    } catch {
+      refuse(refusal ?? .validation(error), completion)
+    }
   }
 
   /// Admits a write, and waits without blocking a thread until it is as durable as the options ask.
@@ -152,36 +151,24 @@ package final class Engine: Sendable {
   /// - Returns: the write's LSN; nil where it changed nothing.
   /// - Throws: why it failed; it was undone then. Cancellation does not undo a write.
   @discardableResult
-  @concurrent package func write(_ draft: Draft) async throws(EngineError) -> LogSequenceNumber? {
-    if let refusal = refusal(of: draft) { throw refusal }
-    return try await pipeline.write(draft).get()
-  }
-
-  /// Admits an update as `write(_:)` does, on a shorter way.
-  ///
-  /// - Parameter update: finished at `base`.
-  @discardableResult
   @concurrent package func write(
-    _ update: PackedUpdate, at base: Path
+    _ write: EncodedWrite
   ) async throws(EngineError) -> LogSequenceNumber? {
     if let refusal { throw refusal }
-    let result = await withUnsafeContinuation {
-      (task: UnsafeContinuation<Result<LogSequenceNumber?, EngineError>?, Never>) in
-      let isAdmitted = pipeline.submit(update, at: base) { task.resume(returning: $0) }
-      if !isAdmitted { task.resume(returning: nil) }
-    }
-    if let result { return try result.get() }
-    return try await write(update.draft(at: base))
+    return try await pipeline.write(write).get()
   }
 
-  func refusal(of draft: Draft) -> EngineError? {
-    if let refusal { return refusal }
+  /// `write` of what exists as values.
+  @discardableResult
+  @concurrent package func write(_ draft: Draft) async throws(EngineError) -> LogSequenceNumber? {
+    if let refusal { throw refusal }
+    let encoded: EncodedWrite
     do throws(ValidationError) {
-      try draft.write.validate()
-      return nil
+      encoded = try EncodedWrite(validating: draft)
     } catch {
-      return .validation(error)
+      throw .validation(error)
     }
+    return try await write(encoded)
   }
 
   /// Why this engine can never write; nil where it can.

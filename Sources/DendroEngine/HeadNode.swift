@@ -86,22 +86,19 @@ extension Engine {
   ///
   /// - Parameters:
   ///   - path: of the node.
-  ///   - draft: the write.
+  ///   - write: the write.
   ///   - time: for the server values of the write; milliseconds since 1970.
   package func view(
-    at path: Path, after draft: Draft, time: Int64
+    at path: Path, after write: EncodedWrite, time: Int64
   ) throws(EngineError) -> Node {
     let (head, pages) = pipeline.withAdmission { ($0.root, $0.pages) }
-    func node() -> Node {
-      var root = head
-      _ = root.apply(draft.resolved(time: time, against: root))
-      return root.node(at: path)
+    guard let pages, pages.isPartial else {
+      return head.applying(write, time: time).node(at: path)
     }
-    guard let pages, pages.isPartial else { return node() }
+    if let failure = pipeline.load(pages, of: head, for: write) { throw failure }
     return try pages.reading { () throws(PageFailure) in
-      try head.load(for: draft)
       try head.load(along: path)
-      let node = node()
+      let node = head.applying(write, time: time).node(at: path)
       try node.load()
       return node
     }

@@ -1,16 +1,16 @@
-/// A change of one leaf, for `Node.exchange`.
-package enum LeafEdit {
+/// A change of one leaf, for `Pages.exchange`.
+enum LeafEdit {
   /// Replaces the leaf by one without a priority, given in its packed form.
   case set(UnsafeRawBufferPointer)
   /// Adds to the number of the leaf, or sets the leaf to this number if it has none.
   case increment(Number)
 
-  /// The bytes of the longest leaf that `Node.exchange` sets. Longer ones are put into a box.
-  package static let byteCountMax = Page.inlineValueByteCountMax
+  /// The bytes of the longest leaf that `Pages.exchange` sets. Longer ones are put into a box.
+  static let byteCountMax = Page.inlineValueByteCountMax
 
   /// What an edit has found and done.
-  package enum Outcome {
-    /// Nothing: `Node.apply` has to do it. The path leads through a leaf, ends at a branch or at a leaf in a
+  enum Outcome {
+    /// Nothing: another way has to do it. The path leads through a leaf, ends at a branch or at a leaf in a
     /// box, or the new leaf is too long.
     case declined
     /// Nothing: a page on the way has to be read first, by `Node.load(along:)`.
@@ -32,22 +32,22 @@ package enum LeafEdit {
     switch self {
     case .set(let packed): return body(packed)
     case .increment(let delta):
-      let sum = delta.incrementing(old.flatMap(LeafEdit.number))
+      let sum = old.flatMap(LeafEdit.number).map { $0.adding(delta) } ?? delta
       return withUnsafeTemporaryAllocation(byteCount: 16, alignment: 8) { scratch in
         let start = scratch.baseAddress.unsafelyUnwrapped
-        let end = PackedScalar.write(sum, to: start)
+        let end = PackedScalar.write(sum.scalar, to: start)
         return body(UnsafeRawBufferPointer(start: start, count: end - start))
       }
     }
   }
 
   /// The number in a packed leaf; nil for other scalars.
-  private static func number(_ packed: UnsafeRawBufferPointer) -> Scalar? {
+  private static func number(_ packed: UnsafeRawBufferPointer) -> Number? {
     var address = packed.baseAddress.unsafelyUnwrapped
     if address.load(as: UInt8.self) == PackedScalar.priorityTag {
       address += 1 + PackedScalar.byteCountTrusted(address + 1)
     }
-    return PackedScalar.isNumber(address) ? PackedScalar.readTrusted(address).scalar : nil
+    return PackedScalar.isNumber(address) ? PackedScalar.numberTrusted(address).number : nil
   }
 
   /// Whether two packed leaves without priorities are equal.
@@ -57,46 +57,6 @@ package enum LeafEdit {
     if compareBytes(x, a.count, y, b.count) == 0 { return true }
     // An integer and a double may have the same value.
     guard PackedScalar.isNumber(x), PackedScalar.isNumber(y) else { return false }
-    return PackedScalar.readTrusted(x).scalar == PackedScalar.readTrusted(y).scalar
-  }
-}
-
-extension Node {
-  /// Edits the leaf at a path in one descent: what `apply` does with `.set` and `.increment`, but no path and
-  /// no node is made. Pages that another value shares are copied only where the leaf changes.
-  ///
-  /// - Parameters:
-  ///   - edit: what to do with the leaf.
-  ///   - storedPath: the stored bytes of a path whose depth was checked.
-  ///   - replaced: gets the packed form of the leaf that is replaced, priority included, before that
-  ///     happens; valid only during the call.
-  /// - Complexity: O(depth · log children).
-  package mutating func exchange(
-    _ edit: LeafEdit, at storedPath: UnsafeRawBufferPointer,
-    replaced: (UnsafeRawBufferPointer) -> Void
-  ) -> LeafEdit.Outcome {
-    var place = Pages.Place()
-    return exchange(edit, at: storedPath, &place, replaced)
-  }
-
-  /// - Parameter place: where the edit was made in place, which is so only if no page on the way is shared.
-  @inline(__always)
-  mutating func exchange(
-    _ edit: LeafEdit, at storedPath: UnsafeRawBufferPointer, _ place: inout Pages.Place,
-    _ replaced: (UnsafeRawBufferPointer) -> Void
-  ) -> LeafEdit.Outcome {
-    if storedPath.isEmpty { return .declined }
-    if case .set(let packed) = edit, packed.count > LeafEdit.byteCountMax { return .declined }
-    var root = takeBranch()
-    guard root != nil else {
-      guard isEmpty else { return .declined }
-      edit.withPacked(replacing: nil) { assign(.packed($0), at: storedPath) }
-      return .inserted
-    }
-    let outcome = Pages.exchange(
-      &root, PathStep(stored: storedPath), edit, &place, replaced)
-    guard let root else { preconditionFailure("no edit removes a page") }
-    content = .page(root)
-    return outcome
+    return PackedScalar.numberTrusted(x).number == PackedScalar.numberTrusted(y).number
   }
 }

@@ -79,7 +79,7 @@ package enum PackedScalar {
   }
 
   @inline(__always)
-  private static func write(
+  static func write(
     utf8: UnsafeBufferPointer<UInt8>, to target: UnsafeMutableRawPointer
   ) -> UnsafeMutableRawPointer {
     var next = target
@@ -190,6 +190,18 @@ package enum PackedScalar {
     return (.bool(tag == 1), 1)
   }
 
+  /// The number at an address, where a valid packed number is, and its size in bytes. No scalar is made, which may
+  /// have a string.
+  @inline(__always)
+  static func numberTrusted(_ address: UnsafeRawPointer) -> (number: Number, byteCount: Int) {
+    let tag = address.load(as: UInt8.self)
+    let count = Int(tag & 0x0F)
+    if tag >= doubleTag {
+      return (.double(Double(bitPattern: doubleBits(address + 1, count))), 1 + count)
+    }
+    return (.integer(integer(address + 1, count)), 1 + count)
+  }
+
   /// The size in bytes of the valid packed scalar at an address.
   @inline(__always)
   static func byteCountTrusted(_ address: UnsafeRawPointer) -> Int {
@@ -277,11 +289,10 @@ extension Scalar {
   /// generic function is not specialized for another module.
   ///
   /// - Precondition: a double is finite.
-  /// - Returns: what `body` returns.
-  package func withPacked(_ body: (UnsafeRawBufferPointer) -> Bool) -> Bool {
+  package func withPacked(_ body: (UnsafeRawBufferPointer) -> Void) {
     withUnsafeTemporaryAllocation(byteCount: PackedScalar.byteCount(self), alignment: 1) { packed in
       _ = PackedScalar.write(self, to: packed.baseAddress.unsafelyUnwrapped)
-      return body(UnsafeRawBufferPointer(packed))
+      body(UnsafeRawBufferPointer(packed))
     }
   }
 }

@@ -40,6 +40,19 @@ package struct Path: Sendable {
     self.init(bytes: Array(storedBytes), count: count)
   }
 
+  /// Makes a path from stored bytes that are known to be those of legal keys.
+  package init(trusted storedBytes: UnsafeRawBufferPointer) {
+    var count = 0
+    var offset = 0
+    while offset < storedBytes.count {
+      let (byteCount, prefix) = Varint.readTrusted(
+        storedBytes.baseAddress.unsafelyUnwrapped + offset)
+      offset += prefix + byteCount
+      count += 1
+    }
+    self.init(bytes: Array(storedBytes), count: count)
+  }
+
   /// The number of keys in stored bytes; nil unless they are the stored form of legal keys.
   ///
   /// - Complexity: O(bytes); allocates nothing.

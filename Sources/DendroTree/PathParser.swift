@@ -46,6 +46,19 @@ struct PathParser {
     return (end - target, keyCount)
   }
 
+  /// Writes the stored form of the one key that the text is.
+  ///
+  /// - Parameter target: has room for `storedByteCountMax(ofTextOf:)` bytes.
+  /// - Returns: its bytes; 0 if the key is illegal.
+  @inline(__always)
+  func parseKey(into target: UnsafeMutableRawPointer) -> Int {
+    let count = utf8.count
+    guard count > 0, count <= Limits.keyBytes, copyKey(at: 0, to: target + 1) == count else {
+      return 0
+    }
+    return finishKey(at: 0, count, target) - target
+  }
+
   private static let slash: UInt8 = 0x2F
   private static let backslash: UInt8 = 0x5C
 

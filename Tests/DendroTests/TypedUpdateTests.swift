@@ -103,7 +103,6 @@ struct TypedUpdateTests {
       ("bad path", { $0.set("a.b", 2) }),
       ("not a number", { $0.set("n", Double.nan) }),
       ("infinite increment", { $0.increment("n", by: Double.infinity) }),
-      ("server value", { $0.set("t", ServerValue.timestamp()) }),
       ("too deep", { $0.set(String(repeating: "k/", count: 33), 1) }),
       ("no value", { $0.set("o", NSObject()) }),
     ]
@@ -116,13 +115,31 @@ struct TypedUpdateTests {
         }
       }
       #expect(error != nil, "\(name)")
-      if ["not a number", "no value", "server value"].contains(name) {
+      if ["not a number", "no value"].contains(name) {
         #expect(error?.message.contains("at \"") ?? false, "\(name): \(error?.message ?? "")")
       }
       #expect(try await root.getData().exists() == false, "\(name)")
     }
     #expect(await failure { try await root.child("#").update { $0.set("a", 1) } } != nil)
     #expect(await failure { try await root.child(".info").update { $0.set("a", 1) } } != nil)
+  }
+
+  @Test("server values in values, as an entry of their own, and as priorities")
+  func serverValues() async throws {
+    let before = Int(Date().timeIntervalSince1970 * 1000) - 1000
+    try await root.child("count").setValue(2)
+    try await root.update { update in
+      update.set("at", ServerValue.timestamp())
+      update.set("count", ServerValue.increment(3))
+      update.set(
+        "post", ["created": ServerValue.timestamp(), ".priority": ServerValue.timestamp()])
+    }
+    #expect(try await root.child("count").getData().value as? Int == 5)
+    let time = try #require(try await root.child("at").getData().value as? Int)
+    #expect(time > before)
+    let post = try await root.child("post").getData()
+    #expect(post.childSnapshot(forPath: "created").value as? Int == time)
+    #expect(post.priority as? Int == time)
   }
 
   @Test("what the block throws comes out, and nothing is written")

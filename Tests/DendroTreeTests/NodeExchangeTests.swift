@@ -27,7 +27,9 @@ import Testing
     switch write {
     case .set(let path, let new):
       guard let scalar = new.scalar, new.priority == nil else { return (.declined, nil) }
-      let outcome = packed(scalar).withUnsafeBytes { edit(.set($0), path) }
+      let bytes = packed(scalar)
+      if bytes.count > LeafEdit.byteCountMax { return (.declined, nil) }
+      let outcome = bytes.withUnsafeBytes { edit(.set($0), path) }
       return (outcome, replaced)
     case .increment(let path, let delta):
       let outcome = edit(.increment(delta), path)
@@ -94,7 +96,7 @@ import Testing
     arguments: [1, 30, 200])
   func inPlace(valueByteCount: Int) throws {
     var random = SeededGenerator(seed: UInt64(valueByteCount))
-    var node = Node.empty
+    var node = try tree("{other:1}")
     var model: [Int: Scalar] = [:]
     for step in 0..<20_000 {
       let key = random.below(4_000)

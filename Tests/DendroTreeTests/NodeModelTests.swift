@@ -56,40 +56,6 @@ import Testing
   }
 
   @Test(
-    "a leaf that is set from its packed form is the leaf itself",
-    arguments: Scale.seeds(10))
-  func packedLeaves(seed: UInt64) throws {
-    var generator = WriteGenerator(seed: seed)
-    var node = Node.empty
-    var other = Node.empty
-    var leafCount = 0
-    for step in 0..<1_000 {
-      let write = generator.write()
-      var packed = [UInt8](repeating: 0xEE, count: 8)
-      if case .set(_, let new) = write, let byteCount = new.packedLeafByteCount {
-        packed = [UInt8](unsafeUninitializedCapacity: byteCount) { target, count in
-          if let base = target.baseAddress {
-            new.writePackedLeaf(to: UnsafeMutableRawPointer(base))
-          }
-          count = byteCount
-        }
-        leafCount += 1
-      }
-      let changes = node.apply(write)
-      var otherChanges: [Change] = []
-      // Bytes for what sets no leaf are not looked at.
-      packed.withUnsafeBytes { other.apply(write, packed: $0, recording: &otherChanges) }
-      #expect(other == node, "seed \(seed), step \(step)")
-      #expect(otherChanges.map(\.path) == changes.map(\.path))
-      #expect(otherChanges.map(\.replaced) == changes.map(\.replaced))
-      #expect(otherChanges.map(\.new) == changes.map(\.new))
-    }
-    try other.checkInvariants(isCompact: true)
-    #expect(ModelTree(other) == ModelTree(node))
-    #expect(leafCount > 100)
-  }
-
-  @Test(
     "reads, iteration and neighbours agree with the model", arguments: Scale.seeds(12)
   )
   func reading(seed: UInt64) throws {
@@ -116,15 +82,11 @@ import Testing
       #expect(found.children(from: from).map(\.key) == keys.filter { $0 >= from })
       #expect(
         found.reversedChildren(from: from).map(\.key) == keys.reversed().filter { $0 <= from })
-      var stored = Node.empty
-      var cursor = LeafCursor()
+      var editor = TreeEditor(.empty, remembersPlace: true)
       for (path, leaf) in found.stored() where leaf.isLeaf {
-        try path.storedBytes.withUnsafeBytes { path in
-          try leaf.packedLeaf.withUnsafeBytes {
-            try stored.loadAndSet(storedPath: path, packedLeaf: $0, &cursor)
-          }
-        }
+        EncodedWrite(.set(path, leaf)).withView { view in editor.apply(view) { _, _ in } }
       }
+      var stored = editor.finish()
       if found.isBranch {
         for (path, branch) in found.stored() where branch.isBranch {
           _ = stored.apply(.setPriority(path, branch.priority))

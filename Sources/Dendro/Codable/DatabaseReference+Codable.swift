@@ -1,3 +1,4 @@
+import DendroEngine
 import DendroTree
 
 // MARK: - Writing
@@ -19,14 +20,23 @@ extension DatabaseReference {
     from value: T, encoder: Database.Encoder = Database.Encoder(),
     @_inheritActorContext completion: (@Sendable @isolated(any) (Error?) -> Void)? = nil
   ) throws {
-    if completion == nil, let scalar = Scalar(exactly: value), scalar.isShort {
+    if completion == nil, let scalar = Scalar(exactly: value), scalar.isValid {
       return set(scalar)
     }
-    let draft = try draft(setting: value, encoder)
+    let encoded = try encoder.encoded(value)
+    // What is wrong with the value is thrown; what is wrong with the reference goes where it always goes.
+    let write: EncodedWrite
+    do throws(ValidationError) {
+      write = try EncodedWrite.making(at: path) { (path, use) throws(ValidationError) in
+        try Writes.set(encoded, at: path, use)
+      }
+    } catch {
+      throw DatabaseError(error)
+    }
     if let completion {
-      write(Callback(completion)) { _ in draft }
+      self.write(Callback(completion)) { (_, use) in write.withView(use) }
     } else {
-      write { _ in draft }
+      self.write { (_, use) in write.withView(use) }
     }
   }
 
@@ -37,17 +47,9 @@ extension DatabaseReference {
   public func setValue<T: Encodable>(
     from value: T, encoder: Database.Encoder = Database.Encoder()
   ) async throws -> DatabaseReference {
-    let draft = try draft(setting: value, encoder)
-    return try await commit(self.draft { _ in draft })
-  }
-
-  private func draft<T: Encodable>(setting value: T, _ encoder: Database.Encoder) throws -> Draft {
     let encoded = try encoder.encoded(value)
-    do throws(ValidationError) {
-      return try Draft(setting: encoded, at: path)
-    } catch {
-      throw DatabaseError(error)
-    }
+    return try await commit(
+      made { (path, use) throws(ValidationError) in try Writes.set(encoded, at: path, use) })
   }
 }
 

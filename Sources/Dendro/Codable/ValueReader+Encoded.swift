@@ -1,57 +1,47 @@
 import DendroTree
 import Foundation
 
-/// Encoded values as nodes, by the rules that values from outside follow: `.value`, `.priority` and
+/// Encoded values, by the rules that values from outside follow: `.value`, `.priority` and
 /// `.sv` are read first, and errors name the place.
 extension ValueReader {
-  mutating func node(_ value: EncodedValue) throws(ValidationError) -> Node {
+  mutating func read(_ value: EncodedValue) throws(ValidationError) {
     switch value {
-    case .null: return .empty
-    case .scalar(.string(let text)): return try string(text)
-    case .scalar(let scalar): return Node(scalar)
-    case .unsigned(let value): return Node(Scalar(unsigned: value))
-    case .decimal(let value): return Node(.double(value.nearestDouble))
-    case .keyed(let values): return try branch(values)
+    case .null: break
+    case .scalar(let scalar): append(try place.checked(scalar))
+    case .unsigned(let value): builder.append(Scalar(unsigned: value))
+    case .decimal(let value): builder.append(.double(value.nearestDouble))
+    case .keyed(let values): try branch(values)
     case .unkeyed(let values):
-      var builder = NodeBuilder()
+      let branch = builder.beginBranch()
       for (index, element) in values.elements.enumerated() {
-        try child(String(index), element, &builder)
+        try child(String(index), element)
       }
-      return builder.finish()
-    case .encoder(let encoder): return try node(encoder.result)
-    case .foreign(let value): return try node(value)
+      _ = builder.endBranch(branch)
+    case .encoder(let encoder): try read(encoder.result)
+    case .foreign(let value): try read(value)
     }
   }
 
-  private mutating func branch(_ values: KeyedValues) throws(ValidationError) -> Node {
+  private mutating func branch(_ values: KeyedValues) throws(ValidationError) {
     if values.hasMetadata {
       // Rare, so these few go the way of any value from outside.
       return try special(
         values.value(".value")?.foundationValue, values.value(".priority")?.foundationValue,
         values.value(".sv")?.foundationValue, count: values.entries.count
-      ) { (reader, builder) throws(ValidationError) in
+      ) { (reader) throws(ValidationError) in
         for entry in values.entries where !Self.isMetadata(entry.name) {
-          try reader.child(entry.name, entry.value, &builder)
+          try reader.child(entry.name, entry.value)
         }
       }
     }
-    var builder = NodeBuilder()
-    for entry in values.entries { try child(entry.name, entry.value, &builder) }
-    return builder.finish()
+    let branch = builder.beginBranch()
+    for entry in values.entries { try child(entry.name, entry.value) }
+    _ = builder.endBranch(branch)
   }
 
   private mutating func child(
-    _ name: String, _ value: EncodedValue, _ builder: inout NodeBuilder
+    _ name: String, _ value: EncodedValue
   ) throws(ValidationError) {
-    try child(name, &builder) { (reader) throws(ValidationError) in try reader.node(value) }
-  }
-}
-
-extension Draft {
-  /// `setValue(from:)`.
-  init(setting value: EncodedValue, at path: Path) throws(ValidationError) {
-    var reader = ValueReader(outerDepth: path.count)
-    let node = try reader.node(value)
-    self.init(setting: node, reader.deferred, at: path)
+    try child(name) { (reader) throws(ValidationError) in try reader.read(value) }
   }
 }

@@ -10,82 +10,82 @@ extension ValueReader {
   /// A dictionary in which `.value`, `.priority` or `.sv` stands.
   mutating func special(
     _ value: Any?, _ priority: Any?, _ serverValue: Any?, count: Int,
-    children: (inout ValueReader, inout NodeBuilder) throws(ValidationError) -> Void
-  ) throws(ValidationError) -> Node {
+    children: (inout ValueReader) throws(ValidationError) -> Void
+  ) throws(ValidationError) {
     if let serverValue {
-      guard count == 1 else { throw invalid("a server value has no other keys beside .sv") }
-      return try deferredLeaf(serverValue)
+      guard count == 1 else { throw place.invalid("a server value has no other keys beside .sv") }
+      return try readServerValue(serverValue)
     }
-    let isOutermost = keys.isEmpty
-    let deferredBefore = deferred.count
-    var node: Node
+    let isOutermost = place.names.isEmpty
+    let mark = builder.mark
     if let value {
-      node = try leaf(value)
+      try leaf(value)
     } else {
-      var builder = NodeBuilder()
-      try children(&self, &builder)
-      node = builder.finish()
+      let branch = builder.beginBranch()
+      try children(&self)
+      _ = builder.endBranch(branch)
     }
-    guard let priority else { return node }
+    guard let priority else { return }
     if isOutermost { hasOwnPriority = true }
+    try give(priority, to: mark)
+  }
+
+  /// Gives a priority to the value that begins at a mark, if there is one. It is checked in any case.
+  mutating func give(
+    _ priority: Any?, to mark: WriteBuilder.Mark
+  ) throws(ValidationError) {
     let given = try self.priority(priority)
-    if node.isEmpty {
-      deferred.removeSubrange(deferredBefore...)
-      return node
+    if builder.isEmpty(since: mark) { return }
+    switch given {
+    case .nothing: break
+    case .scalar(let scalar): builder.insertPriority(at: mark) { builder.append(scalar) }
+    case .serverValue(let value): builder.insertPriority(at: mark) { builder.append(value) }
     }
-    node = node.settingPriority(given)
-    return node
   }
 
   /// A server value where a leaf may be; `content` is what stands under `.sv`.
-  mutating func deferredLeaf(_ content: Any) throws(ValidationError) -> Node {
-    let value = try Self.serverValue(content, self)
-    deferred.append(Draft.Deferred(path: place, isPriority: false, value: value))
-    return Node(Self.standIn)
+  mutating func readServerValue(_ content: Any) throws(ValidationError) {
+    builder.append(try serverValue(under: content))
   }
 
   /// What stands under `.value`.
-  mutating func leaf(_ value: Any) throws(ValidationError) -> Node {
+  mutating func leaf(_ value: Any) throws(ValidationError) {
     if let optional = value as? any OptionalValue {
-      guard let wrapped = optional.wrapped else { return .empty }
-      return try leaf(wrapped)
+      if let wrapped = optional.wrapped { try leaf(wrapped) }
+      return
     }
-    if Self.isNull(value) { return .empty }
-    if let scalar = try scalar(value) { return Node(scalar) }
-    if let serverValue = try serverValue(value) {
-      deferred.append(Draft.Deferred(path: place, isPriority: false, value: serverValue))
-      return Node(Self.standIn)
-    }
+    if ValuePlace.isNull(value) { return }
+    if let scalar = try place.scalar(value) { return append(scalar) }
+    if let serverValue = try serverValue(value) { return builder.append(serverValue) }
     let isContainer =
       value is [AnyHashable: Any] || value is [Any] || value is NSDictionary || value is NSArray
-    guard isContainer else { throw refused(value) }
+    guard isContainer else { throw place.refused(value) }
     throw ValidationError(
-      .invalidLeafValueType, located(".value holds a dictionary or an array"))
+      .invalidLeafValueType, place.located(".value holds a dictionary or an array"))
   }
 
-  /// Reads a priority, and notes it where it is a server value.
-  mutating func priority(_ value: Any?) throws(ValidationError) -> Scalar? {
-    guard let value, !Self.isNull(value) else { return nil }
+  enum Priority {
+    case nothing
+    case scalar(Scalar)
+    case serverValue(Draft.Deferred.Value)
+  }
+
+  func priority(_ value: Any?) throws(ValidationError) -> Priority {
+    guard let value, !ValuePlace.isNull(value) else { return .nothing }
     if let optional = value as? any OptionalValue { return try priority(optional.wrapped) }
-    if let scalar = try scalar(value) {
-      guard case .bool = scalar else { return scalar }
-      throw invalid("a boolean cannot be a priority")
+    if let scalar = try place.scalar(value) {
+      guard case .bool = scalar else { return .scalar(scalar) }
+      throw place.invalid("a boolean cannot be a priority")
     }
     guard let serverValue = try serverValue(value) else {
-      throw invalid("\(Self.shown(type(of: value))) cannot be a priority: a number or a string can")
+      throw place.invalid(
+        "\(ValuePlace.shown(type(of: value))) cannot be a priority: a number or a string can")
     }
-    deferred.append(Draft.Deferred(path: place, isPriority: true, value: serverValue))
-    return Self.standIn
-  }
-
-  /// Asks objects only: to ask a Swift container whether it is an object makes one of it and of all it
-  /// holds, however deep.
-  static func isNull(_ value: Any) -> Bool {
-    type(of: value) is AnyClass && value is NSNull
+    return .serverValue(serverValue)
   }
 
   /// The server value that a dictionary is; nil where it is none.
-  func serverValue(_ value: Any) throws(ValidationError) -> Draft.Deferred.Value? {
+  private func serverValue(_ value: Any) throws(ValidationError) -> Draft.Deferred.Value? {
     var content: Any?
     var count = 0
     if let dictionary = value as? [AnyHashable: Any] {
@@ -93,13 +93,11 @@ extension ValueReader {
       count = dictionary.count
     }
     guard let content else { return nil }
-    guard count == 1 else { throw invalid("a server value has no other keys beside .sv") }
-    return try Self.serverValue(content, self)
+    guard count == 1 else { throw place.invalid("a server value has no other keys beside .sv") }
+    return try serverValue(under: content)
   }
 
-  static func serverValue(
-    _ content: Any, _ reader: ValueReader
-  ) throws(ValidationError) -> Draft.Deferred.Value {
+  private func serverValue(under content: Any) throws(ValidationError) -> Draft.Deferred.Value {
     // `ServerValue` makes strings and dictionaries of exactly these types.
     let type = type(of: content)
     if type != [AnyHashable: Any].self, let name = content as? String, name == "timestamp" {
@@ -114,12 +112,12 @@ extension ValueReader {
     if let operation, operation.count == 1, let (name, operand) = operation.first,
       name.base as? String == "increment"
     {
-      switch try reader.scalar(operand) {
+      switch try place.scalar(operand) {
       case .integer(let value): return .increment(.integer(value))
       case .double(let value): return .increment(.double(value))
-      default: throw reader.invalid("an increment needs a number")
+      default: throw place.invalid("an increment needs a number")
       }
     }
-    throw reader.invalid("\(shown(content)) is not a server value")
+    throw place.invalid("\(ValuePlace.shown(content)) is not a server value")
   }
 }

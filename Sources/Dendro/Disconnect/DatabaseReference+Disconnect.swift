@@ -21,7 +21,7 @@ extension DatabaseReference {
   ///
   /// - Parameter value: as for `setValue(_:)`.
   public func onDisconnectSetValue(_ value: Any?) {
-    register { path throws(ValidationError) in try Draft(setting: value, at: path) }
+    register { (path, use) throws(ValidationError) in try Writes.set(value, at: path, use) }
   }
 
   /// `onDisconnectSetValue(_:)`, and calls `block` once it is registered or was refused.
@@ -31,7 +31,7 @@ extension DatabaseReference {
     @_inheritActorContext withCompletionBlock block:
       @escaping @Sendable @isolated(any) (Error?, DatabaseReference) -> Void
   ) {
-    register(block) { path throws(ValidationError) in try Draft(setting: value, at: path) }
+    register(block) { (path, use) throws(ValidationError) in try Writes.set(value, at: path, use) }
   }
 
   /// `onDisconnectSetValue(_:)`, throwing where it is refused.
@@ -39,7 +39,7 @@ extension DatabaseReference {
   public func onDisconnectSetValue(_ value: Any?) async throws
     -> DatabaseReference
   {
-    try registered { path throws(ValidationError) in try Draft(setting: value, at: path) }
+    try registered { (path, use) throws(ValidationError) in try Writes.set(value, at: path, use) }
   }
 
   /// Registers `setValue(_:andPriority:)` for the time when the database is taken offline.
@@ -48,8 +48,8 @@ extension DatabaseReference {
   ///   - value: as for `setValue(_:)`.
   ///   - priority: as for `setValue(_:andPriority:)`.
   public func onDisconnectSetValue(_ value: Any?, andPriority priority: (any Copyable)?) {
-    register { path throws(ValidationError) in
-      try Draft(setting: value, priority: priority, at: path)
+    register { (path, use) throws(ValidationError) in
+      try Writes.set(value, priority: priority, at: path, use)
     }
   }
 
@@ -60,8 +60,8 @@ extension DatabaseReference {
     @_inheritActorContext withCompletionBlock block:
       @escaping @Sendable @isolated(any) (Error?, DatabaseReference) -> Void
   ) {
-    register(block) { path throws(ValidationError) in
-      try Draft(setting: value, priority: priority, at: path)
+    register(block) { (path, use) throws(ValidationError) in
+      try Writes.set(value, priority: priority, at: path, use)
     }
   }
 
@@ -70,8 +70,8 @@ extension DatabaseReference {
   public func onDisconnectSetValue(
     _ value: Any?, andPriority priority: (any Copyable)?
   ) async throws -> DatabaseReference {
-    try registered { path throws(ValidationError) in
-      try Draft(setting: value, priority: priority, at: path)
+    try registered { (path, use) throws(ValidationError) in
+      try Writes.set(value, priority: priority, at: path, use)
     }
   }
 }
@@ -80,7 +80,7 @@ extension DatabaseReference {
 
 extension DatabaseReference {
   /// Registers `removeValue()` for the time when the database is taken offline.
-  public func onDisconnectRemoveValue() { register { Draft(.remove($0)) } }
+  public func onDisconnectRemoveValue() { register(Writes.remove) }
 
   /// `onDisconnectRemoveValue()`, and calls `block` once it is registered or was refused.
   @preconcurrency
@@ -88,13 +88,13 @@ extension DatabaseReference {
     @_inheritActorContext completionBlock block:
       @escaping @Sendable @isolated(any) (Error?, DatabaseReference) -> Void
   ) {
-    register(block) { Draft(.remove($0)) }
+    register(block, Writes.remove)
   }
 
   /// `onDisconnectRemoveValue()`, throwing where it is refused.
   @discardableResult
   public func onDisconnectRemoveValue() async throws -> DatabaseReference {
-    try registered { Draft(.remove($0)) }
+    try registered(Writes.remove)
   }
 }
 
@@ -106,7 +106,7 @@ extension DatabaseReference {
   ///
   /// - Parameter values: as for `updateChildValues(_:)`.
   public func onDisconnectUpdateChildValues(_ values: [AnyHashable: Any]) {
-    register { path throws(ValidationError) in try Draft(updating: values, at: path) }
+    register { (path, use) throws(ValidationError) in try Writes.update(values, at: path, use) }
   }
 
   /// `onDisconnectUpdateChildValues(_:)`, and calls `block` once it is registered or was refused.
@@ -116,7 +116,9 @@ extension DatabaseReference {
     @_inheritActorContext withCompletionBlock block:
       @escaping @Sendable @isolated(any) (Error?, DatabaseReference) -> Void
   ) {
-    register(block) { path throws(ValidationError) in try Draft(updating: values, at: path) }
+    register(block) { (path, use) throws(ValidationError) in
+      try Writes.update(values, at: path, use)
+    }
   }
 
   /// `onDisconnectUpdateChildValues(_:)`, throwing where it is refused.
@@ -124,7 +126,8 @@ extension DatabaseReference {
   public func onDisconnectUpdateChildValues(
     _ values: [AnyHashable: Any]
   ) async throws -> DatabaseReference {
-    try registered { path throws(ValidationError) in try Draft(updating: values, at: path) }
+    try registered { (path, use) throws(ValidationError) in try Writes.update(values, at: path, use)
+    }
   }
 }
 
@@ -173,9 +176,9 @@ extension DatabaseReference {
 // MARK: - The way of an operation
 
 extension DatabaseReference {
-  private func register(_ drafting: Drafting) {
+  private func register(_ making: WriteMaking) {
     do throws(DatabaseError) {
-      _ = try registered(drafting)
+      _ = try registered(making)
     } catch {
       store.hub.report(error)
     }
@@ -183,12 +186,12 @@ extension DatabaseReference {
 
   private func register(
     _ block: @escaping @Sendable @isolated(any) (Error?, DatabaseReference) -> Void,
-    _ drafting: Drafting
+    _ making: WriteMaking
   ) {
     let block = Callback<CompletionFunction>(block)
     let refusal: DatabaseError?
     do throws(DatabaseError) {
-      _ = try registered(drafting)
+      _ = try registered(making)
       refusal = nil
     } catch {
       refusal = error
@@ -196,21 +199,19 @@ extension DatabaseReference {
     store.hub.enqueue(on: block.isolation) { block.call(refusal, self) }
   }
 
-  private func registered(_ drafting: Drafting) throws(DatabaseError) -> DatabaseReference {
-    try store.connection.add(disconnectDraft(drafting))
+  private func registered(_ making: WriteMaking) throws(DatabaseError) -> DatabaseReference {
+    try store.connection.add(disconnectDraft(making))
     return self
   }
 
   /// What is registered: checked as it will be when it is written.
-  func disconnectDraft(_ drafting: Drafting) throws(DatabaseError) -> Draft {
+  func disconnectDraft(_ making: WriteMaking) throws(DatabaseError) -> Draft {
     try checkRegistering()
-    let draft = try draft(drafting)
     do throws(ValidationError) {
-      try draft.write.validate()
+      return try Draft(at: path, making)
     } catch {
       throw DatabaseError(error)
     }
-    return draft
   }
 
   /// Refuses a registration whose write would be refused later.

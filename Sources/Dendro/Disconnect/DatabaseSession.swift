@@ -60,7 +60,9 @@ public final class DatabaseSession: Sendable {
   /// - Throws: ``DatabaseError`` for a value or a reference that cannot be written, and
   ///   ``DatabaseError/Code/closed`` after the end of the session.
   public func onDisconnectSetValue(_ value: Any?, at reference: DatabaseReference) throws {
-    try register(reference) { path throws(ValidationError) in try Draft(setting: value, at: path) }
+    try register(reference) { (path, use) throws(ValidationError) in
+      try Writes.set(value, at: path, use)
+    }
   }
 
   /// Registers `setValue(_:andPriority:)` at the reference for the end of the session.
@@ -69,8 +71,8 @@ public final class DatabaseSession: Sendable {
   public func onDisconnectSetValue(
     _ value: Any?, andPriority priority: (any Copyable)?, at reference: DatabaseReference
   ) throws {
-    try register(reference) { path throws(ValidationError) in
-      try Draft(setting: value, priority: priority, at: path)
+    try register(reference) { (path, use) throws(ValidationError) in
+      try Writes.set(value, priority: priority, at: path, use)
     }
   }
 
@@ -88,8 +90,8 @@ public final class DatabaseSession: Sendable {
   public func onDisconnectUpdateChildValues(
     _ values: [AnyHashable: Any], at reference: DatabaseReference
   ) throws {
-    try register(reference) { path throws(ValidationError) in
-      try Draft(updating: values, at: path)
+    try register(reference) { (path, use) throws(ValidationError) in
+      try Writes.update(values, at: path, use)
     }
   }
 
@@ -104,10 +106,10 @@ public final class DatabaseSession: Sendable {
   }
 
   private func register(
-    _ reference: DatabaseReference, _ drafting: DatabaseReference.Drafting
+    _ reference: DatabaseReference, _ making: WriteMaking
   ) throws(DatabaseError) {
     try check(reference)
-    try connection.add(reference.disconnectDraft(drafting))
+    try connection.add(reference.disconnectDraft(making))
   }
 
   private func check(_ reference: DatabaseReference) throws(DatabaseError) {

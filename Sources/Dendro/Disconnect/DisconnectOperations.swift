@@ -80,7 +80,7 @@ extension DisconnectOperations {
 
     init(_ increment: Number) {
       self.init(
-        Node(ValueReader.standIn), [Draft.Deferred(path: .root, value: .increment(increment))])
+        Node(Draft.Deferred.standIn), [Draft.Deferred(path: .root, value: .increment(increment))])
     }
 
     /// Makes a later value a part of this one.

@@ -141,23 +141,16 @@ final class EventHub: CommitObserver {
 
   // MARK: Noting
 
-  var wantsCommits: Bool { listenedCount > 0 }
-
-  func wantsCommit(ofLeafAt path: Path) -> Bool { filter.mayConcern(path) }
-
-  func committed(_ commit: borrowing Commit, root: borrowing Node) -> Bool {
-    let changes = commit.changes
-    let path = changes[changes.startIndex].path
-    guard changes.contains(where: { filter.mayConcern($0.path) }) else { return false }
-    let others = changes.count == 1 ? [] : changes.dropFirst().map(\.path)
-    return note(path, and: others, copy root, isInfo: false)
+  func wantsCommit(at storedPath: UnsafeRawBufferPointer) -> Bool {
+    filter.mayConcern(storedPath)
   }
 
-  func committed(
-    leafAt path: Path, lsn: LogSequenceNumber, time: Int64, root: borrowing Node,
-    change: () -> Change
-  ) -> Bool {
-    note(path, and: [], copy root, isInfo: false)
+  func committed(_ commit: borrowing Commit, root: borrowing Node) -> Bool {
+    let paths = commit.paths
+    guard let first = paths.first, paths.contains(where: { filter.mayConcern($0) }) else {
+      return false
+    }
+    return note(first, and: Array(paths.dropFirst()), copy root, isInfo: false)
   }
 
   func afterAdmission() { handOver() }

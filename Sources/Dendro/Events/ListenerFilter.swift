@@ -16,7 +16,8 @@ struct ListenerFilter: ~Copyable {
 
   func add(_ path: Path) {
     number.wrappingAdd(1, ordering: .relaxed)
-    firstKeys.bitwiseOr(Self.bits(of: path), ordering: .relaxed)
+    let bits = path.storedBytes.withUnsafeBytes { Self.bits(of: $0) }
+    firstKeys.bitwiseOr(bits, ordering: .relaxed)
   }
 
   func remove() {
@@ -33,15 +34,18 @@ struct ListenerFilter: ~Copyable {
   ///
   /// - Complexity: O(1).
   @inline(__always)
-  func mayConcern(_ path: Path) -> Bool {
+  func mayConcern(_ path: Path) -> Bool { path.storedBytes.withUnsafeBytes { mayConcern($0) } }
+
+  /// `mayConcern` with the stored bytes of a path.
+  @inline(__always)
+  func mayConcern(_ storedPath: UnsafeRawBufferPointer) -> Bool {
     let keys = firstKeys.load(ordering: .relaxed)
-    return keys != 0 && keys & Self.bits(of: path) != 0
+    return keys != 0 && keys & Self.bits(of: storedPath) != 0
   }
 
   /// The bit of the first key; all of them for the root, whose listeners every path concerns.
   @inline(__always)
-  private static func bits(of path: Path) -> UInt64 {
-    let bytes = path.storedBytes
+  private static func bits(of bytes: UnsafeRawBufferPointer) -> UInt64 {
     if bytes.isEmpty { return .max }
     let length = bytes[0]
     var hash = UInt64(length)

@@ -27,7 +27,7 @@ extension Database {
   ) -> (snapshot: DataSnapshot, isRead: Bool) {
     let now = Int64(Date().timeIntervalSince1970 * 1000)
     let node =
-      try? draft.map { try usable().view(at: path, after: $0, time: now) }
+      try? draft.map { try usable().view(at: path, after: EncodedWrite($0), time: now) }
       ?? usable().view(at: path)
     let snapshot = DataSnapshot(node ?? .empty, at: DatabaseReference(self, path))
     return (snapshot, node != nil)
@@ -82,20 +82,18 @@ private final class CommitObserverPair: CommitObserver {
     self.second = second
   }
 
-  var wantsCommits: Bool { first.wantsCommits || second.wantsCommits }
-
   func failed(_ error: EngineError) {
     first.failed(error)
     second.failed(error)
   }
 
-  func wantsCommit(ofLeafAt path: Path) -> Bool {
-    first.wantsCommit(ofLeafAt: path) || second.wantsCommit(ofLeafAt: path)
+  func wantsCommit(at storedPath: UnsafeRawBufferPointer) -> Bool {
+    first.wantsCommit(at: storedPath) || second.wantsCommit(at: storedPath)
   }
 
   func committed(_ commit: borrowing Commit, root: borrowing Node) -> Bool {
-    let isFirst = first.wantsCommits && first.committed(commit, root: root)
-    let isSecond = second.wantsCommits && second.committed(commit, root: root)
+    let isFirst = first.committed(commit, root: root)
+    let isSecond = second.committed(commit, root: root)
     return isFirst || isSecond
   }
 

@@ -52,11 +52,10 @@ final class TransactionDraft: Sendable {
   func set(_ value: Any?, at path: Path) {
     change { () throws(ValidationError) in
       try checkDepth(of: path)
-      var reader = ValueReader(outerDepth: location.count + path.count, prefix: path)
-      let new = try value.map { value throws(ValidationError) in try reader.node(value) } ?? .empty
+      let (new, deferred) = try read(value, at: path)
       return { [input] state in
         state.node.graft(new, at: path)
-        let timestamps = state.adding(reader.deferred, to: input).map { item in
+        let timestamps = state.adding(deferred, to: input).map { item in
           Draft.Deferred(
             path: item.path.dropFirst(path.count), isPriority: item.isPriority, value: item.value)
         }
@@ -66,15 +65,40 @@ final class TransactionDraft: Sendable {
     }
   }
 
+  /// The node of a value, and its server values by their paths from the transaction's location.
+  private func read(
+    _ value: Any?, at path: Path
+  ) throws(ValidationError) -> (node: Node, deferred: [Draft.Deferred]) {
+    guard let value else { return (.empty, []) }
+    var reader = ValueReader(outerDepth: location.count + path.count, prefix: path)
+    try reader.read(value)
+    let (node, deferred) = reader.builder.node
+    return (
+      node,
+      deferred.map { item in
+        Draft.Deferred(
+          path: path.appending(item.path), isPriority: item.isPriority, value: item.value)
+      }
+    )
+  }
+
   func setPriority(_ priority: Any?, at path: Path) {
     change { () throws(ValidationError) in
-      var reader = ValueReader(outerDepth: location.count + path.count, prefix: path)
-      let scalar = try reader.priority(priority)
-      return { [input] state in
+      let reader = ValueReader(outerDepth: location.count + path.count, prefix: path)
+      let scalar: Scalar?
+      var deferred: [Draft.Deferred] = []
+      switch try reader.priority(priority) {
+      case .nothing: scalar = nil
+      case .scalar(let given): scalar = given
+      case .serverValue(let value):
+        scalar = Draft.Deferred.standIn
+        deferred.append(Draft.Deferred(path: path, isPriority: true, value: value))
+      }
+      return { [input, deferred] state in
         let existing = state.node.node(at: path)
         guard !existing.isEmpty else { return }
         state.node.graft(existing.settingPriority(scalar), at: path)
-        let timestamp = state.adding(reader.deferred, to: input).first?.value
+        let timestamp = state.adding(deferred, to: input).first?.value
         state.timestamps.replacePriority(at: path, by: timestamp)
       }
     }

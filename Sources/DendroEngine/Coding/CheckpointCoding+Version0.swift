@@ -69,11 +69,11 @@ extension CheckpointCoding {
         var shared = try paths.readBytes(&reader)
         if isFirst {
           let new = paths.bytes
-          shared = path.withUnsafeBytes { PathCoding.sharedPrefixCount(new, $0) }
+          shared = path.withUnsafeBytes { BodyWriter.sharedByteCount(new, $0) }
           isFirst = false
         }
         let isBranch =
-          !reader.isAtEnd && reader.bytes[reader.offset] == NodeCoding.Tag.branchWithPriority
+          !reader.isAtEnd && reader.bytes[reader.offset] == BodyTag.branchWithPriority
         let last = try descend(to: paths.bytes, shared: shared, isBranch: isBranch)
         if isBranch {
           _ = try reader.tag("a priority")

@@ -11,16 +11,14 @@ extension Admission {
     let unreported = inFlight.unreported + batch.unreported
     let changes = (inFlight.undo?.replaced ?? []) + batch.undo.replaced
     let before = observer == nil ? Node.empty : root
-    head.beginChange()
-    for change in changes.reversed() { head.root.graft(change.node, at: change.path) }
-    head.endChange()
+    head.graft(changes)
     inFlight = InFlight()
     batch.removeWrites()
     lastLSN = acknowledgedLSN
     if let observer, let first {
       let commit = Commit(
         lsn: first, time: lastTime,
-        changes: Self.differences(changes.map(\.path), from: before, to: root)[...], isUndo: true)
+        differences: Self.differences(changes.map(\.path), from: before, to: root))
       if observer.committed(commit, root: root) { isObserverWaiting = true }
     }
     return unreported

@@ -5,7 +5,7 @@ import DendroTree
 ///
 /// Writers call it on their own threads, cycles between their calls of the disk. A value without
 /// locks, clock or files: the caller passes the time, and waits, wakes and reports as the results say.
-struct Admission {
+struct Admission: ~Copyable {
   let limits: Limits
   var head: Head
   /// The last admitted write.
@@ -29,10 +29,8 @@ struct Admission {
   var isObserverWaiting = false
   var memory: MemoryGauge
   var statistics = EngineStatistics()
-  /// Sizes writes of a database in memory, and joins the paths of updates. Empty between two writes.
-  let scratch = PayloadBuffer()
-  /// What the write that is being admitted changes.
-  var changes: [Change] = []
+  /// The body of a write with its server values computed. Empty between two writes.
+  let resolved = PayloadBuffer()
 
   private var commitThread = CommitThread.busy
   /// Whether the next cycle probes the disk, which was full, for room.
@@ -72,7 +70,8 @@ struct Admission {
   }
 
   init(
-    head: Head, lastLSN: LogSequenceNumber, lastTime: Int64, memory: MemoryGauge, limits: Limits
+    head: consuming Head, lastLSN: LogSequenceNumber, lastTime: Int64, memory: MemoryGauge,
+    limits: Limits
   ) {
     self.head = head
     self.lastLSN = lastLSN
@@ -221,23 +220,31 @@ struct Admission {
 
   // MARK: Closing
 
+  enum ClosingStart {
+    /// With the refusals that the caller reports once it has released the lock.
+    case begun(refused: [(EngineError, Completion?)])
+    /// Nothing has begun: the caller reads pages first, then asks again.
+    case needsPages(NeededPages)
+    /// The engine is closed already.
+    case closed
+  }
+
   /// Admits what the running transaction's block has written, then `last`, and nothing after that.
   /// The transaction itself will be refused.
-  ///
-  /// - Returns: the refusals that the caller reports once it has released the lock; nil where the engine
-  ///   is closed already.
   mutating func beginClosing(
-    writing last: Draft?, now: Int64, _ completion: @escaping Completion
-  ) -> [(EngineError, Completion?)]? {
-    if case .closed = phase { return nil }
-    var writes = transaction?.takeHeldWrites() ?? []
-    if let last { writes.append((last, nil)) }
+    writing last: HeldWrite?, now: Int64, _ completion: @escaping Completion
+  ) -> ClosingStart {
+    if case .closed = phase { return .closed }
+    var writes = transaction?.heldWrites ?? []
+    if let last { writes.append(last) }
+    if let needed = neededPages(for: writes) { return .needsPages(needed) }
+    transaction?.removeHeldWrites()
     let refused = admit(writes, now: now)
     if case .poisoned(let error) = phase { closingFailure = error }
     phase = .closing
     transaction?.release()
     batch.closes.append(completion)
-    return refused
+    return .begun(refused: refused)
   }
 
   /// Ends the last cycle: nothing is admitted and no commit observed any more.

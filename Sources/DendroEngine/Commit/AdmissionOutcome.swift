@@ -39,9 +39,9 @@ struct PermittedWaits {
     let existing: Node
     let isEqual: Bool
 
-    init(_ draft: Draft, with existing: Node) {
+    init(_ write: WriteView, with existing: Node) {
       self.existing = existing
-      isEqual = if case .set(_, let new) = draft.write { existing == new } else { false }
+      isEqual = write.tree.map { existing == $0 } ?? false
     }
   }
 
@@ -52,27 +52,39 @@ struct PermittedWaits {
 }
 
 extension Admission {
+  /// Admits a write if nothing has to be asked or waited for: the usual case.
+  ///
+  /// - Returns: false if that is not so, or the write is refused: it has to be offered.
+  @inline(__always)
+  mutating func admitAtOnce(
+    _ write: WriteView, now: Int64, completion: Completion?
+  ) -> Bool {
+    guard case .running = phase, transaction == nil, !memory.isLimited, !isStalled,
+      write.logByteCount < Self.comparedByteMin, hasPages(for: write)
+    else { return false }
+    return admit(write, now: now, completion: completion) == nil
+  }
+
   /// Admits or refuses one write, or says what its caller waits for first.
   ///
   /// - Parameters:
-  ///   - body: the draft's encoded body, where that was made outside the lock.
   ///   - now: milliseconds since 1970.
   mutating func offer(
-    _ draft: Draft, body: PayloadBuffer?, now: Int64, _ completion: Completion?,
-    _ waits: inout PermittedWaits
+    _ write: WriteView, now: Int64, _ completion: Completion?,
+    holding: () -> EncodedWrite, _ waits: inout PermittedWaits
   ) -> AdmissionOutcome {
     if transaction != nil, case .running = phase,
-      let outcome = transactionOutcome(draft, completion, waits)
+      let outcome = transactionOutcome(write, completion, holding: holding, waits)
     {
       if case .refused(let refusal) = outcome { return conclude(refusal, completion) }
       return outcome
     }
     if mustWaitForDisk(&waits) { return .waitsForDisk }
     if waits.probe != nil, let refusal = phase.refusal { return conclude(refusal, completion) }
-    if waits.measure, memory.isMeasureDue(for: draft.write) { return .needsMeasure }
-    if let pages, pages.isPartial, !root.isLoaded(for: draft) { return .needsPages(root, pages) }
+    if waits.measure, memory.isMeasureDue(for: write.facts) { return .needsMeasure }
+    if let pages, !hasPages(for: write) { return .needsPages(root, pages) }
     var isEqual: Bool?
-    if let body, let existing = counterpart(of: draft, body) {
+    if let existing = counterpart(of: write) {
       if let comparison = waits.comparison, comparison.existing.isIdentical(to: existing) {
         isEqual = comparison.isEqual
       } else if waits.comparisonCount > 0 {
@@ -80,20 +92,26 @@ extension Admission {
         return .needsComparison(existing)
       }
     }
-    let refusal = admit(
-      draft, body: body, isEqual: isEqual, now: now, completion: completion)
+    let refusal = admit(write, isEqual: isEqual, now: now, completion: completion)
     return refusal.map { conclude($0, completion) } ?? .admitted
+  }
+
+  /// Whether all pages of the tree that a write needs were read.
+  @inline(__always)
+  private func hasPages(for write: WriteView) -> Bool {
+    guard let pages, pages.isPartial else { return true }
+    return root.isLoaded(for: write)
   }
 
   /// The bytes of an encoded tree from which on it is compared without the lock.
   private static let comparedByteMin = 16 << 10
 
   /// The tree that a large one replaces; nil where it is quick to see whether they are equal.
-  private func counterpart(of draft: Draft, _ body: PayloadBuffer) -> Node? {
-    guard body.count >= Self.comparedByteMin, case .set(let path, let new) = draft.write,
-      new.isBranch
-    else { return nil }
-    let existing = root.node(at: path)
+  private func counterpart(of write: WriteView) -> Node? {
+    guard write.logByteCount >= Self.comparedByteMin, let new = write.tree, new.isBranch else {
+      return nil
+    }
+    let existing = root.node(at: Path(trusted: write.path))
     guard existing.childCount == new.childCount, !existing.isIdentical(to: new) else { return nil }
     return existing
   }
@@ -137,17 +155,18 @@ extension Admission {
   ///
   /// - Returns: nil where the transaction does not concern the write.
   private mutating func transactionOutcome(
-    _ draft: Draft, _ completion: Completion?, _ waits: PermittedWaits
+    _ write: WriteView, _ completion: Completion?, holding: () -> EncodedWrite,
+    _ waits: PermittedWaits
   ) -> AdmissionOutcome? {
     // Not bound to a name: a second reference would make each append copy the held writes.
     if transaction?.isOnThisThread == true {
-      guard transaction?.hold(draft, completion) == true else {
+      guard transaction?.hold(holding(), completion) == true else {
         return .refused(.tooManyWaiting(limit: RunningTransaction.heldWriteLimit))
       }
       return .held
     }
     guard waits.transaction, let reservation = transaction?.reservation, !reservation.isOver,
-      reservation.concerns(draft.write)
+      reservation.concerns(write)
     else { return nil }
     return .waitsForTransaction(reservation)
   }

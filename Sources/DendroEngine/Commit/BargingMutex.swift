@@ -8,7 +8,7 @@ import DendroPlatform
 ///
 /// Not recursive: a holder that locks it again waits for ever. Not fair: a thread may wait while others take it again
 /// and again.
-struct BargingMutex<Value>: ~Copyable, @unchecked Sendable {
+struct BargingMutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
   // Unchecked: `value` is used under `mutex` alone, and a body may not return parts of it that others change. Both
   // pointers refer to initialized memory from `init` to `deinit`, and the mutex never moves, as the system asks.
   private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)

@@ -24,121 +24,63 @@ struct BatchEncoder {
     var lastTime: Int64
   }
 
-  /// The state before one write, to which `rollBack` returns.
-  struct Savepoint {
-    var start: Int
-    /// Where the write's body begins: the part that does not depend on the write before.
-    var body: Int
-    var beganRecord: Bool
-    var previousLastTime: Int64
-  }
-
   var byteCount: Int { payload.count }
 
   /// Bytes of the longest head of a write without its path: time, kind, and the two counts of the path.
-  static let headByteCountMax = 10 + 1 + 2 * 10
+  private static let headByteCountMax = 10 + 1 + 2 * 10
+
+  /// The bytes that `append` would take for a write.
+  ///
+  /// - Returns: a number that may be too large, but not above `limit`, if the right one is not.
+  @inline(__always)
+  func byteCount(of write: WriteView, time: Int64, limit: Int) -> Int {
+    let most = Self.headByteCountMax + write.path.count + write.logByteCount
+    return most <= limit ? most : byteCount(of: write, time: time)
+  }
+
+  @inline(never)
+  private func byteCount(of write: WriteView, time: Int64) -> Int {
+    let record = openRecord
+    let head = PayloadBuffer()
+    previousPath.withBytes { previous in
+      LogV1Writer.appendHead(
+        of: write, timeDelta: UInt64(time - (record?.lastTime ?? time)),
+        after: record == nil ? UnsafeRawBufferPointer(start: nil, count: 0) : previous, to: head)
+    }
+    return head.count + write.logByteCount
+  }
+
+  /// The record that the next write joins; nil if it begins one.
+  private var openRecord: RecordSpan? {
+    guard let last = records.last, last.end - last.start < Batch.recordByteLimit else { return nil }
+    return last
+  }
 
   /// Appends one write, to a new record where the last one is full.
   ///
-  /// - Parameter body: the write's encoded body, where there is one already.
-  mutating func encode(
-    _ write: Write, body: PayloadBuffer?, lsn: LogSequenceNumber, time: Int64
-  ) -> Savepoint {
-    var savepoint = begin(lsn, time)
-    let timeDelta = UInt64(time - savepoint.previousLastTime)
-    previousPath.withBytes {
-      WriteCoding.encodeHead(of: write, timeDelta: timeDelta, after: $0, into: payload)
-    }
-    savepoint.body = payload.count
-    if let body {
-      payload.append(body)
-    } else {
-      WriteCoding.encodeBody(of: write, into: payload)
-    }
-    end(time)
-    return savepoint
-  }
-
-  /// Appends and keeps the write of one leaf.
-  ///
-  /// - Parameter path: a stored path.
   /// - Returns: its bytes.
-  mutating func encode(
-    _ edit: LeafEdit, at path: UnsafeRawBufferPointer, lsn: LogSequenceNumber, time: Int64
-  ) -> Int {
-    let savepoint = begin(lsn, time)
-    let timeDelta = UInt64(time - savepoint.previousLastTime)
-    previousPath.withBytes {
-      WriteCoding.encode(edit, at: path, timeDelta: timeDelta, after: $0, into: payload)
-    }
-    end(time)
-    keep(path)
-    return payload.count - savepoint.start
-  }
-
-  /// Appends and keeps an update whose body is encoded.
-  ///
-  /// - Parameter base: a stored path.
-  /// - Returns: its bytes.
-  mutating func encode(
-    updating base: UnsafeRawBufferPointer, body: PayloadBuffer, lsn: LogSequenceNumber, time: Int64
-  ) -> Int {
-    let savepoint = begin(lsn, time)
-    let timeDelta = UInt64(time - savepoint.previousLastTime)
-    previousPath.withBytes {
-      WriteCoding.encodeHead(updating: base, timeDelta: timeDelta, after: $0, into: payload)
-    }
-    payload.append(body)
-    end(time)
-    keep(base)
-    return payload.count - savepoint.start
-  }
-
-  /// Begins a write, in a new record where the last one is full.
   @inline(__always)
-  private mutating func begin(_ lsn: LogSequenceNumber, _ time: Int64) -> Savepoint {
+  mutating func append(_ write: WriteView, lsn: LogSequenceNumber, time: Int64) -> Int {
+    let start = payload.count
     let beginsRecord = records.last.map { $0.end - $0.start >= Batch.recordByteLimit } ?? true
     if beginsRecord {
       records.append(
         RecordSpan(
-          start: payload.count, end: payload.count, firstLSN: lsn, count: 0, baseTime: time,
-          lastTime: time))
+          start: start, end: start, firstLSN: lsn, count: 0, baseTime: time, lastTime: time))
       previousPath.removeAfter(0)
     }
-    return Savepoint(
-      start: payload.count, body: payload.count, beganRecord: beginsRecord,
-      previousLastTime: records[records.count - 1].lastTime)
-  }
-
-  /// Ends the write that was begun last.
-  @inline(__always)
-  private mutating func end(_ time: Int64) {
     let last = records.count - 1
+    let timeDelta = UInt64(time - records[last].lastTime)
+    previousPath.withBytes {
+      LogV1Writer.appendHead(of: write, timeDelta: timeDelta, after: $0, to: payload)
+    }
+    write.withLogBody { payload.append($0) }
     records[last].end = payload.count
     records[last].count += 1
     records[last].lastTime = time
-  }
-
-  /// Keeps the write that was encoded last.
-  func keep(_ write: Write) { write.path.storedBytes.withUnsafeBytes { keep($0) } }
-
-  @inline(__always)
-  private func keep(_ path: UnsafeRawBufferPointer) {
     previousPath.removeAfter(0)
-    previousPath.append(path)
-  }
-
-  /// Removes the write that was encoded last.
-  mutating func rollBack(to savepoint: Savepoint) {
-    payload.removeAfter(savepoint.start)
-    let last = records.count - 1
-    if savepoint.beganRecord {
-      records.removeLast()
-    } else {
-      records[last].end = savepoint.start
-      records[last].count -= 1
-      records[last].lastTime = savepoint.previousLastTime
-    }
+    previousPath.append(write.path)
+    return payload.count - start
   }
 
   /// Empties the encoder, and keeps its memory for the next batch.

@@ -3,12 +3,9 @@ package import DendroTree
 
 /// Receives every change of the head, in commit order, before the write is on the disk.
 package protocol CommitObserver: AnyObject, Sendable {
-  /// Whether `committed` has anything to do at this moment. Asked under the admission lock.
-  var wantsCommits: Bool { get }
-
-  /// Whether `committed` has anything to do where nothing but the leaf at this path changes. Asked under the
-  /// admission lock, with every write of a leaf.
-  func wantsCommit(ofLeafAt path: Path) -> Bool
+  /// Whether `committed` has anything to do at this moment with a write at this stored path, which is the common
+  /// beginning of all that it changes. Asked under the admission lock, with every write.
+  func wantsCommit(at storedPath: UnsafeRawBufferPointer) -> Bool
 
   /// Called under the admission lock, on the writer's thread; for an undo on that of the cycle. It has to
   /// be quick, and may call neither user code nor the engine.
@@ -20,14 +17,6 @@ package protocol CommitObserver: AnyObject, Sendable {
   /// - Returns: whether `afterAdmission()` is to be called.
   func committed(_ commit: borrowing Commit, root: borrowing Node) -> Bool
 
-  /// `committed` for a write that changed one leaf, which needs no `Commit` where the path says all.
-  ///
-  /// - Parameter change: makes what changed.
-  func committed(
-    leafAt path: Path, lsn: LogSequenceNumber, time: Int64, root: borrowing Node,
-    change: () -> Change
-  ) -> Bool
-
   /// Called where `committed` asked for it, on the same thread, once the admission lock is released.
   func afterAdmission()
 
@@ -36,16 +25,7 @@ package protocol CommitObserver: AnyObject, Sendable {
 }
 
 extension CommitObserver {
-  package var wantsCommits: Bool { true }
-
-  package func wantsCommit(ofLeafAt path: Path) -> Bool { wantsCommits }
-
-  package func committed(
-    leafAt path: Path, lsn: LogSequenceNumber, time: Int64, root: borrowing Node,
-    change: () -> Change
-  ) -> Bool {
-    committed(Commit(lsn: lsn, time: time, changes: [change()], isUndo: false), root: root)
-  }
+  package func wantsCommit(at storedPath: UnsafeRawBufferPointer) -> Bool { true }
 
   package func afterAdmission() {}
 
@@ -53,21 +33,56 @@ extension CommitObserver {
 }
 
 /// One admitted write, or the undo of all writes that were not acknowledged.
-package struct Commit: Sendable {
+package struct Commit {
   /// The write that was admitted, or the oldest one that was undone.
   package let lsn: LogSequenceNumber
   /// Milliseconds since 1970 at admission.
   package let time: Int64
-  /// What changed, in that order; for an undo one change for each topmost path that changed.
-  package let changes: ArraySlice<Change>
   /// Whether the writes were undone because the disk refused them; or the head was replaced as a whole, in an
   /// engine that follows another process.
   package let isUndo: Bool
+  private let source: Source
 
-  init(lsn: LogSequenceNumber, time: Int64, changes: ArraySlice<Change>, isUndo: Bool) {
+  private enum Source {
+    /// The entries of an undo log from a number on, and the tree after the write.
+    case undo(UndoLog, from: Int, root: Node)
+    case changes([Change])
+  }
+
+  init(
+    lsn: LogSequenceNumber, time: Int64, replacing undo: UndoLog, from first: Int, root: Node
+  ) {
     self.lsn = lsn
     self.time = time
-    self.changes = changes
-    self.isUndo = isUndo
+    isUndo = false
+    source = .undo(undo, from: first, root: root)
+  }
+
+  init(lsn: LogSequenceNumber, time: Int64, differences: [Change]) {
+    self.lsn = lsn
+    self.time = time
+    isUndo = true
+    source = .changes(differences)
+  }
+
+  /// The paths of the topmost nodes that changed, in the order of the changes; a later one may lie below an earlier one.
+  package var paths: [Path] {
+    switch source {
+    case .undo(let undo, let first, _): undo.paths(from: first)
+    case .changes(let changes): changes.map(\.path)
+    }
+  }
+
+  /// What changed, in that order; for an undo one change for each topmost path that changed.
+  package var changes: [Change] {
+    switch source {
+    case .undo(let undo, let first, let root):
+      var changes = undo.replaced(from: first).map { path, node in
+        Change(path: path, replaced: node, new: .empty)
+      }
+      changes.complete(in: root)
+      return changes
+    case .changes(let changes): return changes
+    }
   }
 }

@@ -62,7 +62,7 @@ extension CommitPipeline {
   /// - Returns: the last write before the segment.
   @discardableResult
   func roll(
-    after body: (Admission) -> Bool = { _ in true }
+    after body: (borrowing Admission) -> Bool = { _ in true }
   ) throws(EngineError) -> LogSequenceNumber? {
     try wait { completion in
       request(completion) { admission in
@@ -81,15 +81,22 @@ extension CommitPipeline {
   ///
   /// A running transaction will be refused. The writes that its block has made until now are admitted
   /// before `last`.
-  func requestClose(writing last: Draft?, _ completion: @escaping Completion) {
-    let now = clock.now()
-    let refused = withAdmission { $0.beginClosing(writing: last, now: now, completion) }
-    guard let refused else {
-      if last != nil { options.unreportedFailure?(.closed, .zero) }
-      return completion(.success(nil))
+  func requestClose(writing last: EncodedWrite?, _ completion: @escaping Completion) {
+    let last = last.map { HeldWrite($0, nil) }
+    last?.write.prepare(isLogged: isPersistent)
+    while true {
+      let now = clock.now()
+      let answer = withAdmission { $0.beginClosing(writing: last, now: now, completion) }
+      switch answer {
+      case .needsPages(let needed): load(needed)
+      case .begun(let refused):
+        for (refusal, completion) in refused { report(refusal, completion) }
+        return stall.end()
+      case .closed:
+        if last != nil { options.unreportedFailure?(.closed, .zero) }
+        return completion(.success(nil))
+      }
     }
-    for (refusal, completion) in refused { report(refusal, completion) }
-    stall.end()
   }
 
   /// Closes a pipeline whose commit thread could not be started, so that no caller waits for that thread.

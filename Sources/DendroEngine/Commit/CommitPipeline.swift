@@ -19,8 +19,8 @@ final class CommitPipeline: Sendable {
   /// The commit thread; nil under inline execution.
   let executor: BlockingExecutor?
   let instrumentation: Instrumentation
-  /// Buffers in which large writes are encoded outside the lock.
-  let buffers = PayloadBufferPool()
+  /// Whether there is a log.
+  let isPersistent: Bool
   /// Writers that wait for a transaction.
   let waitingWriterCount = Atomic<Int>(0)
   /// Writers that wait for a transaction and block their thread.
@@ -36,10 +36,11 @@ final class CommitPipeline: Sendable {
     self.clock = clock
     instrumentation = Instrumentation(options)
     executor = options.execution == .thread ? BlockingExecutor(name: "dendro-commit") : nil
+    isPersistent = store != nil
     let limits = Admission.Limits(
       writeByteCount: options.writeByteLimit, stallByteCount: options.stallByteLimit,
       synchronizesAll: options.durability == .everyCommit,
-      isPersistent: store != nil, countsWrites: instrumentation.wantsMetrics)
+      isPersistent: isPersistent, countsWrites: instrumentation.wantsMetrics)
     let readers = HeadReaders()
     self.readers = readers
     admission = AdmissionLock(
@@ -61,23 +62,39 @@ final class CommitPipeline: Sendable {
   ///
   /// Waits on the calling thread where the disk is behind or full, or a transaction has reserved the
   /// path. A call from within a completion does not wait.
-  func submit(_ draft: Draft, completion: Completion?) {
-    let body = encodeAhead(draft)
-    defer { if let body { buffers.giveBack(body) } }
+  ///
+  /// - Parameter write: copied where it has to wait.
+  @inline(__always)
+  func submit(_ write: WriteView, completion: Completion?) {
+    let now = clock.now()
+    if withAdmission({ $0.admitAtOnce(write, now: now, completion: completion) }) { return }
+    submitWaiting(write, completion)
+  }
+
+  @inline(never)
+  private func submitWaiting(_ write: WriteView, _ completion: Completion?) {
+    submit(EncodedWrite.keeping(write), completion: completion)
+  }
+
+  /// `submit` of a write that is kept.
+  func submit(_ write: EncodedWrite, completion: Completion?) {
+    write.prepare(isLogged: isPersistent)
     // Under inline execution the caller does the disk's work itself.
     var waits = PermittedWaits(disk: executor != nil)
+    finish(offer(write, completion, &waits), write, completion, waits)
+  }
+
+  /// Waits for what an offer has asked for, and offers the write again until it is settled.
+  private func finish(
+    _ first: AdmissionOutcome, _ write: EncodedWrite, _ completion: Completion?,
+    _ permitted: PermittedWaits
+  ) {
+    var waits = permitted
+    var outcome = first
     while true {
-      switch offer(draft, body: body, completion, &waits) {
+      switch outcome {
       case .admitted, .held: return
       case .refused(let refusal): return report(refusal, completion)
-      case .needsMeasure: measureMemory(for: draft)
-      case .needsPages(let root, let pages):
-        do throws(EngineError) {
-          try pages.reading { () throws(PageFailure) in try root.load(for: draft) }
-        } catch {
-          return report(error, completion)
-        }
-      case .needsComparison(let existing): waits.comparison = .init(draft, with: existing)
       case .waitsForDisk: waitForDisk(&waits)
       case .waitsForTransaction(let reservation):
         waitingWriterCount.add(1, ordering: .relaxed)
@@ -85,34 +102,22 @@ final class CommitPipeline: Sendable {
         waits.transaction = reservation.wait()
         heldWriterCount.subtract(1, ordering: .relaxed)
         waitingWriterCount.subtract(1, ordering: .relaxed)
+      default:
+        if let failure = prepare(write, for: outcome, &waits) { return report(failure, completion) }
       }
+      outcome = offer(write, completion, &waits)
     }
   }
 
-  /// Admits the write of one leaf, as `Admission.admit(_:at:now:completion:)`.
-  @inline(__always)
-  func submit(_ edit: LeafEdit, at path: Path, completion: Completion?) -> Bool {
-    let now = clock.now()
-    return withAdmission { $0.admit(edit, at: path, now: now, completion: completion) }
-  }
-
-  /// Admits an update, as `Admission.admit(_:at:now:completion:)`.
-  func submit(_ update: PackedUpdate, at base: Path, completion: Completion?) -> Bool {
-    let now = clock.now()
-    return withAdmission { $0.admit(update, at: base, now: now, completion: completion) }
-  }
-
   /// Admits one write, and waits without blocking a thread until it is as durable as the options ask.
-  func write(_ draft: Draft) async -> Result<LogSequenceNumber?, EngineError> {
-    let body = encodeAhead(draft)
-    defer { if let body { buffers.giveBack(body) } }
+  func write(_ write: EncodedWrite) async -> Result<LogSequenceNumber?, EngineError> {
+    write.prepare(isLogged: isPersistent)
     // Under inline execution the caller does the disk's work itself.
     var waits = PermittedWaits(disk: executor != nil)
     var hasStalled = false
     while true {
       let answer = await withUnsafeContinuation { (task: UnsafeContinuation<Answer, Never>) in
-        let outcome = offer(
-          draft, body: body, { task.resume(returning: .result($0)) }, &waits)
+        let outcome = offer(write, { task.resume(returning: .result($0)) }, &waits)
         switch outcome {
         case .admitted, .held: break
         case .refused(let refusal): task.resume(returning: .result(.failure(refusal)))
@@ -121,25 +126,20 @@ final class CommitPipeline: Sendable {
         }
         if hasStalled { stall.passOn() }
       }
-      switch answer {
-      case .result(let result): return result
-      case .again(.waitsForDisk):
+      guard case .again(let outcome) = answer else {
+        if case .result(let result) = answer { return result }
+        preconditionFailure("an answer is a result or asks for another offer")
+      }
+      switch outcome {
+      case .waitsForDisk:
         await stall.waitSuspended(isFirst: hasStalled)
         hasStalled = true
         continue
-      case .again(.waitsForTransaction(let reservation)):
+      case .waitsForTransaction(let reservation):
         waitingWriterCount.add(1, ordering: .relaxed)
         waits.transaction = await reservation.wait()
         waitingWriterCount.subtract(1, ordering: .relaxed)
-      case .again(.needsPages(let root, let pages)):
-        do throws(EngineError) {
-          try pages.reading { () throws(PageFailure) in try root.load(for: draft) }
-        } catch {
-          return .failure(error)
-        }
-      case .again(.needsComparison(let existing)):
-        waits.comparison = .init(draft, with: existing)
-      case .again: measureMemory(for: draft)
+      default: if let failure = prepare(write, for: outcome, &waits) { return .failure(failure) }
       }
       hasStalled = false
     }
@@ -150,12 +150,50 @@ final class CommitPipeline: Sendable {
     case again(AdmissionOutcome)
   }
 
+  /// Does without the lock what an offer has asked for, unless that is to wait.
+  ///
+  /// - Returns: why it cannot be done.
+  private func prepare(
+    _ write: EncodedWrite, for outcome: AdmissionOutcome, _ waits: inout PermittedWaits
+  ) -> EngineError? {
+    switch outcome {
+    case .needsMeasure: measureMemory(for: write.facts)
+    case .needsPages(let root, let pages): return load(pages, of: root, for: write)
+    case .needsComparison(let existing):
+      waits.comparison = write.withView { PermittedWaits.Comparison($0, with: existing) }
+    case .admitted, .held, .refused, .waitsForDisk, .waitsForTransaction: break
+    }
+    return nil
+  }
+
+  /// Reads the pages of the tree that a write needs.
+  ///
+  /// - Returns: why they could not be read.
+  func load(_ pages: CheckpointPages, of root: Node, for write: EncodedWrite) -> EngineError? {
+    let result = Result { () throws(EngineError) in
+      try pages.reading { () throws(PageFailure) in
+        try write.withView { view in Result { () throws(PageFailure) in try root.load(for: view) } }
+          .get()
+      }
+    }
+    if case .failure(let error) = result { return error }
+    return nil
+  }
+
   private func offer(
-    _ draft: Draft, body: PayloadBuffer?, _ completion: Completion?, _ waits: inout PermittedWaits
+    _ write: EncodedWrite, _ completion: Completion?, _ waits: inout PermittedWaits
+  ) -> AdmissionOutcome {
+    write.withView { offer($0, completion, holding: { write }, &waits) }
+  }
+
+  @inline(__always)
+  private func offer(
+    _ write: WriteView, _ completion: Completion?, holding: () -> EncodedWrite,
+    _ waits: inout PermittedWaits
   ) -> AdmissionOutcome {
     let now = clock.now()
     return withAdmission { admission in
-      let outcome = admission.offer(draft, body: body, now: now, completion, &waits)
+      let outcome = admission.offer(write, now: now, completion, holding: holding, &waits)
       // Under the lock: the stall begins before a cycle can take the batch and end it.
       if case .waitsForDisk = outcome { stall.begin() }
       return outcome
@@ -182,19 +220,11 @@ final class CommitPipeline: Sendable {
     }
   }
 
-  /// Encodes a write that may be large before the lock is taken; nil for the others.
-  func encodeAhead(_ draft: Draft) -> PayloadBuffer? {
-    guard draft.deferred.isEmpty, WriteCoding.mayBeLarge(draft.write) else { return nil }
-    let buffer = buffers.take()
-    WriteCoding.encodeBody(of: draft.write, into: buffer)
-    return buffer
-  }
-
   /// Measures the tree's memory, unless another thread just has.
-  func measureMemory(for draft: Draft) {
+  func measureMemory(for write: WriteFacts) {
     measurement.withLock { _ in
       let head = withAdmission { admission -> (root: Node, pages: CheckpointPages?)? in
-        guard admission.memory.isMeasureDue(for: draft.write) else { return nil }
+        guard admission.memory.isMeasureDue(for: write) else { return nil }
         admission.memory.beginMeasure()
         return (admission.root, admission.pages)
       }

@@ -2,10 +2,10 @@ import DendroTree
 
 /// The tree with every admitted write, guarded by the admission lock.
 ///
-/// Between changes the readers may look at it without that lock (`HeadReaders`). So whatever changes the tree does it
+/// Between changes the readers may look at it without that lock (`HeadReaders`). So each change is made
 /// between `beginChange` and `endChange`.
-struct Head {
-  private var tree: Node
+struct Head: ~Copyable {
+  private var editor: TreeEditor
   /// Where pages of the tree are read from that are still in a checkpoint; nil where all are in memory.
   private(set) var pages: CheckpointPages?
   private let readers: HeadReaders
@@ -15,18 +15,33 @@ struct Head {
   private var isChanging = false
 
   init(_ root: Node, _ pages: CheckpointPages?, _ readers: HeadReaders) {
-    tree = root
+    editor = TreeEditor(root, remembersPlace: false)
     self.pages = pages
     self.readers = readers
     publish()
   }
 
-  var root: Node {
-    get { tree }
-    _modify {
-      assert(isChanging, "the tree is changed between beginChange and endChange")
-      yield &tree
-    }
+  var root: Node { editor.root }
+
+  /// Applies a write without server values, whose pages are in memory.
+  ///
+  /// - Parameters:
+  ///   - isKnownToDiffer: as for `TreeEditor.apply`.
+  ///   - note: called with what each change replaces.
+  @inline(__always)
+  mutating func apply(
+    _ write: WriteView, isKnownToDiffer: Bool = false, note: TreeEditor.Noting
+  ) {
+    beginChange()
+    editor.apply(write, isKnownToDiffer: isKnownToDiffer, note: note)
+    endChange()
+  }
+
+  /// Puts nodes to their places, the last one first.
+  mutating func graft(_ nodes: [(path: Path, node: Node)]) {
+    beginChange()
+    for (path, node) in nodes.reversed() { editor.graft(node, at: path) }
+    endChange()
   }
 
   /// Takes the tree back from new readers, and keeps it as it is for those who read it now.
@@ -35,14 +50,14 @@ struct Head {
     assert(!isChanging)
     isChanging = true
     // While pages are partial nothing is published, but this tree may have been, earlier.
-    guard let address = readers.withdraw() ?? BranchAddress(of: tree) else { return }
-    assert(address == BranchAddress(of: tree), "what was published is this tree")
+    guard let address = readers.withdraw() ?? editor.rootAddress else { return }
+    assert(address == editor.rootAddress, "what was published is this tree")
     if readers.areReading(address) { retire(address) }
   }
 
   @inline(never)
   private mutating func retire(_ address: BranchAddress) {
-    retired.append(tree)
+    retired.append(editor.root)
     readers.hasRetired = true
     // A reader that has ended or given up before it could see that something is retired frees nothing.
     if !readers.areReading(address) { releaseLastRetired() }
@@ -55,14 +70,14 @@ struct Head {
     assert(isChanging)
     isChanging = false
     // What has not changed, or was changed back, is not retired.
-    if !retired.isEmpty { forgetRetired(BranchAddress(of: tree)) }
+    if !retired.isEmpty { forgetRetired(editor.rootAddress) }
     publish()
   }
 
   /// Replaces the tree by another one.
   mutating func replace(by root: Node, pages: CheckpointPages?) {
     beginChange()
-    tree = root
+    editor.replace(by: root)
     self.pages = pages
     endChange()
   }
@@ -71,7 +86,7 @@ struct Head {
   @inline(__always)
   func publish() {
     if let pages, pages.isPartial { return }
-    readers.publish(BranchAddress(of: tree))
+    readers.publish(editor.rootAddress)
   }
 
   private mutating func releaseLastRetired() {

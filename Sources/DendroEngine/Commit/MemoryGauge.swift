@@ -23,15 +23,19 @@ struct MemoryGauge {
   var isLimited: Bool { limit != nil }
 
   /// Notes what an admitted write has changed.
-  mutating func admitted(_ write: Write, encodedByteCount: Int, replaced: ArraySlice<Change>) {
+  ///
+  /// - Parameter replaced: makes the nodes that the write has replaced.
+  mutating func admitted(
+    _ write: WriteFacts, encodedByteCount: Int, replaced: () -> [Node]
+  ) {
     guard let limit else { return }
     if !write.onlyRemoves {
       addedSince &+= (encodedByteCount + 16) &* Self.growth
     } else if measured > limit {
       // Estimated high: a measure too early costs time, one that never came would refuse writes for ever.
-      for change in replaced {
+      for node in replaced() {
         removedSince =
-          Self.byteCount(ofLeaf: change.replaced).map { removedSince &+ $0 } ?? measured
+          Self.byteCount(ofLeaf: node).map { removedSince &+ $0 } ?? measured
       }
     }
   }
@@ -44,7 +48,7 @@ struct MemoryGauge {
   }
 
   /// Whether the tree has to be measured before `write` is admitted. Removals are always admitted.
-  func isMeasureDue(for write: Write) -> Bool {
+  func isMeasureDue(for write: WriteFacts) -> Bool {
     guard let limit, !write.onlyRemoves else { return false }
     // The tree that was opened may be over the limit.
     guard isMeasured else { return true }
@@ -65,27 +69,8 @@ struct MemoryGauge {
   }
 
   /// Why `write` may not be admitted, or nil.
-  func refusal(for write: Write) -> EngineError? {
+  func refusal(for write: WriteFacts) -> EngineError? {
     guard let limit, measured > limit, !write.onlyRemoves else { return nil }
     return .memoryLimit(bytes: measured, limit: limit)
-  }
-}
-
-extension Write {
-  /// Whether the write can only make the tree smaller.
-  fileprivate var onlyRemoves: Bool {
-    switch self {
-    case .remove: return true
-    case .set(_, let node): return node.isEmpty
-    case .update(_, let entries):
-      return entries.allSatisfy {
-        switch $0.action {
-        case .remove: return true
-        case .set(let node): return node.isEmpty
-        default: return false
-        }
-      }
-    case .increment, .setPriority: return false
-    }
   }
 }

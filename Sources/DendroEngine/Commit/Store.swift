@@ -1,4 +1,5 @@
 import DendroStorage
+import DendroTree
 
 /// The directory and the writer of its log. It has no lock of its own: `DiskState` owns it.
 struct Store {

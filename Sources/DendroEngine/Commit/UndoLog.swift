@@ -32,80 +32,64 @@ struct UndoLog {
       &+ nodes.count &* MemoryLayout<Node>.stride
   }
 
-  /// Appends what one edit of a leaf replaces.
-  ///
-  /// - Parameter edit: makes the edit. It passes the packed leaf that is replaced, if there is one, to its
-  ///   parameter.
+  /// Appends what a change replaces.
   @inline(__always)
-  mutating func append(
-    _ storedPath: UnsafeRawBufferPointer,
-    _ edit: ((UnsafeRawBufferPointer) -> Void) -> LeafEdit.Outcome
-  ) -> LeafEdit.Outcome {
+  mutating func append(_ storedPath: UnsafeRawBufferPointer, _ replaced: TreeEditor.Replaced) {
     let start = bytes.count
     bytes.append(storedPath)
-    // The log keeps its buffer: the closure need not count a reference to it.
-    let buffer = Unmanaged.passUnretained(bytes)
-    let outcome = edit { replaced in buffer._withUnsafeGuaranteedRef { $0.append(replaced) } }
-    let replaced: Replaced
-    switch outcome {
-    case .declined, .unloaded, .unchanged:
-      bytes.removeAfter(start)
-      return outcome
-    case .inserted: replaced = .nothing
-    case .replaced: replaced = .leaf
+    let value: Replaced
+    switch replaced {
+    case .nothing: value = .nothing
+    case .leaf(let leaf):
+      bytes.append(leaf)
+      value = .leaf
+    case .node(let node): value = keep(node)
     }
     entries.append(
-      Entry(start: start, pathByteCount: Int32(storedPath.count), replaced: replaced))
-    return outcome
+      Entry(start: start, pathByteCount: Int32(storedPath.count), replaced: value))
   }
 
-  /// Appends the node that a change replaces.
-  mutating func append(_ path: Path, _ replaced: Node) {
-    let start = bytes.count
-    path.storedBytes.withUnsafeBytes { bytes.append($0) }
-    let pathByteCount = Int32(bytes.count &- start)
-    let value: Replaced
-    if replaced.isEmpty {
-      value = .nothing
-    } else if let byteCount = replaced.packedLeafByteCount, byteCount <= LeafEdit.byteCountMax {
-      bytes.append(room: byteCount) { replaced.writePackedLeaf(to: $0) }
-      value = .leaf
-    } else {
-      value = .node(index: nodes.count)
-      nodes.append(replaced)
+  @inline(never)
+  private mutating func keep(_ node: Node) -> Replaced {
+    if node.isEmpty { return .nothing }
+    if let byteCount = node.packedLeafByteCount, byteCount <= Self.copiedLeafByteCountMax {
+      bytes.append(room: byteCount) { node.writePackedLeaf(to: $0) }
+      return .leaf
     }
-    entries.append(Entry(start: start, pathByteCount: pathByteCount, replaced: value))
+    nodes.append(node)
+    return .node(index: nodes.count - 1)
   }
+
+  /// Longer leaves are not copied.
+  private static let copiedLeafByteCountMax = 216
 
   /// The replaced nodes and their paths, oldest first.
-  var replaced: [(path: Path, node: Node)] {
+  var replaced: [(path: Path, node: Node)] { replaced(from: 0) }
+
+  /// The replaced nodes and their paths from an entry on, oldest first.
+  func replaced(from first: Int) -> [(path: Path, node: Node)] {
     bytes.withBytes { bytes in
-      entries.map { entry in
-        let end = entry.start + Int(entry.pathByteCount)
-        let stored = UnsafeRawBufferPointer(rebasing: bytes[entry.start..<end])
-        guard let path = Path(storedBytes: stored) else {
-          preconditionFailure("a path of an admitted write is valid")
-        }
-        switch entry.replaced {
-        case .nothing: return (path, .empty)
-        case .leaf: return (path, Node(packedLeaf: UnsafeRawBufferPointer(rebasing: bytes[end...])))
-        case .node(let index): return (path, nodes[index])
-        }
-      }
+      entries[first...].map { entry in (path(of: entry, bytes), node(of: entry, bytes)) }
     }
   }
 
-  /// What the last entry replaced.
-  var lastReplaced: Node {
-    guard let entry = entries.last else { return .empty }
+  /// The paths from an entry on, oldest first.
+  func paths(from first: Int) -> [Path] {
+    bytes.withBytes { bytes in entries[first...].map { path(of: $0, bytes) } }
+  }
+
+  private func path(of entry: Entry, _ bytes: UnsafeRawBufferPointer) -> Path {
+    let end = entry.start + Int(entry.pathByteCount)
+    return Path(trusted: UnsafeRawBufferPointer(rebasing: bytes[entry.start..<end]))
+  }
+
+  private func node(of entry: Entry, _ bytes: UnsafeRawBufferPointer) -> Node {
     switch entry.replaced {
     case .nothing: return .empty
-    case .node(let index): return nodes[index]
     case .leaf:
       let start = entry.start + Int(entry.pathByteCount)
-      return bytes.withBytes {
-        Node(packedLeaf: UnsafeRawBufferPointer(rebasing: $0[start...]))
-      }
+      return Node(packedLeaf: UnsafeRawBufferPointer(rebasing: bytes[start...]))
+    case .node(let index): return nodes[index]
     }
   }
 

@@ -165,22 +165,32 @@ final class LogFollower: Sendable {
   private func apply(
     _ record: RecordInfo, _ payload: UnsafeRawBufferPointer, _ state: inout State
   ) throws(StorageError) {
-    let content = RecordWrites(record, payload)
-    for logged in content.writes where logged.lsn > state.lastLSN {
+    guard record.kind == .writes else { return }
+    var reader = LogV1Reader()
+    reader.restart(record, payload)
+    for _ in 0..<record.count {
+      let write: WriteView
+      do throws(CodingError) {
+        write = try reader.next()
+      } catch {
+        throw error.located(in: record)
+      }
+      guard reader.lsn > state.lastLSN else { continue }
       let (root, pages) = pipeline.withAdmission { ($0.root, $0.pages) }
       if let pages, pages.isPartial {
         do throws(PageFailure) {
-          try root.load(for: Draft(logged.write))
+          try root.load(for: write)
         } catch {
           throw pages.storageError(error)
         }
       }
-      pipeline.withAdmission { $0.follow(logged) }
-      state.lastLSN = logged.lsn
+      let (lsn, time) = (reader.lsn, reader.time)
+      pipeline.withAdmission { $0.follow(write, lsn, time) }
+      state.lastLSN = lsn
     }
-    if let problem = content.problem {
-      throw .corrupt(
-        path: record.segment.fileName, offset: record.offset, expected: "writes", found: problem)
+    guard reader.isAtEnd else {
+      throw CodingError(expected: "the end of the record's writes", found: "more bytes").located(
+        in: record)
     }
   }
 
@@ -234,18 +244,16 @@ final class LogFollower: Sendable {
 
 extension Admission {
   /// Applies a write that another process has logged behind the last one, and shows it to the observer.
-  fileprivate mutating func follow(_ logged: LoggedWrite) {
-    assert(changes.isEmpty)
-    head.beginChange()
-    head.root.apply(logged.write, recording: &changes)
-    head.endChange()
-    defer { changes.removeAll(keepingCapacity: changes.capacity <= Self.keptChangeCountMax) }
-    lastLSN = logged.lsn
-    acknowledgedLSN = logged.lsn
-    lastTime = max(lastTime, logged.time)
+  fileprivate mutating func follow(_ write: WriteView, _ lsn: LogSequenceNumber, _ time: Int64) {
+    head.apply(write) { path, replaced in batch.undo.append(path, replaced) }
+    // What another process has logged is not undone.
+    defer { batch.undo.removeAll() }
+    lastLSN = lsn
+    acknowledgedLSN = lsn
+    lastTime = max(lastTime, time)
     statistics.writeCount += 1
-    guard !changes.isEmpty, let observer, observer.wantsCommits else { return }
-    let commit = Commit(lsn: logged.lsn, time: logged.time, changes: changes[...], isUndo: false)
+    guard batch.undo.count > 0, let observer, observer.wantsCommit(at: write.path) else { return }
+    let commit = Commit(lsn: lsn, time: time, replacing: batch.undo, from: 0, root: root)
     if observer.committed(commit, root: root) { isObserverWaiting = true }
   }
 
@@ -257,9 +265,10 @@ extension Admission {
     acknowledgedLSN = recovered.lastLSN
     durableLSN = min(recovered.end?.durableUpTo ?? recovered.lastLSN, recovered.lastLSN)
     lastTime = recovered.lastTime
-    guard showsDifference, let observer, observer.wantsCommits else { return }
+    let everywhere = UnsafeRawBufferPointer(start: nil, count: 0)
+    guard showsDifference, let observer, observer.wantsCommit(at: everywhere) else { return }
     let change = Change(path: .root, replaced: before, new: root)
-    let commit = Commit(lsn: lastLSN, time: lastTime, changes: [change], isUndo: true)
+    let commit = Commit(lsn: lastLSN, time: lastTime, differences: [change])
     if observer.committed(commit, root: root) { isObserverWaiting = true }
   }
 }

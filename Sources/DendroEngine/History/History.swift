@@ -172,7 +172,7 @@ final class History: Sendable {
     throw refusal(of: point)
   }
 
-  private static func isHead(_ point: HistoryPoint, _ state: Admission) -> Bool {
+  private static func isHead(_ point: HistoryPoint, _ state: borrowing Admission) -> Bool {
     switch point {
     case .lsn(let lsn): lsn == state.lastLSN
     case .time(let time): time >= state.lastTime

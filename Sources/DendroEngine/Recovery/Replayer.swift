@@ -4,7 +4,7 @@ import DendroTree
 /// Applies the log's records to a tree with the code of normal operation, and hence to the same result. Used
 /// by recovery and by history.
 struct Replayer: ~Copyable {
-  private(set) var root: Node
+  private var editor: TreeEditor
   private(set) var lastLSN: LogSequenceNumber
   private(set) var lastTime: Int64
   private(set) var writeCount: UInt64 = 0
@@ -17,18 +17,27 @@ struct Replayer: ~Copyable {
   /// Nil for the whole tree.
   private let location: ReplayLocation?
   /// Used for all records, which may have one write each.
-  private var reader = WriteReader(
-    UnsafeRawBufferPointer(start: nil, count: 0), firstLSN: .zero, baseTime: 0)
-  private var changes: [Change] = []
+  private var reader = LogV1Reader()
+  /// The entries of an update that concern the location.
+  private let part = PayloadBuffer()
 
   /// - Parameter location: the only one that `replay(_:_:)` gives the right value, with what is below it.
   init(
-    root: Node, lastLSN: LogSequenceNumber, lastTime: Int64, location: ReplayLocation? = nil
+    root: consuming Node, lastLSN: LogSequenceNumber, lastTime: Int64,
+    location: ReplayLocation? = nil
   ) {
     self.location = location
-    self.root = root
+    editor = TreeEditor(root, remembersPlace: true, loadsPages: true)
     self.lastLSN = lastLSN
     self.lastTime = lastTime
+  }
+
+  /// The tree with all writes so far.
+  var root: Node {
+    mutating get {
+      editor.forget()
+      return editor.root
+    }
   }
 
   /// Where a replay of the past ends.
@@ -46,19 +55,15 @@ struct Replayer: ~Copyable {
     _ record: RecordInfo, _ payload: UnsafeRawBufferPointer, upTo limit: Limit
   ) throws(StorageError) -> Bool {
     guard record.kind == .writes else { return lastLSN < limit.lsn }
-    reader.restart(payload, firstLSN: record.firstLSN, baseTime: record.baseTime)
+    reader.restart(record, payload)
     for _ in 0..<record.count {
       guard lastLSN < limit.lsn else { return false }
       do throws(CodingError) {
         if limit.time < .max, try reader.nextTime() > limit.time { return false }
-        let applied = try reader.applyNext(to: &root, after: lastLSN, &changes)
-        guard applied.lsn > lastLSN else { continue }
-        lastLSN = applied.lsn
-        lastTime = max(lastTime, applied.time)
-        writeCount += 1
       } catch {
-        throw Self.error(error, reader.pageFailure, in: record)
+        throw error.located(in: record)
       }
+      try applyNext(in: record)
     }
     return lastLSN < limit.lsn
   }
@@ -76,21 +81,8 @@ struct Replayer: ~Copyable {
       writeCount += 1
       return note(record, payload)
     }
-    reader.restart(payload, firstLSN: record.firstLSN, baseTime: record.baseTime)
-    for _ in 0..<record.count {
-      let applied: (lsn: LogSequenceNumber, time: Int64)
-      do throws(CodingError) {
-        applied = try reader.applyNext(
-          to: &root, after: lastLSN, concerning: location, &changes)
-      } catch {
-        throw Self.error(error, reader.pageFailure, in: record)
-      }
-      // The first record may begin before the checkpoint's write.
-      guard applied.lsn > lastLSN else { continue }
-      lastLSN = applied.lsn
-      lastTime = max(lastTime, applied.time)
-      writeCount += 1
-    }
+    reader.restart(record, payload)
+    for _ in 0..<record.count { try applyNext(in: record) }
     guard reader.isAtEnd else {
       throw CodingError(expected: "the end of the record's writes", found: "more bytes").located(
         in: record)
@@ -98,14 +90,35 @@ struct Replayer: ~Copyable {
     note(record, payload)
   }
 
+  /// Applies the next write of a record, unless the tree has it: the first record may begin before the checkpoint's
+  /// last write.
+  private mutating func applyNext(in record: RecordInfo) throws(StorageError) {
+    let write: WriteView
+    do throws(CodingError) {
+      write = try reader.next()
+    } catch {
+      throw error.located(in: record)
+    }
+    guard reader.lsn > lastLSN else { return }
+    do throws(PageFailure) {
+      if let location {
+        try location.withPart(of: write, part) { (write) throws(PageFailure) in
+          try editor.applyLoading(write)
+        }
+      } else {
+        try editor.applyLoading(write)
+      }
+    } catch {
+      let found = CodingError(expected: "the pages of the tree", found: "\(error.cause)")
+      throw (error.cause as? StorageError) ?? found.located(in: record)
+    }
+    lastLSN = reader.lsn
+    lastTime = max(lastTime, reader.time)
+    writeCount += 1
+  }
+
   private mutating func note(_ record: RecordInfo, _ payload: UnsafeRawBufferPointer) {
     byteCount += UInt64(payload.count)
     storedByteCount += record.endOffset - record.offset
-  }
-
-  private static func error(
-    _ error: CodingError, _ pageFailure: PageFailure?, in record: RecordInfo
-  ) -> StorageError {
-    (pageFailure?.cause as? StorageError) ?? error.located(in: record)
   }
 }

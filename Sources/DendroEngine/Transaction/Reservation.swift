@@ -77,15 +77,7 @@ final class Reservation: Sendable {
   }
 
   /// Whether the write changes data at the path, above or below.
-  func concerns(_ write: Write) -> Bool {
-    guard isRelated(write.path) else { return false }
-    guard case .update(let base, let entries) = write else { return true }
-    return entries.contains { isRelated(base.appending($0.path)) }
-  }
-
-  private func isRelated(_ other: Path) -> Bool {
-    path.isPrefix(of: other) || other.isPrefix(of: path)
-  }
+  func concerns(_ write: WriteView) -> Bool { path.withStoredBytes { write.concerns($0) } }
 }
 
 extension Reservation.State {

@@ -13,7 +13,7 @@ struct RunningTransaction {
   /// Nil until writes at related paths have to wait.
   private(set) var reservation: Reservation?
   /// The writes that the block has made, oldest first.
-  private var heldWrites: [(draft: Draft, completion: Completion?)] = []
+  private(set) var heldWrites: [HeldWrite] = []
 
   init() {}
 
@@ -32,15 +32,12 @@ struct RunningTransaction {
   /// Keeps a write of the block until the transaction has ended.
   ///
   /// - Returns: false where there are too many.
-  mutating func hold(_ draft: Draft, _ completion: Completion?) -> Bool {
+  mutating func hold(_ write: EncodedWrite, _ completion: Completion?) -> Bool {
     guard heldWrites.count < Self.heldWriteLimit else { return false }
-    heldWrites.append((draft, completion))
+    heldWrites.append(HeldWrite(write, completion))
     return true
   }
 
-  /// Takes the writes that the block has made so far, for their admission.
-  mutating func takeHeldWrites() -> [(draft: Draft, completion: Completion?)] {
-    defer { heldWrites = [] }
-    return heldWrites
-  }
+  /// Removes the writes that the block has made so far, since they are admitted.
+  mutating func removeHeldWrites() { heldWrites = [] }
 }

@@ -74,7 +74,7 @@ struct TransactionRunner {
   ///
   /// - Returns: the refusals to report without the lock.
   private func end(_ admission: inout Admission, now: Int64) -> [(EngineError, Completion?)] {
-    let held = admission.transaction?.takeHeldWrites() ?? []
+    let held = admission.transaction?.heldWrites ?? []
     admission.transaction?.release()
     admission.transaction = nil
     return admission.admit(held, now: now)
@@ -95,76 +95,106 @@ struct TransactionRunner {
       complete({ completion($0.map { _ in input }) }) { $0.phase.refusal }
       return true
     }
-    if pipeline.options.memoryByteLimit != nil { pipeline.measureMemory(for: draft) }
     let encoded = draft.deferred.isEmpty ? shortest(draft.write, from: input) : nil
-    defer { if let body = encoded?.body { pipeline.buffers.giveBack(body) } }
+    if pipeline.options.memoryByteLimit != nil {
+      pipeline.measureMemory(for: (encoded ?? EncodedWrite(draft)).facts)
+    }
     // Comparing trees that share nothing takes long. So it is done without the lock, and under the lock only
     // the identity of the node with the one that was found equal is checked.
     var equal = input
-    for _ in 0..<Self.comparisonLimit {
-      guard let current = admit(draft, encoded, decision.completion, input, equal) else {
-        return true
+    var comparisonCount = 0
+    while comparisonCount < Self.comparisonLimit {
+      switch admit(draft, encoded, decision.completion, input, equal) {
+      case .settled: return true
+      case .needsPages(let needed, let own):
+        pipeline.load(needed)
+        if let failure = own.failure {
+          refuse(failure)
+          return true
+        }
+      case .changed(let current):
+        comparisonCount += 1
+        guard current == input else { return false }
+        equal = current
       }
-      guard current == input else { return false }
-      equal = current
     }
     return false
   }
 
-  private typealias EncodedWrite = (write: Write, body: PayloadBuffer?)
+  private enum Outcome {
+    /// The decision was admitted or refused.
+    case settled
+    /// Nothing was admitted: this is the node at the path now.
+    case changed(Node)
+    /// Nothing was admitted: pages have to be read first, perhaps for the decision's own write.
+    case needsPages(NeededPages, own: HeldWrite)
+  }
 
   /// Admits the decision if the node at the path is identical to `equal`.
-  ///
-  /// - Returns: nil where it is, even if the write is refused; else the node at the path.
   private func admit(
     _ draft: Draft, _ encoded: EncodedWrite?,
     _ completion: @escaping @Sendable (Result<Node, EngineError>) -> Void, _ input: Node,
     _ equal: Node
-  ) -> Node? {
+  ) -> Outcome {
     let now = pipeline.clock.now()
-    let (current, late, refused) = pipeline.withAdmission {
-      admission -> (Node?, LateCompletion?, [(EngineError, Completion?)]) in
+    let (outcome, late, refused) = pipeline.withAdmission {
+      admission -> (Outcome, LateCompletion?, [(EngineError, Completion?)]) in
       let current = admission.root.node(at: path)
-      guard current.isIdentical(to: equal) else { return (current, nil, []) }
+      guard current.isIdentical(to: equal) else { return (.changed(current), nil, []) }
       let decided = draft.resolved(
-        time: max(admission.lastTime, now), against: admission.root)
+        time: admission.nextTime(now), against: admission.root)
       let output: Node = if case .set(_, let node) = decided { node } else { .empty }
-      // Without an LSN the write has changed nothing.
-      let completion: Completion = { completion($0.map { $0 == nil ? input : output }) }
       // Equal nodes may have numbers of different types: unless it is the input itself, the whole is set.
       let change =
         current.isIdentical(to: input)
-        ? encoded ?? shortest(decided, from: input) : (write: decided, body: nil)
-      defer { if encoded == nil, let body = change.body { pipeline.buffers.giveBack(body) } }
-      let refusal = admission.admit(
-        Draft(change.write), body: change.body, now: now, completion: completion)
+        ? encoded ?? shortest(decided, from: input) : EncodedWrite(decided)
+      change.prepare(isLogged: pipeline.isPersistent)
+      // Without an LSN the write has changed nothing.
+      let completion: Completion = { completion($0.map { $0 == nil ? input : output }) }
+      let held = admission.transaction?.heldWrites ?? []
+      let own = HeldWrite(change, nil)
+      if let needed = admission.neededPages(for: held + [own]) {
+        return (.needsPages(needed, own: own), nil, [])
+      }
+      let refusal = change.withView { admission.admit($0, now: now, completion: completion) }
       let isCompleted = refusal.map { admission.complete(completion, .failure($0)) } ?? true
       let refused = end(&admission, now: now)
-      guard let refusal, !isCompleted else { return (nil, nil, refused) }
-      return (nil, { completion(.failure(refusal)) }, refused)
+      guard let refusal, !isCompleted else { return (.settled, nil, refused) }
+      return (.settled, { completion(.failure(refusal)) }, refused)
     }
     late?()
     report(refused)
-    return current
+    return outcome
   }
 
+  /// The bytes of an encoded leaf up to which it is not compared with the whole.
+  private static let shortLeafByteCountMax = 1024
+
   /// Returns the shorter of two writes in the log: the decision's set, or an update with what that changes
-  /// in `input`. With it comes the encoded body where the write may be large.
+  /// in `input`.
   private func shortest(_ write: Write, from input: Node) -> EncodedWrite {
     guard case .set(let path, let node) = write,
       let change = Write.changing(input, to: node, at: path)
-    else { return (write, pipeline.encodeAhead(Draft(write))) }
-    guard let changed = pipeline.encodeAhead(Draft(change.write)) else {
-      return (change.write, nil)
+    else { return prepared(write) }
+    let changed = prepared(change.write)
+    switch change.write {
+    case .remove, .increment, .setPriority: return changed
+    case .set(_, let leaf):
+      if let count = leaf.packedLeafByteCount, count <= Self.shortLeafByteCountMax {
+        return changed
+      }
+    case .update: break
     }
     // In most cases this lower bound decides, without encoding the whole.
-    if changed.count <= change.siblingCount * NodeCoding.childByteMin {
-      return (change.write, changed)
-    }
-    guard let whole = pipeline.encodeAhead(Draft(write)) else { return (change.write, changed) }
-    let isShorter = changed.count < whole.count
-    pipeline.buffers.giveBack(isShorter ? whole : changed)
-    return isShorter ? (change.write, changed) : (write, whole)
+    if changed.logByteCount <= change.siblingCount * NodeCoding.childByteMin { return changed }
+    let whole = prepared(write)
+    return changed.logByteCount < whole.logByteCount ? changed : whole
+  }
+
+  private func prepared(_ write: Write) -> EncodedWrite {
+    let encoded = EncodedWrite(write)
+    encoded.prepare(isLogged: pipeline.isPersistent)
+    return encoded
   }
 
   // MARK: Completions
@@ -179,19 +209,27 @@ struct TransactionRunner {
 
   /// Ends the transaction without a write, and calls `completion` after those of earlier writes.
   private func complete(
-    _ completion: @escaping Completion, _ refusal: (Admission) -> EngineError?
+    _ completion: @escaping Completion, _ refusal: (borrowing Admission) -> EngineError?
   ) {
-    let now = pipeline.clock.now()
-    let (late, refused) = pipeline.withAdmission {
-      admission -> (LateCompletion?, [(EngineError, Completion?)]) in
-      let result: Result<LogSequenceNumber?, EngineError> =
-        refusal(admission).map { .failure($0) } ?? .success(nil)
-      let isCompleted = admission.complete(completion, result)
-      let refused = end(&admission, now: now)
-      if isCompleted { return (nil, refused) }
-      return ({ completion(result) }, refused)
+    while true {
+      let now = pipeline.clock.now()
+      let (needed, late, refused) = pipeline.withAdmission {
+        admission -> (NeededPages?, LateCompletion?, [(EngineError, Completion?)]) in
+        if let needed = admission.neededPages(for: admission.transaction?.heldWrites ?? []) {
+          return (needed, nil, [])
+        }
+        let result: Result<LogSequenceNumber?, EngineError> =
+          refusal(admission).map { .failure($0) } ?? .success(nil)
+        let isCompleted = admission.complete(completion, result)
+        let refused = end(&admission, now: now)
+        if isCompleted { return (nil, nil, refused) }
+        return (nil, { completion(result) }, refused)
+      }
+      guard let needed else {
+        late?()
+        return report(refused)
+      }
+      pipeline.load(needed)
     }
-    late?()
-    report(refused)
   }
 }

@@ -50,12 +50,14 @@ package final class ListenHub: CommitObserver {
 
   // MARK: Noting
 
-  package var wantsCommits: Bool { listenCount.load(ordering: .relaxed) > 0 }
+  package func wantsCommit(at storedPath: UnsafeRawBufferPointer) -> Bool {
+    listenCount.load(ordering: .relaxed) > 0
+  }
 
   package func committed(_ commit: borrowing Commit, root: borrowing Node) -> Bool {
-    guard !commit.changes.isEmpty else { return false }
-    // A copy: the slice may be of an array that the engine goes on using.
-    let changes = Array(commit.changes)
+    guard listenCount.load(ordering: .relaxed) > 0 else { return false }
+    let changes = commit.changes
+    if changes.isEmpty { return false }
     let lsn = commit.lsn.rawValue
     let root = copy root
     return state.withLock { state in

@@ -8,6 +8,14 @@ extension Node {
     withExtendedLifetime(page) {}
   }
 
+  /// Whether `load()` has nothing to read.
+  ///
+  /// - Complexity: O(pages).
+  package var isLoaded: Bool {
+    guard case .page(let page) = content else { return true }
+    return withExtendedLifetime(page) { page.unresolved.isLoaded }
+  }
+
   /// Whether the node is in memory and has no page below it: it is a leaf, or a branch with one page and nothing
   /// but leaves in it. False for a larger branch, also where all of its pages are in memory.
   package var isLoadedAtAGlance: Bool {
@@ -123,58 +131,6 @@ extension Node {
     }
     return true
   }
-
-  // MARK: Writes
-
-  /// Reads the pages that a write needs, and those that undoing it needs.
-  package func load(for draft: Draft) throws(PageFailure) {
-    try draft.forEachPath { (path, removalCount) throws(PageFailure) in
-      try path.withStoredBytes { (bytes) throws(PageFailure) in
-        try load(along: bytes, removalCount: removalCount)
-      }
-    }
-  }
-
-  /// Whether `load(for:)` has nothing to read.
-  package func isLoaded(for draft: Draft) -> Bool {
-    var isLoaded = true
-    draft.forEachPath { path, removalCount in
-      isLoaded =
-        isLoaded
-        && path.withStoredBytes { self.isLoaded(along: $0, removalCount: removalCount) }
-    }
-    return isLoaded
-  }
-}
-
-extension Draft {
-  /// Calls `body` with the paths that the write changes or reads, and with the count of all that it removes where
-  /// it removes something.
-  fileprivate func forEachPath<E: Error>(_ body: (Path, Int) throws(E) -> Void) throws(E) {
-    let base = write.path
-    switch write {
-    case .remove: try body(base, 1)
-    case .set(_, let node): try body(base, node.isEmpty ? 1 : 0)
-    case .increment, .setPriority: try body(base, 0)
-    case .update(_, let entries):
-      try body(base, 0)
-      let removalCount = entries.count { $0.action.isRemoval }
-      for entry in entries {
-        try body(base.appending(entry.path), entry.action.isRemoval ? removalCount : 0)
-      }
-    }
-    for value in deferred { try body(base.appending(value.path), 0) }
-  }
-}
-
-extension Write.Entry.Action {
-  fileprivate var isRemoval: Bool {
-    switch self {
-    case .remove: true
-    case .set(let node): node.isEmpty
-    case .increment, .setPriority: false
-    }
-  }
 }
 
 extension PageAccess {
@@ -183,6 +139,15 @@ extension PageAccess {
   /// The page, which is read where this is a stub.
   fileprivate func loaded() throws(PageFailure) -> PageAccess {
     kind == .stub ? try PageStub(header).load() : self
+  }
+
+  fileprivate var isLoaded: Bool {
+    guard let page = kind == .stub ? PageStub(header).loadedPage : self else { return false }
+    guard page.hasReferences else { return true }
+    return (0..<page.count).allSatisfy { index in
+      guard page.kind == .inner || page.refers(index) else { return true }
+      return PageAccess(unresolved: page.reference(index)).isLoaded
+    }
   }
 
   fileprivate func loadAll() throws(PageFailure) {

@@ -40,12 +40,7 @@ package final class Session {
       let answer = Answer(expected: expected, result: result, operation: disk.operationCount)
       answers.list.withLock { $0.append(answer) }
     }
-    // As an app writes them: a typed update takes the short way.
-    if let update = PackedUpdate(write) {
-      engine.submit(update, at: write.path, completion: completion)
-    } else {
-      engine.submit(Draft(write), completion: completion)
-    }
+    engine.submit(Draft(write), completion: completion)
   }
 
   package func takeAnswers() -> [Answer] {

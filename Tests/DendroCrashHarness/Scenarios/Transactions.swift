@@ -103,14 +103,17 @@ package enum Transactions {
 
   @Sendable private static func heldEdit() throws {
     let engine = try open()
-    var update = PackedUpdate()
-    try update.increment("n", by: .integer(1000))
-    try update.finish(at: .root)
+    let update = EncodedWrite(
+      .update(.root, [.init(path: place, action: .increment(.integer(1000)))]))
     let outcome = addOne(to: engine) { run in
-      if !engine.submit(.increment(.integer(100)), at: place) {
-        engine.submit(Draft(.increment(place, .integer(100))), completion: nil)
+      // Lent for the time of the call: it has to be copied.
+      Scalar.integer(100).withPacked { packed in
+        place.storedBytes.withUnsafeBytes { path in
+          let write = WriteView(.increment, at: path, body: packed, facts: WriteFacts())
+          engine.submit(write, completion: nil)
+        }
       }
-      engine.submit(update, at: .root, completion: nil)
+      engine.submit(update, completion: nil)
     }
     let found = engine.integer(at: "n")
     try require(outcome.runs == 1 && found == 1101, "\(outcome), and there is \(found ?? 0)")

@@ -1,5 +1,6 @@
 import DendroEngine
 import DendroStorage
+import DendroTestSupport
 package import DendroTesting
 import DendroTree
 

@@ -55,14 +55,14 @@ struct EmptiedPageTests {
   func packed(group: Int) throws {
     let disk = try Self.base.get().copy()
     let (engine, keys) = try Self.reader(disk, group)
-    var update = PackedUpdate()
-    for key in keys { try update.remove(key) }
-    try update.set(keys.last! + "x", .string("acknowledged"))
-    try update.finish(at: path("list"))
+    var entries = try keys.map { Write.Entry(path: try path($0), action: .remove) }
+    entries.append(
+      .init(path: try path(keys.last! + "x"), action: .set(Node(.string("acknowledged")))))
+    let update = Draft(.update(try path("list"), entries.inOrder))
     let mirror = Mirror()
     engine.setObserver(mirror)
     let results = Received<String>()
-    engine.submit(update, at: try path("list")) { results.add("\($0)") }
+    engine.submit(update) { results.add("\($0)") }
     engine.pump()
     #expect(results.all.count == 1 && results.all[0].hasPrefix("success"))
     let place = try path("list/\(keys.last!)x")
@@ -114,11 +114,15 @@ struct EmptiedPageTests {
     let engine = try LoadingTests.open(disk)
     for number in 0..<2 {
       // Longer than a leaf that is edited in place.
-      var update = PackedUpdate()
-      try update.set(Self.key(500) + "x", .string(String(repeating: "L", count: 300 + number)))
-      try update.increment(Self.key(700) + "/n", by: .integer(1))
-      try update.finish(at: path("list"))
-      engine.submit(update, at: try path("list"), completion: nil)
+      let long = Node(.string(String(repeating: "L", count: 300 + number)))
+      engine.submit(
+        Draft(
+          .update(
+            try path("list"),
+            [
+              .init(path: try path(Self.key(500) + "x"), action: .set(long)),
+              .init(path: try path(Self.key(700) + "/n"), action: .increment(.integer(1))),
+            ])), completion: nil)
     }
     engine.pump()
     let root = try engine.wholeHead().root

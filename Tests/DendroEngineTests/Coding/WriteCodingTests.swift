@@ -166,11 +166,11 @@ struct WriteCodingTests {
       let bytes = encode([(0, write)])
       #expect(!decode(bytes, count: 1, time: 0).isWhole, "\(write)")
       var root = Node.empty
-      var changes: [Change] = []
       bytes.withUnsafeBytes { raw in
-        var reader = WriteReader(raw, firstLSN: LogSequenceNumber(7), baseTime: 0)
+        var reader = LogV1Reader()
+        reader.restart(raw, firstLSN: LogSequenceNumber(7), baseTime: 0)
         #expect(throws: CodingError.self) {
-          _ = try reader.applyNext(to: &root, after: .zero, &changes)
+          _ = try reader.applyNext(to: &root)
         }
       }
       #expect(root.isEmpty)

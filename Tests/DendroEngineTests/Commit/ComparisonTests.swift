@@ -28,10 +28,12 @@ struct ComparisonTests {
   private static func offer(
     _ draft: Draft, to engine: Engine, _ waits: inout PermittedWaits
   ) -> AdmissionOutcome {
-    let body = engine.pipeline.encodeAhead(draft)
-    defer { if let body { engine.pipeline.buffers.giveBack(body) } }
-    return engine.pipeline.withAdmission {
-      $0.offer(draft, body: body, now: 1, nil, &waits)
+    let write = EncodedWrite(draft)
+    write.prepare(isLogged: true)
+    return engine.pipeline.withAdmission { admission in
+      write.withView { view in
+        admission.offer(view, now: 1, nil, holding: { write }, &waits)
+      }
     }
   }
 
@@ -48,7 +50,7 @@ struct ComparisonTests {
         continue
       }
       #expect(existing.isIdentical(to: try engine.view(at: place)))
-      waits.comparison = .init(draft, with: existing)
+      waits.comparison = EncodedWrite(draft).withView { .init($0, with: existing) }
       #expect(waits.comparison?.isEqual == (last == 0))
       guard case .admitted = Self.offer(draft, to: engine, &waits) else {
         Issue.record("not admitted")
@@ -73,7 +75,7 @@ struct ComparisonTests {
         Issue.record("comparison \(number) was not asked for")
         return
       }
-      waits.comparison = .init(draft, with: existing)
+      waits.comparison = EncodedWrite(draft).withView { .init($0, with: existing) }
       engine.submit(try set("a/key1000007", .integer(Int64(number) * 100)), completion: nil)
     }
     guard case .admitted = Self.offer(draft, to: engine, &waits) else {

@@ -22,9 +22,9 @@ import Testing
   }
 
   private func change(_ head: inout Head, _ place: String, _ value: Int64) throws {
-    head.beginChange()
-    try Self.write(place, value, to: &head.root)
-    head.endChange()
+    EncodedWrite(.set(try path(place), Node(.integer(value)))).withView { write in
+      head.apply(write) { _, _ in }
+    }
   }
 
   private func read(_ reading: HeadReaders.Reading, _ place: String) throws -> Scalar? {

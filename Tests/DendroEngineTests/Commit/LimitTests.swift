@@ -278,14 +278,15 @@ struct LimitTests {
     var gauge = MemoryGauge(limit: 100_000)
     var root = Node.empty
     func apply(_ write: Write) -> EngineError? {
-      if gauge.isMeasureDue(for: write) {
+      let facts = EncodedWrite(write).facts
+      if gauge.isMeasureDue(for: facts) {
         gauge.beginMeasure()
         gauge.endMeasure(root.memory().byteCount)
       }
-      if let refusal = gauge.refusal(for: write) { return refusal }
+      if let refusal = gauge.refusal(for: facts) { return refusal }
       var changes: [Change] = []
       root.apply(write, recording: &changes)
-      gauge.admitted(write, encodedByteCount: 110, replaced: changes[...])
+      gauge.admitted(facts, encodedByteCount: 110) { changes.map(\.replaced) }
       return nil
     }
     let text = Node(.string(incompressible(100)))

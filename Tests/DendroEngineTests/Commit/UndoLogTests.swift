@@ -21,23 +21,17 @@ struct UndoLogTests {
       var count = 0
       for _ in 0..<(10 * round) {
         let write = generator.write()
-        if case .increment(let path, let delta) = write {
-          let outcome = path.storedBytes.withUnsafeBytes { bytes in
-            log.append(bytes) { root.exchange(.increment(delta), at: bytes, replaced: $0) }
-          }
-          switch outcome {
-          case .inserted, .replaced:
-            count += 1
-            continue
-          case .unchanged: continue
-          case .declined, .unloaded: break
-          }
+        let (first, expected) = (log.count, root)
+        var editor = TreeEditor(root, remembersPlace: false)
+        EncodedWrite(write).withView { view in
+          editor.apply(view) { path, replaced in log.append(path, replaced) }
         }
-        for change in root.apply(write) {
-          log.append(change.path, change.replaced)
-          #expect(change.replaced.isBranch || log.lastReplaced == change.replaced)
-          count += 1
-        }
+        root = editor.finish()
+        var copy = expected
+        let changes = copy.apply(write)
+        #expect(log.paths(from: first) == changes.map(\.path))
+        #expect(log.replaced(from: first).map(\.node) == changes.map(\.replaced))
+        count += changes.count
       }
       let replaced = log.replaced
       #expect(replaced.count == count && (count == 0) == (log.byteCount == 0))

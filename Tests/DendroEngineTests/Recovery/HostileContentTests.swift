@@ -1,5 +1,6 @@
 import DendroStorage
 import DendroTesting
+import DendroTestSupport
 import DendroTree
 import Testing
 
@@ -23,7 +24,7 @@ struct HostileContentTests {
 
   private static var leaf: [UInt8] {
     let buffer = PayloadBuffer()
-    NodeCoding.encode(Node(.bool(true)), into: buffer)
+    BodyWriter.append(Node(.bool(true)), to: buffer)
     return buffer.withBytes { Array($0) }
   }
 
@@ -31,11 +32,11 @@ struct HostileContentTests {
 
   private static func error(_ bytes: [UInt8]) -> CodingError? {
     bytes.withUnsafeBytes { raw in
-      var reader = WriteReader(raw, firstLSN: LogSequenceNumber(1), baseTime: 0)
+      var reader = LogV1Reader()
+      reader.restart(raw, firstLSN: LogSequenceNumber(1), baseTime: 0)
       var root = Node.empty
-      var changes: [Change] = []
       do throws(CodingError) {
-        _ = try reader.applyNext(to: &root, after: .zero, &changes)
+        _ = try reader.applyNext(to: &root)
         return nil
       } catch {
         return error

@@ -121,11 +121,11 @@ struct LocationStateTests {
         bytes.withUnsafeBytes { bytes in
           guard location.isPassedOver(by: bytes) else { return }
           passedCount += 1
-          var reader = WriteReader(bytes, firstLSN: LogSequenceNumber(1), baseTime: 0)
+          var reader = LogV1Reader()
+          reader.restart(bytes, firstLSN: LogSequenceNumber(1), baseTime: 0)
           var root = Node.empty
-          var changes: [Change] = []
           let applied = try? reader.applyNext(
-            to: &root, after: .zero, concerning: location, &changes)
+            to: &root, concerning: location)
           #expect(applied?.time == 0 && reader.isAtEnd && root.isEmpty, "\(write)")
         }
       }
@@ -154,10 +154,10 @@ struct LocationStateTests {
     ] {
       let location = ReplayLocation(base.appending(try path(text)))
       var root = Node.empty
-      var changes: [Change] = []
       try bytes.withUnsafeBytes { bytes in
-        var reader = WriteReader(bytes, firstLSN: LogSequenceNumber(1), baseTime: 0)
-        _ = try reader.applyNext(to: &root, after: .zero, concerning: location, &changes)
+        var reader = LogV1Reader()
+        reader.restart(bytes, firstLSN: LogSequenceNumber(1), baseTime: 0)
+        _ = try reader.applyNext(to: &root, concerning: location)
         let isAtEnd = reader.isAtEnd
         #expect(isAtEnd)
       }
@@ -175,14 +175,14 @@ struct LocationStateTests {
       let bytes = (0..<Int(random.next() % 60)).map { _ in UInt8(truncatingIfNeeded: random.next())
       }
       bytes.withUnsafeBytes { bytes in
-        var reader = WriteReader(bytes, firstLSN: LogSequenceNumber(1), baseTime: 0)
+        var reader = LogV1Reader()
+        reader.restart(bytes, firstLSN: LogSequenceNumber(1), baseTime: 0)
         var root = Node.empty
-        var changes: [Change] = []
         let location = try? ReplayLocation(path("elsewhere/far/away"))
         for _ in 0..<100 {
           guard
             (try? reader.applyNext(
-              to: &root, after: .zero, concerning: location, &changes)) != nil
+              to: &root, concerning: location)) != nil
           else { break }
         }
       }

@@ -1,5 +1,6 @@
 import DendroEngine
 import DendroStorage
+import DendroTestSupport
 import DendroTree
 
 /// Writes and their coding, held against each other.

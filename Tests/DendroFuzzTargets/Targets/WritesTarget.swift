@@ -38,12 +38,13 @@ extension FuzzTarget {
       var tree = Node.empty
       var replayed = Node.empty
       var changes: [Change] = []
-      var reader = WriteReader(payload, firstLSN: LogSequenceNumber(1), baseTime: baseTime)
+      var reader = LogV1Reader()
+      reader.restart(payload, firstLSN: LogSequenceNumber(1), baseTime: baseTime)
       for logged in writes {
         changes.removeAll()
         tree.apply(logged.write, recording: &changes)
         let applied = attempt { () throws(CodingError) in
-          try reader.applyNext(to: &replayed, after: .zero, &changes)
+          try reader.applyNext(to: &replayed)
         }
         try require(
           applied?.lsn == logged.lsn && applied?.time == logged.time,
@@ -53,7 +54,7 @@ extension FuzzTarget {
       if !reader.isAtEnd, writes.count < limit {
         var copy = replayed
         let applied = attempt { () throws(CodingError) in
-          try reader.applyNext(to: &copy, after: .zero, &changes)
+          try reader.applyNext(to: &copy)
         }
         try require(applied == nil, "replay takes a write that cannot be decoded")
       }

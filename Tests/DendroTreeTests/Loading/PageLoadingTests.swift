@@ -1,6 +1,7 @@
 import DendroTestSupport
-import DendroTree
 import Testing
+
+@testable import DendroTree
 
 /// Trees that are written as chunks and read again, whole or a page at a time.
 @Suite("Pages in chunks")
@@ -106,7 +107,7 @@ struct PageLoadingTests {
         #expect(ModelTree(try again.wholeTree()) == model)
       }
       let write = generator.write()
-      try tree.load(for: Draft(write))
+      try EncodedWrite(write).withView { view in Result { try tree.load(for: view) } }.get()
       _ = tree.apply(write)
       model.apply(write)
       if step % 20 == 0 {
@@ -134,13 +135,13 @@ struct PageLoadingTests {
     for path in leaves {
       packed.withUnsafeBytes { packed in
         path.withUnsafeBytes { path in
-          var outcome = tree.exchange(.set(packed), at: path, replaced: { _ in })
+          var outcome = tree.exchange(LeafEdit.set(packed), at: path) { _ in }
           if outcome == .unloaded {
             unloadedCount += 1
             #expect(throws: Never.self) { try tree.load(along: path) }
-            outcome = tree.exchange(.set(packed), at: path, replaced: { _ in })
+            outcome = tree.exchange(LeafEdit.set(packed), at: path) { _ in }
           }
-          #expect(outcome == expected.exchange(.set(packed), at: path, replaced: { _ in }))
+          #expect(outcome == expected.exchange(LeafEdit.set(packed), at: path) { _ in })
         }
       }
     }

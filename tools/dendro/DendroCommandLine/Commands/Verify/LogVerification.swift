@@ -40,10 +40,8 @@ struct LogVerification: ~Copyable {
   private var isEndKnown = false
   private let progress: VerificationProgress
   private(set) var result = Result()
-  private var root = Node.empty
-  private var reader = WriteReader(
-    UnsafeRawBufferPointer(start: nil, count: 0), firstLSN: .zero, baseTime: 0)
-  private var changes: [Change] = []
+  private var editor = TreeEditor(.empty, remembersPlace: true)
+  private var reader = LogV1Reader()
   private let inputs: VerificationInputs
   private let replays: Bool
 
@@ -100,7 +98,7 @@ struct LogVerification: ~Copyable {
     if case .tree(end, let hash)? = result.findings.last {
       result.hash = hash
     } else {
-      result.hash = CheckpointCoding.contentHash(of: root)
+      result.hash = contentHash()
     }
   }
 
@@ -108,7 +106,7 @@ struct LogVerification: ~Copyable {
     if firstLSN == LogSequenceNumber(1) {
       result.lastLSN = .zero
     } else if let oldest = inputs.oldest(), oldest.lsn.next >= firstLSN {
-      root = oldest.root
+      editor.replace(by: oldest.root)
       result.lastLSN = oldest.lsn
       // That it is equal to itself is no finding. An older one is what a crash left of a cleanup: the log
       // that led on from it is gone.
@@ -127,10 +125,11 @@ struct LogVerification: ~Copyable {
     guard !result.isBroken, let last = result.lastLSN, record.firstLSN == last.next,
       record.lastLSN <= end
     else { return decode(record, path, payload) }
-    reader.restart(payload, firstLSN: record.firstLSN, baseTime: record.baseTime)
+    reader.restart(record, payload)
     do throws(CodingError) {
       for _ in 0..<record.count {
-        result.lastLSN = try reader.applyNext(to: &root, after: .zero, &changes).lsn
+        editor.apply(try reader.next()) { _, _ in }
+        result.lastLSN = reader.lsn
         result.writeCount += 1
         result.replayedCount += 1
         hashAtCheckpoints()
@@ -153,12 +152,16 @@ struct LogVerification: ~Copyable {
       result.writeCount += 1
       guard !result.isBroken, let last = result.lastLSN, logged.lsn > last, logged.lsn <= end
       else { continue }
-      root.apply(logged.write, recording: &changes)
-      changes.removeAll(keepingCapacity: true)
+      EncodedWrite(logged.write).withView { write in editor.apply(write) { _, _ in } }
       result.lastLSN = logged.lsn
       result.replayedCount += 1
       hashAtCheckpoints()
     }
+  }
+
+  private mutating func contentHash() -> UInt64 {
+    editor.forget()
+    return CheckpointCoding.contentHash(of: editor.root)
   }
 
   private mutating func hashAtCheckpoints() {
@@ -166,7 +169,7 @@ struct LogVerification: ~Copyable {
     while let first = waiting.first, first <= lsn {
       waiting.removeFirst()
       guard first == lsn else { continue }
-      result.findings.append(.tree(lsn, hash: CheckpointCoding.contentHash(of: root)))
+      result.findings.append(.tree(lsn, hash: contentHash()))
     }
   }
 

@@ -1,6 +1,6 @@
 import DendroTree
 
-extension ValueReader {
+extension ValuePlace {
   /// What a query begins or ends at; nil where that is nothing.
   ///
   /// - Throws: `ValidationError` of kind `.invalidQuery` for what no leaf can hold.
@@ -9,7 +9,7 @@ extension ValueReader {
     if let optional = value as? any OptionalValue { return try bound(optional.wrapped) }
     let scalar: Scalar?
     do throws(ValidationError) {
-      scalar = try ValueReader(outerDepth: 0).scalar(value)
+      scalar = try ValuePlace(outerDepth: 0).scalar(value)
     } catch {
       throw ValidationError(.invalidQuery, error.message)
     }

@@ -10,52 +10,21 @@ import DendroTree
 /// | 42 branch with priority | the priority, packed; then as 41 |
 /// | any other | a packed leaf, with or without priority |
 enum NodeCoding {
-  enum Tag {
-    static let empty: UInt8 = 0x40
-    static let branch: UInt8 = 0x41
-    static let branchWithPriority: UInt8 = 0x42
-  }
-
   /// Bytes that a child takes at least: a key's length, a key, a leaf.
   static let childByteMin = 3
-
-  static func encode(_ node: Node, into buffer: PayloadBuffer) {
-    if let count = node.packedLeafByteCount {
-      buffer.append(room: count) { node.writePackedLeaf(to: $0) }
-    } else if node.isEmpty {
-      buffer.append(Tag.empty)
-    } else {
-      if let priority = node.priority {
-        buffer.append(Tag.branchWithPriority)
-        ScalarCoding.encode(priority, into: buffer)
-      } else {
-        buffer.append(Tag.branch)
-      }
-      buffer.appendVarint(node.childCount)
-      // The children lie in a page as they do in the log.
-      if node.withStoredLeaves({ buffer.append($0) }) { return }
-      node.forEachChild { key, child in
-        key.withOrderedBytes { bytes in
-          buffer.appendVarint(bytes.count)
-          buffer.append(bytes)
-        }
-        encode(child, into: buffer)
-      }
-    }
-  }
 
   /// - Parameter depth: levels that may still follow below.
   static func decode(_ reader: inout ByteReader, depth: Int = Limits.depth) throws(CodingError)
     -> Node
   {
     switch reader.isAtEnd ? nil : reader.bytes[reader.offset] {
-    case Tag.empty:
+    case BodyTag.empty:
       _ = try reader.tag("a node")
       return .empty
-    case Tag.branch:
+    case BodyTag.branch:
       _ = try reader.tag("a node")
       return try decodeChildren(&reader, priority: nil, depth: depth)
-    case Tag.branchWithPriority:
+    case BodyTag.branchWithPriority:
       _ = try reader.tag("a node")
       let priority = try ScalarCoding.decodePriority(&reader)
       return try decodeChildren(&reader, priority: priority, depth: depth)

@@ -1,7 +1,7 @@
 import DendroStorage
 import DendroTree
 
-/// Reads paths that `PathCoding` wrote one after the other. Nothing is allocated for a path once there is room for
+/// Reads paths that `BodyWriter` wrote one after the other. Nothing is allocated for a path once there is room for
 /// the longest one.
 struct PathReader: ~Copyable {
   /// Bytes of a path's stored form at most: as many keys as the depth allows, each as long as a key

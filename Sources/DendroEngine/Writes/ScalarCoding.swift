@@ -3,12 +3,6 @@ import DendroTree
 
 /// Scalars between the tree's packed form, which is also the form on disk, and our buffers.
 enum ScalarCoding {
-  static func encode(_ scalar: Scalar, into buffer: PayloadBuffer) {
-    buffer.append(room: PackedScalar.byteCount(scalar)) {
-      _ = PackedScalar.write(scalar, to: $0)
-    }
-  }
-
   static func decode(_ reader: inout ByteReader) throws(CodingError) -> Scalar {
     var offset = reader.offset
     guard let scalar = PackedScalar.read(reader.bytes, at: &offset) else {

@@ -1,0 +1,70 @@
+package import DendroStorage
+package import DendroTree
+
+/// Reads the writes of a record of format version 1 as they are applied: checked, but not decoded.
+///
+/// The payload may be hostile: every count is bounded by the bytes that are left.
+package struct LogV1Reader: ~Copyable {
+  private var reader = ByteReader(UnsafeRawBufferPointer(start: nil, count: 0))
+  private var paths = PathReader()
+  private var checker = BodyChecker()
+  /// Of the write read last.
+  package private(set) var lsn = LogSequenceNumber.zero
+  /// Of the write read last, milliseconds since 1970.
+  package private(set) var time: Int64 = 0
+
+  package init() {}
+
+  /// Begins with a record. Nothing is allocated, which counts where records have one write each.
+  package mutating func restart(_ record: RecordInfo, _ payload: UnsafeRawBufferPointer) {
+    restart(payload, firstLSN: record.firstLSN, baseTime: record.baseTime)
+  }
+
+  package mutating func restart(
+    _ payload: UnsafeRawBufferPointer, firstLSN: LogSequenceNumber, baseTime: Int64
+  ) {
+    reader = ByteReader(payload)
+    paths.restart()
+    lsn = LogSequenceNumber(firstLSN.rawValue &- 1)
+    time = baseTime
+  }
+
+  package var isAtEnd: Bool { reader.isAtEnd }
+
+  /// The time of the next write, which is not passed over.
+  func nextTime() throws(CodingError) -> Int64 {
+    var copy = reader
+    let delta = try copy.count("a write's time", limit: 1 << 53)
+    return time.addingReportingOverflow(Int64(delta)).partialValue
+  }
+
+  /// Reads the next write.
+  ///
+  /// - Returns: the write, borrowed from the payload and from this reader until it reads another one.
+  package mutating func next() throws(CodingError) -> WriteView {
+    let delta = try reader.count("a write's time", limit: 1 << 53)
+    time = time.addingReportingOverflow(Int64(delta)).partialValue
+    let tag = try reader.tag("a write's kind")
+    _ = try paths.readBytes(&reader)
+    guard let keyCount = paths.countKeys(), keyCount <= Limits.depth,
+      let kind = WriteKind(rawValue: tag)
+    else { throw damage(tag) }
+    var end = reader.offset
+    let facts = checker.check(kind, reader.bytes, at: &end, depth: Limits.depth - keyCount)
+    guard let facts else { throw damage(tag) }
+    lsn = lsn.next
+    let body = try reader.take(end - reader.offset, "a write's body")
+    return WriteView(kind, at: paths.bytes, body: body, facts: facts)
+  }
+
+  /// Says what is wrong with the write whose path was read.
+  private func damage(_ kind: UInt8) -> CodingError {
+    var copy = reader
+    do throws(CodingError) {
+      _ = try WriteReader.body(&copy, kind, try paths.path())
+      return CodingError(expected: "a write", found: "bytes that are none")
+    } catch {
+      return error
+    }
+  }
+}

@@ -1,0 +1,15 @@
+extension Pages {
+  /// Where an edit ended, if it was made in place.
+  struct Place {
+    /// The slot of the root page of the branch that has the leaf.
+    private(set) var branch: UnsafeMutablePointer<Page?>?
+    /// Where the last key begins in the stored path.
+    private(set) var key: UnsafeRawPointer?
+
+    @inline(__always)
+    mutating func set(_ branch: UnsafeMutablePointer<Page?>, _ step: PathStep) {
+      self.branch = branch
+      key = step.key - Varint.byteCount(step.keyCount)
+    }
+  }
+}

@@ -1,0 +1,203 @@
+/// Checks the body of a write that comes from outside, a log above all, so that it can be trusted afterwards.
+///
+/// It says only whether a body is valid; `WriteReader`, which decodes, says what is wrong with one that is not.
+package struct BodyChecker: ~Copyable {
+  /// The stored path of the entry at hand; memory for `EntryReader.pathByteCountMax` bytes.
+  private let path: UnsafeMutableRawPointer
+  private var pathByteCount = 0
+  /// Where the keys of that path end, of which there are `keyCount`.
+  private var keyEnds = InlineArray<34, Int>(repeating: 0)
+  private var keyCount = 0
+
+  package init() { path = .allocate(byteCount: EntryReader.pathByteCountMax, alignment: 8) }
+
+  deinit { path.deallocate() }
+
+  /// Checks the body that begins at `offset`, and moves `offset` to its end.
+  ///
+  /// - Parameters:
+  ///   - kind: of the write.
+  ///   - bytes: what the body lies in.
+  ///   - offset: where it begins.
+  ///   - depth: levels that may follow below the write's path.
+  /// - Returns: nil unless the body is valid.
+  /// - Complexity: O(bytes of the body); allocates nothing.
+  package mutating func check(
+    _ kind: WriteKind, _ bytes: UnsafeRawBufferPointer, at offset: inout Int, depth: Int
+  ) -> WriteFacts? {
+    var facts = WriteFacts()
+    guard depth >= 0 else { return nil }
+    guard kind == .update else {
+      let isGood = checkValue(kind, bytes, &offset, depth, &facts)
+      return isGood ? facts : nil
+    }
+    return checkEntries(bytes, &offset, depth, &facts) ? facts : nil
+  }
+
+  private mutating func checkEntries(
+    _ bytes: UnsafeRawBufferPointer, _ offset: inout Int, _ depth: Int, _ facts: inout WriteFacts
+  ) -> Bool {
+    guard let (count, prefix) = Varint.read(bytes, at: offset) else { return false }
+    offset += prefix
+    // An entry takes at least three bytes.
+    guard count <= (bytes.count - offset) / 3 else { return false }
+    facts.entryCount = count
+    pathByteCount = 0
+    keyCount = 0
+    for index in 0..<count {
+      guard offset < bytes.count, let kind = WriteKind(rawValue: bytes[offset]), kind != .update
+      else { return false }
+      offset += 1
+      guard checkPath(bytes, &offset, depth, isFirst: index == 0, &facts),
+        checkValue(kind, bytes, &offset, depth - keyCount, &facts)
+      else { return false }
+      if kind == .setPriority { facts.isOrdered = false }
+    }
+    return true
+  }
+
+  private mutating func checkPath(
+    _ bytes: UnsafeRawBufferPointer, _ offset: inout Int, _ depth: Int, isFirst: Bool,
+    _ facts: inout WriteFacts
+  ) -> Bool {
+    guard let (shared, sharedPrefix) = Varint.read(bytes, at: offset), shared <= pathByteCount,
+      let (rest, restPrefix) = Varint.read(bytes, at: offset + sharedPrefix)
+    else { return false }
+    offset += sharedPrefix + restPrefix
+    guard rest <= bytes.count - offset, shared + rest <= EntryReader.pathByteCountMax else {
+      return false
+    }
+    var sharedKeyCount = keyCount
+    while sharedKeyCount > 0, keyEnds[sharedKeyCount - 1] > shared { sharedKeyCount -= 1 }
+    let sharedKeysEnd = sharedKeyCount > 0 ? keyEnds[sharedKeyCount - 1] : 0
+    if !isFirst, facts.isOrdered {
+      facts.isOrdered = isBehindLast(bytes, offset, shared, rest, from: sharedKeysEnd)
+    }
+    if let source = bytes.baseAddress {
+      (path + shared).copyMemory(from: source + offset, byteCount: rest)
+    }
+    offset += rest
+    pathByteCount = shared + rest
+    keyCount = sharedKeyCount
+    let whole = UnsafeRawBufferPointer(start: path, count: pathByteCount)
+    var end = sharedKeysEnd
+    while end < pathByteCount {
+      guard keyCount < depth, let keyEnd = Path.keyEnd(validating: whole, at: end) else {
+        return false
+      }
+      end = keyEnd
+      keyEnds[keyCount] = end
+      keyCount += 1
+    }
+    return true
+  }
+
+  /// Whether the next path comes after the last one and is not below it, so far as it is valid.
+  ///
+  /// - Parameter start: where the first key begins in which they differ.
+  private func isBehindLast(
+    _ bytes: UnsafeRawBufferPointer, _ offset: Int, _ shared: Int, _ rest: Int, from start: Int
+  ) -> Bool {
+    // The last path ends with its shared keys: the next one is the same, or below it.
+    guard start < pathByteCount, start < shared + rest else { return false }
+    let (lastKeyByteCount, lastPrefix) = Varint.readTrusted(path + start)
+    // The first key of the next path that differs, which begins with bytes that are shared.
+    return withUnsafeTemporaryAllocation(
+      byteCount: shared - start + min(rest, Limits.keyBytes + 3), alignment: 1
+    ) { room in
+      let key = room.baseAddress.unsafelyUnwrapped
+      key.copyMemory(from: path + start, byteCount: shared - start)
+      (key + (shared - start)).copyMemory(
+        from: bytes.baseAddress.unsafelyUnwrapped + offset,
+        byteCount: room.count - (shared - start))
+      guard let (keyByteCount, prefix) = Varint.read(UnsafeRawBufferPointer(room), at: 0),
+        keyByteCount <= room.count - prefix
+      else { return false }
+      return compareBytes(
+        path + (start + lastPrefix), lastKeyByteCount, key + prefix, keyByteCount) < 0
+    }
+  }
+
+  // MARK: Values
+
+  private func checkValue(
+    _ kind: WriteKind, _ bytes: UnsafeRawBufferPointer, _ offset: inout Int, _ depth: Int,
+    _ facts: inout WriteFacts
+  ) -> Bool {
+    switch kind {
+    case .remove:
+      facts.removalCount += 1
+      return true
+    case .set:
+      if offset < bytes.count, bytes[offset] == BodyTag.empty { facts.removalCount += 1 }
+      return Self.checkNode(bytes, &offset, depth, &facts)
+    case .increment:
+      guard let end = PackedScalar.end(validating: bytes, at: offset),
+        PackedScalar.isNumber(bytes.baseAddress.unsafelyUnwrapped + offset)
+      else { return false }
+      offset = end
+      return true
+    case .setPriority:
+      guard offset < bytes.count else { return false }
+      offset += 1
+      return bytes[offset - 1] == 0
+        || bytes[offset - 1] == 1 && Self.checkPriority(bytes, &offset)
+    case .update: return false
+    }
+  }
+
+  private static func checkPriority(
+    _ bytes: UnsafeRawBufferPointer, _ offset: inout Int
+  ) -> Bool {
+    guard let end = PackedScalar.end(validating: bytes, at: offset),
+      bytes[offset] >= PackedScalar.integerTag
+    else { return false }
+    offset = end
+    return true
+  }
+
+  /// Bytes that a child takes at least: a key's length, a key, a leaf.
+  private static let childByteMin = 3
+
+  /// - Parameter depth: levels that may follow below.
+  private static func checkNode(
+    _ bytes: UnsafeRawBufferPointer, _ offset: inout Int, _ depth: Int, _ facts: inout WriteFacts
+  ) -> Bool {
+    guard offset < bytes.count else { return false }
+    switch bytes[offset] {
+    case BodyTag.empty:
+      offset += 1
+      return true
+    case BodyTag.branch: offset += 1
+    case BodyTag.branchWithPriority:
+      offset += 1
+      guard checkPriority(bytes, &offset) else { return false }
+    default:
+      guard let end = PackedScalar.leafEnd(validating: bytes, at: offset) else { return false }
+      offset = end
+      return true
+    }
+    guard depth > 0, let (count, prefix) = Varint.read(bytes, at: offset) else { return false }
+    offset += prefix
+    guard count > 0, count <= (bytes.count - offset) / childByteMin else { return false }
+    var last = UnsafeRawBufferPointer(start: nil, count: 0)
+    for _ in 0..<count {
+      guard let (keyByteCount, prefix) = Varint.read(bytes, at: offset),
+        keyByteCount <= bytes.count - offset - prefix
+      else { return false }
+      let start = offset + prefix
+      let key = UnsafeRawBufferPointer(rebasing: bytes[start..<start + keyByteCount])
+      guard KeyCoding.isValid(orderedBytes: key) else { return false }
+      if let before = last.baseAddress, let own = key.baseAddress {
+        facts.hasOrderedChildren =
+          facts.hasOrderedChildren && compareBytes(before, last.count, own, key.count) < 0
+      }
+      last = key
+      offset = start + keyByteCount
+      guard offset < bytes.count, bytes[offset] != BodyTag.empty,
+        checkNode(bytes, &offset, depth - 1, &facts)
+      else { return false }
+    }
+    return true
+  }
+}

@@ -1,0 +1,89 @@
+/// One write, borrowed: what admission, replay, followers and previews apply to a tree.
+///
+/// Its body has the bytes that the log holds for it (the write format's article lists them), but that two things
+/// may stand in the place of bytes: a tree that exists as pages, and a server value. A view with server values has
+/// to be resolved before it is applied.
+///
+/// Unsafe: it refers to memory that its maker keeps, unchanged, as long as the view is used; and the bytes are
+/// trusted. They were made by `WriteBuilder` or checked by `BodyChecker`.
+package struct WriteView {
+  /// The stored bytes of the path, of at most `Limits.depth` keys together with what is written below it.
+  package let path: UnsafeRawBufferPointer
+  package let body: UnsafeRawBufferPointer
+  package let facts: WriteFacts
+  package let kind: WriteKind
+  /// What owns the bytes and the trees, if that is a write that may be kept.
+  @usableFromInline let owner: Unmanaged<EncodedWrite>?
+
+  /// Makes the view of a write without trees.
+  @inlinable @inline(__always)
+  package init(
+    _ kind: WriteKind, at path: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer,
+    facts: WriteFacts
+  ) {
+    self.kind = kind
+    self.path = path
+    self.body = body
+    self.facts = facts
+    owner = nil
+  }
+
+  init(
+    _ write: EncodedWrite, at path: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer
+  ) {
+    kind = write.kind
+    self.path = path
+    self.body = body
+    facts = write.facts
+    owner = .passUnretained(write)
+  }
+
+  /// The bytes of the body in the log, also if they were not made.
+  @inlinable @inline(__always)
+  package var logByteCount: Int {
+    owner.map { $0._withUnsafeGuaranteedRef { $0.logByteCount } } ?? body.count
+  }
+
+  /// Calls `use` with the body as the log holds it: the same, unless it has trees.
+  @inlinable @inline(__always)
+  package func withLogBody<R>(_ use: (UnsafeRawBufferPointer) -> R) -> R {
+    guard let owner else { return use(body) }
+    return owner._withUnsafeGuaranteedRef { $0.withLogBody(use) }
+  }
+
+  /// The trees to which the body refers by their numbers.
+  var trees: [Node] { owner.map { $0._withUnsafeGuaranteedRef { $0.trees } } ?? [] }
+}
+
+/// What is known of a write's body without reading it.
+package struct WriteFacts: Sendable {
+  @usableFromInline var entries: Int32 = 1
+  @usableFromInline var removals: Int32 = 0
+  /// Whether the entries of an update come in the order of their paths, none at or below another one, and none
+  /// changes a priority: then they are applied as they stand.
+  package var isOrdered = true
+  /// Whether the children of each branch in the body come in the order of their keys.
+  package var hasOrderedChildren = true
+  /// Whether server values stand in the body.
+  package var hasServerValues = false
+
+  @inlinable @inline(__always)
+  package init() {}
+
+  /// The entries of an update; 1 for other writes.
+  @inlinable @inline(__always)
+  package var entryCount: Int {
+    get { Int(entries) }
+    set { entries = Int32(newValue) }
+  }
+
+  /// The entries that remove something.
+  @inlinable @inline(__always)
+  package var removalCount: Int {
+    get { Int(removals) }
+    set { removals = Int32(newValue) }
+  }
+
+  /// Whether the write can only make the tree smaller.
+  package var onlyRemoves: Bool { removals == entries }
+}
