@@ -1,5 +1,5 @@
 /// Writes the bytes of writes and nodes, as the log holds them.
-package enum BodyWriter {
+public enum BodyWriter {
   /// Appends a packed scalar.
   package static func append(_ scalar: Scalar, to buffer: PayloadBuffer) {
     buffer.append(room: PackedScalar.byteCount(scalar)) { _ = PackedScalar.write(scalar, to: $0) }
@@ -45,7 +45,7 @@ package enum BodyWriter {
 
   /// Appends a path without the bytes at its beginning that it shares with the one before.
   @inlinable @inline(__always)
-  package static func append(
+  public static func append(
     path: UnsafeRawBufferPointer, after previous: UnsafeRawBufferPointer,
     to buffer: PayloadBuffer
   ) {

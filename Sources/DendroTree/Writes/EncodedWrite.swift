@@ -2,6 +2,7 @@
 ///
 /// Immutable but for the bytes for the log, which `prepare` makes where trees stand for them. Unchecked `Sendable`: one
 /// thread has it at a time.
+@usableFromInline
 package final class EncodedWrite: @unchecked Sendable {
   package let kind: WriteKind
   package let path: Path

@@ -1,5 +1,7 @@
 /// A growing buffer in which writes are encoded.
 ///
+/// Public, although only this package uses it: what is `package` is not inlined into other modules.
+///
 /// Unchecked `Sendable`: it has no synchronization of its own and exactly one owner at a time. The open
 /// batch's buffer is passed under the admission lock to the cycle that commits the batch, and comes back the
 /// same way.
@@ -8,17 +10,17 @@
 /// `reserve` is the only place that moves them, and every append reserves before it stores. No method
 /// calls another one of the same buffer while it changes a property, so that nothing has to be checked at
 /// run time for overlapping accesses.
-package final class PayloadBuffer: @unchecked Sendable {
+public final class PayloadBuffer: @unchecked Sendable {
   @exclusivity(unchecked) @usableFromInline var base: UnsafeMutableRawPointer
   @exclusivity(unchecked) @usableFromInline var capacity: Int
   @exclusivity(unchecked) @usableFromInline var used = 0
 
   /// The bytes so far. Computed, since a stored property would be checked when another module reads it.
   @inlinable @inline(__always)
-  package var count: Int { used }
+  public var count: Int { used }
 
   /// - Parameter capacity: bytes reserved at once; grows by doubling.
-  package init(capacity: Int = 256) {
+  public init(capacity: Int = 256) {
     self.capacity = max(capacity, 16)
     base = .allocate(byteCount: self.capacity, alignment: 8)
   }
@@ -41,14 +43,14 @@ package final class PayloadBuffer: @unchecked Sendable {
   }
 
   @inlinable @inline(__always)
-  package func append(_ byte: UInt8) {
+  public func append(_ byte: UInt8) {
     reserve(1)
     base.storeBytes(of: byte, toByteOffset: used, as: UInt8.self)
     used &+= 1
   }
 
   @inlinable @inline(__always)
-  package func append(_ raw: UnsafeRawBufferPointer) {
+  public func append(_ raw: UnsafeRawBufferPointer) {
     guard let source = raw.baseAddress else { return }
     reserve(raw.count)
     (base + used).copyMemory(from: source, byteCount: raw.count)
@@ -57,7 +59,7 @@ package final class PayloadBuffer: @unchecked Sendable {
 
   /// Appends `count` bytes, all of which `fill` must store at the address that it is given.
   @inlinable @inline(__always)
-  package func append(room count: Int, _ fill: (UnsafeMutableRawPointer) -> Void) {
+  public func append(room count: Int, _ fill: (UnsafeMutableRawPointer) -> Void) {
     reserve(count)
     fill(base + used)
     used &+= count
@@ -65,7 +67,7 @@ package final class PayloadBuffer: @unchecked Sendable {
 
   /// Appends as many bytes as `fill` returns: so many it must store at the address that it is given, at most `room`.
   @inlinable @inline(__always)
-  package func append(roomFor room: Int, _ fill: (UnsafeMutableRawPointer) -> Int) {
+  public func append(roomFor room: Int, _ fill: (UnsafeMutableRawPointer) -> Int) {
     reserve(room)
     let added = fill(base + used)
     precondition(added <= room, "there is room for what is appended")
@@ -81,23 +83,23 @@ package final class PayloadBuffer: @unchecked Sendable {
   /// Room for so many bytes behind the last one, until the buffer is used otherwise. `noteAppended` says how many of
   /// them were stored.
   @inlinable @inline(__always)
-  package func room(for count: Int) -> UnsafeMutableRawBufferPointer {
+  public func room(for count: Int) -> UnsafeMutableRawBufferPointer {
     reserve(count)
     return UnsafeMutableRawBufferPointer(start: base + used, count: count)
   }
 
   /// Appends the first `count` bytes of the room, all of which were stored.
   @inlinable @inline(__always)
-  package func noteAppended(_ count: Int) {
+  public func noteAppended(_ count: Int) {
     precondition(count <= capacity &- used, "there is room for what is appended")
     used &+= count
   }
 
-  package func append(_ other: PayloadBuffer) { other.withBytes { append($0) } }
+  public func append(_ other: PayloadBuffer) { other.withBytes { append($0) } }
 
   /// Appends a number as a varint: unsigned LEB128 in its shortest form.
   @inlinable @inline(__always)
-  package func appendVarint(_ value: UInt64) {
+  public func appendVarint(_ value: UInt64) {
     if value < 0x80 { return append(UInt8(truncatingIfNeeded: value)) }
     appendLongVarint(value)
   }
@@ -116,17 +118,17 @@ package final class PayloadBuffer: @unchecked Sendable {
     used &+= 1
   }
 
-  package func appendVarint(_ value: Int) { appendVarint(UInt64(value)) }
+  public func appendVarint(_ value: Int) { appendVarint(UInt64(value)) }
 
   /// Removes all bytes after the first `count`.
   @inlinable @inline(__always)
-  package func removeAfter(_ count: Int) {
+  public func removeAfter(_ count: Int) {
     precondition(count <= used, "bytes that were never appended cannot be kept")
     used = count
   }
 
   /// Empties the buffer, and frees its memory where one large write has made it large.
-  package func removeAll() {
+  public func removeAll() {
     used = 0
     if capacity > 8 << 20 {
       base.deallocate()
@@ -137,7 +139,7 @@ package final class PayloadBuffer: @unchecked Sendable {
 
   /// The bytes so far. They may not be kept beyond `body`, nor appended to within.
   @inlinable @inline(__always)
-  package func withBytes<R, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E)
+  public func withBytes<R, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E)
     -> R
   {
     try body(UnsafeRawBufferPointer(start: base, count: used))

@@ -1,5 +1,5 @@
 /// What a write does, by the number that stands for it in the log.
-package enum WriteKind: UInt8, Sendable {
+public enum WriteKind: UInt8, Sendable {
   case remove = 0
   case set = 1
   case increment = 2

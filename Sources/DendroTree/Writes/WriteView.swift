@@ -4,20 +4,22 @@
 /// may stand in the place of bytes: a tree that exists as pages, and a server value. A view with server values has
 /// to be resolved before it is applied.
 ///
+/// Public for the reason that `PayloadBuffer` is.
+///
 /// Unsafe: it refers to memory that its maker keeps, unchanged, as long as the view is used; and the bytes are
 /// trusted. They were made by `WriteBuilder` or checked by `BodyChecker`.
-package struct WriteView {
+public struct WriteView {
   /// The stored bytes of the path, of at most `Limits.depth` keys together with what is written below it.
-  package let path: UnsafeRawBufferPointer
-  package let body: UnsafeRawBufferPointer
-  package let facts: WriteFacts
-  package let kind: WriteKind
+  public let path: UnsafeRawBufferPointer
+  public let body: UnsafeRawBufferPointer
+  public let facts: WriteFacts
+  public let kind: WriteKind
   /// What owns the bytes and the trees, if that is a write that may be kept.
   @usableFromInline let owner: Unmanaged<EncodedWrite>?
 
   /// Makes the view of a write without trees.
   @inlinable @inline(__always)
-  package init(
+  public init(
     _ kind: WriteKind, at path: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer,
     facts: WriteFacts
   ) {
@@ -40,13 +42,13 @@ package struct WriteView {
 
   /// The bytes of the body in the log, also if they were not made.
   @inlinable @inline(__always)
-  package var logByteCount: Int {
+  public var logByteCount: Int {
     owner.map { $0._withUnsafeGuaranteedRef { $0.logByteCount } } ?? body.count
   }
 
   /// Calls `use` with the body as the log holds it: the same, unless it has trees.
   @inlinable @inline(__always)
-  package func withLogBody<R>(_ use: (UnsafeRawBufferPointer) -> R) -> R {
+  public func withLogBody<R>(_ use: (UnsafeRawBufferPointer) -> R) -> R {
     guard let owner else { return use(body) }
     return owner._withUnsafeGuaranteedRef { $0.withLogBody(use) }
   }
@@ -56,34 +58,35 @@ package struct WriteView {
 }
 
 /// What is known of a write's body without reading it.
-package struct WriteFacts: Sendable {
+public struct WriteFacts: Sendable {
   @usableFromInline var entries: Int32 = 1
   @usableFromInline var removals: Int32 = 0
   /// Whether the entries of an update come in the order of their paths, none at or below another one, and none
   /// changes a priority: then they are applied as they stand.
-  package var isOrdered = true
+  public var isOrdered = true
   /// Whether the children of each branch in the body come in the order of their keys.
-  package var hasOrderedChildren = true
+  public var hasOrderedChildren = true
   /// Whether server values stand in the body.
-  package var hasServerValues = false
+  public var hasServerValues = false
 
   @inlinable @inline(__always)
-  package init() {}
+  public init() {}
 
   /// The entries of an update; 1 for other writes.
   @inlinable @inline(__always)
-  package var entryCount: Int {
+  public var entryCount: Int {
     get { Int(entries) }
     set { entries = Int32(newValue) }
   }
 
   /// The entries that remove something.
   @inlinable @inline(__always)
-  package var removalCount: Int {
+  public var removalCount: Int {
     get { Int(removals) }
     set { removals = Int32(newValue) }
   }
 
   /// Whether the write can only make the tree smaller.
-  package var onlyRemoves: Bool { removals == entries }
+  @inlinable @inline(__always)
+  public var onlyRemoves: Bool { removals == entries }
 }
