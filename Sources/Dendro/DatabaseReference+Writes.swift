@@ -19,7 +19,10 @@ extension DatabaseReference {
   ///   an array of these, or a ``ServerValue``. Anything else is refused.
   /// - Complexity: O(size of the value · log children).
   public func setValue(_ value: Any?) {
-    if let value, let scalar = Scalar(exactly: value) { return set(scalar) }
+    if let value {
+      if let scalar = Scalar(exactly: value) { return set(scalar) }
+      if let delta = ServerValue.delta(of: value) { return increment(delta) }
+    }
     write { (path, use) throws(ValidationError) in try Writes.set(value, at: path, use) }
   }
 

@@ -1,9 +1,13 @@
-/// A change of one leaf, for `Pages.exchange`.
+/// A change at a path, for `Pages.exchange`.
 enum LeafEdit {
   /// Replaces the leaf by one without a priority, given in its packed form.
   case set(UnsafeRawBufferPointer)
   /// Adds to the number of the leaf, or sets the leaf to this number if it has none.
   case increment(Number)
+  /// Puts a branch without a priority where nothing is.
+  case insert(Page)
+  /// Puts a branch that has these entries where nothing is; its page is made only then.
+  case insertEntries(PageEntries)
 
   /// The bytes of the longest leaf that `Pages.exchange` sets. Longer ones are put into a box.
   static let byteCountMax = Page.inlineValueByteCountMax
@@ -30,6 +34,7 @@ enum LeafEdit {
     replacing old: UnsafeRawBufferPointer?, _ body: (UnsafeRawBufferPointer) -> R
   ) -> R {
     switch self {
+    case .insert, .insertEntries: preconditionFailure("a branch is no packed leaf")
     case .set(let packed): return body(packed)
     case .increment(let delta):
       let sum = old.flatMap(LeafEdit.number).map { $0.adding(delta) } ?? delta

@@ -54,6 +54,14 @@ package struct Node: Sendable {
     }
   }
 
+  /// The root page of a branch without a priority, which is in memory; nil for any other node.
+  var plainBranch: Page? {
+    guard ownPriority == nil, case .page(let page) = content,
+      page.kind == .leaf || page.kind == .inner
+    else { return nil }
+    return page
+  }
+
   /// Takes out the root page of a branch, and leaves the empty node, so that the result is the only reference
   /// that the node had to it. Returns nil, and leaves the node as it is, unless it is a branch.
   @inline(__always)

@@ -40,7 +40,10 @@ struct ValueReader: ~Copyable {
     if type == String.self { return try place.checkLength(value as! String) }
     if type == Double.self { _ = try place.double(value as! Double) }
     if type == [String: Any].self { return try dictionary(value as! [String: Any]) }
-    if type == [AnyHashable: Any].self { return try dictionary(value as! [AnyHashable: Any]) }
+    if type == [AnyHashable: Any].self {
+      if let delta = ServerValue.delta(of: value) { return builder.append(.increment(delta)) }
+      return try dictionary(value as! [AnyHashable: Any])
+    }
     if type == [Any].self { return try array(value as! [Any]) }
     if type == [String: String].self { return try scalars(value as! [String: String]) }
     if type == [String: Int].self { return try scalars(value as! [String: Int]) }

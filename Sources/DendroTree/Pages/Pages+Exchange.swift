@@ -56,6 +56,15 @@ extension Pages {
         page = next
       }
       let (index, found) = page.find(step.key, step.keyCount)
+      if found, !step.hasRest {
+        switch edit {
+        case .set, .increment: break
+        case .insert, .insertEntries:
+          // What is there is edited by others, who can begin here.
+          if isUnique, let branch = page.branchReference(index) { place.set(branch, behind: step) }
+          return .declined
+        }
+      }
       if found, step.hasRest {
         guard let branch = page.branchReference(index) else { return .declined }
         slot = branch
@@ -64,15 +73,28 @@ extension Pages {
         continue
       }
       if !found {
-        return edit.withPacked(replacing: nil) { new in
-          if isUnique, inner.isComplete, insert(new, in: slot, at: index, step) {
-            inner.noteChild()
-            notePlace(of: step, branchSlot, slot, index, &place)
-          } else {
-            assign(root, path, .packed(new))
+        let branch: Page
+        switch edit {
+        case .insert(let page): branch = page
+        case .insertEntries(let entries): branch = Page.copying(entries)
+        case .set, .increment:
+          return edit.withPacked(replacing: nil) { new in
+            if isUnique, inner.isComplete, insert(new, in: slot, at: index, step) {
+              inner.noteChild()
+              notePlace(of: step, branchSlot, slot, index, &place)
+            } else {
+              assign(root, path, .packed(new))
+            }
+            return .inserted
           }
-          return .inserted
         }
+        if isUnique, inner.isComplete, insert(branch, in: slot, at: index, step) {
+          inner.noteChild()
+          if !step.hasRest { place.set(branchSlot, step) }
+        } else {
+          assign(root, path, .node(Node(content: .page(branch), priority: nil)))
+        }
+        return .inserted
       }
       let old = UnsafeRawBufferPointer(page.value(index))
       guard tag(old.baseAddress.unsafelyUnwrapped) != referenceTag else { return .declined }
@@ -150,6 +172,26 @@ extension Pages {
     } else {
       target.copyMemory(from: new.baseAddress.unsafelyUnwrapped, byteCount: new.count)
     }
+    page.header.pointee.total &+= 1
+    return true
+  }
+
+  /// Inserts a branch, or one whose only descendant it is, into the leaf page in a slot that no other value shares.
+  ///
+  /// - Returns: false where the page would have to be split or converted.
+  private static func insert(
+    _ new: Page, in slot: UnsafeMutablePointer<Page?>, at index: Int, _ step: PathStep
+  ) -> Bool {
+    let old = PageAccess(slot)
+    guard old.hasReferences else { return false }
+    let extra = PageAccess.entryByteCount(keyCount: step.keyCount, valueCount: 1)
+    guard old.byteCount &+ extra &+ old.stride <= old.byteCountMax else { return false }
+    let branch =
+      step.hasRest
+      ? chain(step.next, .node(Node(content: .page(new), priority: nil))) : new
+    let page = PageAccess.writable(slot, extra: extra, references: true)
+    page.insert(at: index, step.key, step.keyCount, valueCount: 1, branch)
+      .storeBytes(of: referenceTag, as: UInt8.self)
     page.header.pointee.total &+= 1
     return true
   }

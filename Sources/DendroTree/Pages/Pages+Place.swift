@@ -6,6 +6,12 @@ extension Pages {
     /// Where the last key begins in the stored path.
     private(set) var key: UnsafeRawPointer?
 
+    /// Notes the branch at which a path ends.
+    mutating func set(_ branch: UnsafeMutablePointer<Page?>, behind step: PathStep) {
+      self.branch = branch
+      key = step.rest
+    }
+
     @inline(__always)
     mutating func set(_ branch: UnsafeMutablePointer<Page?>, _ step: PathStep) {
       self.branch = branch

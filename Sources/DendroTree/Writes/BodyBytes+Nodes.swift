@@ -84,21 +84,26 @@ extension BodyBytes {
       guard byteCount + 2 * count <= Page.plainByteCountMax else { return nil }
       next = end
       return Page.copying(
-        UnsafeRawBufferPointer(start: start, count: byteCount),
-        offsets: UnsafeBufferPointer(rebasing: offsets[..<count]))
+        PageEntries(
+          bytes: UnsafeRawBufferPointer(start: start, count: byteCount),
+          offsets: UnsafeBufferPointer(rebasing: offsets[..<count])))
     }
   }
 }
 
+/// The entries of a leaf page without references: keys and short leaves without priorities, in the order of keys.
+///
+/// Unsafe: valid as long as its maker keeps the memory.
+struct PageEntries {
+  let bytes: UnsafeRawBufferPointer
+  /// Where each entry begins.
+  let offsets: UnsafeBufferPointer<UInt16>
+}
+
 extension Page {
   /// Makes a leaf page without references from its entries.
-  ///
-  /// - Parameters:
-  ///   - entries: keys and short leaves without priorities, in the order of keys.
-  ///   - offsets: where each of them begins.
-  static func copying(
-    _ entries: UnsafeRawBufferPointer, offsets: UnsafeBufferPointer<UInt16>
-  ) -> Page {
+  static func copying(_ source: PageEntries) -> Page {
+    let (entries, offsets) = (source.bytes, source.offsets)
     let page = Page.make(
       .leaf, hasReferences: false, capacity: entries.count + 2 * offsets.count)
     let access = page.access

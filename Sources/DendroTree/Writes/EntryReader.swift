@@ -56,6 +56,40 @@ struct EntryReader {
     return true
   }
 
+  // MARK: Siblings
+
+  /// The bytes of the path without its last key.
+  var parentByteCount: Int {
+    var offset = 0
+    var last = 0
+    while offset < pathByteCount {
+      last = offset
+      let (keyByteCount, prefix) = Varint.readTrusted(path + offset)
+      offset += prefix + keyByteCount
+    }
+    return last
+  }
+
+  /// The bytes of the last key, with its length, and of the leaf of the next entry, if that sets a short leaf directly
+  /// below the same path; 0 if not. The value of the present entry was passed over.
+  func siblingByteCount(below parentByteCount: Int) -> Int {
+    guard remaining > 0, next.load(as: UInt8.self) == WriteKind.set.rawValue else { return 0 }
+    let (shared, sharedPrefix) = Varint.readTrusted(next + 1)
+    let (rest, restPrefix) = Varint.readTrusted(next + (1 &+ sharedPrefix))
+    let own = next + (1 &+ sharedPrefix &+ restPrefix)
+    let sharedKeyByteCount = baseByteCount &+ shared &- parentByteCount
+    guard sharedKeyByteCount >= 0, rest > 0 else { return 0 }
+    // The length of the key may be among the shared bytes.
+    let (keyByteCount, prefix) = Varint.readTrusted(
+      sharedKeyByteCount > 0 ? UnsafeRawPointer(path + parentByteCount) : own)
+    let byteCount = sharedKeyByteCount &+ rest
+    guard sharedKeyByteCount == 0 || sharedKeyByteCount >= prefix,
+      prefix &+ keyByteCount == byteCount
+    else { return 0 }
+    let leafByteCount = BodyBytes.shortLeafByteCount(own + rest)
+    return leafByteCount > 0 ? byteCount &+ leafByteCount : 0
+  }
+
   /// Passes over the value of the entry.
   @inline(__always)
   mutating func skipValue() { next = BodyBytes.valueEnd(kind, next) }

@@ -191,7 +191,79 @@ package struct TreeEditor: ~Copyable {
     var entries = EntryReader(write.body, path: path, baseByteCount: write.path.count)
     while failure == nil, entries.advance() {
       if entries.sharedByteCount < branchByteCount { forget() }
+      if applyRun(&entries, note) { continue }
       change(entries.kind, at: entries.wholePath, &entries.next, value, note)
+    }
+  }
+
+  /// The most leaves that are made one page.
+  private static let runCountMax = 64
+
+  /// Applies the set of a short leaf and those of its siblings that follow: as one page, if their branch is not there
+  /// yet.
+  ///
+  /// - Returns: false if no sibling follows, or the branch is known; nothing was done then.
+  @inline(__always)
+  private mutating func applyRun(_ entries: inout EntryReader, _ note: Noting) -> Bool {
+    guard branch == nil, page != nil, entries.kind == .set, entries.remaining > 0,
+      BodyBytes.shortLeafByteCount(entries.next) > 0
+    else { return false }
+    return applyNewRun(&entries, note)
+  }
+
+  private mutating func applyNewRun(_ entries: inout EntryReader, _ note: Noting) -> Bool {
+    let parentByteCount = entries.parentByteCount
+    var ahead = entries
+    ahead.skipValue()
+    guard parentByteCount > 0, ahead.siblingByteCount(below: parentByteCount) > 0 else {
+      return false
+    }
+    return withUnsafeTemporaryAllocation(of: UInt16.self, capacity: Self.runCountMax) { offsets in
+      withUnsafeTemporaryAllocation(byteCount: Page.plainByteCountMax, alignment: 8) { room in
+        var count = 0
+        var byteCount = 0
+        while true {
+          offsets[count] = UInt16(truncatingIfNeeded: byteCount)
+          count &+= 1
+          let keyByteCount = entries.pathByteCount &- parentByteCount
+          let leafByteCount = BodyBytes.shortLeafByteCount(entries.next)
+          let target = room.baseAddress.unsafelyUnwrapped + byteCount
+          target.copyMemory(from: path + parentByteCount, byteCount: keyByteCount)
+          (target + keyByteCount).copyMemory(from: entries.next, byteCount: leafByteCount)
+          byteCount &+= keyByteCount &+ leafByteCount
+          entries.next += leafByteCount
+          let more = entries.siblingByteCount(below: parentByteCount)
+          guard more > 0, count < Self.runCountMax,
+            byteCount &+ more &+ 2 &* (count &+ 1) <= Page.plainByteCountMax
+          else { break }
+          _ = entries.advance()
+        }
+        let run = PageEntries(
+          bytes: UnsafeRawBufferPointer(rebasing: room[..<byteCount]),
+          offsets: UnsafeBufferPointer(rebasing: offsets[..<count]))
+        let parent = UnsafeRawBufferPointer(start: path, count: parentByteCount)
+        if !exchange(.insertEntries(run), at: parent, note) {
+          applyOneByOne(run, below: parentByteCount, note)
+        }
+        return true
+      }
+    }
+  }
+
+  /// Sets leaves that are siblings.
+  private mutating func applyOneByOne(
+    _ run: PageEntries, below parentByteCount: Int, _ note: Noting
+  ) {
+    let value = Value(nil, WriteFacts())
+    let start = run.bytes.baseAddress.unsafelyUnwrapped
+    for index in run.offsets.indices where failure == nil {
+      let entry = start + Int(run.offsets[index])
+      let (keyByteCount, prefix) = Varint.readTrusted(entry)
+      let pathByteCount = parentByteCount + prefix + keyByteCount
+      (path + parentByteCount).copyMemory(from: entry, byteCount: prefix + keyByteCount)
+      var next = entry + prefix + keyByteCount
+      change(
+        .set, at: UnsafeRawBufferPointer(start: path, count: pathByteCount), &next, value, note)
     }
   }
 
@@ -245,7 +317,11 @@ package struct TreeEditor: ~Copyable {
     switch kind {
     case .set:
       let byteCount = BodyBytes.shortLeafByteCount(next)
-      guard byteCount > 0 else { return setNode(value.node(&next), at: path, value, note) }
+      guard byteCount > 0 else {
+        let new = value.node(&next)
+        if let branch = new.plainBranch, exchange(.insert(branch), at: path, note) { return }
+        return setNode(new, at: path, value, note)
+      }
       let leaf = UnsafeRawBufferPointer(start: next, count: byteCount)
       next += byteCount
       if !exchange(.set(leaf), at: path, note) {

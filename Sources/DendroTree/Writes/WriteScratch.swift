@@ -391,13 +391,89 @@ final class WriteScratch: @unchecked Sendable {
   }
 
   private func sortEntries() {
-    bytes.withBytes { bytes in
+    let isSorted = bytes.withBytes { bytes in
       entries.withUnsafeMutableBufferPointer { entries in
-        if !Self.sort(entries, bytes, atMost: 8 * entries.count) {
-          entries.sort { Self.precedes($0, $1, bytes) }
-        }
+        Self.sort(entries, bytes, atMost: 4 * entries.count)
       }
     }
+    if !isSorted { sortByPrefixes() }
+  }
+
+  /// An entry by eight bytes of its path, in which most differ.
+  private struct SortKey {
+    let prefix: UInt64
+    let index: Int32
+  }
+
+  /// Sorts many entries: numbers are compared, and paths only where these are equal.
+  private func sortByPrefixes() {
+    bytes.withBytes { bytes in
+      var keys: [SortKey] = []
+      keys.reserveCapacity(entries.count)
+      let skipped = commonPrefix(bytes)
+      for (index, entry) in entries.enumerated() {
+        let prefix = Self.prefix(of: entry, behind: skipped, bytes)
+        keys.append(SortKey(prefix: prefix, index: Int32(index)))
+      }
+      let entries = entries
+      keys.sort { a, b in
+        a.prefix != b.prefix
+          ? a.prefix < b.prefix
+          : Self.precedes(entries[Int(a.index)], entries[Int(b.index)], bytes)
+      }
+      self.entries = keys.map { entries[Int($0.index)] }
+    }
+  }
+
+  /// What all paths begin with: so many bytes of whole keys, and so many of the ordered bytes of the key behind them.
+  private func commonPrefix(
+    _ bytes: UnsafeRawBufferPointer
+  ) -> (wholeKeys: Int, ofKey: Int) {
+    let first = Self.path(of: entries[0], bytes)
+    var shared = first.count
+    for entry in entries {
+      let path = Self.path(of: entry, bytes)
+      shared = min(shared, BodyWriter.sharedByteCount(first, path))
+    }
+    var wholeKeys = 0
+    while wholeKeys < shared {
+      let (keyByteCount, prefix) = Varint.readTrusted(
+        first.baseAddress.unsafelyUnwrapped + wholeKeys)
+      if wholeKeys + prefix + keyByteCount > shared { break }
+      wholeKeys += prefix + keyByteCount
+    }
+    // The keys behind them may differ in their lengths, which come first.
+    var ofKey = Int.max
+    let firstKey = Self.key(of: first, at: wholeKeys)
+    for entry in entries {
+      let key = Self.key(of: Self.path(of: entry, bytes), at: wholeKeys)
+      ofKey = min(ofKey, BodyWriter.sharedByteCount(firstKey, key))
+    }
+    return (wholeKeys, ofKey)
+  }
+
+  /// The ordered bytes of the key that begins at an offset of a stored path; none at its end.
+  private static func key(
+    of path: UnsafeRawBufferPointer, at offset: Int
+  ) -> UnsafeRawBufferPointer {
+    guard offset < path.count else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+    let start = path.baseAddress.unsafelyUnwrapped + offset
+    let (keyByteCount, prefix) = Varint.readTrusted(start)
+    return UnsafeRawBufferPointer(start: start + prefix, count: keyByteCount)
+  }
+
+  private static func prefix(
+    of entry: Entry, behind skipped: (wholeKeys: Int, ofKey: Int), _ bytes: UnsafeRawBufferPointer
+  ) -> UInt64 {
+    let key = key(of: path(of: entry, bytes), at: skipped.wholeKeys)
+    var word: UInt64 = 0
+    let end = min(key.count, skipped.ofKey &+ 8)
+    guard skipped.ofKey < end else { return 0 }
+    if end &- skipped.ofKey == 8 {
+      return UInt64(bigEndian: key.loadUnaligned(fromByteOffset: skipped.ofKey, as: UInt64.self))
+    }
+    for offset in skipped.ofKey..<end { word = word &<< 8 | UInt64(key[offset]) }
+    return word &<< UInt64(8 &* (8 &- (end &- skipped.ofKey)))
   }
 
   /// Sorts by insertion with at most so many moves: most updates are nearly in order.

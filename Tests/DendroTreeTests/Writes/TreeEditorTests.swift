@@ -115,6 +115,57 @@ import Testing
     }
   }
 
+  @Test(
+    "siblings in one update, of a branch that is there or not, in pages of any size",
+    arguments: Scale.seeds(16))
+  func siblings(seed: UInt64) throws {
+    var random = SeededGenerator(seed: seed)
+    let keyByteCountMax = [3, 40, 600][Int(seed % 3)]
+    let valueByteCountMax = [10, 100, 300][Int(seed / 3 % 3)]
+    var editor = TreeEditor(.empty, remembersPlace: false)
+    var model = ModelTree.empty
+    var held: [(node: Node, text: String)] = []
+    for step in 0..<120 {
+      let base = try Path(parsing: ["", "base", "a/b"][random.below(3)])
+      var entries: [Write.Entry] = []
+      for _ in 0..<1 + random.below(4) {
+        let parent = ["p", "q/r", "q/s/t", "p/below"][random.below(4)] + "\(random.below(6))"
+        for _ in 0..<1 + random.below(random.oneIn(5) ? 150 : 8) {
+          let key =
+            "\(random.below(400))" + String(repeating: "k", count: random.below(keyByteCountMax))
+          let text = String(repeating: "v", count: random.below(valueByteCountMax))
+          let action: Write.Entry.Action =
+            switch random.below(20) {
+            case 0: .remove
+            case 1: .increment(.integer(1))
+            case 2: .set(Node(.string(text), priority: .integer(1)))
+            default: .set(Node(.string(text)))
+            }
+          entries.append(.init(path: try Path(parsing: "\(parent)/\(key)"), action: action))
+        }
+      }
+      var seen = Set<Path>()
+      entries = entries.filter { seen.insert($0.path).inserted }.inOrder
+      let write = Write.update(base, entries)
+      if (try? write.validate()) == nil { continue }
+      model.apply(write)
+      var undo: [(path: Path, node: Node)] = []
+      let before = editor.root
+      let text = ModelTree(before).description
+      EncodedWrite(write).withView { view in
+        editor.apply(view) { undo.append((Path(trusted: $0), Node($1))) }
+      }
+      let after = editor.root
+      try after.checkInvariants(isCompact: true)
+      try #require(ModelTree(after) == model, "seed \(seed), step \(step)")
+      var undone = after
+      for (path, node) in undo.reversed() { undone.graft(node, at: path) }
+      try #require(ModelTree(undone).description == text, "seed \(seed), step \(step)")
+      if random.oneIn(10) { held.append((before, text)) }
+    }
+    for (node, text) in held { #expect(ModelTree(node).description == text) }
+  }
+
   @Test("the tree is not taken while a place in it is remembered")
   func takingTooEarly() async {
     await #expect(processExitsWith: .failure) {
