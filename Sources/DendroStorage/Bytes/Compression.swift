@@ -7,14 +7,12 @@ enum Compression {
   /// Raw bytes in one block: the engine's largest write, with room for its framing.
   static let rawByteLimit = 257 * 1024 * 1024
 
-  /// Whether so many stored bytes can decompress to so many raw ones: LZ4's best ratio is 255, and a larger
-  /// declared size is refused before memory is allocated.
+  /// Whether so many stored bytes can be a block of so many raw ones. LZ4's best ratio is 255, and `bound` its worst
+  /// result: other sizes are refused before memory is allocated for either.
   static func isPlausible(raw: UInt64, stored: UInt64) -> Bool {
-    raw <= UInt64(rawByteLimit) && stored <= UInt64(storedByteLimit)
+    raw <= UInt64(rawByteLimit) && stored <= UInt64(bound(Int(raw)))
       && raw <= 255 &* stored &+ 64
   }
-
-  static let storedByteLimit = bound(rawByteLimit)
 
   /// The most bytes that a block of so many raw bytes can take.
   static func bound(_ rawByteCount: Int) -> Int { rawByteCount + rawByteCount / 255 + 16 }

@@ -124,6 +124,13 @@ struct ChunkHeader: Hashable {
   static let magic: UInt32 = 0x6B68_43F5  // F5 "Chk" in the order of the file
   static let indexMagic: UInt32 = 0x7864_49F5  // F5 "Idx"
   static let rawByteLimit = 64 * 1024 * 1024
+  /// Of an entry of the index: two varints.
+  static let entryByteCountMax = 20
+
+  /// The most bytes that a chunk or an index of so many raw ones takes in the file, with its header.
+  static func byteCountMax(rawByteCount: Int) -> Int {
+    byteCount + Compression.bound(min(rawByteCount, Compression.rawByteLimit))
+  }
 
   var isIndex: Bool
   var isCompressed: Bool

@@ -1,6 +1,8 @@
+import Synchronization
+
 /// Reads a checkpoint. Header, footer and index are checked when it is opened, each chunk when it is read.
 ///
-/// Immutable once opened: several threads may read different chunks, or the same.
+/// Several threads may read different chunks, or the same.
 package final class CheckpointReader: Sendable {
   private struct Entry: Sendable {
     var offset: UInt64
@@ -11,7 +13,8 @@ package final class CheckpointReader: Sendable {
   package let path: String
   package let header: CheckpointHeader
   package let footer: CheckpointFooter
-  private let file: any File
+  /// Nil once it is closed.
+  private let file: Mutex<(any File)?>
   private let entries: [Entry]
 
   package var lsn: LogSequenceNumber { header.lsn }
@@ -38,7 +41,7 @@ package final class CheckpointReader: Sendable {
   ) throws(StorageError) {
     self.path = path
     let file = try files.open(at: path, .read)
-    self.file = file
+    self.file = Mutex(file)
     let size = try file.size(path: path)
     var buffer = RawBuffer()
     let head = try Self.read(file, path, size, &buffer, at: 0, count: CheckpointHeader.byteCount)
@@ -78,11 +81,37 @@ package final class CheckpointReader: Sendable {
         path: path, offset: footerOffset + 8, expected: "an index that ends at \(footerOffset)",
         found: "one of \(footer.indexByteCount) bytes at \(footer.indexOffset)")
     }
+    // What the chunks and their entries take at least and at most bounds what is read before it can be checked.
+    let hasPaths = header.format.version == 0
+    let chunkBytes =
+      max(footer.indexOffset, UInt64(CheckpointHeader.byteCount))
+      - UInt64(CheckpointHeader.byteCount)
+    let rawByteLimit =
+      hasPaths
+      ? Compression.rawByteLimit : Int(footer.chunkCount) * ChunkHeader.entryByteCountMax
+    guard UInt64(footer.chunkCount) <= chunkBytes / UInt64(ChunkHeader.byteCount),
+      Int(footer.indexByteCount) <= ChunkHeader.byteCountMax(rawByteCount: rawByteLimit)
+    else {
+      throw .corrupt(
+        path: path, offset: footerOffset + 16,
+        expected: "an index of chunks that have room in \(chunkBytes) bytes",
+        found: "\(footer.indexByteCount) bytes for \(footer.chunkCount) chunks")
+    }
     let index = try Self.payload(
       file, path, size, at: footer.indexOffset, byteCount: Int(footer.indexByteCount),
       isIndex: true, number: footer.chunkCount, salt: header.salt
     ) { (bytes) throws(StorageError) in Array(bytes) }
-    entries = try Self.entries(index, footer, hasPaths: header.format.version == 0, path)
+    entries = try Self.entries(index, footer, hasPaths: hasPaths, path)
+  }
+
+  /// Closes the file: from then on no chunk can be read. Chunks that are being read are read to their end.
+  package func close() {
+    let file = file.withLock { file in
+      defer { file = nil }
+      return file
+    }
+    // Not under the lock: where the file was removed, its space is freed.
+    withExtendedLifetime(file) {}
   }
 
   /// The raw size of a chunk, known without reading it.
@@ -99,10 +128,14 @@ package final class CheckpointReader: Sendable {
   /// Reads and checks one chunk; its raw bytes are valid during the call only.
   ///
   /// - `chunk`: 0 ..< `chunkCount`.
+  /// - Throws: `.corrupt`, `.io`; also where the file was closed.
   package func readChunk<R>(
     _ chunk: Int, _ body: (UnsafeRawBufferPointer) throws(StorageError) -> R
   ) throws(StorageError) -> R {
     let entry = entries[chunk]
+    guard let file = file.withLock({ $0 }) else {
+      throw .io(operation: "read", path: path, offset: entry.offset, error: .closed)
+    }
     return try Self.payload(
       file, path, footer.indexOffset, at: entry.offset, byteCount: entry.byteCount,
       isIndex: false, number: UInt32(chunk), rawByteCount: entry.rawByteCount, salt: header.salt,
@@ -138,6 +171,7 @@ package final class CheckpointReader: Sendable {
           guard
             byteCount >= UInt64(ChunkHeader.byteCount)
               && byteCount <= footer.indexOffset - offset
+              && byteCount <= ChunkHeader.byteCountMax(rawByteCount: Int(clamping: rawByteCount))
               && rawByteCount <= UInt64(ChunkHeader.rawByteLimit)
           else {
             fault = "chunk \(number) of \(byteCount) bytes, \(rawByteCount) raw, at \(offset)"

@@ -17,6 +17,8 @@ package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
   package static let readOnly = SystemError(EROFS)
   package static let invalidArgument = SystemError(EINVAL)
   package static let permissionDenied = SystemError(EACCES)
+  /// A file that this process has closed.
+  package static let closed = SystemError(EBADF)
 
   package var isOutOfSpace: Bool { code == ENOSPC || code == EDQUOT }
   /// Whether the process or the system has no file descriptor left.

@@ -213,4 +213,17 @@ import Testing
     #expect(restarts == [true, false, false, true, true])
     #expect(found == [0, 1, 2, 4, 5].map { payload($0, 200) })
   }
+
+  @Test("sizes that LZ4 cannot give are refused, both ways")
+  func plausibleSizes() {
+    for raw in [0, 1, 255, 4_096, Compression.rawByteLimit] {
+      let most = UInt64(Compression.bound(raw))
+      #expect(Compression.isPlausible(raw: UInt64(raw), stored: most))
+      #expect(!Compression.isPlausible(raw: UInt64(raw), stored: most + 1))
+      #expect(!Compression.isPlausible(raw: UInt64(raw), stored: .max))
+    }
+    #expect(Compression.isPlausible(raw: 255 * 7 + 64, stored: 7))
+    #expect(!Compression.isPlausible(raw: 255 * 7 + 65, stored: 7))
+    #expect(!Compression.isPlausible(raw: .max, stored: .max))
+  }
 }

@@ -281,4 +281,69 @@ import Testing
       }
     }
   }
+
+  /// A file of one chunk and the index, whatever they say about their sizes.
+  private static func file(
+    chunk: (stored: Int, raw: Int), index: [UInt8], chunkCount: UInt32 = 1
+  ) -> [UInt8] {
+    var file = ByteWriter()
+    let salt: UInt64 = 5
+    CheckpointHeader(
+      databaseID: id, salt: salt, lsn: LogSequenceNumber(7), time: 0, logChecksum: 0
+    ).encode(into: &file)
+    ChunkHeader(
+      isIndex: false, isCompressed: true, storedByteCount: chunk.stored, rawByteCount: chunk.raw,
+      number: 0, payloadChecksum: 0
+    ).encode(into: &file, salt: salt, offset: UInt64(file.count))
+    [UInt8](repeating: 0, count: chunk.stored).withUnsafeBytes { file.bytes($0) }
+    let indexOffset = file.count
+    ChunkHeader(
+      isIndex: true, isCompressed: false, storedByteCount: index.count, rawByteCount: index.count,
+      number: chunkCount, payloadChecksum: index.withUnsafeBytes { Checksum.xxh3($0, seed: salt) }
+    ).encode(into: &file, salt: salt, offset: UInt64(file.count))
+    index.withUnsafeBytes { file.bytes($0) }
+    CheckpointFooter(
+      indexOffset: UInt64(indexOffset), indexByteCount: UInt32(file.count - indexOffset),
+      chunkCount: chunkCount, leafCount: 1, rawByteCount: UInt64(chunk.raw), contentHash: 0,
+      lsn: LogSequenceNumber(7)
+    ).encode(into: &file, salt: salt)
+    return Array(file.bytes)
+  }
+
+  @Test("sizes that no chunk and no index can have are refused when it is opened")
+  func impossibleSizes() throws {
+    let disk = SimulatedDisk()
+    let directory = try open(disk)
+    _ = try disk.open(Self.path, .create)
+    func refusal(_ file: [UInt8]) -> String? {
+      disk.resize(Self.path, to: 0)
+      disk.overwrite(Self.path, at: 0, with: file)
+      do throws(StorageError) {
+        _ = try CheckpointReader.open(directory, lsn: LogSequenceNumber(7))
+        return nil
+      } catch {
+        guard case .corrupt(_, _, let expected, let found) = error else { return "\(error)" }
+        return "\(expected); \(found)"
+      }
+    }
+    func entry(_ byteCount: Int, _ raw: Int) -> [UInt8] {
+      var index = ByteWriter()
+      index.varint(UInt64(byteCount))
+      index.varint(UInt64(raw))
+      return Array(index.bytes)
+    }
+    let most = Compression.bound(100)
+    #expect(refusal(Self.file(chunk: (most, 100), index: entry(32 + most, 100))) == nil)
+    let chunk = refusal(Self.file(chunk: (most + 1, 100), index: entry(33 + most, 100)))
+    #expect(
+      chunk == "an index of 1 chunks; chunk 0 of \(33 + most) bytes, 100 raw, at 64")
+    let small = Self.file(
+      chunk: (10, 100), index: entry(42, 100) + [UInt8](repeating: 0, count: 90))
+    #expect(
+      refusal(small) == "an index of chunks that have room in 42 bytes; 124 bytes for 1 chunks")
+    let many = Self.file(
+      chunk: (10, 100), index: [UInt8](repeating: 32, count: 100), chunkCount: 50)
+    #expect(
+      refusal(many) == "an index of chunks that have room in 42 bytes; 132 bytes for 50 chunks")
+  }
 }
