@@ -9,7 +9,7 @@ import Synchronization
 /// that it has not read yet, up to `Retention.followerByteLimit`. It is for one consumer: pages requested at
 /// the same time come in any order.
 package final class ChangeReader: Sendable {
-  /// Raw bytes after which a page ends; a record is never divided.
+  /// Raw bytes after which a page ends; only a larger record is divided.
   private static let pageByteLimit = 256 << 10
 
   private let history: History
@@ -31,6 +31,8 @@ package final class ChangeReader: Sendable {
     /// The last write that was read.
     var position: LogSequenceNumber
     var cursor: LogCursor?
+    /// What is left of the record that the cursor has read last, where pages divide it.
+    var rest: LargeRecord?
     var pin: HistoryPins.ID?
     /// The pin for a writer in another process.
     var published: PublishedPosition?
@@ -137,33 +139,19 @@ package final class ChangeReader: Sendable {
     var writes: [LoggedWrite] = []
     var byteCount = 0
     while state.position < durable, byteCount < Self.pageByteLimit, !history.isClosed {
-      let isMore: Bool
       do throws(StorageError) {
-        isMore = try cursor.record { (record, payload) throws(StorageError) in
-          let content = RecordWrites(record, payload)
-          if let problem = content.problem {
-            throw .corrupt(
-              path: record.segment.fileName, offset: record.offset, expected: "writes",
-              found: problem)
-          }
-          guard record.firstLSN <= state.position.next else {
-            throw history.missing(state.position.next)
-          }
-          for write in content.writes
-          where write.lsn > state.position && write.write.concerns(path) {
-            writes.append(write)
-          }
-          byteCount += payload.count
-          state.position = max(state.position, record.lastLSN)
+        if let rest = state.rest {
+          try take(rest, &state, &writes, &byteCount)
+        } else if try !takeRecord(of: cursor, &state, &writes, &byteCount) {
+          throw history.missing(state.position.next)
         }
       } catch {
         // The next call reads from the position again.
         state.cursor = nil
-        throw error
-      }
-      guard isMore else {
-        state.cursor = nil
-        throw history.missing(state.position.next)
+        state.rest = nil
+        // What was read before the error comes first.
+        if writes.isEmpty { throw error }
+        break
       }
     }
     if let pin = state.pin {
@@ -171,6 +159,88 @@ package final class ChangeReader: Sendable {
     }
     state.published?.move(to: state.position)
     return writes
+  }
+
+  /// Takes the next record; of a large one, which pages divide, nothing but its bytes.
+  ///
+  /// - Returns: false at the end of the log.
+  private func takeRecord(
+    of cursor: LogCursor, _ state: inout State, _ writes: inout [LoggedWrite],
+    _ byteCount: inout Int
+  ) throws(StorageError) -> Bool {
+    try cursor.record { (record, payload) throws(StorageError) in
+      guard record.firstLSN <= state.position.next else {
+        throw history.missing(state.position.next)
+      }
+      if payload.count > Self.pageByteLimit {
+        return state.rest = LargeRecord(record, payload)
+      }
+      var taken: [LoggedWrite] = []
+      let problem = RecordWrites.forEach(record, payload) { write in
+        if write.lsn > state.position, write.write.concerns(path) { taken.append(write) }
+        return true
+      }
+      if let problem { throw record.corrupt(problem) }
+      writes += taken
+      byteCount += payload.count
+      state.position = max(state.position, record.lastLSN)
+    }
+  }
+
+  /// Takes writes of a large record until the page is full.
+  private func take(
+    _ record: LargeRecord, _ state: inout State, _ writes: inout [LoggedWrite],
+    _ byteCount: inout Int
+  ) throws(StorageError) {
+    while byteCount < Self.pageByteLimit || record.isDecoded {
+      guard let write = try record.next() else { return state.rest = nil }
+      byteCount += write.byteCount
+      guard write.lsn > state.position else { continue }
+      if write.write.concerns(path) { writes.append(write) }
+      state.position = write.lsn
+    }
+  }
+}
+
+/// A record of which no page has all writes: its bytes, decoded as far as they were asked for.
+private final class LargeRecord {
+  private let record: RecordInfo
+  // The reader refers to it.
+  private var payload = RawBuffer()
+  private var reader: WriteReader
+  private var count = 0
+
+  init(_ record: RecordInfo, _ payload: UnsafeRawBufferPointer) {
+    self.record = record
+    self.payload.reserve(payload.count)
+    let copy = self.payload.base
+    if let start = payload.baseAddress { copy.copyMemory(from: start, byteCount: payload.count) }
+    reader = WriteReader(
+      UnsafeRawBufferPointer(start: copy, count: payload.count), firstLSN: record.firstLSN,
+      baseTime: record.baseTime)
+  }
+
+  /// Whether its last write was decoded.
+  var isDecoded: Bool { count == record.count }
+
+  /// - Returns: the next write; nil at the end.
+  func next() throws(StorageError) -> LoggedWrite? {
+    guard count < record.count else {
+      if !reader.isAtEnd { throw record.corrupt(RecordWrites.bytesBehind(record)) }
+      return nil
+    }
+    count += 1
+    do throws(CodingError) {
+      return try reader.next()
+    } catch {
+      throw record.corrupt(RecordWrites.problem(error))
+    }
+  }
+}
+
+extension RecordInfo {
+  fileprivate func corrupt(_ problem: String) -> StorageError {
+    .corrupt(path: segment.fileName, offset: offset, expected: "writes", found: problem)
   }
 }
 

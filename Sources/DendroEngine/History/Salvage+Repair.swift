@@ -105,8 +105,7 @@ extension Salvage {
       _ = try salvage.read { (item) throws(StorageError) in
         guard case .record(let record, _, let payload?) = item, record.lastLSN > builder.lsn
         else { return }
-        let content = RecordWrites(record, payload)
-        guard content.problem == nil else { return }
+        guard RecordWrites.problem(record, payload) == nil else { return }
         if record.firstLSN <= builder.plan.base {
           // A record that lies across the base belongs to it.
           builder.plan.base = max(builder.plan.base, record.lastLSN)
@@ -114,7 +113,10 @@ extension Salvage {
           if log == nil { log = try builder.begin(id, target) }
           try log?.append(record, payload)
         }
-        builder.apply(content.writes)
+        _ = RecordWrites.forEach(record, payload) { logged in
+          builder.apply(logged)
+          return true
+        }
       }
       self = builder
       guard let target else { return }
@@ -122,14 +124,13 @@ extension Salvage {
       try log?.close()
     }
 
-    private mutating func apply(_ writes: [LoggedWrite]) {
-      for logged in writes where logged.lsn > lsn {
-        _ = root.apply(logged.write)
-        lsn = logged.lsn
-        time = max(time, logged.time)
-        if let gap = plan.gap, logged.lsn.rawValue > gap.upperBound {
-          certain.applyCertain(logged.write)
-        }
+    private mutating func apply(_ logged: LoggedWrite) {
+      guard logged.lsn > lsn else { return }
+      _ = root.apply(logged.write)
+      lsn = logged.lsn
+      time = max(time, logged.time)
+      if let gap = plan.gap, logged.lsn.rawValue > gap.upperBound {
+        certain.applyCertain(logged.write)
       }
     }
 

@@ -45,7 +45,10 @@ extension Salvage {
     var next: LogSequenceNumber?
     _ = try read { (item) throws(StorageError) in
       guard next == nil, case .record(let record, _, let payload?) = item else { return }
-      next = RecordWrites(record, payload).writes.first { $0.time > time }?.lsn
+      _ = RecordWrites.forEach(record, payload) { write in
+        if write.time > time { next = write.lsn }
+        return next == nil
+      }
     }
     if let next { return try state(at: next.previous) }
     // Lost writes at the end may be older.
@@ -71,9 +74,9 @@ extension Salvage {
       guard case .record(let record, _, let payload?) = item, record.lastLSN > lsn,
         record.firstLSN <= last
       else { return }
-      for logged in RecordWrites(record, payload).writes
-      where logged.lsn > lsn && logged.lsn <= last {
-        _ = tree.apply(logged.write)
+      _ = RecordWrites.forEach(record, payload) { logged in
+        if logged.lsn > lsn, logged.lsn <= last { _ = tree.apply(logged.write) }
+        return logged.lsn < last
       }
     }
     root = tree

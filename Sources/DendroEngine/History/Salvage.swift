@@ -85,7 +85,7 @@ package struct Salvage: Sendable {
         end = max(end, record.lastLSN, record.durableUpTo)
         found.note(record)
         guard let payload else { return }
-        if let problem = RecordWrites(record, payload).problem {
+        if let problem = RecordWrites.problem(record, payload) {
           return problems.append(
             LogCursor.Problem(
               path: path, offset: record.offset, expected: "writes", found: problem))

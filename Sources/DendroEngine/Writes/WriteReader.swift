@@ -84,7 +84,8 @@ package struct WriteReader: ~Copyable {
     // An entry takes at least three bytes.
     let count = try reader.count("a count of entries", limit: reader.remaining / 3)
     var entries: [Write.Entry] = []
-    entries.reserveCapacity(count)
+    // A hostile count reserves no memory.
+    entries.reserveCapacity(min(count, 1 << 10))
     var paths = PathReader()
     for _ in 0..<count {
       let kind = try reader.tag("an entry's kind")

@@ -112,26 +112,31 @@ struct HostileContentTests {
 
   // MARK: A log below a good checkpoint
 
-  /// A database whose two first writes are none, which its checkpoint hides from an opening.
-  private static func hidden() throws -> SimulatedDisk {
+  /// A database of these records, which its checkpoint hides from an opening.
+  private static func hidden(
+    _ records: [(bytes: [UInt8], count: Int)] = [([UInt8](repeating: 9, count: 20), 2)]
+  ) throws -> SimulatedDisk {
     let disk = SimulatedDisk(seed: 1)
     let directory = try DatabaseDirectory.open(
       "/db", environment: disk.environment, mode: .readWrite(create: true))
     let log = try LogWriter.create(directory, databaseID: id, time: 0)
-    let result = [UInt8](repeating: 9, count: 20).withUnsafeBytes { bytes in
-      Result { () throws(StorageError) in
-        try log.stage(bytes, firstLSN: LogSequenceNumber(1), count: 2, baseTime: 0)
+    var lsn = LogSequenceNumber.zero
+    for record in records {
+      let result = record.bytes.withUnsafeBytes { bytes in
+        Result { () throws(StorageError) in
+          try log.stage(bytes, firstLSN: lsn.next, count: record.count, baseTime: 0)
+        }
       }
+      try result.get()
+      try log.write()
+      lsn = LogSequenceNumber(lsn.rawValue + UInt64(record.count))
     }
-    try result.get()
-    try log.write()
     try log.synchronize()
     try log.close()
     var root = Node.empty
     _ = root.apply(.set(try path("a"), Node(.bool(true))))
     _ = try CheckpointCoding.write(
-      root, lsn: LogSequenceNumber(2), time: 0, databaseID: id, to: directory,
-      isCancelled: { false })
+      root, lsn: lsn, time: 0, databaseID: id, to: directory, isCancelled: { false })
     directory.close()
     return disk
   }
@@ -166,5 +171,43 @@ struct HostileContentTests {
       problems.append(RecordWrites(record, payload).problem)
     }
     #expect(problems == [problem])
+  }
+
+  @Test("the changes before a record that cannot be read come before its error")
+  func changesBeforeDamage() async throws {
+    let good = try ["a", "b"].flatMap { Self.encoded(.set(try path($0), Node(.bool(true)))) }
+    let bad = [UInt8](repeating: 9, count: 20)
+    let disk = try Self.hidden([(good, 2), (bad, 1)])
+    let engine = try Engine.open(at: "/db", options: .inline, environment: disk.environment)
+    let changes = try engine.changes(since: .zero)
+    #expect(try await changes.next()?.map(\.lsn.rawValue) == [1, 2])
+    for _ in 0..<2 {
+      await #expect(throws: EngineError.self) { try await changes.next() }
+      #expect(changes.position == LogSequenceNumber(2))
+    }
+    try await engine.close()
+  }
+
+  @Test("a record with very many writes is followed a page at a time")
+  func manyWrites() throws {
+    let count = 80_000
+    let write = Self.encoded(.remove(try path("a")))
+    let bytes = (0..<count).flatMap { _ in write }
+    let disk = try Self.hidden([(write + write, 2), (bytes, count), (write, 1)])
+    let engine = try Engine.open(at: "/db", options: .inline, environment: disk.environment)
+    let end = LogSequenceNumber(UInt64(count) + 3)
+    for start in [0, 2, 70_000] as [UInt64] {
+      let changes = try engine.changes(since: LogSequenceNumber(start))
+      var last = start
+      while changes.position < end {
+        let page = try changes.page(upTo: end)
+        #expect(page.count <= (256 << 10) / write.count + 1)
+        if let first = page.first { #expect(first.lsn.rawValue == last + 1) }
+        #expect(zip(page, page.dropFirst()).allSatisfy { $0.lsn.next == $1.lsn })
+        last = page.last?.lsn.rawValue ?? last
+      }
+      #expect(last == end.rawValue)
+    }
+    try engine.close()
   }
 }
