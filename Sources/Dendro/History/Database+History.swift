@@ -42,7 +42,8 @@ extension Database {
   /// A checkpoint of the tree is written and read back; then all older checkpoints, the log before it, and
   /// the files that recoveries quarantined are deleted (and not overwritten). Writers and readers continue
   /// meanwhile. `historyRange()` then begins at that checkpoint, which is the only one until the next.
-  /// Backups are not changed.
+  /// Backups are not changed. Data that would still be read from an older checkpoint (``DatabaseOptions/loading``) is
+  /// read into memory before.
   ///
   /// - Throws: ``DatabaseError``: ``DatabaseError/Code/locked``, and not everything was deleted, where a
   ///   process has the directory open for reading; where the disk refuses; where the database is closed or

@@ -1,38 +1,49 @@
+import DendroPlatform
 import DendroStorage
 import DendroTree
+import Dispatch
 import Synchronization
 
 /// Reads the pages of a tree from its checkpoint when they are touched for the first time.
 ///
-/// It keeps the file open, so that the pages stay readable when retention removes the checkpoint. Any thread may
-/// use it.
+/// It keeps the file open until no tree has a page that was not read, so that the pages stay readable when retention
+/// removes the checkpoint. Any thread may use it.
 final class CheckpointPages: PageSource {
   let reader: CheckpointReader
-  private let loadedChunkCount = Atomic<Int>(0)
+  /// The chunks to which pages in memory refer, and which were not read.
+  private let unread = Mutex<[ObjectIdentifier: UnreadChunk]>([:])
+  private let isComplete = Atomic<Bool>(false)
   private let failures = Atomic<UInt64>(0)
   private let lastFailure = Mutex<PageFailure?>(nil)
   private let visibility: Mutex<ChunkVisibility>
   /// The memory of the pages of chunks that were decoded to estimate that of others.
   private let samples = Mutex<[Int: Int]>([:])
 
+  private struct UnreadChunk { weak var chunk: PageChunk? }
+
   init(_ reader: CheckpointReader) {
     self.reader = reader
     visibility = Mutex(ChunkVisibility(chunkCount: reader.chunkCount))
   }
 
-  /// Whether there are chunks that were not read yet. Nothing has to be checked once this is false; it never
-  /// becomes true again.
-  var isPartial: Bool { unreadChunkCount > 0 }
+  /// Whether some tree, of the head or before, has pages that were not read yet. Nothing has to be checked once this
+  /// is false; it never becomes true again.
+  var isPartial: Bool { !isComplete.load(ordering: .acquiring) }
 
-  var unreadChunkCount: Int { reader.chunkCount - loadedChunkCount.load(ordering: .relaxed) }
+  /// The chunks of the file that were not read; 0 once no tree needs one of them.
+  var unreadChunkCount: Int { isPartial ? visibility.withLock { $0.unreadCount } : 0 }
 
-  /// The tree, of which the top alone is read.
+  /// The tree, of which the top alone is read. Call once.
   func tree() throws(StorageError) -> Node {
-    guard reader.chunkCount > 0 else { return .empty }
+    guard reader.chunkCount > 0 else {
+      complete()
+      return .empty
+    }
     let last = UInt32(reader.chunkCount - 1)
     do throws(PageFailure) {
       let top = try pages(ofChunk: last)
-      didLoad(top)
+      try note(top)
+      if unread.withLock({ $0.isEmpty }) { complete() }
       do throws(PageImageError) {
         return try top.tree()
       } catch {
@@ -41,6 +52,30 @@ final class CheckpointPages: PageSource {
     } catch {
       throw storageError(error)
     }
+  }
+
+  /// Reads all that no tree has read yet, and closes the file. Waits for the disk on the calling thread.
+  ///
+  /// - Throws: why a chunk could not be read.
+  /// - Returns: false where `isCancelled`, called before each chunk, has returned true.
+  func readAll(isCancelled: () -> Bool) throws(StorageError) -> Bool {
+    while isPartial {
+      let chunks = unread.withLock { $0.values.compactMap(\.chunk) }
+      // One that is being freed is not there any more, and counts as unread for a moment yet.
+      if chunks.isEmpty { sched_yield() }
+      for chunk in chunks.sorted(by: { $0.number < $1.number }) {
+        if isCancelled() { return false }
+        do throws(PageFailure) {
+          try chunk.load()
+        } catch {
+          throw storageError(error)
+        }
+      }
+    }
+    reader.close()
+    // It may be closed on this queue at this moment.
+    Self.closing.sync {}
+    return true
   }
 
   /// Calls `body`, which reads nodes of the tree.
@@ -100,7 +135,9 @@ final class CheckpointPages: PageSource {
 
   private func sampledByteCount(ofChunk chunk: Int) -> Int? {
     if let known = samples.withLock({ $0[chunk] }) { return known }
-    guard let pages = try? pages(ofChunk: UInt32(chunk)) else { return nil }
+    guard let pages = try? CheckpointCoding.pages(ofChunk: chunk, reader, source: nil) else {
+      return nil
+    }
     let byteCount = pages.memoryByteCount
     samples.withLock { $0[chunk] = byteCount }
     return byteCount
@@ -126,9 +163,45 @@ final class CheckpointPages: PageSource {
     PageFailure(CheckpointCoding.damage(error, inChunk: Int(number), reader))
   }
 
-  func didLoad(_ chunk: ChunkPages) {
-    loadedChunkCount.add(1, ordering: .relaxed)
-    visibility.withLock { $0.add(chunk) }
+  func didMake(_ chunk: PageChunk) {
+    unread.withLock { $0[ObjectIdentifier(chunk)] = UnreadChunk(chunk: chunk) }
+  }
+
+  func willKeep(_ pages: ChunkPages, of chunk: PageChunk) throws(PageFailure) {
+    try note(pages)
+    if removeUnread(chunk) { complete() }
+  }
+
+  func willFree(_ chunk: PageChunk) {
+    guard removeUnread(chunk) else { return }
+    isComplete.store(true, ordering: .releasing)
+    // Not on this thread, which may hold the admission lock: where the checkpoint was removed, its space is freed.
+    Self.closing.async { [reader] in reader.close() }
+  }
+
+  private static let closing = DispatchQueue(label: "dendro.closing")
+
+  /// - Returns: whether no other chunk has to be read any more.
+  private func removeUnread(_ chunk: PageChunk) -> Bool {
+    unread.withLock { unread in
+      unread[ObjectIdentifier(chunk)] = nil
+      return unread.isEmpty
+    }
+  }
+
+  /// Notes that nothing has to be read any more. More than one thread may see that.
+  private func complete() {
+    isComplete.store(true, ordering: .releasing)
+    reader.close()
+  }
+
+  private func note(_ pages: ChunkPages) throws(PageFailure) {
+    let number = visibility.withLock { $0.add(pages) }
+    guard let number else { return }
+    throw failure(
+      PageImageError(
+        expected: "chunks below this one", found: "chunk \(number), which is below another",
+        offset: 0), inChunk: pages.number)
   }
 
   func didFail(_ failure: PageFailure) {

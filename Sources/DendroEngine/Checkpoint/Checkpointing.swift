@@ -259,9 +259,16 @@ final class Checkpointing: Sendable {
 
   /// Removes everything older than the newest checkpoint, which is read to its end before, since it is then
   /// the only one.
+  ///
+  /// Pages that would still be read from an older one are read before that: its file is open as long as there are
+  /// any, and holds what is removed.
   private func purge() throws(EngineError) {
     guard let newest = state.withLock({ $0.newest?.lsn }) else { return }
     do throws(StorageError) {
+      if let pages = pipeline.withAdmission({ $0.pages }), pages.reader.lsn != newest {
+        let isRead = try pages.readAll { state.withLock { $0.isStopped } }
+        if !isRead { throw .ownershipLost(path: directory.path, reason: "closed") }
+      }
       let reader = try CheckpointReader.open(directory, lsn: newest)
       for chunk in 0..<reader.chunkCount {
         if state.withLock({ $0.isStopped }) {

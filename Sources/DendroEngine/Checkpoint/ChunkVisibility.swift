@@ -6,7 +6,7 @@ import DendroTree
 /// A chunk comes after those below it, and mostly directly after them.
 struct ChunkVisibility: Sendable {
   private enum State: UInt8 {
-    /// Only chunks that were not read refer to it.
+    /// Only chunks that were not read refer to it, if any.
     case hidden
     /// A chunk that was read refers to it.
     case referred
@@ -14,15 +14,31 @@ struct ChunkVisibility: Sendable {
   }
 
   private var states: [State]
+  /// For each chunk the one that refers to it, where that is known.
+  private var referrers: [UInt32]
+  private(set) var unreadCount: Int
 
-  init(chunkCount: Int) { states = Array(repeating: .hidden, count: chunkCount) }
+  init(chunkCount: Int) {
+    states = Array(repeating: .hidden, count: chunkCount)
+    referrers = Array(repeating: 0, count: chunkCount)
+    unreadCount = chunkCount
+  }
 
   /// Notes that a chunk was taken into the tree.
-  mutating func add(_ chunk: ChunkPages) {
-    states[Int(chunk.number)] = .read
-    for number in chunk.referredChunks where states[Int(number)] == .hidden {
-      states[Int(number)] = .referred
+  ///
+  /// - Returns: a chunk to which another one refers too, so that nothing was noted; nil where there is none.
+  mutating func add(_ chunk: ChunkPages) -> UInt32? {
+    for number in chunk.referredChunks
+    where states[Int(number)] != .hidden && referrers[Int(number)] != chunk.number {
+      return number
     }
+    for number in chunk.referredChunks {
+      if states[Int(number)] == .hidden { states[Int(number)] = .referred }
+      referrers[Int(number)] = chunk.number
+    }
+    if states[Int(chunk.number)] != .read { unreadCount -= 1 }
+    states[Int(chunk.number)] = .read
+    return nil
   }
 
   /// The chunks that a tree needs and that were not read.

@@ -49,6 +49,23 @@ package struct ChunkPages: @unchecked Sendable {  // See `Page`.
     referredChunks = reader.referredChunks
   }
 
+  /// Checks that the pages to which no page of the chunk refers are those that the page above refers to.
+  func check(_ references: [PageReference]) throws(PageImageError) {
+    guard roots.count == references.count else {
+      throw PageImageError(
+        expected: "\(references.count) pages, as the page above says", found: "\(roots.count)",
+        offset: 0)
+    }
+    var isTaken = Array(repeating: false, count: roots.count)
+    for reference in references {
+      let place = reference.root
+      guard place < roots.count, !isTaken[place], roots[place].matches(reference) else {
+        throw .mismatch(reference)
+      }
+      isTaken[place] = true
+    }
+  }
+
   /// The tree whose last chunk this is.
   package func tree() throws(PageImageError) -> Node {
     guard roots.count == 1, let root = roots[0].page.rootInBox else {

@@ -5,6 +5,12 @@ package struct PageImageError: Error, CustomStringConvertible {
   /// Where in the raw bytes of the chunk.
   package var offset: Int
 
+  package init(expected: String, found: String, offset: Int) {
+    self.expected = expected
+    self.found = found
+    self.offset = offset
+  }
+
   package var description: String { "expected \(expected) at byte \(offset), found \(found)" }
 
   static func mismatch(_ reference: PageReference) -> PageImageError {

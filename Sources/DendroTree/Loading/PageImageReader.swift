@@ -11,7 +11,10 @@ struct PageImageReader {
   private(set) var leafCount = 0
   private(set) var open: [ChunkPages.OpenEntry] = []
   private(set) var referredChunks: [UInt32] = []
-  /// The chunk to which the last stub refers: the stubs of a chunk follow one another.
+  /// The chunk to which the last entry with a page in another chunk refers: its entries follow one another, and those
+  /// of a later chunk come after them.
+  private var lastReferred: UInt32?
+  /// The same where stubs are made.
   private var referred: PageChunk?
 
   init(_ bytes: UnsafeRawBufferPointer, chunk: UInt32, source: (any PageSource)?) {
@@ -163,7 +166,9 @@ struct PageImageReader {
     _ code: Int, below page: PageAccess, _ entry: Int
   ) throws(PageImageError) -> (total: Int, hasPriorities: Bool, shape: PageShape) {
     let number = try varint("the number of a chunk", limit: Int(UInt32.max))
-    guard number < chunk else { throw failure("a chunk before \(chunk)", "chunk \(number)") }
+    guard number < chunk, number >= lastReferred ?? 0 else {
+      throw failure("a chunk from \(lastReferred ?? 0) to before \(chunk)", "chunk \(number)")
+    }
     let root = try varint("a page of a chunk", limit: Int(Int32.max))
     let total = try varint("a count of children", limit: 2 * PageImageWriter.totalMax + 1)
     let depth = try varint("a depth", limit: Limits.depth)
@@ -179,15 +184,17 @@ struct PageImageReader {
     }
     let slot = page.reference(entry)
     if let source {
-      if referred?.number != reference.chunk {
+      if reference.chunk != lastReferred {
         referred = PageChunk(number: reference.chunk, source: source)
         referredChunks.append(reference.chunk)
       }
       guard let referred else { preconditionFailure("was just made") }
+      referred.add(reference)
       slot.pointee = PageStub.make(reference, in: referred)
     } else {
       open.append(ChunkPages.OpenEntry(slot: slot, reference: reference))
     }
+    lastReferred = reference.chunk
     return (reference.total, reference.hasPriorities, shape)
   }
 

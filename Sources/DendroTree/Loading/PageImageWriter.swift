@@ -21,7 +21,8 @@
 ///
 /// The level of an inner page is 1 where leaf pages are below it, else one more than that of the pages below.
 ///
-/// A chunk holds pages below one page: so a part of the tree can be read without the rest.
+/// A chunk holds pages below one page: so a part of the tree can be read without the rest. That page refers to each page
+/// of the chunk to which no page of it refers, once; the chunks to which a chunk refers are in ascending order.
 package struct PageImageWriter {
   static let referencesFlag: UInt8 = 0x10
   /// The bytes of entries in a page that is not a box: an inner page may have as many long keys.

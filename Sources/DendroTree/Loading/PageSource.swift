@@ -6,8 +6,16 @@ package protocol PageSource: AnyObject, Sendable {
   /// Makes the failure of a chunk whose pages are not those that the pages above it describe.
   func failure(_ error: PageImageError, inChunk number: UInt32) -> PageFailure
 
-  /// Notes that a chunk was taken into the tree.
-  func didLoad(_ chunk: ChunkPages)
+  /// Notes a chunk to which pages in memory refer, and which is not read yet.
+  func didMake(_ chunk: PageChunk)
+
+  /// Notes that a chunk was read, whose pages are kept from now on.
+  ///
+  /// - Throws: where its pages refer to chunks that are below other pages. Then the chunk counts as not read.
+  func willKeep(_ pages: ChunkPages, of chunk: PageChunk) throws(PageFailure)
+
+  /// Notes that nothing refers any more to a chunk that was not read.
+  func willFree(_ chunk: PageChunk)
 
   /// Notes that a page could not be read by a call that cannot throw, and got an empty page instead.
   func didFail(_ failure: PageFailure)

@@ -65,7 +65,9 @@ final class ChunkList: PageSource {
     PageFailure(error)
   }
 
-  func didLoad(_ chunk: ChunkPages) { state.withLock { $0.loadedCount += 1 } }
+  func didMake(_ chunk: PageChunk) {}
+  func willKeep(_ pages: ChunkPages, of chunk: PageChunk) { state.withLock { $0.loadedCount += 1 } }
+  func willFree(_ chunk: PageChunk) {}
   func didFail(_ failure: PageFailure) { state.withLock { $0.failureCount += 1 } }
 
   /// The tree, of which the last chunk alone has been read.
