@@ -88,7 +88,7 @@ extension Engine {
     return state
   }
 
-  /// Runs all cycles that are due, under inline execution. Returns once the open batch is empty.
+  /// Commits all that waits, under inline execution. Returns once the open batch is empty.
   package func pump() {
     pipeline.groupCommit.pump()
     checkpointing?.runIfDue()

@@ -106,7 +106,7 @@ package final class Engine: Sendable {
     // Closing is not waited for, since the last reference may be released on the commit thread, which does
     // it. The next opening of the directory waits instead.
     if isForked || !beginClosing() { return }
-    // Under inline execution no cycle follows: the lock is released with the file.
+    // Under inline execution no turn follows: the lock is released with the file.
     guard pipeline.executor != nil else { return requestClose(writing: nil) { _ in } }
     EngineClosings.begin()
     requestClose(writing: nil) { _ in EngineClosings.end() }

@@ -98,7 +98,7 @@ final class Checkpointing: Sendable {
     wake()
   }
 
-  /// Takes the automatic checkpoint that a cycle asked for, under inline execution.
+  /// Takes the automatic checkpoint that a turn asked for, under inline execution.
   func runIfDue() {
     if executor == nil { work() }
   }

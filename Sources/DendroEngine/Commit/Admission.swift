@@ -3,7 +3,7 @@ import DendroTree
 
 /// The state that `AdmissionLock` guards: the head, the open batch, and whether writes are admitted.
 ///
-/// Writers call it on their own threads, cycles between their calls of the disk. A value without
+/// Writers call it on their own threads, turns between their calls of the disk. A value without
 /// locks, clock or files: the caller passes the time, and waits, wakes and reports as the results say.
 struct Admission: ~Copyable {
   let limits: Limits
@@ -15,9 +15,9 @@ struct Admission: ~Copyable {
   /// The last write that the log has taken.
   var acknowledgedLSN: LogSequenceNumber
   var durableLSN: LogSequenceNumber
-  /// The open batch: writes join it until a cycle takes it.
+  /// The open batch: writes join it until a turn takes it.
   var batch = Batch()
-  /// What is needed to undo the batch that a cycle has taken and not yet acknowledged.
+  /// What is needed to undo the batch that a turn has taken and not yet acknowledged.
   var inFlight = InFlight()
   var phase = Phase.running
   /// Nil where no transaction runs.
@@ -32,11 +32,9 @@ struct Admission: ~Copyable {
   /// The body of a write with its server values computed. Empty between two writes.
   let resolved = PayloadBuffer()
 
-  private var commitThread = CommitThread.busy
-  /// Whether the next cycle probes the disk, which was full, for room.
-  var wantsProbe = false
-  private var begunProbeCount: UInt64 = 0
-  private var endedProbeCount: UInt64 = 0
+  private(set) var schedule: CommitSchedule
+  /// The last turn's batch, emptied: its memory is used again. Nil while a thread has the turn.
+  private(set) var spare: Batch? = Batch()
 
   struct Limits {
     var writeByteCount: Int
@@ -57,21 +55,9 @@ struct Admission: ~Copyable {
     var undo: UndoLog?
   }
 
-  /// What the commit thread does, and hence what it has to be woken for.
-  private enum CommitThread {
-    /// It looks at the open batch before it sleeps.
-    case busy
-    /// It lets a batch without completions grow for the commit delay. Or it looks for work by itself within a
-    /// commit delay, since callers led cycles a moment ago.
-    case delaying
-    /// It waits a moment for callers whose writes were just acknowledged: until so many wait for the batch.
-    case gathering(Int)
-    case idle
-  }
-
   init(
     head: consuming Head, lastLSN: LogSequenceNumber, lastTime: Int64, memory: MemoryGauge,
-    limits: Limits
+    limits: Limits, schedule: CommitSchedule
   ) {
     self.head = head
     self.lastLSN = lastLSN
@@ -80,6 +66,7 @@ struct Admission: ~Copyable {
     durableLSN = lastLSN
     self.memory = memory
     self.limits = limits
+    self.schedule = schedule
   }
 
   /// The tree with every admitted write.
@@ -92,20 +79,8 @@ struct Admission: ~Copyable {
 
   // MARK: Backpressure
 
-  /// Whether writers wait until a cycle has taken the open batch.
+  /// Whether writers wait until a turn has taken the open batch.
   var isStalled: Bool { batch.byteCount > limits.stallByteCount }
-
-  /// Whether the open batch may wait for the commit delay: no caller waits for it, and it is short.
-  private var mayDelayBatch: Bool {
-    batch.hasNoCompletions && batch.encoder.byteCount < Batch.recordByteLimit
-      && batch.byteCount < limits.stallByteCount
-  }
-
-  /// Whether the batch may wait for more of the callers whose writes were just acknowledged.
-  private func mayGather(_ count: Int) -> Bool {
-    batch.callerCount < count && batch.rolls.isEmpty && batch.closes.isEmpty
-      && batch.byteCount < limits.stallByteCount
-  }
 
   // MARK: The observer
 
@@ -117,104 +92,140 @@ struct Admission: ~Copyable {
     return observer
   }
 
-  // MARK: The commit thread
+  // MARK: Commits
 
-  /// Whether the commit thread has to be woken for what was just added. It counts as woken then.
+  /// What the schedule has to know of the open batch.
+  private var openBatch: CommitSchedule.OpenBatch {
+    let byteCount = batch.byteCount
+    return CommitSchedule.OpenBatch(
+      isEmpty: batch.isEmpty, callerCount: batch.callerCount,
+      endsSegment: !batch.rolls.isEmpty || !batch.closes.isEmpty,
+      isSynchronized: limits.synchronizesAll || batch.wantsSynchronize,
+      isLong: batch.encoder.byteCount >= Batch.recordByteLimit,
+      isFull: byteCount >= limits.stallByteCount)
+  }
+
+  /// Has the commit thread woken if what was just added needs it.
+  ///
+  /// - Returns: whether the caller wakes the thread: it counts as woken.
   @inline(__always)
-  mutating func wakesCommitThread() -> Bool {
-    switch commitThread {
-    case .busy: return false
-    case .delaying: if !wantsProbe, mayDelayBatch { return false }
-    case .gathering(let count): if !wantsProbe, mayGather(count) { return false }
-    case .idle: if !wantsProbe, batch.isEmpty { return false }
-    }
-    commitThread = .busy
-    return true
+  mutating func takeWakeUp() -> Bool {
+    guard schedule.isUnattended else { return false }
+    return takeWakeUpUnattended()
   }
 
-  /// What a cycle of the commit thread begins with.
-  enum CycleStart {
-    /// The batch was taken; `probes`: there has to be room on the disk first.
-    case commit(probes: Bool)
-    /// The batch may grow.
-    case delay
-    /// The batch waits a moment for more callers.
-    case gather
-    case idle
+  private mutating func takeWakeUpUnattended() -> Bool {
+    let open = openBatch
+    return schedule.takeWakeUp(for: open)
   }
 
-  /// Exchanges the open batch for an empty one where the cycle is to commit it.
+  /// Gives the turn to the commit thread, if it is free and there is work.
+  ///
+  /// - Parameter taken: the batch, where the thread is to commit one.
+  mutating func beginTurn(
+    taking taken: inout Batch?, by threadID: UInt, at now: CommitSchedule.Instant
+  ) -> CommitSchedule.Start {
+    let start = schedule.beginTurn(for: openBatch, by: threadID, at: now)
+    if case .commit = start { takeBatch(&taken) }
+    return start
+  }
+
+  /// Gives the turn to a caller who waits for the open batch.
+  ///
+  /// - Returns: nil where another thread commits the batch.
+  mutating func lead(taking taken: inout Batch?, by threadID: UInt) -> CommitSchedule.Turn? {
+    guard let turn = schedule.lead(by: threadID) else { return nil }
+    takeBatch(&taken)
+    return turn
+  }
+
+  /// Takes the open batch under inline execution; nil where there is nothing to commit.
+  mutating func takeInline(_ taken: inout Batch?) -> CommitSchedule.Turn? {
+    guard let turn = schedule.takeInline(openBatch) else { return nil }
+    takeBatch(&taken)
+    return turn
+  }
+
+  private mutating func takeBatch(_ taken: inout Batch?) {
+    batch.closeBarrier()
+    inFlight = InFlight(
+      firstLSN: batch.firstLSN, unreported: batch.unreported, undo: batch.undo)
+    var next = spare.take() ?? Batch()
+    swap(&next, &batch)
+    taken = consume next
+  }
+
+  /// Ends a turn of the commit thread.
   ///
   /// - Parameters:
-  ///   - mayDelay: whether the commit delay may begin.
-  ///   - gathered: the callers that the batch may wait for; 0 where it waits for none.
-  ///   - looksAgain: whether the commit thread looks for work by itself after a commit delay.
-  mutating func beginCycle(
-    taking taken: inout Batch, mayDelay: Bool, gathered: Int = 0, looksAgain: Bool = false
-  ) -> CycleStart {
-    let probes = wantsProbe
-    if !probes {
-      if batch.isEmpty {
-        commitThread = looksAgain ? .delaying : .idle
-        return .idle
-      }
-      if batch.callerCount > 0, batch.wantsSynchronize || limits.synchronizesAll,
-        mayGather(gathered)
-      {
-        commitThread = .gathering(gathered)
-        return .gather
-      }
-      if mayDelay, mayDelayBatch {
-        commitThread = .delaying
-        return .delay
-      }
-    }
-    if probes { begunProbeCount += 1 }
-    wantsProbe = false
-    commitThread = .busy
-    batch.closeBarrier()
-    swap(&taken, &batch)
-    inFlight = InFlight(
-      firstLSN: taken.firstLSN, unreported: taken.unreported, undo: taken.undo)
-    return .commit(probes: probes)
+  ///   - used: the batch that it has committed, emptied.
+  ///   - due: when the log wants work although no batch comes.
+  /// - Returns: how long the thread sleeps before it asks for the next turn, if it is not woken; nil once closed.
+  mutating func endTurn(
+    _ used: inout Batch?, due: CommitSchedule.LogDue, at now: CommitSchedule.Instant
+  ) -> BlockingExecutor.Pause? {
+    giveBack(&used)
+    return schedule.endTurn(with: openBatch, due: isRunning ? due : .init(), at: now)
   }
 
-  /// Lets the commit thread sleep after a batch, unless there is more to do.
+  /// Ends a turn of a caller, as `endTurn`.
   ///
-  /// - Parameter looksAgain: whether it looks for work by itself after a commit delay.
-  /// - Returns: whether it may sleep.
-  mutating func endCycle(looksAgain: Bool) -> Bool {
-    guard batch.isEmpty, !wantsProbe else { return false }
-    commitThread = looksAgain ? .delaying : .idle
-    return true
+  /// - Returns: whether the caller wakes the commit thread.
+  mutating func endLead(
+    _ used: inout Batch?, due: CommitSchedule.LogDue, at now: CommitSchedule.Instant
+  ) -> Bool {
+    giveBack(&used)
+    return schedule.endLead(with: openBatch, due: isRunning ? due : .init(), at: now)
   }
+
+  /// Whether `takeInline` has something to take.
+  var hasWorkInline: Bool { !batch.isEmpty }
+
+  /// Keeps the memory of a batch for the next one.
+  mutating func giveBack(_ used: inout Batch?) {
+    if let batch = used.take() { spare = batch }
+  }
+
+  /// Whether the disk takes what is written.
+  private var isRunning: Bool { if case .running = phase { true } else { false } }
 
   /// Notes that the log has taken the batch in flight.
   ///
   /// - Parameters:
   ///   - lastLSN: of the batch; nil where it has no writes.
   ///   - durableLSN: nil in memory.
-  mutating func acknowledge(_ lastLSN: LogSequenceNumber?, durableLSN: LogSequenceNumber?) {
+  ///   - callerCount: the callers that waited for it.
+  ///   - flush: how long its synchronize took; nil where there was none.
+  mutating func acknowledge(
+    _ lastLSN: LogSequenceNumber?, durableLSN: LogSequenceNumber?, callerCount: Int,
+    flush: Duration?, at now: CommitSchedule.Instant
+  ) {
     inFlight = InFlight()
+    schedule.noteAcknowledged(
+      callerCount: callerCount + batch.callerCount, flush: flush, at: now)
     if let lastLSN { acknowledgedLSN = lastLSN }
     self.durableLSN = durableLSN ?? acknowledgedLSN
   }
 
   // MARK: A full disk
 
-  /// Asks for a probe in the next cycle.
-  ///
-  /// - Returns: the request's number, for `hasProbed(since:)`.
-  mutating func requestProbe() -> UInt64 {
-    wantsProbe = true
-    return begunProbeCount
+  /// Whether the next turn probes the disk for room.
+  var wantsProbe: Bool {
+    get { schedule.wantsProbe }
+    set { schedule.wantsProbe = newValue }
+  }
+
+  /// Asks for a probe of a full disk, once, where the write may wait for it.
+  mutating func requestProbe(_ waits: inout PermittedWaits) {
+    guard waits.disk, waits.probe == nil, case .full = phase else { return }
+    waits.probe = schedule.requestProbe()
   }
 
   /// Whether a probe has ended that began after the request.
-  func hasProbed(since request: UInt64) -> Bool { endedProbeCount > request }
+  func hasProbed(since request: UInt64) -> Bool { schedule.hasProbed(since: request) }
 
   mutating func endProbe(foundRoom: Bool) {
-    endedProbeCount += 1
+    schedule.endProbe()
     if foundRoom, case .full = phase { phase = .running }
   }
 
@@ -247,11 +258,12 @@ struct Admission: ~Copyable {
     return .begun(refused: refused)
   }
 
-  /// Ends the last cycle: nothing is admitted and no commit observed any more.
+  /// Ends the last turn: nothing is admitted and no commit observed any more.
   ///
   /// - Returns: the completions that came after the last batch was taken.
   mutating func endClosing() -> [Batch.PendingCompletion] {
     phase = .closed
+    schedule.close()
     observer = nil
     batch.closeBarrier()
     let late = batch.completions

@@ -17,17 +17,16 @@ final class AdmissionLock: Sendable {
     let (result, wakes, observer) = admission.withLock {
       admission -> (R, Bool, (any CommitObserver)?) in
       let result = body(&admission)
-      return (result, admission.wakesCommitThread(), admission.takeWaitingObserver())
+      return (result, admission.takeWakeUp(), admission.takeWaitingObserver())
     }
     if wakes { commitThread?.wake() }
     observer?.afterAdmission()
     return result
   }
 
-  /// Takes the lock without waking the commit thread: for the thread that runs a cycle, or is about to lead
-  /// one.
+  /// Takes the lock without waking the commit thread: for the thread that has the turn, or asks for it.
   @inline(__always)
-  func withLockInCycle<R>(_ body: (inout Admission) -> R) -> R {
+  func withLockInTurn<R>(_ body: (inout Admission) -> R) -> R {
     let (result, observer) = admission.withLock { admission -> (R, (any CommitObserver)?) in
       let result = body(&admission)
       return (result, admission.takeWaitingObserver())

@@ -32,7 +32,7 @@ struct PermittedWaits {
   /// The last comparison.
   var comparison: Comparison?
   /// The probe of a full disk that the caller waits for.
-  fileprivate(set) var probe: UInt64?
+  var probe: UInt64?
 
   /// Whether the tree that a write sets equals the one in its place.
   struct Comparison {
@@ -79,7 +79,8 @@ extension Admission {
       if case .refused(let refusal) = outcome { return conclude(refusal, completion) }
       return outcome
     }
-    if mustWaitForDisk(&waits) { return .waitsForDisk }
+    requestProbe(&waits)
+    if mustWaitForDisk(waits) { return .waitsForDisk }
     if waits.probe != nil, let refusal = phase.refusal { return conclude(refusal, completion) }
     if waits.measure, memory.isMeasureDue(for: write.facts) { return .needsMeasure }
     if let pages, !hasPages(for: write) { return .needsPages(root, pages) }
@@ -116,18 +117,13 @@ extension Admission {
     return existing
   }
 
-  /// Whether a write waits for the disk: until a cycle takes an open batch that is over its
-  /// limit, or, on a full disk, for one probe.
-  mutating func mustWaitForDisk(_ waits: inout PermittedWaits) -> Bool {
+  /// Whether a write waits for the disk: until a turn takes an open batch that is over its limit, or, on a full
+  /// disk, for the probe that it has requested.
+  func mustWaitForDisk(_ waits: PermittedWaits) -> Bool {
     guard waits.disk else { return false }
     switch phase {
     case .running: return isStalled
-    case .full:
-      guard let request = waits.probe else {
-        waits.probe = requestProbe()
-        return true
-      }
-      return !hasProbed(since: request)
+    case .full: return waits.probe.map { !hasProbed(since: $0) } ?? false
     case .poisoned, .closing, .closed: return false
     }
   }

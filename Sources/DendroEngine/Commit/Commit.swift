@@ -7,7 +7,7 @@ package protocol CommitObserver: AnyObject, Sendable {
   /// beginning of all that it changes. Asked under the admission lock, with every write.
   func wantsCommit(at storedPath: UnsafeRawBufferPointer) -> Bool
 
-  /// Called under the admission lock, on the writer's thread; for an undo on that of the cycle. It has to
+  /// Called under the admission lock, on the writer's thread; for an undo on that of the turn. It has to
   /// be quick, and may call neither user code nor the engine.
   ///
   /// - Parameters:

@@ -36,22 +36,24 @@ extension CommitPipeline {
 
   /// Waits until every write admitted so far is durable. Not within a completion.
   ///
-  /// The caller leads the cycle, unless another thread runs one.
+  /// The caller leads the turn, unless another thread has it.
   func synchronize() throws(EngineError) {
     guard let executor else {
       try wait(requestSynchronize)
       return
     }
-    // The commit thread is not woken: this thread has its turn, or else wakes it.
     var barrier: BlockingResult?
-    let refusal = admission.withLockInCycle { admission in
-      admission.addBarrier { barrier = $0.batch.joinBarrier() }
+    var batch: Batch?
+    var turn: CommitSchedule.Turn?
+    // The thread that has the turn looks at the batch again. A refusal on a full disk has the commit thread look for
+    // room.
+    let refusal = withAdmission { admission -> EngineError? in
+      if let refusal = admission.addBarrier({ barrier = $0.batch.joinBarrier() }) { return refusal }
+      turn = admission.lead(taking: &batch, by: BlockingExecutor.currentThreadID)
+      return nil
     }
-    if let refusal {
-      executor.wake()  // On a full disk it looks for room.
-      throw refusal
-    }
-    if groupCommit.lead() ?? true { executor.wake() }
+    if let refusal { throw refusal }
+    if let turn, groupCommit.lead(turn, with: &batch) { executor.wake() }
     guard let barrier else { preconditionFailure("a barrier was refused without a reason") }
     _ = try barrier.get()
   }

@@ -46,7 +46,8 @@ final class CommitPipeline: Sendable {
     admission = AdmissionLock(
       Admission(
         head: Head(root, pages, readers), lastLSN: lastLSN, lastTime: lastTime,
-        memory: MemoryGauge(limit: options.memoryByteLimit), limits: limits), wakes: executor)
+        memory: MemoryGauge(limit: options.memoryByteLimit), limits: limits,
+        schedule: CommitSchedule(options)), wakes: executor)
     groupCommit = GroupCommit(
       admission: admission, stall: stall, disk: DiskState(store: store),
       hasThread: executor != nil, instrumentation: instrumentation, options: options)
@@ -194,7 +195,7 @@ final class CommitPipeline: Sendable {
     let now = clock.now()
     return withAdmission { admission in
       let outcome = admission.offer(write, now: now, completion, holding: holding, &waits)
-      // Under the lock: the stall begins before a cycle can take the batch and end it.
+      // Under the lock: the stall begins before a turn can take the batch and end it.
       if case .waitsForDisk = outcome { stall.begin() }
       return outcome
     }
@@ -204,7 +205,8 @@ final class CommitPipeline: Sendable {
   func waitForDisk() {
     var waits = executor == nil ? PermittedWaits.none : PermittedWaits()
     while withAdmission({ admission in
-      guard admission.mustWaitForDisk(&waits) else { return false }
+      admission.requestProbe(&waits)
+      guard admission.mustWaitForDisk(waits) else { return false }
       stall.begin()
       return true
     }) {

@@ -1,7 +1,7 @@
 import DendroStorage
 import DendroTree
 
-/// What a cycle does when the disk refuses an append, a synchronize or a new segment.
+/// What a turn does when the disk refuses an append, a synchronize or a new segment.
 extension GroupCommit {
   /// Undoes the writes of the batch and of the open one.
   ///
@@ -11,7 +11,7 @@ extension GroupCommit {
   /// - Returns: the error that the completions get.
   func refuse(
     _ batch: borrowing Batch, _ error: StorageError, isAppend: Bool, _ disk: inout DiskState,
-    _ effects: inout CycleEffects
+    _ effects: inout TurnEffects
   ) -> EngineError {
     let log = disk.store!.log
     var isFull = false
@@ -28,7 +28,7 @@ extension GroupCommit {
       log.abandon(error, dropsUnsynchronized: options.durability == .everyCommit)
     }
     let durableLSN = log.durableUpTo
-    let (refusal, unreported) = admission.withLockInCycle { admission in
+    let (refusal, unreported) = admission.withLockInTurn { admission in
       admission.durableLSN = durableLSN
       let refusal = admission.refuse(error, isFull: isFull)
       // The undone writes may have been admitted before a close, which then reports their failure.
@@ -49,8 +49,8 @@ extension GroupCommit {
 
   /// Poisons the engine after a failed synchronize or roll outside of a batch, and undoes the writes of the
   /// open batch.
-  func poison(_ error: StorageError, _ effects: inout CycleEffects) {
-    let (refusal, unreported) = admission.withLockInCycle { admission in
+  func poison(_ error: StorageError, _ effects: inout TurnEffects) {
+    let (refusal, unreported) = admission.withLockInTurn { admission in
       (admission.refuse(error, isFull: false), admission.undo())
     }
     failOpenBatch(refusal, unreported, &effects)
@@ -59,20 +59,20 @@ extension GroupCommit {
   }
 
   private func failOpenBatch(
-    _ refusal: EngineError, _ unreported: [LogSequenceNumber], _ effects: inout CycleEffects
+    _ refusal: EngineError, _ unreported: [LogSequenceNumber], _ effects: inout TurnEffects
   ) {
     effects.unreported += unreported.map { (refusal, $0) }
-    let (completions, rolls) = admission.withLockInCycle { $0.batch.takeCompletions() }
+    let (completions, rolls) = admission.withLockInTurn { $0.batch.takeCompletions() }
     effects.fail(completions, refusal)
     effects.fail(rolls, refusal)
-    // There may be a close in the open batch.
-    effects.pause = BlockingExecutor.Pause.none
+    // The open batch has room again, or no writer is to wait for any.
+    stall.end()
   }
 
   /// Looks for room for a record on a disk that was full.
-  func probe(_ disk: inout DiskState, _ effects: inout CycleEffects) {
+  func probe(_ disk: inout DiskState, _ effects: inout TurnEffects) {
     var hasRoom = false
-    if let log = disk.store?.log, case .full = admission.withLockInCycle({ $0.phase }) {
+    if let log = disk.store?.log, case .full = admission.withLockInTurn({ $0.phase }) {
       do throws(StorageError) {
         hasRoom = try log.probe()
       } catch {
@@ -80,7 +80,7 @@ extension GroupCommit {
         if log.poison != nil { poison(error, &effects) }
       }
     }
-    admission.withLockInCycle { $0.endProbe(foundRoom: hasRoom) }
+    admission.withLockInTurn { $0.endProbe(foundRoom: hasRoom) }
   }
 }
 

@@ -3,7 +3,7 @@
 /// Public, although only this package uses it: what is `package` is not inlined into other modules.
 ///
 /// Unchecked `Sendable`: it has no synchronization of its own and exactly one owner at a time. The open
-/// batch's buffer is passed under the admission lock to the cycle that commits the batch, and comes back the
+/// batch's buffer is passed under the admission lock to the turn that commits the batch, and comes back the
 /// same way.
 ///
 /// Unsafe inside: `base` has room for `capacity` bytes, the first `count` of which are initialised;

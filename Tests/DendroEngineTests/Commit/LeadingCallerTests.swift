@@ -7,7 +7,7 @@ import Testing
 
 @testable import DendroEngine
 
-/// A caller who waits for the disk runs the cycle itself, while the commit thread does not.
+/// A caller who waits for the disk has the turn itself, while the commit thread does not.
 @Suite("Callers that lead")
 struct LeadingCallerTests {
   /// An engine whose commit thread sleeps in an hour's commit delay, with one write in the open batch.
@@ -16,11 +16,11 @@ struct LeadingCallerTests {
     options.commitDelay = .seconds(3600)
     let engine = try Engine.open(at: "/db", options: options, environment: environment)
     engine.submit(try set("a", .integer(1)), completion: nil)
-    while engine.pipeline.groupCommit.disk.withLock({ $0.delayedSince == nil }) { usleep(100) }
+    while engine.pipeline.withAdmission({ $0.schedule.state }) != .delaying { usleep(100) }
     return engine
   }
 
-  /// Runs `body` while a caller leads a cycle and waits for the disk.
+  /// Runs `body` while a caller leads and waits for the disk.
   private static func whileLeading(
     _ body: (Engine, HeldDisk) async throws -> Void
   ) async throws -> Result<Void, EngineError> {
@@ -33,8 +33,9 @@ struct LeadingCallerTests {
       return Result { () throws(EngineError) in try engine.synchronize() }
     }
     await onThread { disk.waitForCall() }
-    let committer = engine.pipeline.groupCommit.committer.load(ordering: .relaxed)
-    #expect(committer == caller.load(ordering: .relaxed))
+    let committer = engine.pipeline.withAdmission { $0.schedule.state }
+    let threadID = caller.load(ordering: .relaxed)
+    #expect(committer == .committing(.init(threadID: threadID, leads: true)))
     try await body(engine, disk)
     return await result
   }
@@ -48,7 +49,7 @@ struct LeadingCallerTests {
     try result.get()
   }
 
-  @Test("writes that come meanwhile are committed in the next cycle")
+  @Test("writes that come meanwhile are committed in the next turn")
   func followers() async throws {
     let answers = Received<LogSequenceNumber?>()
     let synchronized = Received<Bool>()
@@ -169,72 +170,12 @@ struct LeadingCallerTests {
     for number in 0..<Int64(1_000) where !hasLed {
       engine.submit(try set("a", .integer(number)), completion: nil)
       try engine.synchronize()
-      // The next look takes what is there by then, and the interval counts from here on.
-      hasLed = engine.pipeline.groupCommit.disk.withLock { disk in
-        guard disk.delayedSince != nil, disk.looksAgain(options) else { return false }
-        disk.endDelay()
-        #expect(disk.beginDelay(options) <= .milliseconds(100))
-        return true
-      }
+      // The next look takes what is there by then.
+      hasLed = engine.pipeline.withAdmission { $0.schedule.state } == .delaying
     }
     #expect(hasLed)
     engine.submit(try set("b", .integer(1)), completion: nil)
     while engine.statistics().durableLSN < engine.head.lsn { usleep(1_000) }
-    try engine.close()
-  }
-
-  // MARK: Gathering
-
-  @Test("a batch waits for the callers who were just acknowledged, until they are there")
-  func gathering() throws {
-    let engine = try Engine.open(
-      at: "/db", options: .inline, environment: SimulatedDisk(seed: 5).environment)
-    var taken = Batch()
-    func begin(_ gathered: Int) -> Admission.CycleStart {
-      engine.pipeline.withAdmission {
-        $0.beginCycle(taking: &taken, mayDelay: true, gathered: gathered)
-      }
-    }
-    engine.submit(try set("a", .integer(1))) { _ in }
-    guard case .gather = begin(3) else {
-      Issue.record("a batch of one of three callers does not wait")
-      return
-    }
-    engine.submit(try set("b", .integer(1)), completion: nil)
-    engine.submit(try set("c", .integer(1))) { _ in }
-    // Two of three callers, and one write without a completion.
-    #expect(engine.pipeline.withAdmission { $0.wakesCommitThread() } == false)
-    // A thread that waits for the batch is the third.
-    engine.pipeline.withAdmission { _ = $0.batch.joinBarrier() }
-    guard case .commit = begin(3) else {
-      Issue.record("a batch of all callers waits")
-      return
-    }
-    #expect(taken.completions.count == 3 && taken.writeCount == 3)
-    for pending in taken.completions { pending.completion(pending.result) }
-  }
-
-  @Test("only a long flush is worth waiting, once a batch")
-  func gatheredCount() throws {
-    let disk = SimulatedDisk(seed: 6)
-    let engine = try Engine.open(at: "/db", options: .inline, environment: disk.environment)
-    engine.pipeline.groupCommit.disk.withLock { disk in
-      disk.noteCallers(5)
-      #expect(disk.gatheredCount == 0)
-      disk.noteFlush(.microseconds(199))
-      #expect(disk.gatheredCount == 0)
-      disk.noteFlush(.seconds(60))
-      #expect(disk.gatheredCount == 5)
-      #expect(disk.beginGathering() == .seconds(20))
-      #expect(disk.gatheredCount == 0)
-      disk.noteFlush(.seconds(60))
-      disk.noteCallers(2)
-      #expect(disk.gatheredCount == 2)
-      // The batch does not wait for callers that have not written again within a flush.
-      disk.noteFlush(.microseconds(200))
-      usleep(300)
-      #expect(disk.gatheredCount == 0)
-    }
     try engine.close()
   }
 }

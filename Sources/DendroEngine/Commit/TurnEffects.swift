@@ -1,7 +1,7 @@
 import DendroStorage
 
-/// What the end of a cycle does, once no lock but the turn is held.
-struct CycleEffects {
+/// What the end of a turn does, once no lock is held.
+struct TurnEffects {
   /// Completions of the batch that the disk has taken: called first, each with its own result.
   var acknowledged: [Batch.PendingCompletion] = []
   /// The other completions, in the order in which they are called.
@@ -12,8 +12,8 @@ struct CycleEffects {
   var metrics: [Metric] = []
   /// Called with the bytes of log since the newest checkpoint.
   var logGrowth: (handler: @Sendable (UInt64) -> Void, byteCount: UInt64)?
-  /// Nil once closed.
-  var pause: BlockingExecutor.Pause? = BlockingExecutor.Pause.none
+  /// When the log wants work although no batch comes.
+  var due = CommitSchedule.LogDue()
 
   mutating func fail(_ pending: [Batch.PendingCompletion], _ refusal: EngineError) {
     for one in pending { completions.append((one.completion, one.failure(refusal))) }
