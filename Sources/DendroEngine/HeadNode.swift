@@ -66,8 +66,7 @@ package struct ReadingCheck {
     failureCount = pages?.failureCount ?? 0
   }
 
-  /// The first error of a page; nil where there was none. Where another thread reads such a page meanwhile,
-  /// that error may be given here too.
+  /// The last error of a page; nil where there was none. Ask on the thread that reads.
   @inline(__always)
   package var failure: EngineError? {
     pages.flatMap { $0._withUnsafeGuaranteedRef { $0.failure(since: failureCount) } }

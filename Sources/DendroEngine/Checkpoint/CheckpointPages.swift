@@ -13,8 +13,7 @@ final class CheckpointPages: PageSource {
   /// The chunks to which pages in memory refer, and which were not read.
   private let unread = Mutex<[ObjectIdentifier: UnreadChunk]>([:])
   private let isComplete = Atomic<Bool>(false)
-  private let failures = Atomic<UInt64>(0)
-  private let lastFailure = Mutex<PageFailure?>(nil)
+  private let failures = ReadingFailures()
   private let visibility: Mutex<ChunkVisibility>
   /// The memory of the pages of chunks that were decoded to estimate that of others.
   private let samples = Mutex<[Int: Int]>([:])
@@ -78,29 +77,32 @@ final class CheckpointPages: PageSource {
     return true
   }
 
-  /// Calls `body`, which reads nodes of the tree.
+  /// Calls `body`, which reads nodes of the tree on this thread.
   ///
-  /// - Throws: why a page could not be read, even where `body` itself has not noticed that. Where another
-  ///   thread reads such a page meanwhile, that error may be thrown here too.
+  /// - Throws: why a page could not be read, even where `body` itself has not noticed that.
   func reading<R>(_ body: () throws(PageFailure) -> R) throws(EngineError) -> R {
-    let before = failureCount
-    let result: R
+    let reading = failures.begin()
+    let result: Result<R, PageFailure>
     do throws(PageFailure) {
-      result = try body()
+      result = .success(try body())
     } catch {
-      throw .storage(storageError(error))
+      result = .failure(error)
     }
-    if let failure = failure(since: before) { throw failure }
-    return result
+    let unnoticed = failures.end(reading)
+    switch result {
+    case .failure(let failure): throw .storage(storageError(failure))
+    case .success(let result):
+      if let unnoticed { throw .storage(storageError(unnoticed)) }
+      return result
+    }
   }
 
-  /// How many pages could not be read by calls that cannot throw.
-  var failureCount: UInt64 { failures.load(ordering: .acquiring) }
+  /// How many pages could not be read by calls that cannot throw, for `failure(since:)`.
+  var failureCount: UInt64 { failures.mark }
 
-  /// Why a page could not be read since `failureCount` was `before`; nil where all could.
+  /// Why this thread could not read a page since `failureCount` was `before`; nil where it could read all.
   func failure(since before: UInt64) -> EngineError? {
-    guard failureCount != before, let failure = lastFailure.withLock({ $0 }) else { return nil }
-    return .storage(storageError(failure))
+    failures.failure(since: before).map { .storage(storageError($0)) }
   }
 
   /// The memory that `root` takes, and that its pages in the checkpoint would take besides; an estimate.
@@ -204,8 +206,5 @@ final class CheckpointPages: PageSource {
         offset: 0), inChunk: pages.number)
   }
 
-  func didFail(_ failure: PageFailure) {
-    lastFailure.withLock { $0 = failure }
-    failures.add(1, ordering: .releasing)
-  }
+  func didFail(_ failure: PageFailure) { failures.add(failure) }
 }
