@@ -3,8 +3,8 @@
 
   /// Posts in LMDB, with an index by their stars that an app would write by hand.
   ///
-  /// A value is the number of stars, in the order of bytes that sorts, and the text. A key of the index is the
-  /// number of stars and the key of the post.
+  /// A value is the number of stars, in the order of bytes that sorts, the time, the title with its length
+  /// before it, and the author. A key of the index is the number of stars and the key of the post.
   struct StarIndex {
     private let lmdb: LMDB
     private let posts: StarredPosts
@@ -17,7 +17,8 @@
         posts.ids.indices.map { index in
           (
             Array(posts.ids[index].utf8),
-            Self.bytes(posts.stars[index])
+            Self.bytes(posts.stars[index]) + Self.bytes(posts.times[index])
+              + [UInt8(posts.titles[index].utf8.count)]
               + Array((posts.titles[index] + posts.authors[index]).utf8)
           )
         })
@@ -42,7 +43,7 @@
           throw PeerError(peer: "lmdb", message: "a post is missing")
         }
         // The old value is lent until something is written.
-        let oldStars = Self.stars(old)
+        let oldStars = Self.number(old)
         try Self.withValue(stars, old) { value throws(PeerError) in
           try LMDB.put(key, value, in: lmdb.entries, transaction)
         }
@@ -56,13 +57,32 @@
       }
     }
 
-    /// Follows the index from its end, and reads every post.
+    /// The sum of the stars of the posts with the most.
     func topSum(_ count: Int) throws -> Int {
+      var sum = 0
+      try forEachTop(count) { sum += Self.number($0) }
+      return sum
+    }
+
+    /// All fields of the posts with the most stars.
+    func topFields(_ count: Int) throws -> ReadFields {
+      var fields = ReadFields()
+      try forEachTop(count) { value in
+        let titleEnd = 17 + Int(value[16])
+        fields.add(
+          title: String(decoding: value[17..<titleEnd], as: UTF8.self),
+          author: String(decoding: value[titleEnd...], as: UTF8.self), stars: Self.number(value),
+          time: Self.number(Bytes(rebasing: value.dropFirst(8))))
+      }
+      return fields
+    }
+
+    /// Follows the index from its end, and reads every post.
+    private func forEachTop(_ count: Int, _ body: (Bytes) -> Void) throws {
       try lmdb.read { transaction throws(PeerError) in
         var opened: OpaquePointer?
         try LMDB.check(mdb_cursor_open(transaction, lmdb.index, &opened))
         defer { mdb_cursor_close(opened) }
-        var sum = 0
         var key = MDB_val()
         var value = MDB_val()
         var step = MDB_LAST
@@ -71,20 +91,18 @@
           if status == MDB_NOTFOUND { break }
           try LMDB.check(status)
           let post = Bytes(rebasing: key.bytes.dropFirst(8))
-          if let found = try LMDB.get(post, in: lmdb.entries, transaction) {
-            sum += Self.stars(found)
-          }
+          if let found = try LMDB.get(post, in: lmdb.entries, transaction) { body(found) }
           step = MDB_PREV
         }
-        return sum
       }
     }
 
-    private static func bytes(_ stars: Int) -> [UInt8] {
-      withUnsafeBytes(of: UInt64(stars).bigEndian) { Array($0) }
+    private static func bytes(_ number: Int) -> [UInt8] {
+      withUnsafeBytes(of: UInt64(number).bigEndian) { Array($0) }
     }
 
-    private static func stars(_ value: Bytes) -> Int {
+    /// The number at the beginning.
+    private static func number(_ value: Bytes) -> Int {
       Int(UInt64(bigEndian: value.loadUnaligned(as: UInt64.self)))
     }
 
