@@ -115,20 +115,6 @@ package struct Node: Sendable {
     return path.storedBytes.withUnsafeBytes { Pages.node(root.resolved, PathStep(stored: $0)) }
   }
 
-  /// The node at the first keys of a path; no shorter path is made.
-  ///
-  /// - Complexity: O(keys · log children).
-  package func node(at path: Path, keyCount: Int) -> Node {
-    if keyCount == 0 { return self }
-    guard let page = branch else { return .empty }
-    return withExtendedLifetime(page) {
-      path.withStoredBytes { bytes in
-        let start = bytes.baseAddress.unsafelyUnwrapped
-        return Pages.node(page.access, PathStep(start, end: start + path.offset(ofKey: keyCount)))
-      }
-    }
-  }
-
   /// The node at a path, which is parsed as `Path.init(parsing:)` does; no path is made.
   ///
   /// - Throws: `ValidationError` of kind `.invalidPath`.

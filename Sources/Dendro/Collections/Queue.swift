@@ -14,19 +14,18 @@ package struct Queue<Element> {
 
   package mutating func popFirst() -> Element? {
     guard head < elements.count else { return nil }
-    defer {
-      elements[head] = nil
-      head += 1
-      // Moved down once as much is empty as is left, so that each element is moved at most once.
-      if head == elements.count {
-        elements.removeAll(keepingCapacity: head <= 1024)
-        head = 0
-      } else if head >= 64, head * 2 >= elements.count {
-        elements.removeFirst(head)
-        head = 0
-      }
+    // Taken out in place, so that no reference is counted.
+    let first = elements[head].take()
+    head += 1
+    // Moved down once as much is empty as is left, so that each element is moved at most once.
+    if head == elements.count {
+      elements.removeAll(keepingCapacity: head <= 1024)
+      head = 0
+    } else if head >= 64, head * 2 >= elements.count {
+      elements.removeFirst(head)
+      head = 0
     }
-    return elements[head]
+    return first
   }
 
   package mutating func removeAll() {

@@ -14,20 +14,18 @@ typealias ReadFunction = @Sendable ((any Error)?, DataSnapshot) -> Void
 typealias CompletionFunction = @Sendable ((any Error)?, DatabaseReference) -> Void
 typealias TransactionFunction = @Sendable ((any Error)?, Bool, DataSnapshot?) -> Void
 
-// The casts take `@isolated(any)` off a function's type, so that it can be called where its actor is known
-// to run, without another suspension. That attribute adds a value to what the function captures; it does
-// not change how the function is called, which is why the cast is sound. `MainActor.assumeIsolated` does
-// the same with `@MainActor`.
+// The blocks lose `@isolated(any)`, so that they can be called where their actor is known to run, without another
+// suspension.
 
 extension Callback where Function == EventFunction {
   init(_ block: @escaping @Sendable @isolated(any) (DataSnapshot, String?) -> Void) {
     isolation = block.isolation
-    call = unsafeBitCast(block, to: Function.self)
+    call = Reinterpretation.value(block, as: Function.self)
   }
 
   init(_ block: @escaping @Sendable @isolated(any) (DataSnapshot) -> Void) {
     isolation = block.isolation
-    let plain = unsafeBitCast(block, to: (@Sendable (DataSnapshot) -> Void).self)
+    let plain = Reinterpretation.value(block, as: (@Sendable (DataSnapshot) -> Void).self)
     call = { snapshot, _ in plain(snapshot) }
   }
 }
@@ -35,28 +33,26 @@ extension Callback where Function == EventFunction {
 extension Callback where Function == CancelFunction {
   init(_ block: @escaping @Sendable @isolated(any) (any Error) -> Void) {
     isolation = block.isolation
-    call = unsafeBitCast(block, to: Function.self)
+    call = Reinterpretation.value(block, as: Function.self)
   }
 }
 
 extension Callback where Function == ReadFunction {
   init(_ block: @escaping @Sendable @isolated(any) ((any Error)?, DataSnapshot) -> Void) {
     isolation = block.isolation
-    call = unsafeBitCast(block, to: Function.self)
+    call = Reinterpretation.value(block, as: Function.self)
   }
 }
 
 extension Callback where Function == CompletionFunction {
   init(_ block: @escaping @Sendable @isolated(any) ((any Error)?, DatabaseReference) -> Void) {
     isolation = block.isolation
-    call = unsafeBitCast(block, to: Function.self)
+    call = Reinterpretation.value(block, as: Function.self)
   }
-}
 
-extension Callback where Function == CompletionFunction {
   init(_ block: @escaping @Sendable @isolated(any) ((any Error)?) -> Void) {
     isolation = block.isolation
-    let plain = unsafeBitCast(block, to: (@Sendable ((any Error)?) -> Void).self)
+    let plain = Reinterpretation.value(block, as: (@Sendable ((any Error)?) -> Void).self)
     call = { error, _ in plain(error) }
   }
 }
@@ -64,6 +60,6 @@ extension Callback where Function == CompletionFunction {
 extension Callback where Function == TransactionFunction {
   init(_ block: @escaping @Sendable @isolated(any) ((any Error)?, Bool, DataSnapshot?) -> Void) {
     isolation = block.isolation
-    call = unsafeBitCast(block, to: Function.self)
+    call = Reinterpretation.value(block, as: Function.self)
   }
 }

@@ -91,10 +91,7 @@ extension EventHub {
       filter.remove()
     }
     // Also where the sync point was removed: then the drain frees it with its indexes, without the lock.
-    if syncPoint.needsPruning, !syncPoint.isPruningQueued {
-      syncPoint.isPruningQueued = true
-      state.work.append(.pruning(syncPoint))
-    }
+    if syncPoint.queuePruning() { state.work.append(.pruning(syncPoint)) }
   }
 
   // MARK: Subscribing

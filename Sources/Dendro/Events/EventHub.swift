@@ -12,12 +12,12 @@ import Synchronization
 ///    noted: for each sync point that it affects (`ListenerTree`), the new node is appended to the sync
 ///    point's backlog, which is O(1), and a piece of work to the queue here. Once the admission lock is
 ///    released, the engine calls `afterAdmission`, which dispatches a drain if there is none.
-/// 2. A drain takes the work, a few pieces at a time, on the callback queue (`EventHub+Work`). It does the
+/// 2. A drain takes the work, a few pieces at a time, on the callback queue (`EventHub+Draining`). It does the
 ///    work under no lock that a writer waits for.
 /// 3. The sync point's `EventGenerator` makes events from the difference between the node that its views
 ///    saw last and the next one of the backlog.
-/// 4. The drain calls the blocks (`PendingCallbacks`, `EventHub+Delivery`) one after the other, on the
-///    callback queue or on the actor that a block belongs to.
+/// 4. The drain calls the blocks (`Delivery`) one after the other, on the callback queue or on the actor that a
+///    block belongs to.
 ///
 /// One drain runs at a time, so that even a concurrent queue keeps the order; one dispatch serves all work
 /// that arrives until the drain runs. A change of the callback queue takes effect between two blocks.
@@ -28,6 +28,8 @@ import Synchronization
 /// anything dispatched, nor anything freed that may be large or belongs to the application.
 final class EventHub: CommitObserver {
   let state: Mutex<State>
+  /// What the running drain has taken, and how far it is.
+  let delivery = Delivery()
   /// A commit that concerns no listener, the usual case, is recognized by it without the lock.
   let filter = ListenerFilter()
   /// The number of the drain that was dispatched or replaced last. Changed under the lock.
@@ -49,13 +51,12 @@ final class EventHub: CommitObserver {
     let tally = StepTally()
     var byHandle: [DatabaseHandle: Registration] = [:]
     var subscriptions: [ObjectIdentifier: Subscription] = [:]
-    var work = Queue<Item>()
-    /// Calls that the last drain left to its successor.
-    var calls: PendingCallbacks?
+    var work = WorkQueue<Work>()
     var queue: DispatchQueue
     /// Whether the queue was made here, so that its thread is named while a drain runs.
     var isOwnQueue: Bool
-    var drain = Drain.none
+    /// Whether a drain runs, and not only waits for its queue.
+    var isDraining = false
     /// The number of single events that are being read on other threads.
     var readCount = 0
     /// Whether the work `.end` waits until these are read.
@@ -79,27 +80,18 @@ final class EventHub: CommitObserver {
       isOwnQueue = queue !== DispatchQueue.main
     }
 
-    /// Whether there is work, and no drain that will do it.
-    var needsDrain: Bool { drain == .none && !work.isEmpty }
     /// Whether there are states to free, and no block that will do it.
     var needsFreeing: Bool { !replaced.isEmpty && !isFreeing }
     /// Whether anything is to be done once no lock is held.
-    var hasHandOver: Bool { needsDrain || needsFreeing || !resumable.isEmpty }
+    var hasHandOver: Bool { work.needsDrain || needsFreeing || !resumable.isEmpty }
 
     /// The listeners of the tree that the path belongs to: the data or `.info`.
     func listeners(at path: Path) -> ListenerTree { listeners(isInfo: path.isInfo) }
     func listeners(isInfo: Bool) -> ListenerTree { isInfo ? info : data }
   }
 
-  enum Drain: Equatable {
-    case none
-    /// The drain with this number runs once its queue executes it; those with other numbers do nothing.
-    case dispatched(UInt)
-    case running
-  }
-
   /// A piece of work for a drain.
-  enum Item {
+  enum Work: Sendable {
     /// The next state of the sync point's backlog.
     case change(SyncPoint)
     /// The first events of a registration.
@@ -239,7 +231,7 @@ final class EventHub: CommitObserver {
   func handOver() { perform(state.withLock { takeHandOver(&$0) }) }
 
   private struct HandOver: Sendable {
-    var drain: DispatchedDrain?
+    var drain: Drain?
     var resumable: [Subscription.Waiter]
     /// Whether to dispatch a block that frees states.
     var frees: Bool
@@ -247,7 +239,7 @@ final class EventHub: CommitObserver {
 
   private func takeHandOver(_ state: inout State) -> HandOver {
     let due = HandOver(
-      drain: state.needsDrain ? newDrain(&state) : nil, resumable: state.resumable,
+      drain: state.work.beginDrain() ? newDrain(&state) : nil, resumable: state.resumable,
       frees: state.needsFreeing)
     state.resumable = []
     if due.frees { state.isFreeing = true }

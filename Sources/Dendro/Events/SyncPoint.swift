@@ -2,8 +2,11 @@ package import DendroTree
 import Synchronization
 
 /// A path that has listeners: its views, the state that they saw last, and the backlog of states that they
-/// have not seen yet. The hub's lock guards it.
-package final class SyncPoint {
+/// have not seen yet.
+///
+/// Unchecked: the hub's lock guards it. Without the lock the running drain reads what it alone changes: the state
+/// that the views saw last, and the generator.
+package final class SyncPoint: @unchecked Sendable {
   package let path: Path
   /// One for each query, in the order of the first registrations.
   private var views: InsertionOrder<View>
@@ -15,13 +18,13 @@ package final class SyncPoint {
   private var unneeded = EventGenerator.Unneeded()
   /// Makes the events. Only the running drain uses it, in the order of the work.
   let generator: SharedGenerator
-  /// The state that the views saw last.
+  /// The state that the views saw last. Only the running drain changes it.
   private(set) var seen: Node
   private var backlog = Queue<State>()
-  /// The number of `change` items for this sync point in the hub's queue.
+  /// How many pieces of work `change` for this sync point are in the hub's queue.
   private var queuedCount = 0
-  /// Whether a `pruning` item for this sync point is in the hub's queue.
-  var isPruningQueued = false
+  /// Whether a piece of work `pruning` for this sync point is in the hub's queue.
+  private var isPruningQueued = false
 
   private struct State {
     let node: Node
@@ -101,11 +104,18 @@ package final class SyncPoint {
     if count == 1 { unneeded.orders.insert(parameters.order) }
   }
 
-  /// Whether the generator may keep windows or orders that no listener needs.
-  var needsPruning: Bool { isUnused || !unneeded.isEmpty }
+  /// Notes that the generator may keep windows or orders that no listener needs.
+  ///
+  /// - Returns: whether the caller appends a piece of work `pruning` for the sync point to the hub's queue.
+  func queuePruning() -> Bool {
+    guard isUnused || !unneeded.isEmpty, !isPruningQueued else { return false }
+    isPruningQueued = true
+    return true
+  }
 
   /// The windows and orders that removed listeners needed and no remaining one needs.
   func takeUnneeded() -> EventGenerator.Unneeded {
+    isPruningQueued = false
     defer { unneeded = EventGenerator.Unneeded() }
     tally.count += unneeded.windows.count + unneeded.orders.count
     return EventGenerator.Unneeded(
@@ -127,7 +137,7 @@ package final class SyncPoint {
   /// `replaced` gets the replaced states. The caller frees them once it holds no lock, since freeing pages
   /// that no other state shares may take long.
   ///
-  /// - Returns: whether the caller appends a `change` item for the sync point to the hub's queue.
+  /// - Returns: whether the caller appends a piece of work `change` for the sync point to the hub's queue.
   package func note(
     _ node: Node, changedKey: Key? = nil, replacing replaced: inout [Node]
   ) -> Bool {
@@ -142,14 +152,26 @@ package final class SyncPoint {
     return true
   }
 
-  /// Takes the next state from the backlog.
+  /// A step from one state to the next, and the listeners that it reaches.
+  struct Change: Sendable {
+    let old: Node
+    let new: Node
+    /// The key of the only child that may differ; nil where any may.
+    let changedKey: Key?
+    /// Nil where no listener is left. Without any audience all listeners still wait for their first events, and
+    /// the generator follows the change for them.
+    let audiences: Audiences?
+  }
+
+  /// Takes the next state from the backlog, which the views have seen from now on; nil where none waits.
   ///
-  /// - Returns: the state that the views saw last, the one that they see now, and the key of the only child
-  ///   that may differ, if it is known; nil where none waits.
-  func takeNextState() -> (old: Node, new: Node, changedKey: Key?)? {
+  /// The caller frees the old state once it holds no lock.
+  func takeNextState() -> Change? {
     queuedCount -= 1
     guard let next = backlog.popFirst() else { return nil }
     defer { seen = next.node }
-    return (seen, next.node, next.changedKey)
+    return Change(
+      old: seen, new: next.node, changedKey: next.changedKey,
+      audiences: isUnused ? nil : audiences)
   }
 }

@@ -1,3 +1,4 @@
+import Dendro
 package import DendroEngine
 import DendroProtocol
 import DendroStorage
@@ -28,9 +29,8 @@ package final class ListenHub: CommitObserver {
   private static let commitLimit = 4096
 
   fileprivate struct State {
-    var items: [Item] = []
+    var work = WorkQueue<Item>()
     var commitCount = 0
-    var isDraining = false
     var isEnded = false
   }
 
@@ -62,10 +62,10 @@ package final class ListenHub: CommitObserver {
     let root = copy root
     return state.withLock { state in
       if state.isEnded { return false }
-      state.items.append(.commit(changes, lsn: lsn))
+      state.work.append(.commit(changes, lsn: lsn))
       state.commitCount += 1
       if state.commitCount > Self.commitLimit { state.merge(into: root, lsn: lsn) }
-      return !state.isDraining
+      return state.work.needsDrain
     }
   }
 
@@ -94,7 +94,7 @@ package final class ListenHub: CommitObserver {
     let (node, isEnded) = engine.withHead { root, _ in
       let node = root.node(at: path)
       let isEnded = state.withLock { state in
-        if !state.isEnded { state.items.append(.read(path, node, body)) }
+        if !state.isEnded { state.work.append(.read(path, node, body)) }
         return state.isEnded
       }
       return (node, isEnded)
@@ -109,7 +109,7 @@ package final class ListenHub: CommitObserver {
   /// Ends all listens.
   func end() {
     state.withLock { state in
-      if !state.isEnded { state.items.append(.end) }
+      if !state.isEnded { state.work.append(.end) }
       state.isEnded = true
     }
     startDraining()
@@ -119,7 +119,7 @@ package final class ListenHub: CommitObserver {
     let isEnded = engine.withHead { root, lsn in
       let item = item(root.node(at: listen.path), lsn.rawValue)
       return state.withLock { state in
-        if !state.isEnded { state.items.append(item) }
+        if !state.isEnded { state.work.append(item) }
         return state.isEnded
       }
     }
@@ -129,7 +129,7 @@ package final class ListenHub: CommitObserver {
 
   private func add(_ item: Item) {
     let isEnded = state.withLock { state in
-      if !state.isEnded { state.items.append(item) }
+      if !state.isEnded { state.work.append(item) }
       return state.isEnded
     }
     if isEnded, case .call(let body) = item { return body() }
@@ -139,21 +139,18 @@ package final class ListenHub: CommitObserver {
   // MARK: Draining
 
   private func startDraining() {
-    let starts = state.withLock { state in
-      guard !state.isDraining, !state.items.isEmpty else { return false }
-      state.isDraining = true
-      return true
-    }
-    if starts { queue.async { self.drain() } }
+    if state.withLock({ $0.work.beginDrain() }) { queue.async { self.drain() } }
   }
 
   private func drain() {
     while true {
-      let items = state.withLock { state -> [Item] in
+      let items = state.withLock { state in
         var items: [Item] = []
-        swap(&items, &state.items)
+        _ = state.work.take { item in
+          items.append(item)
+          return true
+        }
         state.commitCount = 0
-        if items.isEmpty { state.isDraining = false }
         return items
       }
       if items.isEmpty { return }
@@ -197,20 +194,20 @@ extension ListenHub.State {
   /// Replaces the commits that wait by the state after them. The listens that wait to be registered begin with
   /// that state.
   fileprivate mutating func merge(into root: Node, lsn: UInt64) {
-    var merged: [ListenHub.Item] = [.state(root, lsn: lsn)]
-    for item in items {
-      switch item {
-      case .commit, .state: break
-      case .register(let listen, _, _):
-        merged.append(.register(listen, root.node(at: listen.path), lsn: lsn))
-      case .restart(let listen, _, _):
-        merged.append(.restart(listen, root.node(at: listen.path), lsn: lsn))
-      case .read(let path, _, let body):
-        merged.append(.read(path, root.node(at: path), body))
-      case .unregister, .call, .end: merged.append(item)
-      }
+    work.replace { waiting in
+      [.state(root, lsn: lsn)]
+        + waiting.compactMap { item in
+          switch item {
+          case .commit, .state: nil
+          case .register(let listen, _, _):
+            .register(listen, root.node(at: listen.path), lsn: lsn)
+          case .restart(let listen, _, _):
+            .restart(listen, root.node(at: listen.path), lsn: lsn)
+          case .read(let path, _, let body): .read(path, root.node(at: path), body)
+          case .unregister, .call, .end: item
+          }
+        }
     }
-    items = merged
     commitCount = 0
   }
 }

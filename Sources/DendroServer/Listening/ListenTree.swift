@@ -4,59 +4,27 @@ import DendroTree
 
 /// The listens of one database by their locations.
 struct ListenTree {
-  private let root = Branch()
-
-  /// The listens at a location, and the way to those below.
-  private final class Branch {
-    var children: [Key: Branch] = [:]
-    var place: ListenPlace?
-
-    var isUnused: Bool { children.isEmpty && place == nil }
-  }
+  private let places = PathTrie<ListenPlace>()
 
   // MARK: Changing
 
   /// - Parameter node: at the listen's location now.
   func add(_ listen: Listen, _ node: Node) {
-    var branch = root
-    for key in listen.path.keys {
-      if let child = branch.children[key] {
-        branch = child
-      } else {
-        let child = Branch()
-        branch.children[key] = child
-        branch = child
-      }
-    }
-    let place = branch.place ?? ListenPlace(listen.path)
-    branch.place = place
-    place.add(listen, node)
+    places.place(at: listen.path) { ListenPlace(listen.path) }.add(listen, node)
   }
 
   /// - Returns: whether it was there.
   func remove(_ listen: Listen) -> Bool {
-    var way: [(branch: Branch, key: Key)] = []
-    var branch = root
-    for key in listen.path.keys {
-      guard let child = branch.children[key] else { return false }
-      way.append((branch, key))
-      branch = child
-    }
-    guard let place = branch.place, place.remove(listen) else { return false }
-    if place.isUnused { branch.place = nil }
-    while branch.isUnused, let (above, key) = way.popLast() {
-      above.children[key] = nil
-      branch = above
-    }
+    guard let place = places[listen.path], place.remove(listen) else { return false }
+    if place.isUnused { places.remove(listen.path) }
     return true
   }
 
   /// - Returns: the listens that were there.
   func removeAll() -> [Listen] {
     var listens: [Listen] = []
-    forEachPlace(root) { listens += $0.listens }
-    root.children = [:]
-    root.place = nil
+    places.forEachAffected(by: .root, in: ()) { place, _, _ in listens += place.listens }
+    places.removeAll()
     return listens
   }
 
@@ -66,22 +34,18 @@ struct ListenTree {
   func commit(_ commit: CommitChanges, lsn: UInt64) {
     var concerned: [(place: ListenPlace, changes: [Change])] = []
     var indices: [ObjectIdentifier: Int] = [:]
-    func note(_ place: ListenPlace, _ change: Change) {
-      if let index = indices[ObjectIdentifier(place)] {
-        concerned[index].changes.append(change)
-      } else {
-        indices[ObjectIdentifier(place)] = concerned.count
-        concerned.append((place, [change]))
-      }
-    }
     for change in commit.changes {
-      var branch: Branch? = root
-      for key in change.path.keys {
-        if let place = branch?.place { note(place, change) }
-        branch = branch?.children[key]
-        if branch == nil { break }
+      var affected: [ListenPlace] = []
+      places.forEachAffected(by: change.path, in: ()) { place, _, _ in affected.append(place) }
+      // Ancestors first.
+      for place in affected.reversed() {
+        if let index = indices[ObjectIdentifier(place)] {
+          concerned[index].changes.append(change)
+        } else {
+          indices[ObjectIdentifier(place)] = concerned.count
+          concerned.append((place, [change]))
+        }
       }
-      if let branch { forEachPlace(branch) { note($0, change) } }
     }
     for (place, changes) in concerned {
       place.commit(CommitChanges(disjoint: changes), lsn: lsn)
@@ -90,12 +54,9 @@ struct ListenTree {
 
   /// Passes on that the whole tree is this now.
   func replace(_ node: Node, lsn: UInt64) {
-    forEachPlace(root) { $0.replace(node.node(at: $0.path), lsn: lsn) }
-  }
-
-  private func forEachPlace(_ branch: Branch, _ body: (ListenPlace) -> Void) {
-    if let place = branch.place { body(place) }
-    for child in branch.children.values { forEachPlace(child, body) }
+    places.forEachAffected(by: .root, in: node) { place, node, _ in
+      place.replace(node.node(at: place.path), lsn: lsn)
+    }
   }
 }
 
