@@ -3,9 +3,9 @@ import DendroTree
 /// The children that a query shows.
 struct ShownChildren {
   /// With the shown children alone.
-  let node: Node
-  /// In the query's order.
-  let ranked: [OrderedChildren.Element]
+  var node: Node
+  /// In the query's order; nil where that is not known.
+  var ranked: [OrderedChildren.Element]?
 }
 
 /// The children of a node in one order, and what the last queries showed of them. Part of a `SharedOrder`.

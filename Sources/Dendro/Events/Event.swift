@@ -9,14 +9,32 @@ package struct Event: Sendable {
   package let node: Node
   /// The child before it in the new view.
   package let previousKey: Key?
+  /// For `.value` the children of the view in its order, where they are known.
+  package let ranked: [OrderedChildren.Element]?
 
-  static func value(_ node: Node) -> Event {
-    Event(type: .value, key: nil, node: node, previousKey: nil)
+  /// An event of a child.
+  init(_ type: DataEventType, key: Key, node: Node, previousKey: Key?) {
+    self.type = type
+    self.key = key
+    self.node = node
+    self.previousKey = previousKey
+    ranked = nil
+  }
+
+  /// An event of the whole view.
+  init(value: ShownChildren) {
+    type = .value
+    key = nil
+    node = value.node
+    previousKey = nil
+    ranked = value.ranked
   }
 
   /// The snapshot that listeners to the query get: of the query's value, in its order, or of a child.
   func snapshot(of query: DatabaseQuery) -> DataSnapshot {
-    guard let key else { return DataSnapshot(node, at: query.ref, order: query.parameters.order) }
+    guard let key else {
+      return DataSnapshot(node, at: query.ref, order: query.parameters.order, ranked: ranked)
+    }
     return DataSnapshot(node, at: query.ref.appending(key))
   }
 }

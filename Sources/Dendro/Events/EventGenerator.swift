@@ -77,11 +77,11 @@ package struct EventGenerator {
     of node: Node, for parameters: QueryParameters, _ type: DataEventType
   ) -> Event? {
     let shown = node.filtered(by: reading(parameters, type))
-    if type == .value { return .value(shown) }
+    if type == .value { return Event(value: ShownChildren(node: shown)) }
     guard let first = shown.children(in: parameters.order).first(where: { _ in true }) else {
       return nil
     }
-    return Event(type: .childAdded, key: first.key, node: first.node, previousKey: nil)
+    return Event(.childAdded, key: first.key, node: first.node, previousKey: nil)
   }
 
   /// The number of children that `onlyEvent` reads at most.
@@ -115,7 +115,7 @@ package struct EventGenerator {
   ) -> [Event] {
     if !parameters.showsAll { attach(parameters, node) }
     switch type {
-    case .value: return [.value(content(of: parameters, node))]
+    case .value: return [Event(value: content(of: parameters, node))]
     case .childAdded:
       let siblings = siblings(parameters.order, node)
       let ranks = windows[parameters]?.ranks ?? 0..<siblings.count
@@ -123,7 +123,7 @@ package struct EventGenerator {
       if !isSingle { events.reserveCapacity(ranks.count) }
       var previous: Key?
       siblings.forEachChild(in: ranks) { key, child in
-        events.append(Event(type: .childAdded, key: key, node: child, previousKey: previous))
+        events.append(Event(.childAdded, key: key, node: child, previousKey: previous))
         previous = key
         return !isSingle
       }
@@ -135,9 +135,9 @@ package struct EventGenerator {
   /// Whether the query's window is kept, so that its children need not be searched for.
   func keeps(_ parameters: QueryParameters) -> Bool { windows[parameters] != nil }
 
-  /// The children that the view shows, as a node.
-  private mutating func content(of parameters: QueryParameters, _ node: Node) -> Node {
-    guard !parameters.showsAll else { return node }
+  /// What the view shows.
+  private mutating func content(of parameters: QueryParameters, _ node: Node) -> ShownChildren {
+    guard !parameters.showsAll else { return ShownChildren(node: node) }
     let siblings = siblings(parameters.order, node)
     return windows.content(of: parameters, over: siblings)
   }
@@ -173,7 +173,7 @@ package struct EventGenerator {
     if old.isIdentical(to: new) { return requests.map { _ in [] } }
     guard !orders.isEmpty || requests.contains(where: \.needsChildren) else {
       let isValueWanted = requests.contains { $0.types.contains(.value) }
-      let events = isValueWanted && old != new ? [Event.value(new)] : []
+      let events = isValueWanted && old != new ? [Event(value: ShownChildren(node: new))] : []
       return requests.map { _ in events }
     }
     for request in requests where !request.parameters.showsAll { attach(request.parameters, old) }
@@ -220,8 +220,7 @@ package struct EventGenerator {
     if request.types.contains(.removed) {
       for entry in difference.removed {
         events.append(
-          Event(
-            type: .childRemoved, key: entry.key, node: entry.node, previousKey: nil))
+          Event(.childRemoved, key: entry.key, node: entry.node, previousKey: nil))
       }
     }
     let groups: [(DataEventType, [ViewDifference.Entry])] = [
@@ -235,12 +234,12 @@ package struct EventGenerator {
       for entry in entries {
         events.append(
           Event(
-            type: type, key: entry.key, node: entry.node,
+            type, key: entry.key, node: entry.node,
             previousKey: siblings.predecessor(of: entry.position, from: lowest)))
       }
     }
     if differs, request.types.contains(.value) {
-      events.append(.value(content(of: request.parameters, node)))
+      events.append(Event(value: content(of: request.parameters, node)))
     }
     return events
   }

@@ -10,8 +10,11 @@ struct Window {
   private(set) var ranks = 0..<0
   /// The positions of the first and the last child shown; nil if there is none.
   private var ends: ClosedRange<PackedPosition>?
-  /// The shown children as a node: made at the first call of `content(over:)`, then updated.
-  private var content: Node?
+  /// The shown children: made at the first call of `content(over:)`, then updated.
+  private var content: ShownChildren?
+
+  /// The children of a longer window are not kept in their order, since that takes memory and each change time.
+  private static var rankedCountMax: Int { 1_000 }
 
   init(_ parameters: QueryParameters, over siblings: SiblingOrder) {
     self.parameters = parameters
@@ -106,7 +109,7 @@ struct Window {
       if let entry = unchanged(rank, siblings, changes) { difference.removed.append(entry) }
     }
     difference.sort(countingIn: siblings.tally)
-    update(difference)
+    update(difference, over: siblings)
     return difference
   }
 
@@ -138,29 +141,61 @@ struct Window {
     return ViewDifference.Entry(key: key, position: position, node: siblings.node.child(key))
   }
 
-  // MARK: As a node
+  // MARK: Content
 
-  /// The shown children as a node without a priority.
+  /// The shown children, and a node of them without a priority.
   ///
   /// - Complexity: O(shown · log shown) at the first call, then O(1).
-  mutating func content(over siblings: SiblingOrder) -> Node {
+  mutating func content(over siblings: SiblingOrder) -> ShownChildren {
     if let content { return content }
     var builder = NodeBuilder()
+    var ranked: [OrderedChildren.Element]? = ranks.count <= Self.rankedCountMax ? [] : nil
     siblings.forEachChild(in: ranks) {
       builder.append($0, $1)
+      ranked?.append(($0, $1))
       return true
     }
-    let built = builder.finish()
+    let built = ShownChildren(node: builder.finish(), ranked: ranked)
     content = built
     return built
   }
 
-  private mutating func update(_ difference: ViewDifference) {
-    guard var node = content.take() else { return }
-    for entry in difference.removed { node.graft(.empty, at: Path(keys: [entry.key])) }
+  private mutating func update(_ difference: ViewDifference, over siblings: SiblingOrder) {
+    guard var shown = content.take() else { return }
+    for entry in difference.removed { shown.node.graft(.empty, at: Path(keys: [entry.key])) }
     for entries in [difference.added, difference.changed] {
-      for entry in entries { node.graft(entry.node, at: Path(keys: [entry.key])) }
+      for entry in entries { shown.node.graft(entry.node, at: Path(keys: [entry.key])) }
     }
-    content = node
+    shown.ranked = shown.ranked.flatMap { ranked(after: difference, from: $0, over: siblings) }
+    content = shown
+  }
+
+  /// The shown children in their order after a change; nil where they are too many.
+  ///
+  /// - Complexity: O(shown + changes · log n).
+  private func ranked(
+    after difference: ViewDifference, from old: [OrderedChildren.Element],
+    over siblings: SiblingOrder
+  ) -> [OrderedChildren.Element]? {
+    guard ranks.count <= Self.rankedCountMax else { return nil }
+    var gone = Set(difference.removed.map(\.key))
+    for entry in difference.changed { gone.insert(entry.key) }
+    var stayed = old.lazy.filter { !gone.contains($0.key) }.makeIterator()
+    let placed = (difference.added + difference.changed)
+      .map { entry in (rank: siblings.count { $0 < entry.position }, entry: entry) }
+      .sorted { $0.rank < $1.rank }
+    var next = placed.makeIterator()
+    var new: [OrderedChildren.Element] = []
+    new.reserveCapacity(ranks.count)
+    var upcoming = next.next()
+    for rank in ranks {
+      if let placed = upcoming, placed.rank == rank {
+        new.append((placed.entry.key, placed.entry.node))
+        upcoming = next.next()
+      } else if let child = stayed.next() {
+        new.append(child)
+      }
+    }
+    return new
   }
 }

@@ -36,9 +36,11 @@ struct Windows {
     if place < windows.count { places[windows[place].parameters] = place }
   }
 
-  /// The children that a window shows, as a node; the empty node where there is no window.
-  mutating func content(of parameters: QueryParameters, over siblings: SiblingOrder) -> Node {
-    place(of: parameters).map { windows[$0].content(over: siblings) } ?? .empty
+  /// The children that a window shows; none where there is no window.
+  mutating func content(
+    of parameters: QueryParameters, over siblings: SiblingOrder
+  ) -> ShownChildren {
+    place(of: parameters).map { windows[$0].content(over: siblings) } ?? ShownChildren(node: .empty)
   }
 
   mutating func updateAll(_ body: (inout Window) -> Void) {

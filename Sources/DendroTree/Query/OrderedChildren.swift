@@ -23,31 +23,44 @@ package struct OrderedChildren: Sequence, Sendable {
   let ranked: [Element]?
 
   package func makeIterator() -> Iterator {
-    if let ranked { return Iterator(ranked: ranked.makeIterator()) }
+    if let ranked { return .ranked(ranked.makeIterator()) }
     if order == .key || (order == .priority && !node.hasChildPriorities) {
-      return Iterator(tree: node.children.makeIterator())
+      return .tree(node.children.makeIterator())
     }
-    var entries: [Selection.Entry] = []
-    entries.reserveCapacity(node.childCount)
-    node.forEachChild { key, child in
-      entries.append(Selection.Entry(position: order.position(of: key, child), node: child))
+    return .ranked(sorted().makeIterator())
+  }
+
+  /// The children are sorted by places, which are moved without counting a reference.
+  private func sorted() -> [Element] {
+    let positions = node.packedPositions(in: order)
+    var places = positions.indices.map { (head: positions[$0].head, index: $0) }
+    places.sort { a, b in
+      a.head != b.head ? a.head < b.head : positions[a.index] < positions[b.index]
     }
-    entries.sort { $0.position < $1.position }
-    return Iterator(tree: nil, sorted: entries.makeIterator())
+    var children: [Element] = []
+    children.reserveCapacity(places.count)
+    node.forEachChild { children.append(($0, $1)) }
+    return places.map { children[$0.index] }
   }
 
   package var underestimatedCount: Int { node.childCount }
 
-  package struct Iterator: IteratorProtocol {
-    /// Nil where the children had to be sorted, or are known in their order.
-    fileprivate var tree: Node.Children.Iterator?
-    fileprivate var sorted: IndexingIterator<[Selection.Entry]> = [].makeIterator()
-    fileprivate var ranked: IndexingIterator<[OrderedChildren.Element]>?
+  package enum Iterator: IteratorProtocol {
+    case tree(Node.Children.Iterator)
+    /// The children had to be sorted, or are known in their order.
+    case ranked(IndexingIterator<[Element]>)
 
-    package mutating func next() -> OrderedChildren.Element? {
-      if tree != nil { return tree?.next() }
-      if ranked != nil { return ranked?.next() }
-      return sorted.next().map { ($0.position.key, $0.node) }
+    package mutating func next() -> Element? {
+      switch consume self {
+      case .tree(var tree):
+        let child = tree.next()
+        self = .tree(tree)
+        return child
+      case .ranked(var ranked):
+        let child = ranked.next()
+        self = .ranked(ranked)
+        return child
+      }
     }
   }
 }

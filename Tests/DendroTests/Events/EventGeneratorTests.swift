@@ -49,9 +49,19 @@ struct EventGeneratorTests {
         if events.map({ EventModel.rendered($0).line }) != model.map(\.line) {
           Issue.record("seed \(seed), step \(step), \(query): \(events) not \(model)")
         }
+        if let value = events.last, value.type == .value, !query.showsAll {
+          #expect(Self.isRanked(value, query.order), "seed \(seed), step \(step), \(query)")
+        }
       }
       old = new
     }
+  }
+
+  /// Whether a value has its children in their order, all of them and as they are.
+  private static func isRanked(_ value: Event, _ order: SortOrder) -> Bool {
+    guard let ranked = value.ranked else { return false }
+    let sorted = Array(value.node.children(in: order))
+    return ranked.map(\.key) == sorted.map(\.key) && ranked.map(\.node) == sorted.map(\.node)
   }
 
   /// The key of the only child that differs; nil where more differ, or none.
