@@ -60,6 +60,12 @@ package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
     }
   }
 
+  /// Whether a call was refused for a reason that is not in the file.
+  package var isOfProcess: Bool {
+    if case .io(_, _, _, let error) = self { return error.isOfProcess }
+    return false
+  }
+
   /// Whether the disk had no room (ENOSPC, EDQUOT).
   package var isOutOfSpace: Bool {
     if case .io(_, _, _, let error) = self { return error.isOutOfSpace }

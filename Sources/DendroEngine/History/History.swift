@@ -66,9 +66,15 @@ final class History: Sendable {
         (range.oldest, range.oldestTime) = (.zero, nil)
         break
       }
-      // Removed meanwhile, or damaged: the next one may be readable.
-      guard let reader = try? CheckpointReader.open(directory, lsn: base) else { continue }
-      (range.oldest, range.oldestTime) = (base, reader.time)
+      do throws(StorageError) {
+        (range.oldestTime, range.oldest) = (
+          try CheckpointReader.open(directory, lsn: base).time, base
+        )
+      } catch {
+        // Removed meanwhile, or damaged: the next one may be readable.
+        if error.isOfProcess { throw error }
+        continue
+      }
       break
     }
     return range

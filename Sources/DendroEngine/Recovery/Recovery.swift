@@ -78,12 +78,15 @@ struct Recovery {
   }
 
   /// Loads the newest checkpoint that can be read. Retention keeps two, and the log since the older one.
+  ///
+  /// - Throws: where the system lets no file be read: that says nothing about the checkpoint.
   private func loadCheckpoint(_ contents: DatabaseDirectory.Contents, into result: inout Result)
     throws(StorageError)
   {
     for lsn in contents.checkpoints.sorted(by: >) where !result.unreadable.contains(lsn) {
       do throws(StorageError) {
         let reader = try CheckpointReader.open(directory, lsn: lsn)
+        var source: CheckpointPages?
         if let knownErrors {
           if let error = knownErrors[lsn] { throw error }
         } else if readsAll || reader.header.format.version == 0 {
@@ -91,17 +94,18 @@ struct Recovery {
         } else {
           let pages = CheckpointPages(reader)
           result.root = try pages.tree()
-          result.pages = pages.isPartial ? pages : nil
+          source = pages.isPartial ? pages : nil
         }
+        result.pages = source
         result.lastLSN = reader.lsn
         result.lastTime = reader.time
         result.databaseID = reader.databaseID
         result.logChecksum = reader.header.logChecksum
-        result.checkpoint = CheckpointPlace(
-          lsn: lsn, byteCount: try directory.byteCount(ofCheckpoint: lsn))
+        result.checkpoint = CheckpointPlace(lsn: lsn, byteCount: reader.byteCount)
         return
       } catch {
         if error.isOfNewerVersion { throw error }
+        if error.isOfProcess { throw error }
         passOver(lsn, error, &result)
       }
     }

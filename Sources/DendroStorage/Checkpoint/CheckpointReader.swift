@@ -13,6 +13,8 @@ package final class CheckpointReader: Sendable {
   package let path: String
   package let header: CheckpointHeader
   package let footer: CheckpointFooter
+  /// The size of the file.
+  package let byteCount: UInt64
   /// Nil once it is closed.
   private let file: Mutex<(any File)?>
   private let entries: [Entry]
@@ -43,6 +45,7 @@ package final class CheckpointReader: Sendable {
     let file = try files.open(at: path, .read)
     self.file = Mutex(file)
     let size = try file.size(path: path)
+    byteCount = size
     var buffer = RawBuffer()
     let head = try Self.read(file, path, size, &buffer, at: 0, count: CheckpointHeader.byteCount)
     let header = try CheckpointHeader(decoding: head, path: path)

@@ -23,5 +23,9 @@ package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
   package var isOutOfSpace: Bool { code == ENOSPC || code == EDQUOT }
   /// Whether the process or the system has no file descriptor left.
   package var isOutOfDescriptors: Bool { code == EMFILE || code == ENFILE }
+  /// Whether the reason is not in the file: the process lacks a descriptor, memory or a permission.
+  package var isOfProcess: Bool {
+    isOutOfDescriptors || code == ENOMEM || code == EACCES || code == EPERM
+  }
   package var description: String { "\(String(cString: strerror(code))) (errno \(code))" }
 }
