@@ -70,13 +70,20 @@ extension DiskState {
     end(operation, effect: .unlink(directory: directory, name: name))
   }
 
-  mutating func synchronizeDirectory(_ path: String) throws(SystemError) {
-    let operation = DiskOperation(.synchronizeDirectory, path)
+  mutating func openDirectory(_ path: String) throws(SystemError) -> Int {
+    let operation = DiskOperation(.open, path)
     _ = try begin(operation)
     let node = try attempt(operation) { (state) throws(SystemError) in
       try state.resolve(Name.components(of: path))
     }
     guard nodes[node].isDirectory else { throw fail(operation, ENOTDIR) }
+    end(operation)
+    return node
+  }
+
+  mutating func synchronizeDirectory(_ node: Int, _ path: String) throws(SystemError) {
+    let operation = DiskOperation(.synchronizeDirectory, path)
+    _ = try begin(operation)
     end(operation, effect: .synchronizeDirectory(node: node))
   }
 

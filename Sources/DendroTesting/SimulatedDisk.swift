@@ -257,8 +257,14 @@ extension SimulatedDisk: FileSystem {
     try withState { (state) throws(SystemError) in try state.remove(path) }
   }
 
+  package func openDirectory(_ path: String) throws(SystemError) -> any DirectoryHandle {
+    let node = try withState { (state) throws(SystemError) in try state.openDirectory(path) }
+    return SimulatedDirectory(self, node: node, path: path)
+  }
+
+  /// Opens a directory and synchronizes it: two calls.
   package func synchronizeDirectory(_ path: String) throws(SystemError) {
-    try withState { (state) throws(SystemError) in try state.synchronizeDirectory(path) }
+    try openDirectory(path).synchronize()
   }
 
   package func identity(_ path: String) throws(SystemError) -> FileIdentity {

@@ -33,6 +33,9 @@ package final class DatabaseDirectory: Sendable {
   private let lock: Mutex<(any File)?>
   /// The file of the readers' lock, which a writer keeps open to find the readers' positions.
   let readersFile = Mutex<(any File)?>(nil)
+  /// The directory itself, which a writer keeps open: where no descriptor were left behind a rename, it would be
+  /// uncertain whether the new name is durable.
+  private let handle = Mutex<(any DirectoryHandle)?>(nil)
 
   package var fileSystem: any FileSystem { environment.fileSystem }
   private var lockPath: String { path + "/" + FileName.lockName }
@@ -59,6 +62,7 @@ package final class DatabaseDirectory: Sendable {
     self.mode = mode
     processID = getpid()
     let files = environment.fileSystem
+    let isArchive = mode == .archive ? try Self.isArchive(path, files) : false
     switch mode {
     case .readOnly:
       try Self.checkFinished(try Self.contents(of: path, files), path)
@@ -80,17 +84,17 @@ package final class DatabaseDirectory: Sendable {
       let (file, identity) = try Self.lockAsWriter(path, processID, files)
       lock = Mutex(file)
       lockIdentity = identity
-      try makeReadersLock()
+      try openForWriting()
       let contents = try contents()
       // A backup may have begun before the lock was taken.
       try Self.checkFinished(contents, path)
       if contents.isArchive { throw .archive(path: path) }
       try remove(contents.temporaries)
-    case .archive where Self.isArchive(path, files):
+    case .archive where isArchive:
       let (file, identity) = try Self.lockAsWriter(path, processID, files)
       lock = Mutex(file)
       lockIdentity = identity
-      try makeReadersLock()
+      try openForWriting()
       try remove(contents().temporaries)
     case .backup, .archive:
       try files.createDirectories(to: path)
@@ -111,8 +115,8 @@ package final class DatabaseDirectory: Sendable {
         throw .io(operation: "backup", path: path, offset: nil, error: .exists)
       }
       try files.synchronizeWay(to: path)
+      try openForWriting()
       try synchronize()
-      try makeReadersLock()
       try removeUnfinished()
       if mode == .archive {
         _ = try files.open(at: path + "/" + FileName.archiveName, .openOrCreate)
@@ -121,9 +125,24 @@ package final class DatabaseDirectory: Sendable {
     }
   }
 
-  private static func isArchive(_ path: String, _ files: any FileSystem) -> Bool {
-    guard let found = try? contents(of: path, files) else { return false }
-    return found.isArchive && !found.isUnfinishedBackup
+  /// Whether a directory is there that is an archive.
+  private static func isArchive(
+    _ path: String, _ files: any FileSystem
+  ) throws(StorageError) -> Bool {
+    do {
+      let found = try contents(of: path, files)
+      return found.isArchive && !found.isUnfinishedBackup
+    } catch {
+      if case .notFound = error { return false }
+      throw error
+    }
+  }
+
+  /// Opens what a writer keeps open.
+  private func openForWriting() throws(StorageError) {
+    let opened = try fileSystem.openDirectory(at: path)
+    handle.withLock { $0 = opened }
+    try makeReadersLock()
   }
 
   private static func checkFinished(_ contents: Contents, _ path: String) throws(StorageError) {
@@ -222,15 +241,19 @@ package final class DatabaseDirectory: Sendable {
     }
   }
 
-  /// Makes the removals durable. Not needed for safety: what comes back is removed again.
+  /// Makes the names in the directory durable: what was created, renamed and removed. For a writer.
   package func synchronize() throws(StorageError) {
-    try fileSystem.synchronizeDirectory(at: path)
+    guard let handle = handle.withLock({ $0 }) else {
+      throw .ownershipLost(path: path, reason: "it was closed")
+    }
+    try handle.synchronize(path: path)
   }
 
   /// Releases the locks. Later writes are refused. Idempotent.
   package func close() {
     let held = lock.withLock { $0.take() }
     if let held { release(held) }
+    handle.withLock { $0 = nil }
   }
 
   func checkWritable() throws(StorageError) {

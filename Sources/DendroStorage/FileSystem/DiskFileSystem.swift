@@ -48,10 +48,8 @@ package final class DiskFileSystem: FileSystem {
     try check(rmdir(path))
   }
 
-  package func synchronizeDirectory(_ path: String) throws(SystemError) {
-    let descriptor = try descriptor(path, O_RDONLY | O_DIRECTORY)
-    defer { close(descriptor) }
-    try check(fsync(descriptor))
+  package func openDirectory(_ path: String) throws(SystemError) -> any DirectoryHandle {
+    DiskDirectory(try descriptor(path, O_RDONLY | O_DIRECTORY))
   }
 
   package func identity(_ path: String) throws(SystemError) -> FileIdentity {
@@ -87,6 +85,16 @@ package final class DiskFileSystem: FileSystem {
     guard higher >= 0 else { throw error }
     return higher
   }
+}
+
+/// The descriptor of a directory, which never changes, so that any thread may use it.
+private final class DiskDirectory: DirectoryHandle {
+  private let descriptor: Int32
+
+  init(_ descriptor: Int32) { self.descriptor = descriptor }
+  deinit { close(descriptor) }
+
+  func synchronize() throws(SystemError) { try check(fsync(descriptor)) }
 }
 
 /// A descriptor, closed with its last reference. The descriptor never changes, so any thread may use it.

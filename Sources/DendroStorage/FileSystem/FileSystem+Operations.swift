@@ -21,10 +21,14 @@ extension FileSystem {
     }
   }
 
-  func synchronizeDirectory(at path: String) throws(StorageError) {
-    try uninterrupted("synchronize directory", path) { () throws(SystemError) in
-      try self.synchronizeDirectory(path)
+  func openDirectory(at path: String) throws(StorageError) -> any DirectoryHandle {
+    try uninterrupted("open directory", path) { () throws(SystemError) in
+      try self.openDirectory(path)
     }
+  }
+
+  func synchronizeDirectory(at path: String) throws(StorageError) {
+    try openDirectory(at: path).synchronize(path: path)
   }
 
   func identity(at path: String) throws(StorageError) -> FileIdentity {
@@ -75,6 +79,15 @@ extension FileSystem {
         default: throw error
         }
       }
+    }
+  }
+}
+
+extension DirectoryHandle {
+  /// Repeated after an interruption, where nothing was tried yet; never after a failure.
+  func synchronize(path: String) throws(StorageError) {
+    try uninterrupted("synchronize directory", path) { () throws(SystemError) in
+      try self.synchronize()
     }
   }
 }

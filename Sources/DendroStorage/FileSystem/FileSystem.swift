@@ -15,8 +15,8 @@ package protocol FileSystem: AnyObject, Sendable {
   func rename(_ from: String, to: String) throws(SystemError)
   /// A file, or a directory that is empty.
   func remove(_ path: String) throws(SystemError)
-  /// Makes the creations, renames and removals in this directory durable.
-  func synchronizeDirectory(_ path: String) throws(SystemError)
+  /// `open` of a directory, to synchronize it. Takes a descriptor, as every open file does.
+  func openDirectory(_ path: String) throws(SystemError) -> any DirectoryHandle
   /// Device and inode of what the path names now, following links.
   func identity(_ path: String) throws(SystemError) -> FileIdentity
   /// Watches the names in a directory from now on. Nil where the system cannot report every change.

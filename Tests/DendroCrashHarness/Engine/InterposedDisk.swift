@@ -84,9 +84,9 @@ final class InterposedDisk: FileSystem {
     try disk.remove(path)
   }
 
-  func synchronizeDirectory(_ path: String) throws(SystemError) {
-    note(.synchronizeDirectory, path)
-    try disk.synchronizeDirectory(path)
+  func openDirectory(_ path: String) throws(SystemError) -> any DirectoryHandle {
+    note(.open, path)
+    return InterposedDirectory(try disk.openDirectory(path), path, self)
   }
 
   func identity(_ path: String) throws(SystemError) -> FileIdentity {
@@ -95,6 +95,23 @@ final class InterposedDisk: FileSystem {
   }
 
   func watch(_ directory: String) -> (any DirectoryWatch)? { disk.watch(directory) }
+}
+
+private final class InterposedDirectory: DirectoryHandle {
+  private let directory: any DirectoryHandle
+  private let path: String
+  private let disk: InterposedDisk
+
+  init(_ directory: any DirectoryHandle, _ path: String, _ disk: InterposedDisk) {
+    self.directory = directory
+    self.path = path
+    self.disk = disk
+  }
+
+  func synchronize() throws(SystemError) {
+    disk.note(.synchronizeDirectory, path)
+    try directory.synchronize()
+  }
 }
 
 private final class InterposedFile: File {

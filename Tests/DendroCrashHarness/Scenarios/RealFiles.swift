@@ -124,7 +124,7 @@ package enum RealFiles {
       }
       guard access("/proc/self", F_OK) == 0 else { return }
       try requireError("a directory was not synchronized") { () throws(SystemError) in
-        try disk.synchronizeDirectory("/proc")
+        try disk.openDirectory("/proc").synchronize()
       }
     #endif
   }

@@ -60,8 +60,8 @@ final class HeldDisk: FileSystem {
     if path.hasSuffix(".log") { pass(.removeSegment) }
     try disk.remove(path)
   }
-  func synchronizeDirectory(_ path: String) throws(SystemError) {
-    try disk.synchronizeDirectory(path)
+  func openDirectory(_ path: String) throws(SystemError) -> any DirectoryHandle {
+    try disk.openDirectory(path)
   }
   func identity(_ path: String) throws(SystemError) -> FileIdentity { try disk.identity(path) }
   func watch(_ directory: String) -> (any DirectoryWatch)? { disk.watch(directory) }

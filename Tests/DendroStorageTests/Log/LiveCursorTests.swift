@@ -52,8 +52,8 @@ struct LiveCursorTests {
     }
     func rename(_ from: String, to: String) throws(SystemError) { try disk.rename(from, to: to) }
     func remove(_ path: String) throws(SystemError) { try disk.remove(path) }
-    func synchronizeDirectory(_ path: String) throws(SystemError) {
-      try disk.synchronizeDirectory(path)
+    func openDirectory(_ path: String) throws(SystemError) -> any DirectoryHandle {
+      try disk.openDirectory(path)
     }
     func identity(_ path: String) throws(SystemError) -> FileIdentity {
       tick()

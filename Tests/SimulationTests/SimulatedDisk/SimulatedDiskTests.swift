@@ -240,11 +240,11 @@ import Testing
     try file.synchronize()
     try disk.synchronizeDirectory("/")
     #expect(disk.crashPoints().map(\.pendingCount) == [0, 1, 2, 1, 0])
-    #expect(disk.crashPoints().map(\.operationCount) == [0, 1, 2, 5, 6])
+    #expect(disk.crashPoints().map(\.operationCount) == [0, 1, 2, 5, 7])
     #expect(
       disk.trace.map(\.description) == [
         "create /f", "write /f at 0, 1 bytes", "read /f at 0, 1 bytes", "list /", "synchronize /f",
-        "synchronizeDirectory /",
+        "open /", "synchronizeDirectory /",
       ])
   }
 
