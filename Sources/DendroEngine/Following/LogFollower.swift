@@ -9,7 +9,8 @@ import Synchronization
 /// anew, and the observer sees the difference: the writer has taken back what its disk refused, or has removed
 /// more than the limit up to which it keeps the log for readers.
 ///
-/// Looks are taken on a thread of its own, or by `Engine.refresh()`; one at a time.
+/// Looks are taken on a thread of its own, or by `Engine.refresh()`; one at a time. A call that the system refuses ends
+/// a look and not the following: the next look goes on where it was, after pauses that grow.
 final class LogFollower: Sendable {
   private let history: History
   private let databaseID: DatabaseID?
@@ -26,6 +27,8 @@ final class LogFollower: Sendable {
     var unreadableCount = 0
     /// Whether the directory has to be read anew, which a look before could not do.
     var needsReadAnew = false
+    /// The looks, one after the other, that a refused call has ended.
+    var refusalCount = 0
   }
 
   private var directory: DatabaseDirectory { history.directory }
@@ -75,14 +78,20 @@ final class LogFollower: Sendable {
     } catch {
       // A writer is removing files for long.
       if case .storage(.locked) = error { return .atMost(interval) }
-      return nil
+      return history.failure == nil && !history.isClosed ? .atMost(pause) : nil
     }
   }
 
-  /// Grows while nothing can be read, since the last segment may have to be read again for each look.
   private var pause: Duration {
-    let count = state.withLock { $0.unreadableCount }
-    return count == 0 ? interval : max(interval, min(interval * (1 << min(count, 10)), .seconds(1)))
+    Self.pause(interval, after: state.withLock { max($0.unreadableCount, $0.refusalCount) })
+  }
+
+  /// The pause before the next look. It grows while nothing can be read: the last segment may have to be read again
+  /// for each look, and what the system lacks does not come back sooner by asking.
+  ///
+  /// - Parameter count: the looks, one after the other, that could not read.
+  static func pause(_ interval: Duration, after count: Int) -> Duration {
+    count == 0 ? interval : max(interval, min(interval * (1 << min(count, 10)), .seconds(1)))
   }
 
   // MARK: Looking
@@ -90,21 +99,47 @@ final class LogFollower: Sendable {
   /// Takes what is new, up to a limit.
   ///
   /// - Returns: whether there may be more.
-  /// - Throws: why the directory cannot be followed any more, from then on at each call.
+  /// - Throws: `.storage` of a call that was refused, or where a writer keeps readers out: the next look tries again.
+  ///   Any other error is why the directory cannot be followed any more, from then on at each call.
   func look() throws(EngineError) -> Bool {
     if let failure = history.failure { throw failure }
-    let result = state.withLock { (state) -> Result<Bool, StorageError> in
-      Result { () throws(StorageError) in try take(&state) }
+    let (result, event) = state.withLock { (state) -> (Result<Bool, StorageError>, LogEvent?) in
+      let result = Result { () throws(StorageError) in try take(&state) }
+      return (result, noteOutcome(result, &state))
     }
+    if let event { pipeline.instrumentation.record(event) }
     switch result {
     case .success(let isMore): return isMore
     case .failure(.locked(let path, let pid)): throw .storage(.locked(path: path, pid: pid))
     case .failure(let error):
       if history.isClosed { throw .closed }
+      if case .io = error { throw .storage(error) }
       history.fail(.storage(error))
       // Nothing is kept for a follower that has ended.
       state.withLock { $0.position = nil }
       throw .storage(error)
+    }
+  }
+
+  /// Counts refused looks.
+  ///
+  /// - Returns: what there is to report: the first of several refusals, and their end.
+  private func noteOutcome(
+    _ result: Result<Bool, StorageError>, _ state: inout State
+  ) -> LogEvent? {
+    let count = state.refusalCount
+    switch result {
+    case .success:
+      state.refusalCount = 0
+      return count == 0
+        ? nil : LogEvent(.info, "the writer is followed again", ["attempts": String(count)])
+    case .failure(let error):
+      guard case .io = error, !history.isClosed else { return nil }
+      state.refusalCount = count + 1
+      return count > 0
+        ? nil
+        : LogEvent(
+          .warning, "the writer cannot be followed for now", ["error": error.description])
     }
   }
 
@@ -219,10 +254,10 @@ final class LogFollower: Sendable {
     guard recovered.databaseID == databaseID else {
       throw .ownershipLost(path: directory.path, reason: "another database stands there now")
     }
-    state.cursor = Self.cursor(directory, behind: recovered)
-    state.lastLSN = recovered.lastLSN
     // Another lock file may stand there now.
     state.position = try directory.publishPosition(recovered.lastLSN)
+    state.cursor = Self.cursor(directory, behind: recovered)
+    state.lastLSN = recovered.lastLSN
     pipeline.replaceHead(recovered, showsDifference: true)
     wakeWaiters(upTo: pipeline.withAdmission { $0.durableLSN })
   }

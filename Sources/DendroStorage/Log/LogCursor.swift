@@ -63,16 +63,14 @@ package final class LogCursor {
   /// Takes one step, which may report several things or none.
   ///
   /// - Returns: false at the present end of the log. Call it again after more was written.
-  /// - Throws: `.io`; `.unsupportedVersion`; what `body` throws.
+  /// - Throws: `.io`; `.unsupportedVersion`; what `body` throws. Call it again to take the same step once more.
   package func step(_ body: (Item) throws(StorageError) -> Void) throws(StorageError) -> Bool {
     if isEnded { return false }
     guard let segment else { return try openNext(body) }
     if !isRereading, !isSealed, let lastLSN, let checksum,
       let (record, payload) = try segment.chainedRecord(at: offset, after: lastLSN, checksum)
     {
-      if record.lastLSN > silentUpTo {
-        try body(.record(record, path: segment.path, payload: payload))
-      }
+      if record.lastLSN > silentUpTo { try report(record, payload, of: segment, body) }
       note(record)
       return true
     }
@@ -131,7 +129,7 @@ package final class LogCursor {
     }
     switch decoded {
     case .success(let payload):
-      if !isSilent { try body(.record(record, path: segment.path, payload: payload)) }
+      if !isSilent { try report(record, payload, of: segment, body) }
     case .failure(let fault):
       if isLive, isLast {
         // The record may still be being written. The decompressor's history contains a part of it, so the
@@ -161,6 +159,20 @@ package final class LogCursor {
     }
     note(record)
     return true
+  }
+
+  /// Reports a record. Where that fails, the segment is read again: the payload is in the history for decompression
+  /// already, and would be there twice.
+  private func report(
+    _ record: RecordInfo, _ payload: UnsafeRawBufferPointer, of segment: SegmentReader,
+    _ body: (Item) throws(StorageError) -> Void
+  ) throws(StorageError) {
+    do throws(StorageError) {
+      try body(.record(record, path: segment.path, payload: payload))
+    } catch {
+      reopen()
+      throw error
+    }
   }
 
   /// Moves behind a record that was read.
@@ -212,46 +224,52 @@ package final class LogCursor {
       next = segments.last { $0.firstLSN <= silentUpTo.next } ?? segments.first
     }
     guard let next else { return false }
-    lastName = next
-    offset = UInt64(SegmentHeader.byteCount)
-    isSealed = false
+    let opened: SegmentReader
     do {
-      let opened = try SegmentReader(next, in: directory)
-      let path = directory.path(of: next)
-      if let lastLSN, opened.header.firstLSN != lastLSN.next {
-        try body(
-          .problem(
-            Problem(
-              path: path, offset: 40, expected: "first LSN \(lastLSN.next)",
-              found: "\(opened.header.firstLSN)")))
-      } else if let checksum, opened.header.previousChecksum != checksum {
-        try body(
-          .problem(
-            Problem(
-              path: path, offset: 56, expected: "previous checksum \(hexadecimal(checksum))",
-              found: hexadecimal(opened.header.previousChecksum))))
-      }
-      segment = opened
-      lastRecord = nil
-      lastLSN = LogSequenceNumber(opened.header.firstLSN.rawValue - 1)
-      // All records before a segment were synchronized before it was made.
-      durableLSN = max(durableLSN, lastLSN ?? .zero)
-      checksum = opened.header.checksum
-      if reportedSegment.map({ $0 < next }) ?? true {
-        reportedSegment = next
-        try body(.segment(opened.header, path: path, byteCount: opened.byteCount))
-      }
+      opened = try SegmentReader(next, in: directory)
     } catch {
+      // After any other error the cursor is where it was.
       guard case .corrupt(let path, let offset, let expected, let found) = error else {
         throw error
       }
-      segment = nil
-      lastLSN = nil
-      checksum = nil
-      lastRecord = nil
+      move(to: next, nil)
       try body(
         .problem(Problem(path: path, offset: offset, expected: expected, found: found)))
+      return true
+    }
+    let path = directory.path(of: next)
+    let (lastLSN, checksum) = (lastLSN, checksum)
+    move(to: next, opened)
+    if let lastLSN, opened.header.firstLSN != lastLSN.next {
+      try body(
+        .problem(
+          Problem(
+            path: path, offset: 40, expected: "first LSN \(lastLSN.next)",
+            found: "\(opened.header.firstLSN)")))
+    } else if let checksum, opened.header.previousChecksum != checksum {
+      try body(
+        .problem(
+          Problem(
+            path: path, offset: 56, expected: "previous checksum \(hexadecimal(checksum))",
+            found: hexadecimal(opened.header.previousChecksum))))
+    }
+    if reportedSegment.map({ $0 < next }) ?? true {
+      reportedSegment = next
+      try body(.segment(opened.header, path: path, byteCount: opened.byteCount))
     }
     return true
+  }
+
+  /// Moves to the beginning of a segment; `opened` is nil where its header is bad.
+  private func move(to name: SegmentName, _ opened: SegmentReader?) {
+    lastName = name
+    offset = UInt64(SegmentHeader.byteCount)
+    isSealed = false
+    segment = opened
+    lastRecord = nil
+    lastLSN = opened?.header.firstLSN.previous
+    checksum = opened?.header.checksum
+    // All records before a segment were synchronized before it was made.
+    durableLSN = max(durableLSN, lastLSN ?? .zero)
   }
 }

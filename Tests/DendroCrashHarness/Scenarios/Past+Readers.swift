@@ -59,14 +59,16 @@ extension Past {
     let writer = try EngineRecording.open(disk)
     try writer.put("n", .integer(1))
     let follower = try follower(disk)
-    try writer.put("n", .integer(2))
+    try put(2...9, writer)
+    try writer.close()
     let path = disk.segmentPaths[0]
     let lock = try readersLock(disk)
-    disk.inject(
-      DiskFault(
-        .error(SystemError.inputOutput.code), of: [.read, .size], at: 1, isPermanent: true,
-        pathPart: path))
-    try requireError("the file was read") { () throws(EngineError) in try follower.refresh() }
+    let size = disk.contents(of: path)?.count ?? 0
+    disk.overwrite(path, at: size / 2, with: Array(repeating: 0xA5, count: 40))
+    try requireError("the damage was not found") { () throws(EngineError) in
+      // The bytes might be a record that is being written.
+      for _ in 1...4 { try follower.refresh() }
+    }
     let position = try lock.lockedByte(in: 0..<UInt64(Int64.max))
     try require(position == nil, "the log is kept from write \(position ?? 0) on")
   }
