@@ -248,12 +248,13 @@ package final class Engine: Sendable {
       return head.lsn
     }
     do throws(StorageError) {
-      let recovered = try follower.withLock { (follower) throws(StorageError) in
-        try follower?.recover()
+      // Shown under the same lock: otherwise what another thread has read later might be shown before.
+      let lsn = try follower.withLock { (follower) throws(StorageError) -> LogSequenceNumber? in
+        guard let recovered = try follower?.recover() else { return nil }
+        pipeline.replaceHead(recovered)
+        return recovered.lastLSN
       }
-      guard let recovered else { return head.lsn }
-      pipeline.replaceHead(recovered)
-      return recovered.lastLSN
+      return lsn ?? head.lsn
     } catch {
       throw .storage(error)
     }

@@ -172,7 +172,7 @@ struct Recovery {
     }
     result.root = replayer.root
     result.lastLSN = end.lastLSN
-    result.lastTime = replayer.lastTime
+    result.lastTime = max(replayer.lastTime, end.passedOverTime ?? .min)
     result.databaseID = end.databaseID
     result.end = end
     result.report.replayedWriteCount = replayer.writeCount

@@ -71,17 +71,23 @@ package struct ReplayLocation {
 private final class LocationFilter: RecordFilter {
   private let location: ReplayLocation
   private var reader = LogV1Reader()
+  private(set) var lastTime = Int64.min
 
   init(_ location: ReplayLocation) { self.location = location }
 
   func wants(_ record: RecordInfo, _ payload: UnsafeRawBufferPointer) -> Bool {
-    if record.count == 1, location.isPassedOver(by: payload) { return false }
+    if record.count == 1, location.isPassedOver(by: payload) {
+      lastTime = max(lastTime, record.baseTime)
+      return false
+    }
     reader.restart(record, payload)
     do throws(CodingError) {
       for _ in 0..<record.count where location.isConcerned(by: try reader.next()) { return true }
     } catch {
       return true
     }
-    return !reader.isAtEnd
+    guard reader.isAtEnd else { return true }
+    lastTime = max(lastTime, reader.time)
+    return false
   }
 }

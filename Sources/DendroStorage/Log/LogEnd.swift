@@ -15,6 +15,8 @@ package struct LogEnd: Sendable {
   package var lastLSN: LogSequenceNumber
   /// The base time of the last record with writes that was read; nil where there was none.
   package var lastTime: Int64?
+  /// The time of the last write that was passed over, since it was not wanted (`ParallelReading`); nil where none was.
+  package var passedOverTime: Int64?
   /// The last write known to be durable, by a record or by the caller; `repairTail` raises it to `lastLSN`.
   package var durableUpTo: LogSequenceNumber
   /// Whether the very last record carries `durableUpTo == lastLSN`: the sign of an orderly close.

@@ -13,6 +13,7 @@ struct LogWalk {
   private var lastOffset: UInt64 = 0
   private(set) var offset: UInt64 = 0
   private var lastTime: Int64?
+  private var passedOverTime: Int64?
   private(set) var durableUpTo = LogSequenceNumber.zero
   private var lastBaseTime: Int64 = 0
   private var endsWithIdleRecord = false
@@ -101,7 +102,8 @@ struct LogWalk {
     LogEnd(
       databaseID: segment.header.databaseID, segments: sizes, segment: segment.name,
       segmentHeader: segment.header, lastOffset: lastOffset, offset: offset, checksum: checksum,
-      lastLSN: lastLSN, lastTime: lastTime, durableUpTo: min(durableUpTo, lastLSN),
+      lastLSN: lastLSN, lastTime: lastTime, passedOverTime: passedOverTime,
+      durableUpTo: min(durableUpTo, lastLSN),
       endsWithIdleRecord: endsWithIdleRecord, torn: directory.mode.isReadOnly ? nil : torn,
       unfinished: directory.mode.isReadOnly ? torn : nil, unsealed: unsealed)
   }
@@ -204,6 +206,7 @@ struct LogWalk {
       try result.get()
     }
     durableUpTo = max(durableUpTo, part.durableUpTo)
+    if let time = part.lastTime { passedOverTime = max(passedOverTime ?? .min, time) }
     note(last)
   }
 

@@ -4,6 +4,8 @@ import Synchronization
 package protocol RecordFilter: AnyObject {
   /// Whether a record with writes has to be visited; true also where its payload cannot be decoded.
   func wants(_ record: RecordInfo, _ payload: UnsafeRawBufferPointer) -> Bool
+  /// The time of the last write in the records that were not wanted, milliseconds since 1970.
+  var lastTime: Int64 { get }
 }
 
 /// How a log is read at two places at once, for a visitor that wants few of its records.
@@ -43,6 +45,8 @@ final class ReadAhead: @unchecked Sendable {
   private(set) var wanted: [(record: RecordInfo, payload: [UInt8])] = []
   /// The highest durable-up-to of the part's headers.
   private(set) var durableUpTo = LogSequenceNumber.zero
+  /// The time of the last write in the part's records that are not wanted; nil where all are.
+  private(set) var lastTime: Int64?
 
   private let segment: SegmentReader
   private let filter: any RecordFilter
@@ -96,6 +100,7 @@ final class ReadAhead: @unchecked Sendable {
     var found: [(record: RecordInfo, payload: [UInt8])] = []
     var foundByteCount = 0
     var durable = LogSequenceNumber.zero
+    var time: Int64?
     while foundByteCount <= Self.wantedByteLimit,
       let (record, payload) = try next(at: offset, after: lsn, checksum)
     {
@@ -104,10 +109,15 @@ final class ReadAhead: @unchecked Sendable {
         wanted += found
         found = []
         durableUpTo = durable
+        lastTime = time
       }
-      if record.kind == .writes, filter.wants(record, payload) {
-        found.append((record, Array(payload)))
-        foundByteCount += payload.count
+      if record.kind == .writes {
+        if filter.wants(record, payload) {
+          found.append((record, Array(payload)))
+          foundByteCount += payload.count
+        } else {
+          time = filter.lastTime
+        }
       }
       durable = max(durable, record.durableUpTo)
       (lsn, checksum, offset) = (record.lastLSN, record.checksum, record.endOffset)

@@ -162,6 +162,8 @@ struct ReadAheadTests {
     var records: [Entry] = []
     /// The log's end or the error, in words.
     var end = ""
+    /// The time of the last write that was passed over.
+    var passedOverTime: Int64?
   }
 
   /// - Parameter filter: of the thread that reads ahead; nil to read at one place.
@@ -182,7 +184,7 @@ struct ReadAheadTests {
       return parallel
     }
     do throws(StorageError) {
-      let end = try LogReader.read(
+      var end = try LogReader.read(
         directory, after: LogSequenceNumber(checkpoint), parallel: parallel
       ) { (record, payload) throws(StorageError) in
         found.records.append(
@@ -190,6 +192,8 @@ struct ReadAheadTests {
             firstLSN: record.firstLSN.rawValue, count: record.count, time: record.baseTime,
             payload: Array(payload)))
       }
+      found.passedOverTime = end?.passedOverTime
+      end?.passedOverTime = nil
       found.end = end.map { "LSN \($0.lastLSN): \($0)" } ?? "no log"
     } catch {
       found.end = error.description
@@ -207,6 +211,7 @@ struct ReadAheadTests {
   private final class Filter: RecordFilter, Sendable {
     private let isWanted: @Sendable (RecordInfo) -> Bool
     private let calls = Mutex(0)
+    private let time = Mutex(Int64.min)
 
     init(_ isWanted: @escaping @Sendable (RecordInfo) -> Bool) { self.isWanted = isWanted }
 
@@ -215,7 +220,11 @@ struct ReadAheadTests {
 
     func wants(_ record: RecordInfo, _ payload: UnsafeRawBufferPointer) -> Bool {
       calls.withLock { $0 += 1 }
-      return isWanted(record)
+      if isWanted(record) { return true }
+      time.withLock { $0 = max($0, record.baseTime) }
+      return false
     }
+
+    var lastTime: Int64 { time.withLock { $0 } }
   }
 }

@@ -1,0 +1,112 @@
+import DendroTestSupport
+import DendroTesting
+import Synchronization
+import Testing
+
+@testable import DendroEngine
+@testable import DendroStorage
+@testable import DendroTree
+
+/// The time of a location's state where two threads have read the log.
+@Suite("The time of one location")
+struct LocationTimeTests {
+  /// A disk on which a writer takes records back at the moment when the walk arrives at them, which the other
+  /// thread has read before.
+  private final class ShorteningDisk: FileSystem {
+    let disk: SimulatedDisk
+    /// Where the segment ends then.
+    let end: UInt64
+    private let openCount = Atomic<Int>(0)
+
+    init(_ disk: SimulatedDisk, end: UInt64) {
+      self.disk = disk
+      self.end = end
+    }
+
+    var environment: Environment {
+      Environment(fileSystem: self, clock: disk.clock, randomness: disk.randomness)
+    }
+
+    func open(_ path: String, _ mode: OpenMode) throws(SystemError) -> any File {
+      let file = try disk.open(path, mode)
+      // The walk opens the segment first.
+      guard path.hasSuffix(".log"), openCount.add(1, ordering: .relaxed).oldValue == 0 else {
+        return file
+      }
+      return WalkedFile(file, path, self)
+    }
+
+    func createDirectory(_ path: String) throws(SystemError) { try disk.createDirectory(path) }
+    func list(_ directory: String) throws(SystemError) -> [String] { try disk.list(directory) }
+    func rename(_ from: String, to: String) throws(SystemError) { try disk.rename(from, to: to) }
+    func remove(_ path: String) throws(SystemError) { try disk.remove(path) }
+    func openDirectory(_ path: String) throws(SystemError) -> any DirectoryHandle {
+      try disk.openDirectory(path)
+    }
+    func identity(_ path: String) throws(SystemError) -> FileIdentity { try disk.identity(path) }
+    func watch(_ directory: String) -> (any DirectoryWatch)? { disk.watch(directory) }
+  }
+
+  private final class WalkedFile: File {
+    private let file: any File
+    private let path: String
+    private let disk: ShorteningDisk
+
+    init(_ file: any File, _ path: String, _ disk: ShorteningDisk) {
+      self.file = file
+      self.path = path
+      self.disk = disk
+    }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(SystemError)
+      -> Int
+    {
+      if offset >= disk.end { disk.disk.resize(path, to: Int(disk.end)) }
+      return try file.read(into: buffer, at: offset)
+    }
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(SystemError) -> Int {
+      try file.write(bytes, at: offset)
+    }
+    func preallocate(from offset: UInt64, count: UInt64) throws(SystemError) {
+      try file.preallocate(from: offset, count: count)
+    }
+    func truncate(to size: UInt64) throws(SystemError) { try file.truncate(to: size) }
+    func synchronize() throws(SystemError) { try file.synchronize() }
+    func size() throws(SystemError) -> UInt64 { try file.size() }
+    func identity() throws(SystemError) -> FileIdentity { try file.identity() }
+    func lock(_ kind: LockKind) throws(SystemError) -> Bool { try file.lock(kind) }
+    func unlock() { file.unlock() }
+  }
+
+  @Test("of the writes that are passed over, the last one's time counts as that of any other")
+  func passedOver() throws {
+    let disk = SimulatedDisk(seed: 8)
+    let engine = try LoadingTests.open(disk)
+    // Longer than what compression looks back, and hence stored as it is each time.
+    let long = String(repeating: incompressible(70_000), count: 4)
+    for number in 0..<40 {
+      // Two writes a record, of which the second is later.
+      for half in 0..<2 {
+        engine.submit(try set("long/n\(half)", .string("\(number) \(long)")), completion: nil)
+        disk.clock.advance(by: 1_000)
+      }
+      engine.pump()
+    }
+    try engine.close()
+    let name = try #require(disk.names(in: "/db").first { $0.hasSuffix(".log") })
+    let directory = try DatabaseDirectory.open(
+      "/db", environment: disk.environment, mode: .readOnly)
+    let outline = try SegmentOutline(
+      try #require(directory.contents().segments.first), in: directory)
+    directory.close()
+    let end = try #require(outline.restarts.last).offset
+    #expect(outline.restarts.count > 3)
+    let shorter = disk.copy()
+    shorter.resize("/db/" + name, to: Int(end))
+    let whole = try Engine.state(of: .root, in: "/db", environment: shorter.environment)
+    let state = try Engine.state(
+      of: path("elsewhere"), in: "/db", environment: ShorteningDisk(disk, end: end).environment)
+    #expect(disk.contents(of: "/db/" + name)?.count == Int(end), "the walk has come to the end")
+    #expect(state.lsn == whole.lsn && state.time == whole.time)
+  }
+}
