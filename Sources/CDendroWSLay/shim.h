@@ -13,9 +13,10 @@ static inline int dendro_poll_open(void) { return epoll_create1(EPOLL_CLOEXEC); 
 
 static inline int dendro_waker_open(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
-static inline void dendro_poll_add(int poll, int socket, uint32_t events) {
+// Returns 0, or -1 where the system has no room for another socket.
+static inline int dendro_poll_add(int poll, int socket, uint32_t events) {
   struct epoll_event event = {.events = events, .data = {.fd = socket}};
-  epoll_ctl(poll, EPOLL_CTL_ADD, socket, &event);
+  return epoll_ctl(poll, EPOLL_CTL_ADD, socket, &event);
 }
 
 static inline void dendro_poll_change(int poll, int socket, uint32_t events) {

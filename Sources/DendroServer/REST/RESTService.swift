@@ -42,7 +42,7 @@ final class RESTService: Sendable {
     errorLog = options.report
     backlogByteLimit = options.backlogByteLimit
     sessionByteLimit = options.sessionByteLimit
-    webSockets = WebSocketService(options, figures)
+    webSockets = try WebSocketService(options, figures)
     polls = PollService(options, figures)
     sessionLimit = options.sessionLimit
     viewer =

@@ -39,11 +39,23 @@ final class SocketLoop: @unchecked Sendable {
     var hasEnded = false
   }
 
-  init() {
-    poll = dendro_poll_open()
-    waker = dendro_waker_open()
-    precondition(poll >= 0 && waker >= 0, "there is a descriptor for the loop")
-    dendro_poll_add(poll, waker, dendro_readable)
+  /// - Throws: where the system has no descriptor for it.
+  init() throws(DatabaseServerError) {
+    let poll = dendro_poll_open()
+    guard poll >= 0 else { throw Self.refusal("wait for sockets", errno) }
+    let waker = dendro_waker_open()
+    guard waker >= 0, dendro_poll_add(poll, waker, dendro_readable) == 0 else {
+      let code = errno
+      if waker >= 0 { close(waker) }
+      close(poll)
+      throw Self.refusal("wait for sockets", code)
+    }
+    self.poll = poll
+    self.waker = waker
+  }
+
+  private static func refusal(_ what: String, _ code: Int32) -> DatabaseServerError {
+    DatabaseServerError("cannot \(what): \(String(cString: strerror(code)))")
   }
 
   deinit {
@@ -52,7 +64,9 @@ final class SocketLoop: @unchecked Sendable {
   }
 
   /// Starts the thread, which holds the loop until it ends.
-  func start() {
+  ///
+  /// - Throws: where the system has no thread for it.
+  func start() throws(DatabaseServerError) {
     let loop = Unmanaged.passRetained(self)
     var thread = pthread_t()
     let result = pthread_create(
@@ -62,7 +76,10 @@ final class SocketLoop: @unchecked Sendable {
         Unmanaged<SocketLoop>.fromOpaque(loop).takeRetainedValue().run()
         return nil
       }, loop.toOpaque())
-    precondition(result == 0, "there is a thread for the loop")
+    guard result == 0 else {
+      loop.release()
+      throw Self.refusal("start a thread for sockets", result)
+    }
     pthread_detach(thread)
   }
 
@@ -141,8 +158,12 @@ final class SocketLoop: @unchecked Sendable {
     }
     for client in new.added {
       let interest = Interest.reading
+      guard dendro_poll_add(poll, client.descriptor, interest.rawValue) == 0 else {
+        client.end()
+        count.wrappingSubtract(1, ordering: .relaxed)
+        continue
+      }
       sockets[client.descriptor] = (client, interest)
-      dendro_poll_add(poll, client.descriptor, interest.rawValue)
       serve(client, isReadable: true)
     }
     for client in new.woken where sockets[client.descriptor]?.client === client {

@@ -4,14 +4,16 @@ import DendroProtocol
 
 /// Turns requests for `/.ws` into WebSockets.
 final class WebSocketService: Sendable {
-  private let loop = SocketLoop()
+  private let loop: SocketLoop
   private let limits: WireLimits
   private let figures: ServerFigures
 
-  init(_ options: DatabaseServerOptions, _ figures: ServerFigures) {
+  init(_ options: DatabaseServerOptions, _ figures: ServerFigures) throws(DatabaseServerError) {
+    let loop = try SocketLoop()
+    try loop.start()
+    self.loop = loop
     limits = WireLimits(options)
     self.figures = figures
-    loop.start()
   }
 
   deinit { loop.end() }
