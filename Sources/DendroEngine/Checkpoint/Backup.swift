@@ -29,11 +29,8 @@ enum Backup {
   ) throws(EngineError) {
     let (root, lsn, time) = (state.root, state.lsn, state.time)
     do throws(StorageError) {
-      var footprint = try Footprint(of: path, environment.fileSystem)
-      do throws(StorageError) {
-        let directory = try DatabaseDirectory.open(path, environment: environment, mode: .backup)
-        defer { directory.close() }
-        try footprint.begin()
+      try DatabaseDirectory.make(at: path, environment: environment) {
+        (directory) throws(StorageError) in
         // Drawn at random: binds the checkpoint to its log, and to no other backup's.
         let logChecksum =
           lsn == .zero ? 0 : UInt32(truncatingIfNeeded: environment.randomness.next())
@@ -44,10 +41,6 @@ enum Backup {
           directory, databaseID: databaseID, after: lsn, logChecksum: logChecksum, time: time)
         try log.close()
         try directory.finishBackup()
-      } catch {
-        if case .locked = error { throw error }
-        footprint.remove()
-        throw error
       }
     } catch {
       throw .storage(error)

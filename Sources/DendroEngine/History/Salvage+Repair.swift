@@ -54,20 +54,12 @@ extension Salvage {
   ///   backup.
   /// - Throws: `.io`; what was written is removed then.
   package func repair(to path: String) throws(StorageError) -> Outcome {
-    let environment = directory.environment
-    var footprint = try Footprint(of: path, environment.fileSystem)
-    do throws(StorageError) {
-      let target = try DatabaseDirectory.open(path, environment: environment, mode: .backup)
-      defer { target.close() }
-      try footprint.begin()
+    try DatabaseDirectory.make(at: path, environment: directory.environment) {
+      (target) throws(StorageError) in
       var builder = try Builder(self, plan)
       try builder.build(into: target)
       try target.finishBackup()
       return builder.outcome
-    } catch {
-      if case .locked = error { throw error }
-      footprint.remove()
-      throw error
     }
   }
 

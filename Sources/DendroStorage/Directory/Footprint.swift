@@ -35,13 +35,21 @@ package struct Footprint {
   }
 
   /// Removes the caller's files and the directories that were not there before, if the disk allows it; before
-  /// `begin`, only the lock files. Files of others stay, and so do the directories that contain them. Do not
-  /// call it where another opener holds the lock.
+  /// `begin`, only the lock files. Files of others stay, and so do the directories that contain them. Call it
+  /// while the lock is held, or where opening has failed; not where another opener holds the lock.
   package func remove() {
+    var kept: [String] = []
     for name in (try? fileSystem.names(in: path)) ?? [] where !names.contains(name) {
       let isOurs = hasBegun ? FileName(name) != nil : Self.isMadeByOpening(name)
       guard isOurs else { continue }
-      try? fileSystem.remove(at: path + "/" + name)
+      if Self.keepsOthersOut.contains(name) {
+        kept.append(name)
+        continue
+      }
+      guard (try? fileSystem.remove(at: path + "/" + name)) != nil else { return }
+    }
+    for name in Self.keepsOthersOut where kept.contains(name) {
+      guard (try? fileSystem.remove(at: path + "/" + name)) != nil else { return }
     }
     for directory in missing {
       do {
@@ -51,6 +59,13 @@ package struct Footprint {
       }
     }
   }
+
+  /// What is removed behind all others, in this order. While the mark is there, the directory is no database; while the
+  /// lock file is, and is locked, no other opener begins one.
+  private static let keepsOthersOut = [
+    FileName.archiveName, FileName.readersLockName, FileName.unfinishedBackupName,
+    FileName.lockName,
+  ]
 
   private static func isMadeByOpening(_ name: String) -> Bool {
     switch FileName(name) {

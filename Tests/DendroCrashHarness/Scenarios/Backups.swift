@@ -3,6 +3,7 @@ import DendroStorage
 import DendroTesting
 import DendroTree
 import Foundation
+import Synchronization
 
 /// What a backup holds, and what is left of one that failed.
 package enum Backups {
@@ -11,6 +12,7 @@ package enum Backups {
     Scenario("a backup where a database is", backupPlace),
     Scenario("a backup that fails", backupFails),
     Scenario("a backup that fails beside a file of others", backupBesideOthers),
+    Scenario("a backup that fails beside another opener", backupBesideOpener),
   ]
 
   @Sendable private static func backup() throws {
@@ -71,5 +73,23 @@ package enum Backups {
     disk.inject(DiskFault(.error(EIO), of: [.synchronize], at: 1, pathPart: "/copy/"))
     try requireError("nothing failed") { () throws(EngineError) in try engine.backup(to: "/copy") }
     try require(disk.names(in: "/copy") == ["notes"], "left \(disk.names(in: "/copy"))")
+  }
+
+  /// What it has made is removed under its lock: otherwise another opener's files might be.
+  @Sendable private static func backupBesideOpener() throws {
+    let disk = InterposedDisk(SimulatedDisk(seed: 1))
+    let engine = try disk.open()
+    try engine.put("a", .integer(1))
+    let found = Mutex<Bool?>(nil)
+    disk.interpose(before: .remove, on: "/copy/dendro.lock") {
+      let lock = try? disk.disk.open("/copy/dendro.lock", .readWrite)
+      found.withLock { $0 = (try? lock?.lock(.exclusive)) ?? true }
+      lock?.unlock()
+    }
+    disk.disk.inject(
+      DiskFault(.error(EIO), of: [.synchronize], at: 1, pathPart: "/copy/"))
+    try requireError("nothing failed") { () throws(EngineError) in try engine.backup(to: "/copy") }
+    try require(
+      found.withLock { $0 } == false, "the directory was free: \(found.withLock { $0 } as Any)")
   }
 }

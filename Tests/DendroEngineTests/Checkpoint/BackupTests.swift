@@ -110,4 +110,74 @@ struct BackupTests {
     #expect(disk.names(in: "/copy") == names)
     try Self.open(disk, "/copy").close()
   }
+
+  // MARK: Removing what a failed attempt has made
+
+  /// Whether another opener would get the lock of the directory. True without a lock file, which it would make.
+  private static func isFree(_ disk: SimulatedDisk, _ directory: String) -> Bool {
+    guard let file = try? disk.open(directory + "/dendro.lock", .readWrite) else { return true }
+    defer { file.unlock() }
+    return (try? file.lock(.exclusive)) ?? true
+  }
+
+  /// Has a copy of `/db` fail at each of its writes, and looks at each removal whether another opener could have begun
+  /// a database there.
+  private static func expectLockedRemovals(
+    _ make: (HeldDisk, Engine) throws -> Void, removesAtLeast countMin: Int
+  ) throws {
+    var number = 1
+    var isComplete = false
+    var removedCount = 0
+    while !isComplete {
+      let held = HeldDisk()
+      let engine = try Engine.open(at: "/db", options: .inline, environment: held.environment)
+      for number in 0..<5 {
+        engine.submit(try set("n\(number)", .integer(Int64(number))), completion: nil)
+      }
+      engine.pump()
+      try engine.checkpoint()
+      let unlocked = Received<String>()
+      let removed = Received<String>()
+      held.onRemove { path in
+        guard path.hasPrefix("/copy/"), held.disk.exists(path) else { return }
+        removed.add(path)
+        if isFree(held.disk, "/copy") { unlocked.add(path) }
+      }
+      held.disk.inject(
+        DiskFault(
+          .error(SystemError.noSpace.code), of: [.write, .create, .synchronize], at: number,
+          isPermanent: true, pathPart: "/copy/0"))
+      do {
+        try make(held, engine)
+        isComplete = true
+      } catch {
+        #expect(!held.disk.exists("/copy"), "call \(number)")
+        #expect(removed.all.last == "/copy/dendro.lock", "call \(number): \(removed.all)")
+      }
+      #expect(unlocked.all.isEmpty, "call \(number)")
+      removedCount = max(removedCount, removed.all.count)
+      held.onRemove(nil)
+      held.disk.removeFaults()
+      try engine.close()
+      number += 1
+    }
+    #expect(number > 4 && removedCount >= countMin)
+  }
+
+  @Test("what a failed backup has made is removed before another opener can take the directory")
+  func removedUnderLock() throws {
+    try Self.expectLockedRemovals(
+      { _, engine in try engine.backup(to: "/copy") }, removesAtLeast: 4)
+  }
+
+  @Test("what a failed repair has made is removed before another opener can take the directory")
+  func repairRemovedUnderLock() throws {
+    try Self.expectLockedRemovals(
+      { held, _ in
+        let source = try DatabaseDirectory.open(
+          "/db", environment: held.environment, mode: .readOnly)
+        defer { source.close() }
+        _ = try Salvage(source).repair(to: "/copy")
+      }, removesAtLeast: 4)
+  }
 }

@@ -13,6 +13,8 @@ final class HeldDisk: FileSystem {
   private nonisolated(unsafe) var waitingCount = 0
   /// Called with the path of each file that is created, on the thread that creates it.
   private nonisolated(unsafe) var created: (@Sendable (String) -> Void)?
+  /// Called with the path of each file that is about to be removed, on the thread that removes it.
+  private nonisolated(unsafe) var removed: (@Sendable (String) -> Void)?
 
   var environment: Environment {
     Environment(fileSystem: self, clock: disk.clock, randomness: disk.randomness)
@@ -38,6 +40,9 @@ final class HeldDisk: FileSystem {
   /// From now on `body` is called with the path of each file that is created.
   func onCreate(_ body: (@Sendable (String) -> Void)?) { condition.withLock { created = body } }
 
+  /// From now on `body` is called with the path of each file that is about to be removed.
+  func onRemove(_ body: (@Sendable (String) -> Void)?) { condition.withLock { removed = body } }
+
   fileprivate func pass(_ call: Call) {
     condition.withLock {
       guard held == call else { return }
@@ -58,6 +63,7 @@ final class HeldDisk: FileSystem {
   func rename(_ from: String, to: String) throws(SystemError) { try disk.rename(from, to: to) }
   func remove(_ path: String) throws(SystemError) {
     if path.hasSuffix(".log") { pass(.removeSegment) }
+    condition.withLock { removed }?(path)
     try disk.remove(path)
   }
   func openDirectory(_ path: String) throws(SystemError) -> any DirectoryHandle {
