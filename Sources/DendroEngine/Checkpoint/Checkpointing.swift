@@ -15,7 +15,8 @@ final class Checkpointing: Sendable {
 
   private struct State {
     var newest: Recovery.CheckpointPlace?
-    var unreadable: Set<LogSequenceNumber>
+    /// Checkpoints that retention does not count: those that cannot be read, and those whose names may not be durable.
+    var uncounted: Set<LogSequenceNumber>
     var checkpointCount: UInt64 = 0
     var isWanted = false
     /// Whether one of the waiting calls removes history.
@@ -46,7 +47,7 @@ final class Checkpointing: Sendable {
     self.databaseID = databaseID
     self.history = history
     self.options = options
-    state = Mutex(State(newest: newest, unreadable: unreadable))
+    state = Mutex(State(newest: newest, uncounted: unreadable))
     // Where processors are short, writers come first: a checkpoint then gets a quarter of one, not half.
     executor =
       options.execution == .thread ? BlockingExecutor(name: "dendro-chkpt", niceness: 5) : nil
@@ -210,6 +211,8 @@ final class Checkpointing: Sendable {
     })
     guard let (root, lsn, time) = taken else { return }
     let started = ContinuousClock.now
+    // Where the directory cannot be synchronized, a power loss may take the name that the file has got.
+    state.withLock { _ = $0.uncounted.insert(lsn) }
     do throws(StorageError) {
       let byteCount = try CheckpointCoding.write(
         root, lsn: lsn, time: time, databaseID: databaseID,
@@ -218,7 +221,7 @@ final class Checkpointing: Sendable {
       guard let byteCount else { throw .ownershipLost(path: directory.path, reason: "closed") }
       state.withLock { state in
         state.newest = Recovery.CheckpointPlace(lsn: lsn, byteCount: byteCount)
-        state.unreadable.remove(lsn)
+        state.uncounted.remove(lsn)
         state.checkpointCount += 1
       }
       pipeline.groupCommit.disk.withLock {
@@ -244,11 +247,11 @@ final class Checkpointing: Sendable {
     // History does not need as many checkpoints as a quick opening does.
     rules.checkpointFactor = options.checkpointFactor > 0 ? max(1, options.checkpointFactor) : 0
     rules.checkpointByteMin = options.checkpointByteMin
-    let unreadable = state.withLock { $0.unreadable }
+    let uncounted = state.withLock { $0.uncounted }
     try history.pins.withPins { (rebuilding, followed) throws(StorageError) in
       rules.rebuilding = rebuilding
       rules.followed = try followed + directory.publishedPositions()
-      guard try !Retention.apply(directory, rules, unreadable: unreadable) else { return }
+      guard try !Retention.apply(directory, rules, uncounted: uncounted) else { return }
       pipeline.instrumentation.record(
         LogEvent(
           .warning, "a reader keeps files that are no longer needed", ["path": directory.path]))

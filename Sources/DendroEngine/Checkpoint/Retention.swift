@@ -47,6 +47,7 @@ package enum Retention {
     package struct Checkpoint: Sendable {
       package var lsn: LogSequenceNumber
       package var byteCount: UInt64
+      /// Whether opening can rely on it: it can be read, and its name is durable.
       package var isReadable: Bool
 
       package init(lsn: LogSequenceNumber, byteCount: UInt64, isReadable: Bool = true) {
@@ -79,10 +80,10 @@ package enum Retention {
   /// - Returns: false, and not everything was removed, where a reader holds the directory.
   @discardableResult
   static func apply(
-    _ directory: DatabaseDirectory, _ rules: Rules, unreadable: Set<LogSequenceNumber>,
+    _ directory: DatabaseDirectory, _ rules: Rules, uncounted: Set<LogSequenceNumber>,
     expecting checkpoint: LogSequenceNumber? = nil
   ) throws(StorageError) -> Bool {
-    var files = try files(directory, sizes: rules.needsSizes, unreadable: unreadable)
+    var files = try files(directory, sizes: rules.needsSizes, uncounted: uncounted)
     if let checkpoint { files.checkpoints.append(.init(lsn: checkpoint, byteCount: 0)) }
     let obsolete = obsolete(files, rules) { lsn in
       try? CheckpointReader.open(directory, lsn: lsn).time
@@ -144,7 +145,7 @@ package enum Retention {
   }
 
   private static func files(
-    _ directory: DatabaseDirectory, sizes: Bool, unreadable: Set<LogSequenceNumber>
+    _ directory: DatabaseDirectory, sizes: Bool, uncounted: Set<LogSequenceNumber>
   ) throws(StorageError) -> Files {
     let contents = try directory.contents()
     var files = Files(segments: [], checkpoints: [])
@@ -157,7 +158,7 @@ package enum Retention {
       files.checkpoints.append(
         .init(
           lsn: lsn, byteCount: sizes ? try directory.byteCount(ofCheckpoint: lsn) : 0,
-          isReadable: !unreadable.contains(lsn)))
+          isReadable: !uncounted.contains(lsn)))
     }
     return files
   }

@@ -6,25 +6,26 @@ import Synchronization
 
 /// Which history is kept, how it is read meanwhile, and what is removed.
 package enum Past {
-  package static let scenarios = [
-    Scenario("all states are kept", kept),
-    Scenario("a state is rebuilt while its log would go", rebuilding),
-    Scenario("a state is rebuilt while everything is purged", purgedMeanwhile),
-    Scenario("a follower falls behind", slowFollower),
-    Scenario("a follower is at the end of the log", followerAtEnd),
-    Scenario("a follower of what was purged", purgedFollower),
-    Scenario("a follower that would keep too much", followerLimit),
-    Scenario("checkpoints that spare no replay", thinning),
-    Scenario("files go, crashed at every removal", removals),
-    Scenario("files that a crash left unfinished", temporaries),
-    Scenario("no checkpoint can be read", unreadable),
-    Scenario("what a recovery cut, purged", purgedTorn),
-    Scenario("a follower while files are removed", followerLockedOut),
-    Scenario("a follower of a segment that is gone", followerOfVanished),
-    Scenario("a follower that has ended", followerFailed),
-    Scenario("an archive of a damaged log", archiveOfDamaged),
-    Scenario("an archive of another log", archiveOfOther),
-  ]
+  package static let scenarios =
+    [
+      Scenario("all states are kept", kept),
+      Scenario("a state is rebuilt while its log would go", rebuilding),
+      Scenario("a state is rebuilt while everything is purged", purgedMeanwhile),
+      Scenario("a follower falls behind", slowFollower),
+      Scenario("a follower is at the end of the log", followerAtEnd),
+      Scenario("a follower of what was purged", purgedFollower),
+      Scenario("a follower that would keep too much", followerLimit),
+      Scenario("checkpoints that spare no replay", thinning),
+      Scenario("files go, crashed at every removal", removals),
+      Scenario("files that a crash left unfinished", temporaries),
+      Scenario("no checkpoint can be read", unreadable),
+      Scenario("what a recovery cut, purged", purgedTorn),
+      Scenario("a follower while files are removed", followerLockedOut),
+      Scenario("a follower of a segment that is gone", followerOfVanished),
+      Scenario("a follower that has ended", followerFailed),
+      Scenario("an archive of a damaged log", archiveOfDamaged),
+      Scenario("an archive of another log", archiveOfOther),
+    ] + refusals
 
   private static func open(_ environment: Environment, _ history: HistoryRetention)
     throws(EngineError) -> Engine

@@ -1,4 +1,5 @@
 import DendroEngine
+import DendroPlatform
 import DendroStorage
 import DendroTesting
 import DendroTree
@@ -132,5 +133,47 @@ struct CheckpointFaultTests {
     disk.removeFaults()
     try engine.checkpoint()
     try engine.close()
+  }
+
+  @Test("a checkpoint whose name may not be durable does not count: an older one is kept for it")
+  func doubtfulName() throws {
+    for history in [HistoryRetention.none, .writes(1)] {
+      let disk = SimulatedDisk(seed: 1)
+      var options = EngineOptions.inline
+      options.history = history
+      let engine = try Engine.open(at: "/db", options: options, environment: disk.environment)
+      func take(_ number: Int64) throws {
+        engine.submit(try set("n\(number)", .integer(number)), completion: nil)
+        engine.pump()
+        try engine.checkpoint()
+      }
+      try take(1)
+      try take(2)
+      // The first is that of the segment which begins behind the checkpoint.
+      disk.inject(.failure(of: .synchronizeDirectory, at: 2, with: EIO))
+      #expect(throws: EngineError.self) { try take(3) }
+      disk.removeFaults()
+      #expect(names(disk, ".checkpoint").contains("00000000000000000003.checkpoint"))
+      try take(4)
+      // A power loss may take the third one, and damage the newest.
+      #expect(names(disk, ".checkpoint").contains("00000000000000000002.checkpoint"), "\(history)")
+      let lossy = disk.copy()
+      lossy.erase("/db/00000000000000000003.checkpoint")
+      lossy.overwrite("/db/00000000000000000004.checkpoint", at: 70, with: [1, 2, 3, 4])
+      var whole = options
+      whole.loading = .whole
+      let survivor = try Engine.open(at: "/db", options: whole, environment: lossy.environment)
+      #expect(survivor.head.root == engine.head.root && survivor.head.lsn == engine.head.lsn)
+      #expect(survivor.report.checkpointLSN == LogSequenceNumber(2))
+      try survivor.close()
+      // Taken once more, it counts.
+      try take(5)
+      #expect(
+        names(disk, ".checkpoint").suffix(2) == [
+          "00000000000000000004.checkpoint", "00000000000000000005.checkpoint",
+        ], "\(history)")
+      if history == .none { #expect(names(disk, ".checkpoint").count == 2) }
+      try engine.close()
+    }
   }
 }
