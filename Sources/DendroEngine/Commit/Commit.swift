@@ -20,7 +20,8 @@ package protocol CommitObserver: AnyObject, Sendable {
   /// Called where `committed` asked for it, on the same thread, once the admission lock is released.
   func afterAdmission()
 
-  /// Called once where another process's writer cannot be followed any more: no commit follows.
+  /// Called where another process's writer cannot be followed any more, and before an undo brings back data that
+  /// cannot be read. What commits show from then on may not be all that there is.
   func failed(_ error: EngineError)
 }
 

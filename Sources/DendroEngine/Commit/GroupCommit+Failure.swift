@@ -28,15 +28,16 @@ extension GroupCommit {
       log.abandon(error, dropsUnsynchronized: options.durability == .everyCommit)
     }
     let durableLSN = log.durableUpTo
-    let (refusal, unreported) = admission.withLockInTurn { admission in
+    let refusal = admission.withLockInTurn { admission in
       admission.durableLSN = durableLSN
       let refusal = admission.refuse(error, isFull: isFull)
       // The undone writes may have been admitted before a close, which then reports their failure.
       if case .closing = admission.phase, admission.closingFailure == nil {
         admission.closingFailure = refusal
       }
-      return (refusal, admission.undo())
+      return refusal
     }
+    let unreported = undo()
     effects.fail(batch.completions, refusal)
     effects.fail(batch.rolls, refusal)
     failOpenBatch(refusal, unreported, &effects)
@@ -50,12 +51,37 @@ extension GroupCommit {
   /// Poisons the engine after a failed synchronize or roll outside of a batch, and undoes the writes of the
   /// open batch.
   func poison(_ error: StorageError, _ effects: inout TurnEffects) {
-    let (refusal, unreported) = admission.withLockInTurn { admission in
-      (admission.refuse(error, isFull: false), admission.undo())
-    }
-    failOpenBatch(refusal, unreported, &effects)
+    let refusal = admission.withLockInTurn { $0.refuse(error, isFull: false) }
+    failOpenBatch(refusal, undo(), &effects)
     effects.events.append(
       LogEvent(.error, "the disk refused a synchronize", ["error": error.description]))
+  }
+
+  /// Undoes every write that was not acknowledged. No write is admitted any more.
+  ///
+  /// What the undo brings back may have been removed without having been read. Where an observer may look at it, its
+  /// pages are read before, without the admission lock; if they cannot be read, the observer gets the error.
+  ///
+  /// - Returns: the LSNs of the undone writes that have no completion to report the failure.
+  private func undo() -> [LogSequenceNumber] {
+    var known: Set<Int> = []
+    var hasFailed = false
+    while true {
+      let (unread, unreported, observer) = admission.withLockInTurn { admission in
+        let unread = admission.undoneNodes(besides: &known)
+        return (unread, unread == nil ? admission.undo() : [], admission.observer)
+      }
+      guard let (nodes, pages) = unread else { return unreported }
+      for node in nodes {
+        do throws(PageFailure) {
+          try node.load()
+        } catch {
+          // Before the undo: the observer would find nothing where the pages are.
+          if !hasFailed { observer?.failed(.storage(pages.storageError(error))) }
+          hasFailed = true
+        }
+      }
+    }
   }
 
   private func failOpenBatch(
@@ -85,6 +111,23 @@ extension GroupCommit {
 }
 
 extension Admission {
+  /// What an undo would bring back, as far as pages of it may not have been read and the observer may look at it.
+  ///
+  /// - Parameter known: the places in the undo log of the nodes that were returned before.
+  /// - Returns: nil where there is no other.
+  fileprivate func undoneNodes(besides known: inout Set<Int>) -> ([Node], CheckpointPages)? {
+    guard let pages, pages.isPartial, let observer, observer.wantsCommits else { return nil }
+    var nodes: [Node] = []
+    let undone = (inFlight.undo?.replaced ?? []) + batch.undo.replaced
+    for (index, change) in undone.enumerated()
+    where !change.node.isLoadedAtAGlance && observer.wantsCommit(ofLeafAt: change.path)
+      && known.insert(index).inserted
+    {
+      nodes.append(change.node)
+    }
+    return nodes.isEmpty ? nil : (nodes, pages)
+  }
+
   /// Changes the phase after the disk refused.
   ///
   /// - Returns: why writes are refused from now on.

@@ -71,6 +71,8 @@ package final class ListenHub: CommitObserver {
 
   package func afterAdmission() { startDraining() }
 
+  package func failed(_ error: EngineError) { end() }
+
   // MARK: Listening
 
   /// Begins a listen. Its receiver gets the value first.
