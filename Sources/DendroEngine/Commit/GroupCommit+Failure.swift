@@ -116,13 +116,13 @@ extension Admission {
   /// - Parameter known: the places in the undo log of the nodes that were returned before.
   /// - Returns: nil where there is no other.
   fileprivate func undoneNodes(besides known: inout Set<Int>) -> ([Node], CheckpointPages)? {
-    guard let pages, pages.isPartial, let observer, observer.wantsCommits else { return nil }
+    guard let pages, pages.isPartial, let observer else { return nil }
     var nodes: [Node] = []
     let undone = (inFlight.undo?.replaced ?? []) + batch.undo.replaced
     for (index, change) in undone.enumerated()
-    where !change.node.isLoadedAtAGlance && observer.wantsCommit(ofLeafAt: change.path)
-      && known.insert(index).inserted
-    {
+    where !change.node.isLoadedAtAGlance && !known.contains(index) {
+      guard change.path.withStoredBytes({ observer.wantsCommit(at: $0) }) else { continue }
+      known.insert(index)
       nodes.append(change.node)
     }
     return nodes.isEmpty ? nil : (nodes, pages)
