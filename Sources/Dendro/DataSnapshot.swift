@@ -9,40 +9,41 @@ public import Foundation
 public final class DataSnapshot: Sendable {
   package let node: Node
   private let place: Place
-  /// That of the query that made the snapshot; snapshots of children have the default order.
-  let order: DendroTree.SortOrder  // Foundation has one too.
-  /// The children in this order, where the query had it.
-  private let ranked: [OrderedChildren.Element]?
 
+  /// - Parameters:
+  ///   - order: that of the query that made the snapshot; snapshots of children have the default order.
+  ///   - ranked: the children in this order, if they are known.
   init(
     _ node: Node, at location: DatabaseReference, order: DendroTree.SortOrder = .priority,
     ranked: [OrderedChildren.Element]? = nil
   ) {
     self.node = node
-    place = .reference(location)
-    self.order = order
-    self.ranked = ranked
+    if case .priority = order, ranked == nil {
+      place = .reference(location)
+    } else {
+      place = .query(location, order, ranked)
+    }
   }
 
   /// A descendant in the default order.
   private init(_ node: Node, _ place: Place) {
     self.node = node
     self.place = place
-    order = .priority
-    ranked = nil
   }
 
-  /// Where a snapshot stands. The reference is made when it is asked for, since most snapshots of children
-  /// are only read.
+  /// Where a snapshot stands, and what few snapshots have besides. The reference is made when it is asked for,
+  /// since most snapshots of children are only read.
   private enum Place: Sendable {
     case reference(DatabaseReference)
+    /// Foundation has a sort order too.
+    case query(DatabaseReference, DendroTree.SortOrder, [OrderedChildren.Element]?)
     case child(of: DatabaseReference, Key)
     /// The path is valid.
     case descendant(of: DatabaseReference, Key?, path: String)
 
     var reference: DatabaseReference {
       switch self {
-      case .reference(let reference): return reference
+      case .reference(let reference), .query(let reference, _, _): return reference
       case .child(let parent, let key): return parent.appending(key)
       case .descendant(let ancestor, let key, let path):
         return (key.map { ancestor.appending($0) } ?? ancestor).child(path)
@@ -127,7 +128,7 @@ public final class DataSnapshot: Sendable {
       try Path.checkNotEmpty(pathString)
       let descendant = try node.node(parsing: pathString)
       switch place {
-      case .reference(let reference):
+      case .reference(let reference), .query(let reference, _, _):
         return DataSnapshot(descendant, .descendant(of: reference, nil, path: pathString))
       case .child(let parent, let key):
         return DataSnapshot(descendant, .descendant(of: parent, key, path: pathString))
@@ -168,11 +169,14 @@ extension DataSnapshot: Sequence {
   /// Iterates over the children in the order of the query that made the snapshot, by default by priority
   /// and then by key. The children of a child are always in the default order.
   ///
-  /// - Complexity: O(1) a child by key, in the default order where no child has a priority, and where the
-  ///   query had a kept order; otherwise they are sorted first, O(n log n), each time that an iterator is
-  ///   made.
+  /// - Complexity: O(1) a child by key, in the default order where no child has a priority, where the query
+  ///   had a kept order, and where a listener to at most 1,000 children of a query with bounds or a limit
+  ///   got them; otherwise they are sorted first, O(n log n), each time that an iterator is made.
   public func makeIterator() -> Iterator {
-    Iterator(node.children(in: order, ranked: ranked), location)
+    if case .query(let location, let order, let ranked) = place {
+      return Iterator(node.children(in: order, ranked: ranked), location)
+    }
+    return Iterator(node.children(in: .priority), location)
   }
 
   /// ``childrenCount``.
