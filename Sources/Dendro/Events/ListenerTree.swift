@@ -1,4 +1,5 @@
 package import DendroTree
+import Synchronization
 
 /// The listeners by path.
 ///

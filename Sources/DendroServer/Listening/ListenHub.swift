@@ -87,55 +87,44 @@ package final class ListenHub: CommitObserver {
   /// Ends a listen that was registered. What is on its way to its receiver may still come.
   func unregister(_ listen: Listen) {
     listen.isOver.store(true, ordering: .releasing)
-    add(.unregister(listen))
+    if append(.unregister(listen)) { startDraining() }
   }
 
   /// Calls `body` with the node at `path`: after the events of the commits that it includes, and before those of
   /// later ones.
   func read(_ path: Path, _ body: @escaping @Sendable (Node) -> Void) {
-    let (node, isEnded) = engine.withHead { root, _ in
+    let (node, isQueued) = engine.withHead { root, _ in
       let node = root.node(at: path)
-      let isEnded = state.withLock { state in
-        if !state.isEnded { state.work.append(.read(path, node, body)) }
-        return state.isEnded
-      }
-      return (node, isEnded)
+      return (node, append(.read(path, node, body)))
     }
-    if isEnded { return body(node) }
-    startDraining()
+    if isQueued { startDraining() } else { body(node) }
   }
 
   /// Calls `body` after the events of all commits so far.
-  func afterEvents(_ body: @escaping @Sendable () -> Void) { add(.call(body)) }
+  func afterEvents(_ body: @escaping @Sendable () -> Void) {
+    if append(.call(body)) { startDraining() } else { body() }
+  }
 
   /// Ends all listens.
   func end() {
-    state.withLock { state in
-      if !state.isEnded { state.work.append(.end) }
-      state.isEnded = true
-    }
-    startDraining()
+    if append(.end) { startDraining() }
   }
 
   private func enqueue(_ listen: Listen, _ item: (Node, UInt64) -> Item) {
-    let isEnded = engine.withHead { root, lsn in
-      let item = item(root.node(at: listen.path), lsn.rawValue)
-      return state.withLock { state in
-        if !state.isEnded { state.work.append(item) }
-        return state.isEnded
-      }
+    let isQueued = engine.withHead { root, lsn in
+      append(item(root.node(at: listen.path), lsn.rawValue))
     }
-    if isEnded { return listen.receiver.end() }
-    startDraining()
+    if isQueued { startDraining() } else { listen.receiver.end() }
   }
 
-  private func add(_ item: Item) {
-    let isEnded = state.withLock { state in
-      if !state.isEnded { state.work.append(item) }
-      return state.isEnded
+  /// Queues an item unless the listens have ended. The caller starts a drain once it holds no lock.
+  private func append(_ item: Item) -> Bool {
+    state.withLock { state in
+      if state.isEnded { return false }
+      state.work.append(item)
+      if case .end = item { state.isEnded = true }
+      return true
     }
-    if isEnded, case .call(let body) = item { return body() }
-    startDraining()
   }
 
   // MARK: Draining
