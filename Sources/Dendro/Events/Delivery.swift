@@ -96,23 +96,23 @@ final class Delivery: @unchecked Sendable {
   func call(by hub: EventHub, whileTrue goesOn: () -> Bool) {
     if let block = block.take() { return block.call() }
     guard let snapshot else { return }
+    let previousKey = previousKey
+    var next = listener
+    defer { listener = next }
     // References to listeners are not counted: that would take as long as everything else. The array keeps the
     // listeners, also those that are removed meanwhile.
     Reinterpretation.elements(of: registrations, as: Unmanaged<Registration>?.self) {
       registrations in
       var isFirst = true
-      while listener < registrations.count {
-        if let registration = registrations[listener] {
+      while next < registrations.count {
+        if let registration = registrations[next] {
           let isNext =
             isFirst || (!registration._withUnsafeGuaranteedRef { $0.hasIsolation } && goesOn())
           guard isNext else { return }
           isFirst = false
-          // Before the call, which the next one follows whatever the block does.
-          listener += 1
           registration._withUnsafeGuaranteedRef { hub.deliver(snapshot, previousKey, to: $0) }
-        } else {
-          listener += 1
         }
+        next += 1
       }
     }
   }

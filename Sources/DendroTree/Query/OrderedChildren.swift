@@ -23,11 +23,11 @@ package struct OrderedChildren: Sequence, Sendable {
   let ranked: [Element]?
 
   package func makeIterator() -> Iterator {
-    if let ranked { return .ranked(ranked.makeIterator()) }
+    if let ranked { return Iterator(ranked: ranked.makeIterator()) }
     if order == .key || (order == .priority && !node.hasChildPriorities) {
-      return .tree(node.children.makeIterator())
+      return Iterator(tree: node.children.makeIterator())
     }
-    return .ranked(sorted().makeIterator())
+    return Iterator(ranked: sorted().makeIterator())
   }
 
   /// The children are sorted by places, which are moved without counting a reference.
@@ -45,22 +45,13 @@ package struct OrderedChildren: Sequence, Sendable {
 
   package var underestimatedCount: Int { node.childCount }
 
-  package enum Iterator: IteratorProtocol {
-    case tree(Node.Children.Iterator)
-    /// The children had to be sorted, or are known in their order.
-    case ranked(IndexingIterator<[Element]>)
+  package struct Iterator: IteratorProtocol {
+    /// Nil where the children had to be sorted, or are known in their order.
+    fileprivate var tree: Node.Children.Iterator?
+    fileprivate var ranked: IndexingIterator<[Element]>?
 
     package mutating func next() -> Element? {
-      switch consume self {
-      case .tree(var tree):
-        let child = tree.next()
-        self = .tree(tree)
-        return child
-      case .ranked(var ranked):
-        let child = ranked.next()
-        self = .ranked(ranked)
-        return child
-      }
+      tree != nil ? tree?.next() : ranked?.next()
     }
   }
 }
