@@ -99,8 +99,10 @@ let package = Package(
       "DendroCrashLab", "Dendro", "DendroEngine", "DendroStorage", "DendroTesting",
       "DendroTestSupport", "DendroCrashHarness", "DendroFuzzTargets", at: "tools/crashlab",
       define: isFuzzing ? [.define("DENDRO_FUZZ")] : [], linking: labLinking),
+    .target(name: "CDendroLevelDBLog", path: "tools/CDendroLevelDBLog"),
     tool(
-      "DendroBench", "Dendro", "DendroTesting", "DendroTree", at: "tools/bench", exclude: ["peer"]),
+      "DendroBench", "Dendro", "DendroTesting", "DendroTree", "CDendroLevelDBLog",
+      at: "tools/bench", exclude: ["peer"]),
 
     support("DendroTestSupport", "DendroTree", "DendroStorage", "DendroEngine", "DendroTesting"),
     support(

@@ -34,6 +34,22 @@ struct PostSets: Sendable {
     postCount = (count + fields.count - 1) / fields.count
   }
 
+  /// A random field of a random post each, of 100,000 posts: path and value have 71 bytes.
+  static func random(count: Int) -> PostSets {
+    let posts = PostSets(count: 500_000)
+    var generator = SeededRandomness(seed: 19)
+    let paths = (0..<count).map { _ in posts.paths.randomElement(using: &generator) ?? "" }
+    return PostSets(
+      paths: paths, values: paths.map { generator.text(71 - $0.utf8.count) },
+      postCount: posts.postCount)
+  }
+
+  private init(paths: [String], values: [String], postCount: Int) {
+    self.paths = paths
+    self.values = values
+    self.postCount = postCount
+  }
+
   var count: Int { paths.count }
 
   /// The sets as peers get them.

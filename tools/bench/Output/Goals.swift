@@ -1,7 +1,8 @@
 extension Goal {
   /// The goals, in the order of the table.
   static let all: [Goal] =
-    sets + durable + fanOut + counters + opening + reads + top + space + listeners + growth
+    sets + durable + fanOut + counters + opening + reads + singleReads + top + space + listeners
+    + growth
 
   private static func entrants(
     _ workload: String, _ comparison: String, _ contestants: [String]
@@ -45,6 +46,12 @@ extension Goal {
       Goal(
         row: "W1", title: "CPU time of a small set, best way", bound: .atMost(1), unit: "µs",
         reached: .value(.processorTime, of: entrants("sets", "each alone", ways))),
+      Goal(
+        row: "W1", title: "CPU time of a leaf in updateChildValues of 1,000", bound: .atMost(1.5),
+        unit: "µs",
+        reached: .value(
+          .processorTime,
+          of: entrants("sets", "in updates of 1,000", ["dendro, updateChildValues"]))),
       Goal(
         row: "W1", title: "leaves in updates of 1,000", bound: .atLeast(1.5),
         unit: "times single sets",
@@ -118,7 +125,7 @@ extension Goal {
       rate("W3", title, "fan-out", "commits", ways, atLeast: bound, times: name, other)
     }
     return [
-      goal("fan-out by dictionaries", [ways[0]], 0.8, "LevelDB", "leveldb, get and batch"),
+      goal("fan-out by dictionaries", [ways[0]], 0.9, "LevelDB", "leveldb, get and batch"),
       goal("fan-out, best way", ways, 1.5, "LevelDB", "leveldb, get and batch"),
       goal("fan-out, best way", ways, 4, "Redis", "redis, one transaction at a time"),
       goal(
@@ -137,12 +144,31 @@ extension Goal {
       rate(
         "W4", "increments of hot counters", "counters", "increments", ways, atLeast: 4,
         times: name, other)
-    }
+    } + [
+      Goal(
+        row: "W4", title: "CPU time of setValue(ServerValue.increment(1))", bound: .atMost(1.8),
+        unit: "µs",
+        reached: .value(
+          .processorTime,
+          of: entrants(
+            "counters", "increments", ["dendro, child(path).setValue(ServerValue.increment(1))"])))
+    ]
   }()
 
   // MARK: W5
 
   private static let opening: [Goal] = [
+    rate(
+      "W5", "log, written singly, to reuse_logs", "reopen", "log, written singly", ["dendro"],
+      atLeast: 1.8, times: "LevelDB", "leveldb, reuse_logs"),
+    rate(
+      "W5", "log, written in updates of 1,000, to reuse_logs", "reopen",
+      "log, written in updates of 1,000", ["dendro"], atLeast: 1.8, times: "LevelDB",
+      "leveldb, reuse_logs"),
+    rate(
+      "W5", "checkpoint opened and walked whole", "checkpoint", "opened, all loaded",
+      ["dendro, open and read every leaf"], atLeast: 1, times: "LevelDB",
+      "leveldb, open and scan"),
     rate(
       "W5", "opening from the log, written singly", "reopen", "log, written singly", ["dendro"],
       atLeast: 2, times: "LevelDB", "leveldb"),
@@ -184,6 +210,20 @@ extension Goal {
       "dendro, a view for each, 1 reader"),
   ]
 
+  /// Of one way each, not of the best one.
+  private static let singleReads: [Goal] = [
+    rate(
+      "W6", "random leaf, getData awaited", "reads", "leaf", ["dendro, getData for each"],
+      atLeast: 0.9, times: "LMDB", "lmdb, one transaction kept"),
+    rate(
+      "W6", "random leaf, a view for each", "reads", "leaf", ["dendro, a view for each"],
+      atLeast: 1.2, times: "LMDB", "lmdb, one transaction kept"),
+    rate(
+      "W6", "object of six fields, a view for each", "reads", "object of six fields",
+      ["dendro, a view for each"], atLeast: 1.2, times: "LMDB",
+      "lmdb, a cursor over six keys, one transaction kept"),
+  ]
+
   private static let top: [Goal] = [
     rate(
       "W7", "top 100 of 100,000, asked for", "top", "asked for", ["dendro, getData"], atLeast: 2,
@@ -212,6 +252,9 @@ extension Goal {
     let leaves = "400,000 leaves"
     return [
       goal("log of a single commit", "single commits", "log", 48, "bytes a set"),
+      goal(
+        "log of a single commit, random fields", "single commits, random fields", "log", 63.6,
+        "bytes a set"),
       goal("log of a group", leaves, "log", 27, "bytes a leaf"),
       goal("checkpoint", leaves, "checkpoint", 26, "bytes a leaf"),
       goal("memory", leaves, "memory", 73, "bytes a leaf"),

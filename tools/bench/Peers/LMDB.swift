@@ -2,7 +2,8 @@
   import CDendroLMDB
   import Foundation
 
-  /// An LMDB environment. Where writes are buffered it has MDB_NOSYNC; each write is a transaction.
+  /// An LMDB environment. Where writes are buffered it has MDB_NOSYNC and, unless its file is measured, writes into
+  /// the mapped file (MDB_WRITEMAP), which then has the length of the map at once. Each write is a transaction.
   final class LMDB: Peer, @unchecked Sendable {
     // Unchecked: an environment may be used on any thread. A transaction stays on the thread that began it.
     let environment: OpaquePointer
@@ -10,14 +11,17 @@
     /// A second database of the same environment, for an index.
     private(set) var index: MDB_dbi = 0
 
-    init(at directory: URL, _ durability: PeerDurability) throws {
+    init(at directory: URL, _ durability: PeerDurability, _ use: PeerUse = .speed) throws {
       var created: OpaquePointer?
       try LMDB.check(mdb_env_create(&created))
       guard let created else { throw PeerError(peer: "lmdb", message: "no environment") }
       environment = created
       try LMDB.check(mdb_env_set_mapsize(environment, 8 << 30))
       try LMDB.check(mdb_env_set_maxdbs(environment, 4))
-      let flags = durability == .buffered ? UInt32(MDB_NOSYNC) : 0
+      var flags: UInt32 = 0
+      if durability == .buffered {
+        flags = UInt32(MDB_NOSYNC) | (use == .speed ? UInt32(MDB_WRITEMAP) : 0)
+      }
       try LMDB.check(mdb_env_open(environment, directory.path, flags, 0o644))
       try write { transaction throws(PeerError) in
         try LMDB.check(mdb_dbi_open(transaction, "entries", UInt32(MDB_CREATE), &entries))

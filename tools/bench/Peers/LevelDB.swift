@@ -1,10 +1,12 @@
 #if canImport(CDendroLevelDB)
   import CDendroLevelDB
+  import CDendroLevelDBLog
   import Foundation
 
   /// A LevelDB database, used as its documentation advises, with one deviation in its favour: the write
   /// buffer is large enough for all data. So LevelDB never compacts during a measurement, and opening
-  /// replays its log. After the replay it writes the buffer to a table; this is a part of opening.
+  /// replays its log. After the replay it writes the buffer to a table, which is a part of opening, unless it is to
+  /// go on with its log.
   final class LevelDB: Peer, @unchecked Sendable {
     // Unchecked: a leveldb_t may be used on any thread, and the options are never changed.
     private let database: OpaquePointer
@@ -13,15 +15,36 @@
     private let synchronized: OpaquePointer
     private let reading: OpaquePointer
 
-    init(at directory: URL, _ durability: PeerDurability) throws {
+    /// What it is configured for, beside writing.
+    enum Tuning {
+      case none
+      /// Opening replays the log and writes no table.
+      case replaying
+      /// Tables are read from end to end: they are not compressed, have large blocks, and none is kept in a cache.
+      case scanning
+    }
+
+    init(at directory: URL, _ durability: PeerDurability, _ tuning: Tuning = .none) throws {
       options = leveldb_options_create()
       leveldb_options_set_create_if_missing(options, 1)
       leveldb_options_set_write_buffer_size(options, 1 << 30)
+      reading = leveldb_readoptions_create()
+      switch tuning {
+      case .none: break
+      case .replaying:
+        if dendro_leveldb_reuse_logs(UnsafeMutableRawPointer(options)) == 0 {
+          throw PeerError(peer: "leveldb", message: "its C++ headers are missing")
+        }
+      case .scanning:
+        leveldb_options_set_compression(options, Int32(leveldb_no_compression))
+        leveldb_options_set_block_size(options, 64 << 10)
+        leveldb_options_set_max_file_size(options, 64 << 20)
+        leveldb_readoptions_set_fill_cache(reading, 0)
+      }
       writing = leveldb_writeoptions_create()
       leveldb_writeoptions_set_sync(writing, durability == .durable ? 1 : 0)
       synchronized = leveldb_writeoptions_create()
       leveldb_writeoptions_set_sync(synchronized, 1)
-      reading = leveldb_readoptions_create()
       var message: UnsafeMutablePointer<CChar>?
       let opened = leveldb_open(options, directory.path, &message)
       try LevelDB.check(message)

@@ -51,6 +51,13 @@ enum PeerDurability {
   case durable
 }
 
+/// What is measured of a peer.
+enum PeerUse {
+  case speed
+  /// The bytes of its files.
+  case space
+}
+
 /// The peers that this build has, by the names of their contestants.
 enum PeerKind: String, CaseIterable {
   case levelDB = "leveldb"
@@ -62,44 +69,46 @@ enum PeerKind: String, CaseIterable {
   var isBuilt: Bool { opening != nil }
 
   /// - Parameter directory: made where it is missing.
-  func open(at directory: URL, _ durability: PeerDurability) throws -> any Peer {
+  func open(
+    at directory: URL, _ durability: PeerDurability, for use: PeerUse = .speed
+  ) throws -> any Peer {
     guard let opening else {
       throw PeerError(peer: rawValue, message: "not in this build; tools/bench/peer has it")
     }
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-    return try opening(directory, durability)
+    return try opening(directory, durability, use)
   }
 
   /// Nil where this build does not have the peer.
-  private var opening: ((URL, PeerDurability) throws -> any Peer)? {
+  private var opening: ((URL, PeerDurability, PeerUse) throws -> any Peer)? {
     switch self {
     case .levelDB:
       #if canImport(CDendroLevelDB)
-        return { try LevelDB(at: $0, $1) }
+        return { directory, durability, _ in try LevelDB(at: directory, durability) }
       #else
         return nil
       #endif
     case .rocksDB:
       #if canImport(CDendroRocksDB)
-        return { try RocksDB(at: $0, $1) }
+        return { directory, durability, _ in try RocksDB(at: directory, durability) }
       #else
         return nil
       #endif
     case .lmdb:
       #if canImport(CDendroLMDB)
-        return { try LMDB(at: $0, $1) }
+        return { try LMDB(at: $0, $1, $2) }
       #else
         return nil
       #endif
     case .sqlite:
       #if canImport(CDendroSQLite)
-        return { try SQLite(at: $0, $1) }
+        return { directory, durability, _ in try SQLite(at: directory, durability) }
       #else
         return nil
       #endif
     case .redis:
       #if canImport(CDendroRedis)
-        return { try Redis(at: $0, $1) }
+        return { directory, durability, _ in try Redis(at: directory, durability) }
       #else
         return nil
       #endif
@@ -122,11 +131,11 @@ extension Contestant {
   ///   - measure: gets the peer, empty; it is closed afterwards.
   static func peer(
     _ kind: PeerKind, _ details: String? = nil, _ durability: PeerDurability = .buffered,
-    measure: @escaping @Sendable (Turn, any Peer) throws -> Measurement
+    for use: PeerUse = .speed, measure: @escaping @Sendable (Turn, any Peer) throws -> Measurement
   ) -> Contestant? {
     guard kind.isBuilt else { return nil }
     return Contestant(kind.name(details)) { turn in
-      let peer = try kind.open(at: turn.directory, durability)
+      let peer = try kind.open(at: turn.directory, durability, for: use)
       defer { peer.close() }
       return try measure(turn, peer)
     }

@@ -3,7 +3,8 @@
   import Foundation
 
   /// A RocksDB database with its write-ahead log. As with LevelDB, the write buffer is large enough for all
-  /// data, in its favour.
+  /// data, in its favour. Where writes are durable, several threads take turns at the log and the buffer. Where they
+  /// are not, one thread writes, for which the buffer needs no care for several.
   final class RocksDB: Peer, @unchecked Sendable {
     // Unchecked: a rocksdb_t may be used on any thread, and the options are never changed.
     private let database: OpaquePointer
@@ -15,6 +16,12 @@
       options = rocksdb_options_create()
       rocksdb_options_set_create_if_missing(options, 1)
       rocksdb_options_set_write_buffer_size(options, 1 << 30)
+      if durability == .durable {
+        rocksdb_options_set_enable_pipelined_write(options, 1)
+      } else {
+        rocksdb_options_set_allow_concurrent_memtable_write(options, 0)
+        rocksdb_options_set_enable_write_thread_adaptive_yield(options, 0)
+      }
       writing = rocksdb_writeoptions_create()
       rocksdb_writeoptions_set_sync(writing, durability == .durable ? 1 : 0)
       reading = rocksdb_readoptions_create()

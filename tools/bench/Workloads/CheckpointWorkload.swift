@@ -114,22 +114,23 @@ extension Workload {
 
   // MARK: Peers
 
-  private static func prepare(_ kind: PeerKind, _ turn: Turn) throws {
-    let peer = try kind.open(at: turn.directory, .buffered)
+  /// - Parameter open: LevelDB is opened twice, since it brings its log into a table when it is opened.
+  private static func prepare(_ turn: Turn, _ open: () throws -> any Peer) throws {
+    let peer = try open()
     let entries = sets(turn).entries
     try peer.batch { put in
       for index in 0..<entries.count { try put(entries.key(index), entries.value(index)) }
     }
     try peer.synchronize()
     peer.close()
-    // LevelDB brings its log into a table when it is opened.
-    if kind == .levelDB { try kind.open(at: turn.directory, .buffered).close() }
+    try open().close()
   }
 
   private static func peerFirstRead(_ kind: PeerKind) -> Contestant? {
     guard kind.isBuilt else { return nil }
     return Contestant(
-      kind.rawValue, prepare: { try prepare(kind, $0) },
+      kind.rawValue,
+      prepare: { turn in try prepare(turn) { try kind.open(at: turn.directory, .buffered) } },
       measure: { turn in
         let entries = sets(turn).entries
         var opened: (any Peer)?
@@ -148,12 +149,15 @@ extension Workload {
   private static var scannedLevelDB: Contestant? {
     #if canImport(CDendroLevelDB)
       Contestant(
-        "leveldb, open and scan", prepare: { try prepare(.levelDB, $0) },
+        "leveldb, open and scan",
+        prepare: { turn in
+          try prepare(turn) { try LevelDB(at: turn.directory, .buffered, .scanning) }
+        },
         measure: { turn in
           let count = sets(turn).count
           var byteCount = 0
           let measurement = try Measurement.blocking(count) {
-            let peer = try LevelDB(at: turn.directory, .buffered)
+            let peer = try LevelDB(at: turn.directory, .buffered, .scanning)
             try peer.forEach { _, value in byteCount += value.count }
             peer.close()
           }

@@ -7,19 +7,15 @@ extension Workload {
   static let reopen = Workload(
     "reopen", row: "W5",
     """
-    Opening 400,000 leaves from the log alone, written singly and in updates of 1,000; and 1 million leaves \
-    after a kill under steady writes, with the default options.
+    Opening 400,000 leaves from the log alone, written singly and in updates of 1,000, beside LevelDB with and without \
+    reuse_logs; and 1 million leaves after a kill under steady writes, with the default options.
     """,
     [
       Comparison(
         "log, written singly", "writes",
         [
-          dendroLog { try $0.write(to: $1) },
-          levelDB { peer, entries in
-            for index in 0..<entries.count {
-              try peer.put(entries.key(index), entries.value(index))
-            }
-          },
+          dendroLog { try $0.write(to: $1) }, levelDB(.none, writeSingly),
+          levelDB(.reusing, writeSingly),
         ]),
       Comparison(
         "log, written in updates of 1,000", "writes",
@@ -29,15 +25,7 @@ extension Workload {
             for update in sets.updates(of: 1_000) { root.updateChildValues(update) }
             try database.synchronize()
           },
-          levelDB { peer, entries in
-            for start in stride(from: 0, to: entries.count, by: 1_000) {
-              try peer.batch { put in
-                for index in start..<min(entries.count, start + 1_000) {
-                  try put(entries.key(index), entries.value(index))
-                }
-              }
-            }
-          },
+          levelDB(.none, writeBatches), levelDB(.reusing, writeBatches),
         ]),
       Comparison("after a kill, 1 million leaves", "openings", [killed(nil)]),
       Comparison(
@@ -67,30 +55,62 @@ extension Workload {
       })
   }
 
-  private static func levelDB(
-    _ write: @escaping @Sendable (any Peer, Entries) throws -> Void
-  ) -> Contestant? {
-    guard PeerKind.levelDB.isBuilt else { return nil }
-    return Contestant(
-      "leveldb",
-      prepare: { turn in
-        let peer = try PeerKind.levelDB.open(at: turn.directory, .buffered)
-        try write(peer, PostSets(count: turn.scaled(400_000)).entries)
-        try peer.synchronize()
-        peer.close()
-      },
-      measure: { turn in
-        let sets = PostSets(count: turn.scaled(400_000))
-        let entries = sets.entries
-        var opened: (any Peer)?
-        let measurement = try Measurement.blocking(sets.count) {
-          opened = try PeerKind.levelDB.open(at: turn.directory, .buffered)
+  // MARK: LevelDB
+
+  private static let writeSingly: @Sendable (any Peer, Entries) throws -> Void = { peer, entries in
+    for index in 0..<entries.count { try peer.put(entries.key(index), entries.value(index)) }
+  }
+
+  private static let writeBatches: @Sendable (any Peer, Entries) throws -> Void = { peer, entries in
+    for start in stride(from: 0, to: entries.count, by: 1_000) {
+      try peer.batch { put in
+        for index in start..<min(entries.count, start + 1_000) {
+          try put(entries.key(index), entries.value(index))
         }
-        guard let peer = opened else { throw WrongResult(claim: "it opens") }
-        defer { peer.close() }
-        try sets.expectSome(in: peer, entries)
-        return measurement
-      })
+      }
+    }
+  }
+
+  /// What LevelDB does with its log once it has replayed it.
+  private enum LogUse: Sendable {
+    /// It writes a table, and begins a log.
+    case none
+    /// It goes on with it.
+    case reusing
+  }
+
+  private static func levelDB(
+    _ use: LogUse, _ write: @escaping @Sendable (any Peer, Entries) throws -> Void
+  ) -> Contestant? {
+    #if canImport(CDendroLevelDB)
+      Contestant(
+        PeerKind.levelDB.name(use == .reusing ? "reuse_logs" : nil),
+        prepare: { turn in
+          let peer = try PeerKind.levelDB.open(at: turn.directory, .buffered)
+          try write(peer, PostSets(count: turn.scaled(400_000)).entries)
+          try peer.synchronize()
+          peer.close()
+        },
+        measure: { turn in
+          let sets = PostSets(count: turn.scaled(400_000))
+          let entries = sets.entries
+          var opened: LevelDB?
+          let measurement = try Measurement.blocking(sets.count) {
+            opened = try LevelDB(
+              at: turn.directory, .buffered, use == .reusing ? .replaying : .none)
+          }
+          guard let peer = opened else { throw WrongResult(claim: "it opens") }
+          defer { peer.close() }
+          try sets.expectSome(in: peer, entries)
+          let files = try FileManager.default.contentsOfDirectory(atPath: turn.directory.path)
+          try expect(
+            files.contains { $0.hasSuffix(".ldb") } == (use == .none),
+            "it has made a table, or has gone on with its log")
+          return measurement
+        })
+    #else
+      nil
+    #endif
   }
 
   // MARK: After a kill
