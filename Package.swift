@@ -73,12 +73,13 @@ let package = Package(
     .systemLibrary(
       name: "CDendroCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(name: "CDendroCurl"),
-    .systemLibrary(name: "CDendroPrefetch"),
+    .systemLibrary(name: "CDendroProcessor"),
     .systemLibrary(name: "CDendroWSLay", providers: [.apt(["libwslay-dev"])]),
     library("DendroPlatform"),
-    library("DendroTree", "CDendroPrefetch"),
+    library("DendroTree", "CDendroProcessor"),
     library("DendroStorage", "DendroPlatform", "CDendroLZ4", "CDendroXXHash"),
-    library("DendroEngine", "DendroTree", "DendroStorage", "DendroPlatform"),
+    library(
+      "DendroEngine", "CDendroProcessor", "DendroTree", "DendroStorage", "DendroPlatform"),
     library("Dendro", "DendroEngine", "DendroPlatform"),
     library("DendroProtocol", "DendroTree", "CDendroCrypto"),
     library(

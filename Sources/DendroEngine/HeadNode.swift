@@ -134,24 +134,11 @@ extension Engine {
 
   /// Begins to read the head; nil where the admission lock has to be taken.
   @inline(__always)
-  private func beginReading() -> HeadReaders.Reading? {
-    if let reading = withReaders({ $0.begin() }) { return reading }
-    if withReaders({ $0.hasRetired }) { freeUnread() }
-    return nil
-  }
+  private func beginReading() -> HeadReaders.Reading? { withReaders { $0.begin() } }
 
   /// Ends a reading, and frees the trees that were kept for it and for no other one.
   @inline(__always)
-  private func end(_ reading: HeadReaders.Reading) {
-    if withReaders({ $0.end(reading) }) { freeUnread() }
-  }
-
-  @inline(never)
-  private func freeUnread() {
-    // Without the lock: it may be much.
-    let unread = pipeline.withAdmission { $0.head.takeUnread() }
-    withExtendedLifetime(unread) {}
-  }
+  private func end(_ reading: HeadReaders.Reading) { withReaders { $0.end(reading) } }
 
   /// The node at `path` now.
   ///

@@ -27,6 +27,13 @@ package struct BranchAddress: Equatable, Sendable {
     return Unmanaged<Page>.fromOpaque(pointer)._withUnsafeGuaranteedRef { $0.unresolved }
   }
 
+  /// The branch with a reference of its own. It has no priority.
+  package var node: Node {
+    let pointer = UnsafeRawPointer(bitPattern: bits).unsafelyUnwrapped
+    return Node(
+      content: .page(Unmanaged<Page>.fromOpaque(pointer).takeUnretainedValue()), priority: nil)
+  }
+
   /// The branch, to be read in place.
   package var view: NodeView { NodeView(branch: access) }
 

@@ -1,5 +1,4 @@
 package import DendroTree
-import Synchronization
 
 /// The listeners by path.
 ///

@@ -3,16 +3,21 @@ import DendroTree
 /// The tree with every admitted write, guarded by the admission lock.
 ///
 /// Between changes the readers may look at it without that lock (`HeadReaders`). So each change is made
-/// between `beginChange` and `endChange`.
+/// between `beginChange` and `endChange`, or in `change`.
 struct Head: ~Copyable {
   private var editor: TreeEditor
   /// Where pages of the tree are read from that are still in a checkpoint; nil where all are in memory.
   private(set) var pages: CheckpointPages?
   private let readers: HeadReaders
-  /// Earlier trees that were read when they changed: a second reference to them makes writes copy the pages that the
-  /// readers see.
-  private var retired: [Node] = []
-  private var isChanging = false
+  /// Nil between changes.
+  private var ongoing: Change?
+
+  private struct Change {
+    /// The tree before it.
+    let branch: BranchAddress?
+    /// Whether that is kept for readers.
+    let isKept: Bool
+  }
 
   init(_ root: Node, _ pages: CheckpointPages?, _ readers: HeadReaders) {
     editor = TreeEditor(root, remembersPlace: false)
@@ -44,34 +49,53 @@ struct Head: ~Copyable {
     endChange()
   }
 
-  /// Takes the tree back from new readers, and keeps it as it is for those who read it now.
+  /// Takes the tree back from new readers, and keeps it as it is for those who go on reading it.
   @inline(__always)
   mutating func beginChange() {
-    assert(!isChanging)
-    isChanging = true
-    // While pages are partial nothing is published, but this tree may have been, earlier.
-    guard let address = readers.withdraw() ?? editor.rootAddress else { return }
-    assert(address == editor.rootAddress, "what was published is this tree")
-    if readers.areReading(address) { retire(address) }
-  }
-
-  @inline(never)
-  private mutating func retire(_ address: BranchAddress) {
-    retired.append(editor.root)
-    readers.hasRetired = true
-    // A reader that has ended or given up before it could see that something is retired frees nothing.
-    if !readers.areReading(address) { releaseLastRetired() }
+    assert(ongoing == nil)
+    let branch = editor.rootAddress
+    ongoing = Change(branch: branch, isKept: readers.withdraw(branch))
   }
 
   /// Lends the tree to readers again. They may see a write before it has its number and before the observer was
   /// called; who needs these in step takes the lock.
   @inline(__always)
   mutating func endChange() {
-    assert(isChanging)
-    isChanging = false
-    // What has not changed, or was changed back, is not retired.
-    if !retired.isEmpty { forgetRetired(editor.rootAddress) }
+    guard let change = ongoing.take() else { preconditionFailure("a change ends that has begun") }
+    // What has not changed, or was changed back, is not retired. A tree that was changed in place is not either.
+    if let branch = editor.rootAddress, change.isKept || branch != change.branch,
+      readers.hasRetired
+    {
+      readers.forget(branch)
+    }
     publish()
+  }
+
+  /// Changes the tree with readers kept out for as short as can be: `body` goes down to the place of the change while they
+  /// may still begin.
+  ///
+  /// - Parameter body: gets the editor and what begins the change. It calls that once before it changes anything, and
+  ///   then asks again of every page on its way, from the root on, whether it is shared: readers that are met there make it
+  ///   so. If it does not call it, the tree has to be as it was when `body` returns.
+  @inline(__always)
+  mutating func change<R>(_ body: (inout TreeEditor, _ begin: () -> Void) -> R) -> R {
+    assert(ongoing == nil)
+    let branch = editor.rootAddress
+    let readers = Unmanaged.passUnretained(readers)
+    var begun: Change?
+    let result = body(&editor) {
+      assert(begun == nil, "one change begins once")
+      begun = readers._withUnsafeGuaranteedRef {
+        Change(branch: branch, isKept: $0.withdraw(branch))
+      }
+    }
+    if let begun {
+      ongoing = begun
+      endChange()
+    } else {
+      assert(editor.rootAddress == branch, "what changes the tree begins a change before")
+    }
+    return result
   }
 
   /// Replaces the tree by another one.
@@ -85,34 +109,7 @@ struct Head: ~Copyable {
   /// Lends the tree to readers, unless pages may have to be read first.
   @inline(__always)
   func publish() {
-    if let pages, pages.isPartial { return }
-    readers.publish(editor.rootAddress)
-  }
-
-  private mutating func releaseLastRetired() {
-    retired.removeLast()
-    readers.hasRetired = !retired.isEmpty
-  }
-
-  @inline(never)
-  private mutating func forgetRetired(_ address: BranchAddress?) {
-    retired.removeAll { BranchAddress(of: $0) == address }
-    readers.hasRetired = !retired.isEmpty
-  }
-
-  /// Takes out the retired trees that are not read any more. The caller frees them without the lock.
-  mutating func takeUnread() -> [Node] {
-    var unread: [Node] = []
-    var read: [Node] = []
-    for node in retired {
-      if let address = BranchAddress(of: node), readers.areReading(address) {
-        read.append(node)
-      } else {
-        unread.append(node)
-      }
-    }
-    retired = read
-    readers.hasRetired = !retired.isEmpty
-    return unread
+    let isPartial = pages?.isPartial ?? false
+    readers.publish(isPartial ? nil : editor.rootAddress)
   }
 }

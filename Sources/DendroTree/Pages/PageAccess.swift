@@ -1,4 +1,4 @@
-import CDendroPrefetch
+import CDendroProcessor
 
 /// Reads and edits the bytes of one page: the unsafe type of this module.
 ///

@@ -11,6 +11,8 @@ import Testing
 @Suite struct HeadTests {
   private let readers = HeadReaders(slotCount: 4)
 
+  private var retiredCount: Int { readers.retired.withLock(\.count) }
+
   private func head(_ writes: [(String, Int64)] = [("a/b", 1), ("c", 2)]) throws -> Head {
     var root = Node.empty
     for (path, value) in writes { try Self.write(path, value, to: &root) }
@@ -40,7 +42,7 @@ import Testing
     let reading = try #require(readers.begin())
     #expect(try read(reading, "a/b") == .integer(7) && read(reading, "c") == .integer(2))
     #expect(try reading.branch.node(at: path("a")).childCount == 1)
-    #expect(!readers.end(reading))
+    readers.end(reading)
   }
 
   @Test("what is read stays as it is, until the last of its readers has ended")
@@ -52,11 +54,12 @@ import Testing
     for value in 8...20 { try change(&head, "a/b", Int64(value)) }
     #expect(try read(old, "a/b") == .integer(1) && read(middle, "a/b") == .integer(7))
     #expect(head.root.node(at: try path("a/b")).scalar == .integer(20))
-    #expect(readers.end(old))
-    #expect(head.takeUnread().count == 1 && readers.hasRetired)
+    #expect(retiredCount == 2)
+    readers.end(old)
+    #expect(retiredCount == 1 && readers.hasRetired)
     #expect(try read(middle, "a/b") == .integer(7))
-    #expect(readers.end(middle))
-    #expect(head.takeUnread().count == 1 && !readers.hasRetired && head.takeUnread().isEmpty)
+    readers.end(middle)
+    #expect(retiredCount == 0 && !readers.hasRetired)
     let address = BranchAddress(of: head.root)
     try change(&head, "a/b", 21)
     #expect(BranchAddress(of: head.root) == address, "it is changed in place again")
@@ -68,9 +71,11 @@ import Testing
     let first = try #require(readers.begin())
     let second = try #require(readers.begin())
     try change(&head, "c", 3)
-    #expect(readers.end(first) && head.takeUnread().isEmpty && readers.hasRetired)
+    readers.end(first)
+    #expect(retiredCount == 1 && readers.hasRetired)
     #expect(try read(second, "c") == .integer(2))
-    #expect(readers.end(second) && head.takeUnread().count == 1 && !readers.hasRetired)
+    readers.end(second)
+    #expect(retiredCount == 0 && !readers.hasRetired)
   }
 
   @Test("what is not changed in the end is not kept")
@@ -79,17 +84,19 @@ import Testing
     let reading = try #require(readers.begin())
     head.beginChange()
     head.endChange()
-    #expect(!readers.hasRetired && !readers.end(reading))
+    #expect(!readers.hasRetired && retiredCount == 0)
+    readers.end(reading)
   }
 
   @Test("a reader is found although the tree is not published any more")
   func withdrawn() throws {
     var head = try head()
     let reading = try #require(readers.begin())
-    #expect(readers.withdraw() == reading.branch && readers.withdraw() == nil)
+    readers.publish(nil)
     try change(&head, "c", 3)
-    #expect(try read(reading, "c") == .integer(2) && readers.hasRetired)
-    #expect(readers.end(reading) && head.takeUnread().count == 1)
+    #expect(try read(reading, "c") == .integer(2) && retiredCount == 1)
+    readers.end(reading)
+    #expect(retiredCount == 0)
   }
 
   @Test("a change that is taken back while the tree is read")
@@ -99,7 +106,54 @@ import Testing
     let before = head.root
     try change(&head, "c", 3)
     head.replace(by: before, pages: nil)
-    #expect(!readers.hasRetired && !readers.end(reading))
+    #expect(!readers.hasRetired && retiredCount == 0)
+    readers.end(reading)
+  }
+
+  @Test("what is changed in place beside a tree that is kept leaves that alone")
+  func inPlaceBesideKept() throws {
+    var head = try head()
+    let reading = try #require(readers.begin())
+    try change(&head, "c", 3)
+    let address = BranchAddress(of: head.root)
+    for value in 4...9 { try change(&head, "c", Int64(value)) }
+    #expect(BranchAddress(of: head.root) == address && retiredCount == 1)
+    #expect(try read(reading, "c") == .integer(2))
+    readers.end(reading)
+    #expect(retiredCount == 0)
+  }
+
+  @Test("readers begin until a change does, and what they read then is kept")
+  func lateChange() throws {
+    var head = try head()
+    var reading: HeadReaders.Reading?
+    let place = try path("c")
+    EncodedWrite(.set(place, Node(.integer(3)))).withView { write in
+      head.change { editor, begin in
+        reading = readers.begin()
+        begin()
+        #expect(readers.claim() == nil)
+        editor.apply(write) { _, _ in }
+      }
+    }
+    let old = try #require(reading)
+    #expect(try read(old, "c") == .integer(2) && retiredCount == 1)
+    readers.end(old)
+    #expect(retiredCount == 0 && head.root.node(at: place).scalar == .integer(3))
+    let new = try #require(readers.begin())
+    #expect(try read(new, "c") == .integer(3))
+    readers.end(new)
+  }
+
+  @Test("what begins no change leaves the tree to its readers")
+  func changeThatBeginsNone() throws {
+    var head = try head()
+    let reading = try #require(readers.begin())
+    let found = head.change { editor, _ in editor.root.childCount }
+    #expect(found == 2 && retiredCount == 0)
+    let other = try #require(readers.begin(), "it is lent all the time")
+    readers.end(reading)
+    readers.end(other)
   }
 
   @Test("no reader begins during a change, in an empty tree or in one that is a leaf")
@@ -114,7 +168,7 @@ import Testing
     #expect(readers.begin() == nil)
     try change(&head, "a", 1)
     let reading = try #require(readers.begin())
-    _ = readers.end(reading)
+    readers.end(reading)
   }
 
   @Test("a thread whose slots are taken uses the lock, until one is free")
@@ -123,7 +177,7 @@ import Testing
     var readings: [HeadReaders.Reading] = []
     while let reading = readers.begin() { readings.append(reading) }
     #expect(readings.count == 4)
-    for reading in readings { #expect(!readers.end(reading)) }
+    for reading in readings { readers.end(reading) }
     #expect(readers.begin() != nil)
     withExtendedLifetime(head) {}
   }
@@ -147,7 +201,7 @@ import Testing
     #expect(try engine.view(at: path("o7/leaf3")).scalar == .string("7 3"))
     let reading = try #require(engine.pipeline.readers.begin())
     #expect(try read(reading, "o7/leaf3") == .string("7 3"))
-    _ = engine.pipeline.readers.end(reading)
+    engine.pipeline.readers.end(reading)
     try engine.close()
   }
 
@@ -167,23 +221,6 @@ import Testing
       }
     }
     #expect(!engine.pipeline.readers.hasRetired)
-  }
-
-  @Test("what was kept for a reader that gives up is freed by it")
-  func givesUp() throws {
-    let engine = Engine(inMemory: .inline, SimulatedDisk(seed: 1).environment)
-    let readers = engine.pipeline.readers
-    engine.submit(try set("a/b", .integer(1)), completion: nil)
-    let claimed = try #require(readers.claim())
-    engine.submit(try set("a/b", .integer(2)), completion: nil)
-    #expect(readers.hasRetired)
-    #expect(readers.confirm(claimed) == nil, "the address was withdrawn")
-    // Where the next one cannot begin either, it takes the lock and frees what was kept.
-    var others: [HeadReaders.Reading] = []
-    while let other = readers.begin() { others.append(other) }
-    let seen = try engine.reading { view, _ in try view.view(parsing: "a/b").scalar }
-    #expect(seen == .integer(2) && !readers.hasRetired)
-    for other in others { _ = readers.end(other) }
   }
 
   @Test("readers beside writers see whole updates, and nothing stays behind")

@@ -191,24 +191,49 @@ extension Goal {
 
   // MARK: W6 and W7
 
-  private static let reads: [Goal] = [
-    rate(
-      "W6", "random leaf", "reads", "leaf",
-      [
-        "dendro, a view for each", "dendro, all in one view", "dendro, in one snapshot",
-        "dendro, getData for each",
-      ], atLeast: 1.3, times: "LMDB", "lmdb, one transaction kept"),
-    rate(
-      "W6", "object of six fields", "reads", "object of six fields",
-      [
-        "dendro, a view for each", "dendro, all in one view", "dendro, all in one view, each child",
-        "dendro, getData and its children", "dendro, getData(as:)",
-      ], atLeast: 1.3, times: "LMDB", "lmdb, a cursor over six keys, one transaction kept"),
-    rate(
-      "W6", "two readers beside a writer", "reads", "leaf, beside a writer",
-      ["dendro, a view for each, 2 readers"], atLeast: 1.8, times: "one reader",
-      "dendro, a view for each, 1 reader"),
-  ]
+  private static let reads: [Goal] =
+    [
+      rate(
+        "W6", "random leaf", "reads", "leaf",
+        [
+          "dendro, a view for each", "dendro, all in one view", "dendro, in one snapshot",
+          "dendro, getData for each",
+        ], atLeast: 1.3, times: "LMDB", "lmdb, one transaction kept"),
+      rate(
+        "W6", "object of six fields", "reads", "object of six fields",
+        [
+          "dendro, a view for each", "dendro, all in one view",
+          "dendro, all in one view, each child",
+          "dendro, getData and its children", "dendro, getData(as:)",
+        ], atLeast: 1.3, times: "LMDB", "lmdb, a cursor over six keys, one transaction kept"),
+      rate(
+        "W6", "two readers beside a writer", "reads", "leaf, beside a writer",
+        ["dendro, a view for each, 2 readers"], atLeast: 1.8, times: "one reader",
+        "dendro, a view for each, 1 reader"),
+    ] + besideWriter
+
+  /// How little a reader and a writer of one database lose by each other.
+  private static let besideWriter: [Goal] = {
+    let comparison = ReadsBesideWriter.comparison.name
+    return [("getData for each", 0.5), ("a view for each", 0.7)].flatMap { way, bound in
+      let same = entrants("reads", comparison, [ReadsBesideWriter.name(way, writingTo: .same)])
+      func goal(_ title: String, _ bound: Double, _ unit: String, _ extra: String, _ other: String)
+        -> Goal
+      {
+        Goal(
+          row: "W6", title: title, bound: .atLeast(bound), unit: unit,
+          reached: .ratio(.extra(extra), of: same, to: Entrant("reads", comparison, other)))
+      }
+      return [
+        goal(
+          "\(way), beside a writer at full speed", bound, "times beside one of another database",
+          "undisturbed reads", ReadsBesideWriter.name(way, writingTo: .another)),
+        goal(
+          "the writer, beside \(way)", 0.6, "times alone", "undisturbed sets",
+          ReadsBesideWriter.writerAloneName),
+      ]
+    }
+  }()
 
   /// Of one way each, not of the best one.
   private static let singleReads: [Goal] = [

@@ -8,7 +8,8 @@ extension Workload {
     "reads", row: "W6",
     """
     400,000 leaves read at random, of posts of five fields; 100,000 objects of six fields; and leaves read \
-    by one thread and by two, beside a writer that sets a leaf every millisecond.
+    by one thread and by two, beside a writer that sets a leaf every millisecond, and by one beside a writer \
+    at full speed, of the same database and of another one.
     """,
     [
       Comparison(
@@ -50,6 +51,7 @@ extension Workload {
           besideWriter(1, "a view for each, 1 reader"),
           besideWriter(2, "a view for each, 2 readers"),
         ] + PeerReads.besideWriter),
+      ReadsBesideWriter.comparison,
     ])
 
   private static func dendroLeaf(
