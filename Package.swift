@@ -5,6 +5,8 @@ import PackageDescription
 let warningsAreErrors = Context.environment["DENDRO_WARNINGS_AS_ERRORS"] != nil
 /// `tools/fuzz` sets it. The package manager calls these flags unsafe, so no other build has them.
 let isFuzzing = Context.environment["DENDRO_FUZZ"] != nil
+/// `tools/test` sets it. Its flags are unsafe as well.
+let isForTests = Context.environment["DENDRO_TEST_BUILD"] != nil
 
 let settings: [SwiftSetting] =
   [
@@ -20,6 +22,17 @@ let fuzzedSettings: [SwiftSetting] =
 let labLinking: [LinkerSetting] =
   isFuzzing ? [.unsafeFlags(sanitizer + ["-use-ld=lld"])] : []
 
+/// What the tests execute most. `tools/test` optimizes these modules and keeps their assertions. For the others,
+/// the optimizer would take more time than it saves.
+let hotModules: Set = [
+  "DendroTree", "DendroStorage", "DendroEngine", "DendroTesting", "DendroTestSupport",
+  "DendroCrashHarness",
+]
+func optimization(of module: String) -> [SwiftSetting] {
+  guard isForTests else { return [] }
+  return [.unsafeFlags(hotModules.contains(module) ? ["-assert-config", "Debug"] : ["-Onone"])]
+}
+
 /// The C library, for all tests and tools.
 let platform: [Target.Dependency] = ["DendroPlatform"]
 
@@ -30,14 +43,15 @@ func library(
 ) -> Target {
   .target(
     name: name, dependencies: dependencies, path: path, resources: resources,
-    swiftSettings: fuzzedSettings)
+    swiftSettings: fuzzedSettings + optimization(of: name))
 }
 /// What several tests share. The names begin with Dendro: a package that uses this one may have targets
 /// called TestSupport.
 func support(_ name: String, _ dependencies: Target.Dependency...) -> Target {
   let path = "Tests/\(name)"
   return .target(
-    name: name, dependencies: dependencies + platform, path: path, swiftSettings: settings)
+    name: name, dependencies: dependencies + platform, path: path,
+    swiftSettings: settings + optimization(of: name))
 }
 func tool(
   _ name: String, _ dependencies: Target.Dependency..., at path: String, exclude: [String] = [],
@@ -45,11 +59,12 @@ func tool(
 ) -> Target {
   .executableTarget(
     name: name, dependencies: dependencies + platform, path: path, exclude: exclude,
-    swiftSettings: settings + define, linkerSettings: linking)
+    swiftSettings: settings + define + optimization(of: name), linkerSettings: linking)
 }
 func tests(_ name: String, _ dependencies: Target.Dependency..., exclude: [String] = []) -> Target {
   .testTarget(
-    name: name, dependencies: dependencies + platform, exclude: exclude, swiftSettings: settings)
+    name: name, dependencies: dependencies + platform, exclude: exclude,
+    swiftSettings: settings + optimization(of: name))
 }
 
 let package = Package(
@@ -89,7 +104,7 @@ let package = Package(
     .target(
       name: "DendroTesting",
       dependencies: ["DendroStorage", "DendroEngine", "Dendro", "DendroPlatform"],
-      swiftSettings: settings),
+      swiftSettings: settings + optimization(of: "DendroTesting")),
 
     library(
       "DendroCommandLine", "CDendroEdit", "DendroServer", "Dendro", "DendroEngine", "DendroStorage",

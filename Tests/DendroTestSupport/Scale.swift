@@ -1,7 +1,7 @@
 import Foundation
 
-/// The share of the work that long tests do: all of it in a release build, a hundredth in a debug build,
-/// and as much as `DENDRO_SIMULATION_SCALE` says where it is set.
+/// The share of the work that long tests do: all of it in a release build; a hundredth in a debug build and in that of
+/// `tools/test`, which defines `DEBUG` as well; and as much as `DENDRO_SIMULATION_SCALE` says if it is set.
 package enum Scale {
   package static let share: Double = {
     if let asked { return asked }
@@ -12,7 +12,7 @@ package enum Scale {
     #endif
   }()
 
-  /// What is asked for by the variable; nil where it is not set.
+  /// What is asked for by the variable; nil if it is not set.
   private static let asked: Double? = {
     guard let text = ProcessInfo.processInfo.environment["DENDRO_SIMULATION_SCALE"],
       let scale = Double(text), scale > 0
