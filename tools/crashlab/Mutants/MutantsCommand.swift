@@ -20,7 +20,7 @@ enum MutantsCommand {
     var mutant: String
     var twin: String?
     var guards: String
-    /// Nil where it survived.
+    /// Nil if it survived.
     var sweep: String?
     var count = 0
     var seconds = 0.0
@@ -182,16 +182,7 @@ enum MutantsCommand {
       text = (try? encoder.encode(document)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
       text += "\n"
     } else if choice.isMarkdown {
-      text =
-        "| mutant, and what its guard does | killed by | after | time |\n| --- | --- | --- | --- |\n"
-      for row in document.mutants {
-        let twin = row.twin.map { " (with `\($0)`)" } ?? ""
-        text +=
-          "| `\(row.mutant)`\(twin): \(row.guards) | "
-          + (row.sweep.map { $0 + (row.how == "violation" ? "" : " (\(row.how ?? ""))") }
-            ?? "**survives**")
-          + " | \(grouped(row.count)) | \(time(row.seconds)) |\n"
-      }
+      text = page(document)
     } else {
       let width = document.mutants.map(\.mutant.count).max() ?? 0
       text = document.mutants.map { row in
@@ -211,6 +202,33 @@ enum MutantsCommand {
       }
     }
     FileHandle.standardOutput.write(Data(text.utf8))
+  }
+
+  /// The page that stands beside the catalogue.
+  private static func page(_ document: Document) -> String {
+    let count = document.mutants.count
+    let day = Date.now.formatted(.iso8601.year().month().day())
+    var text = """
+      # What kills each mutant
+
+      Run on \(day): \(count - document.survivors.count) of \(count) mutants killed. `tools/mutants --markdown` prints this page.
+
+      «After» counts the states, runs, bit flips or scenarios of the sweep that killed the mutant; the time is that of all
+      sweeps up to there.
+
+      | mutant, and what its guard does | killed by | after | time |
+      | --- | --- | --- | --- |
+
+      """
+    for row in document.mutants {
+      let twin = row.twin.map { " (with `\($0)`)" } ?? ""
+      let how = row.how.map { $0 == "violation" ? "" : " (\($0))" } ?? ""
+      let sweep = row.sweep.map { $0 + how } ?? "**survives**"
+      text +=
+        "| `\(row.mutant)`\(twin): \(row.guards) | \(sweep) | \(grouped(row.count)) | "
+        + "\(time(row.seconds)) |\n"
+    }
+    return text
   }
 
   private static func problem(_ row: Row) -> String {
