@@ -4,7 +4,7 @@ struct PrometheusText {
 
   /// One figure, or one for each of several labels.
   mutating func append(
-    _ name: String, _ kind: String, _ help: String, _ values: [(labels: String, value: String)]
+    _ name: String, kind: String, help: String, values: [(labels: String, value: String)]
   ) {
     if values.isEmpty { return }
     text += "# HELP \(name) \(help)\n# TYPE \(name) \(kind)\n"
@@ -14,11 +14,11 @@ struct PrometheusText {
   }
 
   mutating func gauge(_ name: String, _ help: String, _ value: some BinaryInteger) {
-    append(name, "gauge", help, [("", "\(value)")])
+    append(name, kind: "gauge", help: help, values: [("", "\(value)")])
   }
 
   mutating func counter(_ name: String, _ help: String, _ value: some BinaryInteger) {
-    append(name, "counter", help, [("", "\(value)")])
+    append(name, kind: "counter", help: help, values: [("", "\(value)")])
   }
 
   mutating func histogram(_ name: String, _ help: String, _ histogram: Histogram) {

@@ -86,26 +86,37 @@ extension RESTService {
       (label: "database=\"\($0.name)\"", statistics: $0.engine.statistics())
     }
     func append(
-      _ name: String, _ kind: String, _ help: String, _ value: (EngineStatistics) -> UInt64
+      _ name: String, kind: String, help: String, value: (EngineStatistics) -> UInt64
     ) {
-      text.append(name, kind, help, databases.map { ($0.label, "\(value($0.statistics))") })
+      let values = databases.map { ($0.label, "\(value($0.statistics))") }
+      text.append(name, kind: kind, help: help, values: values)
     }
-    append("dendro_last_lsn", "gauge", "The last admitted write.") { $0.lastLSN.rawValue }
-    append("dendro_durable_lsn", "gauge", "The last write that is on the disk.") {
+    append("dendro_last_lsn", kind: "gauge", help: "The last admitted write.") {
+      $0.lastLSN.rawValue
+    }
+    append("dendro_durable_lsn", kind: "gauge", help: "The last write that is on the disk.") {
       $0.durableLSN.rawValue
     }
-    append("dendro_backlog_writes", "gauge", "Admitted writes that are not on the disk yet.") {
+    append(
+      "dendro_backlog_writes", kind: "gauge", help: "Admitted writes that are not on the disk yet."
+    ) {
       $0.lastLSN.rawValue - min($0.lastLSN.rawValue, $0.durableLSN.rawValue)
     }
-    append("dendro_writes_total", "counter", "Writes since opening.") { $0.writeCount }
-    append("dendro_flushes_total", "counter", "Synchronizes since opening.") { $0.synchronizeCount }
-    append("dendro_log_bytes_total", "counter", "Bytes appended to the log since opening.") {
+    append("dendro_writes_total", kind: "counter", help: "Writes since opening.") { $0.writeCount }
+    append("dendro_flushes_total", kind: "counter", help: "Synchronizes since opening.") {
+      $0.synchronizeCount
+    }
+    append(
+      "dendro_log_bytes_total", kind: "counter", help: "Bytes appended to the log since opening."
+    ) {
       $0.logByteCount
     }
-    append("dendro_log_bytes_since_checkpoint", "gauge", "What an opening would replay.") {
+    append(
+      "dendro_log_bytes_since_checkpoint", kind: "gauge", help: "What an opening would replay."
+    ) {
       $0.logBytesSinceCheckpoint
     }
-    append("dendro_checkpoint_bytes", "gauge", "Bytes of the newest checkpoint.") {
+    append("dendro_checkpoint_bytes", kind: "gauge", help: "Bytes of the newest checkpoint.") {
       $0.checkpointByteCount
     }
   }

@@ -82,14 +82,14 @@ struct RESTCall: Sendable {
 
   private func stream(_ path: Path, _ namespace: Namespace, _ access: ReadAccess) {
     if let known = request.lastEventID {
-      return service.workers.async { resume(path, namespace, known, access) }
+      return service.workers.async { resume(after: known, at: path, in: namespace, access) }
     }
     begin(EventStream(request, access, backlogByteLimit: service.backlogByteLimit), path, namespace)
   }
 
   /// Begins a stream with what has changed since write `known`, where that state is still kept.
   private func resume(
-    _ path: Path, _ namespace: Namespace, _ known: UInt64, _ access: ReadAccess
+    after known: UInt64, at path: Path, in namespace: Namespace, _ access: ReadAccess
   ) {
     let root = try? namespace.engine.root(
       at: .lsn(LogSequenceNumber(known)), isCancelled: { false })
@@ -144,7 +144,7 @@ struct RESTCall: Sendable {
       .write, at: place, by: identity, draft: draft, in: namespace.database)
     guard service.authorizer.admits(asked) else { return refuse(.permissionDenied) }
     if request.conditions.ifMatch != nil || needsResult(draft) {
-      return transact(draft, place, key, namespace)
+      return transact(draft, at: place, key: key, in: namespace)
     }
     let completion = acknowledged { (result: Result<LogSequenceNumber?, EngineError>) in
       // After the events of this write, as listeners of the same client expect it.
@@ -187,7 +187,7 @@ struct RESTCall: Sendable {
   }
 
   /// Writes in a transaction: only where the ETag is the one that the request names, and with the result.
-  private func transact(_ draft: Draft, _ place: Path, _ key: String?, _ namespace: Namespace) {
+  private func transact(_ draft: Draft, at place: Path, key: String?, in namespace: Namespace) {
     let request = request
     let expected = request.conditions.ifMatch
     let start = ContinuousClock.now

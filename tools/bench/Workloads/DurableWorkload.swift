@@ -54,7 +54,7 @@ extension Workload {
             try database.synchronize()
           }
         }
-        return try checked(measurement, latencies, sets, database)
+        return try checked(measurement, of: sets, in: database, latencies: latencies)
       }
     }
   }
@@ -72,7 +72,7 @@ extension Workload {
           completed.wait()
         }
       }
-      return try checked(measurement, latencies, sets, database)
+      return try checked(measurement, of: sets, in: database, latencies: latencies)
     }
   }
 
@@ -87,7 +87,7 @@ extension Workload {
             try await root.child(sets.paths[index]).setValue(sets.values[index])
           }
         }
-        return try checked(measurement, latencies, sets, database)
+        return try checked(measurement, of: sets, in: database, latencies: latencies)
       }
     }
   }
@@ -113,12 +113,12 @@ extension Workload {
       for _ in 0..<64 { places.signal() }
       try expect(failureCount.load(ordering: .relaxed) == 0, "no set fails")
       try expect(completedCount.load(ordering: .relaxed) == sets.count, "every set completes")
-      return try checked(measurement, nil, sets, database)
+      return try checked(measurement, of: sets, in: database, latencies: nil)
     }
   }
 
   private static func checked(
-    _ measurement: Measurement, _ latencies: Latencies?, _ sets: PostSets, _ database: Database
+    _ measurement: Measurement, of sets: PostSets, in database: Database, latencies: Latencies?
   ) throws -> Measurement {
     let statistics = database.statistics
     try expect(statistics.lastDurableWrite == UInt64(sets.count), "every set is durable")

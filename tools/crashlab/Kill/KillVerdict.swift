@@ -21,7 +21,7 @@ struct KillVerdict {
   }
 
   /// - Parameter acknowledged: the last acknowledged number of each writer.
-  /// - Returns: what is wrong; empty where all holds.
+  /// - Returns: what is wrong; empty if all holds.
   mutating func judge(_ root: Node, acknowledged: [Int: Int]) -> [String] {
     var problems: [String] = []
     var posts: [String: KillWorkload.Post] = [:]
@@ -57,11 +57,11 @@ struct KillVerdict {
         problems.append("writer \(writer): star-count differs")
       }
       compare(
-        states[writer].posts, root.node(at: path("user-posts/\(writer)")),
-        "user-posts/\(writer)", &problems)
+        root.node(at: path("user-posts/\(writer)")), with: states[writer].posts,
+        place: "user-posts/\(writer)", &problems)
       posts.merge(states[writer].posts) { $1 }
     }
-    compare(posts, root.node(at: path("posts")), "posts", &problems)
+    compare(root.node(at: path("posts")), with: posts, place: "posts", &problems)
     if integer(root, "counters/total") != sums.updates {
       problems.append(
         "counters/total is \(integer(root, "counters/total")), the writers' sum \(sums.updates)")
@@ -80,7 +80,7 @@ struct KillVerdict {
   }
 
   private func compare(
-    _ expected: [String: KillWorkload.Post], _ node: Node, _ place: String,
+    _ node: Node, with expected: [String: KillWorkload.Post], place: String,
     _ problems: inout [String]
   ) {
     var left = expected

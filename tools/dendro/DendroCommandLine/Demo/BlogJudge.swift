@@ -28,8 +28,8 @@ struct BlogJudge {
     let userPosts = root.childSnapshot(forPath: "user-posts")
     for (key, expected) in record.posts {
       compare(
-        key, expected, posts.childSnapshot(forPath: key),
-        userPosts.childSnapshot(forPath: "\(expected.post.author)/\(key)"))
+        posts.childSnapshot(forPath: key), with: expected, key: key,
+        copy: userPosts.childSnapshot(forPath: "\(expected.post.author)/\(key)"))
     }
     for post in posts {
       check(record.posts[post.key] != nil, "post \(post.key) is in the record")
@@ -70,7 +70,7 @@ struct BlogJudge {
   }
 
   private mutating func compare(
-    _ key: String, _ expected: BlogRecord.Post, _ post: DataSnapshot, _ copy: DataSnapshot
+    _ post: DataSnapshot, with expected: BlogRecord.Post, key: String, copy: DataSnapshot
   ) {
     check(
       (post.value as? NSObject) == (copy.value as? NSObject), "both places of post \(key) agree")

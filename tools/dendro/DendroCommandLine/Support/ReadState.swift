@@ -55,13 +55,14 @@ struct ReadState {
       }
     } catch let error as EngineError where error.isDamage {
       guard salvages || points.contains(where: { $0 != nil }) else { throw error }
-      return try salvage(path, points, salvages, error)
+      return try salvage(path, at: points, orLastProven: salvages, because: error)
     }
   }
 
   /// States of a damaged directory that are proven nevertheless.
   private static func salvage(
-    _ path: String, _ points: [HistoryPoint?], _ salvages: Bool, _ error: EngineError
+    _ path: String, at points: [HistoryPoint?], orLastProven salvages: Bool,
+    because error: EngineError
   ) throws -> [HistoryState] {
     let directory = try DatabaseDirectory.open(path, environment: .system, mode: .readOnly)
     defer { directory.close() }

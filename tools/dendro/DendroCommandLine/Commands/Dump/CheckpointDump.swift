@@ -125,8 +125,9 @@ struct CheckpointDump {
         let bytes = Array(field.bytes.prefix(16))
         let more = field.bytes.count > 16 ? " …" : ""
         let line = Format.field(
-          UInt64(field.offset), bytes, field.name, more + Self.short(field.value), 47, terminal,
-          nameWidth: 21)
+          field.name, more + Self.short(field.value), bytes: bytes, at: UInt64(field.offset),
+          terminal,
+          bytesWidth: 47, nameWidth: 21)
         try terminal.print("raw " + line.dropFirst(4))
       }
       rest -= min(rest, page.fields.count)
@@ -149,19 +150,20 @@ struct CheckpointDump {
     for field in fields {
       try terminal.print(
         Format.field(
-          field.offset, field.bytes, field.name, field.value, 47, terminal, nameWidth: 21))
+          field.name, field.value, bytes: field.bytes, at: field.offset, terminal, bytesWidth: 47,
+          nameWidth: 21))
     }
   }
 
   private func json(_ field: AnnotatedCheckpoint.Field) -> JSONValue {
-    json(field.offset, field.bytes, field.name, field.value)
+    json(field.name, field.value, bytes: field.bytes, at: field.offset)
   }
 
   private func json(_ field: AnnotatedPages.Field) -> JSONValue {
-    json(UInt64(field.offset), field.bytes, field.name, field.value)
+    json(field.name, field.value, bytes: field.bytes, at: UInt64(field.offset))
   }
 
-  private func json(_ offset: UInt64, _ bytes: [UInt8], _ name: String, _ value: String)
+  private func json(_ name: String, _ value: String, bytes: [UInt8], at offset: UInt64)
     -> JSONValue
   {
     .object([
@@ -181,11 +183,11 @@ extension Format {
 
   /// A line of a dump.
   static func field(
-    _ offset: UInt64, _ bytes: [UInt8], _ name: String, _ value: String, _ width: Int,
-    _ terminal: Terminal, nameWidth: Int = 17
+    _ name: String, _ value: String, bytes: [UInt8], at offset: UInt64, _ terminal: Terminal,
+    bytesWidth: Int, nameWidth: Int = 17
   ) -> String {
     "\(offset)".leftPadded(to: 10) + "  "
-      + terminal.colored(hex(bytes).padded(to: width), .dim) + "  "
+      + terminal.colored(hex(bytes).padded(to: bytesWidth), .dim) + "  "
       + terminal.colored(name.padded(to: nameWidth), .cyan) + "  " + value
   }
 }

@@ -82,9 +82,9 @@ private struct RecordDump {
     }
     let terminal = try input.terminal()
     if input.wantsJSON {
-      try terminal.print(json(record, segment, writes, bytes ?? []).text)
+      try terminal.print(json(record, of: segment, writes: writes, payload: bytes ?? []).text)
     } else {
-      try print(record, segment, writes, bytes ?? [], terminal)
+      try print(record, of: segment, writes: writes, payload: bytes ?? [], terminal)
     }
     try terminal.flush()
     return record.problem == nil ? .success : .damaged
@@ -150,14 +150,16 @@ private struct RecordDump {
   // MARK: Output
 
   private func print(
-    _ record: AnnotatedRecord, _ segment: SegmentName, _ writes: [LoggedWrite], _ bytes: [UInt8],
-    _ terminal: Terminal
+    _ record: AnnotatedRecord, of segment: SegmentName, writes: [LoggedWrite],
+    payload bytes: [UInt8], _ terminal: Terminal
   ) throws {
     try terminal.print(segment.fileName)
     let width = max(12, record.fields.map { $0.bytes.count * 3 - 1 }.max() ?? 0)
     for field in record.fields {
       try terminal.print(
-        Format.field(field.offset, field.bytes, field.name, field.value, width, terminal))
+        Format.field(
+          field.name, field.value, bytes: field.bytes, at: field.offset, terminal, bytesWidth: width
+        ))
     }
     if let problem = record.problem {
       try terminal.print(terminal.colored("damage: \(problem)", .red))
@@ -188,7 +190,8 @@ private struct RecordDump {
   }
 
   private func json(
-    _ record: AnnotatedRecord, _ segment: SegmentName, _ writes: [LoggedWrite], _ bytes: [UInt8]
+    _ record: AnnotatedRecord, of segment: SegmentName, writes: [LoggedWrite],
+    payload bytes: [UInt8]
   ) -> JSONValue {
     let fields = record.fields.map { field -> JSONValue in
       .object([

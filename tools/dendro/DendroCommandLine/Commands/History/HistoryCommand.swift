@@ -50,7 +50,7 @@ private final class PathHistory {
     let walk = try HistoryWalk(directory, since: since)
     var node = Self.value(at: location, in: walk.baseRoot)
     if since == nil, walk.base > .zero, !node.isEmpty {
-      try show(walk.base, walk.baseTime, "kept", node)
+      try show(node, after: "kept", walk.base, time: walk.baseTime)
     }
     try walk.run(upTo: until) { write, changes, root in
       guard changes.contains(where: { $0.concerning(location.path) != nil }) else { return }
@@ -63,7 +63,9 @@ private final class PathHistory {
         case .time(let time): write.time >= time
         case nil: true
         }
-      if isWanted { try show(write.lsn, write.time, LogLines.operation(write.write), node) }
+      if isWanted {
+        try show(node, after: LogLines.operation(write.write), write.lsn, time: write.time)
+      }
     }
     for line in lines { try terminal.print(line) }
     try terminal.flush()
@@ -77,9 +79,9 @@ private final class PathHistory {
     return location.isPriority ? node.priority.map { Node($0) } ?? .empty : node
   }
 
-  private func show(_ lsn: LogSequenceNumber, _ time: Int64?, _ operation: String, _ node: Node)
-    throws
-  {
+  private func show(
+    _ node: Node, after operation: String, _ lsn: LogSequenceNumber, time: Int64?
+  ) throws {
     count += 1
     let line: String
     if arguments.wantsJSON {

@@ -1,15 +1,17 @@
 import DendroStorage
 
-/// Which writes are known to be durable: a record says so of those before it, a segment and a checkpoint of all
-/// in front of them.
+/// The last write that is known to be durable.
+///
+/// A record carries the number of the last write that was durable when it was written. All writes before the first
+/// one of a segment are durable, and so are all that a checkpoint contains.
 struct LogDurability {
   private(set) var lsn = LogSequenceNumber.zero
-  /// The last segment, whose headers were read.
+  /// The record headers of the last segment; nil if there is no segment, or its own header cannot be read.
   private(set) var outline: SegmentOutline?
 
   init() {}
 
-  /// Reads the headers of the last segment.
+  /// What the names of the files and the record headers of the last segment say.
   init(_ directory: DatabaseDirectory) throws {
     let contents = try directory.contents()
     lsn = contents.checkpoints.last ?? .zero

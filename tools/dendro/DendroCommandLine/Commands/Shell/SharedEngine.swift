@@ -29,7 +29,7 @@ final class SharedEngine: Sendable {
     try? engine?.close()
   }
 
-  /// The engine for a path; nil where it is not shared.
+  /// The engine for a path; nil if it is not shared.
   static func engine(for path: String) throws -> Engine? {
     let (isShared, open) = state.withLock { ($0.path == path, $0.engine) }
     guard isShared else { return nil }

@@ -73,7 +73,7 @@ final class Shell {
 
   /// Does what a line says.
   ///
-  /// - Returns: false where the shell ends.
+  /// - Returns: false if the shell ends.
   private func take(_ line: String) throws -> Bool {
     let words = try ShellWords.split(line)
     guard let verb = words.first, !verb.hasPrefix("#") else { return true }
@@ -236,14 +236,16 @@ final class Shell {
     if node.isEmpty { return try noteNothing(at: path) }
     let terminal = try Terminal(color: arguments.value("color"))
     try terminal.print(terminal.colored("\(path)", .cyan))
-    try branches(node, depth, "", terminal)
+    try printChildren(of: node, depth: depth, indent: "", terminal)
     try terminal.flush()
   }
 
   /// As many children of a node as a tree shows.
   private static let childLimit = 50
 
-  private func branches(_ node: Node, _ depth: Int, _ indent: String, _ terminal: Terminal) throws {
+  private func printChildren(of node: Node, depth: Int, indent: String, _ terminal: Terminal)
+    throws
+  {
     var count = 0
     for (key, child) in node.children {
       count += 1
@@ -253,7 +255,10 @@ final class Shell {
         return try terminal.print(indent + "└── … \(rest) more")
       }
       try terminal.print(indent + (isLast ? "└── " : "├── ") + line(key.string, child, terminal))
-      if depth > 1 { try branches(child, depth - 1, indent + (isLast ? "    " : "│   "), terminal) }
+      if depth > 1 {
+        let deeper = indent + (isLast ? "    " : "│   ")
+        try printChildren(of: child, depth: depth - 1, indent: deeper, terminal)
+      }
     }
   }
 }

@@ -23,9 +23,9 @@ struct LogVerification: ~Copyable {
     var writeCount: UInt64 = 0
     var replayedCount: UInt64 = 0
     var byteCount: UInt64 = 0
-    /// The last write of the replay; nil where there was none.
+    /// The last write of the replay; nil if there was none.
     var lastLSN: LogSequenceNumber?
-    /// The hash of the tree behind it; nil where the replay ended at damage.
+    /// The hash of the tree behind it; nil if the replay ended at damage.
     var hash: UInt64?
     /// Whether the replay ended before the end of the log, at damage.
     var isBroken = false
@@ -46,8 +46,8 @@ struct LogVerification: ~Copyable {
   private let replays: Bool
 
   init(
-    _ directory: DatabaseDirectory, _ contents: DatabaseDirectory.Contents,
-    _ inputs: VerificationInputs, _ progress: VerificationProgress, replays: Bool
+    _ directory: DatabaseDirectory, contents: DatabaseDirectory.Contents,
+    inputs: VerificationInputs, progress: VerificationProgress, replays: Bool
   ) {
     self.directory = directory
     waiting = contents.checkpoints[...]

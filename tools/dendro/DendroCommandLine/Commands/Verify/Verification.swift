@@ -55,7 +55,8 @@ struct Verification {
     progress.set(total: try byteCount(of: contents))
     let inputs = VerificationInputs()
     let log = BackgroundTask { [directory, progress, isQuick] in
-      var log = LogVerification(directory, contents, inputs, progress, replays: !isQuick)
+      var log = LogVerification(
+        directory, contents: contents, inputs: inputs, progress: progress, replays: !isQuick)
       try log.run()
       return log.result
     }
@@ -98,7 +99,7 @@ struct Verification {
           + "\(older.next) on", file: path, offset: nil))
   }
 
-  /// Opens it as a reader would; nil where that is refused.
+  /// Opens it as a reader would; nil if that is refused.
   private mutating func open() throws -> (root: Node, lsn: LogSequenceNumber)? {
     do throws(EngineError) {
       progress.begin("opening")
