@@ -51,7 +51,11 @@ struct ReadingCostTests {
         Draft(.set(try Path(parsing: "users/u\(user)/v\(number % 3)"), Node(.string(text)))),
         completion: nil)
     }
-    for number in 0..<(writeCount - 50) { try write(number) }
+    for number in 0..<(writeCount - 50) {
+      try write(number)
+      // A segment ends with a batch, and a batch holds all that came while the one before was written.
+      if number.isMultiple(of: writeCount / 20) { try engine.synchronize() }
+    }
     try engine.checkpoint()
     // What replaying these reads of the checkpoint is read by every call.
     for number in 0..<50 {
