@@ -128,12 +128,16 @@ struct HostileFieldTests {
     disk.overwrite(Self.path, at: 0, with: Forged().bytes)
     #expect(try CheckpointReader.open(directory, lsn: LogSequenceNumber(7)).chunkCount == 0)
 
-    let few = try Self.found(in: Forged(index: [32, 0], chunkCount: 5))
+    let none = try Self.found(in: Forged(index: [32, 0], chunkCount: 5))
+    #expect(none?.expected == "an index of chunks that have room in 0 bytes")
+    let few = try Self.found(
+      in: Forged(content: noise(200, seed: 1), index: [32, 0], chunkCount: 5))
     #expect(few?.expected == "an index of 5 chunks")
     let small = try Self.found(
       in: Forged(content: noise(40, seed: 1), index: [5, 0], chunkCount: 1))
     #expect(small?.expected == "an index of 1 chunks")
-    let endless = try Self.found(in: Forged(index: [0x80, 0x80, 0x80], chunkCount: 1))
+    let endless = try Self.found(
+      in: Forged(content: noise(40, seed: 1), index: [0x80, 0x80, 0x80], chunkCount: 1))
     #expect(endless?.expected == "an index of 1 chunks")
     let gap = try Self.found(
       in: Forged(content: noise(40, seed: 1), index: [32, 0], chunkCount: 1))

@@ -42,6 +42,7 @@ public final class PayloadBuffer: @unchecked Sendable {
     capacity = size
   }
 
+  /// Appends a byte.
   @inlinable @inline(__always)
   public func append(_ byte: UInt8) {
     reserve(1)
@@ -49,6 +50,7 @@ public final class PayloadBuffer: @unchecked Sendable {
     used &+= 1
   }
 
+  /// Appends bytes.
   @inlinable @inline(__always)
   public func append(_ raw: UnsafeRawBufferPointer) {
     guard let source = raw.baseAddress else { return }
@@ -95,6 +97,7 @@ public final class PayloadBuffer: @unchecked Sendable {
     used &+= count
   }
 
+  /// Appends the bytes of another buffer.
   public func append(_ other: PayloadBuffer) { other.withBytes { append($0) } }
 
   /// Appends a number as a varint: unsigned LEB128 in its shortest form.
@@ -118,6 +121,7 @@ public final class PayloadBuffer: @unchecked Sendable {
     used &+= 1
   }
 
+  /// Appends a number, which is not negative, as a varint.
   public func appendVarint(_ value: Int) { appendVarint(UInt64(value)) }
 
   /// Removes all bytes after the first `count`.

@@ -11,8 +11,11 @@
 public struct WriteView {
   /// The stored bytes of the path, of at most `Limits.depth` keys together with what is written below it.
   public let path: UnsafeRawBufferPointer
+  /// The value, or the entries of an update, with its tags.
   public let body: UnsafeRawBufferPointer
+  /// What whoever made or checked the body counted.
   public let facts: WriteFacts
+  /// Whether it sets, adds or updates.
   public let kind: WriteKind
   /// What owns the bytes and the trees, if that is a write that may be kept.
   @usableFromInline let owner: Unmanaged<EncodedWrite>?
@@ -69,6 +72,7 @@ public struct WriteFacts: Sendable {
   /// Whether server values stand in the body.
   public var hasServerValues = false
 
+  /// The facts of an empty body.
   @inlinable @inline(__always)
   public init() {}
 
