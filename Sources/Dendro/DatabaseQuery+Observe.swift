@@ -13,24 +13,25 @@ extension DatabaseQuery {
   /// ones, and the value last; all listeners to an equal query get one before any gets the next, and share
   /// its snapshot. A listener that falls far behind, by 64 writes at least, is given the difference from
   /// what it saw last instead of every state in between. In any case the events come before the completion
-  /// block of the write.
+  /// block of the write, unless the listener's data is still being read.
   ///
   /// The first listener to a query that is sorted by a child or by value, or by priority where there are
   /// any, sorts the children once, O(n log n); from then on a write costs O(log n) for each child that it
   /// changes. Equal orders of a location are kept once. The callback queue does this work: writers do not
   /// wait for it.
   ///
-  /// The location is read before the call returns, on the calling thread: all of its data that is still in the
-  /// checkpoint (``DatabaseOptions/loading``), however little of it the query shows. So the first listener of a large
-  /// location after opening is best registered on a thread that may wait for the disk; ``snapshots`` and
-  /// ``childEvents()`` read in the background. Data that cannot be read ends the listener with an error.
+  /// Where data of the location is still in the checkpoint (``DatabaseOptions/loading``), all of it is read in the
+  /// background, however little of it the query shows. The first event is of the moment of the call in any case; it
+  /// and those of later writes come once the data is read, and other events and completions do not wait for that.
+  /// Data that cannot be read ends the listener with an error.
   ///
   /// While the listener is registered the database stays open. After ``removeObserver(withHandle:)`` has
   /// returned on the callback queue the block is not called again. Registering and removing a listener cost
   /// the same however many others there are.
   ///
   /// - Returns: what to remove the listener by.
-  /// - Complexity: O(1) where the data of the location is in memory; otherwise O(data of the location).
+  /// - Complexity: O(1); until all of the database is in memory, the first listener of a location looks for data that
+  ///   has to be read, O(data of the location).
   @preconcurrency
   @discardableResult
   public func observe(
@@ -158,9 +159,7 @@ extension DatabaseQuery {
     let registration = Registration(
       self, type, isSingle: isSingle, block: block, cancel: cancel)
     do throws(DatabaseError) {
-      let engine = try listenable()
-      try loadForListening(engine)
-      store.hub.register(registration, engine: engine)
+      store.hub.register(registration, engine: try listenable())
     } catch {
       store.hub.refuse(registration, error)
     }

@@ -154,16 +154,18 @@ extension DatabaseQuery {
   ) {
     let block = Callback<ReadFunction>(block)
     do throws(DatabaseError) {
-      let head = try view()
-      guard head.isPartial || isLong(head.node) else {
-        let snapshot = snapshot(of: head.node)
-        return store.hub.enqueue(on: block.isolation) { block.call(nil, snapshot) }
-      }
-      if let snapshot = quickSnapshot(of: head.node) {
-        return store.hub.enqueue(on: block.isolation) { block.call(nil, snapshot) }
+      let place = try place()
+      if let head = place.node {
+        guard head.isPartial || isLong(head.node) else {
+          let snapshot = snapshot(of: head.node)
+          return store.hub.enqueue(on: block.isolation) { block.call(nil, snapshot) }
+        }
+        if let snapshot = quickSnapshot(of: head.node) {
+          return store.hub.enqueue(on: block.isolation) { block.call(nil, snapshot) }
+        }
       }
       BackgroundThread.read { [self] in
-        let result = Result { () throws(DatabaseError) in snapshot(of: try whole(head)) }
+        let result = Result { () throws(DatabaseError) in snapshot(of: try whole(place)) }
         store.hub.enqueue(on: block.isolation) { [ref] in
           switch result {
           case .success(let snapshot): block.call(nil, snapshot)
@@ -192,17 +194,21 @@ extension DatabaseQuery {
   ///   order it is O(log n) for each child that changed since the last query, and O(shown · log n) where
   ///   one of them changed what the query shows.
   public func getData() async throws -> DataSnapshot {
-    let head = try view()
+    let place = try place()
+    guard let head = place.node else {
+      return await snapshot(showing: try await wholeInBackground(place))
+    }
     // Where an order is kept, everything here was read before.
     if isLong(head.node), let snapshot = quickSnapshot(of: head.node) { return snapshot }
-    return await snapshot(showing: head.isPartial ? try await wholeInBackground(head) : head.node)
+    return await snapshot(showing: head.isPartial ? try await wholeInBackground(place) : head.node)
   }
 
   /// What the query needs of a node of the head, with all its pages: of a query that does not look at all
   /// children, those that it shows.
-  private func whole(_ head: HeadNode) throws(DatabaseError) -> Node {
+  private func whole(_ place: HeadPlace) throws(DatabaseError) -> Node {
     let parameters = parameters
     do throws(EngineError) {
+      let head = try place.read()
       guard !parameters.showsAll, !head.node.isScanned(by: parameters) else {
         return try head.whole()
       }
@@ -212,8 +218,8 @@ extension DatabaseQuery {
     }
   }
 
-  @concurrent private func wholeInBackground(_ head: HeadNode) async throws(DatabaseError) -> Node {
-    try whole(head)
+  private func wholeInBackground(_ place: HeadPlace) async throws(DatabaseError) -> Node {
+    try await BackgroundThread.read { () throws(DatabaseError) in try self.whole(place) }
   }
 
   /// What the query shows of a node at its location, filtered in the background where that takes long.
@@ -225,22 +231,20 @@ extension DatabaseQuery {
     return await snapshotInBackground(of: node, isPast: isPast)
   }
 
-  private func view() throws(DatabaseError) -> HeadNode {
+  private func place() throws(DatabaseError) -> HeadPlace {
     let engine = try usable()
-    if path.isInfo { return HeadNode(store.connection.withInfo { $0.node(at: path) }) }
-    do throws(EngineError) {
-      return try engine.node(at: path)
-    } catch {
-      throw DatabaseError(error)
-    }
+    if path.isInfo { return HeadPlace(store.connection.withInfo { $0.node(at: path) }) }
+    return engine.place(at: path)
   }
 
-  /// Reads what a listener here needs, where it was not read since the database was opened. From then on all
-  /// states of this location are in memory.
-  func loadForListening(_ engine: Engine) throws(DatabaseError) {
+  /// Reads what an iterator here needs, in the background where that was not read since the database was opened.
+  /// From then on all states of this location are in memory.
+  func loadForListening(_ engine: Engine) async throws(DatabaseError) {
     guard !path.isInfo else { return }
+    let place = engine.place(at: path)
+    guard place.node?.isPartial ?? true else { return }
     do throws(EngineError) {
-      _ = try engine.view(at: path)
+      _ = try await BackgroundThread.read { () throws(EngineError) in try place.read().whole() }
     } catch {
       throw DatabaseError(error)
     }

@@ -18,6 +18,11 @@ package struct HeadNode: Sendable {
   /// Whether some pages may not have been read yet.
   package var isPartial: Bool { pages != nil }
 
+  /// Whether all pages of the node are in memory. Never waits for the disk.
+  ///
+  /// - Complexity: O(pages); O(1) where all pages of the head are in memory.
+  var isLoaded: Bool { pages == nil || node.isLoaded }
+
   /// Reads all pages of the node. Waits for the disk on the calling thread.
   ///
   /// - Returns: the node.
@@ -144,24 +149,16 @@ extension Engine {
   ///
   /// - Throws: why a page on the way could not be read.
   package func node(at path: Path) throws(EngineError) -> HeadNode {
-    if !path.isRoot, let reading = beginReading() {
-      defer { end(reading) }
-      return HeadNode(reading.branch.node(at: path))
-    }
-    let (found, pages) = pipeline.withAdmission { admission -> (Node, CheckpointPages?) in
-      guard let pages = admission.pages, pages.isPartial else {
-        // All may have been read since the last change.
-        admission.head.publish()
-        return (admission.root.node(at: path), nil)
-      }
-      return (admission.root, pages)
-    }
-    guard let pages else { return HeadNode(found, nil) }
-    let node = try pages.reading { () throws(PageFailure) in
-      try found.load(along: path)
-      return found.node(at: path)
-    }
-    return HeadNode(node, pages)
+    if let node = nodeWithoutLock(at: path) { return HeadNode(node) }
+    return try placeUnderLock(path).read()
+  }
+
+  /// The node at `path` now; nil where the admission lock has to be taken.
+  @inline(__always)
+  func nodeWithoutLock(at path: Path) -> Node? {
+    guard !path.isRoot, let reading = beginReading() else { return nil }
+    defer { end(reading) }
+    return reading.branch.node(at: path)
   }
 
   /// Reads the pages on the way to `path`, so that taking the node there reads nothing.

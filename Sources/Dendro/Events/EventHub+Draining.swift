@@ -191,8 +191,7 @@ extension EventHub {
       let event = EventGenerator.onlyEvent(of: node, for: parameters, type)
       add { state in
         state.work.append(.reading(registration, syncPoint, event))
-        state.readCount -= 1
-        if state.readCount == 0, state.isEndWaiting { state.work.append(.end) }
+        state.endRead()
       }
     }
   }

@@ -3,32 +3,67 @@ import DendroTree
 import Synchronization
 
 extension EventHub {
-  /// Registers a listener and queues its first events.
+  /// Registers a listener and queues its first events. They come once the data of its location is read, which is done
+  /// on another thread where the disk may have to be waited for.
   func register(_ registration: Registration, engine: Engine) {
     let query = registration.query
-    let isOpen = Self.withTree(of: query, engine) { root in
-      let node = root.node(at: query.path)
-      return state.withLock { state in
-        guard !state.isClosed else { return false }
+    let (isOpen, unread) = Self.withPlace(of: query, engine) { place in
+      state.withLock { state -> (Bool, (HeadPlace, SyncPoint)?) in
+        guard !state.isClosed else { return (false, nil) }
         let listeners = state.listeners(at: query.path)
+        var unread: (HeadPlace, SyncPoint)?
         let syncPoint: SyncPoint
         if let existing = listeners.syncPoint(at: query.path) {
           syncPoint = existing
         } else {
           syncPoint = SyncPoint(
-            path: query.path, node: node, orders: listeners.orders(at: query.path),
-            tally: state.tally)
+            path: query.path, node: place.node?.node ?? .empty,
+            orders: listeners.orders(at: query.path), tally: state.tally)
+          if place.node?.isPartial ?? true {
+            syncPoint.beginReading()
+            state.readCount += 1
+            unread = (place, syncPoint)
+          }
           listeners.insert(syncPoint)
           filter.add(query.path)
         }
         syncPoint.add(registration)
         state.byHandle[registration.handle] = registration
-        state.work.append(.activation(registration, syncPoint))
-        return true
+        state.add(.activation(registration, syncPoint), for: syncPoint)
+        return (true, unread)
       }
     }
+    if let (place, syncPoint) = unread { read(place, for: syncPoint) }
     handOver()
     if !isOpen { refuse(registration, state.withLock { $0.endError }) }
+  }
+
+  /// Reads the first state of a sync point: here where all of it is in memory.
+  private func read(_ place: HeadPlace, for syncPoint: SyncPoint) {
+    if let node = place.loadedNode { return add { $0.begin(syncPoint, with: node) } }
+    BackgroundThread.read { [self] in
+      do throws(EngineError) {
+        let node = try place.read().whole()
+        add { $0.begin(syncPoint, with: node) }
+      } catch {
+        let error = DatabaseError(error)
+        for registration in abandon(syncPoint) { refuse(registration, error) }
+      }
+    }
+  }
+
+  /// Removes all registrations of a sync point whose first state cannot be read.
+  private func abandon(_ syncPoint: SyncPoint) -> [Registration] {
+    let (registrations, held) = add { state -> ([Registration], [Work]) in
+      let registrations = syncPoint.registrations.filter { !$0.isRemoved }
+      for registration in registrations { forget(registration, in: &state) }
+      let held = syncPoint.endReading(.empty)
+      state.endRead()
+      return (registrations, held)
+    }
+    // Freed here, where no lock is held.
+    withExtendedLifetime(held) {}
+    return registrations
   }
 
   /// Calls the cancel block of a listener that could not be registered, or the error handler where there
@@ -100,8 +135,8 @@ extension EventHub {
   func subscribe(
     to query: DatabaseQuery, keepingStates: Bool, engine: Engine
   ) throws(DatabaseError) -> Subscription {
-    let subscription = Self.withTree(of: query, engine) { root in
-      let node = root.node(at: query.path)
+    let subscription = Self.withPlace(of: query, engine) { place in
+      let node = place.node?.node ?? .empty
       return state.withLock { state -> Subscription? in
         guard !state.isClosed else { return nil }
         let listeners = state.listeners(at: query.path)
@@ -138,5 +173,13 @@ extension EventHub {
   func usedOrder(_ order: SortOrder, at path: Path) -> SharedOrder? {
     guard listenedCount > 0 else { return nil }
     return state.withLock { $0.data.existingOrders(at: path) }?.existing(order)
+  }
+}
+
+extension EventHub.State {
+  /// Begins to notify a sync point whose first state was read.
+  fileprivate mutating func begin(_ syncPoint: SyncPoint, with node: Node) {
+    for held in syncPoint.endReading(node) { work.append(held) }
+    endRead()
   }
 }

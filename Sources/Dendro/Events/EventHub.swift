@@ -57,7 +57,7 @@ final class EventHub: CommitObserver {
     var isOwnQueue: Bool
     /// Whether a drain runs, and not only waits for its queue.
     var isDraining = false
-    /// The number of single events that are being read on other threads.
+    /// The number of single events, and of the first states of sync points, that are being read on other threads.
     var readCount = 0
     /// Whether the work `.end` waits until these are read.
     var isEndWaiting = false
@@ -78,6 +78,17 @@ final class EventHub: CommitObserver {
       info = ListenerTree(tally: tally)
       self.queue = queue
       isOwnQueue = queue !== DispatchQueue.main
+    }
+
+    /// Adds a piece of work for a sync point, which waits while the sync point's first state is read.
+    mutating func add(_ work: Work, for syncPoint: SyncPoint) {
+      if !syncPoint.hold(work) { self.work.append(work) }
+    }
+
+    /// Notes that data is no longer read on another thread.
+    mutating func endRead() {
+      readCount -= 1
+      if readCount == 0, isEndWaiting { work.append(.end) }
     }
 
     /// Whether there are states to free, and no block that will do it.
@@ -123,12 +134,13 @@ final class EventHub: CommitObserver {
   /// The number of sync points and subscriptions.
   var listenedCount: Int { filter.count }
 
-  /// Runs `body` on the head of the query's tree (the data or `.info`), which cannot change meanwhile.
-  static func withTree<R: Sendable>(
-    of query: DatabaseQuery, _ engine: Engine, _ body: (borrowing Node) -> R
+  /// Runs `body` on the query's location in the head of its tree (the data or `.info`), which cannot change meanwhile.
+  static func withPlace<R: Sendable>(
+    of query: DatabaseQuery, _ engine: Engine, _ body: (HeadPlace) -> R
   ) -> R {
     query.path.isInfo
-      ? query.store.connection.withInfo(body) : engine.withHead { root, _ in body(root) }
+      ? query.store.connection.withInfo { body(HeadPlace($0.node(at: query.path))) }
+      : engine.withPlace(at: query.path, body)
   }
 
   // MARK: Noting
@@ -165,7 +177,7 @@ final class EventHub: CommitObserver {
         if let syncPoint = place.syncPoint,
           syncPoint.note(node, changedKey: changedKey, replacing: &state.replaced)
         {
-          state.work.append(.change(syncPoint))
+          state.add(.change(syncPoint), for: syncPoint)
         }
         if place.subscriptions.isEmpty { return }
         for case let subscription? in place.subscriptions.slots {

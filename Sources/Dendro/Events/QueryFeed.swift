@@ -42,15 +42,11 @@ final class QueryFeed {
   /// Reads what the query needs, in the background where that was not read since the database was opened.
   private func load() async throws(DatabaseError) {
     do throws(DatabaseError) {
-      try await Self.load(query)
+      try await query.loadForListening(try query.listenable())
     } catch {
       isEnded = true
       throw error
     }
-  }
-
-  @concurrent private static func load(_ query: DatabaseQuery) async throws(DatabaseError) {
-    try query.loadForListening(try query.listenable())
   }
 
   private func subscribed() throws(DatabaseError) -> Subscription {

@@ -18,13 +18,15 @@ package final class SyncPoint: @unchecked Sendable {
   private var unneeded = EventGenerator.Unneeded()
   /// Makes the events. Only the running drain uses it, in the order of the work.
   let generator: SharedGenerator
-  /// The state that the views saw last. Only the running drain changes it.
+  /// The state that the views saw last. Only the running drain changes it, once the first one is read.
   private(set) var seen: Node
   private var backlog = Queue<State>()
   /// How many pieces of work `change` for this sync point are in the hub's queue.
   private var queuedCount = 0
   /// Whether a piece of work `pruning` for this sync point is in the hub's queue.
   private var isPruningQueued = false
+  /// While the data of the path is read, the work for the sync point, which waits for that; nil at other times.
+  private var held: [EventHub.Work]?
 
   private struct State {
     let node: Node
@@ -173,5 +175,24 @@ package final class SyncPoint: @unchecked Sendable {
     return Change(
       old: seen, new: next.node, changedKey: next.changedKey,
       audiences: isUnused ? nil : audiences)
+  }
+
+  // MARK: Reading
+
+  /// Makes all work for a new sync point wait until its first state, of which pages were not read yet, is read.
+  func beginReading() { held = [] }
+
+  /// Keeps a piece of work for the sync point while its first state is read.
+  ///
+  /// - Returns: false where it does not wait for that.
+  func hold(_ work: EventHub.Work) -> Bool { held?.append(work) != nil }
+
+  /// Sets the first state. No drain has work for the sync point yet.
+  ///
+  /// - Returns: the work that has waited for it.
+  func endReading(_ node: Node) -> [EventHub.Work] {
+    seen = node
+    defer { held = nil }
+    return held ?? []
   }
 }

@@ -30,6 +30,17 @@ enum BackgroundThread {
     readers[Int(turn % UInt(readers.count))].async { ThreadName.reading.during(body) }
   }
 
+  /// Runs `body`, which may wait for the disk, as `read(_:)` does, and waits for its result without blocking the
+  /// caller's thread.
+  static func read<Value: Sendable, Failure: Error>(
+    _ body: @escaping @Sendable () throws(Failure) -> Value
+  ) async throws(Failure) -> Value {
+    let result = await withCheckedContinuation { continuation in
+      read { continuation.resume(returning: Result(catching: body)) }
+    }
+    return try result.get()
+  }
+
   private static let nextReader = Atomic<UInt>(0)
   private static let readers = (0..<max(2, ProcessInfo.processInfo.activeProcessorCount)).map { _ in
     DispatchQueue(label: ThreadName.reading.rawValue, autoreleaseFrequency: .workItem)

@@ -141,6 +141,7 @@ extension PageAccess {
     kind == .stub ? try PageStub(header).load() : self
   }
 
+  /// Whether this page and all below it are in memory.
   fileprivate var isLoaded: Bool {
     guard let page = kind == .stub ? PageStub(header).loadedPage : self else { return false }
     guard page.hasReferences else { return true }
