@@ -51,13 +51,13 @@ private struct MemoryCounter {
 }
 
 extension ChunkPages {
-  /// The memory of all pages.
+  /// The memory of all pages, and of what stands in the place of pages of other chunks.
   package var memoryByteCount: Int {
     var counter = MemoryCounter()
     for root in roots {
       counter.add(root.page.unresolved)
       withExtendedLifetime(root.page) {}
     }
-    return counter.memory.byteCount
+    return counter.memory.byteCount + open.count * PageStub.memoryByteCount
   }
 }

@@ -8,7 +8,7 @@ package struct ChunkPages: @unchecked Sendable {  // See `Page`.
   /// The leaves in the pages.
   package let leafCount: Int
   /// The entries that refer to pages of other chunks and were left without a reference.
-  fileprivate let open: [OpenEntry]
+  let open: [OpenEntry]
 
   struct Root {
     var page: Page
@@ -35,7 +35,7 @@ package struct ChunkPages: @unchecked Sendable {  // See `Page`.
   /// - Parameters:
   ///   - bytes: what `PageImageWriter` wrote.
   ///   - number: the chunk's, which is more than that of each chunk to which it refers.
-  ///   - source: where its stubs read the other chunks from; nil where `ChunkAssembler` connects them.
+  ///   - source: where its stubs read the other chunks from; nil where `ChunkAssembler` connects them, or only their memory counts.
   /// - Complexity: O(bytes).
   package init(
     decoding bytes: UnsafeRawBufferPointer, number: UInt32, source: (any PageSource)?

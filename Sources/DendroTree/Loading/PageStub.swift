@@ -21,6 +21,8 @@ struct PageStub {
   private static let levelOffset = 21
   private static let depthOffset = 22
   private static let byteCount = 24
+  /// What a stub takes without the page that it stands for, rounded as the allocator rounds.
+  static var memoryByteCount: Int { (byteCount + Page.overhead + 15) & ~15 }
   /// More than any page has, so that a stub is never nearly empty.
   private static let usedByteCount: UInt32 = 1 << 20
 
