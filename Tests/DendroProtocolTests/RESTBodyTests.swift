@@ -45,6 +45,10 @@ struct RESTBodyTests {
       "{\".sv\":null}", "{\".sv\":{}}", "{\".sv\":{\"increment\":1,\"x\":2}}",
       "{\".sv\":\"timestamp\",\"a\":1}", "{\"a\":1,\".sv\":\"timestamp\"}",
       "{\".value\":1,\".sv\":\"timestamp\"}", "{\".value\":{\"a\":1}}",
+      "{\".value\":{}}", "{\".value\":{\".sv\":\"now\"}}",
+      "{\".value\":{\".sv\":\"timestamp\",\"a\":1}}",
+      "{\".value\":{\".value\":{\".sv\":\"timestamp\"}}}",
+      "{\".value\":{\".sv\":\"timestamp\"},\"a\":1}",
       "{\"a\":1,\".priority\":true}",
       "{\".priority\":{\"increment\":1},\".value\":1}",
       String(repeating: "{\"a\":", count: 33) + "1" + String(repeating: "}", count: 33),
@@ -94,6 +98,15 @@ struct RESTBodyTests {
         "PUT", "{\".value\":1,\".priority\":{\".sv\":\"timestamp\"}}", "null",
         "{\".value\":1,\".priority\":1700000000123}"
       ),
+      (
+        "PUT", "{\".value\":{\".sv\":\"timestamp\"},\".priority\":{\".sv\":\"timestamp\"}}", "null",
+        "{\".value\":1700000000123,\".priority\":1700000000123}"
+      ),
+      (
+        "PUT", "{\"n\":{\".priority\":3,\".value\":{\".sv\":{\"increment\":2}}}}", "{\"n\":40}",
+        "{\"n\":{\".value\":42,\".priority\":3}}"
+      ),
+      ("PUT", "{\".value\":{\".sv\":\"timestamp\"}}", "null", "1700000000123"),
       ("PUT", "{\"a\":{\".sv\":\"timestamp\"},\"a\":7}", "null", "{\"a\":7}"),
       ("PUT", "{\"a\":7,\"a\":{\".sv\":\"timestamp\"}}", "null", "{\"a\":1700000000123}"),
       ("PATCH", "{\"a/b\":1,\"c\":2}", "{\"d\":3}", "{\"a\":{\"b\":1},\"c\":2,\"d\":3}"),

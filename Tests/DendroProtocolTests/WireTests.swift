@@ -74,6 +74,15 @@ struct WireTests {
     }
     #expect(try at == path("w/1") && draft.deferred.count == 2)
     guard
+      case .write(let both, _, false, nil)? = action(
+        #"{"t":"d","d":{"r":8,"a":"p","b":{"p":"/w/3","d":{".value":{".sv":"timestamp"},".priority":{".sv":"timestamp"}}}}}"#
+      )
+    else {
+      Issue.record("no put of two server values")
+      return
+    }
+    #expect(both.deferred.map(\.isPriority).sorted { !$0 && $1 } == [false, true])
+    guard
       case .write(_, _, true, nil)? = action(
         #"{"t":"d","d":{"r":9,"a":"p","b":{"p":"/w/2/.priority","d":8}}}"#),
       case .write(_, _, false, ""?)? = action(

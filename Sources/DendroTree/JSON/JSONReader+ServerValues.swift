@@ -3,11 +3,15 @@ extension JSONReader {
 
   /// Reads `{".sv": …}` whose opening bracket comes next.
   ///
+  /// - Throws: `kind` and `message` at the bracket, if it is another object.
   /// - Returns: the stand-in.
-  mutating func serverValueObject(isPriority: Bool) throws(JSONFailure) -> Scalar {
+  mutating func serverValueObject(
+    isPriority: Bool, otherwise kind: JSONError.Kind, _ message: String
+  ) throws(JSONFailure) -> Scalar {
+    let position = scanner.position
     scanner.advance()
     guard try scanner.peek() == UInt8(ascii: "\""), try text("the key") == ".sv" else {
-      throw scanner.failure(Self.forms, kind: .data(.invalidData))
+      throw scanner.failure(message, kind: kind, at: position)
     }
     try colon()
     let standIn = try serverValue(isPriority: isPriority)

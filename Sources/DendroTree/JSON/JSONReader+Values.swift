@@ -80,9 +80,7 @@ extension JSONReader {
         case .value:
           guard !hasChildren else { throw valueBesideChildren(position) }
           try colon()
-          leaf = .some(
-            try pseudoKeyValue(
-              .invalidLeafValueType, "a .value is a string, a number, true, false or null"))
+          leaf = .some(try leafValue())
         case .priority:
           try colon()
           priority = try self.priority()
@@ -137,10 +135,21 @@ extension JSONReader {
 
   // MARK: Pseudo keys
 
+  /// Reads what follows `".value":`; returns nil for `null`.
+  private mutating func leafValue() throws(JSONFailure) -> Scalar? {
+    let message = "a .value is a string, a number, true, false or null"
+    if try scanner.peek() == UInt8(ascii: "{"), acceptsServerValues {
+      return try serverValueObject(
+        isPriority: false, otherwise: .data(.invalidLeafValueType), message)
+    }
+    return try pseudoKeyValue(.invalidLeafValueType, message)
+  }
+
+  /// Reads what follows `".priority":`; returns nil for `null`.
   mutating func priority() throws(JSONFailure) -> Scalar? {
     let message = "a .priority is a number, a string or null"
     if try scanner.peek() == UInt8(ascii: "{"), acceptsServerValues {
-      return try serverValueObject(isPriority: true)
+      return try serverValueObject(isPriority: true, otherwise: .data(.invalidData), message)
     }
     let position = scanner.position
     let priority = try pseudoKeyValue(.invalidData, message)
