@@ -62,9 +62,11 @@ package struct WorkQueue<Work> {
     return true
   }
 
-  /// Takes the next pieces of work. Where none waits, the drain has ended.
+  /// Takes the next pieces of work. If none waits, the drain has ended.
   ///
-  /// - Parameter take: gets a piece; returns whether one behind it may be taken together with it.
+  /// - Parameters:
+  ///   - limit: the most pieces that are taken.
+  ///   - take: gets a piece; returns whether one behind it may be taken together with it.
   /// - Returns: the number of pieces.
   package mutating func take(atMost limit: Int = .max, _ take: (consuming Work) -> Bool) -> Int {
     var count = 0

@@ -6,6 +6,7 @@ extension DatabaseDirectory {
   /// - Parameters:
   ///   - path: absolute; of a directory that does not exist yet, is empty, or holds an unfinished backup.
   ///   - body: writes the files, and calls `finishBackup()`.
+  ///   - environment: the file system and the clock.
   /// - Throws: as `open` with `.backup`, and what `body` throws.
   package static func make<R>(
     at path: String, environment: Environment,
