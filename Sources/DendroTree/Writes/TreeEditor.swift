@@ -38,8 +38,8 @@ package struct TreeEditor: ~Copyable {
   ///   - tree: to be changed. If nothing else refers to it, its pages are changed in place.
   ///   - remembersPlace: whether neighbouring writes are applied faster, and the tree is not taken between two of
   ///     them without `forget()`.
-  ///   - loadsPages: whether pages that a write needs are read where they are still in a file. If not, whoever applies
-  ///     a write has seen to it that they are in memory.
+  ///   - loadsPages: whether the editor reads pages that are not in memory. If false, the caller must have read those
+  ///     that a write needs.
   package init(_ tree: consuming Node, remembersPlace: Bool, loadsPages: Bool = false) {
     self.tree = tree
     self.remembersPlace = remembersPlace

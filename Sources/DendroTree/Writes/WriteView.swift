@@ -13,7 +13,7 @@ public struct WriteView {
   public let path: UnsafeRawBufferPointer
   /// The value, or the entries of an update, with its tags.
   public let body: UnsafeRawBufferPointer
-  /// What whoever made or checked the body counted.
+  /// The counts and properties of the body, noted when it was made or checked.
   public let facts: WriteFacts
   /// Whether it sets, adds or updates.
   public let kind: WriteKind

@@ -1,6 +1,5 @@
 import DendroTesting
 import DendroTestSupport
-import Synchronization
 import Testing
 
 @testable import DendroEngine
@@ -20,40 +19,10 @@ struct FollowingTests {
     return try Engine.open(at: "/db", options: options, environment: disk.environment, mode: mode)
   }
 
-  /// The LSNs of the commits, and a tree made from them.
-  private final class Log: CommitObserver {
-    struct State {
-      var root: Node
-      var lsns: [UInt64] = []
-      var differenceCount = 0
-      var failures: [EngineError] = []
-    }
-
-    private let state: Mutex<State>
-
-    init(_ root: Node) { state = Mutex(State(root: root)) }
-
-    var lsns: [UInt64] { state.withLock { $0.lsns } }
-    var root: Node { state.withLock { $0.root } }
-    var differenceCount: Int { state.withLock { $0.differenceCount } }
-    var failures: [EngineError] { state.withLock { $0.failures } }
-
-    func committed(_ commit: borrowing Commit, root: borrowing Node) -> Bool {
-      let (lsn, changes, isDifference) = (commit.lsn.rawValue, commit.changes, commit.isUndo)
-      state.withLock { state in
-        for change in changes { state.root.graft(change.new, at: change.path) }
-        if isDifference { state.differenceCount += 1 } else { state.lsns.append(lsn) }
-      }
-      return false
-    }
-
-    func failed(_ error: EngineError) { state.withLock { $0.failures.append(error) } }
-  }
-
   /// An engine that follows, and what it has seen.
-  private func follow() throws -> (Engine, Log) {
+  private func follow() throws -> (Engine, CommitLog) {
     let follower = try open(.following)
-    let log = Log(follower.head.root)
+    let log = CommitLog(follower.head.root)
     follower.setObserver(log)
     return (follower, log)
   }
@@ -75,7 +44,7 @@ struct FollowingTests {
     var writes = WriteGenerator(seed: seed)
     try open().close()
     let follower = try open(.following) { $0.loading = loading }
-    let log = Log(follower.head.root)
+    let log = CommitLog(follower.head.root)
     follower.setObserver(log)
     for _ in 0..<6 {
       do {
@@ -122,7 +91,7 @@ struct FollowingTests {
       try writer.checkpoint()
     }
     #expect(try segments() == [1, 2, 3, 4, 5, 6])
-    let log = Log(follower.head.root)
+    let log = CommitLog(follower.head.root)
     follower.setObserver(log)
     try follower.refresh()
     #expect(log.lsns == [1, 2, 3, 4, 5])
@@ -318,7 +287,7 @@ struct FollowingTests {
         writer.pump()
       }
       let follower = try open(.following)
-      let log = Log(follower.head.root)
+      let log = CommitLog(follower.head.root)
       follower.setObserver(log)
       for round in 4...6 {
         writer.submit(try set("a", .integer(Int64(round))), completion: nil)

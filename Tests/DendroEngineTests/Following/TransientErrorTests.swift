@@ -1,6 +1,5 @@
 import DendroPlatform
 import DendroTesting
-import Synchronization
 import Testing
 
 @testable import DendroEngine
@@ -10,36 +9,6 @@ import Testing
 /// A follower whose system refuses a call: it tries again, and goes on.
 @Suite("Following while the system refuses")
 struct TransientErrorTests {
-  /// The tree that the commits give, and the writes that were seen.
-  private final class Log: CommitObserver {
-    private struct State {
-      var root: Node
-      var lsns: [UInt64] = []
-      var differenceCount = 0
-      var failures: [EngineError] = []
-    }
-
-    private let state: Mutex<State>
-
-    init(_ root: Node) { state = Mutex(State(root: root)) }
-
-    var lsns: [UInt64] { state.withLock { $0.lsns } }
-    var root: Node { state.withLock { $0.root } }
-    var differenceCount: Int { state.withLock { $0.differenceCount } }
-    var failures: [EngineError] { state.withLock { $0.failures } }
-
-    func committed(_ commit: borrowing Commit, root: borrowing Node) -> Bool {
-      let (lsn, changes, isDifference) = (commit.lsn.rawValue, commit.changes, commit.isUndo)
-      state.withLock { state in
-        for change in changes { state.root.graft(change.new, at: change.path) }
-        if isDifference { state.differenceCount += 1 } else { state.lsns.append(lsn) }
-      }
-      return false
-    }
-
-    func failed(_ error: EngineError) { state.withLock { $0.failures.append(error) } }
-  }
-
   /// What a writer does between two looks of a follower.
   enum Progress: CaseIterable {
     /// It appends.
@@ -56,14 +25,14 @@ struct TransientErrorTests {
     let disk = SimulatedDisk(seed: 1)
     var writer: Engine
     let follower: Engine
-    let log: Log
+    let log: CommitLog
 
     init() throws {
       writer = try Self.open(disk, .readWrite)
       for number in 0..<40 { try Self.write("k\(number % 10)/n\(number)", writer) }
       try writer.checkpoint()
       follower = try Self.open(disk, .following)
-      log = Log(try follower.view(at: .root))
+      log = CommitLog(try follower.view(at: .root))
       follower.setObserver(log)
     }
 
@@ -166,7 +135,7 @@ struct TransientErrorTests {
     options.log = { events.add($0) }
     let follower = try Engine.open(
       at: "/db", options: options, environment: disk.environment, mode: .following)
-    let log = Log(follower.head.root)
+    let log = CommitLog(follower.head.root)
     follower.setObserver(log)
     let before = disk.operationCount
     disk.inject(

@@ -4,7 +4,8 @@
   import DendroTesting
   import Testing
 
-  /// Failures that nobody asked about are written to standard error, which may be a pipe that is not read.
+  /// A database reports failures on standard error when no handler takes them. Standard error may be a pipe that
+  /// nobody reads.
   @Suite("Standard error that takes nothing")
   struct FullPipeTests {
     /// Puts a full pipe in the place of standard error.
