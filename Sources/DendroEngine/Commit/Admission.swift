@@ -231,31 +231,16 @@ struct Admission: ~Copyable {
 
   // MARK: Closing
 
-  enum ClosingStart {
-    /// With the refusals that the caller reports once it has released the lock.
-    case begun(refused: [(EngineError, Completion?)])
-    /// Nothing has begun: the caller reads pages first, then asks again.
-    case needsPages(NeededPages)
-    /// The engine is closed already.
-    case closed
-  }
-
-  /// Admits what the running transaction's block has written, then `last`, and nothing after that.
-  /// The transaction itself will be refused.
-  mutating func beginClosing(
-    writing last: HeldWrite?, now: Int64, _ completion: @escaping Completion
-  ) -> ClosingStart {
-    if case .closed = phase { return .closed }
-    var writes = transaction?.heldWrites ?? []
-    if let last { writes.append(last) }
-    if let needed = neededPages(for: writes) { return .needsPages(needed) }
-    transaction?.removeHeldWrites()
-    let refused = admit(writes, now: now)
+  /// Admits nothing from now on. A running transaction will be refused.
+  ///
+  /// - Returns: false where the engine is closed already.
+  mutating func beginClosing(_ completion: @escaping Completion) -> Bool {
+    if case .closed = phase { return false }
     if case .poisoned(let error) = phase { closingFailure = error }
     phase = .closing
     transaction?.release()
     batch.closes.append(completion)
-    return .begun(refused: refused)
+    return true
   }
 
   /// Ends the last turn: nothing is admitted and no commit observed any more.

@@ -5,8 +5,8 @@ import DendroTree
 enum AdmissionOutcome {
   /// The head shows the write; or it was refused, and its completion in the open batch says why.
   case admitted
-  /// The running transaction's block made the write, which is admitted when the transaction ends.
-  case held
+  /// The running transaction's block made the write: the caller keeps it until the transaction has ended.
+  case followsTransaction
   /// The caller reports the error at once.
   case refused(EngineError)
   /// The caller waits in `WriteStall`, then offers the write again.
@@ -24,6 +24,7 @@ enum AdmissionOutcome {
 /// What the caller of a write may still be made to wait for.
 struct PermittedWaits {
   var disk = true
+  /// The running transaction, or its reservation; false: the write is admitted beside it.
   var transaction = true
   var measure = true
   /// Comparisons of trees, each overtaken by another write, after which the trees are compared under the
@@ -33,6 +34,8 @@ struct PermittedWaits {
   var comparison: Comparison?
   /// The probe of a full disk that the caller waits for.
   var probe: UInt64?
+  /// Whether the next of the tasks in `WriteStall` passes once the write was offered again.
+  var passesOn = false
 
   /// Whether the tree that a write sets equals the one in its place.
   struct Comparison {
@@ -70,14 +73,14 @@ extension Admission {
   /// - Parameters:
   ///   - now: milliseconds since 1970.
   mutating func offer(
-    _ write: WriteView, now: Int64, _ completion: Completion?,
-    holding: () -> EncodedWrite, _ waits: inout PermittedWaits
+    _ write: WriteView, now: Int64, _ completion: Completion?, _ waits: inout PermittedWaits
   ) -> AdmissionOutcome {
-    if transaction != nil, case .running = phase,
-      let outcome = transactionOutcome(write, completion, holding: holding, waits)
-    {
-      if case .refused(let refusal) = outcome { return conclude(refusal, completion) }
-      return outcome
+    if waits.transaction, let transaction, case .running = phase {
+      if transaction.isOnThisThread { return .followsTransaction }
+      if let reservation = transaction.reservation, !reservation.isOver, reservation.concerns(write)
+      {
+        return .waitsForTransaction(reservation)
+      }
     }
     requestProbe(&waits)
     if mustWaitForDisk(waits) { return .waitsForDisk }
@@ -145,25 +148,5 @@ extension Admission {
     guard let completion else { return false }
     batch.completions.append(.init(result: result, completion: completion))
     return true
-  }
-
-  /// What the running transaction makes of a write. Call only while one runs.
-  ///
-  /// - Returns: nil where the transaction does not concern the write.
-  private mutating func transactionOutcome(
-    _ write: WriteView, _ completion: Completion?, holding: () -> EncodedWrite,
-    _ waits: PermittedWaits
-  ) -> AdmissionOutcome? {
-    // Not bound to a name: a second reference would make each append copy the held writes.
-    if transaction?.isOnThisThread == true {
-      guard transaction?.hold(holding(), completion) == true else {
-        return .refused(.tooManyWaiting(limit: RunningTransaction.heldWriteLimit))
-      }
-      return .held
-    }
-    guard waits.transaction, let reservation = transaction?.reservation, !reservation.isOver,
-      reservation.concerns(write)
-    else { return nil }
-    return .waitsForTransaction(reservation)
   }
 }

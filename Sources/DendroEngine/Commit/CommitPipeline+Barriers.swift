@@ -78,29 +78,6 @@ extension CommitPipeline {
     }
   }
 
-  /// Admits `last` and no write after it. `completion` is called once every write is on the disk and the
-  /// directory is free. Later calls have no effect.
-  ///
-  /// A running transaction will be refused. The writes that its block has made until now are admitted
-  /// before `last`.
-  func requestClose(writing last: EncodedWrite?, _ completion: @escaping Completion) {
-    let last = last.map { HeldWrite($0, nil) }
-    last?.write.prepare(isLogged: isPersistent)
-    while true {
-      let now = clock.now()
-      let answer = withAdmission { $0.beginClosing(writing: last, now: now, completion) }
-      switch answer {
-      case .needsPages(let needed): load(needed)
-      case .begun(let refused):
-        for (refusal, completion) in refused { report(refusal, completion) }
-        return stall.end()
-      case .closed:
-        if last != nil { options.unreportedFailure?(.closed, .zero) }
-        return completion(.success(nil))
-      }
-    }
-  }
-
   /// Closes a pipeline whose commit thread could not be started, so that no caller waits for that thread.
   /// Call it before anything is admitted.
   func giveUp() { withAdmission { $0.phase = .closed } }

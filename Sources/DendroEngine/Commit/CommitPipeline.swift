@@ -16,6 +16,7 @@ final class CommitPipeline: Sendable {
   let readers: HeadReaders
   let groupCommit: GroupCommit
   let stall = WriteStall()
+  let blockWrites = BlockWrites()
   /// The commit thread; nil under inline execution.
   let executor: BlockingExecutor?
   let instrumentation: Instrumentation
@@ -79,92 +80,142 @@ final class CommitPipeline: Sendable {
 
   /// `submit` of a write that is kept.
   func submit(_ write: EncodedWrite, completion: Completion?) {
-    write.prepare(isLogged: isPersistent)
-    // Under inline execution the caller does the disk's work itself.
-    var waits = PermittedWaits(disk: executor != nil)
-    finish(offer(write, completion, &waits), write, completion, waits)
+    submit(write, completion, permittedWaits)
   }
 
-  /// Waits for what an offer has asked for, and offers the write again until it is settled.
-  private func finish(
-    _ first: AdmissionOutcome, _ write: EncodedWrite, _ completion: Completion?,
-    _ permitted: PermittedWaits
+  /// Submits what the running transaction's block has written: when it has ended, or before the engine is closed.
+  ///
+  /// - Parameter gate: holds the completions back.
+  func submitBlockWrites(_ gate: CompletionGate? = nil) {
+    var permitted = permittedWaits
+    permitted.transaction = false
+    blockWrites.takeAll { write, completion in
+      submit(write, completion.map { gate?.holding($0) ?? $0 }, permitted)
+    }
+  }
+
+  private func submit(
+    _ write: EncodedWrite, _ completion: Completion?, _ permitted: PermittedWaits
   ) {
     var waits = permitted
-    var outcome = first
-    while true {
-      switch outcome {
-      case .admitted, .held: return
-      case .refused(let refusal): return report(refusal, completion)
-      case .waitsForDisk: waitForDisk(&waits)
-      case .waitsForTransaction(let reservation):
+    while let pause = settle(write, completion, &waits) {
+      switch pause {
+      case .disk: waitForDisk(&waits)
+      case .transaction(let reservation):
         waitingWriterCount.add(1, ordering: .relaxed)
         heldWriterCount.add(1, ordering: .relaxed)
         waits.transaction = reservation.wait()
         heldWriterCount.subtract(1, ordering: .relaxed)
         waitingWriterCount.subtract(1, ordering: .relaxed)
-      default:
-        if let failure = prepare(write, for: outcome, &waits) { return report(failure, completion) }
       }
-      outcome = offer(write, completion, &waits)
     }
   }
 
   /// Admits one write, and waits without blocking a thread until it is as durable as the options ask.
   func write(_ write: EncodedWrite) async -> Result<LogSequenceNumber?, EngineError> {
-    write.prepare(isLogged: isPersistent)
-    // Under inline execution the caller does the disk's work itself.
-    var waits = PermittedWaits(disk: executor != nil)
-    var hasStalled = false
+    var waits = permittedWaits
     while true {
+      let hasStalled = waits.passesOn
       let answer = await withUnsafeContinuation { (task: UnsafeContinuation<Answer, Never>) in
-        let outcome = offer(write, { task.resume(returning: .result($0)) }, &waits)
-        switch outcome {
-        case .admitted, .held: break
-        case .refused(let refusal): task.resume(returning: .result(.failure(refusal)))
-        case .waitsForDisk, .waitsForTransaction, .needsMeasure, .needsPages, .needsComparison:
-          task.resume(returning: .again(outcome))
-        }
-        if hasStalled { stall.passOn() }
+        let pause = settle(write, { task.resume(returning: .result($0)) }, &waits)
+        if let pause { task.resume(returning: .pause(pause)) }
       }
-      guard case .again(let outcome) = answer else {
-        if case .result(let result) = answer { return result }
-        preconditionFailure("an answer is a result or asks for another offer")
-      }
-      switch outcome {
-      case .waitsForDisk:
+      switch answer {
+      case .result(let result): return result
+      case .pause(.disk):
         await stall.waitSuspended(isFirst: hasStalled)
-        hasStalled = true
-        continue
-      case .waitsForTransaction(let reservation):
+        waits.passesOn = true
+      case .pause(.transaction(let reservation)):
         waitingWriterCount.add(1, ordering: .relaxed)
         waits.transaction = await reservation.wait()
         waitingWriterCount.subtract(1, ordering: .relaxed)
-      default: if let failure = prepare(write, for: outcome, &waits) { return .failure(failure) }
       }
-      hasStalled = false
     }
   }
 
   private enum Answer {
     case result(Result<LogSequenceNumber?, EngineError>)
-    case again(AdmissionOutcome)
+    case pause(Pause)
   }
 
-  /// Does without the lock what an offer has asked for, unless that is to wait.
+  /// What a writer waits for before its write is offered again.
+  private enum Pause {
+    case disk
+    case transaction(Reservation)
+  }
+
+  /// Under inline execution the caller does the disk's work itself.
+  private var permittedWaits: PermittedWaits { PermittedWaits(disk: executor != nil) }
+
+  /// Offers a write until it is settled or has to wait, and does without the lock what the offers ask for.
   ///
-  /// - Returns: why it cannot be done.
-  private func prepare(
-    _ write: EncodedWrite, for outcome: AdmissionOutcome, _ waits: inout PermittedWaits
-  ) -> EngineError? {
-    switch outcome {
-    case .needsMeasure: measureMemory(for: write.facts)
-    case .needsPages(let root, let pages): return load(pages, of: root, for: write)
-    case .needsComparison(let existing):
-      waits.comparison = write.withView { PermittedWaits.Comparison($0, with: existing) }
-    case .admitted, .held, .refused, .waitsForDisk, .waitsForTransaction: break
+  /// - Parameter then: called under the lock as soon as the write is admitted or refused.
+  /// - Returns: nil once the write is settled: admitted, refused, or kept until the transaction has ended.
+  private func settle(
+    _ write: EncodedWrite, _ completion: Completion?, _ waits: inout PermittedWaits,
+    then: ((inout Admission) -> Void)? = nil
+  ) -> Pause? {
+    write.prepare(isLogged: isPersistent)
+    while true {
+      let now = clock.now()
+      let outcome = withAdmission { admission in
+        let outcome = write.withView { admission.offer($0, now: now, completion, &waits) }
+        switch outcome {
+        case .admitted, .refused: then?(&admission)
+        // Under the lock: the stall begins before a turn can take the batch and end it.
+        case .waitsForDisk: stall.begin()
+        default: break
+        }
+        return outcome
+      }
+      if waits.passesOn {
+        waits.passesOn = false
+        stall.passOn()
+      }
+      switch outcome {
+      case .admitted: return nil
+      case .refused(let refusal):
+        report(refusal, completion)
+        return nil
+      case .followsTransaction:
+        if !blockWrites.append(write, completion) {
+          report(.tooManyWaiting(limit: BlockWrites.limit), completion)
+        }
+        return nil
+      case .waitsForDisk: return .disk
+      case .waitsForTransaction(let reservation): return .transaction(reservation)
+      case .needsMeasure: measureMemory(for: write.facts)
+      case .needsPages(let root, let pages):
+        if let failure = load(pages, of: root, for: write) {
+          if let then { withAdmission(then) }
+          report(failure, completion)
+          return nil
+        }
+      case .needsComparison(let existing):
+        waits.comparison = write.withView { PermittedWaits.Comparison($0, with: existing) }
+      }
     }
-    return nil
+  }
+
+  /// Admits `last` and no write after it. `completion` is called once every write is on the disk and the
+  /// directory is free. Later calls have no effect.
+  ///
+  /// A running transaction will be refused. The writes that its block has made until now are submitted
+  /// before `last`.
+  func requestClose(writing last: EncodedWrite?, _ completion: @escaping Completion) {
+    submitBlockWrites()
+    var hasBegun = false
+    let begin = { (admission: inout Admission) in
+      hasBegun = admission.beginClosing(completion)
+    }
+    if let last {
+      var waits = PermittedWaits(disk: false, transaction: false)
+      let pause = settle(last, nil, &waits, then: begin)
+      precondition(pause == nil, "nothing was permitted to be waited for")
+    } else {
+      withAdmission(begin)
+    }
+    if hasBegun { stall.end() } else { completion(.success(nil)) }
   }
 
   /// Reads the pages of the tree that a write needs.
@@ -179,26 +230,6 @@ final class CommitPipeline: Sendable {
     }
     if case .failure(let error) = result { return error }
     return nil
-  }
-
-  private func offer(
-    _ write: EncodedWrite, _ completion: Completion?, _ waits: inout PermittedWaits
-  ) -> AdmissionOutcome {
-    write.withView { offer($0, completion, holding: { write }, &waits) }
-  }
-
-  @inline(__always)
-  private func offer(
-    _ write: WriteView, _ completion: Completion?, holding: () -> EncodedWrite,
-    _ waits: inout PermittedWaits
-  ) -> AdmissionOutcome {
-    let now = clock.now()
-    return withAdmission { admission in
-      let outcome = admission.offer(write, now: now, completion, holding: holding, &waits)
-      // Under the lock: the stall begins before a turn can take the batch and end it.
-      if case .waitsForDisk = outcome { stall.begin() }
-      return outcome
-    }
   }
 
   /// Waits on the calling thread until the batch is under its limit, and on a full disk for one probe.

@@ -5,8 +5,8 @@ import DendroTree
 /// lock; the decision is admitted only if the node is still the same.
 ///
 /// Other writers ignore a transaction, with two exceptions in `Admission`: writes by the block's own thread
-/// are held until the transaction has ended, and after three lost runs, writes at related paths wait for it
-/// until its reservation times out.
+/// are kept until the transaction has ended (`BlockWrites`), and after three lost runs, writes at related paths
+/// wait for it until its reservation times out.
 struct TransactionRunner {
   /// The most runs of one transaction.
   static let runLimit = 25
@@ -68,20 +68,10 @@ struct TransactionRunner {
     }
   }
 
-  /// Ends the transaction, and admits the writes that the block has made. Under the lock that admits the
-  /// decision: a caller that learns the outcome can read these writes, and a close that is requested later comes after
-  /// them.
-  ///
-  /// - Returns: the refusals to report without the lock.
-  private func end(_ admission: inout Admission, now: Int64) -> [(EngineError, Completion?)] {
-    let held = admission.transaction?.heldWrites ?? []
+  /// Ends the transaction. `submitBlockWrites` has to follow, without the lock.
+  private func end(_ admission: inout Admission) {
     admission.transaction?.release()
     admission.transaction = nil
-    return admission.admit(held, now: now)
-  }
-
-  private func report(_ refused: [(EngineError, Completion?)]) {
-    for (refusal, completion) in refused { pipeline.report(refusal, completion) }
   }
 
   // MARK: The decision
@@ -106,15 +96,14 @@ struct TransactionRunner {
     while comparisonCount < Self.comparisonLimit {
       switch admit(draft, encoded, decision.completion, input, equal) {
       case .settled: return true
-      case .needsPages(let needed, let own):
-        pipeline.load(needed)
-        if let failure = own.failure {
+      case .needsPages(let root, let pages, let write):
+        if let failure = pipeline.load(pages, of: root, for: write) {
           refuse(failure)
           return true
         }
       case .changed(let current):
         comparisonCount += 1
-        guard current == input else { return false }
+        guard let current, current == input else { return false }
         equal = current
       }
     }
@@ -124,10 +113,10 @@ struct TransactionRunner {
   private enum Outcome {
     /// The decision was admitted or refused.
     case settled
-    /// Nothing was admitted: this is the node at the path now.
-    case changed(Node)
-    /// Nothing was admitted: pages have to be read first, perhaps for the decision's own write.
-    case needsPages(NeededPages, own: HeldWrite)
+    /// Nothing was admitted: this is the node at the path now; nil where it would have to be read.
+    case changed(Node?)
+    /// Nothing was admitted: pages that the decision's write needs have to be read first.
+    case needsPages(Node, CheckpointPages, EncodedWrite)
   }
 
   /// Admits the decision if the node at the path is identical to `equal`.
@@ -137,10 +126,10 @@ struct TransactionRunner {
     _ equal: Node
   ) -> Outcome {
     let now = pipeline.clock.now()
-    let (outcome, late, refused) = pipeline.withAdmission {
-      admission -> (Outcome, LateCompletion?, [(EngineError, Completion?)]) in
-      let current = admission.root.node(at: path)
-      guard current.isIdentical(to: equal) else { return (.changed(current), nil, []) }
+    let gate = gate
+    let (outcome, late) = pipeline.withAdmission { admission -> (Outcome, LateCompletion?) in
+      guard let current = admission.loadedNode(at: path) else { return (.changed(nil), nil) }
+      guard current.isIdentical(to: equal) else { return (.changed(current), nil) }
       let decided = draft.resolved(
         time: admission.nextTime(now), against: admission.root)
       let output: Node = if case .set(_, let node) = decided { node } else { .empty }
@@ -150,20 +139,22 @@ struct TransactionRunner {
         ? encoded ?? shortest(decided, from: input) : EncodedWrite(decided)
       change.prepare(isLogged: pipeline.isPersistent)
       // Without an LSN the write has changed nothing.
-      let completion: Completion = { completion($0.map { $0 == nil ? input : output }) }
-      let held = admission.transaction?.heldWrites ?? []
-      let own = HeldWrite(change, nil)
-      if let needed = admission.neededPages(for: held + [own]) {
-        return (.needsPages(needed, own: own), nil, [])
+      let completion = held(by: gate) { completion($0.map { $0 == nil ? input : output }) }
+      var waits = PermittedWaits.none
+      switch change.withView({ admission.offer($0, now: now, completion, &waits) }) {
+      case .admitted:
+        end(&admission)
+        return (.settled, nil)
+      case .refused(let refusal):
+        end(&admission)
+        return (.settled, { completion(.failure(refusal)) })
+      case .needsPages(let root, let pages): return (.needsPages(root, pages, change), nil)
+      case .followsTransaction, .waitsForDisk, .waitsForTransaction, .needsMeasure,
+        .needsComparison:
+        preconditionFailure("nothing was permitted to be waited for")
       }
-      let refusal = change.withView { admission.admit($0, now: now, completion: completion) }
-      let isCompleted = refusal.map { admission.complete(completion, .failure($0)) } ?? true
-      let refused = end(&admission, now: now)
-      guard let refusal, !isCompleted else { return (.settled, nil, refused) }
-      return (.settled, { completion(.failure(refusal)) }, refused)
     }
-    late?()
-    report(refused)
+    if case .settled = outcome { submitBlockWrites(late, gate) }
     return outcome
   }
 
@@ -197,10 +188,19 @@ struct TransactionRunner {
     return encoded
   }
 
-  // MARK: Completions
+  // MARK: The end
 
   /// Calls a completion that no batch will call any more.
   private typealias LateCompletion = @Sendable () -> Void
+
+  /// For the completions of a transaction whose block has written; nil where it has not.
+  private var gate: CompletionGate? { pipeline.blockWrites.isEmpty ? nil : CompletionGate() }
+
+  private func held(
+    by gate: CompletionGate?, _ completion: @escaping Completion
+  ) -> Completion {
+    gate?.holding(completion) ?? completion
+  }
 
   private func refuse(_ refusal: EngineError) {
     let refused = refused
@@ -211,25 +211,32 @@ struct TransactionRunner {
   private func complete(
     _ completion: @escaping Completion, _ refusal: (borrowing Admission) -> EngineError?
   ) {
-    while true {
-      let now = pipeline.clock.now()
-      let (needed, late, refused) = pipeline.withAdmission {
-        admission -> (NeededPages?, LateCompletion?, [(EngineError, Completion?)]) in
-        if let needed = admission.neededPages(for: admission.transaction?.heldWrites ?? []) {
-          return (needed, nil, [])
-        }
-        let result: Result<LogSequenceNumber?, EngineError> =
-          refusal(admission).map { .failure($0) } ?? .success(nil)
-        let isCompleted = admission.complete(completion, result)
-        let refused = end(&admission, now: now)
-        if isCompleted { return (nil, nil, refused) }
-        return (nil, { completion(result) }, refused)
-      }
-      guard let needed else {
-        late?()
-        return report(refused)
-      }
-      pipeline.load(needed)
+    let gate = gate
+    let completion = held(by: gate, completion)
+    let late = pipeline.withAdmission { admission -> LateCompletion? in
+      let result: Result<LogSequenceNumber?, EngineError> =
+        refusal(admission).map { .failure($0) } ?? .success(nil)
+      end(&admission)
+      if admission.complete(completion, result) { return nil }
+      return { completion(result) }
     }
+    submitBlockWrites(late, gate)
+  }
+
+  /// Submits what the block has written, now that the transaction has ended.
+  private func submitBlockWrites(_ late: LateCompletion?, _ gate: CompletionGate?) {
+    late?()
+    pipeline.submitBlockWrites(gate)
+    gate?.open()
+  }
+}
+
+extension Admission {
+  /// The node at a path; nil where pages on the way to it were not read yet.
+  fileprivate func loadedNode(at path: Path) -> Node? {
+    if let pages, pages.isPartial, !path.withStoredBytes({ root.isLoaded(along: $0) }) {
+      return nil
+    }
+    return root.node(at: path)
   }
 }

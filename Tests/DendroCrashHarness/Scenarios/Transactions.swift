@@ -13,9 +13,9 @@ package enum Transactions {
     Scenario("overtaken again and again", reservation),
     Scenario("a block that waits for the writer that waits for it", timeout),
     Scenario("writers that do not wait", runLimit),
-    Scenario("a block that writes", heldWrite),
-    Scenario("a block that writes on the short way", heldEdit),
-    Scenario("a block that writes without end", heldWrites),
+    Scenario("a block that writes", blockWrite),
+    Scenario("a block that writes on the short way", blockEdit),
+    Scenario("a block that writes without end", manyBlockWrites),
   ]
 
   private static let place = Path("n")
@@ -92,7 +92,7 @@ package enum Transactions {
     try require(outcome.runs == 25 && outcome.isRefused, "\(outcome)")
   }
 
-  @Sendable private static func heldWrite() throws {
+  @Sendable private static func blockWrite() throws {
     let engine = try open()
     let outcome = addOne(to: engine) { run in
       engine.submit(Draft(.set(place, Node(.integer(100)))), completion: nil)
@@ -101,7 +101,7 @@ package enum Transactions {
     try require(outcome.runs == 1 && found == 100, "\(outcome), and there is \(found ?? 0)")
   }
 
-  @Sendable private static func heldEdit() throws {
+  @Sendable private static func blockEdit() throws {
     let engine = try open()
     let update = EncodedWrite(
       .update(.root, [.init(path: place, action: .increment(.integer(1000)))]))
@@ -119,7 +119,7 @@ package enum Transactions {
     try require(outcome.runs == 1 && found == 1101, "\(outcome), and there is \(found ?? 0)")
   }
 
-  @Sendable private static func heldWrites() throws {
+  @Sendable private static func manyBlockWrites() throws {
     let engine = try open()
     let notes = Notes()
     let limit = 16_384

@@ -31,9 +31,7 @@ struct ComparisonTests {
     let write = EncodedWrite(draft)
     write.prepare(isLogged: true)
     return engine.pipeline.withAdmission { admission in
-      write.withView { view in
-        admission.offer(view, now: 1, nil, holding: { write }, &waits)
-      }
+      write.withView { admission.offer($0, now: 1, nil, &waits) }
     }
   }
 

@@ -4,7 +4,7 @@ import Foundation
 
 /// A simulated disk that can be made to wait in one kind of call: a slow disk, without a clock.
 final class HeldDisk: FileSystem {
-  enum Call { case write, synchronize, removeSegment }
+  enum Call { case write, synchronize, removeSegment, readCheckpoint }
 
   let disk = SimulatedDisk(seed: 1)
   private let condition = NSCondition()
@@ -15,6 +15,8 @@ final class HeldDisk: FileSystem {
   private nonisolated(unsafe) var created: (@Sendable (String) -> Void)?
   /// Called with the path of each file that is about to be removed, on the thread that removes it.
   private nonisolated(unsafe) var removed: (@Sendable (String) -> Void)?
+  /// Called before each read of a checkpoint, on the thread that reads.
+  private nonisolated(unsafe) var read: (@Sendable () -> Void)?
 
   var environment: Environment {
     Environment(fileSystem: self, clock: disk.clock, randomness: disk.randomness)
@@ -43,6 +45,15 @@ final class HeldDisk: FileSystem {
   /// From now on `body` is called with the path of each file that is about to be removed.
   func onRemove(_ body: (@Sendable (String) -> Void)?) { condition.withLock { removed = body } }
 
+  /// From now on `body` is called before each read of a checkpoint.
+  func onRead(_ body: (@Sendable () -> Void)?) { condition.withLock { read = body } }
+
+  fileprivate func passRead(of path: String) {
+    guard path.hasSuffix(".checkpoint") else { return }
+    condition.withLock { read }?()
+    pass(.readCheckpoint)
+  }
+
   fileprivate func pass(_ call: Call) {
     condition.withLock {
       guard held == call else { return }
@@ -56,7 +67,7 @@ final class HeldDisk: FileSystem {
   func createDirectory(_ path: String) throws(SystemError) { try disk.createDirectory(path) }
   func list(_ directory: String) throws(SystemError) -> [String] { try disk.list(directory) }
   func open(_ path: String, _ mode: OpenMode) throws(SystemError) -> any File {
-    let file = HeldFile(try disk.open(path, mode), of: self)
+    let file = HeldFile(try disk.open(path, mode), path, of: self)
     if mode == .create { condition.withLock { created }?(path) }
     return file
   }
@@ -75,17 +86,20 @@ final class HeldDisk: FileSystem {
 
 private final class HeldFile: File {
   private let file: any File
+  private let path: String
   private let disk: HeldDisk
 
-  init(_ file: any File, of disk: HeldDisk) {
+  init(_ file: any File, _ path: String, of disk: HeldDisk) {
     self.file = file
+    self.path = path
     self.disk = disk
   }
 
   func read(into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(SystemError)
     -> Int
   {
-    try file.read(into: buffer, at: offset)
+    disk.passRead(of: path)
+    return try file.read(into: buffer, at: offset)
   }
   func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(SystemError) -> Int {
     disk.pass(.write)

@@ -1,0 +1,37 @@
+import DendroTree
+import Synchronization
+
+/// What the running transaction's block writes: kept until the transaction has ended, and then submitted as other writes
+/// are. Where the engine is closed before, it is submitted by then.
+final class BlockWrites: Sendable {
+  /// The most writes that one transaction's block may make.
+  static let limit = 16_384
+
+  private typealias Kept = [(write: EncodedWrite, completion: Completion?)]
+  /// Oldest first.
+  private let kept = Mutex<Kept>([])
+  /// Held while writes are submitted: the end of a transaction and the closing of the engine may meet.
+  private let order = Mutex(())
+
+  var isEmpty: Bool { kept.withLock { $0.isEmpty } }
+
+  /// - Returns: false where there are too many.
+  func append(_ write: EncodedWrite, _ completion: Completion?) -> Bool {
+    kept.withLock { kept in
+      guard kept.count < Self.limit else { return false }
+      kept.append((write, completion))
+      return true
+    }
+  }
+
+  /// Calls `body` with each of the writes, in their order. Once this returns no other thread is about to do so.
+  func takeAll(_ body: (EncodedWrite, Completion?) -> Void) {
+    order.withLock { _ in
+      let taken = kept.withLock { kept in
+        defer { kept = [] }
+        return kept
+      }
+      for (write, completion) in taken { body(write, completion) }
+    }
+  }
+}
