@@ -7,12 +7,12 @@ extension Admission {
   ///
   /// - Returns: the LSNs of the undone writes that have no completion to report the failure.
   mutating func undo() -> [LogSequenceNumber] {
-    let first = inFlight.firstLSN ?? batch.firstLSN
-    let unreported = inFlight.unreported + batch.unreported
-    let changes = (inFlight.undo?.replaced ?? []) + batch.undo.replaced
+    let first = inFlight.firstLSN ?? batch.undo.firstLSN
+    let unreported = inFlight.unreported + batch.undo.unreported
+    let changes = inFlight.contents.replaced() + batch.undo.contents.replaced()
     let before = observer == nil ? Node.empty : root
     head.graft(changes)
-    inFlight = InFlight()
+    inFlight.removeAll()
     batch.removeWrites()
     lastLSN = acknowledgedLSN
     if let observer, let first {

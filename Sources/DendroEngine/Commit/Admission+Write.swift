@@ -76,7 +76,7 @@ extension Admission {
     if memory.isLimited {
       memory.admitted(
         write.facts, encodedByteCount: write.path.count + write.logByteCount,
-        replaced: { batch.undo.replaced(from: noted).map(\.node) })
+        replaced: { batch.undo.contents.replaced(from: noted).map(\.node) })
     }
     if let observer, observer.wantsCommit(at: write.path) {
       show(lsn, time, from: noted, to: observer)
@@ -95,7 +95,8 @@ extension Admission {
   private mutating func show(
     _ lsn: LogSequenceNumber, _ time: Int64, from noted: Int, to observer: any CommitObserver
   ) {
-    let commit = Commit(lsn: lsn, time: time, replacing: batch.undo, from: noted, root: root)
+    let commit = Commit(
+      lsn: lsn, time: time, replacing: batch.undo.contents, from: noted, root: root)
     if observer.committed(commit, root: root) { isObserverWaiting = true }
   }
 

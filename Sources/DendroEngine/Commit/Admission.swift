@@ -17,8 +17,8 @@ struct Admission: ~Copyable {
   var durableLSN: LogSequenceNumber
   /// The open batch: writes join it until a turn takes it.
   var batch = Batch()
-  /// What is needed to undo the batch that a turn has taken and not yet acknowledged.
-  var inFlight = InFlight()
+  /// What undoes the batch that a turn has taken and not yet acknowledged.
+  var inFlight = UndoLog()
   var phase = Phase.running
   /// Nil where no transaction runs.
   var transaction: RunningTransaction?
@@ -46,13 +46,6 @@ struct Admission: ~Copyable {
     var isPersistent: Bool
     /// Whether writes to a database in memory are counted for the metrics.
     var countsWrites: Bool
-  }
-
-  struct InFlight {
-    var firstLSN: LogSequenceNumber?
-    var unreported: [LogSequenceNumber] = []
-    /// Shares its bytes with the batch, which does not change until it is acknowledged or undone.
-    var undo: UndoLog?
   }
 
   init(
@@ -148,8 +141,7 @@ struct Admission: ~Copyable {
 
   private mutating func takeBatch(_ taken: inout Batch?) {
     batch.closeBarrier()
-    inFlight = InFlight(
-      firstLSN: batch.firstLSN, unreported: batch.unreported, undo: batch.undo)
+    swap(&inFlight, &batch.undo)
     var next = spare.take() ?? Batch()
     swap(&next, &batch)
     taken = consume next
@@ -183,7 +175,7 @@ struct Admission: ~Copyable {
 
   /// Keeps the memory of a batch for the next one.
   mutating func giveBack(_ used: inout Batch?) {
-    if let batch = used.take() { spare = batch }
+    if let batch = used.take() { spare = consume batch }
   }
 
   /// Whether the disk takes what is written.
@@ -192,18 +184,17 @@ struct Admission: ~Copyable {
   /// Notes that the log has taken the batch in flight.
   ///
   /// - Parameters:
-  ///   - lastLSN: of the batch; nil where it has no writes.
+  ///   - taken: the batch. It gets back what would have undone it, since freeing that may take long.
   ///   - durableLSN: nil in memory.
-  ///   - callerCount: the callers that waited for it.
   ///   - flush: how long its synchronize took; nil where there was none.
   mutating func acknowledge(
-    _ lastLSN: LogSequenceNumber?, durableLSN: LogSequenceNumber?, callerCount: Int,
-    flush: Duration?, at now: CommitSchedule.Instant
+    _ taken: inout Batch, durableLSN: LogSequenceNumber?, flush: Duration?,
+    at now: CommitSchedule.Instant
   ) {
-    inFlight = InFlight()
+    swap(&inFlight, &taken.undo)
     schedule.noteAcknowledged(
-      callerCount: callerCount + batch.callerCount, flush: flush, at: now)
-    if let lastLSN { acknowledgedLSN = lastLSN }
+      callerCount: taken.callerCount + batch.callerCount, flush: flush, at: now)
+    if let lastLSN = taken.lastLSN { acknowledgedLSN = lastLSN }
     self.durableLSN = durableLSN ?? acknowledgedLSN
   }
 

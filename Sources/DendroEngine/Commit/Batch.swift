@@ -7,15 +7,12 @@ package typealias Completion = @Sendable (Result<LogSequenceNumber?, EngineError
 /// Writes that were admitted together and are committed together, in order.
 ///
 /// The open batch belongs to `Admission`. Once taken, it belongs to the one cycle that commits it.
-struct Batch {
+struct Batch: ~Copyable {
   /// The encoded writes.
   var encoder = BatchEncoder()
   private(set) var writeCount = 0
-  private(set) var firstLSN: LogSequenceNumber?
   private(set) var lastLSN: LogSequenceNumber?
-  /// The writes without a completion that would report a failure.
-  private(set) var unreported: [LogSequenceNumber] = []
-  /// What the writes replaced.
+  /// What undoes the writes. While the batch is in flight, `Admission` has it.
   var undo = UndoLog()
   /// Writes of a database in memory, where the metrics count them.
   var countInMemory = 0
@@ -94,13 +91,11 @@ struct Batch {
   /// Notes a write that was encoded, and its completion.
   @inline(__always)
   mutating func noteWrite(_ lsn: LogSequenceNumber, completion: Completion?) {
-    if firstLSN == nil { firstLSN = lsn }
+    undo.noteWrite(lsn, isReported: completion != nil)
     lastLSN = lsn
     writeCount &+= 1
     if let completion {
       completions.append(.init(result: .success(lsn), completion: completion))
-    } else {
-      unreported.append(lsn)
     }
   }
 
@@ -131,9 +126,7 @@ struct Batch {
   mutating func removeWrites() {
     encoder.removeAll()
     undo.removeAll()
-    unreported.removeAll(keepingCapacity: unreported.capacity <= Self.keptCapacityMax)
     writeCount = 0
-    firstLSN = nil
     lastLSN = nil
   }
 }

@@ -2,9 +2,7 @@ import DendroStorage
 import DendroTree
 
 /// The bytes of a batch's writes, cut into records.
-///
-/// A copy shares its buffers: only one of two copies may be changed.
-struct BatchEncoder {
+struct BatchEncoder: ~Copyable {
   /// Record after record.
   private(set) var payload = PayloadBuffer()
   /// Where the records lie in `payload`.

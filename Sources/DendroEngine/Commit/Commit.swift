@@ -46,12 +46,13 @@ package struct Commit {
 
   private enum Source {
     /// The entries of an undo log from a number on, and the tree after the write.
-    case undo(UndoLog, from: Int, root: Node)
+    case undo(UndoLog.Contents, from: Int, root: Node)
     case changes([Change])
   }
 
   init(
-    lsn: LogSequenceNumber, time: Int64, replacing undo: UndoLog, from first: Int, root: Node
+    lsn: LogSequenceNumber, time: Int64, replacing undo: UndoLog.Contents, from first: Int,
+    root: Node
   ) {
     self.lsn = lsn
     self.time = time

@@ -118,7 +118,7 @@ extension Admission {
   fileprivate func undoneNodes(besides known: inout Set<Int>) -> ([Node], CheckpointPages)? {
     guard let pages, pages.isPartial, let observer else { return nil }
     var nodes: [Node] = []
-    let undone = (inFlight.undo?.replaced ?? []) + batch.undo.replaced
+    let undone = inFlight.contents.replaced() + batch.undo.contents.replaced()
     for (index, change) in undone.enumerated()
     where !change.node.isLoadedAtAGlance && !known.contains(index) {
       guard change.path.withStoredBytes({ observer.wantsCommit(at: $0) }) else { continue }

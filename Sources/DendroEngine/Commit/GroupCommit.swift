@@ -84,13 +84,14 @@ final class GroupCommit: Sendable {
     _ batch: inout Batch?, _ turn: CommitSchedule.Turn
   ) -> CommitSchedule.LogDue {
     guard var taken = batch.take() else { preconditionFailure("a turn has a batch") }
-    defer { batch = taken }
-    return withDisk { disk, effects in
+    let due = withDisk { disk, effects in
       if turn.probes { probe(&disk, &effects) }
       stall.end()
       commit(&taken, turn, &disk, &effects)
       taken.removeAll()
     }
+    batch = consume taken
+    return due
   }
 
   /// Calls `body`, which works on the disk, and then, without a lock, the completions.
@@ -157,9 +158,6 @@ final class GroupCommit: Sendable {
     _ batch: inout Batch, _ flush: Duration?, _ disk: borrowing DiskState,
     _ effects: inout TurnEffects
   ) {
-    let callerCount = batch.callerCount
-    swap(&effects.acknowledged, &batch.completions)
-    let lastLSN = batch.lastLSN
     let recordCount = batch.encoder.records.count
     let log = disk.store?.log
     let durableLSN = log?.durableUpTo
@@ -167,14 +165,14 @@ final class GroupCommit: Sendable {
     let logBytesSinceCheckpoint = disk.store?.logBytesSinceCheckpoint ?? 0
     let synchronizeCount = disk.synchronizeCount
     admission.withLockInTurn { admission in
-      admission.acknowledge(
-        lastLSN, durableLSN: durableLSN, callerCount: callerCount, flush: flush, at: .now)
+      admission.acknowledge(&batch, durableLSN: durableLSN, flush: flush, at: .now)
       admission.statistics.batchCount += 1
       admission.statistics.recordCount += UInt64(recordCount)
       admission.statistics.logByteCount = logByteCount
       admission.statistics.logBytesSinceCheckpoint = logBytesSinceCheckpoint
       admission.statistics.synchronizeCount = synchronizeCount
     }
+    swap(&effects.acknowledged, &batch.completions)
     if let handler = disk.logGrowthHandler, logBytesSinceCheckpoint >= options.checkpointByteMin {
       effects.logGrowth = (handler, logBytesSinceCheckpoint)
     }

@@ -1,51 +1,67 @@
+import DendroStorage
 import DendroTree
 
 /// What the writes of a batch replaced, oldest first: grafted back, newest first, it undoes them.
 ///
-/// Leaves and paths are kept as bytes, since nearly every write replaces a leaf and nearly none is undone. A
-/// copy shares these bytes: only one of two copies may be changed.
-struct UndoLog {
-  /// For each entry the stored path, and behind it the packed leaf if that was replaced.
-  private let bytes = PayloadBuffer()
-  private var entries: [Entry] = []
-  /// Replaced branches and long leaves, which are not copied.
-  private var nodes: [Node] = []
+/// Leaves and paths are kept as bytes, since nearly every write replaces a leaf and nearly none is undone.
+struct UndoLog: ~Copyable {
+  /// The first write of the batch.
+  private(set) var firstLSN: LogSequenceNumber?
+  /// The writes without a completion that would report a failure.
+  private(set) var unreported: [LogSequenceNumber] = []
+  private(set) var contents = Contents()
 
-  private struct Entry {
+  /// What an undo log holds, to be read until that changes: a copy shares the bytes.
+  struct Contents {
+    /// For each entry the stored path, and behind it the packed leaf if that was replaced.
+    fileprivate let bytes = PayloadBuffer()
+    fileprivate var entries: [Entry] = []
+    /// Replaced branches and long leaves, which are not copied.
+    fileprivate var nodes: [Node] = []
+  }
+
+  fileprivate struct Entry {
     /// Where the path begins in `bytes`.
     var start: Int
     var pathByteCount: Int32
     var replaced: Replaced
   }
 
-  private enum Replaced {
+  fileprivate enum Replaced {
     case nothing
     case leaf
     case node(index: Int)
   }
 
-  var count: Int { entries.count }
+  var count: Int { contents.entries.count }
 
   /// About the memory that it takes, in bytes.
   var byteCount: Int {
-    bytes.count &+ entries.count &* MemoryLayout<Entry>.stride
-      &+ nodes.count &* MemoryLayout<Node>.stride
+    contents.bytes.count &+ contents.entries.count &* MemoryLayout<Entry>.stride
+      &+ contents.nodes.count &* MemoryLayout<Node>.stride
+  }
+
+  /// Notes the write that has replaced what was appended last.
+  @inline(__always)
+  mutating func noteWrite(_ lsn: LogSequenceNumber, isReported: Bool) {
+    if firstLSN == nil { firstLSN = lsn }
+    if !isReported { unreported.append(lsn) }
   }
 
   /// Appends what a change replaces.
   @inline(__always)
   mutating func append(_ storedPath: UnsafeRawBufferPointer, _ replaced: TreeEditor.Replaced) {
-    let start = bytes.count
-    bytes.append(storedPath)
+    let start = contents.bytes.count
+    contents.bytes.append(storedPath)
     let value: Replaced
     switch replaced {
     case .nothing: value = .nothing
     case .leaf(let leaf):
-      bytes.append(leaf)
+      contents.bytes.append(leaf)
       value = .leaf
     case .node(let node): value = keep(node)
     }
-    entries.append(
+    contents.entries.append(
       Entry(start: start, pathByteCount: Int32(storedPath.count), replaced: value))
   }
 
@@ -53,21 +69,32 @@ struct UndoLog {
   private mutating func keep(_ node: Node) -> Replaced {
     if node.isEmpty { return .nothing }
     if let byteCount = node.packedLeafByteCount, byteCount <= Self.copiedLeafByteCountMax {
-      bytes.append(room: byteCount) { node.writePackedLeaf(to: $0) }
+      contents.bytes.append(room: byteCount) { node.writePackedLeaf(to: $0) }
       return .leaf
     }
-    nodes.append(node)
-    return .node(index: nodes.count - 1)
+    contents.nodes.append(node)
+    return .node(index: contents.nodes.count - 1)
   }
 
   /// Longer leaves are not copied.
   private static let copiedLeafByteCountMax = 216
 
-  /// The replaced nodes and their paths, oldest first.
-  var replaced: [(path: Path, node: Node)] { replaced(from: 0) }
+  /// Arrays that a burst has grown beyond this many elements are freed, not kept for the next batch.
+  private static let keptCapacityMax = 1 << 14
 
+  /// Empties it, and keeps its memory for the next batch.
+  mutating func removeAll() {
+    firstLSN = nil
+    unreported.removeAll(keepingCapacity: unreported.capacity <= Self.keptCapacityMax)
+    contents.bytes.removeAll()
+    contents.entries.removeAll(keepingCapacity: contents.entries.capacity <= Self.keptCapacityMax)
+    contents.nodes.removeAll(keepingCapacity: contents.nodes.capacity <= Self.keptCapacityMax)
+  }
+}
+
+extension UndoLog.Contents {
   /// The replaced nodes and their paths from an entry on, oldest first.
-  func replaced(from first: Int) -> [(path: Path, node: Node)] {
+  func replaced(from first: Int = 0) -> [(path: Path, node: Node)] {
     bytes.withBytes { bytes in
       entries[first...].map { entry in (path(of: entry, bytes), node(of: entry, bytes)) }
     }
@@ -78,12 +105,12 @@ struct UndoLog {
     bytes.withBytes { bytes in entries[first...].map { path(of: $0, bytes) } }
   }
 
-  private func path(of entry: Entry, _ bytes: UnsafeRawBufferPointer) -> Path {
+  private func path(of entry: UndoLog.Entry, _ bytes: UnsafeRawBufferPointer) -> Path {
     let end = entry.start + Int(entry.pathByteCount)
     return Path(trusted: UnsafeRawBufferPointer(rebasing: bytes[entry.start..<end]))
   }
 
-  private func node(of entry: Entry, _ bytes: UnsafeRawBufferPointer) -> Node {
+  private func node(of entry: UndoLog.Entry, _ bytes: UnsafeRawBufferPointer) -> Node {
     switch entry.replaced {
     case .nothing: return .empty
     case .leaf:
@@ -91,15 +118,5 @@ struct UndoLog {
       return Node(packedLeaf: UnsafeRawBufferPointer(rebasing: bytes[start...]))
     case .node(let index): return nodes[index]
     }
-  }
-
-  /// Arrays that a burst has grown beyond this many elements are freed, not kept for the next batch.
-  private static let keptCapacityMax = 1 << 14
-
-  /// Empties it, and keeps its memory for the next batch.
-  mutating func removeAll() {
-    bytes.removeAll()
-    entries.removeAll(keepingCapacity: entries.capacity <= Self.keptCapacityMax)
-    nodes.removeAll(keepingCapacity: nodes.capacity <= Self.keptCapacityMax)
   }
 }

@@ -115,9 +115,16 @@ struct BackpressureTests {
     // While a thread has the turn it has the batch as well.
     while engine.pipeline.withAdmission({ $0.spare == nil }) { await Task.yield() }
     let capacities = engine.pipeline.withAdmission { admission in
-      [admission.spare, admission.batch].flatMap { batch in
-        batch.map { [$0.completions.capacity, $0.unreported.capacity] } ?? []
+      var capacities = [
+        admission.batch.completions.capacity, admission.batch.undo.unreported.capacity,
+        admission.inFlight.unreported.capacity,
+      ]
+      switch admission.spare {
+      case .some(let spare):
+        capacities += [spare.completions.capacity, spare.undo.unreported.capacity]
+      case nil: Issue.record("the turn's batch is not there")
       }
+      return capacities
     }
     #expect(capacities.allSatisfy { $0 <= 1 << 14 })
     try await engine.close()

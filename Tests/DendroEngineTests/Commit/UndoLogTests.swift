@@ -29,17 +29,17 @@ struct UndoLogTests {
         root = editor.finish()
         var copy = expected
         let changes = copy.apply(write)
-        #expect(log.paths(from: first) == changes.map(\.path))
-        #expect(log.replaced(from: first).map(\.node) == changes.map(\.replaced))
+        #expect(log.contents.paths(from: first) == changes.map(\.path))
+        #expect(log.contents.replaced(from: first).map(\.node) == changes.map(\.replaced))
         count += changes.count
       }
-      let replaced = log.replaced
+      let replaced = log.contents.replaced()
       #expect(replaced.count == count && (count == 0) == (log.byteCount == 0))
       for change in replaced.reversed() { root.graft(change.node, at: change.path) }
       try root.checkInvariants()
       try #require(ModelTree(root).description == before, "seed \(seed), round \(round)")
       log.removeAll()
-      #expect(log.replaced.isEmpty && log.byteCount == 0)
+      #expect(log.contents.replaced().isEmpty && log.byteCount == 0)
     }
   }
 }
