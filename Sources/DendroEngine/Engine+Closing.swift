@@ -29,11 +29,11 @@ extension Engine {
     }
   }
 
-  private func refuse(_ last: EncodedWrite?) { if last != nil { refuse(.closed, nil) } }
+  private func refuse(_ last: EncodedWrite?) { if last != nil { pipeline.report(.closed, nil) } }
 
   private func admissible(_ last: EncodedWrite?) -> EncodedWrite? {
     guard last != nil, let refusal else { return last }
-    refuse(refusal, nil)
+    pipeline.report(refusal, nil)
     return nil
   }
 

@@ -100,7 +100,7 @@ extension Engine {
   func start() throws(StorageError) {
     guard let executor = pipeline.executor else { return }
     do {
-      try executor.start { [groupCommit = pipeline.groupCommit] _ in groupCommit.runTurn() }
+      try executor.start { [groupCommit = pipeline.groupCommit] in groupCommit.runTurn() }
     } catch {
       pipeline.giveUp()
       throw .io(operation: "start a thread", path: path ?? "memory", offset: nil, error: error)

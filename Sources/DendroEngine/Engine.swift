@@ -41,12 +41,11 @@ package final class Engine: Sendable {
     isReadOnly = false
     follower = Mutex(nil)
     logFollower = nil
-    let store = Store(
-      directory: directory, log: log,
-      replayedByteCount: recovered.replayedLogByteCount)
+    let disk = DiskState(
+      directory: directory, log: log, replayedByteCount: recovered.replayedLogByteCount)
     pipeline = CommitPipeline(
       root: recovered.root, pages: recovered.pages, lastLSN: recovered.lastLSN,
-      lastTime: recovered.lastTime, store: store, clock: environment.clock, options: options)
+      lastTime: recovered.lastTime, disk: disk, clock: environment.clock, options: options)
     let history = History(directory: directory, pipeline: pipeline, isReadOnly: false)
     self.history = history
     let checkpointing = Checkpointing(
@@ -68,7 +67,7 @@ package final class Engine: Sendable {
     checkpointing = nil
     history = nil
     pipeline = CommitPipeline(
-      root: .empty, lastLSN: .zero, lastTime: 0, store: nil, clock: environment.clock,
+      root: .empty, lastLSN: .zero, lastTime: 0, disk: nil, clock: environment.clock,
       options: options)
   }
 
@@ -88,7 +87,7 @@ package final class Engine: Sendable {
     isReadOnly = true
     checkpointing = nil
     pipeline = CommitPipeline(
-      root: recovered.root, lastLSN: recovered.lastLSN, lastTime: recovered.lastTime, store: nil,
+      root: recovered.root, lastLSN: recovered.lastLSN, lastTime: recovered.lastTime, disk: nil,
       clock: environment.clock, options: options)
     pipeline.replaceHead(recovered)
     let history = History(directory: directory, pipeline: pipeline, isReadOnly: true)
@@ -126,14 +125,14 @@ package final class Engine: Sendable {
   ///     Without it, `options.unreportedFailure` gets a failure.
   /// - Complexity: O(log n) for a scalar, O(size) for a tree.
   package func submit(_ write: EncodedWrite, completion: Completion?) {
-    if let refusal { return refuse(refusal, completion) }
+    if let refusal { return pipeline.report(refusal, completion) }
     pipeline.submit(write, completion: completion)
   }
 
   /// `submit` of a write that is lent for the time of the call: nothing is allocated for it, unless it has to wait.
   @inline(__always)
   package func submit(_ write: WriteView, completion: Completion?) {
-    if let refusal { return refuse(refusal, completion) }
+    if let refusal { return pipeline.report(refusal, completion) }
     pipeline.submit(write, completion: completion)
   }
 
@@ -142,7 +141,7 @@ package final class Engine: Sendable {
     do throws(ValidationError) {
       submit(try EncodedWrite(validating: draft), completion: completion)
     } catch {
-      refuse(refusal ?? .validation(error), completion)
+      pipeline.report(refusal ?? .validation(error), completion)
     }
   }
 
@@ -181,14 +180,6 @@ package final class Engine: Sendable {
   /// looks for it.
   package var writeRefusal: EngineError? {
     refusal ?? pipeline.withAdmission { $0.phase.refusal }
-  }
-
-  func refuse(_ error: EngineError, _ completion: Completion?) {
-    if let completion {
-      completion(.failure(error))
-    } else {
-      options.unreportedFailure?(error, .zero)
-    }
   }
 
   // MARK: Reading

@@ -57,7 +57,7 @@ final class Checkpointing: Sendable {
   func attach() {
     guard options.checkpointFactor > 0 else { return }
     pipeline.groupCommit.disk.withLock { disk in
-      disk.logGrowthHandler = { [weak self] in self?.consider($0) }
+      disk?.logGrowthHandler = { [weak self] in self?.consider($0) }
     }
   }
 
@@ -128,7 +128,7 @@ final class Checkpointing: Sendable {
     guard starts else { return executor.wake() }
     do {
       // The thread keeps this object until it is stopped.
-      try executor.start { _ in self.turn() }
+      try executor.start { self.turn() }
     } catch {
       withoutThread(error)
     }
@@ -224,9 +224,7 @@ final class Checkpointing: Sendable {
         state.uncounted.remove(lsn)
         state.checkpointCount += 1
       }
-      pipeline.groupCommit.disk.withLock {
-        $0.store?.checkpointed(segmentsUpTo: rolled ?? lsn)
-      }
+      pipeline.groupCommit.disk.withLock { $0?.checkpointed(segmentsUpTo: rolled ?? lsn) }
       pipeline.instrumentation.record(
         LogEvent(
           .info, "checkpoint taken",

@@ -27,7 +27,7 @@ extension Admission {
   }
 
   private mutating func refusal() -> EngineError? {
-    if case .full = phase { wantsProbe = true }
+    if case .full = phase { schedule.wantsProbe = true }
     return phase.refusal
   }
 

@@ -32,7 +32,7 @@ struct Admission: ~Copyable {
   /// The body of a write with its server values computed. Empty between two writes.
   let resolved = PayloadBuffer()
 
-  private(set) var schedule: CommitSchedule
+  var schedule: CommitSchedule
   /// The last turn's batch, emptied: its memory is used again. Nil while a thread has the turn.
   private(set) var spare: Batch? = Batch()
 
@@ -89,13 +89,14 @@ struct Admission: ~Copyable {
 
   /// What the schedule has to know of the open batch.
   private var openBatch: CommitSchedule.OpenBatch {
-    let byteCount = batch.byteCount
-    return CommitSchedule.OpenBatch(
-      isEmpty: batch.isEmpty, callerCount: batch.callerCount,
-      endsSegment: !batch.rolls.isEmpty || !batch.closes.isEmpty,
-      isSynchronized: limits.synchronizesAll || batch.wantsSynchronize,
-      isLong: batch.encoder.byteCount >= Batch.recordByteLimit,
-      isFull: byteCount >= limits.stallByteCount)
+    @inline(never) get {
+      CommitSchedule.OpenBatch(
+        isEmpty: batch.isEmpty, callerCount: batch.callerCount,
+        endsSegment: !batch.rolls.isEmpty || !batch.closes.isEmpty,
+        isSynchronized: limits.synchronizesAll || batch.wantsSynchronize,
+        isLong: batch.encoder.byteCount >= Batch.recordByteLimit,
+        isFull: batch.byteCount >= limits.stallByteCount)
+    }
   }
 
   /// Has the commit thread woken if what was just added needs it.
@@ -103,13 +104,7 @@ struct Admission: ~Copyable {
   /// - Returns: whether the caller wakes the thread: it counts as woken.
   @inline(__always)
   mutating func takeWakeUp() -> Bool {
-    guard schedule.isUnattended else { return false }
-    return takeWakeUpUnattended()
-  }
-
-  private mutating func takeWakeUpUnattended() -> Bool {
-    let open = openBatch
-    return schedule.takeWakeUp(for: open)
+    schedule.isUnattended && schedule.takeWakeUp(for: openBatch)
   }
 
   /// Gives the turn to the commit thread, if it is free and there is work.
@@ -200,21 +195,6 @@ struct Admission: ~Copyable {
 
   // MARK: A full disk
 
-  /// Whether the next turn probes the disk for room.
-  var wantsProbe: Bool {
-    get { schedule.wantsProbe }
-    set { schedule.wantsProbe = newValue }
-  }
-
-  /// Asks for a probe of a full disk, once, where the write may wait for it.
-  mutating func requestProbe(_ waits: inout PermittedWaits) {
-    guard waits.disk, waits.probe == nil, case .full = phase else { return }
-    waits.probe = schedule.requestProbe()
-  }
-
-  /// Whether a probe has ended that began after the request.
-  func hasProbed(since request: UInt64) -> Bool { schedule.hasProbed(since: request) }
-
   mutating func endProbe(foundRoom: Bool) {
     schedule.endProbe()
     if foundRoom, case .full = phase { phase = .running }
@@ -241,9 +221,7 @@ struct Admission: ~Copyable {
     phase = .closed
     schedule.close()
     observer = nil
-    batch.closeBarrier()
-    let late = batch.completions
-    batch.removeAll()
-    return late
+    defer { batch.removeAll() }
+    return batch.takeCompletions(failing: .closed)
   }
 }

@@ -82,8 +82,7 @@ extension Admission {
         return .waitsForTransaction(reservation)
       }
     }
-    requestProbe(&waits)
-    if mustWaitForDisk(waits) { return .waitsForDisk }
+    if askForDisk(&waits) { return .waitsForDisk }
     if waits.probe != nil, let refusal = phase.refusal { return conclude(refusal, completion) }
     if waits.measure, memory.isMeasureDue(for: write.facts) { return .needsMeasure }
     if let pages, !hasPages(for: write) { return .needsPages(root, pages) }
@@ -120,13 +119,17 @@ extension Admission {
     return existing
   }
 
-  /// Whether a write waits for the disk: until a turn takes an open batch that is over its limit, or, on a full
-  /// disk, for the probe that it has requested.
-  func mustWaitForDisk(_ waits: PermittedWaits) -> Bool {
+  /// Asks for the disk where a write may have to wait for it: on a full one for a probe, once.
+  ///
+  /// - Returns: whether the write waits: until a turn takes an open batch that is over its limit, or for the probe.
+  mutating func askForDisk(_ waits: inout PermittedWaits) -> Bool {
     guard waits.disk else { return false }
     switch phase {
     case .running: return isStalled
-    case .full: return waits.probe.map { !hasProbed(since: $0) } ?? false
+    case .full:
+      let request = waits.probe ?? schedule.requestProbe()
+      waits.probe = request
+      return !schedule.hasProbed(since: request)
     case .poisoned, .closing, .closed: return false
     }
   }

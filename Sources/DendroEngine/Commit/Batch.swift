@@ -36,10 +36,10 @@ struct Batch: ~Copyable {
     var result: Result<LogSequenceNumber?, EngineError>
     var completion: Completion
 
-    /// The result where the disk refuses the batch.
-    func failure(_ refusal: EngineError) -> Result<LogSequenceNumber?, EngineError> {
-      if case .failure = result { return result }
-      return .failure(refusal)
+    /// With the result where the disk refuses the batch.
+    func failing(_ refusal: EngineError) -> Self {
+      if case .failure = result { return self }
+      return Self(result: .failure(refusal), completion: completion)
     }
   }
 
@@ -49,9 +49,6 @@ struct Batch: ~Copyable {
 
   /// About the memory of a pending completion with its closure's context, in bytes.
   private static let completionByteCount = 192
-
-  /// Arrays that a burst has grown beyond this many elements are freed, not kept for the next batch.
-  private static let keptCapacityMax = 1 << 14
 
   /// About the memory that the batch takes, in bytes: backpressure limits it.
   var byteCount: Int {
@@ -103,7 +100,7 @@ struct Batch: ~Copyable {
   mutating func removeAll() {
     removeWrites()
     countInMemory = 0
-    completions.removeAll(keepingCapacity: completions.capacity <= Self.keptCapacityMax)
+    completions.removeForNextBatch()
     wantsSynchronize = false
     precondition(barrier == nil, "a barrier that callers wait for is closed first")
     furtherBarrierCallerCount = 0
@@ -112,14 +109,17 @@ struct Batch: ~Copyable {
   }
 
   /// Removes the completions of writes and barriers, but not those of a close.
-  mutating func takeCompletions() -> ([PendingCompletion], [Completion]) {
+  ///
+  /// - Returns: them with the results where the disk refuses the batch.
+  mutating func takeCompletions(failing refusal: EngineError) -> [PendingCompletion] {
     closeBarrier()
+    for roll in rolls { completions.append(.init(result: .failure(refusal), completion: roll)) }
     defer {
       completions = []
       furtherBarrierCallerCount = 0
       rolls = []
     }
-    return (completions, rolls)
+    return completions.map { $0.failing(refusal) }
   }
 
   /// Removes the writes, but not the completions.
@@ -129,4 +129,9 @@ struct Batch: ~Copyable {
     writeCount = 0
     lastLSN = nil
   }
+}
+
+extension Array {
+  /// Empties the array, and keeps its memory for the next batch unless a burst has made that large.
+  mutating func removeForNextBatch() { removeAll(keepingCapacity: capacity <= 1 << 14) }
 }

@@ -5,8 +5,7 @@ import Synchronization
 /// A thread that may wait for the disk, which the concurrency pool's threads may not.
 ///
 /// It runs `body` again and again: `body` returns how long the thread waits for a `wake()` before the next
-/// run, or nil to end the thread. It is passed whether the thread was woken. A wake that comes while `body` runs
-/// is not lost.
+/// run, or nil to end the thread. A wake that comes while `body` runs is not lost.
 final class BlockingExecutor: @unchecked Sendable {
   // Unchecked: `mutex` guards `wanted`; `body` changes before the thread starts, and then on the thread alone.
   private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
@@ -16,21 +15,13 @@ final class BlockingExecutor: @unchecked Sendable {
   private let niceness: Int32
   /// What the thread runs; nil before its start and after its end. It may refer to the executor: the end of the
   /// thread breaks that cycle.
-  private var body: (@Sendable (_ isWoken: Bool) -> Pause?)?
+  private var body: (@Sendable () -> Pause?)?
 
   enum Pause {
     /// Runs `body` again at once, since there may be more to do.
     case none
     case untilWoken
     case atMost(Duration)
-
-    func limited(to limit: Duration) -> Pause {
-      switch self {
-      case .none: .none
-      case .untilWoken: .atMost(limit)
-      case .atMost(let duration): .atMost(min(duration, limit))
-      }
-    }
   }
 
   /// - `name`: of the thread, for debuggers: at most 15 bytes.
@@ -60,7 +51,7 @@ final class BlockingExecutor: @unchecked Sendable {
   /// Starts the thread. Call again only where it has thrown.
   ///
   /// - Throws: where the system has no thread or no memory for its stack; `body` is released then.
-  func start(_ body: @escaping @Sendable (_ isWoken: Bool) -> Pause?) throws(SystemError) {
+  func start(_ body: @escaping @Sendable () -> Pause?) throws(SystemError) {
     self.body = body
     let executor = Unmanaged.passRetained(self)
     #if canImport(Darwin)
@@ -68,17 +59,19 @@ final class BlockingExecutor: @unchecked Sendable {
     #else
       var thread = pthread_t()
     #endif
-    let code = pthread_create(&thread, nil, threadMain, executor.toOpaque())
+    // The system's headers differ in whether the argument is optional.
+    let code = pthread_create(
+      &thread, nil,
+      { argument in
+        let executor: UnsafeMutableRawPointer? = argument
+        Unmanaged<BlockingExecutor>.fromOpaque(executor!).takeRetainedValue().run()
+        return nil
+      }, executor.toOpaque())
     guard code == 0 else {
       self.body = nil
       executor.release()
       throw SystemError(code)
     }
-    #if canImport(Darwin)
-      pthread_detach(thread!)
-    #else
-      pthread_detach(thread)
-    #endif
   }
 
   static var currentThreadID: UInt {
@@ -107,12 +100,11 @@ final class BlockingExecutor: @unchecked Sendable {
     #endif
   }
 
-  fileprivate func run() {
+  private func run() {
+    pthread_detach(pthread_self())
     lowerPriority()
     nameThread()
-    var isWoken = true
-    while let pause = body?(isWoken) {
-      isWoken = true
+    while let pause = body?() {
       if case .none = pause { continue }
       pthread_mutex_lock(mutex)
       switch pause {
@@ -137,7 +129,6 @@ final class BlockingExecutor: @unchecked Sendable {
           }
         #endif
       }
-      isWoken = wanted
       wanted = false
       pthread_mutex_unlock(mutex)
     }
@@ -153,18 +144,6 @@ final class BlockingExecutor: @unchecked Sendable {
     pthread_mutex_unlock(mutex)
   }
 }
-
-#if canImport(Darwin)
-  private func threadMain(_ raw: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? {
-    Unmanaged<BlockingExecutor>.fromOpaque(raw).takeRetainedValue().run()
-    return nil
-  }
-#else
-  private func threadMain(_ raw: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-    Unmanaged<BlockingExecutor>.fromOpaque(raw!).takeRetainedValue().run()
-    return nil
-  }
-#endif
 
 #if !canImport(Darwin)
   /// Looked up by name, since the C headers declare it only behind a macro that Swift does not set.

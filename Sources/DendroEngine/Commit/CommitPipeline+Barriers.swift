@@ -101,7 +101,7 @@ extension Admission {
     switch phase {
     case .running: break
     case .full(let error):
-      wantsProbe = true
+      schedule.wantsProbe = true
       return .diskFull(error)
     case .poisoned(let error): return error
     case .closing, .closed: return .closed

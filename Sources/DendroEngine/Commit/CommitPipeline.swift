@@ -31,13 +31,13 @@ final class CommitPipeline: Sendable {
 
   init(
     root: Node, pages: CheckpointPages? = nil, lastLSN: LogSequenceNumber, lastTime: Int64,
-    store: consuming sending Store?, clock: any Clock, options: EngineOptions
+    disk: consuming sending DiskState?, clock: any Clock, options: EngineOptions
   ) {
     self.options = options
     self.clock = clock
     instrumentation = Instrumentation(options)
     executor = options.execution == .thread ? BlockingExecutor(name: "dendro-commit") : nil
-    isPersistent = store != nil
+    isPersistent = disk != nil
     let limits = Admission.Limits(
       writeByteCount: options.writeByteLimit, stallByteCount: options.stallByteLimit,
       synchronizesAll: options.durability == .everyCommit,
@@ -50,8 +50,8 @@ final class CommitPipeline: Sendable {
         memory: MemoryGauge(limit: options.memoryByteLimit), limits: limits,
         schedule: CommitSchedule(options)), wakes: executor)
     groupCommit = GroupCommit(
-      admission: admission, stall: stall, disk: DiskState(store: store),
-      hasThread: executor != nil, instrumentation: instrumentation, options: options)
+      admission: admission, stall: stall, disk: disk, instrumentation: instrumentation,
+      options: options)
   }
 
   @inline(__always)
@@ -234,12 +234,11 @@ final class CommitPipeline: Sendable {
 
   /// Waits on the calling thread until the batch is under its limit, and on a full disk for one probe.
   func waitForDisk() {
-    var waits = executor == nil ? PermittedWaits.none : PermittedWaits()
+    var waits = permittedWaits
     while withAdmission({ admission in
-      admission.requestProbe(&waits)
-      guard admission.mustWaitForDisk(waits) else { return false }
-      stall.begin()
-      return true
+      let waits = admission.askForDisk(&waits)
+      if waits { stall.begin() }
+      return waits
     }) {
       waitForDisk(&waits)
     }

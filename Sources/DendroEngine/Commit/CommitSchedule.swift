@@ -46,20 +46,14 @@ struct CommitSchedule {
     case waking
     /// As `waking`, but no caller takes the turn before the commit thread.
     case handedOver
-    case committing(Committer)
+    /// The thread with this ID has the turn.
+    case committing(UInt)
     /// The batch grows for the commit delay, or will once there is one.
     case delaying
     /// The batch waits a moment for callers whose writes were just acknowledged, until there are so many.
     case gathering(Int)
     case idle
     case closed
-  }
-
-  /// Who has the turn.
-  struct Committer: Equatable {
-    let threadID: UInt
-    /// Whether it is a caller, not the commit thread.
-    let leads: Bool
   }
 
   private enum CommitThread {
@@ -137,15 +131,12 @@ extension CommitSchedule {
   ///
   /// - Returns: whether the caller wakes the thread: it counts as woken.
   mutating func takeWakeUp(for open: OpenBatch) -> Bool {
-    if !wantsProbe {
-      switch state {
-      case .committing, .waking, .handedOver, .closed: return false
-      case .delaying: if open.mayGrow { return false }
-      case .gathering(let count): if open.mayGather(count) { return false }
-      case .idle: if open.isEmpty { return false }
-      }
-    } else if !isUnattended {
-      return false
+    switch state {
+    case .committing, .waking, .handedOver, .closed: return false
+    case _ where wantsProbe: break
+    case .delaying: if open.mayGrow { return false }
+    case .gathering(let count): if open.mayGather(count) { return false }
+    case .idle: if open.isEmpty { return false }
     }
     state = .waking
     return wakeThread()
@@ -178,12 +169,11 @@ extension CommitSchedule {
     case .waking, .handedOver, .delaying, .gathering, .idle: break
     }
     let decision = decision(on: open, at: now)
-    let committer = Committer(threadID: threadID, leads: false)
     switch decision {
-    case .commit: return .commit(takeBatch(committer))
+    case .commit: return .commit(takeBatch(threadID))
     case .rest:
       if let time = due.first, time <= now {
-        state = .committing(committer)
+        state = .committing(threadID)
         delay = nil
         return .tend
       }
@@ -196,8 +186,8 @@ extension CommitSchedule {
   ///
   /// - Returns: nil where another thread commits it, which is awake.
   mutating func lead(by threadID: UInt) -> Turn? {
-    if case .waking = state { return takeBatch(Committer(threadID: threadID, leads: true)) }
-    return isUnattended ? takeBatch(Committer(threadID: threadID, leads: true)) : nil
+    if case .waking = state { return takeBatch(threadID) }
+    return isUnattended ? takeBatch(threadID) : nil
   }
 
   /// Takes the open batch under inline execution.
@@ -207,8 +197,8 @@ extension CommitSchedule {
     open.isEmpty && !wantsProbe ? nil : takeBatch(nil)
   }
 
-  private mutating func takeBatch(_ committer: Committer?) -> Turn {
-    if let committer { state = .committing(committer) }
+  private mutating func takeBatch(_ threadID: UInt?) -> Turn {
+    if let threadID { state = .committing(threadID) }
     if wantsProbe { begunProbeCount += 1 }
     defer {
       wantsProbe = false
@@ -283,6 +273,6 @@ extension CommitSchedule {
 
   /// The thread that has the turn; nil where none has.
   var committer: UInt? {
-    if case .committing(let committer) = state { committer.threadID } else { nil }
+    if case .committing(let threadID) = state { threadID } else { nil }
   }
 }

@@ -10,10 +10,10 @@ extension GroupCommit {
   ///
   /// - Returns: the error that the completions get.
   func refuse(
-    _ batch: borrowing Batch, _ error: StorageError, isAppend: Bool, _ disk: inout DiskState,
+    _ batch: inout Batch, _ error: StorageError, isAppend: Bool, _ disk: DiskState?,
     _ effects: inout TurnEffects
   ) -> EngineError {
-    let log = disk.store!.log
+    guard let log = disk?.log else { preconditionFailure("what has refused is a log") }
     var isFull = false
     if isAppend {
       do throws(StorageError) {
@@ -37,10 +37,8 @@ extension GroupCommit {
       }
       return refusal
     }
-    let unreported = undo()
-    effects.fail(batch.completions, refusal)
-    effects.fail(batch.rolls, refusal)
-    failOpenBatch(refusal, unreported, &effects)
+    effects.completions += batch.takeCompletions(failing: refusal)
+    undoAll(refusal, &effects)
     effects.events.append(
       LogEvent(
         isFull ? .warning : .error, "the disk refused a batch",
@@ -52,7 +50,7 @@ extension GroupCommit {
   /// open batch.
   func poison(_ error: StorageError, _ effects: inout TurnEffects) {
     let refusal = admission.withLockInTurn { $0.refuse(error, isFull: false) }
-    failOpenBatch(refusal, undo(), &effects)
+    undoAll(refusal, &effects)
     effects.events.append(
       LogEvent(.error, "the disk refused a synchronize", ["error": error.description]))
   }
@@ -84,21 +82,18 @@ extension GroupCommit {
     }
   }
 
-  private func failOpenBatch(
-    _ refusal: EngineError, _ unreported: [LogSequenceNumber], _ effects: inout TurnEffects
-  ) {
-    effects.unreported += unreported.map { (refusal, $0) }
-    let (completions, rolls) = admission.withLockInTurn { $0.batch.takeCompletions() }
-    effects.fail(completions, refusal)
-    effects.fail(rolls, refusal)
+  /// Undoes every write that was not acknowledged, and fails what waits for the open batch.
+  private func undoAll(_ refusal: EngineError, _ effects: inout TurnEffects) {
+    effects.unreported += undo().map { (refusal, $0) }
+    effects.completions += admission.withLockInTurn { $0.batch.takeCompletions(failing: refusal) }
     // The open batch has room again, or no writer is to wait for any.
     stall.end()
   }
 
   /// Looks for room for a record on a disk that was full.
-  func probe(_ disk: inout DiskState, _ effects: inout TurnEffects) {
+  func probe(_ disk: DiskState?, _ effects: inout TurnEffects) {
     var hasRoom = false
-    if let log = disk.store?.log, case .full = admission.withLockInTurn({ $0.phase }) {
+    if let log = disk?.log, case .full = admission.withLockInTurn({ $0.phase }) {
       do throws(StorageError) {
         hasRoom = try log.probe()
       } catch {

@@ -11,22 +11,20 @@ final class GroupCommit: Sendable {
   let admission: AdmissionLock
   let options: EngineOptions
   /// A turn holds the lock while it works on the disk, a checkpoint for a moment.
-  let disk: Mutex<DiskState>
+  /// Nil for a database in memory, and once it is closed.
+  let disk: Mutex<DiskState?>
   /// Wakes tasks that wait for more durable writes.
   let durableSignal = DurableSignal()
   let stall: WriteStall
   private let instrumentation: Instrumentation
-  /// Whether a thread has the turns; otherwise `pump()` does the work.
-  private let hasThread: Bool
 
   init(
-    admission: AdmissionLock, stall: WriteStall, disk: consuming sending DiskState,
-    hasThread: Bool, instrumentation: Instrumentation, options: EngineOptions
+    admission: AdmissionLock, stall: WriteStall, disk: consuming sending DiskState?,
+    instrumentation: Instrumentation, options: EngineOptions
   ) {
     self.admission = admission
     self.stall = stall
     self.disk = Mutex(disk)
-    self.hasThread = hasThread
     self.instrumentation = instrumentation
     self.options = options
   }
@@ -85,7 +83,7 @@ final class GroupCommit: Sendable {
   ) -> CommitSchedule.LogDue {
     guard var taken = batch.take() else { preconditionFailure("a turn has a batch") }
     let due = withDisk { disk, effects in
-      if turn.probes { probe(&disk, &effects) }
+      if turn.probes { probe(disk, &effects) }
       stall.end()
       commit(&taken, turn, &disk, &effects)
       taken.removeAll()
@@ -96,12 +94,12 @@ final class GroupCommit: Sendable {
 
   /// Calls `body`, which works on the disk, and then, without a lock, the completions.
   private func withDisk(
-    _ body: (inout DiskState, inout TurnEffects) -> Void
+    _ body: (inout DiskState?, inout TurnEffects) -> Void
   ) -> CommitSchedule.LogDue {
     let effects = disk.withLock { disk in
       var effects = TurnEffects()
       body(&disk, &effects)
-      effects.due = disk.due(options)
+      effects.due = disk?.due(options) ?? .init()
       return effects
     }
     finish(effects)
@@ -110,8 +108,7 @@ final class GroupCommit: Sendable {
 
   /// Does what a turn ends with, without a lock.
   private func finish(_ effects: TurnEffects) {
-    for pending in effects.acknowledged { pending.completion(pending.result) }
-    for (completion, result) in effects.completions { completion(result) }
+    for pending in effects.completions { pending.completion(pending.result) }
     for (error, lsn) in effects.unreported { options.unreportedFailure?(error, lsn) }
     if !effects.events.isEmpty || !effects.metrics.isEmpty {
       instrumentation.record(events: effects.events, metrics: effects.metrics)
@@ -125,55 +122,49 @@ final class GroupCommit: Sendable {
   // MARK: One batch
 
   private func commit(
-    _ batch: inout Batch, _ turn: CommitSchedule.Turn, _ disk: inout DiskState,
+    _ batch: inout Batch, _ turn: CommitSchedule.Turn, _ disk: inout DiskState?,
     _ effects: inout TurnEffects
   ) {
     var refusal: EngineError?
-    var flush: Duration?
+    var isAppended = false
     do throws(StorageError) {
-      try disk.append(batch, delayedSince: turn.delayedSince)
-    } catch {
-      refusal = refuse(batch, error, isAppend: true, &disk, &effects)
-    }
-    if refusal == nil {
-      do throws(StorageError) {
-        if batch.wantsSynchronize || disk.isSynchronizeDue(options) {
-          flush = try disk.synchronize()
-        }
-        if let flush, instrumentation.wantsMetrics {
-          effects.metrics = [Metric("dendro.synchronize.seconds", .timer, flush.inSeconds)]
-        }
-      } catch {
-        refusal = refuse(batch, error, isAppend: false, &disk, &effects)
+      try disk?.append(batch, delayedSince: turn.delayedSince)
+      isAppended = true
+      var flush: Duration?
+      if batch.wantsSynchronize || disk?.isSynchronizeDue(options) == true {
+        flush = try disk?.synchronize()
       }
-    }
-    if refusal == nil {
+      if let flush, instrumentation.wantsMetrics {
+        effects.metrics = [Metric("dendro.synchronize.seconds", .timer, flush.inSeconds)]
+      }
       acknowledge(&batch, flush, disk, &effects)
-      roll(batch, &disk, &effects)
+    } catch {
+      refusal = refuse(&batch, error, isAppend: !isAppended, disk, &effects)
     }
+    if refusal == nil { roll(batch, &disk, &effects) }
     if !batch.closes.isEmpty { close(batch, refusal, &disk, &effects) }
   }
 
   private func acknowledge(
-    _ batch: inout Batch, _ flush: Duration?, _ disk: borrowing DiskState,
-    _ effects: inout TurnEffects
+    _ batch: inout Batch, _ flush: Duration?, _ disk: DiskState?, _ effects: inout TurnEffects
   ) {
-    let recordCount = batch.encoder.records.count
-    let log = disk.store?.log
-    let durableLSN = log?.durableUpTo
-    let logByteCount = log?.storedByteCount ?? 0
-    let logBytesSinceCheckpoint = disk.store?.logBytesSinceCheckpoint ?? 0
-    let synchronizeCount = disk.synchronizeCount
+    let recordCount = UInt64(batch.encoder.records.count)
+    let durableLSN = disk?.log.durableUpTo
+    let logByteCount = disk?.log.storedByteCount ?? 0
+    let logBytesSinceCheckpoint = disk?.logBytesSinceCheckpoint ?? 0
+    let synchronizeCount = disk?.synchronizeCount ?? 0
     admission.withLockInTurn { admission in
       admission.acknowledge(&batch, durableLSN: durableLSN, flush: flush, at: .now)
       admission.statistics.batchCount += 1
-      admission.statistics.recordCount += UInt64(recordCount)
+      admission.statistics.recordCount += recordCount
       admission.statistics.logByteCount = logByteCount
       admission.statistics.logBytesSinceCheckpoint = logBytesSinceCheckpoint
       admission.statistics.synchronizeCount = synchronizeCount
     }
-    swap(&effects.acknowledged, &batch.completions)
-    if let handler = disk.logGrowthHandler, logBytesSinceCheckpoint >= options.checkpointByteMin {
+    swap(&effects.completions, &batch.completions)
+    // What a probe has made fail before.
+    effects.completions += batch.completions
+    if let handler = disk?.logGrowthHandler, logBytesSinceCheckpoint >= options.checkpointByteMin {
       effects.logGrowth = (handler, logBytesSinceCheckpoint)
     }
     if instrumentation.wantsMetrics {
@@ -187,71 +178,68 @@ final class GroupCommit: Sendable {
   }
 
   private func roll(
-    _ batch: borrowing Batch, _ disk: inout DiskState, _ effects: inout TurnEffects
+    _ batch: borrowing Batch, _ disk: inout DiskState?, _ effects: inout TurnEffects
   ) {
-    guard let log = disk.store?.log else {
-      for completion in batch.rolls { effects.completions.append((completion, .success(nil))) }
-      return
-    }
+    guard let log = disk?.log else { return effects.complete(batch.rolls, .success(nil)) }
     guard !batch.rolls.isEmpty || log.wantsRoll else { return }
-    var result: Result<LogSequenceNumber?, EngineError>
     do throws(StorageError) {
-      try disk.roll(time: admission.withLockInTurn { $0.lastTime })
-      let durableLSN = log.durableUpTo
-      admission.withLockInTurn { $0.durableLSN = durableLSN }
-      result = .success(log.lastLSN)
+      try disk?.roll(time: admission.withLockInTurn { $0.lastTime })
+      noteDurable(log)
+      effects.complete(batch.rolls, .success(log.lastLSN))
     } catch {
       effects.events.append(
         LogEvent(.warning, "no new segment could be begun", ["error": error.description]))
       if log.poison != nil { poison(error, &effects) }
-      result = .failure(admission.withLockInTurn { $0.phase.refusal } ?? .storage(error))
+      let refusal = admission.withLockInTurn { $0.phase.refusal } ?? .storage(error)
+      effects.complete(batch.rolls, .failure(refusal))
     }
-    for completion in batch.rolls { effects.completions.append((completion, result)) }
   }
 
   /// - Parameter refusal: why the batch itself was refused.
   private func close(
-    _ batch: borrowing Batch, _ refusal: EngineError?, _ disk: inout DiskState,
+    _ batch: borrowing Batch, _ refusal: EngineError?, _ disk: inout DiskState?,
     _ effects: inout TurnEffects
   ) {
     var failure = refusal ?? admission.withLockInTurn { $0.closingFailure }
-    if let store = disk.store {
-      if let poison = store.log.poison {
+    if let open = disk.take() {
+      if let poison = open.log.poison {
         failure = failure ?? .storage(poison)
       } else {
         do throws(StorageError) {
-          try store.log.close()
-          let durableLSN = store.log.durableUpTo
-          admission.withLockInTurn { $0.durableLSN = durableLSN }
+          try open.log.close()
+          noteDurable(open.log)
         } catch {
           failure = .storage(error)
         }
       }
-      store.directory.close()
+      open.directory.close()
     }
-    disk.close()
     // Completions that came after the batch was taken belong to refusals: the phase was closing already.
-    effects.fail(admission.withLockInTurn { $0.endClosing() }, .closed)
+    effects.completions += admission.withLockInTurn { $0.endClosing() }
     let result: Result<LogSequenceNumber?, EngineError> =
       failure.map { .failure($0) } ?? .success(nil)
-    for completion in batch.closes { effects.completions.append((completion, result)) }
+    effects.complete(batch.closes, result)
+  }
+
+  private func noteDurable(_ log: LogWriter) {
+    let lsn = log.durableUpTo
+    admission.withLockInTurn { $0.durableLSN = lsn }
   }
 
   // MARK: No batch
 
   /// Synchronizes and appends the idle record where these are due.
-  private func tend(_ disk: inout DiskState, _ effects: inout TurnEffects) {
-    guard let log = disk.store?.log,
-      case .running = admission.withLockInTurn({ $0.phase })
-    else { return }
+  private func tend(_ disk: inout DiskState?, _ effects: inout TurnEffects) {
+    guard let log = disk?.log, case .running = admission.withLockInTurn({ $0.phase }) else {
+      return
+    }
     do throws(StorageError) {
-      if disk.isSynchronizeDue(options) {
-        try disk.synchronize()
-        let durableLSN = log.durableUpTo
-        admission.withLockInTurn { $0.durableLSN = durableLSN }
+      if disk?.isSynchronizeDue(options) == true {
+        try disk?.synchronize()
+        noteDurable(log)
       }
-      if hasThread, disk.isIdleRecordDue {
-        disk.wantsIdleRecord = false
+      if options.execution == .thread, disk?.isIdleRecordDue == true {
+        disk?.wantsIdleRecord = false
         try log.writeIdleRecord()
       }
     } catch {

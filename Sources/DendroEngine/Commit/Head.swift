@@ -3,7 +3,7 @@ import DendroTree
 /// The tree with every admitted write, guarded by the admission lock.
 ///
 /// Between changes the readers may look at it without that lock (`HeadReaders`). So each change is made
-/// between `beginChange` and `endChange`, or in `change`.
+/// between `beginChange` and `endChange`.
 struct Head: ~Copyable {
   private var editor: TreeEditor
   /// Where pages of the tree are read from that are still in a checkpoint; nil where all are in memory.
@@ -69,33 +69,6 @@ struct Head: ~Copyable {
       readers.forget(branch)
     }
     publish()
-  }
-
-  /// Changes the tree with readers kept out for as short as can be: `body` goes down to the place of the change while they
-  /// may still begin.
-  ///
-  /// - Parameter body: gets the editor and what begins the change. It calls that once before it changes anything, and
-  ///   then asks again of every page on its way, from the root on, whether it is shared: readers that are met there make it
-  ///   so. If it does not call it, the tree has to be as it was when `body` returns.
-  @inline(__always)
-  mutating func change<R>(_ body: (inout TreeEditor, _ begin: () -> Void) -> R) -> R {
-    assert(ongoing == nil)
-    let branch = editor.rootAddress
-    let readers = Unmanaged.passUnretained(readers)
-    var begun: Change?
-    let result = body(&editor) {
-      assert(begun == nil, "one change begins once")
-      begun = readers._withUnsafeGuaranteedRef {
-        Change(branch: branch, isKept: $0.withdraw(branch))
-      }
-    }
-    if let begun {
-      ongoing = begun
-      endChange()
-    } else {
-      assert(editor.rootAddress == branch, "what changes the tree begins a change before")
-    }
-    return result
   }
 
   /// Replaces the tree by another one.

@@ -2,10 +2,8 @@ import DendroStorage
 
 /// What the end of a turn does, once no lock is held.
 struct TurnEffects {
-  /// Completions of the batch that the disk has taken: called first, each with its own result.
-  var acknowledged: [Batch.PendingCompletion] = []
-  /// The other completions, in the order in which they are called.
-  var completions: [(Completion, Result<LogSequenceNumber?, EngineError>)] = []
+  /// In the order in which they are called, with their results.
+  var completions: [Batch.PendingCompletion] = []
   /// Writes without a completion that were undone.
   var unreported: [(EngineError, LogSequenceNumber)] = []
   var events: [LogEvent] = []
@@ -15,11 +13,9 @@ struct TurnEffects {
   /// When the log wants work although no batch comes.
   var due = CommitSchedule.LogDue()
 
-  mutating func fail(_ pending: [Batch.PendingCompletion], _ refusal: EngineError) {
-    for one in pending { completions.append((one.completion, one.failure(refusal))) }
-  }
-
-  mutating func fail(_ rolls: [Completion], _ refusal: EngineError) {
-    for completion in rolls { completions.append((completion, .failure(refusal))) }
+  mutating func complete(
+    _ calls: [Completion], _ result: Result<LogSequenceNumber?, EngineError>
+  ) {
+    for call in calls { completions.append(.init(result: result, completion: call)) }
   }
 }

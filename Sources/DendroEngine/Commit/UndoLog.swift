@@ -79,16 +79,13 @@ struct UndoLog: ~Copyable {
   /// Longer leaves are not copied.
   private static let copiedLeafByteCountMax = 216
 
-  /// Arrays that a burst has grown beyond this many elements are freed, not kept for the next batch.
-  private static let keptCapacityMax = 1 << 14
-
   /// Empties it, and keeps its memory for the next batch.
   mutating func removeAll() {
     firstLSN = nil
-    unreported.removeAll(keepingCapacity: unreported.capacity <= Self.keptCapacityMax)
+    unreported.removeForNextBatch()
     contents.bytes.removeAll()
-    contents.entries.removeAll(keepingCapacity: contents.entries.capacity <= Self.keptCapacityMax)
-    contents.nodes.removeAll(keepingCapacity: contents.nodes.capacity <= Self.keptCapacityMax)
+    contents.entries.removeForNextBatch()
+    contents.nodes.removeForNextBatch()
   }
 }
 

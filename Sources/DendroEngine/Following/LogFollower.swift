@@ -61,7 +61,7 @@ final class LogFollower: Sendable {
   }
 
   func start() throws(SystemError) {
-    try executor?.start { [self] _ in turn() }
+    try executor?.start { [self] in turn() }
   }
 
   /// Ends the thread. A look that is being taken ends soon.

@@ -40,7 +40,7 @@ struct TransactionRunner {
         admission.transaction = RunningTransaction()
       }
       if let refusal = admission.phase.refusal {
-        if case .full = admission.phase { admission.wantsProbe = true }
+        if case .full = admission.phase { admission.schedule.wantsProbe = true }
         return (.empty, nil, refusal)
       }
       if run > Self.runsBeforeReservation {

@@ -63,7 +63,9 @@ struct BarrierTests {
     #expect(batch.callerCount == 3 && batch.completions.count == 2)
     batch.closeBarrier()
     #expect(batch.completions.count == 2)
-    for pending in batch.completions { pending.completion(pending.failure(Self.refusal)) }
+    for pending in batch.completions {
+      pending.completion(pending.failing(Self.refusal).result)
+    }
     #expect(order.all == ["write"])
     #expect(throws: Self.refusal) { try barrier.get() }
     batch.removeAll()
@@ -92,10 +94,10 @@ struct BarrierTests {
     var batch = Batch()
     let barrier = batch.joinBarrier()
     _ = batch.joinBarrier()
-    let (completions, rolls) = batch.takeCompletions()
-    #expect(completions.count == 1 && rolls.isEmpty)
+    let completions = batch.takeCompletions(failing: Self.refusal)
+    #expect(completions.count == 1)
     #expect(batch.callerCount == 0 && batch.hasNoCompletions)
-    for pending in completions { pending.completion(pending.failure(Self.refusal)) }
+    for pending in completions { pending.completion(pending.result) }
     #expect(throws: Self.refusal) { try barrier.get() }
   }
 
@@ -159,7 +161,7 @@ struct BarrierTests {
       return (barrier, admission.endClosing())
     }
     #expect(late.count == 1)
-    for pending in late { pending.completion(pending.failure(.closed)) }
+    for pending in late { pending.completion(pending.result) }
     #expect(throws: EngineError.closed) { try barrier.get() }
   }
 }

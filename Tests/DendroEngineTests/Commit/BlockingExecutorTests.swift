@@ -22,7 +22,7 @@ struct BlockingExecutorTests {
       let made = Work(first)
       executor = first
       work = made
-      try first.start { _ in
+      try first.start {
         made.runCount.add(1, ordering: .relaxed).newValue < 3 ? .untilWoken : nil
       }
       first.wake()

@@ -55,8 +55,8 @@ struct CommitScheduleTests {
       switch state {
       case .waking: .waking
       case .handedOver: .handedOver
-      case .committing: .committing(.init(threadID: Self.commitThread, leads: false))
-      case .led: .committing(.init(threadID: Self.caller, leads: true))
+      case .committing: .committing(Self.commitThread)
+      case .led: .committing(Self.caller)
       case .delaying: .delaying
       case .gathering: .gathering(3)
       case .idle: .idle

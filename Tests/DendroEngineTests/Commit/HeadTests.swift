@@ -123,39 +123,6 @@ import Testing
     #expect(retiredCount == 0)
   }
 
-  @Test("readers begin until a change does, and what they read then is kept")
-  func lateChange() throws {
-    var head = try head()
-    var reading: HeadReaders.Reading?
-    let place = try path("c")
-    EncodedWrite(.set(place, Node(.integer(3)))).withView { write in
-      head.change { editor, begin in
-        reading = readers.begin()
-        begin()
-        #expect(readers.claim() == nil)
-        editor.apply(write) { _, _ in }
-      }
-    }
-    let old = try #require(reading)
-    #expect(try read(old, "c") == .integer(2) && retiredCount == 1)
-    readers.end(old)
-    #expect(retiredCount == 0 && head.root.node(at: place).scalar == .integer(3))
-    let new = try #require(readers.begin())
-    #expect(try read(new, "c") == .integer(3))
-    readers.end(new)
-  }
-
-  @Test("what begins no change leaves the tree to its readers")
-  func changeThatBeginsNone() throws {
-    var head = try head()
-    let reading = try #require(readers.begin())
-    let found = head.change { editor, _ in editor.root.childCount }
-    #expect(found == 2 && retiredCount == 0)
-    let other = try #require(readers.begin(), "it is lent all the time")
-    readers.end(reading)
-    readers.end(other)
-  }
-
   @Test("no reader begins during a change, in an empty tree or in one that is a leaf")
   func nothingToRead() throws {
     var head = try head()

@@ -35,7 +35,7 @@ struct LeadingCallerTests {
     await onThread { disk.waitForCall() }
     let committer = engine.pipeline.withAdmission { $0.schedule.state }
     let threadID = caller.load(ordering: .relaxed)
-    #expect(committer == .committing(.init(threadID: threadID, leads: true)))
+    #expect(committer == .committing(threadID))
     try await body(engine, disk)
     return await result
   }
