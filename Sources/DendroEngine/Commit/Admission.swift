@@ -89,23 +89,23 @@ struct Admission: ~Copyable {
 
   /// What the schedule has to know of the open batch.
   private var openBatch: CommitSchedule.OpenBatch {
-    @inline(never) get {
-      CommitSchedule.OpenBatch(
-        isEmpty: batch.isEmpty, callerCount: batch.callerCount,
-        endsSegment: !batch.rolls.isEmpty || !batch.closes.isEmpty,
-        isSynchronized: limits.synchronizesAll || batch.wantsSynchronize,
-        isLong: batch.encoder.byteCount >= Batch.recordByteLimit,
-        isFull: batch.byteCount >= limits.stallByteCount)
-    }
+    CommitSchedule.OpenBatch(
+      isEmpty: batch.isEmpty, callerCount: batch.callerCount,
+      endsSegment: !batch.rolls.isEmpty || !batch.closes.isEmpty,
+      isSynchronized: limits.synchronizesAll || batch.wantsSynchronize,
+      isLong: batch.encoder.byteCount >= Batch.recordByteLimit,
+      isFull: batch.byteCount >= limits.stallByteCount)
   }
 
   /// Has the commit thread woken if what was just added needs it.
   ///
   /// - Returns: whether the caller wakes the thread: it counts as woken.
   @inline(__always)
-  mutating func takeWakeUp() -> Bool {
-    schedule.isUnattended && schedule.takeWakeUp(for: openBatch)
-  }
+  mutating func takeWakeUp() -> Bool { schedule.isUnattended && takeWakeUpUnattended() }
+
+  /// One function of its own, so that only what the state asks for is looked at in the open batch.
+  @inline(never)
+  private mutating func takeWakeUpUnattended() -> Bool { schedule.takeWakeUp(for: openBatch) }
 
   /// Gives the turn to the commit thread, if it is free and there is work.
   ///

@@ -130,6 +130,7 @@ extension CommitSchedule {
   /// Has the commit thread woken if the batch needs it now. Call after each change of the batch.
   ///
   /// - Returns: whether the caller wakes the thread: it counts as woken.
+  @inline(__always)
   mutating func takeWakeUp(for open: OpenBatch) -> Bool {
     switch state {
     case .committing, .waking, .handedOver, .closed: return false
