@@ -166,6 +166,40 @@ struct UnreadPagesTests {
   }
 
   @Test(
+    "how a transaction has ended is not learned before all that its block has written can be read")
+  func outcome() async throws {
+    let held = HeldDisk()
+    _ = try Self.database(held)
+    let engine = try Self.open(held)
+    let (decision, write) = (try Self.decision(), try set("w/a/leaf7", .integer(1)))
+    _ = try engine.node(at: decision.write.path)
+    let before = engine.head.lsn
+    let learned = Received<LogSequenceNumber>()
+    let received = Received<String>()
+    held.hold(.readCheckpoint)
+    async let transaction: Void = onThread {
+      engine.transact(at: decision.write.path, refused: { received.add("\($0)") }) { _ in
+        engine.submit(write) { _ in received.add("written") }
+        return TransactionDecision(decision) { _ in
+          learned.add(engine.head.lsn)
+          received.add("decided")
+        }
+      }
+    }
+    // The transaction is over, and the write of its block waits for the disk.
+    await onThread { held.waitForCall() }
+    try await engine.synchronize()
+    #expect(engine.statistics().durableLSN == before.next)
+    #expect(received.all == [])
+    held.release()
+    await transaction
+    try await engine.synchronize()
+    #expect(received.all == ["decided", "written"])
+    #expect(learned.all == [before.next.next])
+    try await engine.close()
+  }
+
+  @Test(
     "random writes and transactions: the lock is free at each read of the checkpoint",
     arguments: Scale.seeds(6))
   func random(seed: UInt64) throws {
