@@ -173,6 +173,7 @@ extension Scalar {
     case .double(let value): value.isFinite
     case .string(let text): text.utf8.count <= Limits.stringBytes
     case .integer, .bool: true
+    case .bytes: false
     }
   }
 }

@@ -44,8 +44,9 @@ package final class Engine: Sendable {
     let disk = DiskState(
       directory: directory, log: log, replayedByteCount: recovered.replayedLogByteCount)
     pipeline = CommitPipeline(
-      root: recovered.root, pages: recovered.pages, lastLSN: recovered.lastLSN,
-      lastTime: recovered.lastTime, disk: disk, clock: environment.clock, options: options)
+      root: recovered.root, pages: recovered.pages, system: recovered.system,
+      lastLSN: recovered.lastLSN, lastTime: recovered.lastTime, disk: disk,
+      clock: environment.clock, options: options)
     let history = History(directory: directory, pipeline: pipeline, isReadOnly: false)
     self.history = history
     let checkpointing = Checkpointing(
@@ -187,6 +188,14 @@ package final class Engine: Sendable {
   /// Runs `body` on the head while no write is admitted. It has to be quick, and may not call the engine.
   package func withHead<R: Sendable>(_ body: (borrowing Node, LogSequenceNumber) -> R) -> R {
     pipeline.withAdmission { body($0.root, $0.lastLSN) }
+  }
+
+  /// Whether the log has begun to take writes to the second root.
+  package var hasSecondRoot: Bool { pipeline.withAdmission { $0.hasSecondRoot } }
+
+  /// The node at a path of the second root, with every admitted write. Never waits for the disk.
+  package func systemNode(at path: Path) -> Node {
+    pipeline.withAdmission { $0.system.root.node(at: path) }
   }
 
   /// Whether this process is a fork of the one that opened it.

@@ -7,4 +7,6 @@ package enum Limits {
   package static let depth = 32
   /// The longest string, in bytes of UTF-8.
   package static let stringBytes = 10 * 1024 * 1024
+  /// The most bytes of a leaf of bytes, in the second root.
+  package static let leafBytes = stringBytes
 }

@@ -96,7 +96,10 @@ private struct PageChecker {
       }
       try check(target, isCompact: isCompact)
     } else {
-      if PackedScalar.end(validating: bytes, at: offset) != bytes.count {
+      let end =
+        PackedScalar.end(validating: bytes, at: offset)
+        ?? PackedScalar.bytesEnd(validating: bytes, at: offset)
+      if end != bytes.count {
         throw fail("entry \(index) is not a packed leaf")
       }
       if page.hasReferences && page.reference(index).pointee != nil {

@@ -42,7 +42,7 @@ package enum Number: Sendable {
     switch existing {
     case .integer(let value): Number.integer(value).adding(self).scalar
     case .double(let value): Number.double(value).adding(self).scalar
-    case .bool, .string, nil: scalar
+    case .bool, .string, .bytes, nil: scalar
     }
   }
 }

@@ -14,6 +14,8 @@ package enum PackedScalar {
   static let integerTag: UInt8 = 0x10
   static let doubleTag: UInt8 = 0x20
   static let priorityTag: UInt8 = 0x30
+  /// Bytes, of the second root alone: right before the strings, whose form they have.
+  static let bytesTag: UInt8 = 0x7F
   static let stringTag: UInt8 = 0x80
   static let longStringTag: UInt8 = 0xFF
   /// The bytes of the longest string whose tag includes its length.
@@ -28,6 +30,7 @@ package enum PackedScalar {
     case .string(let value):
       let count = value.utf8.count
       return count < 127 ? 1 + count : 1 + Varint.byteCount(count) + count
+    case .bytes(let value): return 1 + Varint.byteCount(value.count) + value.count
     }
   }
 
@@ -75,6 +78,15 @@ package enum PackedScalar {
       }
       var contiguous = value
       return contiguous.withUTF8 { write(utf8: $0, to: target) }
+    case .bytes(let value):
+      target.storeBytes(of: bytesTag, as: UInt8.self)
+      let start = Varint.write(value.count, to: target + 1)
+      value.withUnsafeBytes { bytes in
+        if let source = bytes.baseAddress {
+          start.copyMemory(from: source, byteCount: bytes.count)
+        }
+      }
+      return start + value.count
     }
   }
 
@@ -141,6 +153,23 @@ package enum PackedScalar {
     }
   }
 
+  /// The end of the packed bytes at `offset`; nil unless they are complete and in their only form.
+  static func bytesEnd(validating bytes: UnsafeRawBufferPointer, at offset: Int) -> Int? {
+    guard offset >= 0, offset < bytes.count, bytes[offset] == bytesTag,
+      let (count, prefix) = Varint.read(bytes, at: offset + 1), count <= Limits.leafBytes,
+      count <= bytes.count - offset - 1 - prefix
+    else { return nil }
+    return offset + 1 + prefix + count
+  }
+
+  /// Reads packed bytes, as `read(_:at:)` reads the scalars of the data.
+  package static func readBytes(_ bytes: UnsafeRawBufferPointer, at offset: inout Int) -> Scalar? {
+    guard let end = bytesEnd(validating: bytes, at: offset) else { return nil }
+    let (scalar, _) = readTrusted(bytes.baseAddress.unsafelyUnwrapped + offset)
+    offset = end
+    return scalar
+  }
+
   /// Reads the packed scalar at `offset` and moves `offset` to its end. Returns nil, and leaves `offset`
   /// unchanged, unless the scalar is complete, valid and in its only form.
   package static func read(_ bytes: UnsafeRawBufferPointer, at offset: inout Int) -> Scalar? {
@@ -174,10 +203,11 @@ package enum PackedScalar {
   @inline(__always)
   static func readTrusted(_ address: UnsafeRawPointer) -> (scalar: Scalar, byteCount: Int) {
     let tag = address.load(as: UInt8.self)
-    if tag >= stringTag {
+    if tag >= bytesTag {
       let (count, first) = stringExtent(address, tag)
-      let utf8 = UnsafeRawBufferPointer(start: address + first, count: count)
-      return (.string(String(decoding: utf8, as: UTF8.self)), first + count)
+      let bytes = UnsafeRawBufferPointer(start: address + first, count: count)
+      if tag == bytesTag { return (.bytes(Array(bytes)), first + count) }
+      return (.string(String(decoding: bytes, as: UTF8.self)), first + count)
     }
     if tag >= doubleTag {
       let count = Int(tag - doubleTag)
@@ -206,7 +236,7 @@ package enum PackedScalar {
   @inline(__always)
   static func byteCountTrusted(_ address: UnsafeRawPointer) -> Int {
     let tag = address.load(as: UInt8.self)
-    if tag >= stringTag {
+    if tag >= bytesTag {
       let (count, first) = stringExtent(address, tag)
       return first + count
     }
@@ -228,11 +258,12 @@ package enum PackedScalar {
     return UnsafeRawBufferPointer(start: address + first, count: count)
   }
 
+  /// The count of the bytes of a string or of bytes, and where they begin.
   @inline(__always)
   private static func stringExtent(
     _ address: UnsafeRawPointer, _ tag: UInt8
   ) -> (byteCount: Int, first: Int) {
-    if tag != longStringTag { return (Int(tag - stringTag), 1) }
+    if tag != longStringTag, tag != bytesTag { return (Int(tag - stringTag), 1) }
     let (count, prefix) = Varint.readTrusted(address + 1)
     return (count, 1 + prefix)
   }

@@ -10,19 +10,24 @@ package enum Scalar: Sendable {
   case double(Double)
   /// A string of at most `Limits.stringBytes` bytes of UTF-8.
   case string(String)
+  /// At most `Limits.leafBytes` bytes: of the second root alone, never of the data.
+  case bytes([UInt8])
 
   /// The value as a number; nil for a bool or string.
   package var number: Number? {
     switch self {
     case .integer(let value): .integer(value)
     case .double(let value): .double(value)
-    case .bool, .string: nil
+    case .bool, .string, .bytes: nil
     }
   }
 
   /// Whether the scalar can be a priority, that is, a number or a string.
   package var isValidPriority: Bool {
-    if case .bool = self { false } else { true }
+    switch self {
+    case .bool, .bytes: false
+    case .integer, .double, .string: true
+    }
   }
 
   /// Whether two equal scalars also have the same packed form: 1 and 1.0 do not, nor do 0.0 and -0.0.
@@ -40,6 +45,7 @@ package enum Scalar: Sendable {
     case .bool(true): 1
     case .integer, .double: 2
     case .string: 3
+    case .bytes: 4
     }
   }
 
@@ -48,6 +54,9 @@ package enum Scalar: Sendable {
     if a.rank != b.rank { return a.rank - b.rank }
     if let x = a.number, let y = b.number { return Number.compare(x, y) }
     if case .string(let x) = a, case .string(let y) = b { return compareStrings(x, y) }
+    if case .bytes(let x) = a, case .bytes(let y) = b {
+      return x == y ? 0 : x.lexicographicallyPrecedes(y) ? -1 : 1
+    }
     return 0
   }
 
@@ -95,6 +104,7 @@ extension Scalar: Hashable {
     case .integer(let value): hasher.combine(Number.integer(value))
     case .double(let value): hasher.combine(Number.double(value))
     case .string(var value): value.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+    case .bytes(let value): hasher.combine(value)
     }
   }
 }

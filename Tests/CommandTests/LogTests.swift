@@ -1,3 +1,5 @@
+import DendroEngine
+import DendroTree
 import Foundation
 import Testing
 
@@ -37,6 +39,40 @@ struct LogTests {
     #expect(try numbers("--path", #"/u\*"#) == [])
     #expect(try numbers("-p", "/posts/*") == [3])
     #expect(try dendro("log", "db", "--path", "/a.b").status == 65)
+  }
+
+  @Test("--system shows what is kept in the second root, and nothing else does")
+  func secondRoot() throws {
+    let db = folder.path + "/db"
+    let engine = try Engine.open(at: db)
+    engine.submit(Draft(.set(try Path(parsing: "a"), Node(.integer(1)))), completion: nil)
+    engine.submit(
+      EncodedWrite(
+        nil, system: EncodedWrite(.set(try Path(parsing: "kept/x"), Node(.bytes([0x12, 0xab])))),
+        origin: WriteOrigin(client: [0x63, 0x31], number: 7)), completion: nil)
+    engine.submit(
+      EncodedWrite(
+        EncodedWrite(.set(try Path(parsing: "b"), Node(.integer(2)))),
+        system: EncodedWrite(.remove(try Path(parsing: "kept/x")))), completion: nil)
+    try engine.close()
+    // The first write to the second root comes behind one that changes nothing.
+    #expect(try numbers() == [1, 4])
+    #expect(try numbers("--system") == [3, 4])
+    #expect(try numbers("--system", "--operation", "remove") == [4])
+    #expect(try numbers("--system", "--path", "/kept/*") == [3, 4])
+    #expect(try numbers("--system", "--path", "/b") == [])
+    #expect(try numbers("--system", "--grep", "12ab") == [3])
+    let lines = try dendro.run(["log", "db", "--system", "--json"]).lines
+    #expect(
+      lines.first?.contains(#""root":"system","client":"6331","clientNumber":7,"value":"12ab""#)
+        == true)
+    #expect(try dendro("log", "db", "--system", "--records").status == 64)
+    #expect(try dendro("export", "db").object as? [String: Int] == ["a": 1, "b": 2])
+    #expect(try dendro("verify", "db").status == 0)
+    #expect(try dendro("history", "db", "/kept").output.contains("kept/x") == false)
+    let text = lines.joined(separator: "\n")
+    try Data(text.utf8).write(to: URL(fileURLWithPath: folder.path + "/lines"))
+    #expect(try dendro("apply", "db", "lines").status == 65)
   }
 
   @Test("operations and texts choose writes")

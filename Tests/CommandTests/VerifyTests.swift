@@ -54,7 +54,8 @@ struct VerifyTests {
       var root = state.root
       try change(index, &root)
       _ = try CheckpointCoding.write(
-        root, lsn: state.lsn, time: state.time, databaseID: #require(id), to: directory,
+        TreeRoots(data: root), lsn: state.lsn, time: state.time, databaseID: #require(id),
+        to: directory,
         isCancelled: { false })
     }
   }

@@ -33,7 +33,8 @@ struct HostileFieldTests {
   private static func checkpointHeader(version: UInt32 = 1) -> [UInt8] {
     var writer = ByteWriter()
     CheckpointHeader(
-      version: version, databaseID: CheckpointTests.id, salt: salt, lsn: LogSequenceNumber(7),
+      format: FileFormat(version: version), databaseID: CheckpointTests.id, salt: salt,
+      lsn: LogSequenceNumber(7),
       time: 0,
       logChecksum: 0
     ).encode(into: &writer)

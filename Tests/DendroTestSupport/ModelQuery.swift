@@ -61,6 +61,7 @@ package enum ModelQuery {
       case .scalar(.integer), .scalar(.double): 3
       case .scalar(.string): 4
       case .branch: 5
+      case .scalar(.bytes): 6
       }
     }
   }

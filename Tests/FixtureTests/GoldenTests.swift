@@ -111,6 +111,9 @@ struct GoldenTests {
     #expect(lsn.rawValue == facts.lastLSN)
     #expect(root.leafCount() == facts.leafCount)
     #expect(CheckpointCoding.contentHash(of: root) == facts.contentHash)
+    let system = engine.systemNode(at: .root)
+    let systemHash = system.isEmpty ? nil : CheckpointCoding.contentHash(of: system)
+    #expect(systemHash == facts.systemHash)
     #expect(throws: Never.self) { try root.checkInvariants() }
   }
 

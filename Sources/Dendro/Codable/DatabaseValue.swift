@@ -178,6 +178,7 @@ extension Database.Value {
     case .integer(let value): self = .integer(value)
     case .double(let value): self = .double(value)
     case .string(let value): self = .string(value)
+    case .bytes: preconditionFailure("the data have no bytes")
     }
   }
 

@@ -97,6 +97,7 @@ enum DecodedValue {
     case .scalar(.bool): "a boolean"
     case .scalar(.integer), .scalar(.double), .unsigned, .decimal: "a number"
     case .scalar(.string): "a string"
+    case .scalar(.bytes): "bytes"
     case .branch, .dictionary: "a dictionary"
     case .array: "an array"
     case .foreign(let value): "a value of type \(type(of: value))"

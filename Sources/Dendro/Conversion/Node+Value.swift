@@ -12,6 +12,7 @@ extension Scalar {
     case .integer(let value): NSNumber(value: value)
     case .double(let value): NSNumber(value: value)
     case .string(let value): value
+    case .bytes: preconditionFailure("the data have no bytes")
     }
   }
 }

@@ -8,7 +8,7 @@ extension Scalar {
     switch self {
     case .integer(let value): Int(exactly: value)
     case .double(let value): Int(exactly: value)
-    case .bool, .string: nil
+    case .bool, .string, .bytes: nil
     }
   }
 
@@ -17,7 +17,7 @@ extension Scalar {
     switch self {
     case .integer(let value): Double(value)
     case .double(let value): value
-    case .bool, .string: nil
+    case .bool, .string, .bytes: nil
     }
   }
 

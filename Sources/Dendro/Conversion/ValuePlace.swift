@@ -50,6 +50,7 @@ struct ValuePlace {
     case .string(let text): try string(text)
     case .double(let value): try double(value)
     case .integer, .bool: scalar
+    case .bytes: preconditionFailure("the data have no bytes")
     }
   }
 

@@ -76,6 +76,7 @@ struct ValueReader: ~Copyable {
     case .integer(let number): builder.append(number)
     case .double(let number): builder.append(number)
     case .bool(let bool): builder.append(bool)
+    case .bytes: preconditionFailure("the data have no bytes")
     }
   }
 

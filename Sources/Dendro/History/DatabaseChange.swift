@@ -100,6 +100,7 @@ extension DatabaseChange.Scalar {
       case .integer(let value): .integer(value)
       case .double(let value): .double(value)
       case .string(let value): .string(value)
+      case .bytes: preconditionFailure("the data have no bytes")
       }
   }
 }

@@ -10,24 +10,23 @@ enum Backup {
   ) throws(EngineError) {
     // The root is taken under the lock under which the barrier is added: so the backup has no write that a
     // failing disk undoes.
-    var taken: (root: Node, lsn: LogSequenceNumber, time: Int64)?
+    var taken: HistoryState?
     try head.wait { completion in
       head.request(completion) { admission in
-        taken = (admission.root, admission.lastLSN, admission.lastTime)
+        taken = HistoryState(
+          roots: admission.roots, lsn: admission.lastLSN, time: admission.lastTime)
         admission.batch.addSynchronize(completion)
       }
     }
-    guard let (root, lsn, time) = taken else { return }
-    try write(
-      HistoryState(root: root, lsn: lsn, time: time), databaseID: databaseID, to: path,
-      environment: environment)
+    guard let taken else { return }
+    try write(taken, databaseID: databaseID, to: path, environment: environment)
   }
 
   /// Writes one state as a database of its own. Waits for the disk on the calling thread.
   static func write(
     _ state: HistoryState, databaseID: DatabaseID, to path: String, environment: Environment
   ) throws(EngineError) {
-    let (root, lsn, time) = (state.root, state.lsn, state.time)
+    let (lsn, time) = (state.lsn, state.time)
     do throws(StorageError) {
       try DatabaseDirectory.make(at: path, environment: environment) {
         (directory) throws(StorageError) in
@@ -35,10 +34,11 @@ enum Backup {
         let logChecksum =
           lsn == .zero ? 0 : UInt32(truncatingIfNeeded: environment.randomness.next())
         _ = try CheckpointCoding.write(
-          root, lsn: lsn, time: time, databaseID: databaseID, logChecksum: logChecksum,
+          state.roots, lsn: lsn, time: time, databaseID: databaseID, logChecksum: logChecksum,
           to: directory, isCancelled: { false })
         let log = try LogWriter.create(
-          directory, databaseID: databaseID, after: lsn, logChecksum: logChecksum, time: time)
+          directory, databaseID: databaseID, after: lsn, logChecksum: logChecksum, time: time,
+          hasSecondRoot: !state.roots.system.isEmpty)
         try log.close()
         try directory.finishBackup()
       }

@@ -32,13 +32,14 @@ final class CheckpointPages: PageSource {
   /// The chunks of the file that were not read; 0 once no tree needs one of them.
   var unreadChunkCount: Int { isPartial ? visibility.withLock { $0.unreadCount } : 0 }
 
-  /// The tree, of which the top alone is read. Call once.
+  /// The data, of which the top alone is read. Call once.
   func tree() throws(StorageError) -> Node {
-    guard reader.chunkCount > 0 else {
+    let chunkCount = try RootsChunk.dataChunkCount(of: reader)
+    guard chunkCount > 0 else {
       complete()
       return .empty
     }
-    let last = UInt32(reader.chunkCount - 1)
+    let last = UInt32(chunkCount - 1)
     do throws(PageFailure) {
       let top = try pages(ofChunk: last)
       try note(top)

@@ -203,19 +203,21 @@ final class Checkpointing: Sendable {
     // before the checkpoint is written, and none is one that a failing disk undoes. The new segment begins
     // at the checkpoint, so that retention can later remove those before it.
     let newest = state.withLock { $0.newest?.lsn }
-    var taken: (root: Node, lsn: LogSequenceNumber, time: Int64)?
+    var taken: HistoryState?
     let rolled = try pipeline.roll(after: { admission in
       guard admission.lastLSN > .zero, admission.lastLSN != newest else { return false }
-      taken = (admission.root, admission.lastLSN, admission.lastTime)
+      taken = HistoryState(
+        roots: admission.roots, lsn: admission.lastLSN, time: admission.lastTime)
       return true
     })
-    guard let (root, lsn, time) = taken else { return }
+    guard let taken else { return }
+    let lsn = taken.lsn
     let started = ContinuousClock.now
     // Where the directory cannot be synchronized, a power loss may take the name that the file has got.
     state.withLock { _ = $0.uncounted.insert(lsn) }
     do throws(StorageError) {
       let byteCount = try CheckpointCoding.write(
-        root, lsn: lsn, time: time, databaseID: databaseID,
+        taken.roots, lsn: lsn, time: taken.time, databaseID: databaseID,
         chunkByteLimit: options.checkpointChunkByteLimit, to: directory,
         isCancelled: { self.state.withLock { $0.isStopped } })
       guard let byteCount else { throw .ownershipLost(path: directory.path, reason: "closed") }

@@ -4,7 +4,7 @@ import Dispatch
 
 extension ContentHash64: ContentHasher {}
 
-/// A tree as the chunks of a checkpoint.
+/// Trees as the chunks of a checkpoint: the data, and behind them the second root if it has anything (`RootsChunk`).
 ///
 /// The chunks are images of the tree's pages (`PageImageWriter`), so that reading one is little more than
 /// checking and copying it, and a part of the tree can be read without the rest. Checkpoints of format
@@ -12,23 +12,24 @@ extension ContentHash64: ContentHasher {}
 package enum CheckpointCoding {
   // MARK: Writing
 
-  /// Writes the whole tree as the checkpoint at `lsn`.
+  /// Writes both trees as the checkpoint at `lsn`.
   ///
   /// - Parameters:
   ///   - logChecksum: binds the checkpoint to its log; nil where it is read from the directory's.
   ///   - chunkByteLimit: as in `EngineOptions`.
   /// - Returns: the bytes of the file, which is durable then; nil where `isCancelled` has returned true.
   package static func write(
-    _ root: Node, lsn: LogSequenceNumber, time: Int64, databaseID: DatabaseID,
+    _ roots: TreeRoots, lsn: LogSequenceNumber, time: Int64, databaseID: DatabaseID,
     logChecksum: UInt32? = nil, chunkByteLimit: Int = 128 << 10, to directory: DatabaseDirectory,
     isCancelled: () -> Bool
   ) throws(StorageError) -> UInt64? {
     var logChecksum = logChecksum
     if logChecksum == nil { logChecksum = try LogReader.checksum(directory, at: lsn) }
     let writer = try CheckpointWriter.begin(
-      directory, databaseID: databaseID, lsn: lsn, time: time, logChecksum: logChecksum ?? 0)
+      directory, databaseID: databaseID, lsn: lsn, time: time, logChecksum: logChecksum ?? 0,
+      hasSecondRoot: !roots.system.isEmpty)
     do throws(StorageError) {
-      guard try write(root, chunkByteLimit, to: writer, isCancelled: isCancelled) else {
+      guard try write(roots, chunkByteLimit, to: writer, isCancelled: isCancelled) else {
         writer.abort()
         return nil
       }
@@ -43,12 +44,38 @@ package enum CheckpointCoding {
 
   /// - Returns: false where it was cancelled.
   private static func write(
-    _ root: Node, _ chunkByteLimit: Int, to writer: CheckpointWriter, isCancelled: () -> Bool
+    _ roots: TreeRoots, _ chunkByteLimit: Int, to writer: CheckpointWriter, isCancelled: () -> Bool
   ) throws(StorageError) -> Bool {
+    guard let data = try write(roots.data, chunkByteLimit, to: writer, isCancelled: isCancelled)
+    else { return false }
+    if !roots.system.isEmpty {
+      let system = try write(roots.system, chunkByteLimit, to: writer, isCancelled: isCancelled)
+      guard let system else { return false }
+      try RootsChunk(
+        dataChunkCount: data.chunkCount, leafCount: system.leafCount,
+        contentHash: system.contentHash
+      ).withBytes { (bytes) throws(StorageError) in try writer.chunk(bytes) }
+    }
+    try writer.finish(leafCount: data.leafCount, contentHash: data.contentHash)
+    return true
+  }
+
+  private struct WrittenTree {
+    var chunkCount: UInt64
+    var leafCount: UInt64
+    var contentHash: UInt64
+  }
+
+  /// - Returns: nil where it was cancelled.
+  private static func write(
+    _ root: Node, _ chunkByteLimit: Int, to writer: CheckpointWriter, isCancelled: () -> Bool
+  ) throws(StorageError) -> WrittenTree? {
     var hasher = ContentHash64()
     var pages = PageImageWriter(chunkByteLimit: chunkByteLimit)
+    var chunkCount: UInt64 = 0
     do throws(PageFailure) {
       try pages.write(root, hasher: &hasher) { (chunk) throws(PageFailure) in
+        chunkCount += 1
         do throws(StorageError) {
           try writer.chunk(chunk)
         } catch {
@@ -57,15 +84,15 @@ package enum CheckpointCoding {
         if isCancelled() { throw PageFailure(Cancelled()) }
       }
     } catch {
-      if error.cause is Cancelled { return false }
+      if error.cause is Cancelled { return nil }
       // Pages are read from a checkpoint before, which says what is wrong with them.
       guard let cause = error.cause as? StorageError else {
         preconditionFailure("a page source fails with a storage error: \(error.cause)")
       }
       throw cause
     }
-    try writer.finish(leafCount: pages.leafCount, contentHash: hasher.finish())
-    return true
+    return WrittenTree(
+      chunkCount: chunkCount, leafCount: pages.leafCount, contentHash: hasher.finish())
   }
 
   /// The hash that the checkpoint's footer holds.
@@ -77,7 +104,7 @@ package enum CheckpointCoding {
 
   // MARK: Reading
 
-  /// The whole tree of a checkpoint. Chunks are read and decoded on all cores.
+  /// The data of a checkpoint, whole. Chunks are read and decoded on all cores.
   package static func decode(
     _ reader: CheckpointReader, progress: (@Sendable (RecoveryProgress) -> Void)? = nil
   ) throws(StorageError) -> Node {
@@ -95,15 +122,68 @@ package enum CheckpointCoding {
     if reader.header.format.version == 0 {
       return try decodeVersion0(reader, progress: progress, isCancelled: isCancelled)
     }
+    let chunks = 0..<(try RootsChunk.dataChunkCount(of: reader))
+    let tree = try decode(chunks, of: reader, progress: progress, isCancelled: isCancelled)
+    guard let tree else { return nil }
+    try check(leafCount: UInt64(tree.leafCount), reader)
+    return tree.root
+  }
+
+  /// The second root of a checkpoint, whole; the empty node if it has none.
+  package static func system(
+    _ reader: CheckpointReader, isCancelled: () -> Bool = { false }
+  ) throws(StorageError) -> Node? {
+    guard let end = try RootsChunk.read(reader) else { return .empty }
+    let chunks = Int(end.dataChunkCount)..<(reader.chunkCount - 1)
+    let tree = try decode(
+      chunks, of: reader, isSystem: true, progress: nil, isCancelled: isCancelled)
+    guard let tree else { return nil }
+    guard tree.leafCount == Int(clamping: end.leafCount),
+      contentHash(of: tree.root) == end.contentHash
+    else {
+      throw .corrupt(
+        path: reader.path, offset: reader.offset(ofChunk: reader.chunkCount - 1),
+        expected: "a second root of \(end.leafCount) leaves with the right hash",
+        found: "one of \(tree.leafCount)")
+    }
+    return tree.root
+  }
+
+  /// Both trees of a checkpoint, whole.
+  package static func roots(
+    _ reader: CheckpointReader, progress: (@Sendable (RecoveryProgress) -> Void)? = nil
+  ) throws(StorageError) -> TreeRoots {
+    let roots = try roots(reader, progress: progress, isCancelled: { false })
+    guard let roots else { preconditionFailure("reading that is never cancelled returned nothing") }
+    return roots
+  }
+
+  /// `roots(_:progress:)`; nil if `isCancelled`, called every few chunks, has returned true.
+  static func roots(
+    _ reader: CheckpointReader, progress: (@Sendable (RecoveryProgress) -> Void)?,
+    isCancelled: () -> Bool
+  ) throws(StorageError) -> TreeRoots? {
+    guard let data = try decode(reader, progress: progress, isCancelled: isCancelled),
+      let system = try system(reader, isCancelled: isCancelled)
+    else { return nil }
+    return TreeRoots(data: data, system: system)
+  }
+
+  private static func decode(
+    _ range: Range<Int>, of reader: CheckpointReader, isSystem: Bool = false,
+    progress: (@Sendable (RecoveryProgress) -> Void)?, isCancelled: () -> Bool
+  ) throws(StorageError) -> (root: Node, leafCount: Int)? {
     var assembler = ChunkAssembler()
     var leafCount = 0
     var completed: UInt64 = 0
-    var next = 0
-    while next < reader.chunkCount {
+    var next = range.lowerBound
+    while next < range.upperBound {
       if isCancelled() { return nil }
-      let chunks = next..<min(next + 16, reader.chunkCount)
+      let chunks = next..<min(next + 16, range.upperBound)
       let decoded = try ChunkResults.all(chunks) { (chunk) throws(StorageError) in
-        try pages(ofChunk: chunk, reader, source: nil)
+        try pages(
+          ofChunk: chunk, reader, source: nil, number: chunk - range.lowerBound,
+          allowsBytes: isSystem)
       }
       for (chunk, pages) in zip(chunks, decoded) {
         leafCount += pages.leafCount
@@ -119,11 +199,10 @@ package enum CheckpointCoding {
         RecoveryProgress(
           phase: .checkpoint, completedByteCount: completed, totalByteCount: reader.rawByteCount))
     }
-    try check(leafCount: UInt64(leafCount), reader)
     do throws(PageImageError) {
-      return try assembler.finish()
+      return (try assembler.finish(), leafCount)
     } catch {
-      throw damage(error, inChunk: reader.chunkCount - 1, reader)
+      throw damage(error, inChunk: max(range.upperBound - 1, 0), reader)
     }
   }
 
@@ -159,14 +238,20 @@ package enum CheckpointCoding {
 
   /// The pages of one chunk.
   ///
-  /// - Parameter source: where the pages of other chunks are read from when they are touched; nil where
+  /// - Parameters:
+  ///   - source: where the pages of other chunks are read from when they are touched; nil where
   ///   `ChunkAssembler` puts all of them together.
+  ///   - number: of the chunk among those of its tree; nil for its number in the file.
+  ///   - allowsBytes: whether leaves may be bytes.
   static func pages(
-    ofChunk chunk: Int, _ reader: CheckpointReader, source: (any PageSource)?
+    ofChunk chunk: Int, _ reader: CheckpointReader, source: (any PageSource)?, number: Int? = nil,
+    allowsBytes: Bool = false
   ) throws(StorageError) -> ChunkPages {
     try reader.readChunk(chunk) { (bytes) throws(StorageError) in
       do throws(PageImageError) {
-        return try ChunkPages(decoding: bytes, number: UInt32(chunk), source: source)
+        return try ChunkPages(
+          decoding: bytes, number: UInt32(number ?? chunk), source: source,
+          allowsBytes: allowsBytes)
       } catch {
         throw damage(error, inChunk: chunk, reader)
       }

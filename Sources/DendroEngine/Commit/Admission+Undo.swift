@@ -12,6 +12,9 @@ extension Admission {
     let changes = inFlight.contents.replaced() + batch.undo.contents.replaced()
     let before = observer == nil ? Node.empty : root
     head.graft(changes)
+    let changesOfSystem =
+      inFlight.contents.replaced(in: .system) + batch.undo.contents.replaced(in: .system)
+    for (path, node) in changesOfSystem.reversed() { system.graft(node, at: path) }
     inFlight.removeAll()
     batch.removeWrites()
     lastLSN = acknowledgedLSN

@@ -21,7 +21,8 @@ extension Admission {
     }
     let time = nextTime(now)
     guard write.facts.hasServerValues else {
-      return admit(resolved: write, isEqual: isEqual, time: time, completion: completion)
+      return admit(
+        resolved: write, extras: write.extras, isEqual: isEqual, time: time, completion: completion)
     }
     return admitResolving(write, time: time, completion: completion)
   }
@@ -41,13 +42,14 @@ extension Admission {
       var facts = write.facts
       facts.hasServerValues = false
       return admit(
-        resolved: WriteView(write.kind, at: write.path, body: body, facts: facts), isEqual: nil,
-        time: time, completion: completion)
+        resolved: WriteView(write.kind, at: write.path, body: body, facts: facts),
+        extras: write.extras, isEqual: nil, time: time, completion: completion)
     }
   }
 
   private mutating func admit(
-    resolved write: WriteView, isEqual: Bool?, time: Int64, completion: Completion?
+    resolved write: WriteView, extras: EncodedWrite?, isEqual: Bool?, time: Int64,
+    completion: Completion?
   ) -> EngineError? {
     if memory.isLimited, let refusal = memory.refusal(for: write.facts) { return refusal }
     if write.kind == .setPriority {
@@ -55,16 +57,17 @@ extension Admission {
       if root.node(at: path).isEmpty { return .noData(path) }
     }
     let byteCount = batch.encoder.byteCount(
-      of: write, time: time, limit: limits.writeByteCount)
+      of: write, extras: extras, time: time, limit: limits.writeByteCount)
     if byteCount > limits.writeByteCount {
       return .writeTooLarge(bytes: byteCount, limit: limits.writeByteCount)
     }
     let noted = batch.undo.count
-    if isEqual != true {
+    if isEqual != true, !write.isNothing {
       head.apply(write, isKnownToDiffer: isEqual == false) { path, replaced in
         batch.undo.append(path, replaced)
       }
     }
+    if let change = extras?.system { apply(system: change) }
     guard batch.undo.count > noted else {
       _ = complete(completion, .success(nil))
       return nil
@@ -77,18 +80,33 @@ extension Admission {
       memory.admitted(
         write.facts, encodedByteCount: write.path.count + write.logByteCount,
         replaced: { batch.undo.contents.replaced(from: noted).map(\.node) })
+      if let change = extras?.system {
+        memory.admitted(
+          change.facts, encodedByteCount: change.path.storedBytes.count + change.logByteCount,
+          replaced: { batch.undo.contents.replaced(from: noted, in: .system).map(\.node) })
+      }
     }
-    if let observer, observer.wantsCommit(at: write.path) {
+    if let observer, observer.wantsCommit(at: write.path),
+      extras == nil || batch.undo.contents.changesData(from: noted)
+    {
       show(lsn, time, from: noted, to: observer)
     }
     if limits.isPersistent {
-      let byteCount = batch.encoder.append(write, lsn: lsn, time: time)
+      let byteCount = batch.encoder.append(write, extras: extras, lsn: lsn, time: time)
       statistics.rawByteCount += UInt64(byteCount)
       batch.noteWrite(lsn, completion: completion)
     } else {
       finishInMemory(lsn, completion)
     }
     return nil
+  }
+
+  private mutating func apply(system change: EncodedWrite) {
+    change.withView { change in
+      system.apply(change) { path, replaced in
+        batch.undo.append(path, replaced, in: .system)
+      }
+    }
   }
 
   @inline(never)

@@ -8,6 +8,11 @@ import DendroTree
 struct Admission: ~Copyable {
   let limits: Limits
   var head: Head
+  /// The second root with every admitted write: what is kept beside the data, and shown to no reader of them. All of
+  /// its pages are in memory.
+  var system: TreeEditor
+  /// Whether the log may have writes that change the second root.
+  var hasSecondRoot: Bool
   /// The last admitted write.
   var lastLSN: LogSequenceNumber
   /// The time of the last admitted write; times never decrease.
@@ -49,10 +54,12 @@ struct Admission: ~Copyable {
   }
 
   init(
-    head: consuming Head, lastLSN: LogSequenceNumber, lastTime: Int64, memory: MemoryGauge,
-    limits: Limits, schedule: CommitSchedule
+    head: consuming Head, system: Node, hasSecondRoot: Bool, lastLSN: LogSequenceNumber,
+    lastTime: Int64, memory: MemoryGauge, limits: Limits, schedule: CommitSchedule
   ) {
     self.head = head
+    self.system = TreeEditor(system, remembersPlace: false)
+    self.hasSecondRoot = hasSecondRoot
     self.lastLSN = lastLSN
     self.lastTime = lastTime
     acknowledgedLSN = lastLSN
@@ -64,6 +71,8 @@ struct Admission: ~Copyable {
 
   /// The tree with every admitted write.
   var root: Node { head.root }
+  /// Both trees with every admitted write.
+  var roots: TreeRoots { TreeRoots(data: head.root, system: system.root) }
   /// Where pages of the tree are read from that are still in a checkpoint; nil where all are in memory.
   var pages: CheckpointPages? { head.pages }
 

@@ -19,6 +19,8 @@ enum AdmissionOutcome {
   case needsPages(Node, CheckpointPages)
   /// The caller compares this tree with the one that it sets in its place, then offers the write again.
   case needsComparison(Node)
+  /// The caller has the log take writes to the second root, then offers the write again.
+  case needsSecondRoot
 }
 
 /// What the caller of a write may still be made to wait for.
@@ -63,7 +65,7 @@ extension Admission {
     _ write: WriteView, now: Int64, completion: Completion?
   ) -> Bool {
     guard case .running = phase, transaction == nil, !memory.isLimited, !isStalled,
-      write.logByteCount < Self.comparedByteMin, hasPages(for: write)
+      write.logByteCount < Self.comparedByteMin, hasPages(for: write), write.extras == nil
     else { return false }
     return admit(write, now: now, completion: completion) == nil
   }
@@ -84,6 +86,7 @@ extension Admission {
     }
     if askForDisk(&waits) { return .waitsForDisk }
     if waits.probe != nil, let refusal = phase.refusal { return conclude(refusal, completion) }
+    if needsSecondRoot(for: write) { return .needsSecondRoot }
     if waits.measure, memory.isMeasureDue(for: write.facts) { return .needsMeasure }
     if let pages, !hasPages(for: write) { return .needsPages(root, pages) }
     var isEqual: Bool?

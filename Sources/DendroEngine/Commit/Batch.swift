@@ -27,6 +27,8 @@ struct Batch: ~Copyable {
   private var furtherBarrierCallerCount = 0
   /// Called with the last LSN before the new segment, once that has begun behind this batch.
   var rolls: [Completion] = []
+  /// Whether that segment is one for writes to the second root.
+  var addsSecondRoot = false
   /// Called once the log is closed after this batch.
   var closes: [Completion] = []
 
@@ -105,6 +107,7 @@ struct Batch: ~Copyable {
     precondition(barrier == nil, "a barrier that callers wait for is closed first")
     furtherBarrierCallerCount = 0
     rolls.removeAll()
+    addsSecondRoot = false
     closes.removeAll()
   }
 
@@ -118,6 +121,7 @@ struct Batch: ~Copyable {
       completions = []
       furtherBarrierCallerCount = 0
       rolls = []
+      addsSecondRoot = false
     }
     return completions.map { $0.failing(refusal) }
   }

@@ -29,11 +29,16 @@ struct BatchEncoder: ~Copyable {
 
   /// The bytes that `append` would take for a write.
   ///
-  /// - Returns: a number that may be too large, but not above `limit`, if the right one is not.
+  /// - Returns: a number that may be too large, but not above `limit`, if the right one is not; that of a write with
+  ///   extras may be by a few bytes.
   @inline(__always)
-  func byteCount(of write: WriteView, time: Int64, limit: Int) -> Int {
-    let most = Self.headByteCountMax + write.path.count + write.logByteCount
-    return most <= limit ? most : byteCount(of: write, time: time)
+  func byteCount(
+    of write: WriteView, extras: EncodedWrite?, time: Int64, limit: Int
+  ) -> Int {
+    let most =
+      Self.headByteCountMax + write.path.count + write.logByteCount
+      + (extras.map { LogV1Writer.byteCountMax(of: $0) } ?? 0)
+    return most <= limit || extras != nil ? most : byteCount(of: write, time: time)
   }
 
   @inline(never)
@@ -58,7 +63,9 @@ struct BatchEncoder: ~Copyable {
   ///
   /// - Returns: its bytes.
   @inline(__always)
-  mutating func append(_ write: WriteView, lsn: LogSequenceNumber, time: Int64) -> Int {
+  mutating func append(
+    _ write: WriteView, extras: EncodedWrite?, lsn: LogSequenceNumber, time: Int64
+  ) -> Int {
     let start = payload.count
     let beginsRecord = records.last.map { $0.end - $0.start >= Batch.recordByteLimit } ?? true
     if beginsRecord {
@@ -70,9 +77,11 @@ struct BatchEncoder: ~Copyable {
     let last = records.count - 1
     let timeDelta = UInt64(time - records[last].lastTime)
     previousPath.withBytes {
-      LogV1Writer.appendHead(of: write, timeDelta: timeDelta, after: $0, to: payload)
+      LogV1Writer.appendHead(
+        of: write, extras: extras, timeDelta: timeDelta, after: $0, to: payload)
     }
     write.withLogBody { payload.append($0) }
+    if let system = extras?.system { LogV1Writer.append(system: system, to: payload) }
     records[last].end = payload.count
     records[last].count += 1
     records[last].lastTime = time

@@ -30,7 +30,8 @@ final class CommitPipeline: Sendable {
   private let measurement = Mutex(())
 
   init(
-    root: Node, pages: CheckpointPages? = nil, lastLSN: LogSequenceNumber, lastTime: Int64,
+    root: Node, pages: CheckpointPages? = nil, system: Node = .empty,
+    lastLSN: LogSequenceNumber, lastTime: Int64,
     disk: consuming sending DiskState?, clock: any Clock, options: EngineOptions
   ) {
     self.options = options
@@ -42,11 +43,13 @@ final class CommitPipeline: Sendable {
       writeByteCount: options.writeByteLimit, stallByteCount: options.stallByteLimit,
       synchronizesAll: options.durability == .everyCommit,
       isPersistent: isPersistent, countsWrites: instrumentation.wantsMetrics)
+    let hasSecondRoot = disk?.log.hasSecondRoot ?? true
     let readers = HeadReaders()
     self.readers = readers
     admission = AdmissionLock(
       Admission(
-        head: Head(root, pages, readers), lastLSN: lastLSN, lastTime: lastTime,
+        head: Head(root, pages, readers), system: system, hasSecondRoot: hasSecondRoot,
+        lastLSN: lastLSN, lastTime: lastTime,
         memory: MemoryGauge(limit: options.memoryByteLimit), limits: limits,
         schedule: CommitSchedule(options)), wakes: executor)
     groupCommit = GroupCommit(
@@ -107,6 +110,10 @@ final class CommitPipeline: Sendable {
         waits.transaction = reservation.wait()
         heldWriterCount.subtract(1, ordering: .relaxed)
         waitingWriterCount.subtract(1, ordering: .relaxed)
+      case .secondRoot:
+        // A completion cannot wait for the turn of which it is a part.
+        if groupCommit.isCommitting { return submitBehindSecondRoot(write, completion) }
+        do throws(EngineError) { try addSecondRoot() } catch { return report(error, completion) }
       }
     }
   }
@@ -129,6 +136,12 @@ final class CommitPipeline: Sendable {
         waitingWriterCount.add(1, ordering: .relaxed)
         waits.transaction = await reservation.wait()
         waitingWriterCount.subtract(1, ordering: .relaxed)
+      case .pause(.secondRoot):
+        do throws(EngineError) {
+          try await addSecondRootSuspended()
+        } catch {
+          return .failure(error)
+        }
       }
     }
   }
@@ -142,6 +155,8 @@ final class CommitPipeline: Sendable {
   private enum Pause {
     case disk
     case transaction(Reservation)
+    /// The beginning of a segment for writes to the second root.
+    case secondRoot
   }
 
   /// Under inline execution the caller does the disk's work itself.
@@ -184,6 +199,7 @@ final class CommitPipeline: Sendable {
         return nil
       case .waitsForDisk: return .disk
       case .waitsForTransaction(let reservation): return .transaction(reservation)
+      case .needsSecondRoot: return .secondRoot
       case .needsMeasure: measureMemory(for: write.facts)
       case .needsPages(let root, let pages):
         if let failure = load(pages, of: root, for: write) {
@@ -255,14 +271,14 @@ final class CommitPipeline: Sendable {
   /// Measures the tree's memory, unless another thread just has.
   func measureMemory(for write: WriteFacts) {
     measurement.withLock { _ in
-      let head = withAdmission { admission -> (root: Node, pages: CheckpointPages?)? in
+      let head = withAdmission { admission -> (roots: TreeRoots, pages: CheckpointPages?)? in
         guard admission.memory.isMeasureDue(for: write) else { return nil }
         admission.memory.beginMeasure()
-        return (admission.root, admission.pages)
+        return (admission.roots, admission.pages)
       }
-      guard let (root, pages) = head else { return }
-      let byteCount = pages?.byteCount(of: root) ?? root.memory().byteCount
-      withAdmission { $0.memory.endMeasure(byteCount) }
+      guard let (roots, pages) = head else { return }
+      let data = pages?.byteCount(of: roots.data) ?? roots.data.memory().byteCount
+      withAdmission { $0.memory.endMeasure(data + roots.system.memory().byteCount) }
     }
   }
 

@@ -183,8 +183,10 @@ final class GroupCommit: Sendable {
     guard let log = disk?.log else { return effects.complete(batch.rolls, .success(nil)) }
     guard !batch.rolls.isEmpty || log.wantsRoll else { return }
     do throws(StorageError) {
+      if batch.addsSecondRoot { log.addSecondRoot() }
       try disk?.roll(time: admission.withLockInTurn { $0.lastTime })
       noteDurable(log)
+      if batch.addsSecondRoot { admission.withLockInTurn { $0.hasSecondRoot = true } }
       effects.complete(batch.rolls, .success(log.lastLSN))
     } catch {
       effects.events.append(

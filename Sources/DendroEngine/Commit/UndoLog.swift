@@ -24,8 +24,12 @@ struct UndoLog: ~Copyable {
     /// Where the path begins in `bytes`.
     var start: Int
     var pathByteCount: Int32
+    var root: Root
     var replaced: Replaced
   }
+
+  /// The tree that was changed.
+  enum Root { case data, system }
 
   fileprivate enum Replaced {
     case nothing
@@ -50,7 +54,9 @@ struct UndoLog: ~Copyable {
 
   /// Appends what a change replaces.
   @inline(__always)
-  mutating func append(_ storedPath: UnsafeRawBufferPointer, _ replaced: TreeEditor.Replaced) {
+  mutating func append(
+    _ storedPath: UnsafeRawBufferPointer, _ replaced: TreeEditor.Replaced, in root: Root = .data
+  ) {
     let start = contents.bytes.count
     contents.bytes.append(storedPath)
     let value: Replaced
@@ -62,7 +68,8 @@ struct UndoLog: ~Copyable {
     case .node(let node): value = keep(node)
     }
     contents.entries.append(
-      Entry(start: start, pathByteCount: Int32(storedPath.count), replaced: value))
+      Entry(
+        start: start, pathByteCount: Int32(storedPath.count), root: root, replaced: value))
   }
 
   @inline(never)
@@ -90,17 +97,24 @@ struct UndoLog: ~Copyable {
 }
 
 extension UndoLog.Contents {
-  /// The replaced nodes and their paths from an entry on, oldest first.
-  func replaced(from first: Int = 0) -> [(path: Path, node: Node)] {
+  /// The replaced nodes of a root and their paths from an entry on, oldest first.
+  func replaced(from first: Int = 0, in root: UndoLog.Root = .data) -> [(path: Path, node: Node)] {
     bytes.withBytes { bytes in
-      entries[first...].map { entry in (path(of: entry, bytes), node(of: entry, bytes)) }
+      entries[first...].lazy.filter { $0.root == root }.map { entry in
+        (path(of: entry, bytes), node(of: entry, bytes))
+      }
     }
   }
 
-  /// The paths from an entry on, oldest first.
+  /// The paths of the data from an entry on, oldest first.
   func paths(from first: Int) -> [Path] {
-    bytes.withBytes { bytes in entries[first...].map { path(of: $0, bytes) } }
+    bytes.withBytes { bytes in
+      entries[first...].lazy.filter { $0.root == .data }.map { path(of: $0, bytes) }
+    }
   }
+
+  /// Whether data were changed, from an entry on.
+  func changesData(from first: Int) -> Bool { entries[first...].contains { $0.root == .data } }
 
   private func path(of entry: UndoLog.Entry, _ bytes: UnsafeRawBufferPointer) -> Path {
     let end = entry.start + Int(entry.pathByteCount)

@@ -220,7 +220,8 @@ final class LogFollower: Sendable {
         }
       }
       let (lsn, time) = (reader.lsn, reader.time)
-      pipeline.withAdmission { $0.follow(write, lsn, time) }
+      let change = reader.system
+      pipeline.withAdmission { $0.follow(write, system: change, lsn, time) }
       state.lastLSN = lsn
     }
     guard reader.isAtEnd else {
@@ -279,8 +280,13 @@ final class LogFollower: Sendable {
 
 extension Admission {
   /// Applies a write that another process has logged behind the last one, and shows it to the observer.
-  fileprivate mutating func follow(_ write: WriteView, _ lsn: LogSequenceNumber, _ time: Int64) {
-    head.apply(write) { path, replaced in batch.undo.append(path, replaced) }
+  fileprivate mutating func follow(
+    _ write: WriteView, system change: WriteView?, _ lsn: LogSequenceNumber, _ time: Int64
+  ) {
+    if !write.isNothing {
+      head.apply(write) { path, replaced in batch.undo.append(path, replaced) }
+    }
+    if let change { system.apply(change) { _, _ in } }
     // What another process has logged is not undone.
     defer { batch.undo.removeAll() }
     lastLSN = lsn
@@ -296,6 +302,7 @@ extension Admission {
   mutating func replace(_ recovered: Recovery.Result, showsDifference: Bool) {
     let before = root
     head.replace(by: recovered.root, pages: recovered.pages)
+    system.replace(by: recovered.system)
     lastLSN = recovered.lastLSN
     acknowledgedLSN = recovered.lastLSN
     durableLSN = min(recovered.end?.durableUpTo ?? recovered.lastLSN, recovered.lastLSN)

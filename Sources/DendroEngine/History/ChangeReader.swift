@@ -245,11 +245,16 @@ extension RecordInfo {
 }
 
 extension Write {
+  /// Whether it changes nothing of the data: an update without entries.
+  package var isNothing: Bool {
+    if case .update(_, let entries) = self { entries.isEmpty } else { false }
+  }
+
   /// Whether it changes data at `path`, above or below.
   package func concerns(_ path: Path) -> Bool {
     func meets(_ place: Path) -> Bool { place.isPrefix(of: path) || path.isPrefix(of: place) }
-    if path.isRoot { return true }
     guard case .update(let base, let entries) = self else { return meets(self.path) }
+    // One that changes the second root alone has no entries.
     return meets(base) && entries.contains { meets(base.appending($0.path)) }
   }
 }

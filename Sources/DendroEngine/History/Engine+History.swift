@@ -49,7 +49,8 @@ extension Engine {
         case .time(let time): time >= range.newestTime ?? .min
         }
       guard isHead else { throw .outOfHistory(point, range) }
-      return HistoryState(root: head.root, lsn: range.newest)
+      return HistoryState(
+        roots: pipeline.withAdmission { $0.roots }, lsn: range.newest)
     }
     if history.isClosed { throw .closed }
     let state: HistoryState?

@@ -109,11 +109,14 @@ final class History: Sendable {
     let head = pipeline.withAdmission { state in
       (
         lsn: state.lastLSN, time: state.lastTime, durable: state.durableLSN,
-        root: Self.isHead(point, state) ? HeadNode(state.root, state.pages) : nil
+        root: Self.isHead(point, state) ? HeadNode(state.root, state.pages) : nil,
+        system: state.system.root
       )
     }
     if let root = head.root {
-      return HistoryState(root: try root.whole(), lsn: head.lsn, time: head.time)
+      return HistoryState(
+        roots: TreeRoots(data: try root.whole(), system: head.system), lsn: head.lsn,
+        time: head.time)
     }
     if case .lsn(let lsn) = point, lsn > head.lsn { throw refusal(of: point) }
     if isCancelled() { return nil }
@@ -149,15 +152,15 @@ final class History: Sendable {
         else { break }
         defer { pins.remove(pin) }
         highest = LogSequenceNumber(start.lsn.rawValue &- 1)
-        var root = Node.empty
+        var roots = TreeRoots()
         if let checkpoint = start.checkpoint {
           do throws(StorageError) {
             try LogReader.check(checkpoint, in: directory)
             guard
-              let decoded = try CheckpointCoding.decode(
+              let decoded = try CheckpointCoding.roots(
                 checkpoint, progress: nil, isCancelled: isCancelled)
             else { return nil }
-            root = decoded
+            roots = decoded
           } catch {
             // An older checkpoint with more of the log may be readable.
             guard case .corrupt = error else { throw error }
@@ -166,7 +169,7 @@ final class History: Sendable {
           }
         }
         return try replay(
-          Replayer(root: root, lastLSN: start.lsn, lastTime: start.checkpoint?.time ?? 0), limit,
+          Replayer(roots, lastLSN: start.lsn, lastTime: start.checkpoint?.time ?? 0), limit,
           isCancelled)
       } catch {
         // A state that was purged meanwhile is no damage.
@@ -227,7 +230,9 @@ final class History: Sendable {
       }
       guard isMore else { throw missing(replayer.lastLSN.next) }
     }
-    return HistoryState(root: replayer.root, lsn: replayer.lastLSN, time: replayer.lastTime)
+    return HistoryState(
+      roots: TreeRoots(data: replayer.root, system: replayer.system), lsn: replayer.lastLSN,
+      time: replayer.lastTime)
   }
 
   /// The error that a write is missing in the log.

@@ -43,13 +43,16 @@ package enum HistoryPoint: Hashable, Sendable, CustomStringConvertible {
 
 /// The tree after a write.
 package struct HistoryState: Sendable {
-  package var root: Node
+  package var roots: TreeRoots
   package var lsn: LogSequenceNumber
   /// Of the write, in milliseconds since 1970; 0 where that is not known.
   package var time: Int64
 
-  package init(root: Node, lsn: LogSequenceNumber, time: Int64 = 0) {
-    self.root = root
+  /// The data.
+  package var root: Node { roots.data }
+
+  package init(roots: TreeRoots, lsn: LogSequenceNumber, time: Int64 = 0) {
+    self.roots = roots
     self.lsn = lsn
     self.time = time
   }

@@ -67,27 +67,27 @@ extension Salvage {
   private struct Builder {
     let salvage: Salvage
     private(set) var plan: Plan
-    private var root: Node
-    /// What was set behind the gap, in a tree of its own: the rest of `root` is in doubt.
+    private var roots: TreeRoots
+    /// What was set behind the gap, in a tree of its own: the rest of the data is in doubt.
     private var certain = Node.empty
     private var time: Int64 = 0
-    /// The state up to which `root` is built.
+    /// The state up to which `roots` are built.
     private var lsn: LogSequenceNumber
 
     init(_ salvage: Salvage, _ plan: Plan) throws(StorageError) {
       self.salvage = salvage
       self.plan = plan
       lsn = plan.gap == nil ? plan.base : salvage.bases.last ?? .zero
-      root = try salvage.tree(of: lsn)
+      roots = try salvage.roots(of: lsn)
       if lsn > .zero { time = try CheckpointReader.open(salvage.directory, lsn: lsn).time }
     }
 
     var outcome: Outcome {
       var doubts: [Doubt] = []
-      if plan.gap != nil { Salvage.collect(&doubts, .root, certain, root) }
+      if plan.gap != nil { Salvage.collect(&doubts, .root, certain, roots.data) }
       return Outcome(
-        plan: plan, leafCount: root.leafCount(),
-        contentHash: CheckpointCoding.contentHash(of: root), doubts: doubts)
+        plan: plan, leafCount: roots.data.leafCount(),
+        contentHash: CheckpointCoding.contentHash(of: roots.data), doubts: doubts)
     }
 
     mutating func build(into target: DatabaseDirectory?) throws(StorageError) {
@@ -118,7 +118,7 @@ extension Salvage {
 
     private mutating func apply(_ logged: LoggedWrite) {
       guard logged.lsn > lsn else { return }
-      _ = root.apply(logged.write)
+      roots.apply(logged)
       lsn = logged.lsn
       time = max(time, logged.time)
       if let gap = plan.gap, logged.lsn.rawValue > gap.upperBound {
@@ -135,11 +135,12 @@ extension Salvage {
         // As for a backup: binds the checkpoint to this log.
         logChecksum = UInt32(truncatingIfNeeded: target.environment.randomness.next())
         _ = try CheckpointCoding.write(
-          root, lsn: plan.base, time: time, databaseID: id, logChecksum: logChecksum, to: target,
+          roots, lsn: plan.base, time: time, databaseID: id, logChecksum: logChecksum, to: target,
           isCancelled: { false })
       }
       return try LogWriter.create(
-        target, databaseID: id, after: plan.base, logChecksum: logChecksum, time: time)
+        target, databaseID: id, after: plan.base, logChecksum: logChecksum, time: time,
+        hasSecondRoot: salvage.hasSecondRoot || !roots.system.isEmpty)
     }
   }
 

@@ -35,9 +35,9 @@ extension Salvage {
   /// The tree after a write; nil where that state is not proven.
   package func state(at lsn: LogSequenceNumber) throws(StorageError) -> HistoryState? {
     guard let base = bases.last(where: { $0 <= lsn && proven(from: $0) >= lsn }) else { return nil }
-    var root = try tree(of: base)
-    try apply(after: base, through: lsn, to: &root)
-    return HistoryState(root: root, lsn: lsn)
+    var roots = try roots(of: base)
+    try apply(after: base, through: lsn, to: &roots)
+    return HistoryState(roots: roots, lsn: lsn)
   }
 
   /// The tree at a time, in milliseconds since 1970; nil where that state is not proven.
@@ -56,30 +56,30 @@ extension Salvage {
     return try state(at: end)
   }
 
-  /// The tree of a base.
-  func tree(of base: LogSequenceNumber) throws(StorageError) -> Node {
-    if base == .zero { return .empty }
-    return try CheckpointCoding.decode(
+  /// The trees of a base.
+  func roots(of base: LogSequenceNumber) throws(StorageError) -> TreeRoots {
+    if base == .zero { return TreeRoots() }
+    return try CheckpointCoding.roots(
       CheckpointReader.open(directory, lsn: base), progress: progress)
   }
 
   private func apply(
-    after lsn: LogSequenceNumber, through last: LogSequenceNumber, to root: inout Node
+    after lsn: LogSequenceNumber, through last: LogSequenceNumber, to roots: inout TreeRoots
   ) throws(StorageError) {
     guard lsn < last else { return }
-    var tree = root
-    // The only reference changes in place.
-    root = .empty
+    var trees = roots
+    // The only references change in place.
+    roots = TreeRoots()
     _ = try read { (item) throws(StorageError) in
       guard case .record(let record, _, let payload?) = item, record.lastLSN > lsn,
         record.firstLSN <= last
       else { return }
       _ = RecordWrites.forEach(record, payload) { logged in
-        if logged.lsn > lsn, logged.lsn <= last { _ = tree.apply(logged.write) }
+        if logged.lsn > lsn, logged.lsn <= last { trees.apply(logged) }
         return logged.lsn < last
       }
     }
-    root = tree
+    roots = trees
   }
 }
 

@@ -24,6 +24,8 @@ package struct Salvage: Sendable {
   package private(set) var end = LogSequenceNumber.zero
   /// The first write of a segment that is missing at the end: how many writes it had is not known.
   package private(set) var missingEnd: LogSequenceNumber?
+  /// Whether a segment may have writes to the second root.
+  private(set) var hasSecondRoot = false
   /// Where the log of the directory begins, or should begin.
   var start = LogSequenceNumber(1)
 
@@ -74,11 +76,13 @@ package struct Salvage: Sendable {
     var readable: [ClosedRange<UInt64>] = []
     var end = LogSequenceNumber.zero
     var found = links
+    var hasSecondRoot = false
     let missing = try read { (item) throws(StorageError) in
       switch item {
       case .segment(let segment):
         end = max(end, segment.header.firstLSN.previous)
         found.note(segment.header)
+        if segment.header.format.hasSecondRoot { hasSecondRoot = true }
       case .problem(let problem): problems.append(problem)
       case .link(let checksum, let lsn): found.note(checksum, after: lsn)
       case .record(let record, let path, let payload):
@@ -102,6 +106,7 @@ package struct Salvage: Sendable {
     self.problems = problems
     self.readable = readable
     self.end = end
+    self.hasSecondRoot = hasSecondRoot
     missingEnd = missing
   }
 
@@ -140,8 +145,9 @@ package struct Salvage: Sendable {
     }
     if links.deny(reader) { return "\(reader.path) is the checkpoint of another log" }
     do throws(StorageError) {
-      let root = try CheckpointCoding.decode(reader, progress: progress)
-      guard CheckpointCoding.contentHash(of: root) == reader.contentHash else {
+      // The hash of the second root was compared when it was read.
+      let roots = try CheckpointCoding.roots(reader, progress: progress)
+      guard CheckpointCoding.contentHash(of: roots.data) == reader.contentHash else {
         return "\(reader.path) holds a tree with another hash than it says"
       }
       return nil

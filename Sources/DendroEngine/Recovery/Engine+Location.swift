@@ -32,6 +32,7 @@ extension Engine {
     let node = try HeadNode(recovered.root, recovered.pages).whole { $0.node(at: location) }
     var root = Node.empty
     root.graft(node, at: location)
-    return HistoryState(root: root, lsn: recovered.lastLSN, time: recovered.lastTime)
+    return HistoryState(
+      roots: TreeRoots(data: root), lsn: recovered.lastLSN, time: recovered.lastTime)
   }
 }

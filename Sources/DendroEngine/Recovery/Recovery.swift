@@ -18,6 +18,8 @@ struct Recovery {
 
   struct Result {
     var root = Node.empty
+    /// The second root, all of it.
+    var system = Node.empty
     /// Where pages of the tree are read from that are still in the checkpoint; nil where all were read.
     var pages: CheckpointPages?
     var lastLSN = LogSequenceNumber.zero
@@ -64,6 +66,7 @@ struct Recovery {
         else { throw error }
         passOver(lsn, error, &result)
         result.root = .empty
+        result.system = .empty
         result.pages = nil
         result.lastLSN = .zero
         result.lastTime = 0
@@ -86,6 +89,9 @@ struct Recovery {
     for lsn in contents.checkpoints.sorted(by: >) where !result.unreadable.contains(lsn) {
       do throws(StorageError) {
         let reader = try CheckpointReader.open(directory, lsn: lsn)
+        // First, since the file is closed once all pages of the data are read.
+        let system =
+          knownErrors == nil && location == nil ? try CheckpointCoding.system(reader) : nil
         var source: CheckpointPages?
         if let knownErrors {
           if let error = knownErrors[lsn] { throw error }
@@ -96,6 +102,7 @@ struct Recovery {
           result.root = try pages.tree()
           source = pages.isPartial ? pages : nil
         }
+        result.system = system ?? .empty
         result.pages = source
         result.lastLSN = reader.lsn
         result.lastTime = reader.time
@@ -139,9 +146,11 @@ struct Recovery {
   {
     let checkpointLSN = result.lastLSN
     var replayer = Replayer(
-      root: result.root, lastLSN: result.lastLSN, lastTime: result.lastTime, location: location)
-    // The replayer then has the only reference, and changes the tree in place.
+      TreeRoots(data: result.root, system: result.system), lastLSN: result.lastLSN,
+      lastTime: result.lastTime, location: location)
+    // The replayer then has the only references, and changes the trees in place.
     result.root = .empty
+    result.system = .empty
     var reported: UInt64 = 0
     let progress = self.progress
     let total = progress == nil ? 0 : try logByteCount(contents, after: checkpointLSN)
@@ -171,6 +180,7 @@ struct Recovery {
       // LCOV_EXCL_STOP
     }
     result.root = replayer.root
+    result.system = replayer.system
     result.lastLSN = end.lastLSN
     result.lastTime = max(replayer.lastTime, end.passedOverTime ?? .min)
     result.databaseID = end.databaseID

@@ -5,6 +5,7 @@ import DendroTree
 /// by recovery and by history.
 struct Replayer: ~Copyable {
   private var editor: TreeEditor
+  private var systemEditor: TreeEditor
   private(set) var lastLSN: LogSequenceNumber
   private(set) var lastTime: Int64
   private(set) var writeCount: UInt64 = 0
@@ -23,11 +24,12 @@ struct Replayer: ~Copyable {
 
   /// - Parameter location: the only one that `replay(_:_:)` gives the right value, with what is below it.
   init(
-    root: consuming Node, lastLSN: LogSequenceNumber, lastTime: Int64,
+    _ roots: consuming TreeRoots, lastLSN: LogSequenceNumber, lastTime: Int64,
     location: ReplayLocation? = nil
   ) {
     self.location = location
-    editor = TreeEditor(root, remembersPlace: true, loadsPages: true)
+    editor = TreeEditor(roots.data, remembersPlace: true, loadsPages: true)
+    systemEditor = TreeEditor(roots.system, remembersPlace: false)
     self.lastLSN = lastLSN
     self.lastTime = lastTime
   }
@@ -39,6 +41,9 @@ struct Replayer: ~Copyable {
       return editor.root
     }
   }
+
+  /// The second root with all writes so far; without any if there is a location.
+  var system: Node { systemEditor.root }
 
   /// Where a replay of the past ends.
   struct Limit {
@@ -106,7 +111,8 @@ struct Replayer: ~Copyable {
           try editor.applyLoading(write)
         }
       } else {
-        try editor.applyLoading(write)
+        if !write.isNothing { try editor.applyLoading(write) }
+        if let change = reader.system { systemEditor.apply(change) { _, _ in } }
       }
     } catch {
       let found = CodingError(expected: "the pages of the tree", found: "\(error.cause)")

@@ -150,8 +150,9 @@ struct TransactionRunner {
         return (.settled, { completion(.failure(refusal)) })
       case .needsPages(let root, let pages): return (.needsPages(root, pages, change), nil)
       case .followsTransaction, .waitsForDisk, .waitsForTransaction, .needsMeasure,
-        .needsComparison:
-        preconditionFailure("nothing was permitted to be waited for")
+        .needsComparison, .needsSecondRoot:
+        preconditionFailure(
+          "nothing was permitted to be waited for, and no decision changes the second root")
       }
     }
     if case .settled = outcome { submitBlockWrites(late, gate) }

@@ -8,6 +8,12 @@ package struct LogV1Reader: ~Copyable {
   private var reader = ByteReader(UnsafeRawBufferPointer(start: nil, count: 0))
   private var paths = PathReader()
   private var checker = BodyChecker()
+  /// Nil until a write changes the second root.
+  private var systemReader: SystemReader?
+  /// Of the write read last: who made it, if that was kept.
+  package private(set) var origin: WriteOrigin?
+  /// Whether the write read last changes the second root.
+  package private(set) var changesSystem = false
   /// Of the write read last.
   package private(set) var lsn = LogSequenceNumber.zero
   /// Of the write read last, milliseconds since 1970.
@@ -38,13 +44,21 @@ package struct LogV1Reader: ~Copyable {
     return time.addingReportingOverflow(Int64(delta)).partialValue
   }
 
+  /// The change of the second root by the write read last; nil if there is none. Borrowed as that write is.
+  package var system: WriteView? { changesSystem ? systemReader?.view(of: reader.bytes) : nil }
+
   /// Reads the next write.
   ///
-  /// - Returns: the write, borrowed from the payload and from this reader until it reads another one.
+  /// - Returns: what it changes of the data, borrowed from the payload and from this reader until it reads another one.
+  ///   `system` has the rest of it.
   package mutating func next() throws(CodingError) -> WriteView {
     let delta = try reader.count("a write's time", limit: 1 << 53)
     time = time.addingReportingOverflow(Int64(delta)).partialValue
-    let tag = try reader.tag("a write's kind")
+    var tag = try reader.tag("a write's kind")
+    changesSystem = tag & LogV1Writer.systemFlag != 0
+    origin = nil
+    if tag & LogV1Writer.originFlag != 0 { origin = try reader.origin() }
+    tag &= ~(LogV1Writer.systemFlag | LogV1Writer.originFlag)
     _ = try paths.readBytes(&reader)
     guard let keyCount = paths.countKeys(), keyCount <= Limits.depth,
       let kind = WriteKind(rawValue: tag)
@@ -54,6 +68,10 @@ package struct LogV1Reader: ~Copyable {
     guard let facts else { throw damage(tag) }
     lsn = lsn.next
     let body = try reader.take(end - reader.offset, "a write's body")
+    if changesSystem {
+      if systemReader == nil { systemReader = SystemReader() }
+      try systemReader?.read(&reader)
+    }
     return WriteView(kind, at: paths.bytes, body: body, facts: facts)
   }
 

@@ -13,27 +13,31 @@ enum NodeCoding {
   /// Bytes that a child takes at least: a key's length, a key, a leaf.
   static let childByteMin = 3
 
-  /// - Parameter depth: levels that may still follow below.
-  static func decode(_ reader: inout ByteReader, depth: Int = Limits.depth) throws(CodingError)
-    -> Node
-  {
+  /// - Parameters:
+  ///   - depth: levels that may still follow below.
+  ///   - allowsBytes: whether leaves may be bytes, as in the second root.
+  static func decode(
+    _ reader: inout ByteReader, depth: Int = Limits.depth, allowsBytes: Bool = false
+  ) throws(CodingError) -> Node {
     switch reader.isAtEnd ? nil : reader.bytes[reader.offset] {
     case BodyTag.empty:
       _ = try reader.tag("a node")
       return .empty
     case BodyTag.branch:
       _ = try reader.tag("a node")
-      return try decodeChildren(&reader, priority: nil, depth: depth)
+      return try decodeChildren(&reader, priority: nil, depth: depth, allowsBytes)
     case BodyTag.branchWithPriority:
       _ = try reader.tag("a node")
       let priority = try ScalarCoding.decodePriority(&reader)
-      return try decodeChildren(&reader, priority: priority, depth: depth)
-    default: return try ScalarCoding.decodeLeaf(&reader)
+      return try decodeChildren(&reader, priority: priority, depth: depth, allowsBytes)
+    default:
+      if allowsBytes, let bytes = reader.leafOfBytes() { return bytes }
+      return try ScalarCoding.decodeLeaf(&reader)
     }
   }
 
   private static func decodeChildren(
-    _ reader: inout ByteReader, priority: Scalar?, depth: Int
+    _ reader: inout ByteReader, priority: Scalar?, depth: Int, _ allowsBytes: Bool
   ) throws(CodingError) -> Node {
     guard depth > 0 else {
       throw CodingError(expected: "at most \(Limits.depth) levels", found: "more")
@@ -49,7 +53,7 @@ enum NodeCoding {
       guard let key = Key(orderedBytes: try reader.take(length, "a key")) else {
         throw CodingError(expected: "a key", found: "bytes that are no key's")
       }
-      let child = try decode(&reader, depth: depth - 1)
+      let child = try decode(&reader, depth: depth - 1, allowsBytes: allowsBytes)
       guard !child.isEmpty else {
         throw CodingError(expected: "a child", found: "an empty node")
       }

@@ -38,6 +38,14 @@ enum ScalarCoding {
 }
 
 extension ByteReader {
+  /// Reads a leaf of bytes; nil, and reads nothing, unless there is one.
+  mutating func leafOfBytes() -> Node? {
+    var offset = offset
+    guard let leaf = PackedScalar.readBytes(bytes, at: &offset) else { return nil }
+    self = ByteReader(bytes, at: offset)
+    return Node(leaf)
+  }
+
   /// The next few bytes in hexadecimal, for messages.
   var nextBytes: String {
     let next = bytes[offset..<min(offset + 8, bytes.count)]

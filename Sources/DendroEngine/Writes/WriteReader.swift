@@ -6,7 +6,12 @@ package struct LoggedWrite: Sendable {
   package var lsn: LogSequenceNumber
   /// Milliseconds since 1970.
   package var time: Int64
+  /// What it changes of the data: an update without entries if it changes the second root alone.
   package var write: Write
+  /// What it changes of the second root.
+  package var system: Write?
+  /// Who made it, if that was kept.
+  package var origin: WriteOrigin?
   /// Bytes of its encoding, before compression.
   package var byteCount: Int
 }
@@ -40,11 +45,30 @@ package struct WriteReader: ~Copyable {
   package mutating func next() throws(CodingError) -> LoggedWrite {
     let start = reader.offset
     try readTime()
-    let kind = try reader.tag("a write's kind")
+    let tag = try reader.tag("a write's kind")
+    let origin = tag & LogV1Writer.originFlag != 0 ? try reader.origin() : nil
     let path = try paths.read(&reader, depth: Limits.depth)
+    let kind = tag & ~(LogV1Writer.systemFlag | LogV1Writer.originFlag)
     let write = try Self.body(&reader, kind, path)
+    let system = tag & LogV1Writer.systemFlag != 0 ? try Self.system(&reader) : nil
     defer { lsn = lsn.next }
-    return LoggedWrite(lsn: lsn, time: time, write: write, byteCount: reader.offset - start)
+    return LoggedWrite(
+      lsn: lsn, time: time, write: write, system: system, origin: origin,
+      byteCount: reader.offset - start)
+  }
+
+  /// Decodes the change of the second root at the end of a write.
+  static func system(_ reader: inout ByteReader) throws(CodingError) -> Write {
+    let kind = try reader.tag("the kind of a change of the second root")
+    // The path is whole: it has nothing in common with one before.
+    let count = try reader.count("a path's length", limit: PathReader.byteLimit)
+    guard let path = Path(storedBytes: try reader.take(count, "a path")) else {
+      throw CodingError(expected: "a path", found: "bytes that are no path's")
+    }
+    guard path.count <= Limits.depth else {
+      throw CodingError(expected: "at most \(Limits.depth) levels", found: "more")
+    }
+    return try body(&reader, kind, path, allowsBytes: true)
   }
 
   private mutating func readTime() throws(CodingError) {
@@ -53,18 +77,25 @@ package struct WriteReader: ~Copyable {
   }
 
   /// Decodes the body of a write whose kind and path were read.
+  ///
+  /// - Parameter allowsBytes: whether leaves may be bytes, as in the second root.
   static func body(
-    _ reader: inout ByteReader, _ kind: UInt8, _ path: Path
+    _ reader: inout ByteReader, _ kind: UInt8, _ path: Path, allowsBytes: Bool = false
   ) throws(CodingError) -> Write {
     switch kind {
     case WriteKind.remove.rawValue: return .remove(path)
     case WriteKind.set.rawValue:
-      return .set(path, try NodeCoding.decode(&reader, depth: Limits.depth - path.count))
+      return .set(
+        path,
+        try NodeCoding.decode(
+          &reader, depth: Limits.depth - path.count, allowsBytes: allowsBytes))
     case WriteKind.increment.rawValue:
       return .increment(path, try ScalarCoding.decodeNumber(&reader))
     case WriteKind.setPriority.rawValue: return .setPriority(path, try priority(&reader))
     case WriteKind.update.rawValue:
-      return .update(path, try entries(&reader, depth: Limits.depth - path.count))
+      return .update(
+        path,
+        try entries(&reader, depth: Limits.depth - path.count, allowsBytes: allowsBytes))
     default: throw CodingError(expected: "a write's kind, 0 to 4", found: String(kind))
     }
   }
@@ -79,7 +110,7 @@ package struct WriteReader: ~Copyable {
 
   /// - Parameter depth: levels that may follow below the update's path.
   private static func entries(
-    _ reader: inout ByteReader, depth: Int
+    _ reader: inout ByteReader, depth: Int, allowsBytes: Bool
   ) throws(CodingError) -> [Write.Entry] {
     // An entry takes at least three bytes.
     let count = try reader.count("a count of entries", limit: reader.remaining / 3)
@@ -93,7 +124,8 @@ package struct WriteReader: ~Copyable {
       switch kind {
       case WriteKind.remove.rawValue: entries.append(.init(path: path, action: .remove))
       case WriteKind.set.rawValue:
-        let node = try NodeCoding.decode(&reader, depth: depth - path.count)
+        let node = try NodeCoding.decode(
+          &reader, depth: depth - path.count, allowsBytes: allowsBytes)
         entries.append(.init(path: path, action: .set(node)))
       case WriteKind.increment.rawValue:
         entries.append(

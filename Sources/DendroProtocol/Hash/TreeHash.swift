@@ -40,6 +40,7 @@ package enum TreeHash {
     case .string(let string):
       text += "string:".utf8
       text += string.utf8
+    case .bytes: preconditionFailure("the data have no bytes")
     }
   }
 

@@ -25,10 +25,10 @@ package struct CheckpointHeader: Hashable, Sendable {
   }
 
   init(
-    version: UInt32 = FileFormat.newestVersion, databaseID: DatabaseID, salt: UInt64,
+    format: FileFormat = FileFormat(), databaseID: DatabaseID, salt: UInt64,
     lsn: LogSequenceNumber, time: Int64, logChecksum: UInt32
   ) {
-    format.version = version
+    self.format = format
     self.databaseID = databaseID
     self.salt = salt
     self.lsn = lsn

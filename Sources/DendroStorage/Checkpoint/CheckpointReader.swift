@@ -24,6 +24,8 @@ package final class CheckpointReader: Sendable {
   package var time: Int64 { header.time }
   package var leafCount: UInt64 { footer.leafCount }
   package var contentHash: UInt64 { footer.contentHash }
+  /// Whether its chunks hold the second root, too.
+  package var hasSecondRoot: Bool { header.format.hasSecondRoot }
   package var chunkCount: Int { entries.count }
   /// Raw bytes of all chunks.
   package var rawByteCount: UInt64 { footer.rawByteCount }

@@ -22,17 +22,19 @@ package final class CheckpointWriter {
   /// - `time`: of the write `lsn`, milliseconds since 1970.
   /// - `logChecksum`: what the log has at `lsn`.
   /// - `version`: 0 for a file such as older releases wrote.
+  /// - `hasSecondRoot`: whether its chunks hold the second root, too.
   package static func begin(
     _ directory: DatabaseDirectory, databaseID: DatabaseID, lsn: LogSequenceNumber, time: Int64,
-    logChecksum: UInt32, version: UInt32 = FileFormat.newestVersion
+    logChecksum: UInt32, version: UInt32 = FileFormat.newestVersion, hasSecondRoot: Bool = false
   ) throws(StorageError) -> CheckpointWriter {
     try directory.checkWritable()
+    var format = FileFormat(version: version)
+    format.hasSecondRoot = hasSecondRoot
     return try CheckpointWriter(
       directory,
       CheckpointHeader(
-        version: version, databaseID: databaseID, salt: directory.environment.randomness.next(),
-        lsn: lsn,
-        time: time, logChecksum: logChecksum))
+        format: format, databaseID: databaseID, salt: directory.environment.randomness.next(),
+        lsn: lsn, time: time, logChecksum: logChecksum))
   }
 
   private init(_ directory: DatabaseDirectory, _ header: CheckpointHeader) throws(StorageError) {

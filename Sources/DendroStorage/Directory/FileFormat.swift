@@ -6,12 +6,23 @@ package struct FileFormat: Hashable, Sendable {
   package var version = newestVersion
   /// Bits for features without which a file cannot be read.
   package var incompatible: UInt8 = 0
+  /// The bit for writes to the second root, and for a checkpoint that has one.
+  static let secondRoot: UInt8 = 1
+  /// The incompatible features that this release reads and writes.
+  static let knownIncompatible = secondRoot
+  /// Whether writes to the second root may be in the file, or that root itself.
+  package var hasSecondRoot: Bool {
+    get { incompatible & Self.secondRoot != 0 }
+    set {
+      incompatible = newValue ? incompatible | Self.secondRoot : incompatible & ~Self.secondRoot
+    }
+  }
   /// Bits for features without which a file can be read, and the database not written to.
   package var readOnlyCompatible: UInt8 = 0
   /// Bits for features that readers and writers may ignore.
   package var compatible: UInt16 = 0
 
-  package init() {}
+  package init(version: UInt32 = newestVersion) { self.version = version }
 
   /// Checks the beginning of a segment or a checkpoint: magic, version, features, and the checksum in the last
   /// four bytes of the header.
@@ -54,7 +65,7 @@ package struct FileFormat: Hashable, Sendable {
     var format = FileFormat()
     format.version = version
     format.features = features
-    if format.incompatible != 0 {
+    if format.incompatible & ~knownIncompatible != 0 {
       throw .unsupportedFeatures(path: path, features: features, isReadable: false)
     }
     return (reader, format)

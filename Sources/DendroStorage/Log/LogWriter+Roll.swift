@@ -12,7 +12,7 @@ extension LogWriter {
     try synchronize()
     let header = SegmentHeader(
       databaseID: segment.databaseID, salt: directory.environment.randomness.next(),
-      firstLSN: lastLSN.next, baseTime: time, previousChecksum: checksum)
+      firstLSN: lastLSN.next, baseTime: time, previousChecksum: checksum, format: features)
     // Room for the seal first: once the successor exists, its predecessor must get one.
     let sealRoom = UInt64(RecordHeader.byteCountMax + Seal.byteCount)
     guard try probe(byteCount: Int(sealRoom)) else {

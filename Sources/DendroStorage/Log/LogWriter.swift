@@ -36,6 +36,8 @@ package final class LogWriter {
   /// Where the last record that is known to be durable ends.
   var synchronizedOffset: UInt64
   var endsWithIdleRecord = false
+  /// The features of the next segment.
+  var features = FileFormat()
 
   var compressor = HistoryCompressor()
   var staging = RawBuffer()
@@ -63,6 +65,8 @@ package final class LogWriter {
   /// The size of the present segment without preallocated space.
   package var segmentByteCount: UInt64 { offset }
   package var segmentName: SegmentName { SegmentName(firstLSN: segment.firstLSN) }
+  /// Whether the present segment may have writes to the second root.
+  package var hasSecondRoot: Bool { segment.format.hasSecondRoot }
   /// Whether the present segment has outgrown its limit.
   package var wantsRoll: Bool { offset >= options.segmentByteLimit }
 
@@ -72,14 +76,18 @@ package final class LogWriter {
   ///
   /// - `lsn`: the write at which a checkpoint beside it stands; zero without one.
   /// - `logChecksum`: that checkpoint's.
+  /// - `hasSecondRoot`: whether the log takes writes to the second root from the beginning.
   /// - `time`: milliseconds since 1970.
   package static func create(
     _ directory: DatabaseDirectory, databaseID: DatabaseID, after lsn: LogSequenceNumber = .zero,
-    logChecksum: UInt32 = 0, time: Int64, options: LogOptions = LogOptions()
+    logChecksum: UInt32 = 0, time: Int64, hasSecondRoot: Bool = false,
+    options: LogOptions = LogOptions()
   ) throws(StorageError) -> LogWriter {
+    var format = FileFormat()
+    format.hasSecondRoot = hasSecondRoot
     let header = SegmentHeader(
       databaseID: databaseID, salt: directory.environment.randomness.next(),
-      firstLSN: lsn.next, baseTime: time, previousChecksum: logChecksum)
+      firstLSN: lsn.next, baseTime: time, previousChecksum: logChecksum, format: format)
     let file = try SegmentCreation.create(header, in: directory)
     return try LogWriter(
       directory: directory, options: options, file: file, segment: header,
@@ -124,6 +132,7 @@ package final class LogWriter {
     self.lastTime = lastTime
     preallocation = Preallocation(end: allocatedEnd, options)
     self.endsWithIdleRecord = endsWithIdleRecord
+    features.hasSecondRoot = segment.format.hasSecondRoot
     path = directory.path(of: SegmentName(firstLSN: segment.firstLSN))
     identity = try file.identity(path: path)
     pathComparison = PathComparison(watch: directory.fileSystem.watch(directory.path))
@@ -233,6 +242,9 @@ package final class LogWriter {
     synchronizedOffset = offset
     durableUpTo = lastLSN
   }
+
+  /// Has the next segment, and all that come later, take writes to the second root.
+  package func addSecondRoot() { features.hasSecondRoot = true }
 
   // MARK: - Parts
 

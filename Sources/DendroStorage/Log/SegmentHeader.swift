@@ -33,9 +33,9 @@ package struct SegmentHeader: Hashable, Sendable {
 
   package init(
     databaseID: DatabaseID, salt: UInt64, firstLSN: LogSequenceNumber, baseTime: Int64,
-    previousChecksum: UInt32, version: UInt32 = FileFormat.newestVersion
+    previousChecksum: UInt32, format: FileFormat = FileFormat()
   ) {
-    format.version = version
+    self.format = format
     self.databaseID = databaseID
     self.salt = salt
     self.firstLSN = firstLSN

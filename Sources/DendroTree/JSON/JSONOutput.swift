@@ -82,6 +82,10 @@ struct JSONOutput: ~Copyable {
       try put("\"")
       try escaped(text)
       try put("\"")
+    case .bytes(let bytes):
+      try put("\"")
+      try escaped(hexadecimal(bytes))
+      try put("\"")
     }
   }
 

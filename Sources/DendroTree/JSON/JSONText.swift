@@ -192,6 +192,7 @@ package struct JSONText: Sendable {
     case .integer(let value): number(&output) { JSONNumber.write(value, to: $0) }
     case .double(let value): number(&output) { JSONNumber.write(value, to: $0) }
     case .string(let text): append(string: text, to: &output)
+    case .bytes(let bytes): append(string: hexadecimal(bytes), to: &output)
     }
   }
 

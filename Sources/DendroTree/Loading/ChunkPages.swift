@@ -36,11 +36,14 @@ package struct ChunkPages: @unchecked Sendable {  // See `Page`.
   ///   - bytes: what `PageImageWriter` wrote.
   ///   - number: the chunk's, which is more than that of each chunk to which it refers.
   ///   - source: where its stubs read the other chunks from; nil where `ChunkAssembler` connects them, or only their memory counts.
+  ///   - allowsBytes: whether leaves may be bytes, as in the second root.
   /// - Complexity: O(bytes).
   package init(
-    decoding bytes: UnsafeRawBufferPointer, number: UInt32, source: (any PageSource)?
+    decoding bytes: UnsafeRawBufferPointer, number: UInt32, source: (any PageSource)?,
+    allowsBytes: Bool = false
   ) throws(PageImageError) {
-    var reader = PageImageReader(bytes, chunk: number, source: source)
+    var reader = PageImageReader(
+      bytes, chunk: number, source: source, allowsBytes: allowsBytes)
     try reader.readAll()
     self.number = number
     roots = reader.unclaimed

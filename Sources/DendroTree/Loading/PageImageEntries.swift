@@ -5,6 +5,8 @@ struct PageImageEntries {
   private let keysEnd: Int
   private let kind: PageHeader.Kind
   private let hasReferences: Bool
+  /// Whether leaves may be bytes, as in the second root.
+  private let allowsBytes: Bool
   /// Where the last entry's key, with its length, and its value are in `bytes`.
   private var key = 0..<0
   private var value: Range<Int>
@@ -20,13 +22,15 @@ struct PageImageEntries {
 
   /// - Parameter keyByteCount: at most the count of the bytes.
   init(
-    _ bytes: UnsafeRawBufferPointer, keyByteCount: Int, kind: PageHeader.Kind, hasReferences: Bool
+    _ bytes: UnsafeRawBufferPointer, keyByteCount: Int, kind: PageHeader.Kind, hasReferences: Bool,
+    allowsBytes: Bool
   ) {
     self.bytes = bytes
     keysEnd = keyByteCount
     value = keyByteCount..<keyByteCount
     self.kind = kind
     self.hasReferences = hasReferences
+    self.allowsBytes = allowsBytes
   }
 
   /// Whether all bytes belong to the entries so far.
@@ -95,7 +99,9 @@ struct PageImageEntries {
       referenceCount += 1
       offset += 1
     } else {
-      guard let end = PackedScalar.end(validating: bytes, at: offset) else { return "a leaf" }
+      let end = PackedScalar.end(validating: bytes, at: offset)
+      let bytesEnd = allowsBytes ? PackedScalar.bytesEnd(validating: bytes, at: offset) : nil
+      guard let end = end ?? bytesEnd else { return "a leaf" }
       offset = end
     }
     value = start..<offset

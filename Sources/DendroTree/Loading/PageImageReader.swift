@@ -5,6 +5,7 @@ struct PageImageReader {
   private let bytes: UnsafeRawBufferPointer
   private let chunk: UInt32
   private let source: (any PageSource)?
+  private let allowsBytes: Bool
   private var offset = 0
   /// Pages to which no page refers yet, in their order.
   private(set) var unclaimed: [ChunkPages.Root] = []
@@ -17,7 +18,10 @@ struct PageImageReader {
   /// The same where stubs are made.
   private var referred: PageChunk?
 
-  init(_ bytes: UnsafeRawBufferPointer, chunk: UInt32, source: (any PageSource)?) {
+  init(
+    _ bytes: UnsafeRawBufferPointer, chunk: UInt32, source: (any PageSource)?, allowsBytes: Bool
+  ) {
+    self.allowsBytes = allowsBytes
     self.bytes = bytes
     self.chunk = chunk
     self.source = source
@@ -68,7 +72,7 @@ struct PageImageReader {
     access.header.pointee.used = UInt32(used)
     var entries = PageImageEntries(
       UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + used]), keyByteCount: keyByteCount,
-      kind: kind, hasReferences: hasReferences)
+      kind: kind, hasReferences: hasReferences, allowsBytes: allowsBytes)
     var end = 0
     for index in 0..<count {
       if let expected = entries.next() {

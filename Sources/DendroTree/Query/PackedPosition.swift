@@ -144,6 +144,7 @@ extension PackedPosition {
       return write(nearest, beyond: beyond(value, nearest), to: target)
     case .scalar(.double(let value)): return write(value, beyond: 0, to: target)
     case .scalar(.string(var text)): return text.withUTF8 { write($0, to: target) }
+    case .scalar(.bytes): preconditionFailure("there are no queries of the second root")
     }
     target.storeBytes(of: tag, as: UInt8.self)
     return target + 1

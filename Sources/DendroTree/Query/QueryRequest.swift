@@ -155,6 +155,7 @@ package struct QueryRequest: Sendable {
     case .integer(let value): "\(value)"
     case .double(let value): "\(value)"
     case .string(let value): shown(value)
+    case .bytes(let value): "\(value.count) bytes"
     }
   }
 

@@ -8,8 +8,24 @@ package struct BodyChecker: ~Copyable {
   /// Where the keys of that path end, of which there are `keyCount`.
   private var keyEnds = InlineArray<34, Int>(repeating: 0)
   private var keyCount = 0
+  private let allowed: Allowed
 
-  package init() { path = .allocate(byteCount: EntryReader.pathByteCountMax, alignment: 8) }
+  /// What a body may have beside the data's values.
+  package struct Allowed: OptionSet, Sendable {
+    package let rawValue: UInt8
+
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    /// Leaves of bytes: in the second root.
+    package static let bytes = Allowed(rawValue: 1)
+    /// Server values: in a write that is kept.
+    package static let serverValues = Allowed(rawValue: 2)
+  }
+
+  package init(allowing allowed: Allowed = []) {
+    self.allowed = allowed
+    path = .allocate(byteCount: EntryReader.pathByteCountMax, alignment: 8)
+  }
 
   deinit { path.deallocate() }
 
@@ -130,7 +146,7 @@ package struct BodyChecker: ~Copyable {
       return true
     case .set:
       if offset < bytes.count, bytes[offset] == BodyTag.empty { facts.removalCount += 1 }
-      return Self.checkNode(bytes, &offset, depth, &facts)
+      return checkNode(bytes, &offset, depth, &facts)
     case .increment:
       guard let end = PackedScalar.end(validating: bytes, at: offset),
         PackedScalar.isNumber(bytes.baseAddress.unsafelyUnwrapped + offset)
@@ -141,17 +157,59 @@ package struct BodyChecker: ~Copyable {
       guard offset < bytes.count else { return false }
       offset += 1
       return bytes[offset - 1] == 0
-        || bytes[offset - 1] == 1 && Self.checkPriority(bytes, &offset)
+        || bytes[offset - 1] == 1 && checkPriority(bytes, &offset, &facts)
     case .update: return false
     }
   }
 
-  private static func checkPriority(
-    _ bytes: UnsafeRawBufferPointer, _ offset: inout Int
+  private func checkPriority(
+    _ bytes: UnsafeRawBufferPointer, _ offset: inout Int, _ facts: inout WriteFacts
   ) -> Bool {
+    if checkServerValue(bytes, &offset, &facts) { return true }
     guard let end = PackedScalar.end(validating: bytes, at: offset),
       bytes[offset] >= PackedScalar.integerTag
     else { return false }
+    offset = end
+    return true
+  }
+
+  /// Passes over a server value, if one is there and may be.
+  private func checkServerValue(
+    _ bytes: UnsafeRawBufferPointer, _ offset: inout Int, _ facts: inout WriteFacts
+  ) -> Bool {
+    guard allowed.contains(.serverValues), offset < bytes.count else { return false }
+    switch bytes[offset] {
+    case BodyTag.timestamp: offset += 1
+    case BodyTag.sum:
+      guard let end = PackedScalar.end(validating: bytes, at: offset + 1),
+        PackedScalar.isNumber(bytes.baseAddress.unsafelyUnwrapped + offset + 1)
+      else { return false }
+      offset = end
+    default: return false
+    }
+    facts.hasServerValues = true
+    return true
+  }
+
+  private func checkLeaf(
+    _ bytes: UnsafeRawBufferPointer, _ offset: inout Int, _ facts: inout WriteFacts
+  ) -> Bool {
+    if let end = PackedScalar.leafEnd(validating: bytes, at: offset) {
+      offset = end
+      return true
+    }
+    if allowed.isEmpty { return false }
+    if allowed.contains(.bytes), let end = PackedScalar.bytesEnd(validating: bytes, at: offset) {
+      offset = end
+      return true
+    }
+    // A server value as the priority, as the value, or as both.
+    if bytes[offset] == PackedScalar.priorityTag {
+      offset += 1
+      guard checkPriority(bytes, &offset, &facts) else { return false }
+    }
+    if checkServerValue(bytes, &offset, &facts) { return true }
+    guard let end = PackedScalar.end(validating: bytes, at: offset) else { return false }
     offset = end
     return true
   }
@@ -160,7 +218,7 @@ package struct BodyChecker: ~Copyable {
   private static let childByteMin = 3
 
   /// - Parameter depth: levels that may follow below.
-  private static func checkNode(
+  private func checkNode(
     _ bytes: UnsafeRawBufferPointer, _ offset: inout Int, _ depth: Int, _ facts: inout WriteFacts
   ) -> Bool {
     guard offset < bytes.count else { return false }
@@ -171,15 +229,12 @@ package struct BodyChecker: ~Copyable {
     case BodyTag.branch: offset += 1
     case BodyTag.branchWithPriority:
       offset += 1
-      guard checkPriority(bytes, &offset) else { return false }
-    default:
-      guard let end = PackedScalar.leafEnd(validating: bytes, at: offset) else { return false }
-      offset = end
-      return true
+      guard checkPriority(bytes, &offset, &facts) else { return false }
+    default: return checkLeaf(bytes, &offset, &facts)
     }
     guard depth > 0, let (count, prefix) = Varint.read(bytes, at: offset) else { return false }
     offset += prefix
-    guard count > 0, count <= (bytes.count - offset) / childByteMin else { return false }
+    guard count > 0, count <= (bytes.count - offset) / Self.childByteMin else { return false }
     var last = UnsafeRawBufferPointer(start: nil, count: 0)
     for _ in 0..<count {
       guard let (keyByteCount, prefix) = Varint.read(bytes, at: offset),

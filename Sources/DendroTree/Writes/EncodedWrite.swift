@@ -8,17 +8,24 @@ package final class EncodedWrite: @unchecked Sendable {
   package let path: Path
   package let facts: WriteFacts
   /// The body, in which numbers stand for `trees`.
-  private let body: PayloadBuffer
+  let body: PayloadBuffer
   /// What exists as pages: it is put into the tree as it is.
   package let trees: [Node]
   /// The body as the log holds it; nil where it has not been made, `body` itself where there are no trees.
   private var logBody: PayloadBuffer?
   /// The bytes of the body in the log; 0 where they were not counted.
   @usableFromInline package private(set) var logByteCount: Int
+  /// What the same write changes in the second root; nil if nothing.
+  package let system: EncodedWrite?
+  /// Who made the write, if that is kept.
+  package let origin: WriteOrigin?
 
   init(
-    _ kind: WriteKind, at path: Path, body: PayloadBuffer, trees: [Node], facts: WriteFacts
+    _ kind: WriteKind, at path: Path, body: PayloadBuffer, trees: [Node], facts: WriteFacts,
+    system: EncodedWrite? = nil, origin: WriteOrigin? = nil
   ) {
+    self.system = system
+    self.origin = origin
     self.kind = kind
     self.path = path
     self.body = body
@@ -72,6 +79,7 @@ package final class EncodedWrite: @unchecked Sendable {
   /// - Parameter isLogged: whether there is a log to read them.
   /// - Complexity: O(size of the trees), the first time.
   package func prepare(isLogged: Bool) {
+    system?.prepare(isLogged: isLogged)
     if logBody != nil { return }
     guard isLogged else {
       if logByteCount == 0 {

@@ -40,7 +40,8 @@ struct LoggedDirectory {
       if number % 17 == 0 {
         try log.roll(time: time)
         _ = try CheckpointCoding.write(
-          trees[writes.count], lsn: log.lastLSN, time: time, databaseID: Self.id, to: directory,
+          TreeRoots(data: trees[writes.count]), lsn: log.lastLSN, time: time, databaseID: Self.id,
+          to: directory,
           isCancelled: { false })
       }
       if generator.random.oneIn(10) || number == recordCount {

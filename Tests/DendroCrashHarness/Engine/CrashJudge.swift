@@ -62,6 +62,7 @@ package struct CrashJudge {
       return "write \(last) is there, only \(bounds.upperBound) were begun"
     }
     if root != recording.trees[last] { return "not the tree of write \(last)" }
+    if recording.mirrors, let problem = Session.mirrorProblem(of: engine) { return problem }
     if let checkpoint = engine.report.unreadableCheckpoints.first {
       return "a crash left a checkpoint that cannot be read: \(checkpoint)"
     }
@@ -106,7 +107,7 @@ package struct CrashJudge {
 
   /// Writes on, crashes so that all that is not durable is lost, opens, closes, opens.
   private func continued(_ engine: Engine, _ disk: SimulatedDisk) throws(EngineError) -> String? {
-    let session = Session(engine, disk)
+    let session = Session(engine, disk, mirrors: recording.mirrors)
     var expected = engine.head.root
     for write in [
       Write.set(Path("after"), Node(.string("the crash"))), .increment(Path("n"), .integer(1)),
@@ -121,6 +122,7 @@ package struct CrashJudge {
     let lost = disk.crashPoint()
     let second = lost.disk(lost.allDropped)
     let reopened = try EngineRecording.open(second)
+    if recording.mirrors, let problem = Session.mirrorProblem(of: reopened) { return problem }
     if reopened.head.root != expected || reopened.head.lsn != engine.head.lsn {
       return
         "written on after recovery to write \(engine.head.lsn), crashed, and there is write \(reopened.head.lsn)"
@@ -128,6 +130,7 @@ package struct CrashJudge {
     try reopened.checkpoint()
     try reopened.close()
     let third = try EngineRecording.open(second)
+    if recording.mirrors, let problem = Session.mirrorProblem(of: third) { return problem }
     if third.head.root != expected || third.report.tornTail != nil {
       return "closed in order after recovery, and found otherwise"
     }

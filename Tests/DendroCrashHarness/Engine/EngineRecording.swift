@@ -23,6 +23,8 @@ package struct EngineRecording: Sendable {
   private var checkpointed: [(operation: Int, lsn: Int)] = [(0, 0)]
   /// What did not hold while it ran.
   package private(set) var problems: [String] = []
+  /// Whether each write is made to both roots.
+  package let mirrors: Bool
   /// All its answers and the observer's commits, where they are recorded.
   package let transcript: Transcript?
 
@@ -46,15 +48,20 @@ package struct EngineRecording: Sendable {
     try Engine.open(at: directory, options: options, environment: disk.environment)
   }
 
+  /// Whether the workload of a seed is made to both roots: a quarter of the plain ones, and half of the richer ones.
+  package static func mirrors(_ seed: UInt64) -> Bool { seed % 4 == 1 || seed % 8 == 7 }
+
   /// Drives an engine through the steps.
   ///
   /// - `prepared`: a recording that ended with a database closed in order, to go on from.
   /// - `transcript`: where to record the answers and the observer's commits.
+  /// - `mirrors`: whether each write is made to both roots; sweeps do as `mirrors(_:)` says of their seeds.
   package init(
     seed: UInt64, steps: [Step], after prepared: EngineRecording? = nil,
-    transcript: Transcript? = nil
+    transcript: Transcript? = nil, mirrors: Bool = false
   ) throws(EngineError) {
     self.transcript = transcript
+    self.mirrors = mirrors || prepared?.mirrors == true
     disk = prepared?.disk.copy(seed: seed) ?? SimulatedDisk(seed: seed)
     if let prepared {
       trees = prepared.trees
@@ -100,7 +107,7 @@ package struct EngineRecording: Sendable {
     }
     trees.removeSubrange((last + 1)...)
     durability.reopen(with: last, at: disk.operationCount)
-    return Session(engine, disk, transcript)
+    return Session(engine, disk, transcript, mirrors: mirrors)
   }
 
   private mutating func run(_ step: Step, _ session: inout Session?) throws(EngineError) {
@@ -121,6 +128,13 @@ package struct EngineRecording: Sendable {
 
   private mutating func write(_ writes: [Write], _ session: Session) throws(EngineError) {
     var received: [Session.Answer] = []
+    let addsSecondRoot = mirrors && !session.engine.hasSecondRoot
+    if addsSecondRoot {
+      // The first write to the second root comes behind one that changes nothing.
+      durability.write(.update(.root, []))
+      trees.append(trees.last!)
+      durability.begin(at: disk.operationCount)
+    }
     for write in writes {
       var tree = trees.last!
       // A write that changes nothing has no number.
@@ -161,6 +175,7 @@ package struct EngineRecording: Sendable {
     if root != trees.last! || Int(lsn.rawValue) != trees.count - 1 {
       problems.append("the head is not the tree after write \(trees.count - 1)")
     }
+    if let problem = session.mirrorProblem { problems.append(problem) }
     if session.replica.tree != root {
       problems.append("the events to write \(lsn) do not give the head")
     }

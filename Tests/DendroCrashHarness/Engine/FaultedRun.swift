@@ -23,9 +23,14 @@ package struct FaultedRun {
   /// Whether the last session was closed in order, and nothing failed.
   private var isClosed = false
   private let options: EngineOptions
+  /// Whether each write is made to both roots.
+  private let mirrors: Bool
 
-  package init(_ disk: SimulatedDisk, durability: Durability = .everyCommit) {
+  package init(
+    _ disk: SimulatedDisk, durability: Durability = .everyCommit, mirrors: Bool = false
+  ) {
     self.disk = disk
+    self.mirrors = mirrors
     var options = EngineRecording.options()
     options.durability = durability
     self.options = options
@@ -57,7 +62,8 @@ package struct FaultedRun {
   /// Opens what there is; a refusal is no damage while the disk fails.
   package mutating func reopen() -> Bool {
     do throws(EngineError) {
-      let session = Session(try EngineRecording.open(disk, options), disk)
+      let session = Session(
+        try EngineRecording.open(disk, options), disk, mirrors: mirrors)
       isPoisoned = false
       if isClosed, let torn = session.engine.report.tornTail {
         problems.append("closed in order, and yet \(torn)")
@@ -133,6 +139,7 @@ package struct FaultedRun {
     if root != tree { problems.append("the head is not the tree of what was acknowledged") }
     if session.replica.tree != root { problems.append("the events do not give the head") }
     if let problem = session.replica.problem { problems.append(problem) }
+    if let problem = session.mirrorProblem { problems.append(problem) }
   }
 
   /// Whether a reopened tree is one of those that may be.

@@ -19,17 +19,22 @@ package final class Session {
   private let disk: SimulatedDisk
   private let answers = Answers()
   private let transcript: Transcript?
+  /// Whether each write is made to both roots, which are equal then at any time.
+  private let mirrors: Bool
 
   private final class Answers: Sendable {
     let list = Mutex<[Answer]>([])
   }
 
-  package init(_ engine: Engine, _ disk: SimulatedDisk, _ transcript: Transcript? = nil) {
+  package init(
+    _ engine: Engine, _ disk: SimulatedDisk, _ transcript: Transcript? = nil, mirrors: Bool = false
+  ) {
+    self.mirrors = mirrors
     self.engine = engine
     self.disk = disk
     self.transcript = transcript
     let (root, lsn) = engine.head
-    replica = Replica(root, lsn: lsn, transcript)
+    replica = Replica(root, lsn: lsn, transcript, passesOver: mirrors)
     engine.setObserver(replica)
   }
 
@@ -40,7 +45,19 @@ package final class Session {
       let answer = Answer(expected: expected, result: result, operation: disk.operationCount)
       answers.list.withLock { $0.append(answer) }
     }
-    engine.submit(Draft(write), completion: completion)
+    let data = EncodedWrite(write)
+    engine.submit(
+      mirrors ? EncodedWrite(data, system: EncodedWrite(write)) : data, completion: completion)
+  }
+
+  /// Why the roots are not equal; nil where they are, or need not be.
+  package var mirrorProblem: String? {
+    mirrors ? Self.mirrorProblem(of: engine) : nil
+  }
+
+  package static func mirrorProblem(of engine: Engine) -> String? {
+    engine.systemNode(at: .root) == engine.head.root
+      ? nil : "after write \(engine.head.lsn) the second root is not as the data"
   }
 
   package func takeAnswers() -> [Answer] {
@@ -56,8 +73,13 @@ package final class Replica: CommitObserver {
   private let state: Mutex<(tree: Node, lsn: LogSequenceNumber, problem: String?)>
 
   private let transcript: Transcript?
+  /// Whether there are writes that change no data, which it does not see.
+  private let passesOver: Bool
 
-  package init(_ tree: Node, lsn: LogSequenceNumber, _ transcript: Transcript? = nil) {
+  package init(
+    _ tree: Node, lsn: LogSequenceNumber, _ transcript: Transcript? = nil, passesOver: Bool = false
+  ) {
+    self.passesOver = passesOver
     state = Mutex((tree, lsn, nil))
     self.transcript = transcript
   }
@@ -75,7 +97,10 @@ package final class Replica: CommitObserver {
     }
     state.withLock { state in
       // An undo names the oldest of the writes that it undoes, which are the last ones.
-      let follows = isUndo ? lsn > .zero && lsn <= state.lsn : lsn == state.lsn.next
+      let follows =
+        isUndo
+        ? lsn > .zero && lsn <= (passesOver ? state.lsn.next : state.lsn)
+        : passesOver ? lsn > state.lsn : lsn == state.lsn.next
       if !follows {
         state.problem = "committed got write \(lsn) after \(state.lsn), undo: \(isUndo)"
       }

@@ -17,6 +17,8 @@ package struct GoldenFacts: Hashable, Sendable {
   package var contentHash: UInt64
   /// How `dendro verify` ends.
   package var verifyStatus: Int32
+  /// Of the second root; nil if the database was made without one.
+  package var systemHash: UInt64?
   /// States of the past that can be read.
   package var history: [State] = []
 
@@ -45,6 +47,7 @@ package struct GoldenFacts: Hashable, Sendable {
       "format \(format)", "last-lsn \(lastLSN)", "leaves \(leafCount)",
       "hash \(String(contentHash, radix: 16))", "verify \(verifyStatus)",
     ]
+    if let systemHash { lines.append("system \(String(systemHash, radix: 16))") }
     lines += history.map { "history \($0.lsn) \(String($0.contentHash, radix: 16))" }
     return lines.map { $0 + "\n" }.joined()
   }
@@ -71,6 +74,7 @@ package struct GoldenFacts: Hashable, Sendable {
     else { return nil }
     self.init(
       format: format, lastLSN: lsn, leafCount: leaves, contentHash: hash, verifyStatus: status)
+    systemHash = words["system"]?.first.flatMap { UInt64($0, radix: 16) }
     self.history = history
   }
 }

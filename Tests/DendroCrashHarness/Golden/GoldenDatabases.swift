@@ -11,6 +11,7 @@ package enum GoldenDatabases {
     try [
       empty(), writes(), segments(), checkpoints(), behindACheckpoint(), history(), torn(),
       killed(), unsealed(), unreadableCheckpoint(), shortRecords(),
+      secondRoot(),
     ]
   }
 
@@ -145,6 +146,18 @@ package enum GoldenDatabases {
     try run.close()
     return try run.database("short-records")
   }
+
+  /// Writes to the second root: with the data and alone, with who made them, before and behind a checkpoint of both.
+  private static func secondRoot() throws -> GoldenDatabase {
+    let run = try GoldenRun(12)
+    try run.write(GoldenWrites.random(90, count: 6))
+    try run.writeBoth(GoldenWrites.random(91, count: 6))
+    try run.engine.checkpoint()
+    try run.writeBoth(GoldenWrites.random(92, count: 6))
+    let (head, system) = (run.engine.head, run.engine.systemNode(at: .root))
+    try run.close()
+    return try run.database("second-root", head: head, system: system)
+  }
 }
 
 /// One engine on a simulated disk, driven step by step.
@@ -177,6 +190,22 @@ private final class GoldenRun {
     engine.setObserver(nil)
   }
 
+  /// Makes each write, and notes it in the second root: the write itself, and of every third one its number alone.
+  func writeBoth(_ writes: [Write]) throws {
+    for (number, write) in writes.enumerated() {
+      let kept = Node(keeping: EncodedWrite(write))
+      let change = Write.set(
+        Path("kept/\(engine.head.lsn)"), number % 3 == 2 ? Node(.integer(Int64(number))) : kept)
+      engine.submit(
+        EncodedWrite(
+          number % 3 == 1 ? nil : EncodedWrite(write), system: EncodedWrite(change),
+          origin: number % 2 == 0
+            ? WriteOrigin(client: Array("client".utf8), number: UInt64(number)) : nil),
+        completion: nil)
+      engine.pump()
+    }
+  }
+
   func reopen() throws {
     try engine.close()
     engine = try EngineRecording.open(disk, options)
@@ -196,14 +225,15 @@ private final class GoldenRun {
   }
 
   func database(
-    _ name: String, head: (root: Node, lsn: LogSequenceNumber)? = nil, verifyStatus: Int32 = 0,
-    hasPast: Bool = false
+    _ name: String, head: (root: Node, lsn: LogSequenceNumber)? = nil, system: Node? = nil,
+    verifyStatus: Int32 = 0, hasPast: Bool = false
   ) throws -> GoldenDatabase {
     let (root, lsn) =
       head ?? (states[states.count - 1], LogSequenceNumber(UInt64(states.count) - 1))
     var facts = GoldenFacts(
       format: FileFormat.newestVersion, lastLSN: lsn.rawValue, leafCount: root.leafCount(),
       contentHash: CheckpointCoding.contentHash(of: root), verifyStatus: verifyStatus)
+    facts.systemHash = system.map { CheckpointCoding.contentHash(of: $0) }
     for lsn in stride(from: 0, to: hasPast ? states.count : 0, by: 5) {
       let hash = CheckpointCoding.contentHash(of: states[lsn])
       facts.history.append(.init(lsn: UInt64(lsn), contentHash: hash))

@@ -39,7 +39,7 @@ extension Forgeries {
       checkpoint("something behind the index") { bytes in
         bytes.insert(contentsOf: Array(repeating: 0, count: 8), at: bytes.count - 64)
       },
-    ] + depths + paths + [futureCheckpoint]
+    ] + depths + paths + [futureCheckpoint] + ofSecondRoots
 
   private static func salt(of bytes: [UInt8]) -> UInt64 {
     bytes[32..<40].reversed().reduce(0) { $0 << 8 | UInt64($1) }
@@ -137,10 +137,10 @@ extension Forgeries {
     return disk
   }
 
-  private static let lastWrite = LogSequenceNumber(7)
+  static let lastWrite = LogSequenceNumber(7)
 
   /// A database that needs its checkpoint opens if that is good, and only then.
-  private static func judge(_ disk: SimulatedDisk, isGood: Bool) throws {
+  static func judge(_ disk: SimulatedDisk, isGood: Bool) throws {
     guard isGood else { return try requireRefusal(of: disk) }
     try require(try EngineRecording.open(disk).head.lsn == lastWrite, "was not used")
   }

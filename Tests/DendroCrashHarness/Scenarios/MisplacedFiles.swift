@@ -136,7 +136,8 @@ package enum MisplacedFiles {
     guard let end = try LogReader.read(directory, visit: { _, _ in }), let tree = other.trees.last
     else { throw Violation("there is no log") }
     _ = try CheckpointCoding.write(
-      tree, lsn: LogSequenceNumber(3), time: 0, databaseID: end.databaseID, to: directory,
+      TreeRoots(data: tree), lsn: LogSequenceNumber(3), time: 0, databaseID: end.databaseID,
+      to: directory,
       isCancelled: { false })
     directory.close()
     let engine = try EngineRecording.open(disk)

@@ -11,7 +11,9 @@ package enum CrashStates {
   }
 
   package static func recording(_ place: Reproduction) throws(EngineError) -> EngineRecording {
-    try EngineRecording(seed: place.job, steps: place.kept(of: steps(place.job)))
+    try EngineRecording(
+      seed: place.job, steps: place.kept(of: steps(place.job)),
+      mirrors: EngineRecording.mirrors(place.job))
   }
 
   private static func judge(_ place: Reproduction) -> Tally {

@@ -19,8 +19,12 @@ package enum Determinism {
       let steps = place.kept(of: steps(place.job))
       if place.isExplained { for step in steps { print(step) } }
       let (one, two) = (Transcript(), Transcript())
-      let first = try EngineRecording(seed: place.job, steps: steps, transcript: one)
-      let second = try EngineRecording(seed: place.job, steps: steps, transcript: two)
+      let first = try EngineRecording(
+        seed: place.job, steps: steps, transcript: one,
+        mirrors: EngineRecording.mirrors(place.job))
+      let second = try EngineRecording(
+        seed: place.job, steps: steps, transcript: two,
+        mirrors: EngineRecording.mirrors(place.job))
       for problem in first.problems { tally.fail(place, problem) }
       if one.digest != two.digest { tally.fail(place, "other events or answers") }
       compare(first.disk, second.disk, place, &tally)

@@ -33,17 +33,20 @@ package enum Faults {
   private struct Case: Sendable {
     var fault: DiskFault
     var durability: Durability
+    /// Whether each write is made to both roots.
+    var mirrors: Bool
   }
 
   /// Every call of one workload, in every way, once and for good, under every durability: a job each.
   package static func everyCall() -> Sweep {
     var cases: [Case] = []
-    for durability in durabilities {
-      for number in 1...max(1, callCount(of: workload, durability)) {
+    // A workload on both roots is the same to the log: under the default durability alone.
+    for (durability, mirrors) in durabilities.map({ ($0, false) }) + [(.everyCommit, true)] {
+      for number in 1...max(1, callCount(of: workload, durability, mirrors)) {
         for effect in effects {
           for isPermanent in [false, true] {
             let fault = DiskFault(effect, at: number, isPermanent: isPermanent)
-            cases.append(Case(fault: fault, durability: durability))
+            cases.append(Case(fault: fault, durability: durability, mirrors: mirrors))
           }
         }
       }
@@ -65,7 +68,8 @@ package enum Faults {
     var random = SeededRandomness(seed: place.job &* 0x9e37_79b9)
     let steps = place.kept(of: randomSteps(place.job))
     let durability = durabilities.randomElement(using: &random)!
-    let calls = callCount(of: steps, durability)
+    let mirrors = EngineRecording.mirrors(place.job)
+    let calls = callCount(of: steps, durability, mirrors)
     var tally = Tally()
     guard calls > 0 else { return tally }
     for _ in 0..<32 where !tally.isHopeless {
@@ -73,7 +77,8 @@ package enum Faults {
       let fault = DiskFault(
         effects.randomElement(using: &random)!, at: Int.random(in: 1...calls, using: &random),
         isPermanent: Bool.random(using: &random))
-      judge(Case(fault: fault, durability: durability), steps, place, &tally)
+      judge(
+        Case(fault: fault, durability: durability, mirrors: mirrors), steps, place, &tally)
     }
     return tally
   }
@@ -84,9 +89,11 @@ package enum Faults {
   }
 
   /// How many calls the workload makes when none fails.
-  private static func callCount(of steps: [Step], _ durability: Durability) -> Int {
+  private static func callCount(
+    of steps: [Step], _ durability: Durability, _ mirrors: Bool
+  ) -> Int {
     let disk = SimulatedDisk(seed: 5)
-    var run = FaultedRun(disk, durability: durability)
+    var run = FaultedRun(disk, durability: durability, mirrors: mirrors)
     run.run(steps)
     precondition(run.problems.isEmpty && run.refusedCount == 0, "\(run.problems)")
     return disk.operationCount
@@ -105,7 +112,7 @@ package enum Faults {
   private static func explain(_ one: Case, _ steps: [Step]) {
     print("\(one.fault), \(one.durability):")
     let disk = SimulatedDisk(seed: 5)
-    var run = FaultedRun(disk, durability: one.durability)
+    var run = FaultedRun(disk, durability: one.durability, mirrors: one.mirrors)
     disk.inject(one.fault)
     for step in steps {
       let first = disk.operationCount
@@ -122,7 +129,7 @@ package enum Faults {
 
   private static func problems(_ one: Case, _ steps: [Step], _ tally: inout Tally) -> [String] {
     let disk = SimulatedDisk(seed: 5)
-    var run = FaultedRun(disk, durability: one.durability)
+    var run = FaultedRun(disk, durability: one.durability, mirrors: one.mirrors)
     disk.inject(one.fault)
     run.run(steps)
     var problems = run.problems

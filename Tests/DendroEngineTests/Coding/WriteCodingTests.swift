@@ -1,4 +1,4 @@
-import DendroEngine
+@testable import DendroEngine
 import DendroStorage
 import DendroTree
 import DendroTestSupport
@@ -86,6 +86,71 @@ struct WriteCodingTests {
     for one in read { _ = root.apply(one.write) }
     #expect(root.node(at: try path("a/c")).scalar == .string("x"))
     #expect(root.node(at: try path("a")).childCount == 1)
+  }
+
+  @Test("to both roots are the bytes of the article's second example")
+  func secondExample() throws {
+    let article: [UInt8] = [
+      0x00, 0x31, 0x02, 0x63, 0x31, 0x07, 0x00, 0x04, 0x01, 0x61, 0x01, 0x62, 0x11, 0x01, 0x01,
+      0x0b, 0x07, 0x72, 0x65, 0x73, 0x75, 0x6c, 0x74, 0x73, 0x02, 0x63, 0x31, 0x11, 0x07,
+      0x02, 0x24, 0x00, 0x00, 0x00, 0x01, 0x0b, 0x07, 0x70, 0x65, 0x6e, 0x64, 0x69, 0x6e, 0x67,
+      0x02, 0x11, 0x01, 0x7f, 0x1c, 0x04, 0x02, 0x01, 0x61, 0x03, 0x02, 0x00, 0x02, 0x01, 0x62,
+      0x11, 0x02, 0x01, 0x01, 0x01, 0x63, 0x41, 0x01, 0x01, 0x64, 0x45, 0x11, 0x01, 0x01, 0x01,
+      0x01, 0x74, 0x44,
+    ]
+    var branch = Node.empty
+    branch.graft(Node(Draft.Deferred.standIn), at: try path("d"))
+    let kept = EncodedWrite(
+      Draft(
+        .update(
+          try path("a"),
+          [
+            .init(path: try path("b"), action: .increment(.integer(2))),
+            .init(path: try path("c"), action: .set(branch)),
+            .init(path: try path("t"), action: .set(Node(Draft.Deferred.standIn))),
+          ]),
+        deferred: [
+          .init(path: try path("c/d"), value: .increment(.integer(1))),
+          .init(path: try path("t"), value: .timestamp),
+        ]))
+    var encoder = BatchEncoder()
+    for (lsn, time, write) in [
+      (
+        UInt64(1), Int64(1_700_000_000_000),
+        EncodedWrite(
+          EncodedWrite(.set(try path("a/b"), Node(.integer(1)))),
+          system: EncodedWrite(.set(try path("results/c1"), Node(.integer(7)))),
+          origin: WriteOrigin(client: Array("c1".utf8), number: 7))
+      ),
+      (
+        2, 1_700_000_000_002,
+        EncodedWrite(
+          nil, system: EncodedWrite(.set(try path("pending/1"), Node(keeping: kept))))
+      ),
+    ] {
+      write.prepare(isLogged: true)
+      write.withView {
+        _ = encoder.append($0, extras: write, lsn: LogSequenceNumber(lsn), time: time)
+      }
+    }
+    #expect(encoder.payload.withBytes { Array($0) } == article)
+    let (read, isWhole) = decode(article, count: 2, time: 1_700_000_000_000)
+    #expect(isWhole)
+    #expect(read.first?.origin == WriteOrigin(client: Array("c1".utf8), number: 7))
+    var roots = TreeRoots()
+    for one in read { roots.apply(one) }
+    #expect(roots.data.node(at: try path("a/b")).scalar == .integer(1))
+    #expect(roots.system.node(at: try path("results/c1")).scalar == .integer(7))
+    #expect(roots.system.node(at: try path("pending/1")).keptWrite?.keptBytes == kept.keptBytes)
+    // Both readers refuse the same bytes.
+    for end in article.indices {
+      article[..<end].withUnsafeBytes { bytes in
+        var reader = LogV1Reader()
+        reader.restart(bytes, firstLSN: LogSequenceNumber(7), baseTime: 0)
+        let isRefused = (try? (reader.next(), reader.next())) == nil
+        #expect(isRefused && !decode(Array(bytes), count: 2, time: 0).isWhole, "\(end)")
+      }
+    }
   }
 
   @Test("cut anywhere are refused, and never trap")

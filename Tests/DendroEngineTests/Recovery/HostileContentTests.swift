@@ -136,7 +136,8 @@ struct HostileContentTests {
     var root = Node.empty
     _ = root.apply(.set(try path("a"), Node(.bool(true))))
     _ = try CheckpointCoding.write(
-      root, lsn: lsn, time: 0, databaseID: id, to: directory, isCancelled: { false })
+      TreeRoots(data: root), lsn: lsn, time: 0, databaseID: id, to: directory,
+      isCancelled: { false })
     directory.close()
     return disk
   }

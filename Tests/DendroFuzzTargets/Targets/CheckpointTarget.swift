@@ -36,7 +36,8 @@ extension FuzzTarget {
         let directory = try DatabaseDirectory.open(
           FuzzDisk.directory, environment: disk.environment, mode: .readWrite(create: true))
         _ = try CheckpointCoding.write(
-          root, lsn: LogSequenceNumber(7), time: 1, databaseID: DatabaseID(high: 1, low: 2),
+          TreeRoots(data: root), lsn: LogSequenceNumber(7), time: 1,
+          databaseID: DatabaseID(high: 1, low: 2),
           logChecksum: 0, to: directory, isCancelled: { false })
         let reader = try CheckpointReader.open(directory, lsn: LogSequenceNumber(7))
         var output = FuzzOutput()
@@ -140,7 +141,8 @@ enum CheckpointReading {
       FuzzDisk.directory, environment: disk.environment, mode: .readWrite(create: true))
     defer { directory.close() }
     _ = try CheckpointCoding.write(
-      root, lsn: lsn, time: 1, databaseID: DatabaseID(high: 1, low: 2), logChecksum: 0,
+      TreeRoots(data: root), lsn: lsn, time: 1, databaseID: DatabaseID(high: 1, low: 2),
+      logChecksum: 0,
       to: directory,
       isCancelled: { false })
     let reader = try CheckpointReader.open(directory, lsn: lsn)

@@ -94,7 +94,7 @@ struct ShortRecordTests {
     writer.segment = SegmentHeader(
       databaseID: writer.segment.databaseID, salt: writer.segment.salt,
       firstLSN: writer.segment.firstLSN, baseTime: writer.segment.baseTime, previousChecksum: 0,
-      version: 0)
+      format: FileFormat(version: 0))
     var bytes = ByteWriter()
     writer.segment.encode(into: &bytes)
     disk.overwrite(segmentPath(1), at: 0, with: Array(bytes.bytes))

@@ -96,6 +96,7 @@ enum EventModel {
     case .integer(let value): "\(value)"
     case .double(let value): Int64(exactly: value).map { "\($0)" } ?? "\(value)"
     case .string(let value): "\"\(value)\""
+    case .bytes(let value): "\(value.count) bytes"
     }
   }
 }

@@ -7,12 +7,28 @@ struct LogFilter {
   var path: PathPattern?
   /// Names as `LogLines.operation` gives them; empty for all.
   var operations: Set<String> = []
+  /// Whether what writes change of the second root is looked at, and not the data.
+  var isOfSecondRoot = false
   /// A text that the path or the value has.
   var text: String?
   var lsn: ClosedRange<UInt64> = 0...UInt64.max
   var time: ClosedRange<Int64> = Int64.min...Int64.max
 
-  func admits(_ write: LoggedWrite) -> Bool {
+  /// Those writes of a record that are wanted, with what is wanted of them.
+  func wanted(_ writes: [LoggedWrite]) -> [LoggedWrite] {
+    writes.compactMap { logged in
+      var logged = logged
+      if isOfSecondRoot {
+        guard let change = logged.system else { return nil }
+        logged.write = change
+      } else if logged.write.isNothing {
+        return nil
+      }
+      return admits(logged) ? logged : nil
+    }
+  }
+
+  private func admits(_ write: LoggedWrite) -> Bool {
     guard lsn.contains(write.lsn.rawValue), time.contains(write.time) else { return false }
     guard operations.isEmpty || operations.contains(LogLines.operation(write.write)) else {
       return false

@@ -9,6 +9,8 @@ struct LogLines {
   /// Columns of a value that are shown where the layout does not say.
   var valueWidth = 100
   var layout = LogLayout(columns: nil)
+  /// Whether the writes are what was changed of the second root.
+  var isOfSecondRoot = false
 
   // MARK: Writes
 
@@ -59,6 +61,11 @@ struct LogLines {
       ("file", .string(record.segment.fileName)), ("offset", .unsigned(record.offset)),
       ("durable", .bool(isDurable)),
     ]
+    if isOfSecondRoot { members.append(("root", .string("system"))) }
+    if let origin = logged.origin {
+      members.append(("client", .string(hexadecimal(origin.client))))
+      members.append(("clientNumber", .unsigned(origin.number)))
+    }
     let export = JSONStyle(.export)
     switch logged.write {
     case .set(_, let node): members.append(("value", .node(node, export)))

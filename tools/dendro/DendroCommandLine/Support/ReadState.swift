@@ -46,7 +46,7 @@ struct ReadState {
         guard let point else {
           _ = try engine.view(at: location)
           let head = engine.head
-          return HistoryState(root: head.root, lsn: head.lsn)
+          return HistoryState(roots: TreeRoots(data: head.root), lsn: head.lsn)
         }
         guard let state = try engine.state(at: point) else {
           throw Failure(.problem, "the database was closed meanwhile")

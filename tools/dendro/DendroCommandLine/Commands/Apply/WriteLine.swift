@@ -16,6 +16,10 @@ struct WriteLine {
     } catch is JSONSplit.Malformed {
       throw Failure(.badInput, "this is no JSON object")
     }
+    guard members["root"] == nil else {
+      throw Failure(
+        .badInput, "this is a write to the second root, which 'log --system' has printed")
+    }
     guard let operation = try Self.string("operation", in: members) else {
       throw Failure(.badInput, "'operation' is missing")
     }

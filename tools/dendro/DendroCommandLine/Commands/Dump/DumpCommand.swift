@@ -171,7 +171,9 @@ private struct RecordDump {
       try terminal.print(
         "raw \("\(offset)".leftPadded(to: 6))  \(write.byteCount) bytes  "
           + "LSN \(write.lsn)  \(Format.time(write.time))  \(LogLines.operation(write.write))  "
-          + terminal.colored("\(write.write.path)".printable, .cyan))
+          + terminal.colored("\(write.write.path)".printable, .cyan)
+          + (write.system.map { "  and \(LogLines.operation($0)) of \($0.path) in the second root" }
+            ?? ""))
       offset += write.byteCount
     }
     if !writes.isEmpty { try terminal.print() }

@@ -120,7 +120,7 @@ struct ImportFormat {
       switch node.child(try fieldKey(keyField)).scalar {
       case .string(let text): name = text
       case .integer(let value): name = "\(value)"
-      case .double, .bool: throw Malformed(problem: "'\(keyField)' is no key")
+      case .double, .bool, .bytes: throw Malformed(problem: "'\(keyField)' is no key")
       case nil: throw Malformed(problem: "'\(keyField)' is missing")
       }
     } else {

@@ -11,6 +11,9 @@ extension Command {
       A PATTERN is a path whose keys may have wildcards: * for any part of a key, ** for any number of keys
       (\\* is the character). It stands for all writes at, above or below such a path.
 
+      Beside the data the log has what a server keeps for its clients: no reader of the data sees it, and --system shows
+      it. Bytes there are printed in hexadecimal.
+
       Times are UTC: 2026-11-21, '2026-11-21 04:00', 2026-11-21T04:00:12.5+02:00, now, '10 minutes ago'.
       """,
     parameters: [.directory],
@@ -29,6 +32,10 @@ extension Command {
       Option(name: "reverse", summary: "the newest first"),
       Option(name: "follow", short: "f", summary: "then each write as it comes, until Ctrl-C"),
       Option(name: "records", short: "r", summary: "the records that hold the writes instead"),
+      Option(
+        name: "system",
+        summary:
+          "what the server keeps beside the data, as what clients have registered for their end"),
       Option(
         name: "stats",
         summary: "only counts and bytes, by operation and by the first key of the path"),

@@ -27,6 +27,7 @@ final class LogPrinter {
     terminal = try Terminal(color: request.arguments.value("color"))
     lines = LogLines(terminal: terminal, isJSON: request.arguments.wantsJSON)
     lines.layout = LogLayout(columns: Terminal.columns)
+    lines.isOfSecondRoot = request.filter.isOfSecondRoot
     durability = LogDurability()
   }
 
@@ -181,7 +182,7 @@ final class LogPrinter {
       }
       guard let payload else { return }
       let content = RecordWrites(record, payload)
-      for write in content.writes where request.filter.admits(write) {
+      for write in request.filter.wanted(content.writes) {
         let isDurable = durability.isKnown(write.lsn)
         if !isDurable { hasMarks = !request.arguments.wantsJSON }
         try emit(lines.line(write, in: record, isDurable: isDurable), write.lsn)

@@ -24,11 +24,12 @@ struct LogRequest {
     for option in ["last", "reverse", "follow", "records"] {
       try Self.refuse(arguments, "stats", with: option)
     }
-    for option in ["path", "operation", "grep"] {
+    for option in ["path", "operation", "grep", "system"] {
       try Self.refuse(arguments, "records", with: option)
     }
     filter.path = try arguments.value("path").map { try PathPattern($0) }
     filter.text = arguments.value("grep")
+    filter.isOfSecondRoot = arguments.has("system")
     if let names = arguments.value("operation") {
       filter.operations = Set(names.split(separator: ",").map(String.init))
       for name in filter.operations where !Self.operations.contains(name) {

@@ -79,7 +79,7 @@ final class LogStatistics {
         "\(Format.count(total.writes, "write")), \(record.segment.fileName)")
       let raw = max(1, record.header.rawByteCount)
       let share = Double(record.endOffset - record.offset) / Double(raw)
-      for write in RecordWrites(record, payload).writes where request.filter.admits(write) {
+      for write in request.filter.wanted(RecordWrites(record, payload).writes) {
         add(write, share)
       }
     }
