@@ -1,5 +1,8 @@
+import Dendro
+import DendroEngine
 import DendroPlatform
 import DendroTestSupport
+import DendroTree
 import Dispatch
 import Foundation
 import Synchronization
@@ -39,9 +42,9 @@ struct KilledServerTests {
     try await Self.judge(clients, server)
     #expect(server.stop() == 0)
     // Nothing is left to be written.
-    let left = try? FileManager.default.contentsOfDirectory(
-      atPath: directory + "/app.on-disconnect")
-    #expect(left ?? [] == [])
+    let database = try await Database.open(at: directory + "/app")
+    #expect(try database.servedEngine().systemNode(at: .root).isEmpty)
+    try await database.close()
   }
 
   private static func wait(for count: Int, _ semaphore: DispatchSemaphore) async -> Bool {
@@ -60,8 +63,10 @@ struct KilledServerTests {
     let root = try object(try HTTPClient(port: server.port)("GET", "/.json?ns=app").body) ?? [:]
     let data = root["data"] as? [String: Any] ?? [:]
     let presence = root["presence"] as? [String: Any] ?? [:]
+    let left = root["left"] as? [String: Any] ?? [:]
     for client in clients {
       client.check(data, presence["c\(client.number)"] as? [String: Any])
+      client.check(leftCount: left["c\(client.number)"] as? Int ?? 0)
     }
     // Listeners that come back end with the same tree.
     for client in clients {
@@ -87,6 +92,9 @@ private final class KilledClient: @unchecked Sendable {
   private var sent: [String: Int] = [:]
   /// What the client knows of its presence.
   private var presence = Presence.unknown
+  /// How often the client has asked for an increment at its end, and how often that was acknowledged.
+  private var askedCount = 0
+  private var acknowledgedCount = 0
   /// The children of `data`, made from the pushes.
   private var seen: [String: Int] = [:]
 
@@ -126,6 +134,10 @@ private final class KilledClient: @unchecked Sendable {
       try ask("p", "{\(place),\"d\":{\"round\":\(round)}}"),
       try ask("o", "{\(place),\"d\":{\"round\":\(round),\"gone\":true}}")
     else { return false }
+    askedCount += 1
+    let increment = "{\".sv\":{\"increment\":1}}"
+    guard try ask("o", "{\"p\":\"/left/c\(number)\",\"d\":\(increment)}") else { return false }
+    acknowledgedCount += 1
     presence = .leaves(round)
     acknowledge()
     if number == 2 {
@@ -184,6 +196,13 @@ private final class KilledClient: @unchecked Sendable {
       take(push)
     }
     return seen
+  }
+
+  /// Each end that was acknowledged is counted once.
+  func check(leftCount: Int) {
+    #expect(
+      leftCount >= acknowledgedCount && leftCount <= askedCount,
+      "c\(number) has left \(leftCount) times, \(acknowledgedCount) of \(askedCount) acknowledged")
   }
 
   func check(_ data: [String: Any], _ present: [String: Any]?) {

@@ -119,7 +119,10 @@ struct OperationTests {
       let text = String(repeating: "x", count: 12_000)
       #expect(try client("o", "{\"p\":\"/a\",\"d\":\"\(text)\"}") == [ok])
       #expect(
-        try client("o", "{\"p\":\"/a\",\"d\":\"\(text)\"}")[0].hasPrefix("{\"s\":\"too_big\""))
+        try client("o", "{\"p\":\"/b\",\"d\":\"\(text)\"}")[0].hasPrefix("{\"s\":\"too_big\""))
+      // What is not registered any more does not count.
+      #expect(try client("oc", "{\"p\":\"/a\",\"d\":null}") == [ok])
+      #expect(try client("o", "{\"p\":\"/b\",\"d\":\"\(text)\"}") == [ok])
       // A client that asks for much and reads nothing is closed.
       _ = try served.client()("PUT", "/big.json", "\"\(text)\"")
       let greedy = try WebSocketClient(served, receiveBuffer: 4096)

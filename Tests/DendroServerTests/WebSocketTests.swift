@@ -1,6 +1,8 @@
 import Dendro
+import DendroEngine
 import DendroServer
 import DendroTestSupport
+import DendroTree
 import Foundation
 import Testing
 
@@ -32,22 +34,13 @@ struct WebSocketTests {
     #expect(try client("om", "{\"p\":\"/a\",\"d\":{\"b\":1,\"c\":2}}") == [ok])
     #expect(try client("oc", "{\"p\":\"/a/b\",\"d\":null}") == [ok])
     #expect(try client("p", "{\"p\":\"/me\",\"d\":\"here\"}") == [ok])
-    // The files as a kill at this moment would leave them, with a request that was cut short.
+    // The files as a kill at this moment would leave them.
     let files = FileManager.default
     try files.copyItem(atPath: folder.path + "/db", toPath: folder.path + "/killed")
-    try files.copyItem(
-      atPath: folder.path + "/db.on-disconnect", toPath: folder.path + "/killed.on-disconnect")
-    let name = try #require(
-      try files.contentsOfDirectory(atPath: folder.path + "/killed.on-disconnect").first)
-    let torn = try #require(
-      FileHandle(forWritingAtPath: folder.path + "/killed.on-disconnect/" + name))
-    torn.seekToEndOfFile()
-    torn.write(Data("70\n{\"t\":\"d\",\"d\":{\"r\":9,\"a\":\"o\"".utf8))
-    try torn.close()
     await server.stop()
     #expect(try await database.reference(withPath: "me").getData().string == "gone")
+    #expect(try database.servedEngine().systemNode(at: .root).isEmpty)
     try await database.close()
-    #expect(try files.contentsOfDirectory(atPath: folder.path + "/db.on-disconnect").isEmpty)
 
     let again = try await Database.open(at: folder.path + "/killed")
     #expect(try await again.reference(withPath: "me").getData().string == "here")
@@ -55,9 +48,65 @@ struct WebSocketTests {
     #expect(try await again.reference(withPath: "me").getData().string == "gone")
     #expect(try await again.reference(withPath: "a").getData().childrenCount == 1)
     #expect(try await again.reference(withPath: "a/c").getData().int == 2)
+    #expect(try again.servedEngine().systemNode(at: .root).isEmpty)
     await next.stop()
     try await again.close()
-    #expect(try files.contentsOfDirectory(atPath: folder.path + "/killed.on-disconnect").isEmpty)
+  }
+
+  @Test(
+    "what an older release has left in files beside the database is taken over, and written once")
+  func olderFiles() async throws {
+    let folder = try TemporaryFolder()
+    let files = FileManager.default
+    let kept = folder.path + "/db.on-disconnect"
+    try files.createDirectory(atPath: kept, withIntermediateDirectories: false)
+    func request(_ action: String, _ body: String) -> String {
+      let message = "{\"t\":\"d\",\"d\":{\"r\":1,\"a\":\"\(action)\",\"b\":\(body)}}"
+      return "\(message.utf8.count)\n\(message)"
+    }
+    let increment = "{\"p\":\"/n\",\"d\":{\".sv\":{\"increment\":1}}}"
+    // A last one that was cut short was never answered.
+    let first =
+      request("o", increment) + request("o", "{\"p\":\"/me\",\"d\":\"gone\"}") + "70\n{\"t\":\"d\""
+    let second =
+      request("om", "{\"p\":\"/a\",\"d\":{\"b\":1,\"c\":2}}")
+      + request("oc", "{\"p\":\"/a/b\",\"d\":null}")
+    try Data(first.utf8).write(to: URL(fileURLWithPath: kept + "/one"))
+    try Data(second.utf8).write(to: URL(fileURLWithPath: kept + "/two"))
+    for _ in 0..<2 {
+      let database = try await Database.open(at: folder.path + "/db")
+      let server = try await DatabaseServer.start(serving: database)
+      #expect(try await database.reference(withPath: "n").getData().int == 1)
+      #expect(try await database.reference(withPath: "me").getData().string == "gone")
+      #expect(try await database.reference(withPath: "a").getData().childrenCount == 1)
+      #expect(!files.fileExists(atPath: kept))
+      #expect(try database.servedEngine().systemNode(at: .root).isEmpty)
+      await server.stop()
+      try await database.close()
+    }
+  }
+
+  @Test("what a session keeps is put together once most of it is not needed any more")
+  func keptTogether() async throws {
+    let folder = try TemporaryFolder()
+    let database = try await Database.open(at: folder.path + "/db")
+    let server = try await DatabaseServer.start(serving: database)
+    let client = try WebSocketClient(Served(database: database, server: server))
+    let text = String(repeating: "x", count: 1_000)
+    for number in 0..<200 {
+      #expect(try client("o", "{\"p\":\"/me\",\"d\":\"\(text)\(number)\"}") == [ok])
+    }
+    let kept = try database.servedEngine().systemNode(at: .root)
+    #expect(kept.leafCount() < 100)
+    try FileManager.default.copyItem(
+      atPath: folder.path + "/db", toPath: folder.path + "/killed")
+    await server.stop()
+    try await database.close()
+    let again = try await Database.open(at: folder.path + "/killed")
+    let next = try await DatabaseServer.start(serving: again)
+    #expect(try await again.reference(withPath: "me").getData().string == text + "199")
+    await next.stop()
+    try await again.close()
   }
 
   @Test("long messages in parts, both ways")

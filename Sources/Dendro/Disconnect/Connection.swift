@@ -120,6 +120,18 @@ final class Connection: Sendable {
 
   func add(_ draft: Draft) throws(DatabaseError) { try change { $0.add(draft) } }
 
+  /// - Returns: whether there was room for it.
+  func add(_ draft: Draft, upTo byteLimit: Int) throws(DatabaseError) -> Bool {
+    var hasRoom = false
+    try change { operations in
+      hasRoom = operations.byteCount + DisconnectOperations.byteCount(of: draft) <= byteLimit
+      if hasRoom { operations.add(draft) }
+    }
+    return hasRoom
+  }
+
+  var operations: DisconnectOperations { state.withLock { $0.operations } }
+
   func cancel(_ path: Path) throws(DatabaseError) { try change { $0.cancel(path) } }
 
   /// - Throws: `.closed` where what was registered has been taken to be written at the end.

@@ -188,11 +188,13 @@ public final class DatabaseSession: Sendable {
   /// `end()`, with a last look at what is written.
   ///
   /// - Parameters:
+  ///   - system: what the same write changes in the second root; written also if there is nothing else.
   ///   - revise: gets all operations as one update of the root, and returns what of it is to be written.
   ///   - completion: called once, with the error of the write; nil where it was written, or there was nothing
   ///     to write. It may not wait.
   package func finish(
-    _ revise: (Draft) -> Draft?, completion: @escaping @Sendable (EngineError?) -> Void
+    alongside system: EncodedWrite? = nil, _ revise: (Draft) -> Draft?,
+    completion: @escaping @Sendable (EngineError?) -> Void
   ) {
     let continuations = watchers.withLock { watchers in
       watchers.hasEnded = true
@@ -204,16 +206,28 @@ public final class DatabaseSession: Sendable {
       continuation.finish()
     }
     // The engine refuses the write where the database is closed.
-    guard let engine = database.engine, let draft = connection.takeLast().flatMap(revise) else {
+    let draft = connection.takeLast().flatMap(revise)
+    guard let engine = database.engine, draft != nil || system != nil else {
       return completion(nil)
     }
-    engine.submit(draft) { result in
+    let write = EncodedWrite(draft.map { EncodedWrite($0) }, system: system)
+    engine.submit(write) { result in
       if case .failure(let error) = result { completion(error) } else { completion(nil) }
     }
   }
 
   /// Registers what a write would do.
   package func register(_ draft: Draft) throws(DatabaseError) { try connection.add(draft) }
+
+  /// `register(_:)`, unless the session would have more than so many bytes registered then.
+  ///
+  /// - Returns: whether it was registered.
+  package func register(_ draft: Draft, upTo byteLimit: Int) throws(DatabaseError) -> Bool {
+    try connection.add(draft, upTo: byteLimit)
+  }
+
+  /// What is registered.
+  package var operations: DisconnectOperations { connection.operations }
 
   /// Cancels what was registered at the path and below.
   package func cancel(_ path: Path) throws(DatabaseError) { try connection.cancel(path) }

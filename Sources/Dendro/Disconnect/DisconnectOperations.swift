@@ -7,8 +7,17 @@ package import DendroTree
 /// other.
 package struct DisconnectOperations: Sendable {
   private var root = TrieNode()
+  /// About the bytes that the operations take.
+  package private(set) var byteCount = 0
 
   package init() {}
+
+  /// About the bytes that the operations of a write add to it at most.
+  package static func byteCount(of draft: Draft) -> Int {
+    var operations = DisconnectOperations()
+    operations.add(draft)
+    return operations.byteCount
+  }
 
   package var isEmpty: Bool { root.isEmpty }
 
@@ -17,13 +26,21 @@ package struct DisconnectOperations: Sendable {
   /// - Complexity: O(depth), and O(size of the value) where it becomes a part of one above.
   package mutating func add(_ draft: Draft) {
     switch draft.write {
-    case .set(let path, let node): root.set(Value(node, draft.deferred), at: path.steps)
-    case .remove(let path): root.set(Value(.empty), at: path.steps)
-    case .increment(let path, let number): root.set(Value(number), at: path.steps)
+    case .set(let path, let node): set(Value(node, draft.deferred), at: path)
+    case .remove(let path): set(Value(.empty), at: path)
+    case .increment(let path, let number): set(Value(number), at: path)
     case .setPriority(let path, let priority):
-      root.setPriority(Priority(priority, draft.deferred.first?.value), at: path.steps)
+      setPriority(Priority(priority, draft.deferred.first?.value), at: path)
     case .update(let base, let entries): add(entries, draft.deferred, below: base)
     }
+  }
+
+  private mutating func set(_ value: Value, at path: Path) {
+    byteCount += root.set(value, at: path.steps)
+  }
+
+  private mutating func setPriority(_ priority: Priority, at path: Path) {
+    byteCount += root.setPriority(priority, at: path.steps)
   }
 
   private mutating func add(
@@ -31,25 +48,25 @@ package struct DisconnectOperations: Sendable {
   ) {
     let deferred = DeferredByEntry(deferred, entries)
     for entry in entries {
-      let steps = base.appending(entry.path).steps
+      let path = base.appending(entry.path)
       switch entry.action {
-      case .set(let node): root.set(Value(node, deferred.values(below: entry.path)), at: steps)
-      case .remove: root.set(Value(.empty), at: steps)
-      case .increment(let number): root.set(Value(number), at: steps)
+      case .set(let node): set(Value(node, deferred.values(below: entry.path)), at: path)
+      case .remove: set(Value(.empty), at: path)
+      case .increment(let number): set(Value(number), at: path)
       case .setPriority: break
       }
     }
     for entry in entries {
       if case .setPriority(let priority) = entry.action {
-        let steps = base.appending(entry.path).steps
-        root.setPriority(Priority(priority, deferred.priority(at: entry.path)), at: steps)
+        setPriority(
+          Priority(priority, deferred.priority(at: entry.path)), at: base.appending(entry.path))
       }
     }
   }
 
   /// Removes the operations at `path` and below. A value above is split: its other children stay as
   /// operations of their own, and so does its priority. A scalar above has no parts and stays.
-  package mutating func cancel(_ path: Path) { root.cancel(path.steps) }
+  package mutating func cancel(_ path: Path) { byteCount += root.cancel(path.steps) }
 
   /// All operations as one update of the root; nil where there are none.
   ///
@@ -83,6 +100,9 @@ extension DisconnectOperations {
         Node(Draft.Deferred.standIn), [Draft.Deferred(path: .root, value: .increment(increment))])
     }
 
+    /// About the bytes that it takes.
+    var byteCount: Int { BodyWriter.byteCount(node) + 64 * deferred.list.count }
+
     /// Makes a later value a part of this one.
     mutating func merge(_ part: Value, at path: Path) {
       node.graft(part.node, at: path)
@@ -114,39 +134,73 @@ extension DisconnectOperations {
 
     var isEmpty: Bool { value == nil && priority == nil && children.isEmpty }
 
-    mutating func set(_ new: Value, at steps: ArraySlice<Key>) {
-      guard let key = steps.first else {
-        self = TrieNode(value: new)
-        return
-      }
-      if value != nil {
-        value?.merge(new, at: Path(keys: steps))
-      } else {
-        children[key, default: TrieNode()].set(new, at: steps.dropFirst())
+    /// About the bytes that a node takes beside its key.
+    private static let nodeByteCount = 64
+
+    /// About the bytes of the value, of the priority, and of what is below.
+    ///
+    /// - Complexity: O(values and nodes).
+    var byteCount: Int {
+      children.reduce((value?.byteCount ?? 0) + (priority == nil ? 0 : Self.nodeByteCount)) {
+        $0 + Self.byteCount(of: $1.key) + $1.value.byteCount
       }
     }
 
-    mutating func setPriority(_ new: Priority, at steps: ArraySlice<Key>) {
-      if value != nil {
-        value?.setPriority(new, at: Path(keys: steps))
-      } else if let key = steps.first {
-        children[key, default: TrieNode()].setPriority(new, at: steps.dropFirst())
-      } else {
-        priority = new
+    private static func byteCount(of key: Key) -> Int { key.orderedByteCount + nodeByteCount }
+
+    /// Calls `body` with a child, which it changes, and removes the child if it is empty then.
+    ///
+    /// - Parameter body: returns by how much the child's `byteCount` has grown.
+    /// - Returns: by how much the `byteCount` of this node has grown.
+    private mutating func changeChild(
+      _ key: Key, _ body: (inout TrieNode) -> Int
+    ) -> Int {
+      let wasThere = children[key] != nil
+      let growth = body(&children[key, default: TrieNode()])
+      if children[key]?.isEmpty == true {
+        children[key] = nil
+        return growth - (wasThere ? Self.byteCount(of: key) : 0)
       }
+      return growth + (wasThere ? 0 : Self.byteCount(of: key))
     }
 
-    mutating func cancel(_ steps: ArraySlice<Key>) {
+    /// Changes the node itself.
+    ///
+    /// - Returns: by how much its `byteCount` has grown.
+    private mutating func change(_ body: (inout TrieNode) -> Void) -> Int {
+      let before = byteCount
+      body(&self)
+      return byteCount - before
+    }
+
+    // Each of these returns by how much the `byteCount` has grown.
+
+    mutating func set(_ new: Value, at steps: ArraySlice<Key>) -> Int {
+      guard let key = steps.first else { return change { $0 = TrieNode(value: new) } }
+      if value != nil { return change { $0.value?.merge(new, at: Path(keys: steps)) } }
+      return changeChild(key) { $0.set(new, at: steps.dropFirst()) }
+    }
+
+    mutating func setPriority(_ new: Priority, at steps: ArraySlice<Key>) -> Int {
+      if value != nil { return change { $0.value?.setPriority(new, at: Path(keys: steps)) } }
       guard let key = steps.first else {
-        self = TrieNode()
-        return
+        defer { priority = new }
+        return priority == nil ? Self.nodeByteCount : 0
       }
+      return changeChild(key) { $0.setPriority(new, at: steps.dropFirst()) }
+    }
+
+    mutating func cancel(_ steps: ArraySlice<Key>) -> Int {
+      guard let key = steps.first else { return change { $0 = TrieNode() } }
       if let whole = value {
-        if whole.node.isLeaf { return }
-        self = TrieNode(partsOf: whole)
+        if whole.node.isLeaf { return 0 }
+        return change { node in
+          node = TrieNode(partsOf: whole)
+          _ = node.cancel(steps)
+        }
       }
-      children[key]?.cancel(steps.dropFirst())
-      if children[key]?.isEmpty == true { children[key] = nil }
+      guard children[key] != nil else { return 0 }
+      return changeChild(key) { $0.cancel(steps.dropFirst()) }
     }
 
     func collect(

@@ -21,7 +21,7 @@ package final class Namespace: Sendable {
     hub = ListenHub(engine)
     database.serve(commitsTo: hub)
     journal = DisconnectJournal(engine)
-    journal?.writeLeftovers(to: engine)
+    journal?.writeLeftovers()
   }
 
   /// Whether all of the data is in memory, so that no reading waits for the disk.
@@ -47,11 +47,10 @@ package final class Namespace: Sendable {
   func end() {
     database.serve(commitsTo: nil)
     hub.end()
-    guard let journal else { return }
+    guard journal != nil else { return }
     // The completion comes after those of the sessions' last writes.
     let isWritten = DispatchSemaphore(value: 0)
     engine.submit(Draft(.update(.root, []))) { _ in isWritten.signal() }
     isWritten.wait()
-    journal.wait()
   }
 }

@@ -1,136 +1,140 @@
 import Dendro
 import DendroEngine
-import DendroPlatform
-import DendroProtocol
-import Dispatch
+import DendroStorage
+import DendroTree
 
-/// What clients have registered to be written when they leave, on the disk: the next opening writes what a crash
-/// of the server has left.
+/// What clients have registered to be written when they leave, kept in the second root of the database: what a crash of the
+/// server has left there is written when the database is served again.
 ///
-/// Each session has a file with its own requests, as they came, in a folder beside the database's directory. A
-/// request is answered once it is on the disk; a torn last one was not. The file is removed once the session's
-/// last write is durable.
+/// | path in the second root | value |
+/// | --- | --- |
+/// | `onDisconnect/SESSION/NUMBER` | a write that is kept (`Node(keeping:)`), or a string: the path whose operations are cancelled |
 ///
-/// Calls of the system are made on the journal's queue.
+/// The numbers of a session ascend; together its entries add up to its operations. A request is answered once its entry is
+/// as durable as the database makes its writes. The last write of a session removes its entries: both happen, or neither.
 final class DisconnectJournal: Sendable {
-  private let folder: String
-  private let queue = DispatchQueue(label: "dendro-journal", autoreleaseFrequency: .workItem)
+  private let engine: Engine
 
-  /// The largest file that is read back; requests beyond it are refused.
-  private static let fileByteLimit = 64 << 20
+  /// The entries of one session.
+  struct Session {
+    /// The number of the next entry.
+    fileprivate var next = 0
+    /// Of all entries.
+    fileprivate var byteCount = 0
+
+    init() {}
+
+    /// Whether there is something to remove at the end.
+    var isKept: Bool { next > 0 }
+  }
+
+  /// What a request does.
+  enum Request {
+    case register(Draft)
+    case cancel(Path)
+  }
 
   /// - Returns: nil for a database that has no files to write.
   init?(_ engine: Engine) {
-    guard let path = engine.path, !engine.isReadOnly else { return nil }
-    folder = path + ".on-disconnect"
+    guard engine.path != nil, !engine.isReadOnly else { return nil }
+    self.engine = engine
   }
 
   // MARK: Registering
 
-  /// Adds a request to a session's file.
+  /// The bytes of entries that are kept although the operations do not need them any more, beside as many again as the
+  /// operations have.
+  private static let spareByteCountMax = 64 << 10
+
+  /// Adds an entry. Where most of the entries are not needed any more, one takes the place of all.
   ///
-  /// - Parameter completion: called with whether the request is on the disk.
-  func append(
-    _ message: [UInt8], of session: String, completion: @escaping @Sendable (Bool) -> Void
+  /// - Parameters:
+  ///   - id: of the session.
+  ///   - all: the operations of the session with this request.
+  ///   - completion: called with whether the entry is kept.
+  func keep(
+    _ request: Request, of id: String, _ session: inout Session, all: DisconnectOperations,
+    completion: @escaping @Sendable (Bool) -> Void
   ) {
-    queue.async { [self] in completion(write(message, session)) }
-  }
-
-  /// Removes a session's file, after all that was to be added to it.
-  func remove(_ session: String) {
-    queue.async { [self] in _ = unlink("\(folder)/\(session)") }
-  }
-
-  /// Waits for what was asked for so far.
-  func wait() { queue.sync {} }
-
-  private func write(_ message: [UInt8], _ session: String) -> Bool {
-    let path = "\(folder)/\(session)"
-    var descriptor = Self.openFile(path)
-    if descriptor < 0, errno == ENOENT {
-      guard mkdir(folder, 0o700) == 0 || errno == EEXIST else { return false }
-      descriptor = Self.openFile(path)
+    let entry: Node
+    switch request {
+    case .register(let draft): entry = Node(keeping: EncodedWrite(draft))
+    case .cancel(let path): entry = Node(.string("\(path)"))
     }
-    guard descriptor >= 0 else { return false }
-    defer { close(descriptor) }
-    let end = lseek(descriptor, 0, SEEK_END)
-    let record = Array("\(message.count)\n".utf8) + message
-    guard end >= 0, Int(end) + record.count <= Self.fileByteLimit else { return false }
-    var offset = 0
-    while offset < record.count {
-      let count = record[offset...].withUnsafeBytes {
-        DendroPlatform.write(descriptor, $0.baseAddress, $0.count)
-      }
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else { return cut(descriptor, at: end) }
-      offset += count
+    session.byteCount += Self.byteCount(of: entry)
+    let change: Write
+    if session.byteCount > 2 * all.byteCount + Self.spareByteCountMax {
+      change = Self.replacement(of: id, &session, by: all)
+    } else {
+      change = .set(Self.path(of: id).appending(Self.key(session.next)), entry)
+      session.next += 1
     }
-    guard fdatasync(descriptor) == 0 else { return cut(descriptor, at: end) }
-    // A new file has to be found, too.
-    return end > 0 || synchronizeFolder()
+    engine.submit(EncodedWrite(nil, system: EncodedWrite(change))) { result in
+      if case .success = result { completion(true) } else { completion(false) }
+    }
   }
 
-  /// Takes back a request that may not be on the disk as a whole.
-  private func cut(_ descriptor: Int32, at end: Int) -> Bool {
-    _ = ftruncate(descriptor, end)
-    return false
+  /// The write that puts one entry in the place of all.
+  private static func replacement(
+    of id: String, _ session: inout Session, by all: DisconnectOperations
+  ) -> Write {
+    session.byteCount = 0
+    guard let draft = all.draft else { return .remove(path(of: id)) }
+    let entry = Node(keeping: EncodedWrite(draft))
+    session.byteCount = byteCount(of: entry)
+    var entries = Node.empty
+    entries.graft(entry, at: Path.root.appending(key(session.next)))
+    session.next += 1
+    return .set(path(of: id), entries)
   }
 
-  private static func openFile(_ path: String) -> Int32 {
-    open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
+  private static func byteCount(of entry: Node) -> Int { BodyWriter.byteCount(entry) + 64 }
+
+  private static let root = Path.root.appending(key("onDisconnect"))
+
+  private static func path(of id: String) -> Path { root.appending(key(id)) }
+
+  private static func key(_ number: Int) -> Key { key(String(number)) }
+
+  private static func key(_ text: String) -> Key {
+    guard let key = try? Key(text) else { preconditionFailure("\(text) is a key") }
+    return key
   }
 
-  private func synchronizeFolder() -> Bool {
-    let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard descriptor >= 0 else { return false }
-    defer { close(descriptor) }
-    return fsync(descriptor) == 0
-  }
+  /// The removal of a session's entries: a part of its last write.
+  static func removal(of id: String) -> EncodedWrite { EncodedWrite(.remove(path(of: id))) }
 
   // MARK: After a crash
 
-  /// Writes what the sessions of a server that has crashed had registered.
-  func writeLeftovers(to engine: Engine) {
-    guard let stream = opendir(folder) else { return }
-    var names: [String] = []
-    while let entry = readdir(stream) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) { bytes in
-        bytes.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+  /// Writes what the sessions of a server that has crashed had registered, each session as one write with the removal of
+  /// its entries.
+  func writeLeftovers() {
+    DisconnectFiles(engine)?.takeOver { id, operations, completion in
+      guard (try? Key(id)) != nil else { return completion(false) }
+      var session = Session()
+      let change = Self.replacement(of: id, &session, by: operations)
+      self.engine.submit(EncodedWrite(nil, system: EncodedWrite(change))) { result in
+        if case .success = result { completion(true) } else { completion(false) }
       }
-      if !name.hasPrefix(".") { names.append(name) }
     }
-    closedir(stream)
-    for name in names.sorted() {
-      let bytes = BoundedFile.contents(
-        of: "\(folder)/\(name)", byteLimit: Self.fileByteLimit, followsLink: false)
-      guard let bytes else { continue }
-      guard let draft = Self.operations(bytes).draft else {
-        remove(name)
-        continue
-      }
-      engine.submit(draft) { result in
-        if case .success = result { self.remove(name) }
-      }
+    for (id, entries) in engine.systemNode(at: Self.root).children {
+      let operations = Self.operations(entries)
+      engine.submit(
+        EncodedWrite(
+          operations.draft.map { EncodedWrite($0) }, system: Self.removal(of: "\(id)")),
+        completion: nil)
     }
   }
 
-  /// What the requests of a file add up to.
-  static func operations(_ bytes: [UInt8]) -> DisconnectOperations {
+  /// What the entries of a session add up to.
+  static func operations(_ entries: Node) -> DisconnectOperations {
     var operations = DisconnectOperations()
-    var rest = bytes[...]
-    while let line = rest.firstIndex(of: UInt8(ascii: "\n")),
-      let count = Int(String(decoding: rest[..<line], as: UTF8.self)), count >= 0,
-      count <= rest.endIndex - line - 1
-    {
-      let end = line + 1 + count
-      if case .request(let request) = WireMessage(Array(rest[(line + 1)..<end])) {
-        switch request.action {
-        case .success(.onDisconnect(let draft, _)): operations.add(draft)
-        case .success(.cancelOnDisconnect(let path)): operations.cancel(path)
-        default: break
-        }
+    for (_, entry) in entries.children {
+      if case .string(let text) = entry.scalar {
+        if let path = try? Path(parsing: text) { operations.cancel(path) }
+      } else if let write = entry.keptWrite {
+        operations.add(write.withView { Draft(decoding: $0) })
       }
-      rest = rest[end...]
     }
     return operations
   }

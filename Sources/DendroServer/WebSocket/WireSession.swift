@@ -18,6 +18,9 @@ final class WireSession: Sendable {
   /// What is to be written when the client leaves.
   private let client: DatabaseSession
   let state = Mutex(State())
+  /// What the journal has of this session; nil once its last write has been made. Held while an operation is registered and
+  /// kept, and while the last write is made, so that nothing is kept behind that.
+  private let kept = Mutex<DisconnectJournal.Session?>(DisconnectJournal.Session())
 
   struct State {
     var authentication = Authentication.anonymous
@@ -32,13 +35,7 @@ final class WireSession: Sendable {
     var waiting = Inbox()
     /// Whether messages have to wait.
     var isWaiting = false
-    /// Bytes of the requests for the end of the connection.
-    var registeredByteCount = 0
-    /// Whether the journal has a file of this session.
-    var isJournaled = false
     var isEnded = false
-    /// Whether what was to be written at the end is on the disk.
-    var isFinished = false
   }
 
   init(
@@ -89,7 +86,7 @@ final class WireSession: Sendable {
     case .ping: connection.send(WireText.pong)
     case .request(let request):
       switch request.action {
-      case .success(let action): return perform(action, request.number, message)
+      case .success(let action): return perform(action, request.number)
       case .failure(let error): refuse(request.number, error)
       }
     }
@@ -147,9 +144,7 @@ final class WireSession: Sendable {
   /// The answers that wait for a client that reads slowly, after which nothing more is read from it.
   private static let heldAnswerCountMax = 1_000
 
-  private func perform(
-    _ action: WireAction, _ number: Int64, _ message: [UInt8]
-  ) -> Outcome {
+  private func perform(_ action: WireAction, _ number: Int64) -> Outcome {
     switch action {
     case .none: answer(number)
     case .listen(let location, let hash):
@@ -173,9 +168,8 @@ final class WireSession: Sendable {
         refuse(number, .permissionDenied)
         break
       }
-      keep(message, number) { client throws(DatabaseError) in try client.register(draft) }
-    case .cancelOnDisconnect(let path):
-      keep(message, number) { client throws(DatabaseError) in try client.cancel(path) }
+      keep(.register(draft), number)
+    case .cancelOnDisconnect(let path): keep(.cancel(path), number)
     case .signIn(let credentials): signIn(credentials, number)
     case .signOut:
       change(to: .anonymous)
@@ -214,36 +208,32 @@ final class WireSession: Sendable {
   }
 
   /// Answers a change of what is to be written at the end once it is on the disk.
-  /// - Parameter message: counts as what the session keeps in memory.
-  private func keep(
-    _ message: [UInt8], _ number: Int64,
-    _ register: (DatabaseSession) throws(DatabaseError) -> Void
-  ) {
-    let hasRoom = state.withLock { state in
-      guard state.registeredByteCount + message.count <= service.sessionByteLimit else {
-        return false
+  private func keep(_ request: DisconnectJournal.Request, _ number: Int64) {
+    let refusal = kept.withLock { session -> RESTError? in
+      guard session != nil else { return RESTError(503, "The session has ended.") }
+      do throws(DatabaseError) {
+        switch request {
+        case .register(let draft):
+          guard try client.register(draft, upTo: service.sessionByteLimit) else {
+            return .tooMuchKept
+          }
+        case .cancel(let path): try client.cancel(path)
+        }
+      } catch {
+        return RESTError(error)
       }
-      state.registeredByteCount += message.count
-      return true
+      guard let journal = namespace.journal else {
+        answer(number)
+        return nil
+      }
+      journal.keep(request, of: id, &session!, all: client.operations) { [self] isKept in
+        if isKept { return answer(number) }
+        refuse(number, RESTError(503, "The operation could not be kept on the disk."))
+      }
+      return nil
     }
-    guard hasRoom else {
-      return refuse(
-        number, RESTError(503, "The session has too much to be written at its end."),
-        status: "too_big")
-    }
-    do throws(DatabaseError) {
-      try register(client)
-    } catch {
-      return refuse(number, RESTError(error))
-    }
-    guard let journal = namespace.journal else { return answer(number) }
-    state.withLock { $0.isJournaled = true }
-    journal.append(message, of: id) { isKept in
-      // Another thread has ended the session meanwhile: its operations are not to be written again.
-      if self.state.withLock({ $0.isFinished }) { journal.remove(self.id) }
-      if isKept { return self.answer(number) }
-      self.refuse(number, RESTError(503, "The operation could not be kept on the disk."))
-    }
+    guard let refusal else { return }
+    refuse(number, refusal, status: refusal == .tooMuchKept ? "too_big" : nil)
   }
 
   // MARK: The end
@@ -265,16 +255,14 @@ final class WireSession: Sendable {
     guard isFirst else { return }
     for listen in listens.values { listen.stop(namespace.hub) }
     service.sessions.remove(self)
-    client.finish {
-      allowed(of: $0, by: identity)
-    } completion: { [self] error in
-      // Otherwise it is written when the database is served again.
-      guard error == nil else { return }
-      let isJournaled = state.withLock { state in
-        state.isFinished = true
-        return state.isJournaled
+    kept.withLock { session in
+      let removal = session?.isKept == true ? DisconnectJournal.removal(of: id) : nil
+      session = nil
+      // What is refused stays where it is kept, and is written when the database is served again.
+      client.finish(alongside: removal) {
+        allowed(of: $0, by: identity)
+      } completion: { _ in
       }
-      if isJournaled { namespace.journal?.remove(id) }
     }
   }
 
@@ -293,4 +281,9 @@ final class WireSession: Sendable {
     }
     return Draft(.update(base, allowed), deferred: deferred)
   }
+}
+
+extension RESTError {
+  fileprivate static let tooMuchKept = RESTError(
+    503, "The session has too much to be written at its end.")
 }
