@@ -1,7 +1,13 @@
-import DendroPlatform
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
 
 /// The guards that can be taken away in this copy of the tree, see Tests/Mutants/README.txt.
-package enum Mutant: Int, CaseIterable, Sendable {
+enum Mutant: Int, CaseIterable, Sendable {
   // CASES
 
   /// Decided once: DENDRO_PLANTED holds names, with commas between them.
@@ -18,5 +24,5 @@ package enum Mutant: Int, CaseIterable, Sendable {
   }()
 
   /// Whether the guard is taken away.
-  package var isPlanted: Bool { Self.planted[rawValue] }
+  var isPlanted: Bool { Self.planted[rawValue] }
 }

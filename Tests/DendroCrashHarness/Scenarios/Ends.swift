@@ -10,6 +10,7 @@ package enum Ends {
     Scenario("a roll without room for the seal", sealRoom),
     Scenario("a roll that is taken back", rollTakenBack),
     Scenario("an orderly close that was not synchronized", leftIdleRecord),
+    Scenario("a refused write whose cut was not synchronized", leftCut),
     Scenario("bytes that are cut at the same place", cutTwice),
     Scenario("a torn log on a full disk", tornOnFullDisk),
   ]
@@ -60,6 +61,26 @@ package enum Ends {
     disk.removeFaults()
     try EngineRecording.open(disk).roll()
     try requireAcknowledged([(acknowledged, 1)], after: disk)
+  }
+
+  /// The only write of a segment is refused and cut off. The next opening finds nothing to repair; it shows a tree
+  /// without that write, which must not come back with a crash.
+  @Sendable private static func leftCut() throws {
+    let disk = SimulatedDisk(seed: 1)
+    let engine = try EngineRecording.open(disk)
+    disk.inject(.failure(of: .synchronize, at: 1, with: EIO))
+    try requireError("was acknowledged") { () throws(EngineError) in
+      try engine.put("a", .integer(1))
+    }
+    try requireError("nothing was reported") { () throws(EngineError) in try engine.close() }
+    disk.removeFaults()
+    let found = try EngineRecording.open(disk).integer(at: "a")
+    try require(found == nil, "not cut off: \(found as Any)")
+    let point = disk.crashPoint()
+    for state in point.firstStates(6) {
+      let found = try EngineRecording.open(point.disk(state)).integer(at: "a")
+      try require(found == nil, "\(found as Any) is back in \(state)")
+    }
   }
 
   /// Crashed after each call, in every state that the first pending changes allow.

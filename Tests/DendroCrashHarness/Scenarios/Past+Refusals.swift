@@ -3,6 +3,7 @@ import DendroStorage
 import DendroTesting
 import DendroTree
 import Foundation
+import Synchronization
 
 // A process that lacks something for the moment: a file descriptor, or a right.
 
@@ -14,7 +15,18 @@ extension Past {
     Scenario("a checkpoint whose name may be lost", doubtfulCheckpoint),
   ]
 
-  /// Each call of a look fails in turn: the look ends, and the next one goes on.
+  /// Keeps the numbers of the commits.
+  private final class Numbers: CommitObserver {
+    let all = Mutex<[LogSequenceNumber]>([])
+
+    func committed(_ commit: borrowing Commit, root: borrowing Node) -> Bool {
+      let lsn = commit.lsn
+      all.withLock { $0.append(lsn) }
+      return false
+    }
+  }
+
+  /// Each call of a look fails in turn: the look ends, and the next one goes on, so that listeners get every write.
   @Sendable private static func followerWithoutDescriptor() throws {
     for kind in [DiskOperation.Kind.list, .open] {
       for number in 1...20 {
@@ -23,6 +35,8 @@ extension Past {
         let follower = try Engine.open(
           at: EngineRecording.directory, options: EngineRecording.options(),
           environment: disk.environment, mode: .following)
+        let seen = Numbers()
+        follower.setObserver(seen)
         for number in 1...3 as ClosedRange<Int64> {
           try writer.put("n", .integer(number))
           try writer.roll()
@@ -33,6 +47,8 @@ extension Past {
         disk.removeFaults()
         let lsn = try follower.refresh()
         try require(lsn == writer.head.lsn, "it stays at \(lsn), \(kind) \(number)")
+        let numbers = seen.all.withLock { $0.map(\.rawValue) }
+        try require(numbers == [1, 2, 3], "listeners got \(numbers), \(kind) \(number)")
         if !isRefused { break }
       }
     }
