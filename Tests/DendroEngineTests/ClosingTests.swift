@@ -1,4 +1,5 @@
 import DendroStorage
+import DendroTestSupport
 import DendroTesting
 import DendroTree
 import Foundation

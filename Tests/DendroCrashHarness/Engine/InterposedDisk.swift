@@ -1,11 +1,12 @@
 import DendroEngine
 import DendroStorage
+import DendroTestSupport
 import DendroTesting
 import Synchronization
 
 /// A simulated disk on which something else happens right before a call: what another process, or
 /// another thread, does at that very moment.
-final class InterposedDisk: FileSystem {
+final class InterposedDisk: ForwardingDisk {
   let disk: SimulatedDisk
   /// Whether writes do nothing, and say so.
   let ignoresWrites = Atomic<Bool>(false)
@@ -25,10 +26,6 @@ final class InterposedDisk: FileSystem {
   }
 
   init(_ disk: SimulatedDisk) { self.disk = disk }
-
-  var environment: Environment {
-    Environment(fileSystem: self, clock: disk.clock, randomness: disk.randomness)
-  }
 
   func open(_ options: EngineOptions = EngineRecording.options(), mode: Engine.Mode = .readWrite)
     throws(EngineError) -> Engine
@@ -93,8 +90,6 @@ final class InterposedDisk: FileSystem {
     note(.identity, path)
     return try disk.identity(path)
   }
-
-  func watch(_ directory: String) -> (any DirectoryWatch)? { disk.watch(directory) }
 }
 
 private final class InterposedDirectory: DirectoryHandle {
@@ -114,8 +109,8 @@ private final class InterposedDirectory: DirectoryHandle {
   }
 }
 
-private final class InterposedFile: File {
-  private let file: any File
+private final class InterposedFile: ForwardingFile {
+  let file: any File
   private let path: String
   private let disk: InterposedDisk
 
@@ -158,12 +153,8 @@ private final class InterposedFile: File {
     return try file.size()
   }
 
-  func identity() throws(SystemError) -> FileIdentity { try file.identity() }
-
   func lock(_ kind: LockKind) throws(SystemError) -> Bool {
     disk.note(.lock, path)
     return try file.lock(kind)
   }
-
-  func unlock() { file.unlock() }
 }

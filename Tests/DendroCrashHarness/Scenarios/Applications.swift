@@ -1,6 +1,7 @@
 import Dendro
 import DendroEngine
 import DendroStorage
+import DendroTestSupport
 import DendroTesting
 import DendroTree
 import Dispatch

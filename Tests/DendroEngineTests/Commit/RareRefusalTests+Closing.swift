@@ -1,5 +1,6 @@
 import DendroPlatform
 import DendroStorage
+import DendroTestSupport
 import DendroTesting
 import DendroTree
 import Synchronization

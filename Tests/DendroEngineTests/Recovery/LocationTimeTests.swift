@@ -12,7 +12,7 @@ import Testing
 struct LocationTimeTests {
   /// A disk on which a writer takes records back at the moment when the walk arrives at them, which the other
   /// thread has read before.
-  private final class ShorteningDisk: FileSystem {
+  private final class ShorteningDisk: ForwardingDisk {
     let disk: SimulatedDisk
     /// Where the segment ends then.
     let end: UInt64
@@ -23,10 +23,6 @@ struct LocationTimeTests {
       self.end = end
     }
 
-    var environment: Environment {
-      Environment(fileSystem: self, clock: disk.clock, randomness: disk.randomness)
-    }
-
     func open(_ path: String, _ mode: OpenMode) throws(SystemError) -> any File {
       let file = try disk.open(path, mode)
       // The walk opens the segment first.
@@ -35,20 +31,10 @@ struct LocationTimeTests {
       }
       return WalkedFile(file, path, self)
     }
-
-    func createDirectory(_ path: String) throws(SystemError) { try disk.createDirectory(path) }
-    func list(_ directory: String) throws(SystemError) -> [String] { try disk.list(directory) }
-    func rename(_ from: String, to: String) throws(SystemError) { try disk.rename(from, to: to) }
-    func remove(_ path: String) throws(SystemError) { try disk.remove(path) }
-    func openDirectory(_ path: String) throws(SystemError) -> any DirectoryHandle {
-      try disk.openDirectory(path)
-    }
-    func identity(_ path: String) throws(SystemError) -> FileIdentity { try disk.identity(path) }
-    func watch(_ directory: String) -> (any DirectoryWatch)? { disk.watch(directory) }
   }
 
-  private final class WalkedFile: File {
-    private let file: any File
+  private final class WalkedFile: ForwardingFile {
+    let file: any File
     private let path: String
     private let disk: ShorteningDisk
 
@@ -64,18 +50,6 @@ struct LocationTimeTests {
       if offset >= disk.end { disk.disk.resize(path, to: Int(disk.end)) }
       return try file.read(into: buffer, at: offset)
     }
-    func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(SystemError) -> Int {
-      try file.write(bytes, at: offset)
-    }
-    func preallocate(from offset: UInt64, count: UInt64) throws(SystemError) {
-      try file.preallocate(from: offset, count: count)
-    }
-    func truncate(to size: UInt64) throws(SystemError) { try file.truncate(to: size) }
-    func synchronize() throws(SystemError) { try file.synchronize() }
-    func size() throws(SystemError) -> UInt64 { try file.size() }
-    func identity() throws(SystemError) -> FileIdentity { try file.identity() }
-    func lock(_ kind: LockKind) throws(SystemError) -> Bool { try file.lock(kind) }
-    func unlock() { file.unlock() }
   }
 
   @Test("of the writes that are passed over, the last one's time counts as that of any other")

@@ -10,8 +10,8 @@ import Testing
 @Suite("A cursor beside a writer")
 struct LiveCursorTests {
   /// A disk on which something happens before a certain call that is made through this.
-  final class InterruptedDisk: FileSystem {
-    private let disk: SimulatedDisk
+  final class InterruptedDisk: ForwardingDisk {
+    let disk: SimulatedDisk
     private let due = Mutex<(callsLeft: Int, body: (@Sendable () -> Void)?)>((0, nil))
 
     init(_ disk: SimulatedDisk) { self.disk = disk }
@@ -41,7 +41,6 @@ struct LiveCursorTests {
       body?()
     }
 
-    func createDirectory(_ path: String) throws(SystemError) { try disk.createDirectory(path) }
     func list(_ directory: String) throws(SystemError) -> [String] {
       tick()
       return try disk.list(directory)
@@ -50,20 +49,14 @@ struct LiveCursorTests {
       tick()
       return InterruptedFile(try disk.open(path, mode), self)
     }
-    func rename(_ from: String, to: String) throws(SystemError) { try disk.rename(from, to: to) }
-    func remove(_ path: String) throws(SystemError) { try disk.remove(path) }
-    func openDirectory(_ path: String) throws(SystemError) -> any DirectoryHandle {
-      try disk.openDirectory(path)
-    }
     func identity(_ path: String) throws(SystemError) -> FileIdentity {
       tick()
       return try disk.identity(path)
     }
-    func watch(_ directory: String) -> (any DirectoryWatch)? { disk.watch(directory) }
   }
 
-  final class InterruptedFile: File {
-    private let file: any File
+  final class InterruptedFile: ForwardingFile {
+    let file: any File
     private let disk: InterruptedDisk
 
     init(_ file: any File, _ disk: InterruptedDisk) {
@@ -77,21 +70,10 @@ struct LiveCursorTests {
       disk.tick()
       return try file.read(into: buffer, at: offset)
     }
-    func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(SystemError) -> Int {
-      try file.write(bytes, at: offset)
-    }
-    func preallocate(from offset: UInt64, count: UInt64) throws(SystemError) {
-      try file.preallocate(from: offset, count: count)
-    }
-    func truncate(to size: UInt64) throws(SystemError) { try file.truncate(to: size) }
-    func synchronize() throws(SystemError) { try file.synchronize() }
     func size() throws(SystemError) -> UInt64 {
       disk.tick()
       return try file.size()
     }
-    func identity() throws(SystemError) -> FileIdentity { try file.identity() }
-    func lock(_ kind: LockKind) throws(SystemError) -> Bool { try file.lock(kind) }
-    func unlock() { file.unlock() }
   }
 
   /// What stands in the two segments at one moment of the writer.

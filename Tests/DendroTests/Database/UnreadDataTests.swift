@@ -1,5 +1,6 @@
 import Dendro
 import DendroEngine
+import DendroTestSupport
 import DendroTesting
 import Foundation
 import Synchronization
@@ -8,7 +9,7 @@ import Testing
 /// Data that was not read since the database was opened: on which threads it is read, and what happens meanwhile.
 @Suite("Data that was not read yet", .timeLimit(.minutes(5)))
 struct UnreadDataTests {
-  private static func open(_ disk: WatchedDisk) throws -> Database {
+  private static func open(_ disk: HeldDisk) throws -> Database {
     try Database.open(
       at: "/db", options: DatabaseOptions(), environment: disk.environment, mode: .readWrite)
   }
@@ -17,8 +18,8 @@ struct UnreadDataTests {
 
   /// A disk with a closed database of so many posts that its checkpoint has several chunks. The first posts are in the
   /// first chunk, which opening does not read.
-  private static func disk() async throws -> WatchedDisk {
-    let disk = WatchedDisk(SimulatedDisk(seed: 1))
+  private static func disk() async throws -> HeldDisk {
+    let disk = HeldDisk()
     let database = try open(disk)
     let posts = database.reference(withPath: "blog/posts")
     for group in 0..<postCount / 100 {
@@ -35,15 +36,44 @@ struct UnreadDataTests {
     return disk
   }
 
+  /// Notes which threads read a checkpoint of a disk.
+  private final class Readers: Sendable {
+    struct Reader: Sendable {
+      /// Whether it is a thread of a queue that has the mark.
+      var isMarked: Bool
+      /// Only compared.
+      nonisolated(unsafe) var thread: Thread
+    }
+
+    /// Marks the queue of an actor.
+    static let mark = DispatchSpecificKey<Bool>()
+    private let noted = Mutex<[Reader]>([])
+
+    init(of disk: HeldDisk) {
+      disk.onRead { [self] in
+        let isMarked = DispatchQueue.getSpecific(key: Self.mark) ?? false
+        noted.withLock { $0.append(Reader(isMarked: isMarked, thread: .current)) }
+      }
+    }
+
+    /// Those since the last call, once for each reading.
+    func take() -> [Reader] {
+      noted.withLock { noted in
+        defer { noted = [] }
+        return noted
+      }
+    }
+  }
+
   /// `body` on a thread of its own; whether that thread has read a checkpoint.
   private static func reads(
-    _ disk: WatchedDisk, _ body: @escaping @Sendable () -> Void
+    _ disk: HeldDisk, _ body: @escaping @Sendable () -> Void
   ) async -> Bool {
-    await withCheckedContinuation { continuation in
+    let readers = Readers(of: disk)
+    return await withCheckedContinuation { continuation in
       Thread.detachNewThread {
-        _ = disk.takeReaders()
         body()
-        let reads = disk.takeReaders().contains { $0.thread === Thread.current }
+        let reads = readers.take().contains { $0.thread === Thread.current }
         continuation.resume(returning: reads)
       }
     }
@@ -105,12 +135,12 @@ struct UnreadDataTests {
     }
   }
 
-  /// An actor whose jobs run on a queue with the mark of `WatchedDisk`.
+  /// An actor whose jobs run on a queue with the mark of `Readers`.
   private actor Caller {
     private final class Executor: SerialExecutor {
       let queue = DispatchQueue(label: "caller")
 
-      init() { queue.setSpecific(key: WatchedDisk.mark, value: true) }
+      init() { queue.setSpecific(key: Readers.mark, value: true) }
 
       func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
@@ -124,7 +154,7 @@ struct UnreadDataTests {
     }
 
     func read(_ kind: Int, _ posts: DatabaseReference) async throws {
-      #expect(DispatchQueue.getSpecific(key: WatchedDisk.mark) == true)
+      #expect(DispatchQueue.getSpecific(key: Readers.mark) == true)
       switch kind {
       case 0: #expect(try await posts.child("p1/stars").getData().value as? Int == 1)
       case 1: #expect(try await posts.getData().childrenCount == UInt(UnreadDataTests.postCount))
@@ -147,9 +177,9 @@ struct UnreadDataTests {
   func actors(kind: Int) async throws {
     let disk = try await Self.disk()
     let database = try Self.open(disk)
-    _ = disk.takeReaders()
+    let noted = Readers(of: disk)
     try await Caller().read(kind, database.reference(withPath: "blog/posts"))
-    let readers = disk.takeReaders()
+    let readers = noted.take()
     #expect(!readers.isEmpty && !readers.contains { $0.isMarked })
     try await database.close()
   }
