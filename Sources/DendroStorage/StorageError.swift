@@ -11,7 +11,7 @@ package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
   /// A file has features that this version does not know; `isReadable` says whether it can read the database
   /// all the same.
   case unsupportedFeatures(path: String, features: UInt32, isReadable: Bool)
-  /// Another opener holds the directory; `pid` is 0 where it could not be read.
+  /// Another opener holds the directory; `pid` is 0 if it could not be read.
   case locked(path: String, pid: Int32)
   /// The directory was replaced, or this process is a fork of the opener.
   case ownershipLost(path: String, reason: String)

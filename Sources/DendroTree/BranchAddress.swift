@@ -15,7 +15,7 @@ package struct BranchAddress: Equatable, Sendable {
   @inline(__always)
   package init?(of node: borrowing Node) {
     bits = node.pageBits
-    // Only now: where the page was read as it was taken out of the node, the compiler counted a reference to it.
+    // Only now: if the page was read as it was taken out of the node, the compiler counted a reference to it.
     guard bits != 0 else { return nil }
     let kind = access.kind
     guard kind == .leaf || kind == .inner else { return nil }
@@ -49,7 +49,7 @@ package struct BranchAddress: Equatable, Sendable {
 }
 
 extension Node {
-  /// The bits of the address of its page, which may be a box or a stub; 0 where it has none.
+  /// The bits of the address of its page, which may be a box or a stub; 0 if it has none.
   @inline(__always)
   fileprivate var pageBits: UInt {
     guard case .page(let page) = content else { return 0 }

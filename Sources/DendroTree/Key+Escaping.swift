@@ -2,7 +2,7 @@ extension Key {
   /// Makes a key from any text: each character that no key may have, and the percent sign itself, becomes a
   /// percent sign and two digits, as in URLs. So different texts have different keys.
   ///
-  /// - Throws: `ValidationError` of kind `.invalidKey` where the text is empty, or too long when it is escaped.
+  /// - Throws: `ValidationError` of kind `.invalidKey` if the text is empty, or too long when it is escaped.
   package init(escaping text: some Collection<UInt8>) throws(ValidationError) {
     var escaped: [UInt8] = []
     escaped.reserveCapacity(text.count)

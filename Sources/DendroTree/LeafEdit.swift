@@ -29,7 +29,7 @@ enum LeafEdit {
 
   /// Calls `body` with the packed form of the new leaf, which is valid only during the call.
   ///
-  /// - Parameter old: the packed leaf that is there; nil where there is none.
+  /// - Parameter old: the packed leaf that is there; nil if there is none.
   func withPacked<R>(
     replacing old: UnsafeRawBufferPointer?, _ body: (UnsafeRawBufferPointer) -> R
   ) -> R {

@@ -48,7 +48,7 @@ extension Node {
     }
   }
 
-  /// Calls `body` with the bytes of all children where they are leaves in one page, as most objects are: for each in the
+  /// Calls `body` with the bytes of all children if they are leaves in one page, as most objects are: for each in the
   /// order of keys the length of its key as LEB128, the key's ordered bytes, and the packed leaf.
   ///
   /// - Returns: whether that is so.

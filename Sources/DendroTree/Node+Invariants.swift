@@ -9,7 +9,7 @@ extension Node {
   /// Checks the whole tree: the order of keys, the counts and height of pages, every packed byte,
   /// the validity of keys and priorities, and that no node below the root is empty.
   ///
-  /// - Parameter isCompact: whether also no two neighbouring pages may be nearly empty. They may where one of them
+  /// - Parameter isCompact: whether also no two neighbouring pages may be nearly empty. They may if one of them
   ///   became so while the other was not read from its file.
   /// - Throws: the first violation found.
   /// - Complexity: O(nodes). Nothing is allocated for a node.

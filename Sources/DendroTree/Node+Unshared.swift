@@ -18,7 +18,7 @@ extension Node {
 /// Finds the entries in which two trees of pages differ.
 ///
 /// Most states of a branch differ in a few entries, and their pages have the same bounds: then a pair of
-/// inner pages is compared reference by reference, and only children that differ are read. Where a page was
+/// inner pages is compared reference by reference, and only children that differ are read. If a page was
 /// split or merged in between, the entries below it are merged one by one.
 private enum UnsharedEntries {
   /// - Returns: false once `body` has.
@@ -47,7 +47,7 @@ private enum UnsharedEntries {
     address(a, index) == address(b, index)
   }
 
-  /// What a reference refers to, without retaining it; nil where an entry has none.
+  /// What a reference refers to, without retaining it; nil if an entry has none.
   @inline(__always)
   private static func address(_ page: PageAccess, _ index: Int) -> UnsafeRawPointer? {
     UnsafeRawPointer(page.reference(index)).load(as: UnsafeRawPointer?.self)

@@ -48,7 +48,7 @@ package struct Node: Sendable {
   @inline(__always)
   private var unretainedBranch: PageAccess? {
     guard case .page(let page) = content else { return nil }
-    // Only what will be read is looked up where it is still in a file.
+    // Only what will be read is looked up if it is still in a file.
     return Unmanaged.passUnretained(page)._withUnsafeGuaranteedRef {
       $0.kind == .box ? nil : $0.unresolved
     }

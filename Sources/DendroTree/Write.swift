@@ -130,7 +130,7 @@ extension [Write.Entry] {
   /// The entries in the order of their paths, of one path the priority last. What is in order already is
   /// not sorted.
   ///
-  /// - Complexity: O(n) where they are in order, else O(n log n).
+  /// - Complexity: O(n) if they are in order, else O(n log n).
   package var inOrder: [Write.Entry] {
     for index in indices.dropFirst() where !Self.isInOrder(self[index - 1], self[index]) {
       return sorted { !Self.isInOrder($1, $0) }

@@ -1,7 +1,7 @@
 // How an archive gets checkpoints.
 
 extension LogArchive {
-  /// Copies checkpoints: of a new archive all, later one where the log since the last is longer than it.
+  /// Copies checkpoints: of a new archive all, later one if the log since the last is longer than it.
   func copyCheckpoints(
     _ checkpoints: [LogSequenceNumber], _ result: inout Extension
   ) throws(StorageError) {

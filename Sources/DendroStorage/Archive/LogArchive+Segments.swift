@@ -48,7 +48,7 @@ extension LogArchive {
     var isSealed = false
   }
 
-  /// Where the archive's copy of a segment ends; nil where there is none.
+  /// Where the archive's copy of a segment ends; nil if there is none.
   func copiedEnd(of name: SegmentName) throws(StorageError) -> CopiedEnd? {
     guard try target.contents().segments.contains(name) else { return nil }
     let copy = try SegmentReader(name, in: target)
@@ -69,7 +69,7 @@ extension LogArchive {
   ///
   /// - Returns: where the last whole one ends that is no seal: of the last segment, in front of what a crash or a
   ///   writer leaves unfinished.
-  /// - Throws: `.corrupt` where a record is damaged that was durable once: in a segment with a successor, or in
+  /// - Throws: `.corrupt` if a record is damaged that was durable once: in a segment with a successor, or in
   ///   front of a valid record or a checkpoint that says so.
   private func recordsEnd(
     of segment: SegmentReader, _ contents: DatabaseDirectory.Contents
@@ -79,7 +79,7 @@ extension LogArchive {
       let end = try wholeRecords(of: segment)
       guard let fault = end.fault else { return end.offset }
       if segment.name != contents.segments.last {
-        // A segment without a seal is complete where its successor says so.
+        // A segment without a seal is complete if its successor says so.
         let next = try source.contents().segments.first { $0 > segment.name }
         if next?.firstLSN == end.lastLSN.next { return end.offset }
         throw fault
@@ -134,10 +134,10 @@ extension LogArchive {
     return end
   }
 
-  /// Appends the seal of a segment whose successor is in the archive. Where a crash cuts that short, the successor
+  /// Appends the seal of a segment whose successor is in the archive. If a crash cuts that short, the successor
   /// still confirms the segment's end.
   ///
-  /// - Returns: false where the source has no seal yet.
+  /// - Returns: false if the source has no seal yet.
   func copySeal(of name: SegmentName, _ result: inout Extension) throws(StorageError) -> Bool {
     guard let copied = try copiedEnd(of: name), !copied.isSealed else { return true }
     let segment = try SegmentReader(name, in: source)

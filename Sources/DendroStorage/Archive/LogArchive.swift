@@ -27,7 +27,7 @@ package final class LogArchive {
   private var position: PublishedPosition?
   /// Whether the archive is being begun.
   var isNew: Bool
-  /// The last segment of the source, where all segments before it are in the archive with their seals.
+  /// The last segment of the source, if all segments before it are in the archive with their seals.
   private var reachedSegment: SegmentName?
   /// The last write in the archive, as far as this object has extended it.
   private var reachedLSN = LogSequenceNumber.zero
@@ -37,7 +37,7 @@ package final class LogArchive {
   /// - Parameters:
   ///   - source: opened for following.
   ///   - path: absolute; of an archive of the same log, or of a directory that holds no database.
-  /// - Throws: `.locked` while the archive is being extended; `.io` with `.exists` where a database is there.
+  /// - Throws: `.locked` while the archive is being extended; `.io` with `.exists` if a database is there.
   package init(of source: DatabaseDirectory, at path: String) throws(StorageError) {
     self.source = source
     target = try DatabaseDirectory.open(path, environment: source.environment, mode: .archive)
@@ -46,12 +46,12 @@ package final class LogArchive {
 
   package func close() { target.close() }
 
-  /// Copies what the archive does not have yet: records that are whole, and checkpoints where they save replay.
+  /// Copies what the archive does not have yet: records that are whole, and checkpoints if they save replay.
   ///
   /// - Parameter sealedOnly: whether only segments are copied that are sealed; not in a new archive.
-  /// - Throws: `.otherLog` where the log does not go on from the archive's end; `.corrupt` where it is damaged.
+  /// - Throws: `.otherLog` if the log does not go on from the archive's end; `.corrupt` if it is damaged.
   /// - Complexity: O(bytes of the last segment of the archive and of those that are new). With `sealedOnly` one
-  ///   listing of the source, where no segment was sealed since the last extension.
+  ///   listing of the source, if no segment was sealed since the last extension.
   package func extend(sealedOnly: Bool = false) throws(StorageError) -> Extension {
     if sealedOnly, let reachedSegment, try source.contents().segments.last == reachedSegment {
       return Extension(lastLSN: reachedLSN)
@@ -117,7 +117,7 @@ package final class LogArchive {
     return before ?? last
   }
 
-  /// Whether a segment of the source says that it follows the archive's last one. Where an idle record stands
+  /// Whether a segment of the source says that it follows the archive's last one. If an idle record stands
   /// between the two, the archive gets it.
   ///
   /// The idle record that an orderly end or idleness leaves follows from the record before it. The checksum in

@@ -50,7 +50,7 @@ enum Compression {
 /// Compresses one payload after the other, each against the raw bytes of those before it.
 ///
 /// The payloads are copied one behind the other into an arena, so that their history is contiguous:
-/// LZ4 then uses all of the last 64 KiB, not the last payload only. Where the arena is
+/// LZ4 then uses all of the last 64 KiB, not the last payload only. If the arena is
 /// full the history restarts, which also bounds what becomes unreadable behind a damaged record.
 /// The arena is one allocation, made at the first use and touched only as far as it is filled.
 struct HistoryCompressor: ~Copyable {
@@ -71,7 +71,7 @@ struct HistoryCompressor: ~Copyable {
 
   /// Compresses one payload into `target`, which has room for `bound(payload.count)` bytes.
   ///
-  /// - Returns: the length of the block, 0 where the payload should be stored raw; and whether
+  /// - Returns: the length of the block, 0 if the payload should be stored raw; and whether
   ///   the history starts with this payload. It enters the history in either case.
   mutating func compress(
     _ payload: UnsafeRawBufferPointer, into target: UnsafeMutableRawPointer
@@ -127,7 +127,7 @@ struct HistoryDecompressor: ~Copyable {
 
   init() {}
 
-  /// Discards the history: at a restart point, and where a segment begins.
+  /// Discards the history: at a restart point, and if a segment begins.
   mutating func restart() { filled = 0 }
 
   /// Adds a payload that was stored raw to the history.
@@ -143,7 +143,7 @@ struct HistoryDecompressor: ~Copyable {
 
   /// Decodes a block of plausible declared size (see `Compression.isPlausible`).
   ///
-  /// - Returns: the raw bytes, valid until the next call; nil where the block is not well formed.
+  /// - Returns: the raw bytes, valid until the next call; nil if the block is not well formed.
   mutating func decompress(_ stored: UnsafeRawBufferPointer, rawByteCount: Int)
     -> UnsafeRawBufferPointer?
   {
@@ -168,7 +168,7 @@ struct HistoryDecompressor: ~Copyable {
     filled += rawByteCount
   }
 
-  /// Makes room behind the history, moving its last 64 KiB to the front where there is none.
+  /// Makes room behind the history, moving its last 64 KiB to the front if there is none.
   private mutating func reserve(_ count: Int) {
     if filled + count <= arena.capacity { return }
     let history = min(filled, Compression.historyByteCount)

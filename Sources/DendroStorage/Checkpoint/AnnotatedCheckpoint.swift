@@ -12,7 +12,7 @@ package struct AnnotatedCheckpoint: Sendable {
 
   package let path: String
   package private(set) var fields: [Field] = []
-  /// Why the file cannot be read; nil where header, footer and index are good.
+  /// Why the file cannot be read; nil if header, footer and index are good.
   package private(set) var problem: String?
   package private(set) var chunks: [Chunk] = []
   package private(set) var formatVersion: UInt32?
@@ -47,7 +47,7 @@ package struct AnnotatedCheckpoint: Sendable {
       try Self.bytes(file, path, at: offset, count: CheckpointFooter.byteCount), at: offset)
   }
 
-  /// The header of a chunk, and its raw bytes where they can be read; nil for both where there is no such chunk.
+  /// The header of a chunk, and its raw bytes if they can be read; nil for both if there is no such chunk.
   ///
   /// - Throws: `.io`.
   package func chunk<R>(

@@ -115,7 +115,7 @@ package final class CheckpointReader: Sendable {
       defer { file = nil }
       return file
     }
-    // Not under the lock: where the file was removed, its space is freed.
+    // Not under the lock: if the file was removed, its space is freed.
     withExtendedLifetime(file) {}
   }
 
@@ -133,7 +133,7 @@ package final class CheckpointReader: Sendable {
   /// Reads and checks one chunk; its raw bytes are valid during the call only.
   ///
   /// - `chunk`: 0 ..< `chunkCount`.
-  /// - Throws: `.corrupt`, `.io`; also where the file was closed.
+  /// - Throws: `.corrupt`, `.io`; also if the file was closed.
   package func readChunk<R>(
     _ chunk: Int, _ body: (UnsafeRawBufferPointer) throws(StorageError) -> R
   ) throws(StorageError) -> R {

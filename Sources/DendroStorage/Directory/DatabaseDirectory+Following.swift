@@ -35,15 +35,15 @@ package final class PublishedPosition: Sendable {
 
   deinit { directory.release(file) }
 
-  /// One or two system calls; none where the write is the same. Does nothing where the system has no such locks.
+  /// One or two system calls; none if the write is the same. Does nothing if the system has no such locks.
   package func move(to lsn: LogSequenceNumber) { try? file.lockByte(at: lsn.rawValue) }
 }
 
 extension DatabaseDirectory {
   /// Keeps a writer from removing files, in a directory that is opened for following.
   ///
-  /// - Returns: nil where that is not needed or not possible: in other modes, and where no lock file is there.
-  /// - Throws: `.locked` where a writer removes files for very long.
+  /// - Returns: nil if that is not needed or not possible: in other modes, and if no lock file is there.
+  /// - Throws: `.locked` if a writer removes files for very long.
   package func lease() throws(StorageError) -> ReadLease? {
     guard mode == .following,
       let file = try Self.lockAsReader(readersLockPath, fileSystem)
@@ -53,7 +53,7 @@ extension DatabaseDirectory {
 
   /// Publishes a reader's position for the writer.
   ///
-  /// - Returns: nil where no lock file is there, in a copy of a directory without it.
+  /// - Returns: nil if no lock file is there, in a copy of a directory without it.
   package func publishPosition(_ lsn: LogSequenceNumber) throws(StorageError) -> PublishedPosition?
   {
     let file: any File
@@ -83,7 +83,7 @@ extension DatabaseDirectory {
         start = lowest + 1
       }
     } catch {
-      // A system or a file system without such locks. Followers then read the directory anew where what they
+      // A system or a file system without such locks. Followers then read the directory anew if what they
       // need is gone; a writer that removed nothing would fill the disk.
       return positions
     }

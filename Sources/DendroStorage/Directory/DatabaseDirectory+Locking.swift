@@ -11,7 +11,7 @@ extension DatabaseDirectory {
 
   /// Runs `body`, which removes files, while no reader can open the directory.
   ///
-  /// - Returns: false, and `body` did not run, where a reader holds the directory.
+  /// - Returns: false, and `body` did not run, if a reader holds the directory.
   package func withoutReaders(_ body: () throws(StorageError) -> Void) throws(StorageError) -> Bool
   {
     guard let lock = try lockOutReaders() else { return false }
@@ -69,7 +69,7 @@ extension DatabaseDirectory {
     return Int32(String(decoding: digits, as: UTF8.self)) ?? 0
   }
 
-  /// nil where there is no lock file, in a directory that no writer of ours has opened, or that
+  /// nil if there is no lock file, in a directory that no writer of ours has opened, or that
   /// was copied without it: nothing is written, so the reader has no lock.
   static func lockAsReader(_ path: String, _ files: any FileSystem) throws(StorageError)
     -> (any File)?

@@ -1,7 +1,7 @@
 extension DatabaseDirectory {
   /// Makes a database in a directory that holds none.
   ///
-  /// Where that fails, what was made is removed, and only then the lock is released: another opener's files never are.
+  /// If that fails, what was made is removed, and only then the lock is released: another opener's files never are.
   ///
   /// - Parameters:
   ///   - path: absolute; of a directory that does not exist yet, is empty, or holds an unfinished backup.

@@ -11,7 +11,7 @@ package final class DatabaseDirectory: Sendable {
   package enum Mode: Hashable, Sendable {
     /// The one opener that writes. `create`: makes the directory, and accepts an empty one.
     case readWrite(create: Bool)
-    /// As `readWrite(create: true)`, for a database that does not exist before `finishBackup()`: also where
+    /// As `readWrite(create: true)`, for a database that does not exist before `finishBackup()`: also if
     /// an earlier backup was cut short.
     case backup
     /// A copy of checkpoints and log that `LogArchive` extends; begun as `backup` is.
@@ -33,7 +33,7 @@ package final class DatabaseDirectory: Sendable {
   private let lock: Mutex<(any File)?>
   /// The file of the readers' lock, which a writer keeps open to find the readers' positions.
   let readersFile = Mutex<(any File)?>(nil)
-  /// The directory itself, which a writer keeps open: where no descriptor were left behind a rename, it would be
+  /// The directory itself, which a writer keeps open: if no descriptor were left behind a rename, it would be
   /// uncertain whether the new name is durable.
   private let handle = Mutex<(any DirectoryHandle)?>(nil)
 
@@ -46,7 +46,7 @@ package final class DatabaseDirectory: Sendable {
   /// A writer creates what is missing, takes the lock, and removes the unfinished files that an
   /// earlier opener left.
   /// - `path`: absolute.
-  /// - Throws: `.locked` while another opener writes; `.notFound` where there is no database and
+  /// - Throws: `.locked` while another opener writes; `.notFound` if there is no database and
   ///   none may be made; `.io`.
   package static func open(
     _ path: String, environment: Environment, mode: Mode
@@ -152,8 +152,8 @@ package final class DatabaseDirectory: Sendable {
   /// Creates the file that marks an unfinished backup: before anything else, so that a directory with a part
   /// of a backup is never without it.
   ///
-  /// - Returns: false where it is there already.
-  /// - Throws: `.io` with `.exists` where a database is there.
+  /// - Returns: false if it is there already.
+  /// - Throws: `.io` with `.exists` if a database is there.
   private static func markUnfinished(_ path: String, _ files: any FileSystem) throws(StorageError)
     -> Bool
   {
@@ -175,7 +175,7 @@ package final class DatabaseDirectory: Sendable {
         + (contents.isArchive ? [FileName.archiveName] : []))
   }
 
-  /// Whether a backup into the directory at `path` is under way, or was cut short; false where there is none.
+  /// Whether a backup into the directory at `path` is under way, or was cut short; false if there is none.
   package static func isUnfinishedBackup(
     _ path: String, _ environment: Environment = .system
   ) -> Bool {
@@ -208,7 +208,7 @@ package final class DatabaseDirectory: Sendable {
   /// Checks that the directory at the path is still the one that was locked, and by this process. One system
   /// call besides `getpid`.
   ///
-  /// - Throws: `.ownershipLost` after a `fork`, after `close()`, and where the lock file or a
+  /// - Throws: `.ownershipLost` after a `fork`, after `close()`, and if the lock file or a
   ///   directory above it was moved, removed or replaced.
   package func checkOwnership() throws(StorageError) {
     try checkHolder()

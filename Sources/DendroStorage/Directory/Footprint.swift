@@ -36,7 +36,7 @@ package struct Footprint {
 
   /// Removes the caller's files and the directories that were not there before, if the disk allows it; before
   /// `begin`, only the lock files. Files of others stay, and so do the directories that contain them. Call it
-  /// while the lock is held, or where opening has failed; not where another opener holds the lock.
+  /// while the lock is held, or if opening has failed; not if another opener holds the lock.
   package func remove() {
     var kept: [String] = []
     for name in (try? fileSystem.names(in: path)) ?? [] where !names.contains(name) {

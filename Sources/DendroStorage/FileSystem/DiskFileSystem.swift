@@ -235,7 +235,7 @@ extension FileIdentity {
 }
 
 /// Linux has `fallocate`; its declaration is hidden from Swift behind a macro, and `posix_fallocate`
-/// writes to every block where the file system cannot, which is what we do not want.
+/// writes to every block if the file system cannot, which is what we do not want.
 private let fallocate: (@convention(c) (Int32, Int32, off_t, off_t) -> Int32)? = {
   #if os(Linux)
     guard let symbol = dlsym(nil, "fallocate") else { return nil }

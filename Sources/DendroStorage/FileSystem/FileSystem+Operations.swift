@@ -35,18 +35,18 @@ extension FileSystem {
     try uninterrupted("identity", path) { () throws(SystemError) in try self.identity(path) }
   }
 
-  /// Creates a directory, and what is missing above it, where it does not exist. Not durable yet.
+  /// Creates a directory, and what is missing above it, if it does not exist. Not durable yet.
   func createDirectories(to path: String) throws(StorageError) {
     if try createOneDirectory(path) { return }
     let parent = parentDirectory(path)
     if parent != path { try createDirectories(to: parent) }
-    // Once only: where names cannot be created (/proc) the parent exists and this still fails.
+    // Once only: if names cannot be created (/proc) the parent exists and this still fails.
     if try !createOneDirectory(path) {
       throw .io(operation: "create directory", path: path, offset: nil, error: .noSuchFile)
     }
   }
 
-  /// - Returns: false where what is above it is missing; true where it exists now.
+  /// - Returns: false if what is above it is missing; true if it exists now.
   private func createOneDirectory(_ path: String) throws(StorageError) -> Bool {
     do {
       try uninterrupted("create directory", path) { () throws(SystemError) in
@@ -84,7 +84,7 @@ extension FileSystem {
 }
 
 extension DirectoryHandle {
-  /// Repeated after an interruption, where nothing was tried yet; never after a failure.
+  /// Repeated after an interruption, if nothing was tried yet; never after a failure.
   func synchronize(path: String) throws(StorageError) {
     try uninterrupted("synchronize directory", path) { () throws(SystemError) in
       try self.synchronize()

@@ -5,13 +5,13 @@
 /// them are in the extensions (`FileSystem+Operations.swift`, `File+Operations.swift`). Paths are absolute.
 /// Any thread may call; two threads never write one file at once.
 package protocol FileSystem: AnyObject, Sendable {
-  /// `mkdir` with mode 0700. Throws `.exists` where something is there already.
+  /// `mkdir` with mode 0700. Throws `.exists` if something is there already.
   func createDirectory(_ path: String) throws(SystemError)
   /// Names of the entries of a directory without `.` and `..`, in no order.
   func list(_ directory: String) throws(SystemError) -> [String]
   /// `open` with `O_CLOEXEC`; a file that is created gets mode 0600.
   func open(_ path: String, _ mode: OpenMode) throws(SystemError) -> any File
-  /// Replaces `to` where it exists.
+  /// Replaces `to` if it exists.
   func rename(_ from: String, to: String) throws(SystemError)
   /// A file, or a directory that is empty.
   func remove(_ path: String) throws(SystemError)
@@ -19,7 +19,7 @@ package protocol FileSystem: AnyObject, Sendable {
   func openDirectory(_ path: String) throws(SystemError) -> any DirectoryHandle
   /// Device and inode of what the path names now, following links.
   func identity(_ path: String) throws(SystemError) -> FileIdentity
-  /// Watches the names in a directory from now on. Nil where the system cannot report every change.
+  /// Watches the names in a directory from now on. Nil if the system cannot report every change.
   func watch(_ directory: String) -> (any DirectoryWatch)?
 }
 
@@ -28,7 +28,7 @@ package enum OpenMode: Hashable, Sendable {
   case read
   /// Existing, for reading and writing.
   case readWrite
-  /// New: throws `.exists` where something is there already.
+  /// New: throws `.exists` if something is there already.
   case create
   /// Existing or new, for reading and writing.
   case openOrCreate

@@ -7,8 +7,8 @@
     /// Whether the kernel has dropped events, or watches the directory no longer.
     private var isLost = false
 
-    /// Fails where the file system is not a local one, whose changes all pass through this kernel, or
-    /// where the user has no watch left.
+    /// Fails if the file system is not a local one, whose changes all pass through this kernel, or
+    /// if the user has no watch left.
     init?(_ directory: String) {
       guard Self.isLocal(directory) else { return nil }
       descriptor = inotify_init1(Int32(O_NONBLOCK | O_CLOEXEC))

@@ -9,14 +9,14 @@ package struct AnnotatedRecord: Sendable {
   }
 
   package private(set) var fields: [Field] = []
-  /// Why the bytes are no valid header; nil where they are.
+  /// Why the bytes are no valid header; nil if they are.
   package private(set) var problem: String?
   /// Where the payload lies in the file; nil for the header of a segment.
   package private(set) var payload: Range<UInt64>?
 
   /// The header of a segment.
   ///
-  /// - Throws: `.corrupt` where it cannot be read; `.io`.
+  /// - Throws: `.corrupt` if it cannot be read; `.io`.
   package init(headerOf name: SegmentName, in directory: DatabaseDirectory) throws(StorageError) {
     let segment = try SegmentReader(name, in: directory)
     let header = segment.header
@@ -42,7 +42,7 @@ package struct AnnotatedRecord: Sendable {
 
   /// The record at an offset, as much of it as can be read.
   ///
-  /// - Throws: `.corrupt` where the segment's header cannot be read; `.io`.
+  /// - Throws: `.corrupt` if the segment's header cannot be read; `.io`.
   package init(at start: UInt64, of name: SegmentName, in directory: DatabaseDirectory)
     throws(StorageError)
   {

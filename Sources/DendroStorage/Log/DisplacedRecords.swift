@@ -1,7 +1,7 @@
 /// Recognizes records of a segment that are at another offset than they were written at. Used by
 /// `SegmentReader.search`.
 ///
-/// A header is valid at its own offset only. Where bytes were removed from a file or inserted into it, which
+/// A header is valid at its own offset only. If bytes were removed from a file or inserted into it, which
 /// no crash does, every header behind them is invalid. Such a displaced record still proves how far the log
 /// was durable. It is recognized by two checksums: that of its header, which must be right for an offset
 /// nearby, and one of these:
@@ -30,7 +30,7 @@ struct DisplacedRecords {
   private let segment: SegmentHeader
   private let lsn: LogSequenceNumber
   private let emptyChecksum: UInt64
-  /// Bytes of payloads that may still be hashed: bounds the work where the lengths are hostile.
+  /// Bytes of payloads that may still be hashed: bounds the work if the lengths are hostile.
   private var budget: UInt64
   private var searchCount = 0
   /// Added to a record's offset, modulo 2^64, it gives the offset at which the record was written.
@@ -51,7 +51,7 @@ struct DisplacedRecords {
       UnsafeRawBufferPointer(start: nil, count: 0), seed: segment.salt)
   }
 
-  /// The last write that the record at `offset` proves durable; nil where it proves no later one than was
+  /// The last write that the record at `offset` proves durable; nil if it proves no later one than was
   /// read, or is not certain to be a record.
   ///
   /// - Parameter bytes: from its magic on; not a valid header at this offset.

@@ -3,7 +3,7 @@
 extension LogCursor {
   /// Compares the segment with its file, which writers may have changed since it was read.
   ///
-  /// - Returns: false where records that were read are no longer there. The cursor then reads the log again,
+  /// - Returns: false if records that were read are no longer there. The cursor then reads the log again,
   ///   without reporting records up to the last write that no writer can take back.
   func follow(
     _ segment: SegmentReader, _ body: (Item) throws(StorageError) -> Void

@@ -3,7 +3,7 @@ extension LogCursor {
   package enum Item {
     /// A segment begins.
     case segment(SegmentHeader, path: String, byteCount: UInt64)
-    /// The payload is decompressed and checked, and valid during the call only. It is nil where it cannot be
+    /// The payload is decompressed and checked, and valid during the call only. It is nil if it cannot be
     /// read, which was reported as a problem before.
     case record(RecordInfo, path: String, payload: UnsafeRawBufferPointer?)
     /// Damage, or the remains of a crash.

@@ -9,7 +9,7 @@ package final class LogCursor {
   let isLive: Bool
   var segment: SegmentReader?
   var offset: UInt64 = 0
-  /// The segment that was opened last, also where its header was bad.
+  /// The segment that was opened last, also if its header was bad.
   var lastName: SegmentName?
   /// The last write that was read, which the next record has to follow; nil behind damage.
   var lastLSN: LogSequenceNumber?
@@ -17,7 +17,7 @@ package final class LogCursor {
   var checksum: UInt32?
   /// The last record that was taken from this segment.
   var lastRecord: RecordInfo?
-  /// The last write of all records that were taken, and the checksum of its record where it is known.
+  /// The last write of all records that were taken, and the checksum of its record if it is known.
   var reachedLSN = LogSequenceNumber.zero
   var reachedChecksum: UInt32?
   /// Whether a segment is read again that was read up to `reachedLSN` before.
@@ -32,7 +32,7 @@ package final class LogCursor {
   /// Whether the log cannot continue behind the cursor.
   var isEnded = false
   /// Where bytes of the last segment are no record that can be read: one that is still being written, the remains
-  /// of a crash, or damage. Nil where the cursor stands at the end of the log. Of a live cursor only.
+  /// of a crash, or damage. Nil if the cursor stands at the end of the log. Of a live cursor only.
   package internal(set) var unreadableOffset: UInt64?
 
   /// - `after`: records with no later write than this are not reported.
@@ -45,7 +45,7 @@ package final class LogCursor {
     silentUpTo = after
   }
 
-  /// Follows a writer from the end of a log that was read before. Where the writer has taken back the last record
+  /// Follows a writer from the end of a log that was read before. If the writer has taken back the last record
   /// since, the cursor reports that, as it does for records that it has read itself.
   package convenience init(_ directory: DatabaseDirectory, following end: LogEnd) {
     self.init(directory, after: end.lastLSN, isLive: true)
@@ -161,7 +161,7 @@ package final class LogCursor {
     return true
   }
 
-  /// Reports a record. Where that fails, the segment is read again: the payload is in the history for decompression
+  /// Reports a record. If that fails, the segment is read again: the payload is in the history for decompression
   /// already, and would be there twice.
   private func report(
     _ record: RecordInfo, _ payload: UnsafeRawBufferPointer, of segment: SegmentReader,
@@ -214,7 +214,7 @@ package final class LogCursor {
     return try openNext(body)
   }
 
-  /// Opens the next segment, and reports where it does not follow the one before.
+  /// Opens the next segment, and reports if it does not follow the one before.
   func openNext(_ body: (Item) throws(StorageError) -> Void) throws(StorageError) -> Bool {
     let segments = try directory.contents().segments
     let next: SegmentName?
@@ -260,7 +260,7 @@ package final class LogCursor {
     return true
   }
 
-  /// Moves to the beginning of a segment; `opened` is nil where its header is bad.
+  /// Moves to the beginning of a segment; `opened` is nil if its header is bad.
   private func move(to name: SegmentName, _ opened: SegmentReader?) {
     lastName = name
     offset = UInt64(SegmentHeader.byteCount)

@@ -6,16 +6,16 @@ package struct LogEnd: Sendable {
   /// The last segment.
   package var segment: SegmentName
   package var segmentHeader: SegmentHeader
-  /// Where the last good record of the last segment begins; equal to `offset` where there is none.
+  /// Where the last good record of the last segment begins; equal to `offset` if there is none.
   package var lastOffset: UInt64
   /// Where the last good record of the last segment ends.
   package var offset: UInt64
-  /// The checksum of the last good record; where there is none, of the segment's header.
+  /// The checksum of the last good record; if there is none, of the segment's header.
   package var checksum: UInt32
   package var lastLSN: LogSequenceNumber
-  /// The base time of the last record with writes that was read; nil where there was none.
+  /// The base time of the last record with writes that was read; nil if there was none.
   package var lastTime: Int64?
-  /// The time of the last write that was passed over, since it was not wanted (`ParallelReading`); nil where none was.
+  /// The time of the last write that was passed over, since it was not wanted (`ParallelReading`); nil if none was.
   package var passedOverTime: Int64?
   /// The last write known to be durable, by a record or by the caller; `repairTail` raises it to `lastLSN`.
   package var durableUpTo: LogSequenceNumber
@@ -23,11 +23,11 @@ package struct LogEnd: Sendable {
   package var endsWithIdleRecord: Bool
   /// The bytes behind `offset` that are not part of the log, to be cut.
   package var torn: TornTail?
-  /// The file that holds the torn bytes; nil where there was no room for it.
+  /// The file that holds the torn bytes; nil if there was no room for it.
   package internal(set) var tornFile: String?
   /// In a read-only directory, in place of `torn`: the remains of a crash, or a record being written.
   package var unfinished: TornTail?
-  /// The segment before the last one, where a crash came before its seal.
+  /// The segment before the last one, if a crash came before its seal.
   package var unsealed: UnsealedSegment?
   /// Whether `repairTail` has repaired it, so that a writer may continue.
   package internal(set) var isRepaired = false

@@ -1,12 +1,12 @@
 extension LogReader {
   /// The checksum that binds a checkpoint at a write to this log: the previous checksum of the segment that
-  /// begins with the next write; where none begins there, the header checksum of the record that contains
+  /// begins with the next write; if none begins there, the header checksum of the record that contains
   /// the write. Zero at write 0.
   ///
   /// Call it once the segment that follows the checkpoint exists. From then on the result does not change.
   ///
-  /// - Throws: `.corrupt` where the log does not have the write; `.io`.
-  /// - Complexity: O(1) where a segment begins with the next write, else O(bytes of one segment).
+  /// - Throws: `.corrupt` if the log does not have the write; `.io`.
+  /// - Complexity: O(1) if a segment begins with the next write, else O(bytes of one segment).
   package static func checksum(
     _ directory: DatabaseDirectory, at lsn: LogSequenceNumber
   ) throws(StorageError) -> UInt32 {

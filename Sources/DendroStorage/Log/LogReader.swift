@@ -10,11 +10,11 @@ package enum LogReader {
   /// every segment its predecessor. `LogTail` decides what the bytes behind the last good record mean.
   /// - `contents`: of the directory, if the caller has them.
   /// - `checkpoint`: its LSN; zero without one.
-  /// - `logChecksum`: the checkpoint's; nil where that is not compared with the log.
+  /// - `logChecksum`: the checkpoint's; nil if that is not compared with the log.
   /// - `provenDurable`: a write known to have been durable, for example by a newer checkpoint.
   /// - `databaseID`: which all files must have, if it is known.
   /// - `parallel`: for a visitor that wants few records; it may then be called for fewer than all.
-  /// - Returns: nil where there is no log, and no checkpoint or `provenDurable` that requires one.
+  /// - Returns: nil if there is no log, and no checkpoint or `provenDurable` that requires one.
   /// - Throws: `.corrupt` with file, offset, expected and found; `.unsupportedVersion`; `.io`; and
   ///   whatever `visit` throws.
   /// - Complexity: O(bytes of the segments from the one with the first write on); memory for one window of a

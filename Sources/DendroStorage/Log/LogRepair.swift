@@ -15,7 +15,7 @@
 /// 4. A segment that has a successor, but lacks its seal because of a crash, is sealed.
 ///
 /// - Returns: the end with all of its writes durable.
-/// - Complexity: O(bytes of the last segment) where it was not closed in order, else O(1).
+/// - Complexity: O(bytes of the last segment) if it was not closed in order, else O(1).
 package func repairTail(_ directory: DatabaseDirectory, _ end: LogEnd) throws(StorageError)
   -> LogEnd
 {
@@ -36,7 +36,7 @@ package func repairTail(_ directory: DatabaseDirectory, _ end: LogEnd) throws(St
   } else {
     try confirm(directory, end)
   }
-  // Also where nothing was repaired: the last rename before the crash may not be durable yet.
+  // Also if nothing was repaired: the last rename before the crash may not be durable yet.
   try directory.synchronize()
   if let unsealed = end.unsealed {
     try seal(directory, unsealed)
@@ -48,7 +48,7 @@ package func repairTail(_ directory: DatabaseDirectory, _ end: LogEnd) throws(St
 }
 
 /// Quarantines the torn bytes. A full disk must not prevent opening: then the preallocated space behind them
-/// is freed for the copy, and where that is not enough they are cut without one. They were not acknowledged.
+/// is freed for the copy, and if that is not enough they are cut without one. They were not acknowledged.
 private func quarantineIfRoom(_ directory: DatabaseDirectory, _ torn: TornTail) throws(StorageError)
   -> String?
 {

@@ -5,7 +5,7 @@ extension LogSalvage {
     private(set) var lastLSN = LogSequenceNumber.zero
     /// The checksum that the next record or segment repeats; nil behind damage and at the beginning.
     private var checksum: UInt32?
-    /// Where the last segment was sealed; nil where it was not.
+    /// Where the last segment was sealed; nil if it was not.
     private(set) var seal: (path: String, offset: UInt64)?
     /// Writes up to here were durable, as checkpoints and the records so far prove.
     private var durable: LogSequenceNumber
@@ -14,7 +14,7 @@ extension LogSalvage {
 
     init(provenDurable: LogSequenceNumber) { durable = provenDurable }
 
-    /// Why a segment does not follow what was read before it; nil where it does, or where that is not known.
+    /// Why a segment does not follow what was read before it; nil if it does, or if that is not known.
     func linkProblem(_ segment: Segment) -> LogCursor.Problem? {
       let header = segment.header
       guard let checksum, header.firstLSN >= lastLSN.next else { return nil }

@@ -17,7 +17,7 @@ package struct LogSalvage {
   /// What is reported of the log.
   package enum Item {
     case segment(Segment)
-    /// A record with writes; the payload is valid during the call only, and nil where it cannot be read, which
+    /// A record with writes; the payload is valid during the call only, and nil if it cannot be read, which
     /// was reported as a problem before.
     case record(RecordInfo, path: String, payload: UnsafeRawBufferPointer?)
     /// The checksum of a record without writes behind the last write.
@@ -104,7 +104,7 @@ package struct LogSalvage {
 
   /// Reads the log; each write is reported once at most.
   ///
-  /// - Returns: the first write of a segment that is missing at the end, as the seal before it says; nil where
+  /// - Returns: the first write of a segment that is missing at the end, as the seal before it says; nil if
   ///   there is none.
   /// - Throws: `.io`; what `visit` throws.
   /// - Complexity: O(bytes of the log), and for each damaged place a search up to the next record.
@@ -118,7 +118,7 @@ package struct LogSalvage {
       let header = segment.header
       if let problem = walk.linkProblem(segment) {
         try visit(.problem(problem))
-        // Where the seal is lost, so may be records without writes in front of it, which the header repeats.
+        // If the seal is lost, so may be records without writes in front of it, which the header repeats.
         if walk.seal != nil, header.firstLSN == walk.lastLSN.next { continue }
       }
       try visit(.segment(segment))

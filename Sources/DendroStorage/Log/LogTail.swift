@@ -2,7 +2,7 @@
 /// function of three facts; `LogWalk` and `LogCursor` ask it.
 ///
 /// A crash keeps or loses each unsynchronized sector on its own. So it may leave bad bytes behind the last
-/// good record, and good records behind those. The log is corrupt only where the bytes contradict a write
+/// good record, and good records behind those. The log is corrupt only if the bytes contradict a write
 /// that is known to have been synchronized.
 struct LogTail: Hashable {
   /// The bytes behind the last record that follows the one before it.

@@ -8,7 +8,7 @@ extension LogWalk {
     var isWhole = false
   }
 
-  /// Why a valid record does not follow the one before it; nil where it does.
+  /// Why a valid record does not follow the one before it; nil if it does.
   func linkFault(_ record: RecordInfo) -> Fault? {
     if record.firstLSN != lastLSN.next {
       return Fault(expected: "first LSN \(lastLSN.next)", found: "\(record.firstLSN)")

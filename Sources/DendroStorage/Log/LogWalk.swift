@@ -117,7 +117,7 @@ struct LogWalk {
   private mutating func read(
     _ segment: SegmentReader, _ next: SegmentReader?, _ visit: LogReader.Visitor
   ) throws(StorageError) -> SegmentEnd {
-    // Where that is not possible, all of the segment is read here.
+    // If that is not possible, all of the segment is read here.
     ahead = parallel.flatMap {
       try? ReadAhead.begin(behind: offset, of: segment, in: directory, $0)
     }
@@ -157,7 +157,7 @@ struct LogWalk {
   /// What a read-only walk beside a live writer has found at the end.
   ///
   /// A record that is being written can be read half old, half new. So the bytes are read again once, and
-  /// once more where a later record proves them durable: only then are they corrupt.
+  /// once more if a later record proves them durable: only then are they corrupt.
   private struct Judgement {
     var offset: UInt64
     var isProven: Bool
@@ -191,7 +191,7 @@ struct LogWalk {
     }
   }
 
-  /// Takes the part that was read ahead, where its first record follows the one taken last.
+  /// Takes the part that was read ahead, if its first record follows the one taken last.
   private mutating func takePart(
     _ part: ReadAhead, _ visit: LogReader.Visitor
   ) throws(StorageError) {
@@ -218,7 +218,7 @@ struct LogWalk {
 
   /// Takes the record at `offset`.
   ///
-  /// - Returns: nil where it was taken; else why the records end here.
+  /// - Returns: nil if it was taken; else why the records end here.
   private mutating func takeRecord(
     of segment: SegmentReader, before next: SegmentReader?, _ visit: LogReader.Visitor
   ) throws(StorageError) -> Stop? {
@@ -260,7 +260,7 @@ struct LogWalk {
     }
   }
 
-  /// Searches the rest of the last segment for records that prove its bad bytes durable. Where all bytes are
+  /// Searches the rest of the last segment for records that prove its bad bytes durable. If all bytes are
   /// zero, `stop` becomes the end of the segment.
   private func search(
     behind stop: inout Stop, in segment: SegmentReader, before next: SegmentReader?

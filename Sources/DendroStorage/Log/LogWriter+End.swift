@@ -3,7 +3,7 @@
 extension LogWriter {
   /// Appends an idle record: a record without writes that says how far the log is durable. Without it, damage of
   /// the last batch cannot be distinguished from a crash. Not synchronized: a crash may take it without harm.
-  /// Does nothing where the last record says the same.
+  /// Does nothing if the last record says the same.
   package func writeIdleRecord() throws(StorageError) {
     try checkGood()
     precondition(stagedCount == 0, "staged records are written before an idle record")
@@ -26,7 +26,7 @@ extension LogWriter {
   }
 
   /// Closes the log: everything durable, an idle record, no preallocated space. Idempotent. The writer refuses
-  /// everything else afterwards. Does nothing where the writer is poisoned.
+  /// everything else afterwards. Does nothing if the writer is poisoned.
   package func close() throws(StorageError) {
     switch state {
     case .closed, .poisoned:

@@ -263,7 +263,7 @@ package final class LogWriter {
 
   /// Stages a short record.
   ///
-  /// - Returns: false where the record has to be full, since it is no small set, or since the history restarts.
+  /// - Returns: false if the record has to be full, since it is no small set, or since the history restarts.
   private func stageShort(_ payload: UnsafeRawBufferPointer, _ baseTime: Int64) -> Bool {
     // What has read segments of version 0 so far knows no short record.
     guard segment.format.version > 0, !compressor.needsRestart else { return false }

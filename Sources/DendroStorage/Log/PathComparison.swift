@@ -5,7 +5,7 @@
 /// could get in. It does not report the move of a directory above, which admits no second opener, since the
 /// lock file moves along: a comparison once a second finds that.
 struct PathComparison {
-  /// Nil where the file system has none: the paths are compared each time.
+  /// Nil if the file system has none: the paths are compared each time.
   private let watch: (any DirectoryWatch)?
   /// Milliseconds since 1970.
   private var lastTime: Int64?

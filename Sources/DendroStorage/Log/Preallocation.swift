@@ -11,7 +11,7 @@ struct Preallocation {
     stepMax = options.preallocationMax
   }
 
-  /// Allocates space up to `newEnd` and a step beyond. A failure is ignored: the write itself fails where
+  /// Allocates space up to `newEnd` and a step beyond. A failure is ignored: the write itself fails if
   /// there is no room.
   mutating func extend(to newEnd: UInt64, of file: any File, _ path: String) {
     guard newEnd > end, step > 0 else { return }
@@ -21,13 +21,13 @@ struct Preallocation {
       end += count
       step = min(2 * step, stepMax)
     } catch {
-      // Where there is no room the next attempt asks for less; any other error means no support for it.
+      // If there is no room the next attempt asks for less; any other error means no support for it.
       step = error.isOutOfSpace ? step / 2 : 0
       if step < 4096 { step = 0 }
     }
   }
 
-  /// Allocates space up to `newEnd`. Where the file system cannot preallocate, zeros are written to the last
+  /// Allocates space up to `newEnd`. If the file system cannot preallocate, zeros are written to the last
   /// `step` bytes instead.
   mutating func require(_ newEnd: UInt64, step: Int, of file: any File, _ path: String)
     throws(StorageError)

@@ -2,7 +2,7 @@ import Synchronization
 
 /// Says which records of a log are wanted. Not for two threads at once.
 package protocol RecordFilter: AnyObject {
-  /// Whether a record with writes has to be visited; true also where its payload cannot be decoded.
+  /// Whether a record with writes has to be visited; true also if its payload cannot be decoded.
   func wants(_ record: RecordInfo, _ payload: UnsafeRawBufferPointer) -> Bool
   /// The time of the last write in the records that were not wanted, milliseconds since 1970.
   var lastTime: Int64 { get }
@@ -30,7 +30,7 @@ package struct ParallelReading: Sendable {
 ///
 /// It begins and ends at records at which decompression can begin, so that the walk goes on behind it without what
 /// was read there. All of it is checked as the walk checks records, but for the link of its first record to the one
-/// before: the walk compares that when it gets there, and reads the part itself where it is another.
+/// before: the walk compares that when it gets there, and reads the part itself if it is another.
 final class ReadAhead: @unchecked Sendable {
   // Unchecked: until `wait()` has returned, only `run()` uses the variables; after that, only the walk.
 
@@ -39,13 +39,13 @@ final class ReadAhead: @unchecked Sendable {
 
   /// The record with which the part begins.
   let first: RecordInfo
-  /// The last record of the part; nil where the part is empty.
+  /// The last record of the part; nil if the part is empty.
   private(set) var last: RecordInfo?
   /// The records that are wanted, with their payloads.
   private(set) var wanted: [(record: RecordInfo, payload: [UInt8])] = []
   /// The highest durable-up-to of the part's headers.
   private(set) var durableUpTo = LogSequenceNumber.zero
-  /// The time of the last write in the part's records that are not wanted; nil where all are.
+  /// The time of the last write in the part's records that are not wanted; nil if all are.
   private(set) var lastTime: Int64?
 
   private let segment: SegmentReader
@@ -58,7 +58,7 @@ final class ReadAhead: @unchecked Sendable {
   /// - Parameters:
   ///   - walked: the segment, which is not used.
   ///   - offset: where the walk is.
-  /// - Returns: nil where the rest is short, or has no record in its second part with which decompression can begin.
+  /// - Returns: nil if the rest is short, or has no record in its second part with which decompression can begin.
   static func begin(
     behind offset: UInt64, of walked: SegmentReader, in directory: DatabaseDirectory,
     _ parallel: ParallelReading
@@ -125,7 +125,7 @@ final class ReadAhead: @unchecked Sendable {
     }
   }
 
-  /// The record at `offset` and its payload; nil where it is a seal, does not follow the one before, or is wrong.
+  /// The record at `offset` and its payload; nil if it is a seal, does not follow the one before, or is wrong.
   private func next(
     at offset: UInt64, after lsn: LogSequenceNumber, _ checksum: UInt32
   ) throws(StorageError) -> (RecordInfo, UnsafeRawBufferPointer)? {

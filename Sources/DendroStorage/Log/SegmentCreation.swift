@@ -1,4 +1,4 @@
-/// Creates the file of a new segment, and removes it where a roll is taken back.
+/// Creates the file of a new segment, and removes it if a roll is taken back.
 enum SegmentCreation {
   /// Creates a segment with its header. The file and its name are durable when it returns.
   static func create(_ header: SegmentHeader, in directory: DatabaseDirectory)
@@ -14,7 +14,7 @@ enum SegmentCreation {
     return target.file
   }
 
-  /// Removes a segment without records, also where its creation failed half way.
+  /// Removes a segment without records, also if its creation failed half way.
   static func takeBack(_ header: SegmentHeader, in directory: DatabaseDirectory)
     throws(StorageError)
   {

@@ -56,7 +56,7 @@ package struct SegmentHeader: Hashable, Sendable {
     bytes.uint32(previousChecksum)
   }
 
-  /// - Parameter bytes: the file's first 64, or fewer where it ends before.
+  /// - Parameter bytes: the file's first 64, or fewer if it ends before.
   init(decoding bytes: UnsafeRawBufferPointer, path: String) throws(StorageError) {
     var reader: FieldReader
     (reader, format) = try FileFormat.check(

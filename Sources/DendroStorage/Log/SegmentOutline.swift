@@ -16,10 +16,10 @@ package struct SegmentOutline: Sendable {
   package private(set) var firstTime: Int64?
   package private(set) var lastTime: Int64?
   package private(set) var isSealed = false
-  /// Why the last bytes are no record; nil where all of the segment was read.
+  /// Why the last bytes are no record; nil if all of the segment was read.
   package private(set) var problem: LogCursor.Problem?
 
-  /// - Throws: `.corrupt` where the segment's header cannot be read; `.io`.
+  /// - Throws: `.corrupt` if the segment's header cannot be read; `.io`.
   /// - Complexity: O(bytes of the segment).
   package init(_ name: SegmentName, in directory: DatabaseDirectory) throws(StorageError) {
     let segment = try SegmentReader(name, in: directory)
@@ -79,7 +79,7 @@ package struct SegmentOutline: Sendable {
 extension LogCursor {
   /// A cursor that begins in the middle of a segment, at a record with which decompression can begin.
   ///
-  /// - Throws: `.corrupt` where the segment's header cannot be read; `.io`.
+  /// - Throws: `.corrupt` if the segment's header cannot be read; `.io`.
   package convenience init(_ directory: DatabaseDirectory, from restart: RecordInfo)
     throws(StorageError)
   {

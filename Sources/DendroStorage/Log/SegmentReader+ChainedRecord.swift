@@ -1,6 +1,6 @@
 extension SegmentReader {
-  /// The record at `offset` and its payload, checked, where it holds writes and follows the record before it; nil
-  /// where it is another one or wrong in any way: `record(at:)` and `payload(of:)` then say which. The payload is
+  /// The record at `offset` and its payload, checked, if it holds writes and follows the record before it; nil
+  /// if it is another one or wrong in any way: `record(at:)` and `payload(of:)` then say which. The payload is
   /// valid until the next call.
   ///
   /// A log that was written one commit at a time has one such record for each write: most of the time of an opening
@@ -26,7 +26,7 @@ extension SegmentReader {
     )
   }
 
-  /// The payload of a record with writes, decompressed and checked; nil where it is wrong. `payload(of:)` may be asked
+  /// The payload of a record with writes, decompressed and checked; nil if it is wrong. `payload(of:)` may be asked
   /// for it then, as if this had not been called.
   @inline(__always)
   private func chainedPayload(

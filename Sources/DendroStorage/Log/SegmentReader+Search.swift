@@ -5,7 +5,7 @@ extension SegmentReader {
 
   /// What a search of the rest of the file found.
   struct Search {
-    /// The end of the last byte that is not zero; the search's start where all are.
+    /// The end of the last byte that is not zero; the search's start if all are.
     var contentEnd: UInt64
     /// The highest durable-up-to of any valid header, at its own offset or displaced.
     var durableUpTo: LogSequenceNumber?
@@ -17,7 +17,7 @@ extension SegmentReader {
 
   /// Searches every offset from `offset` to the end of the file for valid headers.
   ///
-  /// - Complexity: linear in the bytes, also where they were made to look like headers: each offset costs at
+  /// - Complexity: linear in the bytes, also if they were made to look like headers: each offset costs at
   ///   most one header's checksum, and no length is followed.
   /// - `lsn`: the last write that was read, to find displaced records that prove a later one durable. Nil:
   ///   displaced records are not searched for.
@@ -124,7 +124,7 @@ extension SegmentReader {
     return lastNonZero(bytes, min(bytes.count, Self.probeByteCount)) == nil
   }
 
-  /// The first record from `offset` on with which decompression can begin; nil where there is none.
+  /// The first record from `offset` on with which decompression can begin; nil if there is none.
   ///
   /// - Complexity: linear in the bytes up to it, as that of `search`.
   func restart(from offset: UInt64) throws(StorageError) -> RecordInfo? {

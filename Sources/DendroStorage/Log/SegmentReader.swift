@@ -58,7 +58,7 @@ final class SegmentReader {
 
   /// Discards the window, and reads the size of the file again.
   ///
-  /// Where recovery has rewritten the segment and renamed the new file into its place, that is opened: the
+  /// If recovery has rewritten the segment and renamed the new file into its place, that is opened: the
   /// records that were read keep their offsets there, and so the history for decompression stays valid.
   @discardableResult
   func refresh() throws(StorageError) -> PathTarget {
@@ -91,7 +91,7 @@ final class SegmentReader {
     return .same
   }
 
-  /// At least `count` contiguous bytes from `offset` on; fewer where the file ends before. Valid until the
+  /// At least `count` contiguous bytes from `offset` on; fewer if the file ends before. Valid until the
   /// next call.
   func bytes(at offset: UInt64, count: Int) throws(StorageError) -> UnsafeRawBufferPointer {
     guard offset < byteCount else { return UnsafeRawBufferPointer(start: nil, count: 0) }
@@ -240,7 +240,7 @@ final class SegmentReader {
     }
   }
 
-  /// Adds the payload of a record whose header is damaged to the history, where what its header says of its
+  /// Adds the payload of a record whose header is damaged to the history, if what its header says of its
   /// length leads to the next record: later payloads may refer to it. Their checksums say whether it was right.
   func keepDamaged(from start: UInt64, to end: UInt64) throws(StorageError) {
     let bytes = try bytes(at: start, count: RecordHeader.byteCountMax)

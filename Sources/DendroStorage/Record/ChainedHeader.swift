@@ -7,7 +7,7 @@ struct ChainedHeader {
   let byteCount: Int
   let checksum: UInt32
 
-  /// Nil where the bytes are not such a header; also near their end.
+  /// Nil if the bytes are not such a header; also near their end.
   ///
   /// - Parameters:
   ///   - bytes: from the header on.
@@ -91,7 +91,7 @@ struct ChainedHeader {
     return (header, end &+ 12)
   }
 
-  /// The number of the first of `count` writes; nil where a number is too large.
+  /// The number of the first of `count` writes; nil if a number is too large.
   @inline(__always)
   private static func first(
     _ delta: UInt64, count: UInt64, in segment: SegmentHeader

@@ -30,7 +30,7 @@ package struct RecordHeader: Hashable, Sendable {
   package var isRestart: Bool
   package var storedByteCount: Int
   package var rawByteCount: Int
-  /// Of the first write, or, where there is none, of the next write to come.
+  /// Of the first write, or, if there is none, of the next write to come.
   package var firstLSN: LogSequenceNumber
   package var count: Int
   /// Milliseconds since 1970.
@@ -44,7 +44,7 @@ package struct RecordHeader: Hashable, Sendable {
   /// Whether it is a short record: a set that was durable before the next write came, in few bytes.
   package var isShort = false
 
-  /// The last write in it, or the one before `firstLSN` where it has none.
+  /// The last write in it, or the one before `firstLSN` if it has none.
   package var lastLSN: LogSequenceNumber {
     LogSequenceNumber(firstLSN.rawValue &+ UInt64(count) &- 1)
   }

@@ -5,7 +5,7 @@ extension RecordHeader {
     case invalid(Fault)
   }
 
-  /// Why the bytes at an offset are no header. Formatted only where it is reported.
+  /// Why the bytes at an offset are no header. Formatted only if it is reported.
   enum Fault: Error, Hashable, CustomStringConvertible {
     case truncated
     case noMagic
@@ -55,7 +55,7 @@ extension RecordHeader {
     }
   }
 
-  /// Decodes a header without its checksum, which is right only where the header was written.
+  /// Decodes a header without its checksum, which is right only if the header was written.
   static func decodeDisplaced(_ bytes: UnsafeRawBufferPointer, segment: SegmentHeader) -> (
     header: RecordHeader, byteCount: Int, checksum: UInt32
   )? {

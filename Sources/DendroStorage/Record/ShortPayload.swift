@@ -30,7 +30,7 @@ struct ShortPayload: ~Copyable {
 
   /// Notes a payload that is to be written.
   ///
-  /// - Returns: how many bytes it has in common with the one before; nil, and nothing is noted, where it has
+  /// - Returns: how many bytes it has in common with the one before; nil, and nothing is noted, if it has
   ///   no place in a short record.
   mutating func note(_ payload: UnsafeRawBufferPointer) -> Int? {
     let count = payload.count - Self.prefixByteCount
@@ -58,7 +58,7 @@ struct ShortPayload: ~Copyable {
 
   /// The payload that a reader has found, of which it then compares the checksum. Valid until the next call.
   ///
-  /// - Returns: nil where the payload before has fewer bytes than are `shared`.
+  /// - Returns: nil if the payload before has fewer bytes than are `shared`.
   @inline(__always)
   mutating func found(shared: Int, stored: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
     guard shared <= byteCount else { return nil }

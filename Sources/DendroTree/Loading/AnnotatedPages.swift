@@ -19,7 +19,7 @@ package struct AnnotatedPages: Sendable {
 
   /// In the order of the chunk.
   package private(set) var pages: [PageFields] = []
-  /// Why the bytes from the end of the last field on are no page; nil where all were read.
+  /// Why the bytes from the end of the last field on are no page; nil if all were read.
   package private(set) var problem: String?
 
   private struct Fault: Error {

@@ -1,7 +1,7 @@
 /// The pages of a chunk, decoded.
 package struct ChunkPages: @unchecked Sendable {  // See `Page`.
   package let number: UInt32
-  /// The numbers of the chunks to which its stubs refer; none where it was decoded without a source.
+  /// The numbers of the chunks to which its stubs refer; none if it was decoded without a source.
   package let referredChunks: [UInt32]
   /// The pages to which no page of the chunk refers, in the order of the chunk.
   let roots: [Root]
@@ -35,7 +35,7 @@ package struct ChunkPages: @unchecked Sendable {  // See `Page`.
   /// - Parameters:
   ///   - bytes: what `PageImageWriter` wrote.
   ///   - number: the chunk's, which is more than that of each chunk to which it refers.
-  ///   - source: where its stubs read the other chunks from; nil where `ChunkAssembler` connects them, or only their memory counts.
+  ///   - source: where its stubs read the other chunks from; nil if `ChunkAssembler` connects them, or only their memory counts.
   ///   - allowsBytes: whether leaves may be bytes, as in the second root.
   /// - Complexity: O(bytes).
   package init(
@@ -106,7 +106,7 @@ extension Page {
     return box
   }
 
-  /// The root of a tree in a box; nil where this is another page.
+  /// The root of a tree in a box; nil if this is another page.
   fileprivate var rootInBox: Node? {
     let access = unresolved
     guard access.kind == .box else { return nil }
@@ -140,7 +140,7 @@ package struct ChunkAssembler: @unchecked Sendable {  // See `Page`.
     last = pages
   }
 
-  /// The whole tree; the empty node where there was no chunk.
+  /// The whole tree; the empty node if there was no chunk.
   package consuming func finish() throws(PageImageError) -> Node {
     guard let last else { return .empty }
     roots.removeLast()

@@ -17,7 +17,7 @@ extension Node {
   }
 
   /// Whether the node is in memory and has no page below it: it is a leaf, or a branch with one page and nothing
-  /// but leaves in it. False for a larger branch, also where all of its pages are in memory.
+  /// but leaves in it. False for a larger branch, also if all of its pages are in memory.
   package var isLoadedAtAGlance: Bool {
     guard case .page(let page) = content else { return true }
     defer { withExtendedLifetime(page) {} }
@@ -136,7 +136,7 @@ extension Node {
 extension PageAccess {
   fileprivate var indices: Range<Int> { 0..<count }
 
-  /// The page, which is read where this is a stub.
+  /// The page, which is read if this is a stub.
   fileprivate func loaded() throws(PageFailure) -> PageAccess {
     kind == .stub ? try PageStub(header).load() : self
   }

@@ -36,7 +36,7 @@ package final class PageChunk: Sendable {
 
   /// Makes the stub keep its page, unless it has it already. Waits for the file on the calling thread.
   ///
-  /// - Throws: also where the page of another stub is not the one that the page above describes: once the chunk is
+  /// - Throws: also if the page of another stub is not the one that the page above describes: once the chunk is
   ///   read, each of its stubs gets its page without fail.
   func load(_ stub: PageStub) throws(PageFailure) {
     try state.withLock { (state) throws(PageFailure) in
@@ -69,15 +69,15 @@ package final class PageChunk: Sendable {
     return pages
   }
 
-  /// The pages that were read and that no stub has taken yet; nil where the chunk was not read.
+  /// The pages that were read and that no stub has taken yet; nil if the chunk was not read.
   var remainingPages: [Page]? {
     state.withLock { $0 }.roots.map { $0.compactMap { $0?.page } }
   }
 
-  /// The page of a stub. Where the chunk was not read before, it is read for this call alone: neither the stub nor
+  /// The page of a stub. If the chunk was not read before, it is read for this call alone: neither the stub nor
   /// the chunk keeps the page.
   ///
-  /// - Parameter pages: the chunk's pages, where the caller has read them before.
+  /// - Parameter pages: the chunk's pages, if the caller has read them before.
   func page(of stub: PageStub, _ pages: inout ChunkPages?) throws(PageFailure) -> Page {
     // Under the lock, so that the chunk counts as unread until the chunks below it are known.
     let found = try state.withLock { (state) throws(PageFailure) -> Found in
@@ -95,7 +95,7 @@ package final class PageChunk: Sendable {
 
   /// Unchecked: see `Page`.
   private struct Found: @unchecked Sendable {
-    /// Nil where the stub has its page.
+    /// Nil if the stub has its page.
     var page: Page?
   }
 }

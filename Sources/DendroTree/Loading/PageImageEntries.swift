@@ -38,7 +38,7 @@ struct PageImageEntries {
 
   /// Checks the next entry.
   ///
-  /// - Returns: what should be at `offset` and is not; nil where the entry is right.
+  /// - Returns: what should be at `offset` and is not; nil if the entry is right.
   mutating func next() -> String? {
     let start = key.upperBound
     offset = start

@@ -19,7 +19,7 @@
 /// | varint | 2 · the children in it or below it, + 1 if any of them has a priority, or the node in a box |
 /// | varint | the keys on the longest path in it or below it |
 ///
-/// The level of an inner page is 1 where leaf pages are below it, else one more than that of the pages below.
+/// The level of an inner page is 1 if leaf pages are below it, else one more than that of the pages below.
 ///
 /// A chunk holds pages below one page: so a part of the tree can be read without the rest. That page refers to each page
 /// of the chunk to which no page of it refers, once; the chunks to which a chunk refers are in ascending order.
@@ -47,7 +47,7 @@ package struct PageImageWriter {
     var shape: PageShape
     var total: Int
     var hasPriorities: Bool
-    /// Where the images of the page and those below it begin; nil where they are in a chunk.
+    /// Where the images of the page and those below it begin; nil if they are in a chunk.
     var start: Int?
     var chunk: UInt32 = 0
     var root = 0
@@ -113,7 +113,7 @@ package struct PageImageWriter {
       hasPriorities: page.kind == .box ? page.hasPriority(0) : page.hasPriorities, start: start)
   }
 
-  /// Throws where no reader would accept the image of a page: then there is no checkpoint, and the log is kept.
+  /// Throws if no reader would accept the image of a page: then there is no checkpoint, and the log is kept.
   private func check(_ page: PageAccess, _ shape: PageShape) throws(PageFailure) {
     let limit = page.kind == .box ? Self.boxByteCountMax : Self.pageByteCountMax
     let used = Int(page.header.pointee.used)

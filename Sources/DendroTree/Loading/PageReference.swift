@@ -29,7 +29,7 @@ struct PageShape: Equatable {
     self.depth = depth
   }
 
-  /// Makes the shape from its code in a chunk; nil where no page has it.
+  /// Makes the shape from its code in a chunk; nil if no page has it.
   init?(code: Int, depth: Int) {
     guard code >= 1, code <= 2 + Self.levelMax, depth <= Limits.depth else { return nil }
     self.init(code == 1 ? .box : code == 2 ? .leaf : .inner, level: max(0, code - 2), depth: depth)

@@ -11,7 +11,7 @@ package protocol PageSource: AnyObject, Sendable {
 
   /// Notes that a chunk was read, whose pages are kept from now on.
   ///
-  /// - Throws: where its pages refer to chunks that are below other pages. Then the chunk counts as not read.
+  /// - Throws: if its pages refer to chunks that are below other pages. Then the chunk counts as not read.
   func willKeep(_ pages: ChunkPages, of chunk: PageChunk) throws(PageFailure)
 
   /// Notes that nothing refers any more to a chunk that was not read.

@@ -109,14 +109,14 @@ struct PageStub {
       UInt(bitPattern: Unmanaged.passRetained(page).toOpaque()), ordering: .releasing)
   }
 
-  /// Accesses the page, after reading it where it was not read before.
+  /// Accesses the page, after reading it if it was not read before.
   func load() throws(PageFailure) -> PageAccess {
     if page == nil { try chunk.load(self) }
     guard let page else { preconditionFailure("a chunk that was loaded gives the stub its page") }
     return page._withUnsafeGuaranteedRef { $0.unresolved }
   }
 
-  /// Accesses the page, or an empty one where it cannot be read. Then the source of the pages gets the error.
+  /// Accesses the page, or an empty one if it cannot be read. Then the source of the pages gets the error.
   ///
   /// Not inlined: nearly no page is a stub.
   @inline(never)
@@ -156,7 +156,7 @@ struct PageStub {
 }
 
 extension Page {
-  /// The page itself, or the one that a stub stands for; an empty one where that cannot be read, as by
+  /// The page itself, or the one that a stub stands for; an empty one if that cannot be read, as by
   /// `PageStub.resolved`.
   @inline(__always)
   var resolved: Page { unresolved.kind == .stub ? PageStub(unresolved.header).resolvedPage : self }

@@ -21,7 +21,7 @@ struct PageAccess {
 
   init(header: UnsafeMutablePointer<PageHeader>) { self.header = header }
 
-  /// Accesses the page that an initialised slot refers to, without retaining it. Where that is a stub, its
+  /// Accesses the page that an initialised slot refers to, without retaining it. If that is a stub, its
   /// page is read.
   @inline(__always)
   init(_ slot: UnsafeMutablePointer<Page?>) {

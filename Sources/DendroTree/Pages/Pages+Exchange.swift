@@ -31,7 +31,7 @@ extension Pages {
 
   /// Edits the leaf at a path below the branch whose root page is in `slot`, as `Node.exchange`.
   ///
-  /// Where no page on the way is shared and none has to be split, the leaf is edited where it is found; else
+  /// If no page on the way is shared and none has to be split, the leaf is edited where it is found; else
   /// `assign` goes down once more.
   static func exchange(
     _ root: UnsafeMutablePointer<Page?>, _ path: PathStep, _ edit: LeafEdit,
@@ -126,7 +126,7 @@ extension Pages {
     }
   }
 
-  /// Accesses the page in a slot; nil where it is a stub whose page was not read yet. A stub that no other
+  /// Accesses the page in a slot; nil if it is a stub whose page was not read yet. A stub that no other
   /// value shares is replaced by its page.
   @inline(__always)
   private static func loadedPage(
@@ -151,7 +151,7 @@ extension Pages {
   /// Inserts a leaf, or a branch whose only descendant it is, into the leaf page in a slot that no other value
   /// shares.
   ///
-  /// - Returns: false where the page would have to be split or converted.
+  /// - Returns: false if the page would have to be split or converted.
   @inline(__always)
   private static func insert(
     _ new: UnsafeRawBufferPointer, in slot: UnsafeMutablePointer<Page?>, at index: Int,
@@ -178,7 +178,7 @@ extension Pages {
 
   /// Inserts a branch, or one whose only descendant it is, into the leaf page in a slot that no other value shares.
   ///
-  /// - Returns: false where the page would have to be split or converted.
+  /// - Returns: false if the page would have to be split or converted.
   private static func insert(
     _ new: Page, in slot: UnsafeMutablePointer<Page?>, at index: Int, _ step: PathStep
   ) -> Bool {
@@ -199,7 +199,7 @@ extension Pages {
   /// Replaces a leaf in the leaf page in a slot that no other value shares.
   ///
   /// - Parameter mayMerge: whether the page has neighbours with which it is merged when it is nearly empty.
-  /// - Returns: false where the page would have to be split or merged, or its priorities counted.
+  /// - Returns: false if the page would have to be split or merged, or its priorities counted.
   @inline(__always)
   private static func replace(
     _ new: UnsafeRawBufferPointer, in slot: UnsafeMutablePointer<Page?>, at index: Int,

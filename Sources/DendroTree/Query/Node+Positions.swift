@@ -6,7 +6,7 @@ extension SortOrder {
 }
 
 extension Node {
-  /// Where the child at a key stands in an order; nil where there is none. For an order by a child's path the
+  /// Where the child at a key stands in an order; nil if there is none. For an order by a child's path the
   /// child is read in place.
   ///
   /// - Complexity: O(log children).
@@ -72,7 +72,7 @@ extension Node {
 }
 
 extension Node {
-  /// Calls `body` with the old and the new position of each child that two states do not share, nil where it
+  /// Calls `body` with the old and the new position of each child that two states do not share, nil if it
   /// is not there, until it returns false. Both may be equal.
   ///
   /// - Returns: whether `body` was called with all of them, and returned true each time.

@@ -1,10 +1,10 @@
 extension Node {
   /// What a query shows of this node: the children in its range, at most as many as its limit.
   ///
-  /// The node itself where the parameters show all; otherwise without its own priority, and nothing
-  /// where no child is left or there are none.
+  /// The node itself if the parameters show all; otherwise without its own priority, and nothing
+  /// if no child is left or there are none.
   ///
-  /// - Complexity: O(log n + shown) by key, and by priority where no child has one; otherwise O(n), with
+  /// - Complexity: O(log n + shown) by key, and by priority if no child has one; otherwise O(n), with
   ///   a limit O(n log limit) in time and O(limit) in memory.
   package func filtered(by parameters: QueryParameters) -> Node {
     if parameters.showsAll { return self }
@@ -43,7 +43,7 @@ extension Node {
 
   // MARK: By key
 
-  /// Where the order of positions is that of the keys: moves to the beginning of the range.
+  /// If the order of positions is that of the keys: moves to the beginning of the range.
   private func filteredByKey(_ parameters: QueryParameters, _ limit: Int) -> Node {
     var first = parameters.start?.keyOfNone
     if case .last? = parameters.limit {
@@ -56,7 +56,7 @@ extension Node {
     for (key, child) in first.map(children(from:)) ?? children {
       let position = SortPosition(value: .none, key: key)
       if parameters.isBeforeStart(position) {
-        // Only the one at an exclusive bound, or all of them where the start is above them.
+        // Only the one at an exclusive bound, or all of them if the start is above them.
         guard parameters.start?.value == SortValue.none else { break }
         continue
       }
@@ -95,7 +95,7 @@ extension Node {
         builder?.append(key, child)
         count += 1
       } else if builder == nil {
-        // Up to here nothing had to be built: where all are in the range, nothing ever is.
+        // Up to here nothing had to be built: if all are in the range, nothing ever is.
         var copy = NodeBuilder()
         for (key, child) in children.prefix(count) { copy.append(key, child) }
         builder = copy

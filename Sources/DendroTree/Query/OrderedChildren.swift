@@ -1,8 +1,8 @@
 extension Node {
   /// The children in any order.
   ///
-  /// - Complexity: nothing until it is iterated. Then O(1) a child by key, by priority where no child has
-  ///   one, and where the order is known; otherwise they are sorted once at the beginning, O(n log n).
+  /// - Complexity: nothing until it is iterated. Then O(1) a child by key, by priority if no child has
+  ///   one, and if the order is known; otherwise they are sorted once at the beginning, O(n log n).
   ///
   /// - Parameters:
   ///   - order: the order of the iteration.
@@ -46,7 +46,7 @@ package struct OrderedChildren: Sequence, Sendable {
   package var underestimatedCount: Int { node.childCount }
 
   package struct Iterator: IteratorProtocol {
-    /// Nil where the children had to be sorted, or are known in their order.
+    /// Nil if the children had to be sorted, or are known in their order.
     fileprivate var tree: Node.Children.Iterator?
     fileprivate var ranked: IndexingIterator<[Element]>?
 

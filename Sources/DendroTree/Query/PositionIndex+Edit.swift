@@ -79,7 +79,7 @@ extension PositionIndex {
     }
   }
 
-  /// Removes a page without entries; joins one that is nearly empty with one beside it, where both fit
+  /// Removes a page without entries; joins one that is nearly empty with one beside it, if both fit
   /// into one. Beside pages that are nearly full it may stay.
   private static func merge(_ page: Page, _ index: Int) {
     let count = page.children[index].entryCount

@@ -4,7 +4,7 @@
 package struct QueryParameters: Hashable, Sendable {
   /// Where the range begins or ends.
   package struct Bound: Hashable, Sendable {
-    /// Where children are sorted by key: `none`, and the key is the bound.
+    /// If children are sorted by key: `none`, and the key is the bound.
     package var value: SortValue
     /// Nil: all keys with the value are on the same side of the bound.
     package var key: Key?

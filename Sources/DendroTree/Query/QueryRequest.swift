@@ -1,4 +1,4 @@
-/// The parameters of a query, call by call, and the error where they contradict each other.
+/// The parameters of a query, call by call, and the error if they contradict each other.
 ///
 /// The order of the calls does not matter: what depends on how the children are sorted is judged by
 /// `parameters()`, when all is known. A value; any thread.
@@ -8,7 +8,7 @@ package struct QueryRequest: Sendable {
     var value: Scalar?
     var key: Key?
     var isExclusive: Bool
-    /// Whether a child key was named, be it nil: where children are sorted by key, there is none to name.
+    /// Whether a child key was named, be it nil: if children are sorted by key, there is none to name.
     var namesKey: Bool
     /// Who asked, for messages: `queryStarting(atValue:)`.
     var call: String
@@ -36,7 +36,7 @@ package struct QueryRequest: Sendable {
 
   // MARK: Calls
 
-  /// - Throws: `ValidationError` where an order was given already.
+  /// - Throws: `ValidationError` if an order was given already.
   package mutating func sort(by order: SortOrder, call: String) throws(ValidationError) {
     guard self.order == nil else {
       throw Self.invalid("\(call) comes after another order: a query has one")
@@ -44,7 +44,7 @@ package struct QueryRequest: Sendable {
     self.order = order
   }
 
-  /// - Throws: `ValidationError` where the path is empty or names what has a call of its own.
+  /// - Throws: `ValidationError` if the path is empty or names what has a call of its own.
   package mutating func sort(byChild path: String, call: String) throws(ValidationError) {
     switch path {
     case "$key", ".key", "$priority", ".priority", "$value", ".value":
@@ -64,7 +64,7 @@ package struct QueryRequest: Sendable {
     try sort(by: .child(child), call: call)
   }
 
-  /// - Throws: `ValidationError` where there is a start already.
+  /// - Throws: `ValidationError` if there is a start already.
   package mutating func start(at bound: Bound) throws(ValidationError) {
     if let start {
       throw Self.invalid("\(bound.call) comes after \(start.call): one start at most")
@@ -72,7 +72,7 @@ package struct QueryRequest: Sendable {
     start = bound
   }
 
-  /// - Throws: `ValidationError` where there is an end already.
+  /// - Throws: `ValidationError` if there is an end already.
   package mutating func end(at bound: Bound) throws(ValidationError) {
     if let end { throw Self.invalid("\(bound.call) comes after \(end.call): one end at most") }
     end = bound
@@ -80,13 +80,13 @@ package struct QueryRequest: Sendable {
 
   /// Start and end at once.
   ///
-  /// - Throws: `ValidationError` where there is one of them already.
+  /// - Throws: `ValidationError` if there is one of them already.
   package mutating func equal(_ bound: Bound) throws(ValidationError) {
     try start(at: bound)
     try end(at: bound)
   }
 
-  /// - Throws: `ValidationError` where the count is 0 or above 2147483647, or there is a limit already.
+  /// - Throws: `ValidationError` if the count is 0 or above 2147483647, or there is a limit already.
   package mutating func limit(
     to count: UInt, last: Bool, call: String
   ) throws(ValidationError) {
@@ -101,7 +101,7 @@ package struct QueryRequest: Sendable {
 
   // MARK: The whole
 
-  /// - Throws: `ValidationError` of kind `.invalidQuery` where a bound does not go with the order.
+  /// - Throws: `ValidationError` of kind `.invalidQuery` if a bound does not go with the order.
   package func parameters() throws(ValidationError) -> QueryParameters {
     var parameters = QueryParameters()
     parameters.order = order ?? .priority

@@ -25,7 +25,7 @@ package enum SortOrder: Hashable, Sendable {
 
   /// Whether a child that changed from `old` to `new`, both of them there, counts as moved.
   ///
-  /// Where children are sorted by value every change counts, even from branch to branch; otherwise it
+  /// If children are sorted by value every change counts, even from branch to branch; otherwise it
   /// is whether the sort values differ.
   package func moves(from old: Node, to new: Node) -> Bool {
     switch self {
