@@ -22,7 +22,7 @@ extension Engine {
   /// Writes a checkpoint of the head beside the running writers and deletes what no opening needs any
   /// more.
   ///
-  /// - Returns: once the checkpoint is durable. Nothing is done where nothing was written since.
+  /// - Returns: once the checkpoint is durable. Nothing is done if nothing was written since.
   package func checkpoint() throws(EngineError) {
     if isReadOnly { throw .readOnly }
     guard let checkpointing else { return }
@@ -39,7 +39,7 @@ extension Engine {
   /// Removes the past: everything but a checkpoint of a moment within the call, which is read back
   /// first, and the writes since. What was removed from the tree before the call is in no file then.
   ///
-  /// - Throws: `.storage(.locked)` where a reader holds the directory; not everything was removed
+  /// - Throws: `.storage(.locked)` if a reader holds the directory; not everything was removed
   ///   then, and the next call removes the rest.
   package func purgeHistory() throws(EngineError) {
     if isReadOnly { throw .readOnly }
@@ -56,7 +56,7 @@ extension Engine {
 
   /// Writes a database of its own into the new directory at `path`: the tree as of one moment.
   ///
-  /// - Throws: `.storage` where a database is at `path` already or it cannot be written; what was made
+  /// - Throws: `.storage` if a database is at `path` already or it cannot be written; what was made
   ///   there is removed again then.
   package func backup(to path: String) throws(EngineError) {
     if isForked { throw .forked }
@@ -73,7 +73,7 @@ extension Engine {
 
   /// Writes a state of the past as a database of its own into the new directory at `path`.
   ///
-  /// - Returns: the state; its time is 0 where that is not known.
+  /// - Returns: the state; its time is 0 if that is not known.
   /// - Throws: as `state(at:)` and `backup(to:)` do.
   package func restore(_ point: HistoryPoint, to path: String) throws(EngineError) -> HistoryState {
     guard let databaseID else { throw .noHistory }

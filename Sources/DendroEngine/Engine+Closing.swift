@@ -6,7 +6,7 @@ extension Engine {
   ///
   /// - Parameter last: admitted as the last write, whether or not a transaction's block is running, on
   ///   this thread or another; `options.unreportedFailure` gets a failure.
-  /// - Throws: where the disk refuses; the engine is closed nevertheless. Later writes get `.closed`;
+  /// - Throws: if the disk refuses; the engine is closed nevertheless. Later writes get `.closed`;
   ///   views stay valid. A second call returns once the directory is free, and throws
   ///   nothing.
   package func close(writing last: EncodedWrite? = nil) throws(EngineError) {

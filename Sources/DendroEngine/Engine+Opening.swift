@@ -4,15 +4,15 @@ extension Engine {
   /// Opens or creates the database in the directory at `path`, replaying what the newest checkpoint
   /// does not hold.
   ///
-  /// Where an engine of this process that was released without `close()` still holds the directory, this
+  /// If an engine of this process that was released without `close()` still holds the directory, this
   /// waits until that is closed.
   ///
   /// - Parameters:
-  ///   - path: absolute, or relative to the working directory; created with mode 0700 where missing,
+  ///   - path: absolute, or relative to the working directory; created with mode 0700 if missing,
   ///     its parent must exist.
   ///   - progress: called on the calling thread, at most once a mebibyte.
   ///
-  /// - Throws: `.storage` where the files cannot be used (damaged, locked, refused by the system);
+  /// - Throws: `.storage` if the files cannot be used (damaged, locked, refused by the system);
   ///   nothing was changed then.
   /// - Complexity: O(log since the checkpoint), with `EngineOptions.Loading.whole` also of its size. Waits for the disk on the calling thread.
   package static func open(
@@ -54,7 +54,7 @@ extension Engine {
     }
   }
 
-  /// A tree that lives only as long as this object. Where the system has no thread for it, the engine is
+  /// A tree that lives only as long as this object. If the system has no thread for it, the engine is
   /// closed from the beginning, and a log event says so.
   package static func inMemory(
     options: EngineOptions = EngineOptions(), environment: Environment = .system
@@ -70,7 +70,7 @@ extension Engine {
   }
 
   package enum Mode: Hashable, Sendable {
-    /// Created where missing.
+    /// Created if missing.
     case readWrite
     /// Must exist already.
     case readWriteExisting

@@ -5,7 +5,7 @@ import Synchronization
 /// A durable tree: admission, log, recovery and checkpoints of one directory.
 ///
 /// Any thread may call anything, except where a member says otherwise. Reads
-/// never wait for writers, and for the disk only where pages have to be read for the first time.
+/// never wait for writers, and for the disk only if pages have to be read for the first time.
 package final class Engine: Sendable {
   package let options: EngineOptions
   /// What opening found.
@@ -19,9 +19,9 @@ package final class Engine: Sendable {
   let checkpointing: Checkpointing?
   /// Nil in memory.
   let history: History?
-  /// Nil where this engine writes.
+  /// Nil if this engine writes.
   let follower: Mutex<Follower?>
-  /// Nil where this engine does not follow another process's writer.
+  /// Nil if this engine does not follow another process's writer.
   let logFollower: LogFollower?
   let environment: Environment
   let closing = Mutex(Closing())
@@ -72,7 +72,7 @@ package final class Engine: Sendable {
       options: options)
   }
 
-  /// - Parameter position: published for what was recovered, where a writer is followed.
+  /// - Parameter position: published for what was recovered, if a writer is followed.
   init(
     readOnly recovered: Recovery.Result, _ directory: DatabaseDirectory, _ path: String,
     _ options: EngineOptions, _ environment: Environment, _ position: PublishedPosition? = nil
@@ -148,7 +148,7 @@ package final class Engine: Sendable {
 
   /// Admits a write, and waits without blocking a thread until it is as durable as the options ask.
   ///
-  /// - Returns: the write's LSN; nil where it changed nothing.
+  /// - Returns: the write's LSN; nil if it changed nothing.
   /// - Throws: why it failed; it was undone then. Cancellation does not undo a write.
   @discardableResult
   @concurrent package func write(
@@ -171,13 +171,13 @@ package final class Engine: Sendable {
     return try await write(encoded)
   }
 
-  /// Why this engine can never write; nil where it can.
+  /// Why this engine can never write; nil if it can.
   package var refusal: EngineError? {
     if isReadOnly { return .readOnly }
     return isForked ? .forked : nil
   }
 
-  /// Why the next write would be refused; nil where it would not. A disk that was full may have room by now: a write
+  /// Why the next write would be refused; nil if it would not. A disk that was full may have room by now: a write
   /// looks for it.
   package var writeRefusal: EngineError? {
     refusal ?? pipeline.withAdmission { $0.phase.refusal }

@@ -36,7 +36,7 @@ enum EngineClosings {
     for waiter in waiters { waiter.signal() }
   }
 
-  /// Opens a directory; where this process holds it, again once the closings have ended.
+  /// Opens a directory; if this process holds it, again once the closings have ended.
   static func retry<R>(_ open: () throws(StorageError) -> R) throws(StorageError) -> R {
     let endedCount = state.withLock { $0.endedCount }
     do throws(StorageError) {

@@ -53,7 +53,7 @@ package struct EngineOptions: Sendable {
   package var execution: Execution = .thread
 
   /// Gets log events, on a queue of its own, one call at a time with `metrics`, in order. The engine does
-  /// not wait for it, so that it may call the engine. Where it is behind by 1024 calls, events and timers
+  /// not wait for it, so that it may call the engine. If it is behind by 1024 calls, events and timers
   /// are left out, and an event says how many; counters are added up and of gauges the last one is kept, so
   /// that sums and levels stay right. Default: nil.
   package var log: (@Sendable (LogEvent) -> Void)?
@@ -68,7 +68,7 @@ package struct EngineOptions: Sendable {
     /// When they are touched for the first time: opening takes the same time whatever the size of the data. A
     /// page that turns out to be damaged fails the reads and writes that need it.
     case onDemand
-    /// All at opening: where one is damaged, the older checkpoint serves.
+    /// All at opening: if one is damaged, the older checkpoint serves.
     case whole
   }
 

@@ -20,7 +20,7 @@ package struct EngineStatistics: Sendable, Hashable {
   package var logByteCount: UInt64 = 0
   /// Bytes of the log since the newest checkpoint.
   package var logBytesSinceCheckpoint: UInt64 = 0
-  /// Bytes of the newest checkpoint's file; 0 where there is none.
+  /// Bytes of the newest checkpoint's file; 0 if there is none.
   package var checkpointByteCount: UInt64 = 0
 
   /// Chunks of the checkpoint that was opened which were not read yet.

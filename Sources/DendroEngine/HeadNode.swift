@@ -4,7 +4,7 @@ package import DendroTree
 /// A node of the head, whose pages may not all have been read from the checkpoint yet.
 package struct HeadNode: Sendable {
   package let node: Node
-  /// Nil where all pages are in memory.
+  /// Nil if all pages are in memory.
   private let pages: CheckpointPages?
 
   /// Makes one whose pages are all in memory.
@@ -20,13 +20,13 @@ package struct HeadNode: Sendable {
 
   /// Whether all pages of the node are in memory. Never waits for the disk.
   ///
-  /// - Complexity: O(pages); O(1) where all pages of the head are in memory.
+  /// - Complexity: O(pages); O(1) if all pages of the head are in memory.
   var isLoaded: Bool { pages == nil || node.isLoaded }
 
   /// Reads all pages of the node. Waits for the disk on the calling thread.
   ///
   /// - Returns: the node.
-  /// - Complexity: O(pages); O(1) where all pages of the head are in memory.
+  /// - Complexity: O(pages); O(1) if all pages of the head are in memory.
   package func whole() throws(EngineError) -> Node {
     try pages?.reading { () throws(PageFailure) in try node.load() }
     return node
@@ -71,7 +71,7 @@ package struct ReadingCheck {
     failureCount = pages?.failureCount ?? 0
   }
 
-  /// The last error of a page; nil where there was none. Ask on the thread that reads.
+  /// The last error of a page; nil if there was none. Ask on the thread that reads.
   @inline(__always)
   package var failure: EngineError? {
     pages.flatMap { $0._withUnsafeGuaranteedRef { $0.failure(since: failureCount) } }
@@ -137,7 +137,7 @@ extension Engine {
     Unmanaged.passUnretained(pipeline.readers)._withUnsafeGuaranteedRef(body)
   }
 
-  /// Begins to read the head; nil where the admission lock has to be taken.
+  /// Begins to read the head; nil if the admission lock has to be taken.
   @inline(__always)
   private func beginReading() -> HeadReaders.Reading? { withReaders { $0.begin() } }
 
@@ -153,7 +153,7 @@ extension Engine {
     return try placeUnderLock(path).read()
   }
 
-  /// The node at `path` now; nil where the admission lock has to be taken.
+  /// The node at `path` now; nil if the admission lock has to be taken.
   @inline(__always)
   func nodeWithoutLock(at path: Path) -> Node? {
     guard !path.isRoot, let reading = beginReading() else { return nil }

@@ -5,9 +5,9 @@ package import DendroTree
 package struct HeadPlace: Sendable {
   private let root: Node
   private let path: Path
-  /// Nil where all pages are in memory.
+  /// Nil if all pages are in memory.
   private let pages: CheckpointPages?
-  /// The node; nil where pages on the way to it were not read yet.
+  /// The node; nil if pages on the way to it were not read yet.
   package let node: HeadNode?
 
   /// Makes one whose pages are all in memory.
@@ -44,9 +44,9 @@ package struct HeadPlace: Sendable {
     return HeadNode(node ?? .empty, pages)
   }
 
-  /// The node, where it is in memory with all its pages; nil where the disk may have to be waited for.
+  /// The node, if it is in memory with all its pages; nil if the disk may have to be waited for.
   ///
-  /// - Complexity: O(pages of the node); O(1) where all pages of the head are in memory.
+  /// - Complexity: O(pages of the node); O(1) if all pages of the head are in memory.
   package var loadedNode: Node? { node.flatMap { $0.isLoaded ? $0.node : nil } }
 }
 

@@ -4,7 +4,7 @@ import Synchronization
 /// Calls the options' closures for log events and metrics: on a queue of their own, one at a time, in the
 /// order of the events.
 ///
-/// The engine does not wait for them, so that they may call it and wait for it. Where a closure is behind by
+/// The engine does not wait for them, so that they may call it and wait for it. If a closure is behind by
 /// `limit` calls, further metrics are merged and further events left out, and counted.
 package final class Instrumentation: Sendable {
   /// The most calls that wait.

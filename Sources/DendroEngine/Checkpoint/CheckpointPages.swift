@@ -57,7 +57,7 @@ final class CheckpointPages: PageSource {
   /// Reads all that no tree has read yet, and closes the file. Waits for the disk on the calling thread.
   ///
   /// - Throws: why a chunk could not be read.
-  /// - Returns: false where `isCancelled`, called before each chunk, has returned true.
+  /// - Returns: false if `isCancelled`, called before each chunk, has returned true.
   func readAll(isCancelled: () -> Bool) throws(StorageError) -> Bool {
     while isPartial {
       let chunks = unread.withLock { $0.values.compactMap(\.chunk) }
@@ -80,7 +80,7 @@ final class CheckpointPages: PageSource {
 
   /// Calls `body`, which reads nodes of the tree on this thread.
   ///
-  /// - Throws: why a page could not be read, even where `body` itself has not noticed that.
+  /// - Throws: why a page could not be read, even if `body` itself has not noticed that.
   func reading<R>(_ body: () throws(PageFailure) -> R) throws(EngineError) -> R {
     let reading = failures.begin()
     let result: Result<R, PageFailure>
@@ -101,7 +101,7 @@ final class CheckpointPages: PageSource {
   /// How many pages could not be read by calls that cannot throw, for `failure(since:)`.
   var failureCount: UInt64 { failures.mark }
 
-  /// Why this thread could not read a page since `failureCount` was `before`; nil where it could read all.
+  /// Why this thread could not read a page since `failureCount` was `before`; nil if it could read all.
   func failure(since before: UInt64) -> EngineError? {
     failures.failure(since: before).map { .storage(storageError($0)) }
   }
@@ -178,7 +178,7 @@ final class CheckpointPages: PageSource {
   func willFree(_ chunk: PageChunk) {
     guard removeUnread(chunk) else { return }
     isComplete.store(true, ordering: .releasing)
-    // Not on this thread, which may hold the admission lock: where the checkpoint was removed, its space is freed.
+    // Not on this thread, which may hold the admission lock: if the checkpoint was removed, its space is freed.
     Self.closing.async { [reader] in reader.close() }
   }
 

@@ -14,7 +14,7 @@ struct ChunkVisibility: Sendable {
   }
 
   private var states: [State]
-  /// For each chunk the one that refers to it, where that is known.
+  /// For each chunk the one that refers to it, if that is known.
   private var referrers: [UInt32]
   private(set) var unreadCount: Int
 
@@ -26,7 +26,7 @@ struct ChunkVisibility: Sendable {
 
   /// Notes that a chunk was taken into the tree.
   ///
-  /// - Returns: a chunk to which another one refers too, so that nothing was noted; nil where there is none.
+  /// - Returns: a chunk to which another one refers too, so that nothing was noted; nil if there is none.
   mutating func add(_ chunk: ChunkPages) -> UInt32? {
     for number in chunk.referredChunks
     where states[Int(number)] != .hidden && referrers[Int(number)] != chunk.number {

@@ -4,7 +4,7 @@ import Synchronization
 /// Why pages could not be read by calls that cannot throw, for the reading that made those calls.
 ///
 /// A reading calls them on its own thread. So it gets the failures of that thread since it began, and neither those of
-/// other threads nor, once it has ended, those of readings within it. Where nothing ever failed, it costs two looks
+/// other threads nor, once it has ended, those of readings within it. If nothing ever failed, it costs two looks
 /// at a number.
 final class ReadingFailures: Sendable {
   fileprivate struct Failure {
@@ -31,7 +31,7 @@ final class ReadingFailures: Sendable {
 
   /// Ends a reading, on the thread on which it began.
   ///
-  /// - Returns: its last failure; nil where it had none.
+  /// - Returns: its last failure; nil if it had none.
   func end(_ reading: Reading) -> PageFailure? {
     guard let failure = failure(since: reading.count) else { return nil }
     let thread = BlockingExecutor.currentThreadID
@@ -42,7 +42,7 @@ final class ReadingFailures: Sendable {
   /// How many calls have failed until now, for `failure(since:)`.
   var mark: UInt64 { count.load(ordering: .acquiring) }
 
-  /// The last failure of this thread since `mark` was read; nil where there was none.
+  /// The last failure of this thread since `mark` was read; nil if there was none.
   func failure(since mark: UInt64) -> PageFailure? {
     if count.load(ordering: .acquiring) == mark { return nil }
     let thread = BlockingExecutor.currentThreadID

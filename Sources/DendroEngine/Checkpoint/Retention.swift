@@ -4,9 +4,9 @@ package import DendroStorage
 /// checkpoint.
 ///
 /// For opening, two readable checkpoints are kept, and the log since the older of them, so that the database
-/// still opens where the newest is damaged.
+/// still opens if the newest is damaged.
 ///
-/// For history, the log reaches further back, to a *base checkpoint*: a checkpoint, or write 0 where the log
+/// For history, the log reaches further back, to a *base checkpoint*: a checkpoint, or write 0 if the log
 /// begins with write 1. Of the checkpoints in between, those are kept that limit a replay to the length to
 /// which the options let the log grow between two; others, taken on request, are removed.
 package enum Retention {
@@ -77,7 +77,7 @@ package enum Retention {
 
   /// Removes obsolete files. Repeated after a crash, it removes the rest.
   ///
-  /// - Returns: false, and not everything was removed, where a reader holds the directory.
+  /// - Returns: false, and not everything was removed, if a reader holds the directory.
   @discardableResult
   static func apply(
     _ directory: DatabaseDirectory, _ rules: Rules, uncounted: Set<LogSequenceNumber>,
@@ -98,7 +98,7 @@ package enum Retention {
   /// Removes everything but the newest checkpoint, which the caller has read to its end, and the log after
   /// it. Quarantined files are removed too.
   ///
-  /// - Returns: false, and not everything was removed, where a reader holds the directory.
+  /// - Returns: false, and not everything was removed, if a reader holds the directory.
   static func purge(_ directory: DatabaseDirectory) throws(StorageError) -> Bool {
     let contents = try directory.contents()
     var obsolete = ObsoleteFiles()
@@ -120,10 +120,10 @@ package enum Retention {
   /// segment is removed, and each segment before the next, so that a crash leaves neither a checkpoint
   /// whose log is missing nor a gap in the log: both would look like damage.
   ///
-  /// Where a reader has opened meanwhile, it may be about to read the files: they are removed the next time.
+  /// If a reader has opened meanwhile, it may be about to read the files: they are removed the next time.
   /// Readers are locked out for one removal at a time, since they do not wait for long.
   ///
-  /// - Returns: false where a reader holds the directory.
+  /// - Returns: false if a reader holds the directory.
   private static func remove(_ obsolete: ObsoleteFiles, _ directory: DatabaseDirectory)
     throws(StorageError) -> Bool
   {
@@ -170,7 +170,7 @@ package enum Retention {
   /// - Parameters:
   ///   - files: all segments and checkpoints.
   ///   - rules: what is kept.
-  ///   - time: returns the time of the write at which a checkpoint stands; nil where it cannot be read.
+  ///   - time: returns the time of the write at which a checkpoint stands; nil if it cannot be read.
   package static func obsolete(
     _ files: Files, _ rules: Rules, time: (LogSequenceNumber) -> Int64?
   ) -> ObsoleteFiles {
@@ -221,7 +221,7 @@ package enum Retention {
     return obsolete
   }
 
-  /// The newest of the bases that is not later than `start`; the first where all are later. A base whose
+  /// The newest of the bases that is not later than `start`; the first if all are later. A base whose
   /// time is not known is passed over.
   ///
   /// - Parameter bases: ascending.

@@ -31,7 +31,7 @@ package final class ChangeReader: Sendable {
     /// The last write that was read.
     var position: LogSequenceNumber
     var cursor: LogCursor?
-    /// What is left of the record that the cursor has read last, where pages divide it.
+    /// What is left of the record that the cursor has read last, if pages divide it.
     var rest: LargeRecord?
     var pin: HistoryPins.ID?
     /// The pin for a writer in another process.
@@ -61,7 +61,7 @@ package final class ChangeReader: Sendable {
   ///
   /// - Returns: nil once the task is cancelled or the engine closed; in a read-only engine that does not follow
   ///   a writer also behind the last write that opening found.
-  /// - Throws: `.outOfHistory` where the log no longer, or not yet, has the next write; `.storage` where the
+  /// - Throws: `.outOfHistory` if the log no longer, or not yet, has the next write; `.storage` if the
   ///   files cannot be read.
   @concurrent package func next() async throws(EngineError) -> [LoggedWrite]? {
     while !Task.isCancelled, !history.isClosed {

@@ -28,13 +28,13 @@ extension Engine {
 
   /// The tree at a point of the past, and the write after which it was so.
   ///
-  /// For the head, the present root is returned, durable or not. Where another state is not yet on the disk,
+  /// For the head, the present root is returned, durable or not. If another state is not yet on the disk,
   /// everything admitted so far is synchronized first.
   ///
   /// - Parameters:
   ///   - point: from `historyRange()`; a time behind the last write is the head.
   ///   - isCancelled: called after each record, on the calling thread.
-  /// - Returns: nil where `isCancelled` has returned true.
+  /// - Returns: nil if `isCancelled` has returned true.
   /// - Throws: `.outOfHistory`, which names the range; `.storage`; `.closed`.
   /// - Complexity: O(checkpoint + log since). Waits for the disk on the calling thread.
   package func state(
@@ -72,7 +72,7 @@ extension Engine {
     try state(at: point, isCancelled: isCancelled)?.root
   }
 
-  /// `root(at:)` on the queue `History.rebuilding`, one state at a time; nil where the task was cancelled.
+  /// `root(at:)` on the queue `History.rebuilding`, one state at a time; nil if the task was cancelled.
   @concurrent package func root(at point: HistoryPoint) async throws(EngineError) -> Node? {
     guard let history, !isForked else { return try root(at: point, isCancelled: { false }) }
     let flag = CancellationFlag()
@@ -96,7 +96,7 @@ extension Engine {
   /// - Parameters:
   ///   - lsn: the last write that the caller knows; zero for all.
   ///   - path: only writes that change data here, above or below.
-  /// - Throws: `.noHistory` in memory; `.closed`. Where the log begins behind `lsn`, the first page throws.
+  /// - Throws: `.noHistory` in memory; `.closed`. If the log begins behind `lsn`, the first page throws.
   package func changes(since lsn: LogSequenceNumber, at path: Path = .root) throws(EngineError)
     -> ChangeReader
   {

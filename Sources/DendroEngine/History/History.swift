@@ -4,7 +4,7 @@ import Dispatch
 import Synchronization
 
 /// The history of a database: rebuilds past states from a checkpoint and the log after it, beside the running
-/// writer. It waits for the writer only where the requested state is not yet on the disk.
+/// writer. It waits for the writer only if the requested state is not yet on the disk.
 ///
 /// Callers without a thread to block use its two queues. States are rebuilt one at a time, so that any
 /// number of callers takes the memory of one more tree besides those that they keep.
@@ -52,7 +52,7 @@ final class History: Sendable {
   // MARK: Range
 
   /// The writes at which rebuilding can begin, ascending: those of checkpoints, and write 0, the empty tree
-  /// before the first write, where the log begins with that.
+  /// before the first write, if the log begins with that.
   static func bases(_ contents: DatabaseDirectory.Contents) -> [LogSequenceNumber] {
     guard let first = contents.segments.first?.firstLSN else { return [] }
     return (first == LogSequenceNumber(1) ? [.zero] : [])
@@ -99,7 +99,7 @@ final class History: Sendable {
 
   // MARK: States
 
-  /// The tree at a point, and the last write in it; nil where `isCancelled`, called after every record, has
+  /// The tree at a point, and the last write in it; nil if `isCancelled`, called after every record, has
   /// returned true. Waits for the disk on the calling thread.
   ///
   /// - Complexity: O(1) for the head; otherwise O(checkpoint + log since).

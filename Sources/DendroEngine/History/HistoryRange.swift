@@ -3,7 +3,7 @@ package import DendroTree
 
 /// The states that can be read: those after each write from `oldest` to `newest`.
 package struct HistoryRange: Hashable, Sendable, CustomStringConvertible {
-  /// The oldest write whose state can be read; zero, the empty tree, where the log begins with write 1.
+  /// The oldest write whose state can be read; zero, the empty tree, if the log begins with write 1.
   package var oldest: LogSequenceNumber
   /// Milliseconds since 1970; nil for write 0.
   package var oldestTime: Int64?
@@ -45,7 +45,7 @@ package enum HistoryPoint: Hashable, Sendable, CustomStringConvertible {
 package struct HistoryState: Sendable {
   package var roots: TreeRoots
   package var lsn: LogSequenceNumber
-  /// Of the write, in milliseconds since 1970; 0 where that is not known.
+  /// Of the write, in milliseconds since 1970; 0 if that is not known.
   package var time: Int64
 
   /// The data.

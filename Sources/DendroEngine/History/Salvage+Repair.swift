@@ -126,7 +126,7 @@ extension Salvage {
       }
     }
 
-    /// Writes the checkpoint of the base, where there is one, and begins the log behind it.
+    /// Writes the checkpoint of the base, if there is one, and begins the log behind it.
     private func begin(_ id: DatabaseID, _ target: DatabaseDirectory) throws(StorageError)
       -> LogWriter
     {
@@ -178,7 +178,7 @@ extension LogWriter {
 }
 
 extension Node {
-  /// Applies what a write does whatever was there before: an increment counts only where the number that it
+  /// Applies what a write does whatever was there before: an increment counts only if the number that it
   /// adds to is certain.
   fileprivate mutating func applyCertain(_ write: Write) {
     switch write {

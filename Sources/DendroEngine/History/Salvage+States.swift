@@ -2,7 +2,7 @@ package import DendroStorage
 import DendroTree
 
 extension Salvage {
-  /// States that need no write before them: the empty tree where the log begins with write 1, and those of good
+  /// States that need no write before them: the empty tree if the log begins with write 1, and those of good
   /// checkpoints. Ascending.
   var bases: [LogSequenceNumber] {
     (readable.first?.lowerBound == 1 ? [.zero] : [])
@@ -15,7 +15,7 @@ extension Salvage {
     return run.map { LogSequenceNumber($0.upperBound) } ?? base
   }
 
-  /// The last state that is proven; nil where none is.
+  /// The last state that is proven; nil if none is.
   package var lastProven: LogSequenceNumber? { bases.map { proven(from: $0) }.max() }
 
   /// The ranges of states that are proven, ascending and apart.
@@ -32,7 +32,7 @@ extension Salvage {
     return ranges
   }
 
-  /// The tree after a write; nil where that state is not proven.
+  /// The tree after a write; nil if that state is not proven.
   package func state(at lsn: LogSequenceNumber) throws(StorageError) -> HistoryState? {
     guard let base = bases.last(where: { $0 <= lsn && proven(from: $0) >= lsn }) else { return nil }
     var roots = try roots(of: base)
@@ -40,7 +40,7 @@ extension Salvage {
     return HistoryState(roots: roots, lsn: lsn)
   }
 
-  /// The tree at a time, in milliseconds since 1970; nil where that state is not proven.
+  /// The tree at a time, in milliseconds since 1970; nil if that state is not proven.
   package func state(atTime time: Int64) throws(StorageError) -> HistoryState? {
     var next: LogSequenceNumber?
     _ = try read { (item) throws(StorageError) in

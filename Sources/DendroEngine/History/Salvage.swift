@@ -9,7 +9,7 @@ import DendroTree
 package struct Salvage: Sendable {
   package struct Checkpoint: Sendable {
     package var lsn: LogSequenceNumber
-    /// Why it is not used; nil where it is good.
+    /// Why it is not used; nil if it is good.
     package var problem: String?
   }
 
@@ -36,7 +36,7 @@ package struct Salvage: Sendable {
 
   /// Reads the whole directory.
   ///
-  /// - Throws: `.notFound` where there is no database; `.io`; `.unsupportedVersion`.
+  /// - Throws: `.notFound` if there is no database; `.io`; `.unsupportedVersion`.
   /// - Complexity: O(bytes of the directory); the memory of one checkpoint's tree.
   package init(
     _ directory: DatabaseDirectory, progress: (@Sendable (RecoveryProgress) -> Void)? = nil
@@ -134,7 +134,7 @@ package struct Salvage: Sendable {
     }
   }
 
-  /// Why a checkpoint is not used; nil where it is good.
+  /// Why a checkpoint is not used; nil if it is good.
   private func problem(of reader: CheckpointReader, _ links: Links) throws(StorageError) -> String?
   {
     if reader.databaseID != log.databaseID {
@@ -189,8 +189,8 @@ extension Salvage {
       records[lsn, default: []].append(checksum)
     }
 
-    /// Whether the log says that the checkpoint was taken of another one. The segment behind it says so where
-    /// there is one; otherwise its last record, which is certain only where the log goes on behind that.
+    /// Whether the log says that the checkpoint was taken of another one. The segment behind it says so if
+    /// there is one; otherwise its last record, which is certain only if the log goes on behind that.
     func deny(_ reader: CheckpointReader) -> Bool {
       let checksum = reader.header.logChecksum
       if let found = segments[reader.lsn] { return found != checksum }

@@ -15,7 +15,7 @@ struct Follower {
 
   /// Recovers the present state of the files, without changing them.
   ///
-  /// - Throws: `.ownershipLost` where the directory now holds another database.
+  /// - Throws: `.ownershipLost` if the directory now holds another database.
   func recover() throws(StorageError) -> Recovery.Result {
     var recovery = Recovery(directory: directory, readsAll: readsAll, progress: nil)
     let result = try recovery.run()

@@ -4,7 +4,7 @@ package import DendroStorage
 package struct RecoveryReport: Sendable, Hashable {
   /// The last write in the tree.
   package var lastLSN = LogSequenceNumber.zero
-  /// The checkpoint that was loaded; nil where the log alone was replayed.
+  /// The checkpoint that was loaded; nil if the log alone was replayed.
   package var checkpointLSN: LogSequenceNumber?
   /// Newer checkpoints that could not be read, with the reason. `verify` reports them as damage.
   package var unreadableCheckpoints: [String] = []
@@ -12,7 +12,7 @@ package struct RecoveryReport: Sendable, Hashable {
   package var replayedWriteCount: UInt64 = 0
   package var replayedByteCount: UInt64 = 0
   package var segmentCount = 0
-  /// What was cut from the end of the log, in one sentence; nil where the log ended cleanly.
+  /// What was cut from the end of the log, in one sentence; nil if the log ended cleanly.
   package var tornTail: String?
   /// Bytes cut and quarantined.
   package var tornByteCount: UInt64 = 0

@@ -30,7 +30,7 @@ package struct ReplayLocation {
     }
   }
 
-  /// Whether a record's payload is nothing but the set of one leaf that does not concern the location. Where it is
+  /// Whether a record's payload is nothing but the set of one leaf that does not concern the location. If it is
   /// something else, or wrong, `LogV1Reader` reads it.
   func isPassedOver(by payload: UnsafeRawBufferPointer) -> Bool {
     // A write's time, as its record's; its kind; a path of so many bytes.
