@@ -73,10 +73,10 @@ public final class DataSnapshot: Sendable {
   /// Whether there is anything here.
   public func exists() -> Bool { !node.isEmpty }
 
-  /// The data: `NSNull` where there is none, `NSNumber` for numbers and booleans, `String`, and
+  /// The data: `NSNull` if there is none, `NSNumber` for numbers and booleans, `String`, and
   /// dictionaries and arrays of these. Priorities do not show.
   ///
-  /// Children make an array where their keys are 0, 1, 2, … and at least half of the places up to the
+  /// Children make an array if their keys are 0, 1, 2, … and at least half of the places up to the
   /// last one are taken; what is missing is `NSNull` then. ``valueInExportFormat()`` never guesses
   /// arrays, and the children of the snapshot are always there by key. Keys that differ only in Unicode
   /// normalization meet in a Swift dictionary; as children they are apart.
@@ -88,10 +88,10 @@ public final class DataSnapshot: Sendable {
   /// Handed to `setValue(_:)` it makes the same data again.
   public func valueInExportFormat() -> Any? { node.exportValue }
 
-  /// A number or a string; `NSNull` where there is none.
+  /// A number or a string; `NSNull` if there is none.
   public var priority: Any? { node.priority?.foundationValue ?? NSNull() }
 
-  /// The integer here, also where it is stored as a double of the same value; else nil.
+  /// The integer here, also if it is stored as a double of the same value; else nil.
   public var int: Int? { node.scalar?.int }
 
   /// The number here; else nil. Integers beyond 2^53 are rounded to the nearest double.
@@ -119,7 +119,7 @@ public final class DataSnapshot: Sendable {
     return !descendant.isEmpty
   }
 
-  /// What is at `pathString` below: a snapshot of nothing where there is nothing. For a path that
+  /// What is at `pathString` below: a snapshot of nothing if there is nothing. For a path that
   /// cannot be, ``ref`` carries the error.
   ///
   /// - Complexity: O(segments · log children).
@@ -169,8 +169,8 @@ extension DataSnapshot: Sequence {
   /// Iterates over the children in the order of the query that made the snapshot, by default by priority
   /// and then by key. The children of a child are always in the default order.
   ///
-  /// - Complexity: O(1) a child by key, in the default order where no child has a priority, where the query
-  ///   had a kept order, and where a listener to at most 1,000 children of a query with bounds or a limit
+  /// - Complexity: O(1) a child by key, in the default order if no child has a priority, if the query
+  ///   had a kept order, and if a listener to at most 1,000 children of a query with bounds or a limit
   ///   got them; otherwise they are sorted first, O(n log n), each time that an iterator is made.
   public func makeIterator() -> Iterator {
     if case .query(let location, let order, let ranked) = place {

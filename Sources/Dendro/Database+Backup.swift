@@ -4,12 +4,12 @@ public import Foundation
 extension Database {
   /// Writes a copy, as of one moment, into a new directory, which opens like any other database.
   ///
-  /// While it is under way, and where the process is killed before its end, the directory does not open: that throws
+  /// While it is under way, and if the process is killed before its end, the directory does not open: that throws
   /// ``DatabaseError/Code/notFound``. The next backup into it starts over.
   ///
   /// - Parameter path: absolute or relative to the working directory; must not hold a database. It is made
-  ///   where it is missing.
-  /// - Throws: ``DatabaseError`` where the disk refuses, or there are no files to copy; what was made by
+  ///   if it is missing.
+  /// - Throws: ``DatabaseError`` if the disk refuses, or there are no files to copy; what was made by
   ///   then is removed again.
   public func backup(to path: String) throws {
     let engine = try usable()

@@ -9,7 +9,7 @@ extension Database {
   /// `Application Support`). Opened by the first call.
   ///
   /// Always the same object, except after it was closed or could not be opened: then the next call
-  /// tries again. Where it cannot be opened, every operation on it gets the error.
+  /// tries again. If it cannot be opened, every operation on it gets the error.
   public static func database() -> Database {
     defaultInstance.withLock { instance in
       if let database = instance, !database.isClosed { return database }

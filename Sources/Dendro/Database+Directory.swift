@@ -5,8 +5,8 @@ import Foundation
 extension Database {
   /// The absolute path of a directory.
   ///
-  /// - Throws: ``DatabaseError/Code/invalidArgument`` where it cannot be a path;
-  ///   ``DatabaseError/Code/inputOutput`` where it is relative and the working directory was removed.
+  /// - Throws: ``DatabaseError/Code/invalidArgument`` if it cannot be a path;
+  ///   ``DatabaseError/Code/inputOutput`` if it is relative and the working directory was removed.
   static func absolute(_ path: String) throws(DatabaseError) -> String {
     guard !path.isEmpty, !path.utf8.contains(0) else {
       throw DatabaseError(

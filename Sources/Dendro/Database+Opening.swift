@@ -3,7 +3,7 @@ package import DendroStorage
 public import Foundation
 
 extension Database {
-  /// Opens the database in the directory at `path`, and makes one where there is none.
+  /// Opens the database in the directory at `path`, and makes one if there is none.
   ///
   /// Writes after the newest checkpoint are replayed from the log, on the calling thread. A torn tail, which
   /// a crash has cut short, is moved to a file of its own, and ``recoveryReport`` says so.
@@ -52,7 +52,7 @@ extension Database {
   /// Opens what is there for reading: changes nothing on the disk, not even a torn tail, and works
   /// beside a process that writes. Shows the state of the moment of opening; writes are refused.
   ///
-  /// As long as it is open, the writer removes no file that it needs no longer: close it soon where much is
+  /// As long as it is open, the writer removes no file that it needs no longer: close it soon if much is
   /// written.
   ///
   /// - Throws: ``DatabaseError``: ``DatabaseError/Code/notFound``, ``DatabaseError/Code/corrupt``, …
@@ -75,14 +75,14 @@ extension Database {
   /// Writes are refused with ``DatabaseError/Code/readOnly``.
   ///
   /// Queries, listeners and sequences see each write within ``DatabaseOptions/followInterval`` of its arrival in the
-  /// log, as in the process that writes; ``changes(since:)`` gives each as soon as it is known to be durable. Where
+  /// log, as in the process that writes; ``changes(since:)`` gives each as soon as it is known to be durable. If
   /// the writer's disk refuses what was already in the log, listeners get the difference back. The writer may
   /// end, be killed and start again meanwhile.
   ///
-  /// For this reader, the writer keeps the log that was not followed yet, up to 256 MiB of it. Where the reader falls
+  /// For this reader, the writer keeps the log that was not followed yet, up to 256 MiB of it. If the reader falls
   /// behind by more, or the writer purges its history, it shows the newest state, and listeners get the difference.
   ///
-  /// Where the directory is removed or replaced or turns out to be damaged, it is followed no longer: cancel blocks
+  /// If the directory is removed or replaced or turns out to be damaged, it is followed no longer: cancel blocks
   /// and sequences get the error, and so does every read. Open it again once it is mended.
   ///
   /// - Throws: ``DatabaseError``: ``DatabaseError/Code/notFound``, ``DatabaseError/Code/corrupt``, …

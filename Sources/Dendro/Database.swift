@@ -15,7 +15,7 @@ import Synchronization
 /// Any thread may use it. It stays open while it, a reference, a snapshot or a listener of it is held,
 /// or until `close()`; releasing it without `close()` loses nothing that was acknowledged.
 public final class Database: Sendable {
-  /// Nil where it could not be opened.
+  /// Nil if it could not be opened.
   package let engine: Engine?
   private let openingError: DatabaseError?
   let hub: EventHub
@@ -84,12 +84,12 @@ public final class Database: Sendable {
   /// main queue often never runs.
   ///
   /// May be changed at any time, and takes effect at once: all that waits is called on the new queue, in
-  /// its order and without loss, also where the queue before never ran anything. Only a block that is
+  /// its order and without loss, also if the queue before never ran anything. Only a block that is
   /// running at that moment ends on the queue before, and the new one waits for it. So set it before the
-  /// first listener where it matters on which queue that one block runs.
+  /// first listener if it matters on which queue that one block runs.
   ///
   /// A queue that stands still holds up no writer. At most 64 states wait for the listeners of a query, but every
-  /// completion block waits, without a limit: about 400 bytes each, and what it captures. Where writes
+  /// completion block waits, without a limit: about 400 bytes each, and what it captures. If writes
   /// come faster than their blocks are called, memory grows until they are. Then use the `async` forms,
   /// each of which ends when its write does, or write without blocks and wait with `synchronize()` now and then;
   /// and do long work elsewhere than in blocks.
@@ -105,7 +105,7 @@ public final class Database: Sendable {
   /// A write without a completion that was refused, or taken back by a full disk, is not among them:
   /// ``DatabaseOptions/errorHandler`` gets its error, and this call says nothing of it.
   ///
-  /// - Throws: ``DatabaseError`` where the disk refuses, or the database is closed.
+  /// - Throws: ``DatabaseError`` if the disk refuses, or the database is closed.
   public func synchronize() throws {
     let engine = try usable()
     try Self.translating { () throws(EngineError) in try engine.synchronize() }
@@ -126,7 +126,7 @@ public final class Database: Sendable {
   ///
   /// It also happens by itself: see ``DatabaseOptions/checkpointFactor``.
   ///
-  /// - Throws: ``DatabaseError`` where the disk refuses, or the database is closed or read-only.
+  /// - Throws: ``DatabaseError`` if the disk refuses, or the database is closed or read-only.
   public func checkpoint() throws {
     let engine = try usable()
     try Self.translating { () throws(EngineError) in try engine.checkpoint() }
@@ -157,7 +157,7 @@ public final class Database: Sendable {
   /// Waits for the disk, but for no callback and no block: it may be called in any of them, and by
   /// ``DatabaseOptions/logging`` and ``DatabaseOptions/metrics``.
   ///
-  /// - Throws: ``DatabaseError`` where the disk refused; the database is closed nevertheless.
+  /// - Throws: ``DatabaseError`` if the disk refused; the database is closed nevertheless.
   public func close() throws {
     if hub.isForked { throw DatabaseError(EngineError.forked) }
     guard closing.begin() else { return closing.wait() }
@@ -214,7 +214,7 @@ public final class Database: Sendable {
 // MARK: - Figures
 
 extension Database {
-  /// What was done since opening, and how things stand. Zeros where opening failed, and in a fork.
+  /// What was done since opening, and how things stand. Zeros if opening failed, and in a fork.
   public var statistics: DatabaseStatistics {
     let engine = hub.isForked ? nil : engine
     return DatabaseStatistics(engine?.statistics() ?? EngineStatistics())

@@ -117,7 +117,7 @@ public struct DatabaseError: Error, Sendable {
 
   /// What kind of refusal it was.
   public var code: Code { storage.code }
-  /// The exception's name where Firebase raises one (`InvalidFirebaseData`, `InvalidPathValidation`, …),
+  /// The exception's name if Firebase raises one (`InvalidFirebaseData`, `InvalidPathValidation`, …),
   /// a name in the same manner otherwise.
   public var name: String { storage.name }
   /// What was refused, where, and the limit that it broke, in one sentence.
@@ -126,7 +126,7 @@ public struct DatabaseError: Error, Sendable {
   public var file: String? { storage.file }
   /// Bytes from the beginning of ``file``.
   public var offset: UInt64? { storage.offset }
-  /// The process that holds the directory, for ``Code/locked``; nil where that could not be found out.
+  /// The process that holds the directory, for ``Code/locked``; nil if that could not be found out.
   public var processIdentifier: Int32? { storage.processIdentifier }
   /// Writes that were acknowledged and that a power loss may take now, for ``Code/poisoned`` under a
   /// durability weaker than ``Durability/everyCommit``.

@@ -5,7 +5,7 @@ public struct DatabaseOptions: Sendable {
   /// What an acknowledgement promises. Default: ``Durability/everyCommit``.
   public var durability: Durability = .everyCommit
 
-  /// Whether opening makes a database where there is none. Default: true. Where false,
+  /// Whether opening makes a database if there is none. Default: true. If false,
   /// ``DatabaseError/Code/notFound`` is thrown.
   public var createsMissing = true
 
@@ -53,7 +53,7 @@ public struct DatabaseOptions: Sendable {
   ///
   /// It is called on a queue that it shares with ``metrics`` alone, one call at a time, in the order in
   /// which things happened. The database does not wait for it: it may use the database, and wait for it
-  /// (a write gives another line, of course). The last lines before the process ends may not come. Where it is
+  /// (a write gives another line, of course). The last lines before the process ends may not come. If it is
   /// so slow that 1024 calls wait, further lines and timers are left out, and a line says how many;
   /// counters are added up and of a gauge the last value comes, so that sums and levels stay right.
   ///
@@ -147,11 +147,11 @@ extension DatabaseOptions {
   public enum Loading: Hashable, Sendable {
     /// When it is used for the first time: a database opens at once, whatever its size.
     ///
-    /// Data that is read once stays in memory. Where a part of the file turns out to be damaged, the reads,
+    /// Data that is read once stays in memory. If a part of the file turns out to be damaged, the reads,
     /// writes and listeners that need it fail with ``DatabaseError/Code/corrupt``, which names file and offset;
     /// all others go on, no checkpoint is taken any more, and the files that ``whole`` needs stay.
     case onDemand
-    /// All of it while the database is opened, on all processors. Where a part is damaged, the older checkpoint
+    /// All of it while the database is opened, on all processors. If a part is damaged, the older checkpoint
     /// serves, with more of the log.
     case whole
   }

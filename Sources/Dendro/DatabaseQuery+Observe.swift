@@ -7,7 +7,7 @@ import Synchronization
 extension DatabaseQuery {
   /// Listens: `block` is called on ``Database/callbackQueue`` with each event of this kind.
   ///
-  /// `.value` comes once at the beginning, with a snapshot of nothing where there is nothing, and
+  /// `.value` comes once at the beginning, with a snapshot of nothing if there is nothing, and
   /// `.childAdded` once for every child; then each write that changed what the query shows raises its
   /// events. For one write all removed children come first, then the added, the moved and the changed
   /// ones, and the value last; all listeners to an equal query get one before any gets the next, and share
@@ -15,12 +15,12 @@ extension DatabaseQuery {
   /// what it saw last instead of every state in between. In any case the events come before the completion
   /// block of the write, unless the listener's data is still being read.
   ///
-  /// The first listener to a query that is sorted by a child or by value, or by priority where there are
+  /// The first listener to a query that is sorted by a child or by value, or by priority if there are
   /// any, sorts the children once, O(n log n); from then on a write costs O(log n) for each child that it
   /// changes. Equal orders of a location are kept once. The callback queue does this work: writers do not
   /// wait for it.
   ///
-  /// Where data of the location is still in the checkpoint (``DatabaseOptions/loading``), all of it is read in the
+  /// If data of the location is still in the checkpoint (``DatabaseOptions/loading``), all of it is read in the
   /// background, however little of it the query shows. The first event is of the moment of the call in any case; it
   /// and those of later writes come once the data is read, and other events and completions do not wait for that.
   /// Data that cannot be read ends the listener with an error.
@@ -119,7 +119,7 @@ extension DatabaseQuery {
 
   /// Waits for one event, and returns its snapshot with the key of the sibling before the child.
   ///
-  /// A snapshot of nothing where there will be no event: the reference is bad, the database was closed, the
+  /// A snapshot of nothing if there will be no event: the reference is bad, the database was closed, the
   /// listener was removed by ``removeAllObservers()``, or the task was cancelled, which removes it.
   public func observeSingleEventAndPreviousSiblingKey(
     of eventType: DataEventType
@@ -139,7 +139,7 @@ extension DatabaseQuery {
     }
   }
 
-  /// Removes the listener with this handle, if it listens here: to an equal query, or, where this is a
+  /// Removes the listener with this handle, if it listens here: to an equal query, or, if this is a
   /// reference or has its default parameters, to any query of exactly this location. Other handles are
   /// ignored.
   public func removeObserver(withHandle handle: DatabaseHandle) {
@@ -180,7 +180,7 @@ private final class SingleEventWait: Sendable {
 
   init(_ query: DatabaseQuery) { self.query = query }
 
-  /// - Returns: false where the task is cancelled already.
+  /// - Returns: false if the task is cancelled already.
   func begin(_ continuation: CheckedContinuation<(DataSnapshot, String?), Never>) -> Bool {
     let isCancelled = state.withLock { state in
       state.continuation = continuation

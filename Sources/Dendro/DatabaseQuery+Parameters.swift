@@ -71,7 +71,7 @@ extension DatabaseQuery {
   ///
   /// - Parameter startValue: what the query sorts by: nil or `NSNull`, a boolean, a number or a string.
   ///   By key it is a string, which need not be a legal key; by priority it is no boolean. Values of
-  ///   other kinds are in the range too where they sort after it.
+  ///   other kinds are in the range too if they sort after it.
   public func queryStarting(atValue startValue: Any?) -> DatabaseQuery {
     starting(startValue, call: "queryStarting(atValue:)")
   }

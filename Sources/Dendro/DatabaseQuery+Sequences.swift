@@ -16,7 +16,7 @@ extension DatabaseQuery {
   /// in between. Writes show before they are durable, in their order: a snapshot requested after a write was
   /// admitted includes it. Completion blocks come after the events of listeners, but may come before or
   /// after the snapshots of an iterator. The sequence ends when the task is cancelled or the database is
-  /// closed; it throws at its beginning where the query is bad or the database was closed before. While an
+  /// closed; it throws at its beginning if the query is bad or the database was closed before. While an
   /// iterator of it is held the database stays open.
   public var snapshots: Snapshots { Snapshots(query: self) }
 
@@ -49,8 +49,8 @@ extension DatabaseQuery {
 
       /// The first snapshot at once, then the newest one as soon as it differs; nil at the end.
       ///
-      /// - Throws: ``DatabaseError``: at the first call where the query is bad or the database is closed; later
-      ///   where data turns out to be damaged, or a directory can be followed no longer.
+      /// - Throws: ``DatabaseError``: at the first call if the query is bad or the database is closed; later
+      ///   if data turns out to be damaged, or a directory can be followed no longer.
       public mutating func next(
         isolation actor: isolated (any Actor)? = #isolation
       ) async throws(DatabaseError) -> DataSnapshot? {
@@ -77,8 +77,8 @@ extension DatabaseQuery {
 
       /// The next event as soon as there is one; nil at the end.
       ///
-      /// - Throws: ``DatabaseError``: at the first call where the query is bad or the database is closed; later
-      ///   where data turns out to be damaged, or a directory can be followed no longer.
+      /// - Throws: ``DatabaseError``: at the first call if the query is bad or the database is closed; later
+      ///   if data turns out to be damaged, or a directory can be followed no longer.
       public mutating func next(
         isolation actor: isolated (any Actor)? = #isolation
       ) async throws(DatabaseError) -> ChildEvent? {
@@ -95,8 +95,8 @@ extension DatabaseQuery {
 public struct ChildEvent: Sendable {
   /// Added, removed, changed or moved; never ``DataEventType/value``.
   public let type: DataEventType
-  /// The child: with the data that it had where it was removed, otherwise with what it has.
+  /// The child: with the data that it had if it was removed, otherwise with what it has.
   public let snapshot: DataSnapshot
-  /// The key of the sibling before it in the query's order; nil for the first, and where it was removed.
+  /// The key of the sibling before it in the query's order; nil for the first, and if it was removed.
   public let previousSiblingKey: String?
 }

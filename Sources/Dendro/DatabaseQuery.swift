@@ -18,7 +18,7 @@ public class DatabaseQuery: @unchecked Sendable {
   let path: Path
   /// Why nothing can be done at the location.
   private let locationFailure: DatabaseError?
-  /// Nil where there are no query parameters, so that references, of which there are many, stay small.
+  /// Nil if there are no query parameters, so that references, of which there are many, stay small.
   private let asked: Asked?
 
   /// The calls that made the query, and their result.
@@ -186,19 +186,19 @@ extension DatabaseQuery {
   /// opened. It reads such data, and looks at more than a thousand children of a query, in the background,
   /// never on the caller's actor.
   ///
-  /// - Throws: ``DatabaseError`` where the reference or the query is bad, the database is closed, or data
+  /// - Throws: ``DatabaseError`` if the reference or the query is bad, the database is closed, or data
   ///   cannot be read from its file.
   /// - Complexity: O(segments · log children) for a location, and for queries by key O(children shown)
   ///   more. In other orders a query looks at all n children: O(n), with a limit O(n log limit) in time
-  ///   and O(limit) in memory; by priority, which is the default, only where some child has one. In a kept
-  ///   order it is O(log n) for each child that changed since the last query, and O(shown · log n) where
+  ///   and O(limit) in memory; by priority, which is the default, only if some child has one. In a kept
+  ///   order it is O(log n) for each child that changed since the last query, and O(shown · log n) if
   ///   one of them changed what the query shows.
   public func getData() async throws -> DataSnapshot {
     let place = try place()
     guard let head = place.node else {
       return await snapshot(showing: try await wholeInBackground(place))
     }
-    // Where an order is kept, everything here was read before.
+    // If an order is kept, everything here was read before.
     if isLong(head.node), let snapshot = quickSnapshot(of: head.node) { return snapshot }
     return await snapshot(showing: head.isPartial ? try await wholeInBackground(place) : head.node)
   }
@@ -222,7 +222,7 @@ extension DatabaseQuery {
     try await BackgroundThread.read { () throws(DatabaseError) in try self.whole(place) }
   }
 
-  /// What the query shows of a node at its location, filtered in the background where that takes long.
+  /// What the query shows of a node at its location, filtered in the background if that takes long.
   ///
   /// - Parameter isPast: whether the node is of a state of the past, which shares little with what the kept
   ///   orders follow.
@@ -237,7 +237,7 @@ extension DatabaseQuery {
     return engine.place(at: path)
   }
 
-  /// Reads what an iterator here needs, in the background where that was not read since the database was opened.
+  /// Reads what an iterator here needs, in the background if that was not read since the database was opened.
   /// From then on all states of this location are in memory.
   func loadForListening(_ engine: Engine) async throws(DatabaseError) {
     guard !path.isInfo else { return }
@@ -255,7 +255,7 @@ extension DatabaseQuery {
     return DataSnapshot(shown, at: ref, order: parameters.order, ranked: ranked)
   }
 
-  /// What the query shows of the present, by an order that is kept where there is one: the children are then
+  /// What the query shows of the present, by an order that is kept if there is one: the children are then
   /// known in that order.
   private func shown(of node: Node) -> (Node, ranked: [OrderedChildren.Element]?) {
     let parameters = parameters
@@ -273,7 +273,7 @@ extension DatabaseQuery {
     return (shown.node, shown.ranked)
   }
 
-  /// What the query shows of the present, where a kept order gives that quickly.
+  /// What the query shows of the present, if a kept order gives that quickly.
   private func quickSnapshot(of node: Node) -> DataSnapshot? {
     let parameters = parameters
     guard node.isScanned(by: parameters),

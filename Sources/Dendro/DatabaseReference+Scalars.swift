@@ -1,7 +1,7 @@
 import DendroEngine
 import DendroTree
 
-// The compiler takes these where it knows the type of a value: nothing has to be found out about it when the
+// The compiler takes these if it knows the type of a value: nothing has to be found out about it when the
 // program runs. They do what the forms with `Any?` do.
 
 // MARK: - Setting scalars
@@ -51,11 +51,11 @@ extension DatabaseReference {
 // MARK: - Incrementing
 
 extension DatabaseReference {
-  /// Adds `delta` to the number here; sets `delta` where there is no number. What
+  /// Adds `delta` to the number here; sets `delta` if there is no number. What
   /// `setValue(ServerValue.increment(delta))` does, and the fastest way to count.
   ///
   /// Atomic: increments from many writers never lose one another. Integers add as 64-bit integers, and as
-  /// doubles where that overflows or one of them is a double.
+  /// doubles if that overflows or one of them is a double.
   ///
   /// - Complexity: O(segments · log children).
   public func increment(by delta: Int) { increment(.integer(Int64(delta))) }
@@ -146,7 +146,7 @@ extension DatabaseReference {
 }
 
 extension Scalar {
-  /// The scalar in a value of exactly one of these types; nil for others. Each is one comparison, where a cast
+  /// The scalar in a value of exactly one of these types; nil for others. Each is one comparison, if a cast
   /// would cost ten times as much.
   init?(exactly value: Any) {
     let type = type(of: value)

@@ -68,7 +68,7 @@ extension DatabaseReference {
   ///
   /// - Parameters:
   ///   - block: may run several times, never twice at once.
-  ///   - completion: as above; where there is none, ``DatabaseOptions/errorHandler`` gets errors.
+  ///   - completion: as above; if there is none, ``DatabaseOptions/errorHandler`` gets errors.
   ///   - localEvents: makes no difference. It is for databases that show writes before a server confirms
   ///     them; here listeners get the events of a transaction once, when it is admitted.
   @preconcurrency
@@ -83,9 +83,9 @@ extension DatabaseReference {
 
   /// `runTransactionBlock(_:)`, and waits until it is known how it ended.
   ///
-  /// The transaction continues where the task is cancelled.
+  /// The transaction continues if the task is cancelled.
   ///
-  /// - Returns: true and what is here now; false and what the block was given where it aborted.
+  /// - Returns: true and what is here now; false and what the block was given if it aborted.
   /// - Throws: ``DatabaseError``; nothing was written then.
   @preconcurrency
   @discardableResult
@@ -100,7 +100,7 @@ extension DatabaseReference {
   }
 
   /// `runTransactionBlock(_:)` in the manner of Swift: what `body` leaves is written once it returns,
-  /// and nothing where it throws.
+  /// and nothing if it throws.
   ///
   /// ```swift
   /// let left = try await stock.transaction { stock in

@@ -6,9 +6,9 @@ import DendroTree
 //
 // - Fire and forget: errors go to the error handler.
 // - With a block: called once on the callback queue, after the events of the write, in the order of the
-//   writes; also where nothing changed.
+//   writes; also if nothing changed.
 // - `async`: returns once the write is as durable as the options ask; throws `DatabaseError`. The write
-//   stays where the task is cancelled.
+//   stays if the task is cancelled.
 
 // MARK: - Setting
 
@@ -28,7 +28,7 @@ extension DatabaseReference {
 
   /// `setValue(_:)`, and calls `block` once the write is durable or has failed.
   ///
-  /// The call waits where too much waits for the disk, but not for blocks of earlier writes: those that were not
+  /// The call waits if too much waits for the disk, but not for blocks of earlier writes: those that were not
   /// called yet take memory, without a limit, as ``Database/callbackQueue`` says. So it is for all writes with a
   /// block.
   @preconcurrency
@@ -53,7 +53,7 @@ extension DatabaseReference {
   ///
   /// - Parameters:
   ///   - value: as for `setValue(_:)`. A `.priority` in it wins over `priority`.
-  ///   - priority: a number, a string, a ``ServerValue`` or nil. Not looked at where nothing is set. Its
+  ///   - priority: a number, a string, a ``ServerValue`` or nil. Not looked at if nothing is set. Its
   ///     type takes what `Any?` takes, except a trailing closure, which is the completion block of
   ///     `setValue(_:withCompletionBlock:)`.
   public func setValue(_ value: Any?, andPriority priority: (any Copyable)?) {
@@ -113,7 +113,7 @@ extension DatabaseReference {
 extension DatabaseReference {
   /// Changes the priority of the data here, and nothing else; nil removes it.
   ///
-  /// - Parameter priority: a number, a string, a ``ServerValue`` or nil. Where there is no data it is
+  /// - Parameter priority: a number, a string, a ``ServerValue`` or nil. If there is no data it is
   ///   refused with ``DatabaseError/Code/noData``.
   public func setPriority(_ priority: Any?) {
     write { (path, use) throws(ValidationError) in try Writes.priority(priority, at: path, use) }
@@ -234,7 +234,7 @@ extension DatabaseReference {
         throw DatabaseError(error)
       }
     } catch {
-      // In order: after the completions of earlier writes, also where the reference is bad.
+      // In order: after the completions of earlier writes, also if the reference is bad.
       guard let engine = try? store.usable() else {
         hub.enqueue(on: block.isolation) { block.call(error, self) }
         return

@@ -62,7 +62,7 @@ public final class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   /// A child with a new key: 20 characters that sort in the order of their generation. The key is unique
   /// without coordination. Writes nothing.
   ///
-  /// Keys made by one process ascend even where the clock steps back.
+  /// Keys made by one process ascend even if the clock steps back.
   public func childByAutoId() -> DatabaseReference {
     if path.isInfo { return failing(.notWritable(path)) }
     if store.hub.isForked { return failing(DatabaseError(EngineError.forked)) }

@@ -9,7 +9,7 @@ public struct DatabaseStatistics: Hashable, Sendable {
   public let lastWrite: UInt64
   /// The number of the last write that was synchronized to the disk.
   public let lastDurableWrite: UInt64
-  /// The write at which the newest checkpoint stands; 0 where there is none.
+  /// The write at which the newest checkpoint stands; 0 if there is none.
   public let lastCheckpointedWrite: UInt64
   /// Writes that changed something.
   public let writeCount: UInt64
@@ -49,7 +49,7 @@ public struct DatabaseRecoveryReport: Hashable, Sendable {
   public let created: Bool
   /// The number of the last write in the tree.
   public let lastWrite: UInt64
-  /// The write at which the loaded checkpoint stands; nil where the log alone was replayed.
+  /// The write at which the loaded checkpoint stands; nil if the log alone was replayed.
   public let checkpointedWrite: UInt64?
   /// Newer checkpoints that could not be read, with the reason.
   public let unreadableCheckpoints: [String]
@@ -57,7 +57,7 @@ public struct DatabaseRecoveryReport: Hashable, Sendable {
   public let replayedWriteCount: UInt64
   /// Bytes replayed from the log.
   public let replayedByteCount: UInt64
-  /// What was cut from the end of the log, in one sentence; nil where the log ended cleanly. A write
+  /// What was cut from the end of the log, in one sentence; nil if the log ended cleanly. A write
   /// that was cut had never been acknowledged under ``Durability/everyCommit``.
   public let tornTail: String?
   /// Bytes cut.

@@ -74,7 +74,7 @@ public struct DatabaseUpdate: ~Copyable {
     note(path) { (reader) throws(ValidationError) in try reader.read(encoded) }
   }
 
-  /// Adds `delta` to the number at the path; sets `delta` where there is no number.
+  /// Adds `delta` to the number at the path; sets `delta` if there is no number.
   public mutating func increment(_ path: String, by delta: Int) {
     note(path, .increment) { (reader) throws(ValidationError) in
       reader.builder.append(Int64(delta))
@@ -128,7 +128,7 @@ extension DatabaseReference {
   ///
   /// Errors go to ``DatabaseOptions/errorHandler``.
   ///
-  /// - Parameter body: collects the writes. Where it throws, nothing is written.
+  /// - Parameter body: collects the writes. If it throws, nothing is written.
   /// - Complexity: O(entries · (log entries + segments · log children)).
   public func update<E: Error>(_ body: (inout DatabaseUpdate) throws(E) -> Void) throws(E) {
     var update = DatabaseUpdate(depth: path.count)

@@ -6,10 +6,10 @@ import DendroTree
 /// Reading from it takes no lock, makes no snapshot and no reference, and decodes only what is asked for. It
 /// cannot be kept: what the block needs later it returns, or reads as a ``DataSnapshot``.
 ///
-/// Data that is still in the checkpoint is read from its file when it is asked for, on the calling thread. Where
+/// Data that is still in the checkpoint is read from its file when it is asked for, on the calling thread. If
 /// that fails, nothing is shown as missing that is not:
 ///
-/// | what is read | where the file cannot be read |
+/// | what is read | if the file cannot be read |
 /// | --- | --- |
 /// | what is here: ``exists``, ``childrenCount``, ``int``, ``double``, ``string``, ``bool`` | never fails: it was read before the block got the view |
 /// | anything at a path, and ``child(_:_:)`` | throws ``DatabaseError`` at once |
@@ -17,7 +17,7 @@ import DendroTree
 ///
 /// So a block that acts on having seen all children, outside of the database, does it after ``Database/read(_:)`` has
 /// returned. Once anything could not be read, all later methods that throw do so, and so does
-/// ``Database/read(_:)``, even where the block has caught the error.
+/// ``Database/read(_:)``, even if the block has caught the error.
 public struct DatabaseView: ~Copyable {
   private let node: NodeView
   private let check: ReadingCheck
@@ -35,7 +35,7 @@ public struct DatabaseView: ~Copyable {
   /// How many children there are; 0 for a scalar.
   public var childrenCount: Int { node.childCount }
 
-  /// The integer here, also where it is stored as a double of the same value; else nil.
+  /// The integer here, also if it is stored as a double of the same value; else nil.
   public var int: Int? { node.scalar?.int }
 
   /// The number here; else nil. Integers beyond 2^53 are rounded to the nearest double.
@@ -52,7 +52,7 @@ public struct DatabaseView: ~Copyable {
   /// Whether there is anything at a path below.
   ///
   /// - Parameter path: as for ``DatabaseReference/child(_:)``; so for all methods.
-  /// - Throws: ``DatabaseError`` for a path that cannot be, and where data on the way cannot be read from its
+  /// - Throws: ``DatabaseError`` for a path that cannot be, and if data on the way cannot be read from its
   ///   file; so do all methods that take one.
   /// - Complexity: O(segments · log children), as all of them.
   public func exists(at path: String) throws(DatabaseError) -> Bool {
@@ -92,7 +92,7 @@ public struct DatabaseView: ~Copyable {
   /// }
   /// ```
   ///
-  /// - Throws: what `body` throws, and ``DatabaseError`` for a path that cannot be, and where data cannot be
+  /// - Throws: what `body` throws, and ``DatabaseError`` for a path that cannot be, and if data cannot be
   ///   read from its file; `body` is not called then.
   public func child<R>(
     _ path: String, _ body: (borrowing DatabaseView) throws -> R
@@ -102,7 +102,7 @@ public struct DatabaseView: ~Copyable {
 
   /// Calls `body` with the key and the data of each child, in the order of keys.
   ///
-  /// Where a child cannot be read from its file, it and those behind it are left out, and ``Database/read(_:)``
+  /// If a child cannot be read from its file, it and those behind it are left out, and ``Database/read(_:)``
   /// throws ``DatabaseError`` once its block has returned.
   ///
   /// - Parameter body: called once for each child.
@@ -147,7 +147,7 @@ extension Database {
   ///
   /// - Parameter body: called once, at once, on the calling thread.
   /// - Returns: what `body` returns.
-  /// - Throws: what `body` throws, and ``DatabaseError`` where the database is closed, or data that the block
+  /// - Throws: what `body` throws, and ``DatabaseError`` if the database is closed, or data that the block
   ///   asked for cannot be read from its file: instead of what the block has returned or thrown.
   /// - Complexity: O(1), and what `body` does.
   public func read<R>(_ body: (borrowing DatabaseView) throws -> R) throws -> R {

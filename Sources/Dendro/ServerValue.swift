@@ -12,10 +12,10 @@ public final class ServerValue: Sendable {
   /// less than that of an earlier write.
   public class func timestamp() -> [AnyHashable: Any] { [".sv": "timestamp"] }
 
-  /// What is there now plus `delta`; `delta` where there is no number. Atomic: increments from many
+  /// What is there now plus `delta`; `delta` if there is no number. Atomic: increments from many
   /// writers never lose one another.
   ///
-  /// Integers add as 64-bit integers, and as doubles where that overflows or one of them is a double.
+  /// Integers add as 64-bit integers, and as doubles if that overflows or one of them is a double.
   public class func increment(_ delta: NSNumber) -> [AnyHashable: Any] {
     [".sv": ["increment": delta] as [AnyHashable: Any]]
   }

@@ -58,7 +58,7 @@ extension StandardError.State {
     waiting.append(text + (count > 1 ? " (\(count) times)" : ""))
   }
 
-  /// - Returns: nil where nothing waits; nothing is being written then.
+  /// - Returns: nil if nothing waits; nothing is being written then.
   fileprivate mutating func takeWaiting() -> [String]? {
     isWriting = !waiting.isEmpty
     guard isWriting else { return nil }

@@ -21,7 +21,7 @@ public struct CrashEnumeration: Sendable {
 
   /// A few dozen states at each point, for programs that use a database rather than implement one: everything
   /// kept, the first *n* changes kept for each *n*, 16 random subsets of changes and of sectors of
-  /// 4 KiB where there are many, the last write torn at every 64th byte.
+  /// 4 KiB if there are many, the last write torn at every 64th byte.
   public static let brief: CrashEnumeration = {
     var enumeration = CrashEnumeration()
     enumeration.subsetLimit = 4
@@ -38,7 +38,7 @@ extension CrashPoint {
   ///
   /// In this order: all kept; the first *n* changes kept, for each *n*; the same with the last
   /// write torn at each byte, for each of the rests; every subset of the changes; every subset of
-  /// the writes' sectors; each rename with both names. A state can come up more than once where a
+  /// the writes' sectors; each rename with both names. A state can come up more than once if a
   /// change has no effect.
   ///
   /// - Complexity: what it calls `body` for; 2^``CrashEnumeration/subsetLimit`` subsets at most.

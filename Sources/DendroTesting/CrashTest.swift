@@ -23,7 +23,7 @@ private import DendroPlatform
 /// **One crash again.** A failure names its crash, such as `1/57/k,d`: seed, calls, state. With
 /// `DENDRO_CRASH=1/57/k,d` in the environment every crash test of the process runs that crash alone and
 /// prints what led to it; `DENDRO_CRASH=1/57` is every state after these calls. The same calls lead to it
-/// as long as the program makes them in the same order, which programs of one task do; where several race,
+/// as long as the program makes them in the same order, which programs of one task do; if several race,
 /// it may take several tries.
 public struct CrashTest: Sendable {
   /// What the disks are made from: ids and salts of a database on them, and random states.
@@ -65,7 +65,7 @@ public struct CrashTest: Sendable {
   ///   - program: the program under test. It opens its database on the disk, works, and calls
   ///     ``SimulatedDisk/acknowledge(_:)`` wherever it would answer a user. After its disk is disconnected
   ///     it must end, and release or close what it opened; errors that it throws then are ignored.
-  ///   - check: opens what is there and throws where something acknowledged is missing. Opening must
+  ///   - check: opens what is there and throws if something acknowledged is missing. Opening must
   ///     succeed, too: what it throws counts.
   /// - Returns: how many crashes were judged.
   /// - Throws: ``Failure`` with the first crash for which `check` throws; what `program` throws while its

@@ -2,7 +2,7 @@ public import Dendro
 import DendroEngine
 
 extension Database {
-  /// Opens the database in a directory of a simulated disk, and makes one where there is none.
+  /// Opens the database in a directory of a simulated disk, and makes one if there is none.
   ///
   /// It is the same database as that of `Database.open(at:options:)`, with its threads, its recovery and
   /// its files, but that the disk, the clock and the randomness are those of `disk`. An app that is to be

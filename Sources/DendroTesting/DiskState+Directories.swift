@@ -103,7 +103,7 @@ extension DiskState {
 
   mutating func noteChange(of node: Int) { changeCounts[node, default: 0] += 1 }
 
-  /// Nil where the call fails: a file system may have no watches.
+  /// Nil if the call fails: a file system may have no watches.
   mutating func watch(_ path: String) -> (node: Int, changeCount: Int)? {
     let operation = DiskOperation(.watch, path)
     do { _ = try begin(operation) } catch { return nil }
@@ -112,7 +112,7 @@ extension DiskState {
     return (node, changeCounts[node, default: 0])
   }
 
-  /// How often the watched names have changed; nil where the call fails.
+  /// How often the watched names have changed; nil if the call fails.
   mutating func changeCount(_ node: Int, _ path: String) -> Int? {
     let operation = DiskOperation(.watch, path)
     do { _ = try begin(operation) } catch { return nil }

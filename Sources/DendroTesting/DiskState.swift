@@ -13,7 +13,7 @@ struct DiskState: Sendable {
   var freeSpace: Int?
   /// What every call fails with once the disk is gone.
   var gone: SystemError?
-  /// How many calls there are until the disk is gone; nil where it stays.
+  /// How many calls there are until the disk is gone; nil if it stays.
   var callsUntilGone: Int?
   /// The facts that the program has acknowledged, each with the number of calls made before it.
   var acknowledged: [(operationCount: Int, fact: String)] = []

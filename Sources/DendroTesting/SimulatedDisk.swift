@@ -150,7 +150,7 @@ public final class SimulatedDisk: Sendable {
     withState { $0.node(at: path) != nil }
   }
 
-  /// The names in a directory in their order; empty where there is none. Not a call: no fault
+  /// The names in a directory in their order; empty if there is none. Not a call: no fault
   /// strikes and the trace does not have it.
   public func names(in directory: String) -> [String] {
     withState { state in
@@ -158,7 +158,7 @@ public final class SimulatedDisk: Sendable {
     }
   }
 
-  /// The content of a file; nil where there is none. Not a call.
+  /// The content of a file; nil if there is none. Not a call.
   public func contents(of path: String) -> [UInt8]? {
     withState { state in
       guard let node = state.node(at: path), !state.nodes[node].isDirectory else { return nil }
@@ -180,14 +180,14 @@ public final class SimulatedDisk: Sendable {
   }
 
   /// Replaces bytes of a file behind the program's back, durably, as a failing medium would; bytes
-  /// past the end make it longer. Returns false where there is no such file. Not a call.
+  /// past the end make it longer. Returns false if there is no such file. Not a call.
   @discardableResult
   public func overwrite(_ path: String, at offset: Int, with bytes: [UInt8]) -> Bool {
     change(path) { image in bytes.withUnsafeBytes { image.write($0, at: offset) } }
   }
 
   /// Flips one bit of a file behind the program's back; bit 0 is the lowest of the first byte.
-  /// Returns false where there is no such file or bit. Not a call.
+  /// Returns false if there is no such file or bit. Not a call.
   @discardableResult
   public func flipBit(_ bit: Int, of path: String) -> Bool {
     var isThere = false
@@ -204,13 +204,13 @@ public final class SimulatedDisk: Sendable {
     return isFile && isThere
   }
 
-  /// Cuts or lengthens a file behind the program's back. Returns false where there is no such file.
+  /// Cuts or lengthens a file behind the program's back. Returns false if there is no such file.
   @discardableResult
   public func resize(_ path: String, to size: Int) -> Bool {
     change(path) { $0.truncate(to: max(0, size)) }
   }
 
-  /// Takes a name away behind the program's back. Returns false where there is none. Not a call.
+  /// Takes a name away behind the program's back. Returns false if there is none. Not a call.
   @discardableResult
   public func erase(_ path: String) -> Bool {
     let names = Name.components(of: path)

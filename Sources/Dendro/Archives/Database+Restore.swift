@@ -16,11 +16,11 @@ extension Database {
   ///
   /// - Parameters:
   ///   - lsn: in `historyRange()`.
-  ///   - path: absolute or relative to the working directory; must not hold a database. It is made where it is
+  ///   - path: absolute or relative to the working directory; must not hold a database. It is made if it is
   ///     missing.
   /// - Returns: `lsn`.
   /// - Throws: ``DatabaseError``: ``DatabaseError/Code/outOfHistory`` with the range that can be read;
-  ///   ``DatabaseError/Code/unavailable`` in memory; where the files cannot be read, or the new ones not written.
+  ///   ``DatabaseError/Code/unavailable`` in memory; if the files cannot be read, or the new ones not written.
   @discardableResult
   public func restore(at lsn: LSN, to path: String) throws -> LSN {
     try restore(.lsn(LogSequenceNumber(lsn)), path)

@@ -53,9 +53,9 @@ public final class DatabaseArchive: Sendable {
   /// - Parameters:
   ///   - directory: that of the database, absolute or relative to the working directory. An archive of an archive
   ///     works too.
-  ///   - path: that of the archive; made where it is missing.
-  /// - Throws: ``DatabaseError``: ``DatabaseError/Code/notFound`` where there is no database;
-  ///   ``DatabaseError/Code/invalidArgument`` where a database that is no archive is at `path`;
+  ///   - path: that of the archive; made if it is missing.
+  /// - Throws: ``DatabaseError``: ``DatabaseError/Code/notFound`` if there is no database;
+  ///   ``DatabaseError/Code/invalidArgument`` if a database that is no archive is at `path`;
   ///   ``DatabaseError/Code/locked`` while the archive is open elsewhere.
   public convenience init(of directory: String, at path: String) throws {
     try self.init(of: directory, at: path, environment: .system)
@@ -90,11 +90,11 @@ public final class DatabaseArchive: Sendable {
   /// 256 MiB beyond ``DatabaseOptions/history``.
   ///
   /// - Parameter sealedOnly: whether only those segments of the log are copied to which nothing is added any more;
-  ///   not by the first call of a new archive. It costs one listing of the directory where there is none.
-  /// - Throws: ``DatabaseError``: ``DatabaseError/Code/unavailable`` where the log does not continue from the
+  ///   not by the first call of a new archive. It costs one listing of the directory if there is none.
+  /// - Throws: ``DatabaseError``: ``DatabaseError/Code/unavailable`` if the log does not continue from the
   ///   archive's end, since that part was removed, or the database was replaced: begin another archive.
-  ///   ``DatabaseError/Code/corrupt`` where the log is damaged; the archive keeps what it has.
-  ///   ``DatabaseError/Code/locked`` where files are removed at the moment: call again.
+  ///   ``DatabaseError/Code/corrupt`` if the log is damaged; the archive keeps what it has.
+  ///   ``DatabaseError/Code/locked`` if files are removed at the moment: call again.
   ///   ``DatabaseError/Code/closed`` after `close()`.
   @discardableResult
   public func extend(sealedOnly: Bool = false) throws -> Extension {

@@ -12,7 +12,7 @@ extension DatabaseReference {
   ///   - completion: called once on ``Database/callbackQueue`` when the write is durable or has failed.
   ///     Without one, ``DatabaseOptions/errorHandler`` gets the error.
   /// - Throws: what is wrong with the value, before anything is written: `EncodingError` with the path
-  ///   to what cannot be encoded, or ``DatabaseError`` where the tree cannot hold it. The completion is
+  ///   to what cannot be encoded, or ``DatabaseError`` if the tree cannot hold it. The completion is
   ///   not called then.
   /// - Complexity: O(size of the value · log children).
   @preconcurrency
@@ -59,7 +59,7 @@ extension DatabaseQuery {
   /// Reads what is here now as a value of any `Decodable` type.
   ///
   /// - Parameters:
-  ///   - type: what to decode. An optional of it where there may be nothing.
+  ///   - type: what to decode. An optional of it if there may be nothing.
   ///   - decoder: says how dates, keys and so on are decoded.
   /// - Returns: the value.
   /// - Throws: `DecodingError` with the path to what does not fit, and ``DatabaseError``.
@@ -74,13 +74,13 @@ extension DataSnapshot {
   /// The data as a value of any `Decodable` type, decoded straight from the tree.
   ///
   /// No array is guessed: what is asked for as an array is read as one, and the same data as a
-  /// dictionary where that is asked for.
+  /// dictionary if that is asked for.
   ///
   /// - Parameters:
-  ///   - type: what to decode. An optional of it where there may be nothing.
+  ///   - type: what to decode. An optional of it if there may be nothing.
   ///   - decoder: says how dates, keys and so on are decoded.
   /// - Returns: the value.
-  /// - Throws: `DecodingError` with the path to what does not fit; `valueNotFound` where there is
+  /// - Throws: `DecodingError` with the path to what does not fit; `valueNotFound` if there is
   ///   nothing here and `type` is no optional.
   public func data<T: Decodable>(
     as type: T.Type, decoder: Database.Decoder = Database.Decoder()

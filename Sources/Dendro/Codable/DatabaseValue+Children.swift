@@ -50,7 +50,7 @@ extension Database.Value {
       }
     }
 
-    /// The child at a key; `.null` where there is none, and to remove it.
+    /// The child at a key; `.null` if there is none, and to remove it.
     ///
     /// - Complexity: O(log children); O(children) to set.
     public subscript(key: String) -> Database.Value {

@@ -75,7 +75,7 @@ extension EncodedValue {
     case .null: self = .null
     case .bool(let value): self = .scalar(.bool(value))
     case .integer(let value): self = .scalar(.integer(value))
-    // As a foreign value it is refused with its place where it is not finite.
+    // As a foreign value it is refused with its place if it is not finite.
     case .double(let value): self = value.isFinite ? .scalar(.double(value)) : .foreign(value)
     case .string(let value): self = .scalar(.string(value))
     case .children(let children):

@@ -15,7 +15,7 @@ extension Database {
   ///
   /// There is no case for arrays: as in the tree, elements are children with the keys 0, 1, 2, …, and
   /// `value[1]` is the child of the key 1. Equality is that of the tree: 1 equals 1.0, `true` does not
-  /// equal 1, no children equal nothing, and strings are equal only where they are spelled with the same
+  /// equal 1, no children equal nothing, and strings are equal only if they are spelled with the same
   /// code points. Priorities do not show; in a value that is set, `.priority` and `.value` may stand as
   /// in ``DataSnapshot/valueInExportFormat()``.
   public enum Value: Sendable {
@@ -46,7 +46,7 @@ extension Database.Value {
     }
   }
 
-  /// The integer, also where it is a double of the same value; else nil.
+  /// The integer, also if it is a double of the same value; else nil.
   public var int: Int? {
     switch self {
     case .integer(let value): Int(exactly: value)
@@ -73,7 +73,7 @@ extension Database.Value {
   /// The children; none for a scalar.
   public var children: Children { if case .children(let children) = self { children } else { [:] } }
 
-  /// The child at a key, which is no path; `.null` where there is none. Setting one makes children of a
+  /// The child at a key, which is no path; `.null` if there is none. Setting one makes children of a
   /// scalar; setting `.null` removes.
   ///
   /// - Complexity: O(log children); O(children) to set.
@@ -135,7 +135,7 @@ extension Database.Value: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral,
     self.init(Children(elements.enumerated().map { (String($0), $1) }))
   }
 
-  /// Children, or nothing where there are none.
+  /// Children, or nothing if there are none.
   public init(_ children: Children) { self = children.isEmpty ? .null : .children(children) }
 }
 
@@ -157,7 +157,7 @@ extension Database.Value: Hashable {
     }
   }
 
-  /// The value where it is no children; nil for nothing.
+  /// The value if it is no children; nil for nothing.
   var scalar: Scalar? {
     switch self {
     case .null, .children: nil

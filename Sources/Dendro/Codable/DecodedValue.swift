@@ -73,7 +73,7 @@ enum DecodedValue {
     self.init(exactly: number.uint64Value)
   }
 
-  /// Nil where a key is neither a string nor an integer.
+  /// Nil if a key is neither a string nor an integer.
   private init?(pairs: [(Any, Any)]) {
     var dictionary = [String: Any](minimumCapacity: pairs.count)
     for (key, value) in pairs {

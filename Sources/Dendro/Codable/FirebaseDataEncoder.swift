@@ -99,7 +99,7 @@ extension FirebaseDataEncoder {
     case iso8601
     /// A string that the formatter makes; a date of which it makes an empty one is refused.
     case formatted(DateFormatter)
-    /// What the closure encodes; an empty dictionary where it encodes nothing.
+    /// What the closure encodes; an empty dictionary if it encodes nothing.
     @preconcurrency case custom(@Sendable (Date, any Swift.Encoder) throws -> Void)
   }
 
@@ -111,7 +111,7 @@ extension FirebaseDataEncoder {
     case base64
     /// `Data` as it is, which the database refuses.
     case blob
-    /// What the closure encodes; an empty dictionary where it encodes nothing.
+    /// What the closure encodes; an empty dictionary if it encodes nothing.
     @preconcurrency case custom(@Sendable (Data, any Swift.Encoder) throws -> Void)
   }
 

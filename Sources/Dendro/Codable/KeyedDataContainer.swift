@@ -6,7 +6,7 @@ struct KeyedDataContainer<K: CodingKey>: KeyedDecodingContainerProtocol {
 
   private let decoder: ValueDecoder
   private let values: KeyedData
-  /// The name in the data of each converted name; nil where none is converted.
+  /// The name in the data of each converted name; nil if none is converted.
   private let names: [String: String]?
 
   init(_ decoder: ValueDecoder) throws {
@@ -47,7 +47,7 @@ struct KeyedDataContainer<K: CodingKey>: KeyedDecodingContainerProtocol {
 
   func contains(_ key: K) -> Bool { value(key) != nil }
 
-  /// What is at a key, which may be null; nil where there is none.
+  /// What is at a key, which may be null; nil if there is none.
   private func value(_ key: K) -> DecodedValue? {
     guard let names else { return values.value(key.stringValue) }
     if let name = names[key.stringValue] { return values.value(name) }

@@ -14,7 +14,7 @@ public import Foundation
 /// Milliseconds are decoded as the date, nothing as nil. The coders' strategies for dates do not matter.
 @propertyWrapper
 public struct ServerTimestamp: Codable, Hashable, Sendable {
-  /// The date; nil where the database is to fill it in.
+  /// The date; nil if the database is to fill it in.
   public var wrappedValue: Date?
 
   /// Makes one.
@@ -34,7 +34,7 @@ public struct ServerTimestamp: Codable, Hashable, Sendable {
     guard let wrappedValue else { return try container.encode([".sv": "timestamp"]) }
     let milliseconds = (wrappedValue.timeIntervalSince1970 * 1000).rounded(.towardZero)
     guard let milliseconds = Int64(exactly: milliseconds) else {
-      // As its seconds: Foundation traps where it describes a date that is NaN.
+      // As its seconds: Foundation traps if it describes a date that is NaN.
       throw EncodingError.invalidValue(
         wrappedValue.timeIntervalSince1970,
         .init(

@@ -22,7 +22,7 @@ final class ValueDecoder: Swift.Decoder {
   let run: DecodingRun
   let value: DecodedValue
   private let parent: ValueDecoder?
-  /// Where the value is in the parent's; nil where a single value stands in a single value.
+  /// Where the value is in the parent's; nil if a single value stands in a single value.
   private let key: (any CodingKey)?
   private let depth: Int
   /// Whether the keys of this value's container are data, which no strategy converts.
@@ -77,7 +77,7 @@ final class ValueDecoder: Swift.Decoder {
 
   func singleValueContainer() throws -> any SingleValueDecodingContainer { self }
 
-  /// Refuses nothing where this is the outermost value.
+  /// Refuses nothing if this is the outermost value.
   func checkNothing(_ type: Any.Type) throws {
     if codingPath.isEmpty { throw missing(type, nil) }
   }

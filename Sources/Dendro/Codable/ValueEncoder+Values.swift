@@ -3,7 +3,7 @@ import Foundation
 
 /// Which values are not left to their own `encode(to:)`.
 extension ValueEncoder {
-  /// What a value at a key of this one encodes as; an empty dictionary where it encodes nothing.
+  /// What a value at a key of this one encodes as; an empty dictionary if it encodes nothing.
   @inline(__always)
   func encoded<T: Encodable>(_ value: T, _ key: (any CodingKey)?) throws -> EncodedValue {
     // The commonest here, where the compiler drops the comparisons for a type that it knows.
@@ -16,7 +16,7 @@ extension ValueEncoder {
     return try encodedIfAny(value, key) ?? .keyed(KeyedValues())
   }
 
-  /// `encoded(_:_:)`, but nil where the value encodes nothing.
+  /// `encoded(_:_:)`, but nil if the value encodes nothing.
   func encodedIfAny<T: Encodable>(_ value: T, _ key: (any CodingKey)?) throws -> EncodedValue? {
     if run.hasPassthroughTypes, run.options.passthroughTypes.isPassthroughType(value) {
       return .foreign(value)
@@ -130,7 +130,7 @@ extension ValueEncoder {
     }
   }
 
-  /// The error has the date as its seconds: Foundation traps where it describes a date that is NaN.
+  /// The error has the date as its seconds: Foundation traps if it describes a date that is NaN.
   private func refused(
     _ date: Date, _ reason: String, _ key: (any CodingKey)?
   ) -> EncodingError {

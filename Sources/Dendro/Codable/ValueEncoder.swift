@@ -28,14 +28,14 @@ final class EncodingRun {
 final class ValueEncoder: Swift.Encoder {
   let run: EncodingRun
   private let parent: ValueEncoder?
-  /// Where the value is in the parent's; nil where a single value stands in a single value.
+  /// Where the value is in the parent's; nil if a single value stands in a single value.
   private let key: (any CodingKey)?
-  /// The parent's path, where there is no parent.
+  /// The parent's path, if there is no parent.
   private let basePath: [any CodingKey]
   private let depth: Int
   /// Whether the keys of this value's container are data, which no strategy converts.
   private let keysAreData: Bool
-  /// What was encoded; nil where that is nothing.
+  /// What was encoded; nil if that is nothing.
   private(set) var value: EncodedValue?
 
   /// For the outermost value.
@@ -68,7 +68,7 @@ final class ValueEncoder: Swift.Encoder {
 
   var userInfo: [CodingUserInfoKey: Any] { run.options.userInfo }
 
-  /// What was encoded; an empty dictionary where that is nothing.
+  /// What was encoded; an empty dictionary if that is nothing.
   var result: EncodedValue { value ?? .keyed(KeyedValues()) }
 
   func path(_ key: (any CodingKey)?) -> [any CodingKey] {
@@ -147,7 +147,7 @@ final class ValueEncoder: Swift.Encoder {
 
   /// Of a value at a key of this one.
   ///
-  /// - Throws: where `value` is too deep, or something failed already.
+  /// - Throws: if `value` is too deep, or something failed already.
   func below(
     _ key: (any CodingKey)?, _ value: @autoclosure () -> Any, keysAreData: Bool = false
   ) throws -> ValueEncoder {

@@ -4,7 +4,7 @@ import DendroTree
 struct ShownChildren {
   /// With the shown children alone.
   var node: Node
-  /// In the query's order; nil where that is not known.
+  /// In the query's order; nil if that is not known.
   var ranked: [OrderedChildren.Element]?
 }
 
@@ -46,7 +46,7 @@ struct KeptOrder {
 
   /// Follows the node to any other state, if the states do not share at most so many children.
   ///
-  /// - Returns: false where more differ; then nothing was done.
+  /// - Returns: false if more differ; then nothing was done.
   mutating func advance(to node: Node, atMost changeMax: Int) -> Bool {
     if siblings.node.isIdentical(to: node) { return true }
     if !siblings.hasIndex && results.isEmpty {
@@ -65,9 +65,9 @@ struct KeptOrder {
 
   // MARK: Queries
 
-  /// What a query shows; nil where it shows most of the children.
+  /// What a query shows; nil if it shows most of the children.
   ///
-  /// - Complexity: O(1) where the query showed the same before; else O(shown · log n).
+  /// - Complexity: O(1) if the query showed the same before; else O(shown · log n).
   mutating func shown(by parameters: QueryParameters) -> ShownChildren? {
     if let kept = kept(parameters) { return kept }
     let window = Window(parameters, over: siblings)
@@ -75,7 +75,7 @@ struct KeptOrder {
     return show(window)
   }
 
-  /// `shown(by:)`, where the query shows few children.
+  /// `shown(by:)`, if the query shows few children.
   mutating func quicklyShown(by parameters: QueryParameters) -> ShownChildren? {
     if let kept = kept(parameters) { return kept }
     let window = Window(parameters, over: siblings)

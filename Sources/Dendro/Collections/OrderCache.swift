@@ -28,7 +28,7 @@ package final class OrderCache: Sendable {
   }
 
   private struct Entry {
-    /// Nil where it was asked for once, and where it is too large.
+    /// Nil if it was asked for once, and if it is too large.
     var order: SharedOrder?
     /// Children, and what long strings take as so many.
     var weight = 0
@@ -61,7 +61,7 @@ package final class OrderCache: Sendable {
 
   package init(limits: Limits) { self.limits = limits }
 
-  /// The order of the children at a path; nil where a query should look at every child.
+  /// The order of the children at a path; nil if a query should look at every child.
   ///
   /// - Parameters:
   ///   - childCount: of the children that are to be ordered.

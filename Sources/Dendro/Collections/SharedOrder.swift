@@ -22,7 +22,7 @@ package final class SharedOrder: Sendable {
 
   /// The children of a state, in order.
   ///
-  /// - Parameter step: a state, and how each child that changed since moved: used where it is the state
+  /// - Parameter step: a state, and how each child that changed since moved: used if it is the state
   ///   that is kept.
   /// - Complexity: O(1) for the state that is kept; O(children that differ · log n) for another one;
   ///   O(n log n) for the first.
@@ -30,16 +30,16 @@ package final class SharedOrder: Sendable {
     withOrder(of: node, after: step) { $0.siblings }
   }
 
-  /// What a query in this order shows of a node, and the shown children in this order; nil where it shows so
+  /// What a query in this order shows of a node, and the shown children in this order; nil if it shows so
   /// many children that looking at all of them is faster.
   ///
-  /// - Complexity: O(children that changed since the last call · log n), and O(shown · log n) where any of
+  /// - Complexity: O(children that changed since the last call · log n), and O(shown · log n) if any of
   ///   them concerns what the query shows.
   func shown(of node: Node, by parameters: QueryParameters) -> ShownChildren? {
     withOrder(of: node) { $0.shown(by: parameters) }
   }
 
-  /// `shown(of:by:)` where that is quick: the order is kept, no other thread uses it, and few children differ
+  /// `shown(of:by:)` if that is quick: the order is kept, no other thread uses it, and few children differ
   /// from the state that is kept. Nil otherwise.
   func quicklyShown(of node: Node, by parameters: QueryParameters) -> ShownChildren? {
     let found = kept.withLockIfAvailable { kept -> ShownChildren? in

@@ -54,7 +54,7 @@ struct DeferredValues: Sendable {
 
   // MARK: Changing
 
-  /// Follows the data, where what is at `path` was replaced: `new` are those of what is there now, `node`
+  /// Follows the data, if what is at `path` was replaced: `new` are those of what is there now, `node`
   /// is all the data now. What is above the path may be a branch now and have lost its value, or have been
   /// pruned.
   mutating func replace(at path: Path, by new: DeferredValues, in node: Node) {
@@ -75,7 +75,7 @@ struct DeferredValues: Sendable {
     if children[key]?.isEmpty == true { children[key] = nil }
   }
 
-  /// Follows the data, where the priority of the node at `path` was replaced.
+  /// Follows the data, if the priority of the node at `path` was replaced.
   mutating func replacePriority(at path: Path, by new: Draft.Deferred.Value?) {
     change(path.steps) { $0.priority = new }
   }

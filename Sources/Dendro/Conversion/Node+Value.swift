@@ -18,7 +18,7 @@ extension Scalar {
 }
 
 extension Node {
-  /// `NSNull`, a scalar, an array where the keys allow it, or a dictionary. Priorities do not show.
+  /// `NSNull`, a scalar, an array if the keys allow it, or a dictionary. Priorities do not show.
   var foundationValue: Any {
     if let scalar { return scalar.foundationValue }
     if isEmpty { return NSNull() }

@@ -1,4 +1,4 @@
-/// Sees through optionals in an `Any`, where `nil` is not `NSNull`.
+/// Sees through optionals in an `Any`, if `nil` is not `NSNull`.
 protocol OptionalValue {
   var wrapped: Any? { get }
 }

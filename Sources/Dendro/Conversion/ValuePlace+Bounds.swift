@@ -1,7 +1,7 @@
 import DendroTree
 
 extension ValuePlace {
-  /// What a query begins or ends at; nil where that is nothing.
+  /// What a query begins or ends at; nil if that is nothing.
   ///
   /// - Throws: `ValidationError` of kind `.invalidQuery` for what no leaf can hold.
   static func bound(_ value: Any?) throws(ValidationError) -> Scalar? {

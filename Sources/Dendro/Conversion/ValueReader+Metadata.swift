@@ -84,7 +84,7 @@ extension ValueReader {
     return .serverValue(serverValue)
   }
 
-  /// The server value that a dictionary is; nil where it is none.
+  /// The server value that a dictionary is; nil if it is none.
   private func serverValue(_ value: Any) throws(ValidationError) -> Draft.Deferred.Value? {
     var content: Any?
     var count = 0

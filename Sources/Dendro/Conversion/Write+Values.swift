@@ -147,7 +147,7 @@ extension ValueReader {
     }
   }
 
-  /// The path before a last segment `.priority`; nil where there is none.
+  /// The path before a last segment `.priority`; nil if there is none.
   private static func parent(ofPriority key: String) -> String? {
     guard key.utf8.last == UInt8(ascii: "y") || key.utf8.last == UInt8(ascii: "/") else {
       return nil

@@ -9,7 +9,7 @@ extension Database {
   ///
   /// A database in memory has its present state only. Waits for the disk.
   ///
-  /// - Throws: ``DatabaseError`` where the directory cannot be read, or the database is closed.
+  /// - Throws: ``DatabaseError`` if the directory cannot be read, or the database is closed.
   public func historyRange() throws -> HistoryRange {
     let engine = try usable()
     do throws(EngineError) {
@@ -45,8 +45,8 @@ extension Database {
   /// Backups are not changed. Data that would still be read from an older checkpoint (``DatabaseOptions/loading``) is
   /// read into memory before.
   ///
-  /// - Throws: ``DatabaseError``: ``DatabaseError/Code/locked``, and not everything was deleted, where a
-  ///   process has the directory open for reading; where the disk refuses; where the database is closed or
+  /// - Throws: ``DatabaseError``: ``DatabaseError/Code/locked``, and not everything was deleted, if a
+  ///   process has the directory open for reading; if the disk refuses; if the database is closed or
   ///   read-only.
   public func purgeHistory() throws {
     let engine = try usable()
@@ -89,7 +89,7 @@ extension DatabaseQuery {
   /// there first. Writes that the disk then refuses are undone, even if a reader has seen them.
   ///
   /// - Parameter lsn: in `Database.historyRange()`; 0 is the empty tree before the first write.
-  /// - Throws: ``DatabaseError``: ``DatabaseError/Code/outOfHistory`` with the range; where the files
+  /// - Throws: ``DatabaseError``: ``DatabaseError/Code/outOfHistory`` with the range; if the files
   ///   cannot be read, the reference is bad or the database closed. `CancellationError` once the task is
   ///   cancelled.
   public func snapshot(at lsn: LSN) async throws -> DataSnapshot {

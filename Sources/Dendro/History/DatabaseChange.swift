@@ -7,7 +7,7 @@ public import Foundation
 ///
 /// The clock is resolved: `ServerValue.timestamp()` is the number that was written. A transaction shows
 /// as what it changed of the data that its block was given, an update of those places, or as the set of
-/// all of it where that is shorter.
+/// all of it if that is shorter.
 public struct DatabaseChange: Sendable {
   /// The number of the write.
   public let lsn: LSN

@@ -9,7 +9,7 @@ import DendroStorage
 ///
 /// | | |
 /// | --- | --- |
-/// | how far back | from every write in `Database.historyRange()` on, and a little further where the log happens to reach; else ``DatabaseError/Code/outOfHistory`` with the range is thrown, as for a number that no write has yet |
+/// | how far back | from every write in `Database.historyRange()` on, and a little further if the log happens to reach; else ``DatabaseError/Code/outOfHistory`` with the range is thrown, as for a number that no write has yet |
 /// | a slow consumer | delays no writer, and keeps a page of the log in memory. What it has not read stays on the disk for it as long as that is up to 256 MiB of log beyond what ``DatabaseOptions/history`` keeps |
 /// | the end | when the task is cancelled, when the database is closed; of a database opened for reading only, behind the last write that is known to be durable |
 /// | errors | ``DatabaseError``: the files cannot be read, the reference is bad, the database was closed before, or is in memory and has no log. Nothing comes after one |

@@ -8,7 +8,7 @@ import Foundation
 extension Database {
   /// The engine.
   ///
-  /// - Throws: where the database could not be opened, or was closed.
+  /// - Throws: if the database could not be opened, or was closed.
   package func servedEngine() throws(DatabaseError) -> Engine { try usable() }
 
   /// Shows every commit from now on to `observer` as well, after the database's own listeners; nil ends that.
@@ -21,7 +21,7 @@ extension Database {
 
   /// What is at `path`, now or after a write that is not made.
   ///
-  /// - Returns: nothing, and `isRead` false, where it cannot be read from its file, or the database is closed.
+  /// - Returns: nothing, and `isRead` false, if it cannot be read from its file, or the database is closed.
   package func snapshot(
     at path: Path, after draft: Draft? = nil
   ) -> (snapshot: DataSnapshot, isRead: Bool) {
@@ -36,7 +36,7 @@ extension Database {
   /// Writes what `decide` makes of the node at `path`, as a transaction.
   ///
   /// - Parameters:
-  ///   - decide: called with the node, again where another write comes between; returns a set or a removal at
+  ///   - decide: called with the node, again if another write comes between; returns a set or a removal at
   ///     the path, or nil for no write.
   ///   - admitted: called once, when readers see the write or there is none. It may not wait.
   ///   - completion: called once, on any thread, with whether there was a write, and the node at the path after

@@ -33,7 +33,7 @@ extension Database {
   /// - Parameter url: a file URL names the directory. Any other URL, such as an app has from Firebase,
   ///   is only a name: nothing is connected to, and the directory stands beside that of ``database()``,
   ///   named after the executable and the URL's host. References then have ``DatabaseReference/url``s
-  ///   with that host. The URL must have no path: otherwise, and where the directory cannot be opened,
+  ///   with that host. The URL must have no path: otherwise, and if the directory cannot be opened,
   ///   every operation on the database gets the error.
   public static func database(url: String) -> Database {
     do {

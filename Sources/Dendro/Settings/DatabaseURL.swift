@@ -3,7 +3,7 @@ import Foundation
 /// The parts of the URL of a database or of a location in one.
 ///
 /// `scheme://host[:port]/path?query`; the scheme may be left out. The host is taken in lower case. The
-/// query is dropped but for `ns`, which names the database where the host does not.
+/// query is dropped but for `ns`, which names the database if the host does not.
 struct DatabaseURL: Equatable {
   let scheme: String
   let host: String

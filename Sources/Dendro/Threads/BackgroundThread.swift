@@ -5,7 +5,7 @@ import Synchronization
 /// Threads for work that waits for the disk or takes long, which neither the caller's thread nor those of
 /// Swift's concurrency should do.
 ///
-/// Each is the thread of a serial queue, which gets one even where the application keeps the shared threads
+/// Each is the thread of a serial queue, which gets one even if the application keeps the shared threads
 /// of the global queues busy.
 enum BackgroundThread {
   static func start(_ name: ThreadName, _ body: @escaping @Sendable () -> Void) {

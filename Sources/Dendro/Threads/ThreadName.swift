@@ -58,6 +58,6 @@ enum ThreadName: String, CaseIterable {
     }
   }
 
-  /// Nil where the program is linked without them: threads keep their names then.
+  /// Nil if the program is linked without them: threads keep their names then.
   private static let calls = Calls()
 }

@@ -13,7 +13,7 @@ public import Foundation
 /// Use it within the block that gets it; changes after the block has returned have no effect.
 public final class MutableData {
   let draft: TransactionDraft
-  /// From the transaction's location; nil where the path could not be used.
+  /// From the transaction's location; nil if the path could not be used.
   let path: Path?
 
   init(_ draft: TransactionDraft, at path: Path?) {
@@ -25,7 +25,7 @@ public final class MutableData {
 
   // MARK: Content
 
-  /// The data, in the form of ``DataSnapshot/value``: `NSNull` where there is none.
+  /// The data, in the form of ``DataSnapshot/value``: `NSNull` if there is none.
   ///
   /// Setting it replaces everything here and below, priorities included: to keep a priority, set it
   /// again afterwards. It takes what `setValue(_:)` takes, also values that were read here and cast to
@@ -39,9 +39,9 @@ public final class MutableData {
     set { if let path { draft.set(newValue, at: path) } }
   }
 
-  /// A number or a string; `NSNull` where there is none.
+  /// A number or a string; `NSNull` if there is none.
   ///
-  /// Setting it takes a number, a string, a ``ServerValue`` or nil. Where there is no data it has no
+  /// Setting it takes a number, a string, a ``ServerValue`` or nil. If there is no data it has no
   /// effect.
   public var priority: Any? {
     get { path.map { draft.priority(at: $0) } ?? NSNull() }
@@ -88,7 +88,7 @@ public final class MutableData {
   /// The children as `MutableData`s, by priority and then by key: those that are here now, whatever is
   /// changed meanwhile. Each shows and changes the data as they are when it is asked.
   ///
-  /// - Complexity: O(1) a child, but O(n log n) first where children have priorities.
+  /// - Complexity: O(1) a child, but O(n log n) first if children have priorities.
   public var children: NSEnumerator {
     MutableChildEnumerator(path.map { (draft, $0) }, node.children(in: .priority).makeIterator())
   }

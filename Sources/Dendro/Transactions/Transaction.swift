@@ -25,7 +25,7 @@ struct Transaction: Sendable {
     case failed(any Error)
   }
 
-  /// Runs the block until its decision is admitted. Waits only for the block, and for the disk where that is
+  /// Runs the block until its decision is admitted. Waits only for the block, and for the disk if that is
   /// behind.
   func run() {
     let engine: Engine

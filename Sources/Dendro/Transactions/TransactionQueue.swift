@@ -30,8 +30,8 @@ final class TransactionQueue: Sendable {
 
   /// Starts a transaction once there is a place for it.
   ///
-  /// - Parameter mayWait: false on the queue's own thread, where no place becomes free meanwhile.
-  /// - Returns: false where there is no place.
+  /// - Parameter mayWait: false on the queue's own thread, if no place becomes free meanwhile.
+  /// - Returns: false if there is no place.
   func start(_ transaction: Transaction, mayWait: Bool) -> Bool {
     if mayWait {
       places.wait()
