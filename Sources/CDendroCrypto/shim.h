@@ -11,7 +11,7 @@
 
 // What tokens need, without OpenSSL's types. Errors leave nothing in the thread's queue.
 
-// Made of the modulus and the exponent, both big-endian. NULL where they make no key.
+// Made of the modulus and the exponent, both big-endian. NULL if they make no key.
 static inline EVP_PKEY *dendro_rsa_key(
     const uint8_t *modulus, int modulus_size, const uint8_t *exponent, int exponent_size) {
   EVP_PKEY *key = NULL;
@@ -37,7 +37,7 @@ static inline EVP_PKEY *dendro_rsa_key(
   return key;
 }
 
-// The key of the first certificate or public key in a PEM text. NULL where there is none.
+// The key of the first certificate or public key in a PEM text. NULL if there is none.
 static inline EVP_PKEY *dendro_pem_key(const uint8_t *text, int size) {
   EVP_PKEY *key = NULL;
   BIO *source = BIO_new_mem_buf(text, size);

@@ -30,7 +30,7 @@ enum {
   dendro_curl_error_size = 256,
 };
 
-// The library, ready to be used on any thread; NULL where it is not installed. To be called once.
+// The library, ready to be used on any thread; NULL if it is not installed. To be called once.
 static inline void *dendro_curl_open(void) {
   const char *names[] = {"libcurl.so.4", "libcurl-gnutls.so.4", "libcurl.4.dylib"};
   for (size_t index = 0; index < sizeof names / sizeof *names; index++) {
@@ -64,7 +64,7 @@ struct dendro_curl_request {
   char error[dendro_curl_error_size];
 };
 
-// Performs the request, without following redirections. Returns 0 where there was an answer.
+// Performs the request, without following redirections. Returns 0 if there was an answer.
 static inline int dendro_curl_perform(void *library, struct dendro_curl_request *request) {
   void *(*begin)(void) = (void *(*)(void))dlsym(library, "curl_easy_init");
   int (*set)(void *, int, ...) = (int (*)(void *, int, ...))dlsym(library, "curl_easy_setopt");

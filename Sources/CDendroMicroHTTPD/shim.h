@@ -48,14 +48,14 @@ static inline struct MHD_Daemon *dendro_http_start(const struct dendro_http_opti
 static const enum MHD_ConnectionNotificationCode dendro_connection_started =
     MHD_CONNECTION_NOTIFY_STARTED;
 
-// -1 where there is none.
+// -1 if there is none.
 static inline int dendro_connection_socket(struct MHD_Connection *connection) {
   const union MHD_ConnectionInfo *info =
       MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
   return info == NULL ? -1 : info->connect_fd;
 }
 
-// Another descriptor of the socket, which other programs do not inherit; -1 where there is none.
+// Another descriptor of the socket, which other programs do not inherit; -1 if there is none.
 static inline int dendro_duplicate(int socket) { return fcntl(socket, F_DUPFD_CLOEXEC, 0); }
 
 static inline void dendro_upgrade_close(struct MHD_UpgradeResponseHandle *upgrade) {

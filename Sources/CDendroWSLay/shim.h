@@ -13,7 +13,7 @@ static inline int dendro_poll_open(void) { return epoll_create1(EPOLL_CLOEXEC); 
 
 static inline int dendro_waker_open(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
-// Returns 0, or -1 where the system has no room for another socket.
+// Returns 0, or -1 if the system has no room for another socket.
 static inline int dendro_poll_add(int poll, int socket, uint32_t events) {
   struct epoll_event event = {.events = events, .data = {.fd = socket}};
   return epoll_ctl(poll, EPOLL_CTL_ADD, socket, &event);

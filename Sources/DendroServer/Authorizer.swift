@@ -49,7 +49,7 @@ public struct AuthorizationRequest: Sendable {
 
   private final class Unreadable: Sendable { let value = Atomic(false) }
 
-  /// What is at the location now. Where that cannot be read from its file, nothing, and the request is refused
+  /// What is at the location now. If that cannot be read from its file, nothing, and the request is refused
   /// whatever the authorizer says; so it is with `newData`.
   public var data: DataSnapshot { current() }
   /// What would be at the location after the write; nil for a reading. Server values that need the moment of

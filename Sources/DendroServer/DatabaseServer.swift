@@ -27,7 +27,7 @@ public final class DatabaseServer: Sendable {
   ///
   /// At most one server serves a database at a time.
   ///
-  /// - Throws: ``DatabaseServerError`` where the address cannot be used; `DatabaseError` where the database is
+  /// - Throws: ``DatabaseServerError`` if the address cannot be used; `DatabaseError` if the database is
   ///   closed.
   public static func start(
     serving database: Database, options: DatabaseServerOptions = DatabaseServerOptions()
@@ -88,7 +88,7 @@ public final class DatabaseServer: Sendable {
   /// Asks the authorizer about everything again that clients listen to. What it no longer allows ends: streams get
   /// `cancel`, and WebSockets are sent that the listen is over.
   ///
-  /// To be called where its decisions have changed. Reads and writes are judged one by one anyway.
+  /// To be called when its decisions have changed. Reads and writes are judged one by one anyway.
   public func reauthorize() { service.reauthorize() }
 
   /// Believes no ID token of a user any more that was issued up to now; see ``DatabaseServerOptions/tokens``. Clients
@@ -103,7 +103,7 @@ public final class DatabaseServer: Sendable {
   /// Ends what clients had by tokens that have expired. It also happens by itself, once a second.
   package func endExpiredTokens() { service.endExpired() }
 
-  /// Fetches the keys of tokens where they are no longer fresh. It also happens by itself, once a second.
+  /// Fetches the keys of tokens if they are no longer fresh. It also happens by itself, once a second.
   package func refreshKeys() { service.authenticator.refreshKeys() }
 
   /// Ends the serving: requests that were accepted get their answers, streams end, and connections are closed.

@@ -19,7 +19,7 @@ public struct DatabaseServerOptions: Sendable {
   public var tokens: TokenOptions?
   /// Whether the server believes every credential, as an emulator does: each bearer is an administrator, and ID
   /// tokens need no signature and do not expire. It has no effect with ``secret`` or ``tokens``. By default, nil,
-  /// only where the server listens at a loopback address; elsewhere credentials are refused then.
+  /// only if the server listens at a loopback address; elsewhere credentials are refused then.
   public var trustsUnsignedTokens: Bool?
   /// The largest body of a request, in bytes. By default 256 MiB.
   public var bodyByteLimit = 256 << 20
@@ -37,7 +37,7 @@ public struct DatabaseServerOptions: Sendable {
   /// What one session may have in memory, in bytes: what waits for it to be read, beyond which it is closed, and
   /// what it has registered for its end, beyond which that is refused. By default 64 MiB, for each of the two.
   public var sessionByteLimit = 64 << 20
-  /// Whether `/` is the data viewer. By default, nil, only where the server listens at a loopback address.
+  /// Whether `/` is the data viewer. By default, nil, only if the server listens at a loopback address.
   public var viewer: Bool?
   /// The most connections at a time, WebSockets apart; a client of long polling needs two. By default 10,000; each needs
   /// a file descriptor.
@@ -52,7 +52,7 @@ public struct DatabaseServerOptions: Sendable {
   public var backlogByteLimit = 1 << 20
   /// Called after each request, on the server's threads: it has to be quick.
   public var accessLog: (@Sendable (AccessRecord) -> Void)?
-  /// Called with a sentence where something fails that no request has asked for. By default, nil, it is a line on
+  /// Called with a sentence if something fails that no request has asked for. By default, nil, it is a line on
   /// standard error.
   public var errorLog: (@Sendable (String) -> Void)?
 
@@ -75,14 +75,14 @@ public struct AccessRecord: Sendable {
   public let method: String
   /// The path and the query, without credentials.
   public let target: String
-  /// The HTTP status; 0 where the client left before the answer.
+  /// The HTTP status; 0 if the client left before the answer.
   public let status: Int
   /// From the request's head to the end of the answer.
   public let duration: Duration
 }
 
 extension DatabaseServerOptions {
-  /// The error log, or standard error where there is none.
+  /// The error log, or standard error if there is none.
   var report: @Sendable (String) -> Void {
     errorLog ?? { sentence in
       let line = Array("dendro: \(sentence)\n".utf8)

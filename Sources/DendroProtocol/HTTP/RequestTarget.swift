@@ -6,7 +6,7 @@ package struct RequestTarget: Sendable {
   package let items: [(name: String, value: String)]
 
   /// - Parameter text: as in the request line: `/a/b.json?print=pretty`.
-  /// - Throws: `RESTError` where an escape is no escape, or the path is not UTF-8.
+  /// - Throws: `RESTError` if an escape is no escape, or the path is not UTF-8.
   package init(_ text: String) throws(RESTError) {
     let bytes = Array(text.utf8)
     let mark = bytes.firstIndex(of: UInt8(ascii: "?")) ?? bytes.count
@@ -28,7 +28,7 @@ package struct RequestTarget: Sendable {
   /// The value of the first item with this name.
   package subscript(name: String) -> String? { items.first { $0.name == name }?.value }
 
-  /// Decodes percent-encoded UTF-8 once; nil where it is not that.
+  /// Decodes percent-encoded UTF-8 once; nil if it is not that.
   private static func decoded(_ bytes: ArraySlice<UInt8>, plusIsSpace: Bool) -> String? {
     var result: [UInt8] = []
     result.reserveCapacity(bytes.count)

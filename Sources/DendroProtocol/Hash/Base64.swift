@@ -11,7 +11,7 @@ package enum Base64 {
     }
   }
 
-  /// Decodes the URL alphabet or the plain one, with or without padding; nil where the text is neither.
+  /// Decodes the URL alphabet or the plain one, with or without padding; nil if the text is neither.
   package static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
     let padding = UInt8(ascii: "=")
     var digits = text.map { character in

@@ -16,7 +16,7 @@ package struct IDToken: Sendable {
   /// Tokens above this are refused unread.
   package static let byteLimit = 8 << 10
 
-  /// - Returns: nil where the text is no token.
+  /// - Returns: nil if the text is no token.
   package init?(_ text: String) {
     guard text.utf8.count <= Self.byteLimit else { return nil }
     let parts = Array(text.utf8).split(
@@ -55,7 +55,7 @@ package struct IDToken: Sendable {
     return members.strings("aud")
   }
 
-  /// A time in seconds since 1970; nil where there is none.
+  /// A time in seconds since 1970; nil if there is none.
   package func time(_ name: String) -> Int64? {
     guard let scalar = members.scalar(name).flatMap({ $0 }) else { return nil }
     return switch scalar {

@@ -1,6 +1,6 @@
 /// The answers to the polls of one client: they are numbered, and a poll that comes again gets the same one.
 ///
-/// A browser sends a request again by itself where its connection breaks before the answer.
+/// A browser sends a request again by itself if its connection breaks before the answer.
 package struct PollAnswers: Sendable {
   /// What a poll gets.
   package enum Arrival: Sendable {
@@ -15,7 +15,7 @@ package struct PollAnswers: Sendable {
   /// The number of the next answer. The start of the session has answer 0.
   private var next = 1
   private var newest: Int64 = -1
-  /// The last answers by the numbers of their polls; without the text where it was too much to keep.
+  /// The last answers by the numbers of their polls; without the text if it was too much to keep.
   private var kept: [(serial: Int64, text: AnswerText?)] = []
   private var keptByteCount = 0
   private let byteLimit: Int

@@ -1,4 +1,4 @@
-/// A request for `/.lp`, by which clients speak the protocol of WebSockets where they can open none.
+/// A request for `/.lp`, by which clients speak the protocol of WebSockets if they can open none.
 package enum PollRequest: Sendable {
   /// Begins a session.
   case start(PollStart)
@@ -9,8 +9,8 @@ package enum PollRequest: Sendable {
   /// Ends the session.
   case end(PollKey)
 
-  /// - Returns: nil where the request is for something other than `/.lp`.
-  /// - Throws: `RESTError` where the request is malformed.
+  /// - Returns: nil if the request is for something other than `/.lp`.
+  /// - Throws: `RESTError` if the request is malformed.
   package init?(method: String, target: String, headers: HTTPHeaders) throws(RESTError) {
     guard target == "/.lp" || target.hasPrefix("/.lp?") else { return nil }
     guard method == "GET" else {
@@ -95,7 +95,7 @@ package struct PollSegment: Hashable, Sendable {
   /// The most segments of one message.
   package static let countLimit = 999_999
 
-  /// - Throws: `RESTError` where a number is malformed or data is missing.
+  /// - Throws: `RESTError` if a number is malformed or data is missing.
   fileprivate static func all(of items: [String: String]) throws(RESTError) -> [PollSegment] {
     var segments: [PollSegment] = []
     while let number = items["seg\(segments.count)"] {

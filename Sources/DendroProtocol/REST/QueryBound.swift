@@ -55,7 +55,7 @@ package struct QueryBound: Sendable {
     return node.scalar
   }
 
-  /// - Returns: nil where nothing is below the bound.
+  /// - Returns: nil if nothing is below the bound.
   package func start(
     _ order: SortOrder, isExclusive: Bool
   ) throws(RESTError) -> QueryParameters.Bound? {
@@ -70,7 +70,7 @@ package struct QueryBound: Sendable {
     return bound(isExclusive: isExclusive, keylessIsExclusive: key == Self.highestKey)
   }
 
-  /// - Returns: nil where nothing is above the bound.
+  /// - Returns: nil if nothing is above the bound.
   package func end(
     _ order: SortOrder, isExclusive: Bool
   ) throws(RESTError) -> QueryParameters.Bound? {

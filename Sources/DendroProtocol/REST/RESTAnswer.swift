@@ -45,7 +45,7 @@ package struct RESTAnswer: Sendable {
 
   // MARK: Refusals
 
-  /// A refusal of the request, which is nil where its head could not be read.
+  /// A refusal of the request, which is nil if its head could not be read.
   package init(_ error: RESTError, to request: RESTRequest? = nil) {
     var text = AnswerText("{\n  \"error\" : ")
     text.append(Node(.string(error.text)), JSONStyle())

@@ -5,8 +5,8 @@ package enum RESTQuery {
   private static let bounds = ["startAt", "startAfter", "endAt", "endBefore", "equalTo"]
   private static let limits = ["limitToFirst", "limitToLast"]
 
-  /// - Parameter isShallow: whether the order of keys is meant where none is named.
-  /// - Returns: nil where the request asks for the whole location.
+  /// - Parameter isShallow: whether the order of keys is meant if none is named.
+  /// - Returns: nil if the request asks for the whole location.
   /// - Throws: `RESTError` with the text that clients know.
   package static func parameters(
     _ target: RequestTarget, isShallow: Bool = false

@@ -35,7 +35,7 @@ package struct RESTRequest: Sendable {
 
   package let method: HTTPMethod
   package let resource: Resource
-  /// What `ns`, or else the host's first label, says; nil where neither does.
+  /// What `ns`, or else the host's first label, says; nil if neither does.
   package let namespace: String?
   package let credentials: Credentials
   package let print: Print
@@ -51,7 +51,7 @@ package struct RESTRequest: Sendable {
   package let download: String?
   /// Whether the answer is a stream of events.
   package let wantsStream: Bool
-  /// The last event that the client has, where it resumes a stream.
+  /// The last event that the client has, if it resumes a stream.
   package let lastEventID: UInt64?
   /// Whether events carry the number of their write.
   package let wantsEventIDs: Bool

@@ -45,7 +45,7 @@ package enum ShallowText {
     return bytes
   }
 
-  /// The children of a location that a change concerns; nil where it concerns all of it.
+  /// The children of a location that a change concerns; nil if it concerns all of it.
   package static func keys(of change: PlaceChange) -> [Key]? {
     var keys: [Key] = []
     switch change {

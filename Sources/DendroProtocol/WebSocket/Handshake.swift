@@ -9,8 +9,8 @@ package struct Handshake: Sendable {
   package let session: String?
   package let host: String
 
-  /// - Returns: nil where the request is for something other than `/.ws`.
-  /// - Throws: `RESTError` where it cannot be answered with a WebSocket.
+  /// - Returns: nil if the request is for something other than `/.ws`.
+  /// - Throws: `RESTError` if it cannot be answered with a WebSocket.
   package init?(method: String, target: String, headers: HTTPHeaders) throws(RESTError) {
     guard target == "/.ws" || target.hasPrefix("/.ws?") else { return nil }
     let target = try RequestTarget(target)

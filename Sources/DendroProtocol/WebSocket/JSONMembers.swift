@@ -10,7 +10,7 @@ package struct JSONMembers: Sendable {
   /// The most levels of brackets in one value.
   private static let depthLimit = 128
 
-  /// - Returns: nil where the text is no object. What is wrong within a value shows when that is parsed.
+  /// - Returns: nil if the text is no object. What is wrong within a value shows when that is parsed.
   package init?(_ bytes: ArraySlice<UInt8>) {
     self.bytes = bytes
     var scanner = Scanner(bytes: bytes, index: bytes.startIndex)
@@ -32,7 +32,7 @@ package struct JSONMembers: Sendable {
     values.last { $0.name == name }.map { bytes[$0.range] }
   }
 
-  /// The objects of an array; nil where the text is no array of objects.
+  /// The objects of an array; nil if the text is no array of objects.
   package static func objects(_ bytes: ArraySlice<UInt8>) -> [JSONMembers]? {
     var scanner = Scanner(bytes: bytes, index: bytes.startIndex)
     guard scanner.take(UInt8(ascii: "[")) else { return nil }
@@ -55,7 +55,7 @@ package struct JSONMembers: Sendable {
   /// An object.
   package func object(_ name: String) -> JSONMembers? { self[name].flatMap { JSONMembers($0) } }
 
-  /// A scalar; nil where there is none, and inside nil for null.
+  /// A scalar; nil if there is none, and inside nil for null.
   package func scalar(_ name: String) -> Scalar?? {
     guard let value = self[name], let first = value.first, first != UInt8(ascii: "{"),
       first != UInt8(ascii: "[")
@@ -68,7 +68,7 @@ package struct JSONMembers: Sendable {
     if case .string(let text)?? = scalar(name) { text } else { nil }
   }
 
-  /// The strings of an array; none where it is something else.
+  /// The strings of an array; none if it is something else.
   package func strings(_ name: String) -> [String] {
     guard let value = self[name], value.first == UInt8(ascii: "[") else { return [] }
     guard let node = value.withUnsafeBytes({ try? JSONParser.parse($0) }) else { return [] }

@@ -7,7 +7,7 @@ package struct MessageAssembler: Sendable {
     case waiting
     case message([UInt8])
     /// The message is over the limit, and was passed over to its end: what follows is another one. The number is
-    /// that of the request. Nil where the message does not begin as the JavaScript client's do, or is
+    /// that of the request. Nil if the message does not begin as the JavaScript client's do, or is
     /// `passedFactor` times over the limit: then its rest still comes.
     case tooLarge(request: Int64?)
   }
@@ -55,7 +55,7 @@ package struct MessageAssembler: Sendable {
 
   /// Passes over a frame of a message that is over the limit.
   ///
-  /// - Returns: the number of its request; nil where it is not known, or too much was passed over.
+  /// - Returns: the number of its request; nil if it is not known, or too much was passed over.
   private mutating func pass(_ frame: [UInt8]) -> Int64? {
     if refused == nil { passedByteCount = parts.count }
     passedByteCount += frame.count

@@ -129,7 +129,7 @@ package struct WireLocation: Sendable {
   package let query: QueryParameters?
   /// The client's number of the query.
   package let tag: Int64?
-  /// The query as the client sent it; nil where it sent none, or one for the whole location without a tag.
+  /// The query as the client sent it; nil if it sent none, or one for the whole location without a tag.
   package let queryText: String?
   /// Whether only the children are of interest, and not what is below them: for the data viewer.
   package let isShallow: Bool

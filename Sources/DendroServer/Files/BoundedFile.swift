@@ -4,7 +4,7 @@ import DendroPlatform
 /// Reads a file that may not be larger than a limit.
 enum BoundedFile {
   /// - Parameter followsLink: whether the last part of the path may be a symbolic link.
-  /// - Returns: nil where the file cannot be read as a whole, or has more bytes than the limit.
+  /// - Returns: nil if the file cannot be read as a whole, or has more bytes than the limit.
   static func contents(of path: String, byteLimit: Int, followsLink: Bool) -> [UInt8]? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | (followsLink ? 0 : O_NOFOLLOW))
     guard descriptor >= 0 else { return nil }

@@ -6,7 +6,7 @@ import Synchronization
 /// The body of an answer that is a stream of events: a listen's receiver whose events wait until the client
 /// reads them.
 ///
-/// Where too much waits, it is dropped, and once the client has read what is under way, the listen begins anew
+/// If too much waits, it is dropped, and once the client has read what is under way, the listen begins anew
 /// with the whole value: so what one slow client keeps in memory is bounded.
 final class EventStream: ListenReceiver {
   /// By what right the client listens.
@@ -14,7 +14,7 @@ final class EventStream: ListenReceiver {
   private let form: JSONStyle.Form
   private let wantsIDs: Bool
   private let backlogByteLimit: Int
-  /// What the client has already, where it resumes.
+  /// What the client has already, if it resumes.
   private let resumption: (@Sendable (Node) -> ListenResumption?)?
   private let state = Mutex(State())
 
@@ -118,7 +118,7 @@ final class EventStream: ListenReceiver {
     end()
   }
 
-  /// Sends a `keep-alive` where nothing was sent since the last call.
+  /// Sends a `keep-alive` if nothing was sent since the last call.
   func keepAlive() {
     let isSilent = state.withLock { state in
       defer { state.wasActive = false }
@@ -165,7 +165,7 @@ final class EventStream: ListenReceiver {
       })
   }
 
-  /// - Returns: the number of bytes; 0 where none waits, and the connection is suspended then.
+  /// - Returns: the number of bytes; 0 if none waits, and the connection is suspended then.
   private func read(_ buffer: UnsafeMutableRawBufferPointer, _ connection: OpaquePointer) -> Int {
     let (count, restart) = state.withLock { state -> (Int, (ListenHub, Listen)?) in
       let count = state.fill(buffer)

@@ -6,7 +6,7 @@ import Synchronization
 /// One request and its answer.
 ///
 /// libmicrohttpd calls `step` again and again: with the head, with each part of the body, and with nothing once
-/// the body is complete. Then the request is performed. Where that takes longer than the call, the connection is
+/// the body is complete. Then the request is performed. If that takes longer than the call, the connection is
 /// suspended, and `finish` resumes it.
 ///
 /// Unchecked: apart from `outcome`, which has a lock, one thread at a time uses the exchange. That is first the

@@ -4,7 +4,7 @@ import Synchronization
 
 /// The connections of a server, so that they can be ended before libmicrohttpd is stopped.
 ///
-/// A connection must not be open then: libmicrohttpd 0.9.75 queues no response while it stops, and crashes where it
+/// A connection must not be open then: libmicrohttpd 0.9.75 queues no response while it stops, and crashes if it
 /// refuses a malformed request by itself.
 final class HTTPConnections: Sendable {
   private struct State {

@@ -9,7 +9,7 @@ final class RSAKey: @unchecked Sendable {
   private let key: OpaquePointer
   private static let bitMin: Int32 = 2048
 
-  /// - Returns: nil where it is no RSA key of at least 2048 bits.
+  /// - Returns: nil if it is no RSA key of at least 2048 bits.
   private init?(taking key: OpaquePointer?) {
     guard let key else { return nil }
     guard dendro_rsa_bits(key) >= Self.bitMin else {
@@ -42,7 +42,7 @@ struct KeySet: Sendable {
   /// The only key, which tokens need not name.
   private var only: RSAKey?
 
-  /// - Returns: nil where the bytes have no usable key.
+  /// - Returns: nil if the bytes have no usable key.
   init?(_ bytes: [UInt8]) {
     if let members = JSONMembers(bytes[...]) {
       if let list = members["keys"], let set = JSONMembers.objects(list) {
@@ -69,7 +69,7 @@ struct KeySet: Sendable {
     keys[key.string("kid") ?? ""] = new
   }
 
-  /// The key of a token; nil where none is meant without doubt.
+  /// The key of a token; nil if none is meant without doubt.
   func key(_ name: String?) -> RSAKey? {
     guard let name else { return only }
     return keys.isEmpty ? only : keys[name]

@@ -1,7 +1,7 @@
 import Dispatch
 import Synchronization
 
-/// The keys that a URL has. They are fetched again when they are no longer fresh, and where a token names another.
+/// The keys that a URL has. They are fetched again when they are no longer fresh, and if a token names another.
 final class KeySetURL: KeySource {
   private let address: WebAddress
   private let report: @Sendable (String) -> Void
@@ -21,10 +21,10 @@ final class KeySetURL: KeySource {
   /// Seconds for which keys are used whose age no answer limits.
   private static let defaultAge: Int64 = 3600
   private static let ageLimits: ClosedRange<Int64> = 60...86_400
-  /// Seconds between two fetches where one fails, or a token names a key that is not there.
+  /// Seconds between two fetches if one fails, or a token names a key that is not there.
   private static let pause: Int64 = 60
 
-  /// Fetches the keys. Where that fails, it is reported and done again later.
+  /// Fetches the keys. If that fails, it is reported and done again later.
   init(
     _ address: WebAddress, at now: Int64, timeout: Duration,
     report: @escaping @Sendable (String) -> Void

@@ -9,19 +9,19 @@ public struct TokenOptions: Sendable {
   /// The path of a file with the public keys of tokens that are signed with RS256, each of at least 2048 bits: a
   /// JSON Web Key Set, an object of PEM texts (certificates or public keys) by key name, or one PEM text.
   ///
-  /// Where the file changes, the next token is checked with its new keys. Where it cannot be read then, the keys
+  /// If the file changes, the next token is checked with its new keys. If it cannot be read then, the keys
   /// of before stay.
   public var keySetFile: String?
   /// The URL of such keys, in place of a file: with `https`, or with `http` and a loopback address.
   ///
   /// They are fetched when the server starts, and again when they are no longer fresh: after `max-age` of
-  /// `Cache-Control`, which counts as at least a minute and at most a day, or after an hour where the answer has
+  /// `Cache-Control`, which counts as at least a minute and at most a day, or after an hour if the answer has
   /// none. A token that names a key that is not there is refused and has them fetched, at most once a minute. A
-  /// fetch takes at most 10 seconds and 1 MiB, and follows no redirection. Where it fails, the keys of before stay,
+  /// fetch takes at most 10 seconds and 1 MiB, and follows no redirection. If it fails, the keys of before stay,
   /// ``DatabaseServerOptions/errorLog`` gets the reason, and the next one follows after a minute; a server whose
   /// first fetch fails believes no token until then.
   ///
-  /// It needs libcurl, which is loaded only where a URL is given.
+  /// It needs libcurl, which is loaded only if a URL is given.
   public var keySetURL: String?
   /// What the claim `iss` has to be; nil, the default, for anything.
   public var issuer: String?

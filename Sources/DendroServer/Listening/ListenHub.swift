@@ -15,7 +15,7 @@ import Synchronization
 ///    call that is queued when a write has completed comes after the write's events.
 /// 3. `ListenTree` says which locations a commit concerns; their listens' receivers get the change.
 ///
-/// Where writers are faster than the drain, the commits that wait are replaced by the state after them.
+/// If writers are faster than the drain, the commits that wait are replaced by the state after them.
 ///
 /// Locks: this one may be taken under the admission lock, never the other way round.
 package final class ListenHub: CommitObserver {

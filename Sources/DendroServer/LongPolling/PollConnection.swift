@@ -128,7 +128,7 @@ final class PollConnection: WireTransport {
     }
   }
 
-  /// Asks for what was left out, where the client has got what waited: it may have before the session knew of it.
+  /// Asks for what was left out, if the client has got what waited: it may have before the session knew of it.
   private func catchUp() {
     let session = state.withLock { $0.outbox.isEmpty && !$0.isSwitched ? $0.session : nil }
     session?.outboxIsEmpty()

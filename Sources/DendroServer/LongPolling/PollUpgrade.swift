@@ -38,7 +38,7 @@ final class PollUpgrade: WireReceiver {
 extension PollConnection {
   /// Offers a WebSocket to the client.
   ///
-  /// - Returns: what serves the socket; nil where there is another one already, or the client is about to leave.
+  /// - Returns: what serves the socket; nil if there is another one already, or the client is about to leave.
   func upgrade(to socket: WebSocketConnection) -> PollUpgrade? {
     let isTaken = state.withLock { state in
       guard state.socket == nil, !state.isClosing, state.session != nil else { return false }

@@ -6,7 +6,7 @@ extension OpeningNamespaces {
   /// A database for each name, in a directory of that name, made when it is first asked for.
   ///
   /// - Parameters:
-  ///   - directory: absolute; made where it is missing.
+  ///   - directory: absolute; made if it is missing.
   ///   - name: of the database that requests without a name are for.
   ///   - limit: the most databases that are open at a time.
   ///   - options: of each database.

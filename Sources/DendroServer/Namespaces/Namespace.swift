@@ -10,7 +10,7 @@ package final class Namespace: Sendable {
   package let database: Database
   let engine: Engine
   let hub: ListenHub
-  /// Nil where the database is not on the disk.
+  /// Nil if the database is not on the disk.
   let journal: DisconnectJournal?
   private let wasLoaded = Atomic<Bool>(false)
 

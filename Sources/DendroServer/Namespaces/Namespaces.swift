@@ -5,19 +5,19 @@ import Synchronization
 
 /// Finds the database that a request is for.
 package protocol Namespaces: Sendable {
-  /// The database with this name, which is opened where it is not. May take as long as opening takes.
+  /// The database with this name, which is opened if it is not. May take as long as opening takes.
   ///
   /// - Parameters:
-  ///   - name: valid; nil where the request names none.
+  ///   - name: valid; nil if the request names none.
   ///   - makesNew: whether a database that does not exist is made. The one without a name always is.
   func namespace(_ name: String?, makesNew: Bool) throws -> Namespace
-  /// The database with this name, where that takes no time.
+  /// The database with this name, if that takes no time.
   func open(_ name: String?) -> Namespace?
   /// The names of all databases.
   var names: [String] { get }
   /// All that are open.
   var all: [Namespace] { get }
-  /// How long synchronizes of the log take; nil where the databases were not opened here.
+  /// How long synchronizes of the log take; nil if the databases were not opened here.
   var flushes: Histogram? { get }
   /// Ends the serving. Databases that were opened here are closed.
   func end() throws

@@ -28,7 +28,7 @@ final class ServerFigures: Sendable {
     noteReceived(byteCount)
   }
 
-  /// The memory of this process in bytes; 0 where the system does not say it.
+  /// The memory of this process in bytes; 0 if the system does not say it.
   static var residentByteCount: Int {
     guard let file = fopen("/proc/self/statm", "re") else { return 0 }
     defer { fclose(file) }

@@ -87,7 +87,7 @@ struct RESTCall: Sendable {
     begin(EventStream(request, access, backlogByteLimit: service.backlogByteLimit), path, namespace)
   }
 
-  /// Begins a stream with what has changed since write `known`, where that state is still kept.
+  /// Begins a stream with what has changed since write `known`, if that state is still kept.
   private func resume(
     after known: UInt64, at path: Path, in namespace: Namespace, _ access: ReadAccess
   ) {
@@ -186,7 +186,7 @@ struct RESTCall: Sendable {
     }
   }
 
-  /// Writes in a transaction: only where the ETag is the one that the request names, and with the result.
+  /// Writes in a transaction: only if the ETag is the one that the request names, and with the result.
   private func transact(_ draft: Draft, at place: Path, key: String?, in namespace: Namespace) {
     let request = request
     let expected = request.conditions.ifMatch

@@ -19,7 +19,7 @@ final class RESTService: Sendable {
   let polls: PollService
   private let sessionLimit: Int
   let figures = ServerFigures()
-  /// Nil where it is off.
+  /// Nil if it is off.
   private let viewer: ViewerService?
   private let errorLog: @Sendable (String) -> Void
   /// Databases that could not be opened, and why: reported once, and not with every request.
@@ -89,10 +89,10 @@ final class RESTService: Sendable {
     }
   }
 
-  /// The database with this name, which is opened where it is not, and made where the client may do so. Why it
+  /// The database with this name, which is opened if it is not, and made if the client may do so. Why it
   /// cannot be opened is also for the log.
   ///
-  /// Only administrators make databases where not everybody may do everything: others could make as many as there
+  /// Only administrators make databases if not everybody may do everything: others could make as many as there
   /// may be.
   func namespace(_ name: String?, for client: Identity) throws -> Namespace {
     do {
@@ -155,7 +155,7 @@ final class RESTService: Sendable {
 
   // MARK: Sessions
 
-  /// Why there cannot be one more session; nil where there can.
+  /// Why there cannot be one more session; nil if there can.
   var sessionRefusal: RESTError? {
     guard webSockets.count + polls.count >= sessionLimit else { return nil }
     return RESTError(503, "The server has \(sessionLimit) sessions, which is its limit.")
@@ -171,7 +171,7 @@ final class RESTService: Sendable {
 
   // MARK: Streams
 
-  /// - Returns: false where the server is stopping.
+  /// - Returns: false if the server is stopping.
   func add(_ stream: EventStream) -> Bool {
     streams.withLock { streams in
       if isStopping.load(ordering: .acquiring) { return false }

@@ -3,7 +3,7 @@ import CDendroCurl
 /// What one GET request has brought.
 struct WebDocument: Sendable {
   let bytes: [UInt8]
-  /// For how many seconds it may be used, as its answer says; nil where that does not say so.
+  /// For how many seconds it may be used, as its answer says; nil if that does not say so.
   let maxAge: Int64?
 
   struct Failure: Error {
@@ -11,7 +11,7 @@ struct WebDocument: Sendable {
     init(_ sentence: String) { self.sentence = sentence }
   }
 
-  /// libcurl; nil where it is not installed.
+  /// libcurl; nil if it is not installed.
   ///
   /// Unchecked: the library may be used on any thread once it is open.
   private struct Library: @unchecked Sendable {

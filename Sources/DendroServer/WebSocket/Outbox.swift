@@ -12,8 +12,8 @@ struct Outbox: Sendable {
 
   var isEmpty: Bool { messages.isEmpty }
 
-  /// - Parameter isPush: whether it may be left out where too much waits already.
-  /// - Returns: false where it was left out.
+  /// - Parameter isPush: whether it may be left out if too much waits already.
+  /// - Returns: false if it was left out.
   mutating func append(
     _ message: AnswerText, isPush: Bool, _ limits: WireLimits, _ figures: ServerFigures
   ) -> Bool {

@@ -11,7 +11,7 @@ struct SendBuffer {
 
   var isEmpty: Bool { bytes.isEmpty }
 
-  /// - Returns: false where the socket takes nothing now, and so much waits already.
+  /// - Returns: false if the socket takes nothing now, and so much waits already.
   mutating func append(_ new: UnsafeBufferPointer<UInt8>, to socket: Int32) -> Bool {
     if bytes.count >= Self.byteLimit {
       guard flush(to: socket), bytes.isEmpty else { return false }
@@ -22,7 +22,7 @@ struct SendBuffer {
 
   /// Sends what the socket takes.
   ///
-  /// - Returns: false where the connection is lost.
+  /// - Returns: false if the connection is lost.
   mutating func flush(to socket: Int32) -> Bool {
     while sentCount < bytes.count, !isLost {
       let result = bytes[sentCount...].withUnsafeBytes {
@@ -41,12 +41,12 @@ struct SendBuffer {
     return !isLost
   }
 
-  /// Takes over memory for a turn, where the buffer has none.
+  /// Takes over memory for a turn, if the buffer has none.
   mutating func borrow(_ memory: inout [UInt8]) {
     if bytes.capacity == 0 { swap(&bytes, &memory) }
   }
 
-  /// Gives the memory back, where the buffer is empty.
+  /// Gives the memory back, if the buffer is empty.
   mutating func giveBack(_ memory: inout [UInt8]) {
     guard bytes.isEmpty, bytes.capacity > 0 else { return }
     swap(&bytes, &memory)

@@ -11,7 +11,7 @@ final class SocketLoop: @unchecked Sendable {
     var descriptor: Int32 { get }
     /// The socket can be read or written, or another thread has called `wake`.
     ///
-    /// - Returns: what to wait for now; nil where the socket was closed.
+    /// - Returns: what to wait for now; nil if the socket was closed.
     func serve(isReadable: Bool) -> Interest?
     /// The loop ends: closes the socket.
     func end()
@@ -39,7 +39,7 @@ final class SocketLoop: @unchecked Sendable {
     var hasEnded = false
   }
 
-  /// - Throws: where the system has no descriptor for it.
+  /// - Throws: if the system has no descriptor for it.
   init() throws(DatabaseServerError) {
     let poll = dendro_poll_open()
     guard poll >= 0 else { throw Self.refusal("wait for sockets", errno) }
@@ -65,7 +65,7 @@ final class SocketLoop: @unchecked Sendable {
 
   /// Starts the thread, which holds the loop until it ends.
   ///
-  /// - Throws: where the system has no thread for it.
+  /// - Throws: if the system has no thread for it.
   func start() throws(DatabaseServerError) {
     let loop = Unmanaged.passRetained(self)
     var thread = pthread_t()

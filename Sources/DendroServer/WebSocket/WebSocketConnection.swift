@@ -22,7 +22,7 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
   /// Frames that are not sent yet: what one turn has to say goes out together.
   private var unsent = SendBuffer()
   /// What there is of the message under way. libwslay would keep each of its fragments by itself, which takes many times
-  /// the memory where they are short.
+  /// the memory if they are short.
   private var fragments: [UInt8] = []
   private var isControlFrame = false
   /// The client has sent more than is allowed; what it sends is dropped.
@@ -269,7 +269,7 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
 
   /// Gives messages to libwslay as fast as the client reads them.
   ///
-  /// - Returns: false where the connection is lost.
+  /// - Returns: false if the connection is lost.
   private func write(_ context: wslay_event_context_ptr) -> Bool {
     while true {
       if wslay_event_want_write(context) != 0 {

@@ -39,7 +39,7 @@ final class WireListen: ListenReceiver {
     hub.register(listen)
   }
 
-  /// Begins anew where changes were left out, unless that is under way.
+  /// Begins anew if changes were left out, unless that is under way.
   func catchUp(_ hub: ListenHub) {
     let listen = state.withLock { state -> Listen? in
       guard state.isLagging, !state.isRestarting else { return nil }

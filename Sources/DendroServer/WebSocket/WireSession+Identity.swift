@@ -44,7 +44,7 @@ extension WireSession {
     }
   }
 
-  /// Signs the client out where its token is no longer valid.
+  /// Signs the client out if its token is no longer valid.
   func endExpired() {
     let authentication = state.withLock { $0.authentication }
     guard let error = service.authenticator.end(of: authentication) else { return }

@@ -41,7 +41,7 @@ extension WireSession {
     if state.withLock({ $0.authenticationCount }) != authenticationCount { reauthorize() }
   }
 
-  /// What the client has already, where its hash says that it has all of it; otherwise nil.
+  /// What the client has already, if its hash says that it has all of it; otherwise nil.
   ///
   /// Found before the listen begins: the queue on which it does serves all clients of the database.
   private func known(_ node: Node, _ location: WireLocation, _ hash: String) -> Node? {
@@ -50,7 +50,7 @@ extension WireSession {
     return TreeHash.hash(shown) == hash ? shown : nil
   }
 
-  /// What is at the location; nil where it cannot be read: the client has got the error.
+  /// What is at the location; nil if it cannot be read: the client has got the error.
   func read(_ location: WireLocation, _ number: Int64) -> Node? {
     do throws(EngineError) {
       return try namespace.engine.view(at: location.path)
@@ -85,7 +85,7 @@ extension WireSession {
   /// Called by a listen when it has its first value.
   func began(_ number: Int64) { answer(number, .object) }
 
-  /// - Returns: false where the client is too slow, and the listen has to begin anew.
+  /// - Returns: false if the client is too slow, and the listen has to begin anew.
   func push(_ text: AnswerText, isFirst: Bool) -> Bool {
     connection.send(text, isPush: !isFirst)
   }

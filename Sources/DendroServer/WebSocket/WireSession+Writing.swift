@@ -26,7 +26,7 @@ extension WireSession {
     }
   }
 
-  /// Writes only where what is there has the hash. The messages of this client that follow wait until that is
+  /// Writes only if what is there has the hash. The messages of this client that follow wait until that is
   /// decided.
   func transact(
     _ draft: Draft, at path: Path, isPriority: Bool, _ hash: String, _ number: Int64

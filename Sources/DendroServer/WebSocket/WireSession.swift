@@ -93,7 +93,7 @@ final class WireSession: Sendable {
     return .performed
   }
 
-  /// Performs a reading: where it takes long, or may have to read the disk, on another thread, and the messages after it
+  /// Performs a reading: if it takes long, or may have to read the disk, on another thread, and the messages after it
   /// wait.
   private func later(
     isLong: Bool = false, _ body: @escaping @Sendable (WireSession) -> Void

@@ -4,8 +4,8 @@ import DendroProtocol
 protocol WireTransport: AnyObject, Sendable {
   /// Sends a message, after those before it.
   ///
-  /// - Parameter isPush: whether it may be left out where too much waits already.
-  /// - Returns: false where it was left out.
+  /// - Parameter isPush: whether it may be left out if too much waits already.
+  /// - Returns: false if it was left out.
   @discardableResult
   func send(_ message: AnswerText, isPush: Bool) -> Bool
   /// Closes the connection once what waits was sent, and ends the session.
