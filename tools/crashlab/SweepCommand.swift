@@ -72,7 +72,7 @@ enum SweepCommand {
     // Without what it takes to make their databases.
     let deadline = options.minutes.map { ContinuousClock.now + .seconds($0 * 60 * share) }
     func isEndless(_ index: Int) -> Bool { (try? made[index].get())?.isEndless ?? false }
-    // Where there is a time to end at: what ends by itself leaves the others what it did not need.
+    // If there is a time to end at: what ends by itself leaves the others what it did not need.
     let order =
       deadline == nil
       ? Array(parts.indices)

@@ -46,7 +46,7 @@ struct StoredNumber {
 
   init(_ value: Int64) { self.value = value }
 
-  /// 0 where there is no number.
+  /// 0 if there is no number.
   init(_ bytes: Bytes?) {
     value = bytes.flatMap { $0.count == 8 ? $0.loadUnaligned(as: Int64.self) : nil } ?? 0
   }

@@ -18,7 +18,7 @@ struct ContestantResult: Sendable {
     case extra(String)
   }
 
-  /// The values of all rounds; empty where it was not measured.
+  /// The values of all rounds; empty if it was not measured.
   func values(_ quantity: Quantity) -> [Double] {
     turns.compactMap { turn in
       let count = Double(turn.count)

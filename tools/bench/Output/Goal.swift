@@ -45,12 +45,12 @@ struct GoalOutcome: Encodable, Sendable {
   /// The contestant that reached it.
   let contestant: String
   let isMet: Bool
-  /// What Dendro was divided by, where that is another database, with its name for people.
+  /// What Dendro was divided by, if that is another database, with its name for people.
   let peer: String?
 }
 
 extension Goal {
-  /// Nil where something that it compares was not measured: another workload was named, or this build has not
+  /// Nil if something that it compares was not measured: another workload was named, or this build has not
   /// the peer.
   func outcome(in results: [ContestantResult]) throws -> GoalOutcome? {
     let entrants: [Entrant]
@@ -114,9 +114,9 @@ extension Double {
 }
 
 extension [ContestantResult] {
-  /// Nil where it was not measured.
+  /// Nil if it was not measured.
   ///
-  /// - Throws: where there is no such contestant at all, and it is no peer that this build lacks.
+  /// - Throws: if there is no such contestant at all, and it is no peer that this build lacks.
   fileprivate func find(_ entrant: Goal.Entrant) throws -> ContestantResult? {
     let found = first {
       $0.workload == entrant.workload && $0.comparison == entrant.comparison
@@ -129,7 +129,7 @@ extension [ContestantResult] {
     return found
   }
 
-  /// The contestant with the best median; nil where none was measured.
+  /// The contestant with the best median; nil if none was measured.
   fileprivate func best(
     of entrants: [Goal.Entrant], _ quantity: ContestantResult.Quantity, isLessBetter: Bool
   ) throws -> ContestantResult? {

@@ -7,7 +7,7 @@ struct Spread: Encodable, Sendable {
   let most: Double
   let roundCount: Int
 
-  /// Nil where there is no value.
+  /// Nil if there is no value.
   init?(_ values: [Double]) {
     guard !values.isEmpty else { return nil }
     let sorted = values.sorted()
@@ -21,10 +21,10 @@ struct Spread: Encodable, Sendable {
 
   var text: String { Self.format(median) }
 
-  /// The median, and the minimum and the maximum where there was more than one round.
+  /// The median, and the minimum and the maximum if there was more than one round.
   var textWithRange: String { text + range }
 
-  /// The minimum and the maximum after a space; empty where there was one round.
+  /// The minimum and the maximum after a space; empty if there was one round.
   var range: String {
     roundCount > 1 ? " (\(Self.format(least)) … \(Self.format(most)))" : ""
   }

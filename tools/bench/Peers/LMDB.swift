@@ -2,7 +2,7 @@
   import CDendroLMDB
   import Foundation
 
-  /// An LMDB environment. Where writes are buffered it has MDB_NOSYNC and, unless its file is measured, writes into
+  /// An LMDB environment. If writes are buffered it has MDB_NOSYNC and, unless its file is measured, writes into
   /// the mapped file (MDB_WRITEMAP), which then has the length of the map at once. Each write is a transaction.
   final class LMDB: Peer, @unchecked Sendable {
     // Unchecked: an environment may be used on any thread. A transaction stays on the thread that began it.

@@ -6,10 +6,10 @@ typealias Bytes = UnsafeRawBufferPointer
 ///
 /// Values are what apps keep under such keys; none of the peers has a tree, listeners or validation.
 protocol Peer: AnyObject {
-  /// Writes one pair, atomically; durable on return where the peer was opened so.
+  /// Writes one pair, atomically; durable on return if the peer was opened so.
   func put(_ key: Bytes, _ value: Bytes) throws
 
-  /// Calls `body` with the value at a key; nil where there is none. The value is lent for the call.
+  /// Calls `body` with the value at a key; nil if there is none. The value is lent for the call.
   func get(_ key: Bytes, _ body: (Bytes?) -> Void) throws
 
   /// Writes what `body` puts, all or nothing.
@@ -18,7 +18,7 @@ protocol Peer: AnyObject {
   /// Makes all earlier writes durable.
   func synchronize() throws
 
-  /// CPU time of the peer's server so far; nil where it runs in this process.
+  /// CPU time of the peer's server so far; nil if it runs in this process.
   func serverProcessorSeconds() throws -> Double?
 
   func close()
@@ -68,7 +68,7 @@ enum PeerKind: String, CaseIterable {
 
   var isBuilt: Bool { opening != nil }
 
-  /// - Parameter directory: made where it is missing.
+  /// - Parameter directory: made if it is missing.
   func open(
     at directory: URL, _ durability: PeerDurability, for use: PeerUse = .speed
   ) throws -> any Peer {
@@ -79,7 +79,7 @@ enum PeerKind: String, CaseIterable {
     return try opening(directory, durability, use)
   }
 
-  /// Nil where this build does not have the peer.
+  /// Nil if this build does not have the peer.
   private var opening: ((URL, PeerDurability, PeerUse) throws -> any Peer)? {
     switch self {
     case .levelDB:
@@ -124,7 +124,7 @@ struct PeerError: Error, CustomStringConvertible {
 }
 
 extension Contestant {
-  /// A contestant of a peer; nil where this build does not have it.
+  /// A contestant of a peer; nil if this build does not have it.
   ///
   /// - Parameters:
   ///   - details: what follows the peer's name.

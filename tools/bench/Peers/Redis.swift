@@ -2,8 +2,8 @@
   import CDendroRedis
   import Foundation
 
-  /// A Redis server with an append-only file, and a connection to it. Where writes are buffered the file is
-  /// synchronized every second, and where they are durable before every reply.
+  /// A Redis server with an append-only file, and a connection to it. If writes are buffered the file is
+  /// synchronized every second, and if they are durable before every reply.
   final class Redis: Peer {
     let connection: RedisConnection
     private let server: RedisServer

@@ -46,7 +46,7 @@
       waitingCount += 1
     }
 
-    /// Reads the next reply; sends what was appended where none has arrived yet.
+    /// Reads the next reply; sends what was appended if none has arrived yet.
     func reply(_ body: (UnsafeMutablePointer<redisReply>) throws -> Void = { _ in }) throws {
       var received: UnsafeMutableRawPointer?
       guard redisGetReply(context, &received) == REDIS_OK, let received else { throw failure }

@@ -3,7 +3,7 @@
   import Foundation
 
   /// A RocksDB database with its write-ahead log. As with LevelDB, the write buffer is large enough for all
-  /// data, in its favour. Where writes are durable, several threads take turns at the log and the buffer. Where they
+  /// data, in its favour. If writes are durable, several threads take turns at the log and the buffer. If they
   /// are not, one thread writes, for which the buffer needs no care for several.
   final class RocksDB: Peer, @unchecked Sendable {
     // Unchecked: a rocksdb_t may be used on any thread, and the options are never changed.

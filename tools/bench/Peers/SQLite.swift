@@ -3,7 +3,7 @@
   import Foundation
 
   /// An SQLite database in WAL mode with one table and prepared statements, on one thread. `synchronous` is
-  /// NORMAL where writes are buffered, and FULL where they are durable.
+  /// NORMAL if writes are buffered, and FULL if they are durable.
   final class SQLite: Peer {
     private let database: OpaquePointer
     private let isDurable: Bool

@@ -59,7 +59,7 @@ struct ChildTurn {
     self.turn = turn
   }
 
-  /// Nil where the arguments are not those of a child.
+  /// Nil if the arguments are not those of a child.
   init?(_ arguments: [String]) {
     guard arguments.count == 7, arguments[0] == Self.option, let step = Step(rawValue: arguments[1])
     else { return nil }

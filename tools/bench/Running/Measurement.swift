@@ -7,7 +7,7 @@ struct Measurement: Codable, Sendable {
     let value: Double
   }
 
-  /// How many times the work was done; 0 where only extras were measured.
+  /// How many times the work was done; 0 if only extras were measured.
   var count = 0
   var cost = Cost(seconds: 0, processorSeconds: 0)
   /// CPU time of a server that did a part of the work.

@@ -32,7 +32,7 @@ struct ThreadMeter {
     return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
   }
 
-  /// How long the thread was ready and had no processor; 0 where the system does not count it.
+  /// How long the thread was ready and had no processor; 0 if the system does not count it.
   ///
   /// Linux counts nanoseconds of CPU time, of this time, and turns (Documentation/scheduler/sched-stats.rst).
   private static func queueSeconds() -> Double {

@@ -31,7 +31,7 @@ struct Comparison: Sendable {
 
   /// Leaves out the contestants that are nil: peers that this build does not have.
   ///
-  /// - Parameter turnsPerRound: more than one where the machine disturbs turns for seconds, as a disk does that
+  /// - Parameter turnsPerRound: more than one if the machine disturbs turns for seconds, as a disk does that
   ///   others use as well. Turns are short then.
   init(_ name: String, _ noun: String, turnsPerRound: Int = 1, _ contestants: [Contestant?]) {
     self.name = name

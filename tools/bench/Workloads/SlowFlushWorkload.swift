@@ -3,7 +3,7 @@ import DendroEngine
 import Foundation
 
 extension Comparison {
-  /// How well writers share a flush, where it takes a millisecond more than the disk needs.
+  /// How well writers share a flush, if it takes a millisecond more than the disk needs.
   static let slowFlushes = Comparison(
     "64 in flight, 1 ms added to each flush", "sets",
     [

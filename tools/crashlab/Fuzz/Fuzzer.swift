@@ -19,7 +19,7 @@
 
   /// libFuzzer's driver, in a process of its own, with the words that libFuzzer takes.
   ///
-  /// The target stands in the environment and not among the words: where inputs are merged the driver
+  /// The target stands in the environment and not among the words: if inputs are merged the driver
   /// starts itself again with words of its own.
   enum Fuzzer {
     static let isBuilt = true

@@ -9,7 +9,7 @@ enum KeptInputs {
 
   struct Found {
     var count = 0
-    /// Without an input where they cannot be read.
+    /// Without an input if they cannot be read.
     var problems: [(input: String?, problem: String)] = []
   }
 
@@ -58,7 +58,7 @@ enum KeptInputs {
       }
       if end == .exit(0) { break }
       found.problems.append((last, "the process ended with \(end)"))
-      // Where none was begun the next would end as well.
+      // If none was begun the next would end as well.
       if found.count == count { break }
     }
     return found

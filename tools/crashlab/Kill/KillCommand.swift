@@ -18,7 +18,7 @@ enum KillCommand {
     var nextDatabase = 0
     var row: LabReport.Row
     var counts = KillCounts()
-    /// Why nothing can be run; nil where it can.
+    /// Why nothing can be run; nil if it can.
     var problem: String?
   }
 
@@ -163,7 +163,7 @@ private struct KilledDatabase {
 
   /// Starts a writer, kills it, and judges what it left.
   ///
-  /// - Returns: what is wrong; nil where the lab was interrupted.
+  /// - Returns: what is wrong; nil if the lab was interrupted.
   mutating func kill() throws -> [String]? {
     let durability = ["commit", "commit", "interval", "none"][Int(random.next() % 4)]
     let draws = random.next() % 1_000_000

@@ -10,7 +10,7 @@ struct KillVerdict {
   private(set) var unacknowledgedSurvivorCount = 0
   /// Whether acknowledged writes may be missing at the end, since they were not synchronized.
   let mayLose: Bool
-  /// Acknowledged writes that are missing, where that may be.
+  /// Acknowledged writes that are missing, if that may be.
   private(set) var lostCount = 0
 
   init(workload: KillWorkload, writerCount: Int, mayLose: Bool = false) {

@@ -19,7 +19,7 @@ final class PowerImage {
       }
     }
 
-    /// Why it cannot be had here; nil where it can.
+    /// Why it cannot be had here; nil if it can.
     var problem: String? {
       SystemTool.path(of: "mkfs.\(rawValue)") == nil ? "mkfs.\(rawValue) is missing" : nil
     }

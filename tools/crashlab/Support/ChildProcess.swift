@@ -3,7 +3,7 @@ import Foundation
 import Synchronization
 
 /// A process of ours whose standard output we read to its end, and which we may kill; with its standard
-/// error where that is asked for.
+/// error if that is asked for.
 final class ChildProcess: Sendable {
   struct StartError: Error, CustomStringConvertible {
     let executable: String
@@ -100,7 +100,7 @@ final class ChildProcess: Sendable {
 
   /// Stops it where it stands, and waits until it does.
   ///
-  /// - Returns: false where it had ended before.
+  /// - Returns: false if it had ended before.
   func stop() -> Bool {
     _ = Foundation.kill(pid, SIGSTOP)
     var information = siginfo_t()

@@ -36,7 +36,7 @@ enum Interruption {
     return isRequested
   }
 
-  /// As a shell reports a process that the signal ended; nil where there was none.
+  /// As a shell reports a process that the signal ended; nil if there was none.
   static var exitCode: Int32? {
     let number = signalNumber.load(ordering: .relaxed)
     return number == 0 ? nil : 128 + number

@@ -39,7 +39,7 @@ struct LabOptions: Sendable {
 
   func wanted(_ goal: Goal) -> Int { isSoak ? goal.soak : goal.submission }
 
-  /// Standard output is the result's alone where a program reads it.
+  /// Standard output is the result's alone if a program reads it.
   func say(_ line: String) {
     if isJSON { return note(line) }
     FileHandle.standardOutput.write(Data((line + "\n").utf8))
@@ -76,7 +76,7 @@ struct Options {
 
   mutating func fail(_ text: String) { problem = problem ?? text }
 
-  /// The value as a number of the range; the default where it is not given.
+  /// The value as a number of the range; the default if it is not given.
   mutating func number<N: FixedWidthInteger>(
     _ name: String, in range: ClosedRange<N>, default fallback: N
   ) -> N {

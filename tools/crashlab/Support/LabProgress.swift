@@ -2,12 +2,12 @@ import DendroCrashHarness
 import Foundation
 import Synchronization
 
-/// How far a part of a run has come, on standard error: a bar that is drawn over itself where that is
+/// How far a part of a run has come, on standard error: a bar that is drawn over itself if that is
 /// a terminal, a line now and then elsewhere.
 final class LabProgress: Sendable {
   private let name: String
   private let unit: String
-  /// What it ends at; nil where only time ends it.
+  /// What it ends at; nil if only time ends it.
   private let total: Int?
   private let deadline: ContinuousClock.Instant?
   private let started = ContinuousClock.now
@@ -26,7 +26,7 @@ final class LabProgress: Sendable {
 
   var seconds: Double { (ContinuousClock.now - started).seconds }
 
-  /// - `share`: how much of the whole that is, where neither a number nor a time to end at was given.
+  /// - `share`: how much of the whole that is, if neither a number nor a time to end at was given.
   func update(_ count: Int, share: Double? = nil) {
     let now = ContinuousClock.now
     let isDue = state.withLock { state in

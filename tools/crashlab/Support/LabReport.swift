@@ -10,7 +10,7 @@ struct LabReport {
     var unit: String
     /// How much was judged.
     var count: Int
-    /// How much the goal asks; nil where there is no goal.
+    /// How much the goal asks; nil if there is no goal.
     var wanted: Int?
     var seconds: Double
     var details: [String: Int] = [:]
@@ -20,7 +20,7 @@ struct LabReport {
     /// The directory with what failed.
     var kept: String?
 
-    /// Nothing failed, and as much was judged as the goal asks; nil where there is nothing to meet.
+    /// Nothing failed, and as much was judged as the goal asks; nil if there is nothing to meet.
     var isMet: Bool? {
       if !failures.isEmpty { return false }
       if notRun != nil { return nil }
@@ -46,7 +46,7 @@ struct LabReport {
 
   var hasFailed: Bool { rows.contains { !$0.failures.isEmpty } }
 
-  /// 0 where nothing failed, 1 where something did, 69 where nothing could run.
+  /// 0 if nothing failed, 1 if something did, 69 if nothing could run.
   var exitCode: Int32 {
     if hasFailed { return 1 }
     return !rows.isEmpty && rows.allSatisfy { $0.notRun != nil } ? 69 : 0

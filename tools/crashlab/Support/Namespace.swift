@@ -5,7 +5,7 @@ import Foundation
 enum Namespace {
   private static let variable = "CRASHLAB_NAMESPACE"
 
-  /// Restarts the program in such a namespace; returns where that was done already or is impossible.
+  /// Restarts the program in such a namespace; returns if that was done already or is impossible.
   static func enter() {
     #if os(Linux)
       guard getuid() == 0, !isPrivate, refusal == nil, let tool = SystemTool.path(of: "unshare")
@@ -33,7 +33,7 @@ enum Namespace {
 
   static var isPrivate: Bool { getenv(variable) != nil }
 
-  /// Why nothing can be mounted here; nil where it can.
+  /// Why nothing can be mounted here; nil if it can.
   static var problem: String? {
     #if os(Linux)
       if getuid() != 0 { return "not root" }

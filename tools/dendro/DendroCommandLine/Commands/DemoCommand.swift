@@ -5,7 +5,7 @@ extension Command {
       Imports the ISO code lists of Debian's iso-codes package into a new database, starts a second
       process in which many writers post, star, count and remove at once while listeners keep a list of
       the posts with most stars, kills that process with SIGKILL, opens the database again and compares it
-      with the writers' own record of what was acknowledged. Exit code 1 where the two differ.
+      with the writers' own record of what was acknowledged. Exit code 1 if the two differ.
       """,
     parameters: [
       Parameter(

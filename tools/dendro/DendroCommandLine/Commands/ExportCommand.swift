@@ -5,7 +5,7 @@ extension Command {
   static let export = Command(
     name: "export", summary: "write what is at a location as JSON",
     discussion: """
-      Writes the export form, with priorities, of one moment; 'import' gives back the same tree. Where
+      Writes the export form, with priorities, of one moment; 'import' gives back the same tree. If
       nothing is, that is null, and the exit code 1. A FILE is replaced once all is written, and keeps its
       mode; links are followed, and pipes and devices are written to. Works beside a running writer.
       """,

@@ -5,7 +5,7 @@ extension Command {
   static let get = Command(
     name: "get", summary: "print what is at a location",
     discussion: """
-      Prints JSON; null, with exit code 1, where nothing is. Works beside a running writer. PATH may
+      Prints JSON; null, with exit code 1, if nothing is. Works beside a running writer. PATH may
       end in .priority.
 
       The options from --order-by on pick children as the API's queries do, and print them in order:

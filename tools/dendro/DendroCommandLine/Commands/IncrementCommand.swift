@@ -5,9 +5,9 @@ extension Command {
   static let increment = Command(
     name: "increment", summary: "add to the number at a location",
     discussion: """
-      Prints the new number. Where nothing is, it is DELTA. Where something other than a number is, the
+      Prints the new number. If nothing is, it is DELTA. If something other than a number is, the
       command asks before it puts DELTA in its place; without a terminal it needs --replace. Integers that
-      overflow become doubles. Where DIRECTORY is new or empty, a database is made there.
+      overflow become doubles. If DIRECTORY is new or empty, a database is made there.
       """,
     parameters: [
       .directory, .path,
@@ -44,7 +44,7 @@ extension Command {
       return .success
     })
 
-  /// Asks where the increment would replace anything but a number: at its place, or a leaf above it.
+  /// Asks if the increment would replace anything but a number: at its place, or a leaf above it.
   private static func confirmReplacement(at path: Path, _ engine: Engine) throws {
     for count in 0...path.count {
       let place = path.prefix(count)

@@ -5,7 +5,7 @@ extension Command {
   static let push = Command(
     name: "push", summary: "add a child with a new key in time order",
     discussion: """
-      Prints the key. Keys made later come later in the order of keys. Where DIRECTORY is new or empty,
+      Prints the key. Keys made later come later in the order of keys. If DIRECTORY is new or empty,
       a database is made there.
       """,
     parameters: [.directory, .path, .value],

@@ -5,7 +5,7 @@ extension Command {
   static let remove = Command(
     name: "remove", summary: "remove what is at a location",
     discussion: """
-      Exit code 1 where nothing was there. Before the whole tree is removed, the command asks; without a
+      Exit code 1 if nothing was there. Before the whole tree is removed, the command asks; without a
       terminal it needs --force.
       """,
     parameters: [.directory, .path],

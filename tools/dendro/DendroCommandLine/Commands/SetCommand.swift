@@ -6,7 +6,7 @@ extension Command {
     name: "set", summary: "replace what is at a location",
     discussion: """
       VALUE is JSON, also in export form ({".value": …, ".priority": …}); null removes. PATH may end
-      in .priority. Where DIRECTORY is new or empty, a database is made there.
+      in .priority. If DIRECTORY is new or empty, a database is made there.
       """,
     parameters: [.directory, .path, .value],
     options: [.string, .noCreate, .durability, .wait, .json],

@@ -7,7 +7,7 @@ extension Command {
     discussion: """
       VALUE is a JSON object: its keys are paths below PATH, each of which is replaced by its value;
       null removes, and a path that ends in .priority sets a priority. All of it happens, or nothing.
-      Where DIRECTORY is new or empty, a database is made there.
+      If DIRECTORY is new or empty, a database is made there.
       """,
     parameters: [.directory, .path, .value],
     options: [.noCreate, .durability, .wait, .json],

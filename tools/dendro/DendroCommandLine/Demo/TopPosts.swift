@@ -61,7 +61,7 @@ struct TopPosts {
       .joined(separator: " ")
   }
 
-  /// From the words of such a line after the first; nil where they are none.
+  /// From the words of such a line after the first; nil if they are none.
   init?(_ words: ArraySlice<Substring>) {
     let numbers = words.prefix(3).compactMap { Int($0) }
     guard numbers.count == 3 else { return nil }

@@ -7,7 +7,7 @@ extension CommandLineTool {
   /// is opened.
   ///
   /// - Parameter words: the verb and what follows it.
-  /// - Returns: which children the words ask for; nil where they do not.
+  /// - Returns: which children the words ask for; nil if they do not.
   /// - Throws: what the verb would report.
   package static func parse(_ words: [String]) throws -> QueryParameters? {
     let command = try command(named: words.first ?? "")

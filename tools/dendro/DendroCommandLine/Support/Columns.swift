@@ -45,7 +45,7 @@ extension String {
     return wide.contains { $0.contains(scalar.value) } ? 2 : 1
   }
 
-  /// Of Unicode's EastAsianWidth.txt those that are wide, with their neighbours where these are rare.
+  /// Of Unicode's EastAsianWidth.txt those that are wide, with their neighbours if these are rare.
   private static let wide: [ClosedRange<UInt32>] = [
     0x1100...0x115F, 0x231A...0x231B, 0x23E9...0x23EC, 0x23F0...0x23F0, 0x23F3...0x23F3,
     0x25FD...0x25FE, 0x2614...0x2615, 0x2648...0x2653, 0x267F...0x267F, 0x2693...0x2693,

@@ -47,7 +47,7 @@ extension Command.Option {
   static let force = Self(name: "force", short: "f", summary: "do not ask before destroying data")
   static let dryRun = Self(name: "dry-run", short: "n", summary: "only say what would be done")
   static let noCreate = Self(
-    name: "no-create", summary: "end with exit code 1 where there is no database")
+    name: "no-create", summary: "end with exit code 1 if there is no database")
   static let durability = Self(
     name: "durability", value: "LEVEL",
     summary: "every-commit (default), none, or interval:MS: what power loss may take")

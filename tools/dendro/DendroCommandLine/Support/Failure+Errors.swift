@@ -49,7 +49,7 @@ extension Failure {
     }
   }
 
-  /// What helps where the files are damaged; `DIRECTORY` stands for that of the command line.
+  /// What helps if the files are damaged; `DIRECTORY` stands for that of the command line.
   private static let damageHint =
     """
     nothing was changed; 'dendro verify DIRECTORY' lists all damage,

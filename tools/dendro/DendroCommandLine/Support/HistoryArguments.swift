@@ -2,7 +2,7 @@ import DendroEngine
 import DendroStorage
 
 extension HistoryPoint {
-  /// The value of an option that takes an LSN or a time; nil where it was not given.
+  /// The value of an option that takes an LSN or a time; nil if it was not given.
   init?(_ arguments: Arguments, _ option: String) throws {
     guard let text = arguments.value(option) else { return nil }
     if let lsn = UInt64(text) {
@@ -18,7 +18,7 @@ extension HistoryPoint {
 }
 
 extension HistoryRetention {
-  /// The value of `--history`; all where it was not given.
+  /// The value of `--history`; all if it was not given.
   init(_ arguments: Arguments) throws {
     let text = arguments.value("history") ?? "all"
     let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)

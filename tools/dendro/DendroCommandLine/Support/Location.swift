@@ -12,7 +12,7 @@ struct Location {
     self.isPriority = isPriority
   }
 
-  /// - Parameter text: nil where it was left out, for the root. An empty one, which an unset variable of a script
+  /// - Parameter text: nil if it was left out, for the root. An empty one, which an unset variable of a script
   ///   leaves, is refused.
   init(_ text: String?) throws {
     let text = text ?? "/"

@@ -6,7 +6,7 @@ import DendroTree
 struct LogLines {
   let terminal: Terminal
   let isJSON: Bool
-  /// Columns of a value that are shown where the layout does not say.
+  /// Columns of a value that are shown if the layout does not say.
   var valueWidth = 100
   var layout = LogLayout(columns: nil)
   /// Whether the writes are what was changed of the second root.

@@ -16,13 +16,13 @@ final class OutputFile {
 
   private let name: String
   private let descriptor: Int32
-  /// Nil where the bytes are written in place.
+  /// Nil if the bytes are written in place.
   private let replacement: Replacement?
   private var isFinished = false
   private var terminalText = TerminalJSON()
   private lazy var isTerminal = isStandardOutput && Platform.isTerminal(1)
 
-  /// Also where the path leads to it, as `/dev/stdout` does.
+  /// Also if the path leads to it, as `/dev/stdout` does.
   var isStandardOutput: Bool { descriptor == 1 }
   /// Whether an interrupted export leaves what was there.
   var isReplacement: Bool { replacement != nil }

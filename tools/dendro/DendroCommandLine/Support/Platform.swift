@@ -4,7 +4,7 @@ import DendroPlatform
 enum Platform {
   static var lastError: String { String(cString: strerror(errno)) }
 
-  /// Writes all bytes. Where the reader of a pipe has closed it, SIGPIPE ends the process.
+  /// Writes all bytes. If the reader of a pipe has closed it, SIGPIPE ends the process.
   static func writeAll(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, to name: String)
     throws
   {
@@ -49,7 +49,7 @@ enum Platform {
     CapturedOutput.current == nil && isatty(descriptor) == 1
   }
 
-  /// How many columns a terminal has; 80 where it does not say.
+  /// How many columns a terminal has; 80 if it does not say.
   static func columnCount(_ descriptor: Int32) -> Int {
     var size = winsize()
     if ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 { return Int(size.ws_col) }
@@ -80,7 +80,7 @@ enum Platform {
     return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
   }
 
-  /// The path without links and dots; nil where nothing is there.
+  /// The path without links and dots; nil if nothing is there.
   static func resolved(_ path: String) -> String? {
     guard let found = realpath(path, nil) else { return nil }
     defer { free(found) }
@@ -89,7 +89,7 @@ enum Platform {
 
   static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
-  /// - Throws: where the working directory is gone.
+  /// - Throws: if the working directory is gone.
   static func workingDirectory() throws -> String {
     guard let directory = getcwd(nil, 0) else {
       throw Failure(.inputOutput, "the working directory cannot be found: \(lastError)")

@@ -1,6 +1,6 @@
 import DendroEngine
 
-/// A line on standard error that is drawn over itself, at most ten times a second, and only where
+/// A line on standard error that is drawn over itself, at most ten times a second, and only if
 /// that is a terminal.
 package final class Progress {
   private let isShown: Bool
@@ -18,7 +18,7 @@ package final class Progress {
 
   var seconds: Double { Double(Platform.uptime() - start) / 1e9 }
 
-  /// - Parameter total: nil where it is not known.
+  /// - Parameter total: nil if it is not known.
   func update(_ done: UInt64, of total: UInt64?, _ details: @autoclosure () -> String = "") {
     guard isShown else { return }
     let now = Platform.uptime()
@@ -36,7 +36,7 @@ package final class Progress {
     draw(done, of: total, step())
   }
 
-  /// About how long work takes still; nil where too little is done to estimate it.
+  /// About how long work takes still; nil if too little is done to estimate it.
   package static func secondsLeft(_ done: UInt64, of total: UInt64?, after seconds: Double)
     -> Double?
   {
@@ -88,7 +88,7 @@ extension Progress {
 
   /// For the reading of a checkpoint or a log.
   ///
-  /// - Parameter name: what is read; nil where that is for the phase to say.
+  /// - Parameter name: what is read; nil if that is for the phase to say.
   func recovery(of name: String?) -> @Sendable (RecoveryProgress) -> Void {
     let box = UncheckedBox(self)
     return { progress in

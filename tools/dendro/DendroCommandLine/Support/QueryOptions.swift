@@ -16,7 +16,7 @@ enum QueryOptions {
     Command.Option(name: "limit-to-last", value: "N", summary: "the last N of them"),
   ]
 
-  /// What the options ask for; nil where none of them was given.
+  /// What the options ask for; nil if none of them was given.
   static func parameters(_ arguments: Arguments) throws -> QueryParameters? {
     guard all.contains(where: { arguments.has($0) }) else { return nil }
     do {

@@ -23,7 +23,7 @@ struct Session {
   /// The history that the database's own program keeps is not ours to remove: by default all of it
   /// stays.
   ///
-  /// - Parameter creates: whether the database is made where there is none, unless `--no-create` is given
+  /// - Parameter creates: whether the database is made if there is none, unless `--no-create` is given
   ///   or other files stand there.
   static func writing(
     _ arguments: Arguments, at location: Location = .root, creates: Bool,
@@ -68,7 +68,7 @@ struct Session {
     return Platform.uptime() + UInt64(seconds * 1e9)
   }
 
-  /// A directory with other files and no database is not where one is to be made: the path may be
+  /// A directory with other files and no database is not if one is to be made: the path may be
   /// mistyped.
   private static func refuseOtherFiles(in path: String) throws {
     let contents: DatabaseDirectory.Contents
@@ -113,7 +113,7 @@ struct Session {
     }
   }
 
-  /// Admits a write and waits until it is as durable as was asked for; nil where it changed nothing.
+  /// Admits a write and waits until it is as durable as was asked for; nil if it changed nothing.
   @discardableResult
   func write(_ write: Write) throws -> LogSequenceNumber? {
     let done = DispatchSemaphore(value: 0)
@@ -128,7 +128,7 @@ struct Session {
 
   func close() throws { try engine.close() }
 
-  /// Closes the database after `body`, also where that throws.
+  /// Closes the database after `body`, also if that throws.
   func closing<Result>(after body: () throws -> Result) throws -> Result {
     let result: Result
     do {

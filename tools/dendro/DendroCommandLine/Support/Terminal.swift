@@ -3,7 +3,7 @@ final class Terminal {
   let usesColor: Bool
   private var buffer = [UInt8]()
 
-  /// Colour where standard output is a terminal that can show it and `NO_COLOR` is not set
+  /// Colour if standard output is a terminal that can show it and `NO_COLOR` is not set
   /// (no-color.org), or as `--color` says.
   init(color: String?) throws {
     switch color ?? "auto" {
@@ -68,7 +68,7 @@ final class Terminal {
 
   /// Asks before something that cannot be undone. Without a terminal, only `--force` is a yes.
   ///
-  /// - Throws: where the answer is no.
+  /// - Throws: if the answer is no.
   static func confirm(_ question: String, force: Bool) throws {
     if force { return }
     guard canAsk else {

@@ -157,7 +157,7 @@ final class Applier {
       hint: "--ignore-was writes all the same")
   }
 
-  /// The one write that makes one tree of another; nil where they are equal.
+  /// The one write that makes one tree of another; nil if they are equal.
   private static func merged(_ new: Node, _ old: Node) -> Write? {
     if new == old { return nil }
     if let found = Write.changing(old, to: new, at: .root) { return found.write }

@@ -8,11 +8,11 @@ extension Command {
         {"operation": "remove", "path": "/users/bob"}
         {"operation": "increment", "path": "/count", "delta": 5}
         {"operation": "priority", "path": "/users/ada", "priority": 1}
-      Other members are passed over. A line with "was" is only done where exactly that is what is there;
+      Other members are passed over. A line with "was" is only done if exactly that is what is there;
       null is nothing. Each line is a write of its own; with --chunk-size so many lines are one write, and
-      with --atomic all of them: all or nothing. Where a line is bad (exit code 65) or its "was" is not what
+      with --atomic all of them: all or nothing. If a line is bad (exit code 65) or its "was" is not what
       is there (exit code 1), nothing of its write is done, and what was done before it stays and is said.
-      Where DIRECTORY is new or empty, a database is made there.
+      If DIRECTORY is new or empty, a database is made there.
       """,
     parameters: [
       .directory, Parameter(name: "FILE", summary: "a file of lines; - is standard input"),

@@ -3,7 +3,7 @@ import DendroTree
 /// A write as one line of JSON, as `log --json` and `diff --json` print it.
 struct WriteLine {
   var write: Write
-  /// What has to be there before the write; nil where that does not matter.
+  /// What has to be there before the write; nil if that does not matter.
   var was: Node?
   /// Whether `was` is about the priority alone.
   var isPriority = false

@@ -9,7 +9,7 @@ extension Command {
       """,
     parameters: [.directory],
     options: [
-      Option(name: "to", value: "DIR", summary: "the archive; made where it is missing"),
+      Option(name: "to", value: "DIR", summary: "the archive; made if it is missing"),
       Option(
         name: "interval", value: "SECONDS",
         summary: "copy what is not sealed yet so often, and at the end (10; 0: at the end only)"),

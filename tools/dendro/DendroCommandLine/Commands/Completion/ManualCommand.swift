@@ -54,9 +54,9 @@ private enum Manual {
     }
     lines += [
       ".SH ENVIRONMENT", ".TP", ".B NO_COLOR",
-      "Where it is set and not empty, nothing is coloured.",
+      "If it is set and not empty, nothing is coloured.",
       ".TP", ".B COLUMNS",
-      "The width that tables are fitted to where standard output is no terminal.",
+      "The width that tables are fitted to if standard output is no terminal.",
     ]
     return lines.joined(separator: "\n")
   }

@@ -8,7 +8,7 @@ extension Command {
     discussion: """
       Prints each place below PATH in which the states differ: + what is only in the second, - what is only
       in the first, ~ what is another value. The states are those of one database at two points in time, or
-      of two databases. Exit code 0 where they are equal, 1 where they differ.
+      of two databases. Exit code 0 if they are equal, 1 if they differ.
 
       With --json it prints lines that 'apply' takes: they turn the first state into the second.
       """,
@@ -37,8 +37,8 @@ extension Command {
   static let compare = Command(
     name: "compare", summary: "whether two databases hold the same tree",
     discussion: """
-      Compares the hashes of what is at PATH, and where they differ, says in which subtrees. Exit code 0
-      where they are equal, 1 where they differ. 'diff' prints every difference.
+      Compares the hashes of what is at PATH, and if they differ, says in which subtrees. Exit code 0
+      if they are equal, 1 if they differ. 'diff' prints every difference.
       """,
     parameters: [
       .directory, Parameter(name: "OTHER", summary: "the other database's directory"),

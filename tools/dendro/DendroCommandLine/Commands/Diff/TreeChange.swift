@@ -22,7 +22,7 @@ struct TreeChange {
       guard old.isBranch, new.isBranch else {
         return try body(TreeChange(path: path, old: old, new: new))
       }
-      // A branch is reported as a whole where its priority differs.
+      // A branch is reported as a whole if its priority differs.
       try body(TreeChange(path: path, old: old, new: new, kind: .priority))
       try between(old.settingPriority(nil), new.settingPriority(nil), at: path, body)
     }

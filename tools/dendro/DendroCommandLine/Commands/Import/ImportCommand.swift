@@ -2,13 +2,13 @@ extension Command {
   static let `import` = Command(
     name: "import", summary: "read a JSON or CSV file into the database",
     discussion: """
-      Puts what the file holds at PATH, where nothing may be yet (or --replace). It is read and written in
+      Puts what the file holds at PATH, if nothing may be yet (or --replace). It is read and written in
       chunks, each of them one write: little of the text is in memory at once, readers see the tree grow,
-      and where the file turns out to be bad, the chunks before stay. With --atomic it is one write, all or
+      and if the file turns out to be bad, the chunks before stay. With --atomic it is one write, all or
       nothing. With --replace, a regular file is read and checked before anything is removed. Export form
-      is understood: {".value": …, ".priority": …}. Where a key comes twice in an object, the last one
+      is understood: {".value": …, ".priority": …}. If a key comes twice in an object, the last one
       counts. A key that the rules forbid, or any other bad data, ends the import with its place in the
-      file and exit code 65. Where DIRECTORY is new or empty, a database is made there.
+      file and exit code 65. If DIRECTORY is new or empty, a database is made there.
 
       FILE may also hold lines of JSON, or CSV with the names in its first line (--format, or .jsonl, .ndjson,
       .csv, .tsv): each record becomes a child of PATH. Its key is its number, 0, 1, 2, …, or what it has in the

@@ -177,7 +177,7 @@ struct ImportFormat {
     return keys
   }
 
-  /// A number or a boolean where the text is written like one, unless digits would be lost.
+  /// A number or a boolean if the text is written like one, unless digits would be lost.
   private func value(_ field: SeparatedRecords.Field) -> Scalar {
     guard !keepsStrings, !field.isQuoted, let first = field.text.utf8.first,
       first == UInt8(ascii: "-") || (0x30...0x39).contains(first)

@@ -57,7 +57,7 @@ final class Importer {
         throw Failure(
           .problem, "there is data at \(target) already: \(what)",
           hint:
-            "--replace removes it; --continue goes on with an import; or give a PATH where nothing is"
+            "--replace removes it; --continue goes on with an import; or give a PATH if nothing is"
         )
       }
       do {

@@ -1,4 +1,4 @@
-/// The records of a separated text, as RFC 4180 has them: fields between separators, in quotation marks where they
+/// The records of a separated text, as RFC 4180 has them: fields between separators, in quotation marks if they
 /// hold separators, quotation marks (doubled) or line ends.
 struct SeparatedRecords {
   struct Field {

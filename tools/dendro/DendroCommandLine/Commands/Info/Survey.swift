@@ -11,7 +11,7 @@ struct Survey {
     var byteCount: UInt64 = 0
     var writeCount: UInt64 = 0
     var lastLSN = LogSequenceNumber.zero
-    /// Nil where the records were not read.
+    /// Nil if the records were not read.
     var records: Records?
   }
 
@@ -45,13 +45,13 @@ struct Survey {
   private(set) var firstTime: Int64?
   private(set) var lastTime: Int64?
   private(set) var problems: [LogCursor.Problem] = []
-  /// Of opening: nil where it is refused.
+  /// Of opening: nil if it is refused.
   private(set) var report: RecoveryReport?
   private(set) var refusal: String?
   private(set) var leafCount: Int?
-  /// The tree, where all was read.
+  /// The tree, if all was read.
   private(set) var root: Node?
-  /// Nil where they are not asked for.
+  /// Nil if they are not asked for.
   var largest: LargestSubtrees?
   /// Which earlier states can be read.
   private(set) var history: HistoryRange?
@@ -71,7 +71,7 @@ struct Survey {
   var rawByteCount: UInt64 { segments.reduce(0) { $0 + ($1.records?.rawByteCount ?? 0) } }
   var recordByteCount: UInt64 { segments.reduce(0) { $0 + ($1.records?.byteCount ?? 0) } }
   var writeCount: UInt64 { segments.reduce(0) { $0 &+ $1.writeCount } }
-  /// The oldest and the newest format of the files; the newest that is known where there are none.
+  /// The oldest and the newest format of the files; the newest that is known if there are none.
   var formatVersions: ClosedRange<UInt32> {
     formatVersionsFound ?? FileFormat.newestVersion...FileFormat.newestVersion
   }

@@ -4,7 +4,7 @@ extension Command {
     discussion: """
       Prints every write that the log still holds: its number (LSN), time, operation, path and value, and in
       wide terminals its encoded bytes and its place in the files (the number of the segment and the offset
-      of the record). A * behind the number: the write is not known to be durable yet. Where the log is
+      of the record). A * behind the number: the write is not known to be durable yet. If the log is
       damaged, it prints where, continues with the next record that can be read, and ends with exit code 2.
       Works beside a running writer.
 

@@ -84,7 +84,7 @@ final class LogPrinter {
     try terminal.flush()
   }
 
-  /// Prints the last lines, or all of them the newest first. Where the log is followed, only finds the first
+  /// Prints the last lines, or all of them the newest first. If the log is followed, only finds the first
   /// of the last ones.
   ///
   /// - Returns: the first write that was found.
@@ -147,7 +147,7 @@ final class LogPrinter {
 
   /// Shows that the writer has removed writes in front of `next` before they were read.
   ///
-  /// - Returns: false where none are missing.
+  /// - Returns: false if none are missing.
   private func showRemoved(before next: LogSequenceNumber) throws -> Bool {
     guard next > reached.next else { return false }
     try emit(lines.line(removed: reached.next.rawValue...next.previous.rawValue), nil)

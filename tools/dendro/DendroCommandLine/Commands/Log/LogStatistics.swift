@@ -42,7 +42,7 @@ final class LogStatistics {
   private var last: LoggedWrite?
   private var isBehind = false
 
-  /// Bounds the memory where every write has another first key.
+  /// Bounds the memory if every write has another first key.
   private static let pathLimit = 100_000
   /// As many as the text shows.
   private static let rowLimit = 20

@@ -6,13 +6,13 @@ extension Command {
       DIRECTORY stays as it is. Every write keeps its number (LSN) and its time, and as much of the
       history is kept as is without a gap.
 
-      Prints what was saved and what was not. A write is lost where its record cannot be read and no later
-      checkpoint contains it. Where saved writes follow a lost one, the tree is one that never was: leaves
+      Prints what was saved and what was not. A write is lost if its record cannot be read and no later
+      checkpoint contains it. If saved writes follow a lost one, the tree is one that never was: leaves
       that were not written again behind the lost write may be older than they should be, and are
       counted by path as being in doubt.
 
-      On a terminal it asks before it writes. Exit code 0 where the tree is as it was at the last write, 1
-      where writes were lost, 2 where nothing can be saved. Where nothing is damaged, nothing is written.
+      On a terminal it asks before it writes. Exit code 0 if the tree is as it was at the last write, 1
+      if writes were lost, 2 if nothing can be saved. If nothing is damaged, nothing is written.
       """,
     parameters: [
       .directory,

@@ -4,9 +4,9 @@ import DendroStorage
 /// What a repair found, saved and lost.
 struct RepairReport {
   let salvage: Salvage
-  /// Why the database cannot be opened; nil where it can.
+  /// Why the database cannot be opened; nil if it can.
   let refusal: String?
-  /// Nil where nothing is to be saved.
+  /// Nil if nothing is to be saved.
   var outcome: Salvage.Outcome?
   /// The new directory, once it is written.
   var target: String?

@@ -78,7 +78,7 @@ final class Repairer {
     return report.isWhole ? .success : .problem
   }
 
-  /// Why the database cannot be opened; nil where it can.
+  /// Why the database cannot be opened; nil if it can.
   private func refusal() -> String? {
     do {
       var options = EngineOptions()

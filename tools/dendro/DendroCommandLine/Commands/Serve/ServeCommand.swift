@@ -11,8 +11,8 @@ extension Command {
     discussion: """
       Answers REST requests and event streams, as an emulator of the Realtime Database does: at the same port
       and paths, but durably. Each namespace (?ns=NAME) is a database in a directory of DIRECTORY, made when
-      it is first asked for; where not every client may do everything, by a REST request of an administrator.
-      Where DIRECTORY is a database itself, every namespace is that one.
+      it is first asked for; if not every client may do everything, by a REST request of an administrator.
+      If DIRECTORY is a database itself, every namespace is that one.
 
       Only this machine reaches the default address, and every client may do everything. At other addresses only
       administrators may, who know the secret (--secret-file), unless --insecure opens it. Signed ID tokens say
@@ -53,7 +53,7 @@ extension Command {
         name: "sessions", value: "N", summary: "the most clients with a session; 10000 if left out"),
       Option(
         name: "rate", value: "N", summary: "the most messages of one session in a second"),
-      Option(name: "viewer", summary: "the data viewer at / also where others reach the address"),
+      Option(name: "viewer", summary: "the data viewer at / also if others reach the address"),
       Option(name: "no-viewer", summary: "without the data viewer"),
       Option(name: "quiet", short: "q", summary: "without a line for each request"),
       .durability, .json,

@@ -85,7 +85,7 @@ struct Verification {
     return byteCount
   }
 
-  /// Cleanups keep the last two checkpoints and the log back to the older one, which serves where the newer
+  /// Cleanups keep the last two checkpoints and the log back to the older one, which serves if the newer
   /// one cannot be read. They remove checkpoints before the log that belongs to them, so that no crash
   /// leaves one of the two without its log.
   private mutating func checkReach(_ contents: DatabaseDirectory.Contents) {

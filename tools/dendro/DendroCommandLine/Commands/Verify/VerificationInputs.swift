@@ -22,13 +22,13 @@ final class VerificationInputs: Sendable {
   private let headSignal = DispatchSemaphore(value: 0)
   private let oldestSignal = DispatchSemaphore(value: 0)
 
-  /// The last write that opening gives; nil where it is refused.
+  /// The last write that opening gives; nil if it is refused.
   func headLSN() -> LogSequenceNumber? {
     headSignal.wait()
     return state.withLock { $0.headLSN ?? nil }
   }
 
-  /// The oldest checkpoint that the log leads on from; nil where there is none. The caller has its tree to
+  /// The oldest checkpoint that the log leads on from; nil if there is none. The caller has its tree to
   /// itself.
   func oldest() -> Tree? {
     oldestSignal.wait()

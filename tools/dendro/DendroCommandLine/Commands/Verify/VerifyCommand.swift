@@ -6,7 +6,7 @@ extension Command {
     discussion: """
       Reads every record and every checkpoint, replays the log, compares the tree with each checkpoint,
       checks that it keeps its own rules, and that the log leads back to the older of the last two
-      checkpoints. Exit code 2 where anything is damaged or missing, also if the database can still be
+      checkpoints. Exit code 2 if anything is damaged or missing, also if the database can still be
       opened without it. What a crash left at the end of the log is no damage. Works beside a running
       writer, for what was written when it began.
 
