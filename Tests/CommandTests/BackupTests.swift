@@ -32,7 +32,7 @@ struct BackupTests {
     #expect(try !folder.names(in: ".").contains("other"))
   }
 
-  @Test("none is made where the backup had not written more than its marker")
+  @Test("none is made if the backup had not written more than its marker")
   func markerAlone() throws {
     for name in try folder.names(in: "copy") where !Self.marker.hasSuffix(name) {
       try FileManager.default.removeItem(atPath: "\(folder.path)/copy/\(name)")

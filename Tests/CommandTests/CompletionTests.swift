@@ -189,7 +189,7 @@ struct CompletionTests {
       #expect(script.output.contains(option))
     }
     #expect(!script.output.contains("demo-writer"))
-    // Where the shell is there, it takes the script.
+    // If the shell is there, it takes the script.
     let path = "/usr/bin/\(shell)"
     if FileManager.default.isExecutableFile(atPath: path) {
       try folder.write(script.output, to: "script")

@@ -83,7 +83,7 @@ struct ExportTests {
 
   @Test("a device is written to and stays a device")
   func device() throws {
-    // Where no node can be made, a link to one: never the system's own.
+    // If no node can be made, a link to one: never the system's own.
     let isNode = mknod("\(folder.path)/null", S_IFCHR | 0o600, makedev(1, 3)) == 0
     if !isNode {
       try FileManager.default.createSymbolicLink(

@@ -40,7 +40,7 @@ struct ProgressTests {
     #expect(lines.last == "")
   }
 
-  @Test("nothing is drawn where standard error is no terminal")
+  @Test("nothing is drawn if standard error is no terminal")
   func file() throws {
     try dendro("set", "db", "/a", "1")
     #expect(try dendro("verify", "db").errors.isEmpty)

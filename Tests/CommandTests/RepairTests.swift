@@ -204,7 +204,7 @@ struct RepairTests {
     #expect(force.status == 1 && !force.errors.contains("Continue?"))
   }
 
-  @Test("where nothing can be saved, that is said")
+  @Test("if nothing can be saved, that is said")
   func nothing() throws {
     try fill()
     var bytes = folder.bytes("db/\(Self.log)")

@@ -189,7 +189,7 @@ struct UsageTests {
   }
 
   @Test(
-    "where the system makes no thread, opening is an error",
+    "if the system makes no thread, opening is an error",
     .enabled("a limit of the stack this high is not taken here") { try isTaken(noThreads) })
   func noThread() throws {
     let outcome = try dendro.run(
@@ -272,7 +272,7 @@ struct UsageTests {
     #expect(try dendro.folder.names(in: ".").allSatisfy { $0 != "nowhere" })
   }
 
-  @Test("colour only where it is asked for or can be seen")
+  @Test("colour only if it is asked for or can be seen")
   func color() throws {
     try dendro("set", "db", "/x", "1")
     let escape = "\u{1B}["

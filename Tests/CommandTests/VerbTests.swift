@@ -113,7 +113,7 @@ struct VerbTests {
     (#"{"a":{"b":1},"c":2}"#, "2 leaves"), (#""text""#, #"the string "text""#), ("true", "true"),
   ]
 
-  @Test("increment replaces what is no number only where it is asked to", arguments: notNumbers)
+  @Test("increment replaces what is no number only if it is asked to", arguments: notNumbers)
   func incrementReplaces(value: String, shown: String) throws {
     try dendro("set", "db", "/n", value)
     let refused = try dendro("increment", "db", "/n", "5")
@@ -135,7 +135,7 @@ struct VerbTests {
     #expect(try dendro("increment", "db", "/n").output == "6\n")
   }
 
-  @Test("the whole tree, too, is replaced only where increment is asked to")
+  @Test("the whole tree, too, is replaced only if increment is asked to")
   func incrementRoot() throws {
     try dendro("set", "db", "/n", "1")
     #expect(try dendro("increment", "db", "/").status == 1)

@@ -128,7 +128,7 @@ struct VerifyTests {
       outcome.object["replayedWrites"] as? Int
         == (outcome.object["lastLSN"] as? Int).map { $0 - Int(oldest.rawValue) })
 
-    // Where that one cannot be read, the replay begins with the next.
+    // If that one cannot be read, the replay begins with the next.
     let name = "\(String(repeating: "0", count: 20 - "\(oldest)".count))\(oldest).checkpoint"
     var bytes = folder.bytes("db/\(name)")
     bytes[100] ^= 1

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 /// A `dendro import` from a pipe that stays open: it has written a part of the value, and waits for more. It is
-/// killed where a test ends without it.
+/// killed if a test ends without it.
 final class WaitingImport {
   private let process = Process()
   private let input = Pipe()

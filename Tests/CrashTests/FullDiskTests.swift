@@ -1,7 +1,7 @@
 import DendroTestSupport
 import Testing
 
-/// G9: a real disk that is full at every 4 KiB step. Where nothing can be mounted it does not run, and
+/// G9: a real disk that is full at every 4 KiB step. If nothing can be mounted it does not run, and
 /// says so.
 @Suite struct FullDiskTests {
   @Test func everyStepOfAFullDisk() async throws {

@@ -1,7 +1,7 @@
 import DendroTestSupport
 import Testing
 
-/// G8: the power is cut while a process writes to real file systems, as the loop device sees it. Where
+/// G8: the power is cut while a process writes to real file systems, as the loop device sees it. If
 /// there is neither root nor a loop device it does not run, and says so.
 @Suite struct PowerTests {
   @Test func everyAcknowledgedWriteOutlastsAPowerCut() async throws {

@@ -99,7 +99,7 @@ import Testing
     #expect((5..<100).contains(row.count))
   }
 
-  /// Also where all that there is would take longer. The databases of «bits» take long to be made.
+  /// Also if all that there is would take longer. The databases of «bits» take long to be made.
   @Test(arguments: ["exhaust", "deterministic"] + (Scale.share < 1 ? [] : ["bits"]))
   func theMinutesAreKept(command: String) async throws {
     let run = try await LabRun(command, "--soak", "--minutes", "0.02")

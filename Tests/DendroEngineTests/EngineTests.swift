@@ -148,7 +148,7 @@ struct EngineTests {
     try again.close()
   }
 
-  @Test("an older checkpoint serves where the newest is damaged, and the report says so")
+  @Test("an older checkpoint serves if the newest is damaged, and the report says so")
   func olderCheckpoint() throws {
     let engine = try open()
     for i in 0..<3 {
@@ -374,7 +374,7 @@ struct EngineTests {
     try await again.close()
   }
 
-  @Test("where the look for room damages the log, room is no longer what is missing")
+  @Test("if the look for room damages the log, room is no longer what is missing")
   func probeFails() throws {
     let engine = try open()
     engine.submit(try set("kept", .integer(1)), completion: nil)

@@ -62,7 +62,7 @@ import Testing
       let again = try Engine.open(at: directory, options: .inline)
       again.submit(try set("b", .integer(1)), completion: nil)
       try again.checkpoint()
-      // Only where no reader is left.
+      // Only if no reader is left.
       try again.purgeHistory()
       try again.close()
     }

@@ -78,12 +78,12 @@ struct FuzzFinding: Error {
   init(_ sentence: String) { self.sentence = sentence }
 }
 
-/// - Throws: `FuzzFinding` where the condition does not hold.
+/// - Throws: `FuzzFinding` if the condition does not hold.
 func require(_ condition: Bool, _ sentence: @autoclosure () -> String) throws {
   if !condition { throw FuzzFinding(sentence()) }
 }
 
-/// - Returns: the value; nil where it is refused, as any input may be.
+/// - Returns: the value; nil if it is refused, as any input may be.
 func attempt<Value, Failure: Error>(_ body: () throws(Failure) -> Value) -> Value? {
   do {
     return try body()

@@ -12,7 +12,7 @@ func request(
   try RESTRequest(method: method, target: target, headers: HTTPHeaders(headers))
 }
 
-/// The error of a request; nil where there is none.
+/// The error of a request; nil if there is none.
 func refusal(
   _ method: String, _ target: String, _ headers: [(String, String)] = [], body: String? = nil
 ) -> RESTError? {
@@ -42,7 +42,7 @@ extension RESTAnswer {
   }
 }
 
-/// What a GET of the root answers where it has this data.
+/// What a GET of the root answers if it has this data.
 func answer(
   _ data: String, _ items: String = "", _ headers: [(String, String)] = []
 ) throws -> RESTAnswer {

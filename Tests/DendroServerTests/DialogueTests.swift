@@ -244,7 +244,7 @@ struct DialogueTests {
   }
 
   @Test(
-    "a listen with a tag is known by its query, also where that shows everything",
+    "a listen with a tag is known by its query, also if that shows everything",
     arguments: Transport.allCases)
   func taggedWhole(transport: Transport) async throws {
     try await serving({ $0.authorizer = AdministratorsAuthorizer() }) { served in

@@ -120,7 +120,7 @@ struct FetchedKeyTests {
   }
 
   @Test(
-    "where a fetch fails, the keys of before stay, and the next one follows after a minute",
+    "if a fetch fails, the keys of before stay, and the next one follows after a minute",
     arguments: [
       (.bytes("HTTP/1.1 500 Internal Server Error\r\n\r\n"), "the answer has the status 500"),
       (.bytes("HTTP/1.1 302 Found\r\nLocation: /keys\r\n\r\n"), "the answer has the status 302"),

@@ -14,7 +14,7 @@ final class HTTPClient {
 
   struct Ended: Error {}
 
-  /// In seconds. Where an answer does not come, the test fails instead of waiting; but a sanitizer makes every answer slow,
+  /// In seconds. If an answer does not come, the test fails instead of waiting; but a sanitizer makes every answer slow,
   /// and so do other tests that run at the same time.
   private static let patience: Int32 = 600
 

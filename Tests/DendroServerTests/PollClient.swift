@@ -19,7 +19,7 @@ final class PollClient: WireClient {
   private var messages: [String] = []
   /// Answers that came before their turn.
   private var early: [Int: [String]] = [:]
-  /// The number of the last answer; -1 where the client leaves at once.
+  /// The number of the last answer; -1 if the client leaves at once.
   private var lastNumber: Int?
   private var hasLeft = false
   /// The characters of one segment, as many as the JavaScript client takes.

@@ -234,7 +234,7 @@ struct RESTServerTests {
     }
   }
 
-  @Test("where not every client may do everything, only an administrator makes a database")
+  @Test("if not every client may do everything, only an administrator makes a database")
   func strangers() async throws {
     let folder = try TemporaryFolder()
     let namespaces = OpeningNamespaces(

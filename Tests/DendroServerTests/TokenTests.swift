@@ -190,7 +190,7 @@ struct TokenTests {
   }
 
   @Test(
-    "keys are read from a set, from certificates or from one text, and again where the file changes"
+    "keys are read from a set, from certificates or from one text, and again if the file changes"
   )
   func keyFiles() async throws {
     let folder = try TemporaryFolder()
@@ -266,7 +266,7 @@ struct TokenTests {
     }
   }
 
-  @Test("credentials of emulators are believed at loopback addresses, or where that is asked for")
+  @Test("credentials of emulators are believed at loopback addresses, or if that is asked for")
   func emulators() async throws {
     let owner = ["Authorization": "Bearer owner"]
     for (host, trusts, status) in [

@@ -31,7 +31,7 @@ struct ViewerTests {
     }
   }
 
-  @Test("the page is off where that is asked for, and at other addresses")
+  @Test("the page is off if that is asked for, and at other addresses")
   func off() async throws {
     for (host, viewer) in [("127.0.0.1", false), ("0.0.0.0", nil)] as [(String, Bool?)] {
       try await serving({

@@ -15,7 +15,7 @@ final class ViewingClient {
     let parameters: QueryParameters
     /// As it is sent; nil for the whole location.
     let query: String?
-    /// Of its own listen; nil where a listen without a tag serves it.
+    /// Of its own listen; nil if a listen without a tag serves it.
     var tag: Int?
     var listeners: [String] = []
     var node = Node.empty
@@ -107,7 +107,7 @@ final class ViewingClient {
 
   private func whole(over path: Path) -> Path? { wholes.keys.first { $0.isPrefix(of: path) } }
 
-  /// What the view's listen has got; nil where it has none.
+  /// What the view's listen has got; nil if it has none.
   private func data(of view: View) -> Node? {
     if let whole = whole(over: view.path), let relative = view.path.relative(to: whole) {
       return wholes[whole]?.node(at: relative)

@@ -63,7 +63,7 @@ extension LogWriter {
     if let error { throw error }
   }
 
-  /// One record, written, synchronized where asked for.
+  /// One record, written, synchronized if asked for.
   func append(_ payload: [UInt8], count: Int = 1, durably: Bool = true) throws(StorageError) {
     try stage(payload, count: count)
     try write()
@@ -71,7 +71,7 @@ extension LogWriter {
   }
 }
 
-/// Reads a log whole; nil where there is none.
+/// Reads a log whole; nil if there is none.
 func read(
   _ directory: DatabaseDirectory, after checkpoint: UInt64 = 0, provenDurable: UInt64 = 0
 ) throws(StorageError) -> ReadLog? {

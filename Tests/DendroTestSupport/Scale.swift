@@ -42,7 +42,7 @@ package enum Scale {
     #endif
   }()
 
-  /// How far apart the jobs of a sweep are that are run where it lists all that there is: 1 for the whole work,
+  /// How far apart the jobs of a sweep are that are run if it lists all that there is: 1 for the whole work,
   /// otherwise `sampled`, spread over the whole list. A prime meets every kind of job in time, whatever the
   /// order in which the list combines them.
   package static func stride(_ sampled: Int) -> Int { share < 1 ? sampled : 1 }

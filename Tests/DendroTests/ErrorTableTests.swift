@@ -182,7 +182,7 @@ struct ErrorTableTests {
       defer { _ = try? plainly { try first.close() } }
       _ = try await Database.open(at: directory.path)
     },
-    Row("DatabaseReadOnly", .readOnly, "writing where it was opened for reading") { _ in
+    Row("DatabaseReadOnly", .readOnly, "writing if it was opened for reading") { _ in
       let directory = TemporaryDirectory()
       try await Database.open(at: directory.path).close()
       let reader = try await Database.open(readOnly: directory.path)

@@ -7,7 +7,7 @@ struct WriteDifferenceTests {
   struct Row: Sendable, CustomTestStringConvertible {
     let old: String
     let new: String
-    /// Nil where only the set will do.
+    /// Nil if only the set will do.
     let write: String?
     var testDescription: String { "\(old) to \(new)" }
   }
@@ -81,7 +81,7 @@ struct WriteDifferenceTests {
     ModelTree(a).description == ModelTree(b).description
   }
 
-  @Test("applied to the one, it leaves exactly the other, also where they share pages")
+  @Test("applied to the one, it leaves exactly the other, also if they share pages")
   func random() throws {
     var counts = (write: 0, set: 0)
     for seed in 1...300 as ClosedRange<UInt64> {

@@ -5,7 +5,7 @@
   /// Whether the sanitizer sees what it must: before anything is made of its silence.
   ///
   /// Each case runs in a process of its own, which ends with the code that `tools/test` has the sanitizer
-  /// end with where it reported.
+  /// end with if it reported.
   @Suite("What the address sanitizer sees")
   struct AddressSanitizerTests {
     @Test("a write behind the end")

@@ -6,7 +6,7 @@
 
   /// Whether the sanitizer sees what it must and nothing else: before anything is made of its silence.
   ///
-  /// Each case runs in a process of its own, which ends with the sanitizer's code where it reported.
+  /// Each case runs in a process of its own, which ends with the sanitizer's code if it reported.
   @Suite("What the thread sanitizer sees")
   struct ThreadSanitizerTests {
     /// Runs each on a thread of its own, all of them there before the first begins, and waits for their
@@ -306,7 +306,7 @@
     let isSet = Atomic<Bool>(false)
   }
 
-  /// Where several threads wait for one another, again and again, without being ordered by it.
+  /// If several threads wait for one another, again and again, without being ordered by it.
   private final class Arrivals: Sendable {
     private let count = Atomic<Int>(0)
     private let size: Int

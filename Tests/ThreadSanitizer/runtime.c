@@ -38,7 +38,7 @@ void __tsan_release(void *address);
 
 // MARK: Synchronization.Mutex
 //
-// The way without contention is compiled into the caller, and its atomics are seen. Where two threads
+// The way without contention is compiled into the caller, and its atomics are seen. If two threads
 // meet, the library spins or asks the kernel: unseen, every state guarded by a mutex looks unguarded.
 
 #define SWIFT __attribute__((swiftcall))
@@ -71,12 +71,12 @@ UNSEEN SWIFT void unlock_slow(SELF void *mutex) {
 //
 // Copy on write depends on them: a thread that is the only owner may write in place, since the
 // others read before they released it. Releasing is a release of what the object holds, being the only
-// owner, or the last one, an acquire. Noted where an object is shared, and only there: one that never
+// owner, or the last one, an acquire. Noted if an object is shared, and only there: one that never
 // is needs no note.
 //
 // Two threads that release an object at once must not both find the other's reference there and note a
 // release: the one that is then the last would lack the acquire, and what the object refers to would be
-// given back without what the other one read before. So noting and releasing are one step where an object is
+// given back without what the other one read before. So noting and releasing are one step if an object is
 // shared. It is no lock of the program, and the sanitizer does not see it. The last owner is alone, and what
 // it releases is freed outside of it.
 
@@ -104,7 +104,7 @@ UNSEEN static void give_back(void *object, uint32_t count) {
     _swift_release_n(object, count);
 }
 
-// Where the library jumps to its function itself, it may expect that more registers are kept than a function in
+// If the library jumps to its function itself, it may expect that more registers are kept than a function in
 // C keeps.
 #define KEEPING __attribute__((preserve_most))
 
@@ -153,7 +153,7 @@ __attribute__((constructor)) UNSEEN static void put_notes(void) {
   redirect("swift_release_n", (void *)note_release_n);
 }
 
-/// The object in a reference whose spare bits a string or a dictionary uses; none where it is none.
+/// The object in a reference whose spare bits a string or a dictionary uses; none if it is none.
 UNSEEN static void *plain(void *object) {
   if ((intptr_t)object <= 0) return NULL;
   return (void *)((uintptr_t)object & 0x00fffffffffffff8);
@@ -176,7 +176,7 @@ UNIQUE(swift_isUniquelyReferenced_nonNull_bridgeObject)
 
 // MARK: Continuations
 //
-// The runtime notes a resumption, and that a task continues which had stopped. Where the resumption comes
+// The runtime notes a resumption, and that a task continues which had stopped. If the resumption comes
 // before the task waits, it continues at once, and nothing is noted. So each continues through `go_on`.
 
 #define ASYNC __attribute__((swiftasynccall))

@@ -139,7 +139,7 @@ struct DamagedDirectoryTests {
       "\(hint) \(verify.output)")
     let offset = found.first?["offset"] as? Int
     guard (found.first?["file"] as? String)?.hasSuffix(name) == true, let offset else { return }
-    // A damaged header is reported where its checksum stands.
+    // A damaged header is reported if its checksum stands.
     #expect(
       offset <= max(64, place.changed[0].upperBound) || name.hasSuffix(".checkpoint"), hint)
   }
@@ -161,7 +161,7 @@ struct DamagedDirectoryTests {
     #expect(doubts.reduce(0) { $0 + ($1["leaves"] as? Int ?? 0) } == doubtful.count, hint)
   }
 
-  /// The paths of leaves that the writes alone have set; increments count where the number before was set.
+  /// The paths of leaves that the writes alone have set; increments count if the number before was set.
   private func certainLeaves(_ numbers: Set<UInt64>, _ directory: LoggedDirectory)
     -> Set<[UInt8]>
   {

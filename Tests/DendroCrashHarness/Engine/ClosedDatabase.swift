@@ -49,14 +49,14 @@ package struct ClosedDatabase: Sendable {
   }
 
   /// What becomes of opening a damaged copy: the tree that was closed, a refusal that names the
-  /// place, or else what must not be. Where both the last record and the one that proves it are damaged,
+  /// place, or else what must not be. If both the last record and the one that proves it are damaged,
   /// nothing distinguishes them from a torn tail.
   package func outcome(_ damaged: SimulatedDisk) -> Outcome {
     do throws(EngineError) {
       let engine = try EngineRecording.open(damaged)
       let root = engine.head.root
       if root == tree { return .harmless }
-      // The last write alone, and only where the report says so.
+      // The last write alone, and only if the report says so.
       let before = trees.last { $0 != tree }
       return engine.report.lastBatchUndecidable && root == before
         ? .undecidable : .wrong("another tree")

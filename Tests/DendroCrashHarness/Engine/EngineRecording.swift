@@ -25,7 +25,7 @@ package struct EngineRecording: Sendable {
   package private(set) var problems: [String] = []
   /// Whether each write is made to both roots.
   package let mirrors: Bool
-  /// All its answers and the observer's commits, where they are recorded.
+  /// All its answers and the observer's commits, if they are recorded.
   package let transcript: Transcript?
 
   package static func options() -> EngineOptions {
@@ -54,7 +54,7 @@ package struct EngineRecording: Sendable {
   /// Drives an engine through the steps.
   ///
   /// - `prepared`: a recording that ended with a database closed in order, to go on from.
-  /// - `transcript`: where to record the answers and the observer's commits.
+  /// - `transcript`: if to record the answers and the observer's commits.
   /// - `mirrors`: whether each write is made to both roots; sweeps do as `mirrors(_:)` says of their seeds.
   package init(
     seed: UInt64, steps: [Step], after prepared: EngineRecording? = nil,
@@ -92,7 +92,7 @@ package struct EngineRecording: Sendable {
     checkpointed.last { $0.operation <= operation }?.lsn ?? 0
   }
 
-  /// The trees that may be found once it has ended: the last one, and where it ended with a kill, those
+  /// The trees that may be found once it has ended: the last one, and if it ended with a kill, those
   /// before it that were not taken back, from the last acknowledged on.
   package var finalTrees: ArraySlice<Node> { trees[durability.lastAcknowledged...] }
 

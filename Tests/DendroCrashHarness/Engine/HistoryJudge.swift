@@ -252,7 +252,7 @@ package struct HistoryJudge {
     guard let start = starts.first else {
       return problems.append("\(name) got \(texts), but there were \(states.map(\.text))")
     }
-    // Where it could be two places, nothing follows from it.
+    // If it could be two places, nothing follows from it.
     guard starts.count == 1 else { return }
     for (event, state) in zip(listener.events, states[start...]).dropFirst() {
       received.append((event.time, state.position, name))

@@ -92,7 +92,7 @@ package struct ObservedHistory: Sendable {
     package var began: Int
     /// When it was registered, for all its kinds of events.
     package var returned: Int
-    /// When its removal began; nil where it listened to the end.
+    /// When its removal began; nil if it listened to the end.
     package var ended: Int?
     /// When its removal had returned.
     package var removed: Int?

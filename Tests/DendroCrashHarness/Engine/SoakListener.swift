@@ -82,7 +82,7 @@ final class SoakListener: Sendable {
         }
         return
       }
-      // The order is not rebuilt: where one write moves several children, each event names the
+      // The order is not rebuilt: if one write moves several children, each event names the
       // sibling before it in the end, whose own event may come later.
       if previous.map({ Array($0.utf8) }) == key { state.problem = "\(name) comes after itself" }
       let old = state.children.removeValue(forKey: key)
@@ -94,7 +94,7 @@ final class SoakListener: Sendable {
     }
   }
 
-  /// What is wrong, once all events have arrived; nil where nothing is.
+  /// What is wrong, once all events have arrived; nil if nothing is.
   func problem(comparedWith snapshot: DataSnapshot) -> String? {
     let (value, children, problem) = state.withLock { ($0.value, $0.children, $0.problem) }
     if let problem { return problem }

@@ -52,7 +52,7 @@ package struct GoldenFacts: Hashable, Sendable {
     return lines.map { $0 + "\n" }.joined()
   }
 
-  /// Reads `text`; nil where it is none.
+  /// Reads `text`; nil if it is none.
   package init?(text: String) {
     var words: [Substring: [Substring]] = [:]
     var history: [State] = []

@@ -96,7 +96,7 @@ package enum Forgeries {
     }
   }
 
-  /// A log of some records of one write each, and where they stand in its only segment.
+  /// A log of some records of one write each, and if they stand in its only segment.
   struct LoggedRecords {
     let disk = SimulatedDisk(seed: 1)
     var records: [RecordInfo] = []

@@ -43,7 +43,7 @@ extension Engine {
     if let failure = failure.withLock({ $0 }) { throw failure }
   }
 
-  /// The integer at a path; nil where there is none.
+  /// The integer at a path; nil if there is none.
   func integer(at path: String) -> Int64? {
     guard case .integer(let value)? = head.root.node(at: Path(path)).scalar else { return nil }
     return value

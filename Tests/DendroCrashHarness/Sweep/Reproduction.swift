@@ -6,7 +6,7 @@ package import DendroTesting
 package struct Reproduction: Sendable, CustomStringConvertible {
   /// The sweep's `id`.
   package var sweep: String
-  /// The job's number: the seed, where the sweep draws.
+  /// The job's number: the seed, if the sweep draws.
   package var job: UInt64
   /// Which steps of the job's workload are run, by their places; nil for all.
   package var kept: [Int]?
@@ -63,7 +63,7 @@ package struct Reproduction: Sendable, CustomStringConvertible {
     "swift run -c release crashlab replay \(words.joined(separator: " "))"
   }
 
-  /// Reads `words`; nil where they are none.
+  /// Reads `words`; nil if they are none.
   package init?(words: [String]) {
     guard words.count >= 2, let job = UInt64(words[1]) else { return nil }
     self.init(words[0], job)
@@ -82,7 +82,7 @@ package struct Reproduction: Sendable, CustomStringConvertible {
     }
   }
 
-  /// `0-3,7`; `none` where there is none.
+  /// `0-3,7`; `none` if there is none.
   private static func text(of places: [Int]) -> String {
     var ranges: [ClosedRange<Int>] = []
     for place in places {
@@ -113,7 +113,7 @@ package struct Reproduction: Sendable, CustomStringConvertible {
 }
 
 extension SimulatedDisk {
-  /// Prints the calls before a crash, where one crash is run alone.
+  /// Prints the calls before a crash, if one crash is run alone.
   package func explain(_ point: CrashPoint, _ state: CrashState) {
     for (index, operation) in trace.prefix(point.operationCount).enumerated() {
       print("\(index + 1). \(operation)")

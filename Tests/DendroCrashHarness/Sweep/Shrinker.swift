@@ -8,7 +8,7 @@ package struct Shrinker: Sendable {
   package init() {}
 
   /// The shortest failure that was found, with only what is needed of the workload; the failure
-  /// itself where nothing could be dropped.
+  /// itself if nothing could be dropped.
   ///
   /// Drops halves, then quarters, … then single steps (Zeller and Hildebrandt's ddmin, TSE 2002).
   /// Whether the shorter one fails in the same way is not asked: any failure is one too many.

@@ -13,10 +13,10 @@ package struct Sweep: Sendable {
   package let unit: String
   /// All jobs that there are; of a sweep that draws, every number.
   package let jobs: Range<UInt64>
-  /// How many steps a job's workload has; nil where there is no workload that could be shortened.
+  /// How many steps a job's workload has; nil if there is no workload that could be shortened.
   package let stepCount: (@Sendable (UInt64) -> Int)?
   /// How often a job that failed once is tried before it counts as one that holds: more than once
-  /// where threads meet in it, whose turns no seed decides.
+  /// if threads meet in it, whose turns no seed decides.
   package let trialCount: Int
   /// Runs a job, or the part of it that the reproduction names.
   package let judge: @Sendable (Reproduction) -> Tally

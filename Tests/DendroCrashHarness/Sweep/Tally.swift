@@ -34,7 +34,7 @@ package struct Tally: Sendable {
     details.merge(other.details, uniquingKeysWith: +)
   }
 
-  /// `", 12,345 of this, 6 of that"`, in the order of the names; empty where there is nothing.
+  /// `", 12,345 of this, 6 of that"`, in the order of the names; empty if there is nothing.
   package var detailText: String {
     details.sorted { $0.key < $1.key }.map { ", \(grouped($0.value)) \($0.key)" }.joined()
   }

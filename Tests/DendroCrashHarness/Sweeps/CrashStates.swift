@@ -74,7 +74,7 @@ package enum CrashStates {
 }
 
 extension Reproduction {
-  /// Records the job's workload; nil where that failed, which the tally then has, as it has what did not hold
+  /// Records the job's workload; nil if that failed, which the tally then has, as it has what did not hold
   /// while it ran.
   func record(_ tally: inout Tally, _ record: () throws -> EngineRecording) -> EngineRecording? {
     do {

@@ -161,7 +161,7 @@ package enum Faults {
     disk.removeFaults()
     let received = run.tree
     if !run.reopen() { problems.append("not reopened") }
-    // What a failed synchronize refused was taken out of the file, where that did not fail as well.
+    // What a failed synchronize refused was taken out of the file, if that did not fail as well.
     if case .failedSynchronize = one.fault.effect, !one.fault.isPermanent,
       one.durability == .everyCommit, run.tree != received
     {

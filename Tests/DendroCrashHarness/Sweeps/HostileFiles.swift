@@ -29,7 +29,7 @@ package enum HostileFiles {
   package struct Directory: Sendable {
     package let kind: Kind
     package let disk: SimulatedDisk
-    /// The trees that may be found; nil where anything may.
+    /// The trees that may be found; nil if anything may.
     let trees: [Node]?
   }
 

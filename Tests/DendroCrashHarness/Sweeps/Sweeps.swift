@@ -46,7 +46,7 @@ package enum Sweeps {
 
   package static var ids: [String] { makers.keys.sorted() }
 
-  /// The sweep of that id; nil where there is none.
+  /// The sweep of that id; nil if there is none.
   package static func named(_ id: String) throws(EngineError) -> Sweep? {
     guard let make = makers[id] else { return nil }
     return try make()

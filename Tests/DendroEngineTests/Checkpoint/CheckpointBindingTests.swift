@@ -72,7 +72,7 @@ struct CheckpointBindingTests {
 
   private func path1(_ string: String) throws -> Path { try Path(parsing: string) }
 
-  @Test("where no other serves, opening is refused with its name")
+  @Test("if no other serves, opening is refused with its name")
   func noOther() throws {
     let (one, other, _) = try Self.forks()
     // The log behind the newest checkpoint alone.

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("A power loss during a cleanup")
 struct CleanupCrashTests {
-  /// What `dendro verify` relies on: where it does not hold, a segment is missing.
+  /// What `dendro verify` relies on: if it does not hold, a segment is missing.
   @Test(
     "leaves the log that the older of the last two checkpoints needs", arguments: [false, true])
   func reach(purges: Bool) throws {

@@ -76,7 +76,7 @@ struct EmptiedPageTests {
   }
 
   @Test(
-    "where the page beside it cannot be read, the update is refused as a whole", arguments: groups)
+    "if the page beside it cannot be read, the update is refused as a whole", arguments: groups)
   func unreadable(group: Int) throws {
     let disk = try Self.base.get().copy()
     let (engine, keys) = try Self.reader(disk, group)

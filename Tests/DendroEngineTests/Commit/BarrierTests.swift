@@ -41,7 +41,7 @@ struct BarrierTests {
     #expect(throws: Self.refusal) { try result.get() }
   }
 
-  @Test("a result may be set before a thread waits for it, and where no thread ever does")
+  @Test("a result may be set before a thread waits for it, and if no thread ever does")
   func early() throws {
     let result = BlockingResult()
     result.set(.success(LogSequenceNumber(7)))

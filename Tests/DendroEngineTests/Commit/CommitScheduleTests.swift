@@ -66,7 +66,7 @@ struct CommitScheduleTests {
   }
 
   @Test(
-    "the commit thread is woken for what is added where no thread looks, and counts as woken",
+    "the commit thread is woken for what is added if no thread looks, and counts as woken",
     arguments: State.allCases)
   func added(state: State) {
     let wakes: [(Open, Set<State>)] = [
@@ -94,7 +94,7 @@ struct CommitScheduleTests {
     #expect(isWoken == [.idle, .delaying, .gathering].contains(state))
   }
 
-  @Test("a caller leads where no thread has the turn, or is given it", arguments: State.allCases)
+  @Test("a caller leads if no thread has the turn, or is given it", arguments: State.allCases)
   func leads(state: State) {
     var schedule = Self.schedule(state)
     let mayLead = [.waking, .delaying, .gathering, .idle].contains(state)

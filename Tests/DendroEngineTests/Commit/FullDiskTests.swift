@@ -8,7 +8,7 @@ import Testing
 private final class Tmpfs {
   let path: String
 
-  /// Nil where the system does not let us mount one.
+  /// Nil if the system does not let us mount one.
   init?() {
     path = FileManager.default.temporaryDirectory.path + "/dendro-tmpfs-\(UUID().uuidString)"
     guard

@@ -75,7 +75,7 @@ struct HeadInterleavingTests {
       if actor == readerCount {
         switch step % writerSteps {
         case 0:
-          // Where no reader is there, nothing is copied.
+          // If no reader is there, nothing is copied.
           addressToKeep = actors.contains(where: \.isThere) ? nil : editor.rootAddress
           readers.withdraw(editor.rootAddress)
           isChanging = true

@@ -46,7 +46,7 @@ struct HeadReadersTests {
     #expect(pauseCount == 200)
   }
 
-  @Test("a reader does not look again where the tree is not lent, or all slots are taken")
+  @Test("a reader does not look again if the tree is not lent, or all slots are taken")
   func asksAtOnce() {
     readers.publish(nil)
     #expect(readers.begin { Issue.record("it waits") } == nil)

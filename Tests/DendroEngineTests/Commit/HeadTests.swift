@@ -172,7 +172,7 @@ import Testing
     try engine.close()
   }
 
-  @Test("what a read leaves behind is freed when the read ends, also where its block throws")
+  @Test("what a read leaves behind is freed when the read ends, also if its block throws")
   func freed() throws {
     struct Stop: Error {}
     let engine = Engine(inMemory: .inline, SimulatedDisk(seed: 1).environment)

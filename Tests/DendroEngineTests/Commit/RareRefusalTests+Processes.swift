@@ -35,7 +35,7 @@ extension RareRefusalTests {
       #expect(set(&usual) == 0)
     }
 
-    @Test("where the system has no thread an engine is refused, and a checkpoint is, until it has")
+    @Test("if the system has no thread an engine is refused, and a checkpoint is, until it has")
     func noThread() async {
       await #expect(processExitsWith: .success) {
         let disk = SimulatedDisk(seed: 1)

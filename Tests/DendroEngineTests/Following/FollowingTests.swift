@@ -127,7 +127,7 @@ struct FollowingTests {
   }
 
   @Test(
-    "who waits for changes is woken where the directory was read anew, and gets the error of the gap"
+    "who waits for changes is woken if the directory was read anew, and gets the error of the gap"
   )
   func purgeWakes() async throws {
     let writer = try open()

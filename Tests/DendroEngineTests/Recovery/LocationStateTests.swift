@@ -81,7 +81,7 @@ struct LocationStateTests {
     try engine.close()
   }
 
-  @Test("a damaged record is an error, also where it does not concern the location")
+  @Test("a damaged record is an error, also if it does not concern the location")
   func damaged() throws {
     let disk = SimulatedDisk(seed: 1)
     let engine = try LoadingTests.open(disk)
@@ -101,7 +101,7 @@ struct LocationStateTests {
     }
   }
 
-  @Test("a record is passed over only where its writes are valid and do not concern the location")
+  @Test("a record is passed over only if its writes are valid and do not concern the location")
   func passedOver() throws {
     var generator = WriteGenerator(seed: 5)
     var random = SeededGenerator(seed: 6)
@@ -168,7 +168,7 @@ struct LocationStateTests {
     }
   }
 
-  @Test("bytes of a write that is skipped end with an error where they are no write")
+  @Test("bytes of a write that is skipped end with an error if they are no write")
   func hostile() throws {
     var random = SeededGenerator(seed: 4)
     for _ in 0..<2_000 {

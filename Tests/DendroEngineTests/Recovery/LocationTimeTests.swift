@@ -7,7 +7,7 @@ import Testing
 @testable import DendroStorage
 @testable import DendroTree
 
-/// The time of a location's state where two threads have read the log.
+/// The time of a location's state if two threads have read the log.
 @Suite("The time of one location")
 struct LocationTimeTests {
   /// A disk on which a writer takes records back at the moment when the walk arrives at them, which the other

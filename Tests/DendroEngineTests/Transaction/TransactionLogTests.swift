@@ -95,7 +95,7 @@ struct TransactionLogTests {
     try engine.close()
   }
 
-  @Test("several places are one update; where all of it changes, the set is shorter")
+  @Test("several places are one update; if all of it changes, the set is shorter")
   func forms() throws {
     let engine = try open()
     let keys = try "abcdefghijklmnopqrstuvwxyz0123456789".map { try Key(String($0)) }

@@ -75,7 +75,7 @@ struct TransactionTests {
     try engine.close()
   }
 
-  @Test("is refused where what it was given is taken back meanwhile and the disk stays full")
+  @Test("is refused if what it was given is taken back meanwhile and the disk stays full")
   func fullMeanwhile() throws {
     let engine = try open()
     try write(engine, 1)
@@ -90,7 +90,7 @@ struct TransactionTests {
     try engine.close()
   }
 
-  @Test("runs again where what it was given is taken back meanwhile and there is room again")
+  @Test("runs again if what it was given is taken back meanwhile and there is room again")
   func roomMeanwhile() throws {
     let engine = try open()
     try write(engine, 1)
@@ -112,7 +112,7 @@ struct TransactionTests {
     try engine.close()
   }
 
-  @Test("is refused where the disk was lost meanwhile")
+  @Test("is refused if the disk was lost meanwhile")
   func poisonedMeanwhile() throws {
     let engine = try open()
     try write(engine, 1)

@@ -1,13 +1,13 @@
 import DendroStorage
 
 extension [UInt8] {
-  /// Nil where the bytes end before.
+  /// Nil if the bytes end before.
   func integer<I: FixedWidthInteger>(at offset: Int, as type: I.Type = I.self) -> I? {
     guard offset >= 0, offset <= count - MemoryLayout<I>.size else { return nil }
     return withUnsafeBytes { I(littleEndian: $0.loadUnaligned(fromByteOffset: offset, as: I.self)) }
   }
 
-  /// Nothing where the bytes end before.
+  /// Nothing if the bytes end before.
   mutating func set<I: FixedWidthInteger>(_ value: I, at offset: Int) {
     guard offset >= 0, offset <= count - MemoryLayout<I>.size else { return }
     Swift.withUnsafeBytes(of: value.littleEndian) {
@@ -15,7 +15,7 @@ extension [UInt8] {
     }
   }
 
-  /// A varint and where it ends; nil where there is none.
+  /// A varint and where it ends; nil if there is none.
   func varint(at offset: inout Int) -> UInt64? {
     withUnsafeBytes { bytes in
       var reader = ByteReader(bytes, at: offset)

@@ -60,7 +60,7 @@ struct FileArchive {
     return output.bytes
   }
 
-  /// Names and contents, mended where the flags say so.
+  /// Names and contents, mended if the flags say so.
   var contents: [(name: String, bytes: [UInt8])] {
     var files = files
     if isMended {

@@ -52,7 +52,7 @@ enum Mending {
         if next.bytes.count >= 32, segments[0].bytes.count >= 32 {
           next.bytes.replaceSubrange(16..<32, with: segments[0].bytes[16..<32])
         }
-        // Where it will be known, it is mended with the checksum before the seal.
+        // If it will be known, it is mended with the checksum before the seal.
         successor = nil
         previous = records(&segments[index].bytes, chained: true) { last in
           next.bytes.set(last, at: 56)

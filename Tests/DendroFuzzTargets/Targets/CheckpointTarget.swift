@@ -98,7 +98,7 @@ enum CheckpointReading {
     return disk
   }
 
-  /// How many leaves are found where so many are said to be; nil where it does not come to that.
+  /// How many leaves are found where so many are said to be; nil if it does not come to that.
   static func leafCount(of chunks: [[UInt8]], saying leafCount: UInt64) throws -> UInt64? {
     let disk = try disk(chunks, leafCount: leafCount)
     guard let directory = FuzzDisk.open(disk) else { return nil }

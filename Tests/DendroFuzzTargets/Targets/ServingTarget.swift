@@ -100,7 +100,7 @@ extension FuzzTarget {
       try require(token.audience.contains("a"), "the token is for another service")
     })
 
-  /// What a request writes; nil where it writes nothing.
+  /// What a request writes; nil if it writes nothing.
   private static func requested(
     by head: [String], _ headers: HTTPHeaders, _ body: [UInt8]
   ) throws(RESTError) -> Draft? {

@@ -135,7 +135,7 @@ final class TemporaryDirectory {
     #expect(throws: StorageError.self) { try other.checkOwnership() }
   }
 
-  @Test("where there is no database, opening one that must exist says so")
+  @Test("if there is no database, opening one that must exist says so")
   func notFound() throws {
     let disk = SimulatedDisk()
     #expect(throws: StorageError.notFound(path: root)) { try open(disk, create: false) }

@@ -37,7 +37,7 @@ extension LogDamageTests {
       }
       #expect(path == segmentPath(9))
     }
-    // And where the caller knows the database, also for the first.
+    // And if the caller knows the database, also for the first.
     let directory = try open(sample.disk)
     #expect(throws: StorageError.self) {
       try LogReader.read(directory, databaseID: DatabaseID(high: 7, low: 7)) {

@@ -4,7 +4,7 @@ import Testing
 @testable import DendroStorage
 
 /// Damage of every kind, at every place: either what was written is read, or a clear error names the
-/// place, or the end is taken for torn where a crash could have left it so. Never other payloads.
+/// place, or the end is taken for torn if a crash could have left it so. Never other payloads.
 @Suite struct LogDamageTests {
   /// Three segments: two sealed, the last of some records, all durable but for the last one's idle record.
   struct Sample {

@@ -321,7 +321,7 @@ import Testing
     }
   }
 
-  @Test("where space cannot be taken ahead, the log does without")
+  @Test("if space cannot be taken ahead, the log does without")
   func noPreallocation() throws {
     let disk = SimulatedDisk()
     let directory = try open(disk)

@@ -17,7 +17,7 @@ struct PathComparisonTests {
     #expect(disk.trace[count...].map(\.kind) == [.watch, .write, .synchronize])
   }
 
-  @Test("where there is no watch, the paths are compared before each append")
+  @Test("if there is no watch, the paths are compared before each append")
   func withoutWatch() throws {
     let disk = SimulatedDisk()
     disk.inject(

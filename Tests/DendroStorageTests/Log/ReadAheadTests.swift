@@ -42,7 +42,7 @@ struct ReadAheadTests {
     }
   }
 
-  @Test("the same wherever the file ends, and where zeros follow", arguments: [0, 5_000])
+  @Test("the same wherever the file ends, and if zeros follow", arguments: [0, 5_000])
   func cuts(zeros: Int) throws {
     let disk = try log(sessionCount: 4, seed: 3)
     let byteCount = try #require(disk.contents(of: segmentPath(1))).count
@@ -124,7 +124,7 @@ struct ReadAheadTests {
   /// - Parameters:
   ///   - sessionCount: how many.
   ///   - seed: of the disk, and hence of the log's salt, and of the records.
-  ///   - noiseSeed: where given, nothing can be compressed, and another one gives as many other bytes.
+  ///   - noiseSeed: if given, nothing can be compressed, and another one gives as many other bytes.
   ///   - rolls: whether there are several segments.
   private func log(
     sessionCount: Int, seed: UInt64, noiseSeed: UInt64? = nil, rolls: Bool = false

@@ -11,7 +11,7 @@ package enum ModelEvents {
   package enum Kind: CaseIterable, Sendable { case removed, added, moved, changed, value }
 
   /// `previous` is the key of the child before, in the order after the change; nil for the first one,
-  /// and where there is none.
+  /// and if there is none.
   package typealias Event = (kind: Kind, child: Child, previous: String?)
 
   /// All events of one change, in their order: children that went, that came, that moved, that changed, and

@@ -155,7 +155,7 @@ struct CodableDatabaseTests {
     let stamp = ServerTimestamp(wrappedValue: Date(timeIntervalSince1970: seconds))
     let error = thrown { _ = try Database.Encoder().encode(["t": stamp]) }
     #expect(place(error) == "invalidValue t")
-    // Foundation traps where a date that is NaN is shown; the error can be.
+    // Foundation traps if a date that is NaN is shown; the error can be.
     #expect(printed(error).contains("\(seconds)"))
   }
 

@@ -116,7 +116,7 @@ struct CodableOptionTests {
       let error = thrown { _ = try iso8601.encode(Holder(v: date)) }
       #expect(place(error) == "invalidValue v")
       #expect(message(error).contains("years 0 to 9999"))
-      // Foundation traps where a date that is NaN is shown; the error can be.
+      // Foundation traps if a date that is NaN is shown; the error can be.
       #expect(printed(error).contains("\(seconds)"))
     }
     // Of other formats, whatever the formatter can do.

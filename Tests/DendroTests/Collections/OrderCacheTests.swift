@@ -161,7 +161,7 @@ struct OrderCacheTests {
     top.removeObserver(withHandle: handle)
   }
 
-  @Test("no order is kept where the option says so, nor one that is longer than it says")
+  @Test("no order is kept if the option says so, nor one that is longer than it says")
   func turnedOff() async throws {
     for limit in [0, -1, Self.childCount - 1] {
       var random = SeededGenerator(seed: 3)

@@ -5,7 +5,7 @@ import Testing
 @Suite("Nodes become values")
 struct NodeValueTests {
   @Test(
-    "children make an array where their keys allow it",
+    "children make an array if their keys allow it",
     arguments: [
       ("0:a 1:b 2:c", #"["a","b","c"]"#),
       ("0:a", #"["a"]"#),

@@ -5,7 +5,7 @@ import Testing
 /// What may be a priority, by every way in.
 @Suite("Priorities")
 struct PriorityTests {
-  /// A priority and how the export form shows it; nil where it is refused.
+  /// A priority and how the export form shows it; nil if it is refused.
   struct Row: CustomTestStringConvertible, @unchecked Sendable {
     let name: String
     let priority: Any?

@@ -125,7 +125,7 @@ extension ConcurrencyTests {
       }
       await withCheckedContinuation { continuation in
         Thread.detachNewThread {
-          // To the moment where it begins soon; where other tests hold the threads, without taking theirs.
+          // To the moment where it begins soon; if other tests hold the threads, without taking theirs.
           var roundCount = 0
           while !begun.withLock({ $0 }) {
             roundCount += 1

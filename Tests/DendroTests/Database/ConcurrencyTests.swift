@@ -171,7 +171,7 @@ struct ConcurrencyTests {
 
     private struct NoFork: Error {}
 
-    /// Runs `body` in a fork of this process, which then ends at once: with 0 where it returned true.
+    /// Runs `body` in a fork of this process, which then ends at once: with 0 if it returned true.
     private static func statusOfFork(_ body: () -> Bool) throws -> Int32 {
       // Swift hides fork, since little is safe in the child.
       guard let symbol = dlsym(UnsafeMutableRawPointer(bitPattern: 0), "fork") else {

@@ -94,7 +94,7 @@ extension DatabaseTests {
     try await database.close()
   }
 
-  @Test("a checkpoint that fails does no harm where the log may grow without end")
+  @Test("a checkpoint that fails does no harm if the log may grow without end")
   func endlessLog() async throws {
     var options = DatabaseOptions()
     options.checkpointByteMin = .max

@@ -76,7 +76,7 @@ struct DatabaseTests {
     try await Database.open(at: directory.path).close()
   }
 
-  @Test("what is not there is not made where that is not wanted")
+  @Test("what is not there is not made if that is not wanted")
   func missing() async throws {
     var options = DatabaseOptions()
     options.createsMissing = false

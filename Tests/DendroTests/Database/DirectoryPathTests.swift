@@ -61,7 +61,7 @@ struct DirectoryPathTests {
   }
 
   #if os(Linux)
-    @Test("where the working directory is gone, a relative path is refused and makes nothing")
+    @Test("if the working directory is gone, a relative path is refused and makes nothing")
     func workingDirectoryGone() async {
       // In a process of its own, whose working directory it is.
       await #expect(processExitsWith: .success) {

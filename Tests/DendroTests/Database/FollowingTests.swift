@@ -80,7 +80,7 @@ struct FollowingTests {
     try await follower.close()
   }
 
-  @Test("where the directory disappears, reads, listeners and sequences get the error")
+  @Test("if the directory disappears, reads, listeners and sequences get the error")
   func disappears() async throws {
     let writer = try open(following: false)
     try await writer.reference(withPath: "a").setValue(1)

@@ -25,7 +25,7 @@
     @Test("writes without a completion that fail hold up no others")
     func acknowledgements() async {
       await #expect(processExitsWith: .success) {
-        // Where it waits for the pipe, the process ends by this.
+        // If it waits for the pipe, the process ends by this.
         alarm(60)
         let disk = SimulatedDisk(seed: 1)
         let database = try Database.open(at: "/db", on: disk)

@@ -3,7 +3,7 @@ import Dispatch
 import DendroTestSupport
 import Testing
 
-/// Events of a write come before its completion, also where listeners lag and states are left out.
+/// Events of a write come before its completion, also if listeners lag and states are left out.
 @Suite("Events before completions")
 struct CompletionOrderTests {
   let database = Database.inMemory()

@@ -64,7 +64,7 @@ struct EventGeneratorTests {
     return ranked.map(\.key) == sorted.map(\.key) && ranked.map(\.node) == sorted.map(\.node)
   }
 
-  /// The key of the only child that differs; nil where more differ, or none.
+  /// The key of the only child that differs; nil if more differ, or none.
   private static func onlyChangedKey(_ old: Node, _ new: Node) -> Key? {
     var keys: [Key] = []
     Node.changedChildren(from: old, to: new) { key, _, _ in keys.append(key) }
@@ -210,7 +210,7 @@ struct EventGeneratorTests {
     }
     #expect(generator.indexCount == 1)
 
-    // By priority where there is none, and by key: the tree itself is the order.
+    // By priority if there is none, and by key: the tree itself is the order.
     var byKey = QueryParameters()
     byKey.order = .key
     byKey.limit = .last(10)
@@ -235,7 +235,7 @@ struct EventGeneratorTests {
     #expect(generator.indexCount == 0)
   }
 
-  @Test("the neighbour of a child with a priority costs O(log n), also where all have one")
+  @Test("the neighbour of a child with a priority costs O(log n), also if all have one")
   func priorities() throws {
     var builder = NodeBuilder()
     for number in 0..<20_000 {

@@ -205,7 +205,7 @@ struct EventLoadTests {
     }
   }
 
-  @Test("where no more than 64 writes wait for delivery, none is left out, also of windows")
+  @Test("if no more than 64 writes wait for delivery, none is left out, also of windows")
   func nothingMissing() async throws {
     let recorder = Recorder(database)
     recorder.listen("all", list, [.childChanged])

@@ -120,7 +120,7 @@ struct EventTimingTests {
   }
 
   @Test(
-    "the default queue is the main queue where a run loop serves it, else one of the database's own"
+    "the default queue is the main queue if a run loop serves it, else one of the database's own"
   )
   func defaultQueue() async throws {
     let plain = Database.inMemory()

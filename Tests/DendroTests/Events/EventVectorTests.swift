@@ -23,7 +23,7 @@ struct EventVectorTests {
     #expect(eventCount == 8_391)
   }
 
-  /// - Returns: how many events came; nil where they were not those of the script.
+  /// - Returns: how many events came; nil if they were not those of the script.
   private func run(_ script: Object, _ name: String) async throws -> Int? {
     let database = Database.inMemory()
     let root = database.reference()

@@ -171,7 +171,7 @@ struct ListenerCostTests {
     try await database.close()
   }
 
-  @Test("a limit in the default order, where no child has a priority, looks at what it shows")
+  @Test("a limit in the default order, if no child has a priority, looks at what it shows")
   func defaultOrder() async throws {
     let database = Database.inMemory()
     let list = database.reference(withPath: "list")

@@ -155,7 +155,7 @@ final class LoadChecker: Sendable {
     if isRemoved { board.violate("\(name): \(what) after the removal") }
   }
 
-  /// A number follows the one before; without gaps where each write shows.
+  /// A number follows the one before; without gaps if each write shows.
   private func check(_ key: String, _ new: Int) {
     let old = state.withLock { state in
       defer { state.numbers[key] = new }
@@ -212,7 +212,7 @@ struct LoadObserver {
     repeat {
       round += 1
       let kind = Kind.allCases[random.below(Kind.allCases.count)]
-      // Where only the newest state counts, others are left out at any pace.
+      // If only the newest state counts, others are left out at any pace.
       let checker = LoadChecker(
         "\(number).\(round) \(kind)", board, isGapless: board.isHeldBack && kind != .snapshots)
       let stay = 1 + random.below(60)
@@ -246,7 +246,7 @@ struct LoadObserver {
     handle.withLock { $0 = new }
     while checker.eventCount < stay, !board.isWritten { await settle(board.database) }
     if detachesItself {
-      // On the callback queue too where it did not come to it by itself.
+      // On the callback queue too if it did not come to it by itself.
       let database = board.database
       await withCheckedContinuation { continuation in
         database.reference().getData { _, _ in

@@ -218,7 +218,7 @@ struct QueryTests {
       QueryRow(row.name, row.children) { row.query($0).queryOrderedByKey() }, on: data)
   }
 
-  @Test("an exclusive bound stays exclusive where the order by key comes after it")
+  @Test("an exclusive bound stays exclusive if the order by key comes after it")
   func exclusive() async throws {
     try await root.setValue(["a": 1, "b": 1, "c": 1])
     for query in [

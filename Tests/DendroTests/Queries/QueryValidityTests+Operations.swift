@@ -51,7 +51,7 @@ extension QueryValidityTests {
 
   // MARK: Identity
 
-  @Test("equal where location and parameters are, however the query was made")
+  @Test("equal if location and parameters are, however the query was made")
   func identity() {
     let ref = Database.inMemory().reference().child("p")
     func same(_ a: DatabaseQuery, _ b: DatabaseQuery, _ line: Int = #line) {

@@ -2,7 +2,7 @@ import Dendro
 import Foundation
 import Testing
 
-/// Calls that make a query, and the error that it carries; nil where it is good.
+/// Calls that make a query, and the error that it carries; nil if it is good.
 struct ValidityRow: CustomTestStringConvertible, @unchecked Sendable {
   let name: String
   let error: String?

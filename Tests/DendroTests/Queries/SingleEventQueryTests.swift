@@ -72,7 +72,7 @@ struct SingleEventQueryTests {
     posts.removeObserver(withHandle: handle)
   }
 
-  @Test("where nothing is shown, the first child that comes is the event")
+  @Test("if nothing is shown, the first child that comes is the event")
   func waits() async throws {
     try await fill()
     let query = posts.queryOrdered(byChild: "rank").queryStarting(atValue: Self.count + 5)

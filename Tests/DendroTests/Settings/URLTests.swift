@@ -109,7 +109,7 @@ extension DatabaseTests {
     }
   }
 
-  @Test("host, port and ns name a database; references say http only where a port stands")
+  @Test("host, port and ns name a database; references say http only if a port stands")
   func names() async {
     // In a process of its own, whose environment no other test reads.
     await #expect(processExitsWith: .success) {

@@ -54,7 +54,7 @@ extension TransactionTests {
         == ["nil, true, \(count)"] + Array(repeating: "wrote nil", count: count))
   }
 
-  @Test("what the block writes is written also where the block gives up, fails or is closed upon")
+  @Test("what the block writes is written also if the block gives up, fails or is closed upon")
   func writesWithinAbort() async throws {
     let ref = Database.inMemory().reference()
     let aborted = await ref.child("p").ending { _ in
@@ -71,7 +71,7 @@ extension TransactionTests {
     #expect(shown(try await ref.getData().value) == "{a:1,b:1}")
   }
 
-  @Test("the block's writes are kept where the database is closed in the transaction's completion")
+  @Test("the block's writes are kept if the database is closed in the transaction's completion")
   func writesWithinAndClose() async throws {
     for _ in 0..<50 {
       let directory = TemporaryDirectory()

@@ -150,7 +150,7 @@ struct PageLoadingTests {
     try tree.checkInvariants(isCompact: true)
   }
 
-  @Test("a glance says that a node is in memory only where it is", arguments: seeds)
+  @Test("a glance says that a node is in memory only if it is", arguments: seeds)
   func glance(seed: UInt64) throws {
     let (node, _, generator) = Self.trees(seed)
     let list = try ChunkList(node, chunkByteLimit: 60)

@@ -38,7 +38,7 @@ struct PackedPositionTests {
       + [Key(String(repeating: "k", count: 768))]
   }
 
-  @Test("are in the order of positions, equal where these are, and have their keys")
+  @Test("are in the order of positions, equal if these are, and have their keys")
   func order() throws {
     let keys = try Self.keys()
     var positions: [(plain: SortPosition, packed: PackedPosition)] = []

@@ -164,7 +164,7 @@ import Testing
     return expected.count
   }
 
-  @Test("where a range or a limit leaves everything, the children are shared, not copied")
+  @Test("if a range or a limit leaves everything, the children are shared, not copied")
   func shared() throws {
     var builder = NodeBuilder()
     for index in 0..<2_000 { builder.append(try Key("k\(index)"), Node(.integer(Int64(index)))) }
@@ -183,7 +183,7 @@ import Testing
     }
   }
 
-  @Test("leaves and nothing: shown only where all is")
+  @Test("leaves and nothing: shown only if all is")
   func leaves() throws {
     for node in [Node.empty, try tree("5!1"), Node(.string(String(repeating: "s", count: 5_000)))] {
       var parameters = QueryParameters()

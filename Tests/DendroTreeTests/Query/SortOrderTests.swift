@@ -142,7 +142,7 @@ import Testing
     }
   }
 
-  @Test("a limit in the default order costs what it shows, where no child has a priority")
+  @Test("a limit in the default order costs what it shows, if no child has a priority")
   func cost() throws {
     var parameters = QueryParameters()
     parameters.limit = .last(10)

@@ -10,7 +10,7 @@ struct GoldenLogTests {
     .deletingLastPathComponent().deletingLastPathComponent()
     .appendingPathComponent("Fixtures/GoldenLogs.txt")
 
-  /// The line of each script. Written anew where `DENDRO_WRITE_GOLDEN_LOGS` is set, which only a new format version
+  /// The line of each script. Written anew if `DENDRO_WRITE_GOLDEN_LOGS` is set, which only a new format version
   /// may ask for.
   private static let recorded: [String: String] = {
     let text = (try? String(contentsOf: file, encoding: .utf8)) ?? ""

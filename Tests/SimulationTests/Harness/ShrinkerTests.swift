@@ -5,7 +5,7 @@ import Testing
 /// What makes a failure short and shows it again must itself be right, since it is needed only when
 /// something else is wrong.
 @Suite struct ShrinkerTests {
-  /// Fails where the steps 3, 70 and 71 of a hundred are there, with a number that identifies the job.
+  /// Fails if the steps 3, 70 and 71 of a hundred are there, with a number that identifies the job.
   private let sweep = Sweep("test", stepCount: { _ in 100 }) { place in
     var tally = Tally(count: 1)
     let steps = place.kept(of: Array(0..<100))

@@ -3,7 +3,7 @@ import Testing
 
 extension Sweep {
   /// Runs the jobs, prints `"<name>: <count> <unit>, <seconds> s"`, and fails the test with the first
-  /// failures, each as the command that shows it again, and where less was judged than `goal`.
+  /// failures, each as the command that shows it again, and if less was judged than `goal`.
   ///
   /// - Parameter stride: how far apart the jobs are that are run; see `Scale.stride`.
   @discardableResult
