@@ -202,7 +202,7 @@ package final class Engine: Sendable {
   var isForked: Bool { forkCount != ForkCount.current }
 
   /// The head as the only state that can be read.
-  var headRange: HistoryRange { pipeline.range }
+  var headRange: HistoryBounds { pipeline.range }
 
   /// The head and the LSN of its last write.
   package var head: (root: Node, lsn: LogSequenceNumber) { withHead { ($0, $1) } }

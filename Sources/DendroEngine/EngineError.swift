@@ -24,7 +24,7 @@ package enum EngineError: Error, Sendable, Hashable, CustomStringConvertible {
   /// This process is a fork of the one that opened the database.
   case forked
   /// The requested state is outside of those that can be read.
-  case outOfHistory(HistoryPoint, HistoryRange)
+  case outOfHistory(HistoryPoint, HistoryBounds)
   /// A database in memory has no log to follow.
   case noHistory
   /// The location has no data, which a priority needs.

@@ -8,21 +8,21 @@ public typealias LSN = UInt64
 
 /// The range of states that can be read: those after each write from ``oldest`` to ``newest``.
 public struct HistoryRange: Hashable, Sendable {
-  /// The first write of the range; 0 if the log reaches back to the beginning.
-  public let oldest: LSN
-  /// When that write was admitted; nil for write 0.
-  public let oldestTime: Date?
-  /// The last admitted write.
-  public let newest: LSN
-  /// When that write was admitted; nil for write 0.
-  public let newestTime: Date?
+  private let bounds: HistoryBounds
 
-  init(_ range: DendroEngine.HistoryRange) {
-    oldest = range.oldest.rawValue
-    oldestTime = range.oldestTime.map { Date(milliseconds: $0) }
-    newest = range.newest.rawValue
-    newestTime = range.newestTime.map { Date(milliseconds: $0) }
-  }
+  init(_ bounds: HistoryBounds) { self.bounds = bounds }
+
+  /// The first write of the range; 0 if the log reaches back to the beginning.
+  public var oldest: LSN { bounds.oldest.rawValue }
+
+  /// When that write was admitted; nil for write 0.
+  public var oldestTime: Date? { bounds.oldestTime.map { Date(milliseconds: $0) } }
+
+  /// The last admitted write.
+  public var newest: LSN { bounds.newest.rawValue }
+
+  /// When that write was admitted; nil for write 0.
+  public var newestTime: Date? { bounds.newestTime.map { Date(milliseconds: $0) } }
 
   /// Whether the state after this write can be read.
   public func contains(_ lsn: LSN) -> Bool { lsn >= oldest && lsn <= newest }

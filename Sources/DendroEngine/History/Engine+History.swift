@@ -5,7 +5,7 @@ import Synchronization
 
 extension Engine {
   /// Which states of the past can be read. Waits for the disk, but not for a write.
-  package func historyRange() throws(EngineError) -> HistoryRange {
+  package func historyRange() throws(EngineError) -> HistoryBounds {
     guard let history else { return headRange }
     do throws(StorageError) {
       return try history.range()
@@ -15,7 +15,7 @@ extension Engine {
   }
 
   /// `historyRange()` without blocking a thread.
-  @concurrent package func historyRange() async throws(EngineError) -> HistoryRange {
+  @concurrent package func historyRange() async throws(EngineError) -> HistoryBounds {
     guard let history else { return headRange }
     let result = await withUnsafeContinuation { continuation in
       history.reading.async {

@@ -59,7 +59,7 @@ final class History: Sendable {
       + contents.checkpoints.filter { first <= $0.next }
   }
 
-  func range() throws(StorageError) -> HistoryRange {
+  func range() throws(StorageError) -> HistoryBounds {
     var range = pipeline.range
     for base in Self.bases(try directory.contents()) where base < range.oldest {
       if base == .zero {
@@ -245,10 +245,10 @@ final class History: Sendable {
 
 extension CommitPipeline {
   /// The range of a database without readable past: the head alone.
-  var range: HistoryRange {
+  var range: HistoryBounds {
     withAdmission { state in
       let time = state.lastLSN == .zero ? nil : state.lastTime
-      return HistoryRange(
+      return HistoryBounds(
         oldest: state.lastLSN, oldestTime: time, newest: state.lastLSN, newestTime: time)
     }
   }

@@ -113,7 +113,7 @@ final class HistoryModel {
     return nil
   }
 
-  private static func isRefused(_ read: @autoclosure () throws -> Node?, _ range: HistoryRange)
+  private static func isRefused(_ read: @autoclosure () throws -> Node?, _ range: HistoryBounds)
     -> Bool
   {
     do {

@@ -54,7 +54,7 @@ struct Survey {
   /// Nil if they are not asked for.
   var largest: LargestSubtrees?
   /// Which earlier states can be read.
-  private(set) var history: HistoryRange?
+  private(set) var history: HistoryBounds?
 
   var isEmpty: Bool { contents.isEmpty }
   var isDamaged: Bool {
@@ -166,9 +166,9 @@ struct Survey {
     problems += found
   }
 
-  private var headerHistory: HistoryRange? {
+  private var headerHistory: HistoryBounds? {
     guard let first = contents.segments.first?.firstLSN else { return nil }
-    var range = HistoryRange(
+    var range = HistoryBounds(
       oldest: lastLSN, oldestTime: lastTime, newest: lastLSN, newestTime: lastTime)
     if first == LogSequenceNumber(1) {
       (range.oldest, range.oldestTime) = (.zero, nil)

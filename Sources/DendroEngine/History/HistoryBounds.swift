@@ -2,7 +2,7 @@ package import DendroStorage
 package import DendroTree
 
 /// The states that can be read: those after each write from `oldest` to `newest`.
-package struct HistoryRange: Hashable, Sendable, CustomStringConvertible {
+package struct HistoryBounds: Hashable, Sendable, CustomStringConvertible {
   /// The oldest write whose state can be read; zero, the empty tree, if the log begins with write 1.
   package var oldest: LogSequenceNumber
   /// Milliseconds since 1970; nil for write 0.
