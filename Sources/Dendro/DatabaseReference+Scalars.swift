@@ -146,7 +146,7 @@ extension DatabaseReference {
 }
 
 extension Scalar {
-  /// The scalar in a value of exactly one of these types; nil for others. Each is one comparison, if a cast
+  /// The scalar in a value of exactly one of these types; nil for others. Each is one comparison, where a cast
   /// would cost ten times as much.
   init?(exactly value: Any) {
     let type = type(of: value)

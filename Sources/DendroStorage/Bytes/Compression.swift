@@ -127,7 +127,7 @@ struct HistoryDecompressor: ~Copyable {
 
   init() {}
 
-  /// Discards the history: at a restart point, and if a segment begins.
+  /// Discards the history: at a restart point, and where a segment begins.
   mutating func restart() { filled = 0 }
 
   /// Adds a payload that was stored raw to the history.

@@ -2,7 +2,7 @@ extension Command {
   static let `import` = Command(
     name: "import", summary: "read a JSON or CSV file into the database",
     discussion: """
-      Puts what the file holds at PATH, if nothing may be yet (or --replace). It is read and written in
+      Puts what the file holds at PATH, where nothing may be yet (or --replace). It is read and written in
       chunks, each of them one write: little of the text is in memory at once, readers see the tree grow,
       and if the file turns out to be bad, the chunks before stay. With --atomic it is one write, all or
       nothing. With --replace, a regular file is read and checked before anything is removed. Export form
