@@ -112,7 +112,7 @@ extension Database {
     let hub = EventHub(errorHandler: options.errorHandler)
     let engine = Engine.inMemory(
       options: options.engineOptions(reportingTo: hub), environment: environment)
-    return Database(engine, nil, hub, environment, options)
+    return Database(engine: engine, hub: hub, environment: environment, options: options)
   }
 
   package static func open(
@@ -124,7 +124,7 @@ extension Database {
     while true {
       let closedCount = ReleasedDatabases.closedCount
       do throws(DatabaseError) {
-        return try openAbsolute(path, options, environment, mode)
+        return try openAbsolute(path, options: options, environment: environment, mode: mode)
       } catch {
         // Perhaps locked by a database of this process that was released a moment ago and was closing.
         guard error.code == .locked, ReleasedDatabases.wait(since: closedCount) else { throw error }
@@ -133,15 +133,15 @@ extension Database {
   }
 
   private static func openAbsolute(
-    _ path: String, _ options: DatabaseOptions, _ environment: DendroStorage.Environment,
-    _ mode: Engine.Mode
+    _ path: String, options: DatabaseOptions, environment: DendroStorage.Environment,
+    mode: Engine.Mode
   ) throws(DatabaseError) -> Database {
     let hub = EventHub(errorHandler: options.errorHandler)
     do throws(EngineError) {
       let engine = try Engine.open(
         at: path, options: options.engineOptions(reportingTo: hub), environment: environment,
         mode: mode, progress: options.engineProgress)
-      return Database(engine, nil, hub, environment, options)
+      return Database(engine: engine, hub: hub, environment: environment, options: options)
     } catch {
       throw DatabaseError(error)
     }
@@ -149,6 +149,8 @@ extension Database {
 
   /// One that could not be opened: every operation on it gets the error.
   static func failed(_ error: DatabaseError) -> Database {
-    Database(nil, error, EventHub(errorHandler: nil), .system, DatabaseOptions())
+    Database(
+      engine: nil, openingError: error, hub: EventHub(errorHandler: nil), environment: .system,
+      options: DatabaseOptions())
   }
 }

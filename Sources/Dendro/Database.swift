@@ -28,8 +28,8 @@ public final class Database: Sendable {
   private let closing = Closing()
 
   init(
-    _ engine: Engine?, _ openingError: DatabaseError?, _ hub: EventHub,
-    _ environment: DendroStorage.Environment, _ options: DatabaseOptions
+    engine: Engine?, openingError: DatabaseError? = nil, hub: EventHub,
+    environment: DendroStorage.Environment, options: DatabaseOptions
   ) {
     self.engine = engine
     orderCache = OrderCache(limits: .init(childCount: max(0, options.queryOrderLimit)))

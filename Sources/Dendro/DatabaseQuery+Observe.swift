@@ -143,13 +143,13 @@ extension DatabaseQuery {
   /// reference or has its default parameters, to any query of exactly this location. Other handles are
   /// ignored.
   public func removeObserver(withHandle handle: DatabaseHandle) {
-    store.hub.remove(handle, of: self)
+    owner.hub.remove(handle, of: self)
   }
 
   /// Removes all listeners to queries equal to this one; on a reference, or a query that has its default
   /// parameters, those to any query of exactly this location. Those above and below stay, and so do
   /// iterators of ``snapshots`` and ``childEvents()``.
-  public func removeAllObservers() { store.hub.removeAll(of: self) }
+  public func removeAllObservers() { owner.hub.removeAll(of: self) }
 
   @discardableResult
   private func listen(
@@ -159,9 +159,9 @@ extension DatabaseQuery {
     let registration = Registration(
       self, type, isSingle: isSingle, block: block, cancel: cancel)
     do throws(DatabaseError) {
-      store.hub.register(registration, engine: try listenable())
+      owner.hub.register(registration, engine: try listenable())
     } catch {
-      store.hub.refuse(registration, error)
+      owner.hub.refuse(registration, error)
     }
     return registration.handle
   }

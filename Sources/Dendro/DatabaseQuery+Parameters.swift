@@ -132,7 +132,8 @@ extension DatabaseQuery {
     call: String
   ) -> DatabaseQuery {
     asking { request throws(ValidationError) in
-      try request.start(at: Self.bound(value, key, isExclusive, namesKey, call))
+      try request.start(
+        at: Self.bound(value, key, isExclusive: isExclusive, namesKey: namesKey, call: call))
     }
   }
 
@@ -141,7 +142,8 @@ extension DatabaseQuery {
     call: String
   ) -> DatabaseQuery {
     asking { request throws(ValidationError) in
-      try request.end(at: Self.bound(value, key, isExclusive, namesKey, call))
+      try request.end(
+        at: Self.bound(value, key, isExclusive: isExclusive, namesKey: namesKey, call: call))
     }
   }
 
@@ -149,12 +151,13 @@ extension DatabaseQuery {
     _ value: Any?, _ key: String?, namesKey: Bool, call: String
   ) -> DatabaseQuery {
     asking { request throws(ValidationError) in
-      try request.equal(Self.bound(value, key, false, namesKey, call))
+      try request.equal(
+        Self.bound(value, key, isExclusive: false, namesKey: namesKey, call: call))
     }
   }
 
   private static func bound(
-    _ value: Any?, _ key: String?, _ isExclusive: Bool, _ namesKey: Bool, _ call: String
+    _ value: Any?, _ key: String?, isExclusive: Bool, namesKey: Bool, call: String
   ) throws(ValidationError) -> QueryRequest.Bound {
     do throws(ValidationError) {
       return QueryRequest.Bound(

@@ -14,7 +14,8 @@ import DendroTree
 public class DatabaseQuery: @unchecked Sendable {
   // Unchecked only because the class has a subclass: both have immutable, `Sendable` properties alone,
   // and no class outside this module can inherit from them.
-  let store: Database
+  /// The database to which it belongs. A reference shows it as `database`.
+  let owner: Database
   let path: Path
   /// Why nothing can be done at the location.
   private let locationFailure: DatabaseError?
@@ -44,14 +45,14 @@ public class DatabaseQuery: @unchecked Sendable {
   }
 
   init(_ database: Database, _ path: Path, failure: DatabaseError? = nil) {
-    store = database
+    owner = database
     self.path = path
     locationFailure = failure
     asked = nil
   }
 
   private init(_ location: DatabaseQuery, _ request: QueryRequest, refusal: DatabaseError?) {
-    store = location.store
+    owner = location.owner
     path = location.path
     locationFailure = location.locationFailure
     asked = Asked(request, refusal: refusal, at: path)
@@ -78,12 +79,12 @@ public class DatabaseQuery: @unchecked Sendable {
   var failure: DatabaseError? { locationFailure ?? asked?.failure }
 
   /// The location without query parameters.
-  public var ref: DatabaseReference { DatabaseReference(store, path, failure: locationFailure) }
+  public var ref: DatabaseReference { DatabaseReference(owner, path, failure: locationFailure) }
 
   /// The engine, if everything about this query is in order.
   func usable() throws(DatabaseError) -> Engine {
     if let failure { throw failure }
-    return try store.usable()
+    return try owner.usable()
   }
 
   /// `usable()`, for listeners. A path deeper than data can be is refused, since finding listeners recurses
@@ -102,7 +103,7 @@ public class DatabaseQuery: @unchecked Sendable {
 
   /// The location's address, and the calls that make the query.
   public func description() -> String {
-    DatabaseReference(store, path).url + QueryDescription.calls(of: parameters)
+    DatabaseReference(owner, path).url + QueryDescription.calls(of: parameters)
   }
 }
 
@@ -117,13 +118,13 @@ extension DatabaseQuery: Hashable {
   /// Whether both name the same location of the same open database with the same parameters.
   public static func == (a: DatabaseQuery, b: DatabaseQuery) -> Bool {
     a === b
-      || (a.store === b.store && a.path == b.path && a.parameters == b.parameters
+      || (a.owner === b.owner && a.path == b.path && a.parameters == b.parameters
         && a.failure == b.failure)
   }
 
   /// Hashes database, path and parameters.
   public func hash(into hasher: inout Hasher) {
-    hasher.combine(ObjectIdentifier(store))
+    hasher.combine(ObjectIdentifier(owner))
     hasher.combine(path)
     hasher.combine(parameters)
   }
@@ -158,15 +159,15 @@ extension DatabaseQuery {
       if let head = place.node {
         guard head.isPartial || isLong(head.node) else {
           let snapshot = snapshot(of: head.node)
-          return store.hub.enqueue(on: block.isolation) { block.call(nil, snapshot) }
+          return owner.hub.enqueue(on: block.isolation) { block.call(nil, snapshot) }
         }
         if let snapshot = quickSnapshot(of: head.node) {
-          return store.hub.enqueue(on: block.isolation) { block.call(nil, snapshot) }
+          return owner.hub.enqueue(on: block.isolation) { block.call(nil, snapshot) }
         }
       }
       BackgroundThread.read { [self] in
         let result = Result { () throws(DatabaseError) in snapshot(of: try whole(place)) }
-        store.hub.enqueue(on: block.isolation) { [ref] in
+        owner.hub.enqueue(on: block.isolation) { [ref] in
           switch result {
           case .success(let snapshot): block.call(nil, snapshot)
           case .failure(let error): block.call(error, DataSnapshot(.empty, at: ref))
@@ -175,7 +176,7 @@ extension DatabaseQuery {
       }
     } catch {
       let nothing = DataSnapshot(.empty, at: ref)
-      store.hub.enqueue(on: block.isolation) { block.call(error, nothing) }
+      owner.hub.enqueue(on: block.isolation) { block.call(error, nothing) }
     }
   }
 
@@ -233,7 +234,7 @@ extension DatabaseQuery {
 
   private func place() throws(DatabaseError) -> HeadPlace {
     let engine = try usable()
-    if path.isInfo { return HeadPlace(store.connection.withInfo { $0.node(at: path) }) }
+    if path.isInfo { return HeadPlace(owner.connection.withInfo { $0.node(at: path) }) }
     return engine.place(at: path)
   }
 
@@ -263,8 +264,8 @@ extension DatabaseQuery {
       return (node.filtered(by: parameters), nil)
     }
     let order =
-      store.hub.usedOrder(parameters.order, at: path)
-      ?? store.orderCache.order(
+      owner.hub.usedOrder(parameters.order, at: path)
+      ?? owner.orderCache.order(
         parameters.order, at: path, childCount: node.childCount,
         longByteCount: { node.longSortByteCount(in: parameters.order) })
     guard let shown = order?.shown(of: node, by: parameters) else {
@@ -277,8 +278,8 @@ extension DatabaseQuery {
   private func quickSnapshot(of node: Node) -> DataSnapshot? {
     let parameters = parameters
     guard node.isScanned(by: parameters),
-      let order = store.hub.usedOrder(parameters.order, at: path)
-        ?? store.orderCache.keptOrder(
+      let order = owner.hub.usedOrder(parameters.order, at: path)
+        ?? owner.orderCache.keptOrder(
           parameters.order, at: path, childCount: node.childCount),
       let shown = order.quicklyShown(of: node, by: parameters)
     else { return nil }

@@ -141,7 +141,7 @@ extension DatabaseReference {
     _ block: @escaping @Sendable (MutableData) -> TransactionResult,
     _ completion: Callback<TransactionFunction>?
   ) {
-    let hub = store.hub
+    let hub = owner.hub
     let step: @Sendable (MutableData) -> Transaction.Step = { Transaction.Step(block($0)) }
     let transaction = Transaction(location: self, block: step) { outcome in
       guard let completion else {
@@ -158,7 +158,7 @@ extension DatabaseReference {
     }
     do throws(DatabaseError) {
       let engine = try startable()
-      guard store.transactions.start(transaction, mayWait: !engine.isInTransaction) else {
+      guard owner.transactions.start(transaction, mayWait: !engine.isInTransaction) else {
         throw DatabaseError(.tooManyWaiting(limit: TransactionQueue.limit))
       }
     } catch {
@@ -172,7 +172,7 @@ extension DatabaseReference {
     _ = try startable()
     if let writeFailure { throw writeFailure }
     return await withUnsafeContinuation { continuation in
-      store.transactions.start(
+      owner.transactions.start(
         Transaction(location: self, block: block) {
           continuation.resume(returning: $0)
         })
@@ -181,7 +181,7 @@ extension DatabaseReference {
 
   /// The engine, unless it takes no writes at all.
   private func startable() throws(DatabaseError) -> Engine {
-    let engine = try store.usable()
+    let engine = try owner.usable()
     if let refusal = engine.refusal { throw DatabaseError(refusal) }
     return engine
   }

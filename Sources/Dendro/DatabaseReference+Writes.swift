@@ -219,12 +219,12 @@ extension DatabaseReference {
         throw DatabaseError(error)
       }
     } catch {
-      store.hub.report(error)
+      owner.hub.report(error)
     }
   }
 
   func write(_ block: Callback<CompletionFunction>, _ making: WriteMaking) {
-    let hub = store.hub
+    let hub = owner.hub
     do throws(DatabaseError) {
       let engine = try usable()
       if let writeFailure { throw writeFailure }
@@ -235,7 +235,7 @@ extension DatabaseReference {
       }
     } catch {
       // In order: after the completions of earlier writes, also if the reference is bad.
-      guard let engine = try? store.usable() else {
+      guard let engine = try? owner.usable() else {
         hub.enqueue(on: block.isolation) { block.call(error, self) }
         return
       }
@@ -246,7 +246,7 @@ extension DatabaseReference {
   }
 
   private func completion(calling block: Callback<CompletionFunction>) -> Completion {
-    let hub = store.hub
+    let hub = owner.hub
     return { [self] result in
       switch result {
       case .success: hub.enqueue(on: block.isolation) { block.call(nil, self) }

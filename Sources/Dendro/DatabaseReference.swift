@@ -7,22 +7,22 @@ import Foundation
 /// Any thread may use it; it never changes. It keeps its database open.
 public final class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   /// The database.
-  public var database: Database { store }
+  public var database: Database { owner }
 
   /// The last segment of the path; nil at the root.
   public var key: String? { path.last?.string }
 
   /// The location above; nil at the root.
   public var parent: DatabaseReference? {
-    path.parent.map { DatabaseReference(store, $0, failure: failure) }
+    path.parent.map { DatabaseReference(owner, $0, failure: failure) }
   }
 
   /// The root of the database.
-  public var root: DatabaseReference { DatabaseReference(store, .root) }
+  public var root: DatabaseReference { DatabaseReference(owner, .root) }
 
   /// Where it is: the path, percent-encoded, behind the database's address.
   public var url: String {
-    var url = store.settings.address
+    var url = owner.settings.address
     for key in path.keys {
       url += "/"
       for byte in key.string.utf8 {
@@ -65,9 +65,9 @@ public final class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   /// Keys made by one process ascend even if the clock steps back.
   public func childByAutoId() -> DatabaseReference {
     if path.isInfo { return failing(.notWritable(path)) }
-    if store.hub.isForked { return failing(DatabaseError(EngineError.forked)) }
+    if owner.hub.isForked { return failing(DatabaseError(EngineError.forked)) }
     do throws(ValidationError) {
-      return appending(try Key(store.nextPushID()))
+      return appending(try Key(owner.nextPushID()))
     } catch {
       return failing(DatabaseError(error))
     }
@@ -76,15 +76,15 @@ public final class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   func appending(_ relative: consuming Path) -> DatabaseReference {
     if relative.isRoot { return self }
     return DatabaseReference(
-      store, path.isRoot ? relative : path.appending(relative), failure: failure)
+      owner, path.isRoot ? relative : path.appending(relative), failure: failure)
   }
 
   func appending(_ key: Key) -> DatabaseReference {
-    DatabaseReference(store, path.appending(key), failure: failure)
+    DatabaseReference(owner, path.appending(key), failure: failure)
   }
 
   /// This location with an error that every operation gets; the first one stays.
   func failing(_ error: DatabaseError) -> DatabaseReference {
-    failure == nil ? DatabaseReference(store, path, failure: error) : self
+    failure == nil ? DatabaseReference(owner, path, failure: error) : self
   }
 }

@@ -138,7 +138,7 @@ extension DatabaseReference {
       if let writeFailure { throw writeFailure }
       try update.lend(at: path) { engine.submit($0, completion: nil) }
     } catch {
-      store.hub.report(error)
+      owner.hub.report(error)
     }
   }
 

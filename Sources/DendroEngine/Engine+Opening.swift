@@ -36,13 +36,17 @@ extension Engine {
           let position =
             mode == .following ? try directory.publishPosition(recovered.lastLSN) : nil
           recovered.report.elapsed = ContinuousClock.now - started
-          let engine = Engine(readOnly: recovered, directory, path, options, environment, position)
+          let engine = Engine(
+            readOnly: recovered, directory: directory, path: path, options: options,
+            environment: environment, position: position)
           try engine.startFollowing()
           return engine
         }
         let log = try recovered.openLog(directory, options)
         recovered.report.elapsed = ContinuousClock.now - started
-        let engine = Engine(recovered, log, directory, path, options, environment)
+        let engine = Engine(
+          writing: recovered, log: log, directory: directory, path: path, options: options,
+          environment: environment)
         try engine.start()
         return engine
       } catch {
@@ -59,7 +63,7 @@ extension Engine {
   package static func inMemory(
     options: EngineOptions = EngineOptions(), environment: Environment = .system
   ) -> Engine {
-    let engine = Engine(inMemory: options, environment)
+    let engine = Engine(inMemory: options, environment: environment)
     do {
       try engine.start()
     } catch {

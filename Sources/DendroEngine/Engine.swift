@@ -29,8 +29,8 @@ package final class Engine: Sendable {
   private let forkCount = ForkCount.current
 
   init(
-    _ recovered: Recovery.Result, _ log: sending LogWriter, _ directory: DatabaseDirectory,
-    _ path: String, _ options: EngineOptions, _ environment: Environment
+    writing recovered: Recovery.Result, log: sending LogWriter, directory: DatabaseDirectory,
+    path: String, options: EngineOptions, environment: Environment
   ) {
     let databaseID = log.segment.databaseID
     self.options = options
@@ -56,7 +56,7 @@ package final class Engine: Sendable {
     checkpointing.attach()
   }
 
-  init(inMemory options: EngineOptions, _ environment: Environment) {
+  init(inMemory options: EngineOptions, environment: Environment) {
     self.options = options
     self.environment = environment
     path = nil
@@ -74,8 +74,8 @@ package final class Engine: Sendable {
 
   /// - Parameter position: published for what was recovered, if a writer is followed.
   init(
-    readOnly recovered: Recovery.Result, _ directory: DatabaseDirectory, _ path: String,
-    _ options: EngineOptions, _ environment: Environment, _ position: PublishedPosition? = nil
+    readOnly recovered: Recovery.Result, directory: DatabaseDirectory, path: String,
+    options: EngineOptions, environment: Environment, position: PublishedPosition? = nil
   ) {
     let interval = options.execution == .thread ? options.followInterval : nil
     var options = options

@@ -53,7 +53,7 @@ struct UnkeyedDataContainer: UnkeyedDecodingContainer {
   }
 
   private static func noIndex(_ name: String, _ decoder: ValueDecoder) -> DecodingError {
-    decoder.mismatch([Any].self, decoder.value, nil, " with the key \"\(name.prefix(64))\"")
+    decoder.mismatch([Any].self, decoder.value, nil, detail: " with the key \"\(name.prefix(64))\"")
   }
 
   private static func length(_ last: Int, count: Int, _ decoder: ValueDecoder) throws -> Int {

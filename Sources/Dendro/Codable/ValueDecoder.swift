@@ -92,7 +92,7 @@ final class ValueDecoder: Swift.Decoder {
   }
 
   func mismatch(
-    _ type: Any.Type, _ value: DecodedValue, _ key: (any CodingKey)?, _ detail: String = ""
+    _ type: Any.Type, _ value: DecodedValue, _ key: (any CodingKey)?, detail: String = ""
   ) -> DecodingError {
     if value.isNull { return missing(type, key) }
     return .typeMismatch(

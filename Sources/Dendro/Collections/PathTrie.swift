@@ -110,23 +110,23 @@ package final class PathTrie<Place: AnyObject> {
   ) {
     if others.isEmpty {
       var keys = path.keys.makeIterator()
-      visit(root, &keys, context, body)
+      visit(root, along: &keys, in: context, body)
     } else {
-      visit(root, ([path] + others).map { Array($0.keys)[...] }, context, body)
+      visit(root, along: ([path] + others).map { Array($0.keys)[...] }, in: context, body)
     }
   }
 
   private func visit<Context>(
-    _ branch: Branch, _ keys: inout Path.Keys.Iterator, _ context: borrowing Context,
+    _ branch: Branch, along keys: inout Path.Keys.Iterator, in context: borrowing Context,
     _ body: (Place, borrowing Context, Key?) -> Void
   ) {
     guard let key = keys.next() else { return visitAll(branch, context, body) }
-    if let next = branch[key] { visit(next, &keys, context, body) }
+    if let next = branch[key] { visit(next, along: &keys, in: context, body) }
     if let place = branch.place { body(place, context, key) }
   }
 
   private func visit<Context>(
-    _ branch: Branch, _ paths: [ArraySlice<Key>], _ context: borrowing Context,
+    _ branch: Branch, along paths: [ArraySlice<Key>], in context: borrowing Context,
     _ body: (Place, borrowing Context, Key?) -> Void
   ) {
     if paths.contains(where: \.isEmpty) { return visitAll(branch, context, body) }
@@ -137,7 +137,9 @@ package final class PathTrie<Place: AnyObject> {
         changed[key, default: []].append(path.dropFirst())
       }
       for key in Self.inStringOrder(changed.keys) {
-        if let next = branch[key], let rest = changed[key] { visit(next, rest, context, body) }
+        if let next = branch[key], let rest = changed[key] {
+          visit(next, along: rest, in: context, body)
+        }
       }
     }
     if let place = branch.place { body(place, context, nil) }

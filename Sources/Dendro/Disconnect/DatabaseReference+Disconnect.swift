@@ -139,7 +139,7 @@ extension DatabaseReference {
   /// Of a dictionary that was registered above, the other children stay, each as an operation of its own. A
   /// scalar above stays, since it has no parts; a removal above is cancelled.
   public func cancelDisconnectOperations() {
-    if let error = cancelled() { store.hub.report(error) }
+    if let error = cancelled() { owner.hub.report(error) }
   }
 
   /// `cancelDisconnectOperations()`, and calls `block` once that is done or was refused.
@@ -150,7 +150,7 @@ extension DatabaseReference {
   ) {
     let block = Callback<CompletionFunction>(block)
     let error = cancelled()
-    store.hub.enqueue(on: block.isolation) { block.call(error, self) }
+    owner.hub.enqueue(on: block.isolation) { block.call(error, self) }
   }
 
   /// `cancelDisconnectOperations()`, throwing where it is refused.
@@ -165,7 +165,7 @@ extension DatabaseReference {
   private func cancelled() -> DatabaseError? {
     do throws(DatabaseError) {
       try checkRegistering()
-      try store.connection.cancel(path)
+      try owner.connection.cancel(path)
       return nil
     } catch {
       return error
@@ -180,7 +180,7 @@ extension DatabaseReference {
     do throws(DatabaseError) {
       _ = try registered(making)
     } catch {
-      store.hub.report(error)
+      owner.hub.report(error)
     }
   }
 
@@ -196,11 +196,11 @@ extension DatabaseReference {
     } catch {
       refusal = error
     }
-    store.hub.enqueue(on: block.isolation) { block.call(refusal, self) }
+    owner.hub.enqueue(on: block.isolation) { block.call(refusal, self) }
   }
 
   private func registered(_ making: WriteMaking) throws(DatabaseError) -> DatabaseReference {
-    try store.connection.add(disconnectDraft(making))
+    try owner.connection.add(disconnectDraft(making))
     return self
   }
 

@@ -113,7 +113,7 @@ public final class DatabaseSession: Sendable {
   }
 
   private func check(_ reference: DatabaseReference) throws(DatabaseError) {
-    guard reference.store === database else {
+    guard reference.owner === database else {
       throw DatabaseError(
         .invalidArgument, "InvalidArgumentError", "the reference is one of another database")
     }

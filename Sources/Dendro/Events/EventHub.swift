@@ -139,7 +139,7 @@ final class EventHub: CommitObserver {
     of query: DatabaseQuery, _ engine: Engine, _ body: (HeadPlace) -> R
   ) -> R {
     query.path.isInfo
-      ? query.store.connection.withInfo { body(HeadPlace($0.node(at: query.path))) }
+      ? query.owner.connection.withInfo { body(HeadPlace($0.node(at: query.path))) }
       : engine.withPlace(at: query.path, body)
   }
 

@@ -35,7 +35,7 @@ final class QueryFeed {
       await append(eventsOf: node, isolation: isolation)
     }
     end()
-    if !Task.isCancelled, let failure = query.store.hub.failure { throw failure }
+    if !Task.isCancelled, let failure = query.owner.hub.failure { throw failure }
     return nil
   }
 
@@ -52,7 +52,7 @@ final class QueryFeed {
   private func subscribed() throws(DatabaseError) -> Subscription {
     if let subscription { return subscription }
     do throws(DatabaseError) {
-      let new = try query.store.hub.subscribe(
+      let new = try query.owner.hub.subscribe(
         to: query, keepingStates: types != .value, engine: try query.listenable())
       subscription = new
       generator = SharedGenerator(new.orders)
@@ -102,6 +102,6 @@ final class QueryFeed {
   private func unsubscribe() {
     guard let subscription else { return }
     self.subscription = nil
-    query.store.hub.unsubscribe(subscription, of: query)
+    query.owner.hub.unsubscribe(subscription, of: query)
   }
 }

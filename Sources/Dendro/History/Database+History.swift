@@ -110,7 +110,7 @@ extension DatabaseQuery {
     -> DataSnapshot
   {
     _ = try usable()
-    return await snapshot(showing: try await store.root(at: point).node(at: path), isPast: true)
+    return await snapshot(showing: try await owner.root(at: point).node(at: path), isPast: true)
   }
 }
 

@@ -58,7 +58,7 @@ public struct DatabaseChanges: AsyncSequence, Sendable {
       // A page that was read before a cancellation is dropped, since its consumer has stopped.
       if Task.isCancelled { (page, isEnded) = ([], true) }
       if isEnded { reader = nil }
-      return page.popFirst().map { DatabaseChange($0, in: ref.store) }
+      return page.popFirst().map { DatabaseChange($0, in: ref.owner) }
     }
 
     private mutating func read() async throws(DatabaseError)

@@ -111,12 +111,12 @@ extension DatabaseQuery {
       // In the order of keys the data itself is kept.
       if parameters.order == .key || parameters == QueryParameters() { return }
       if keepSynced {
-        store.orderCache.declare(parameters, at: path)
+        owner.orderCache.declare(parameters, at: path)
       } else {
-        store.orderCache.takeBack(parameters, at: path)
+        owner.orderCache.takeBack(parameters, at: path)
       }
     } catch {
-      store.hub.report(error)
+      owner.hub.report(error)
     }
   }
 }

@@ -30,7 +30,7 @@ struct Transaction: Sendable {
   func run() {
     let engine: Engine
     do throws(DatabaseError) {
-      engine = try location.store.usable()
+      engine = try location.owner.usable()
     } catch {
       return completion(.failed(error))
     }

@@ -141,8 +141,8 @@ package final class ChangeReader: Sendable {
     while state.position < durable, byteCount < Self.pageByteLimit, !history.isClosed {
       do throws(StorageError) {
         if let rest = state.rest {
-          try take(rest, &state, &writes, &byteCount)
-        } else if try !takeRecord(of: cursor, &state, &writes, &byteCount) {
+          try take(rest, &state, into: &writes, byteCount: &byteCount)
+        } else if try !takeRecord(of: cursor, &state, into: &writes, byteCount: &byteCount) {
           throw history.missing(state.position.next)
         }
       } catch {
@@ -165,8 +165,8 @@ package final class ChangeReader: Sendable {
   ///
   /// - Returns: false at the end of the log.
   private func takeRecord(
-    of cursor: LogCursor, _ state: inout State, _ writes: inout [LoggedWrite],
-    _ byteCount: inout Int
+    of cursor: LogCursor, _ state: inout State, into writes: inout [LoggedWrite],
+    byteCount: inout Int
   ) throws(StorageError) -> Bool {
     try cursor.record { (record, payload) throws(StorageError) in
       guard record.firstLSN <= state.position.next else {
@@ -189,8 +189,8 @@ package final class ChangeReader: Sendable {
 
   /// Takes writes of a large record until the page is full.
   private func take(
-    _ record: LargeRecord, _ state: inout State, _ writes: inout [LoggedWrite],
-    _ byteCount: inout Int
+    _ record: LargeRecord, _ state: inout State, into writes: inout [LoggedWrite],
+    byteCount: inout Int
   ) throws(StorageError) {
     while byteCount < Self.pageByteLimit || record.isDecoded {
       guard let write = try record.next() else { return state.rest = nil }

@@ -84,7 +84,7 @@ extension Salvage {
 
     var outcome: Outcome {
       var doubts: [Doubt] = []
-      if plan.gap != nil { Salvage.collect(&doubts, .root, certain, roots.data) }
+      if plan.gap != nil { Salvage.collect(&doubts, at: .root, of: roots.data, lackedBy: certain) }
       return Outcome(
         plan: plan, leafCount: roots.data.leafCount(),
         contentHash: CheckpointCoding.contentHash(of: roots.data), doubts: doubts)
@@ -146,12 +146,12 @@ extension Salvage {
 
   /// Counts the leaves of `all` that `certain` lacks, by the first two keys of their paths.
   private static func collect(
-    _ doubts: inout [Doubt], _ path: Path, _ certain: Node, _ all: Node
+    _ doubts: inout [Doubt], at path: Path, of all: Node, lackedBy certain: Node
   ) {
     if all.isBranch, path.count < 2 {
       for (key, child) in all.children {
         let path = path.appending(key)
-        collect(&doubts, path, certain.child(key), child)
+        collect(&doubts, at: path, of: child, lackedBy: certain.child(key))
       }
       return
     }

@@ -5,7 +5,7 @@ extension LogCursor {
   ///
   /// - Returns: as `step`.
   func pass(
-    _ segment: SegmentReader, _ expected: String, _ found: String,
+    _ segment: SegmentReader, expected: String, found: String,
     _ body: (Item) throws(StorageError) -> Void
   ) throws(StorageError) -> Bool {
     // Asked first: a segment with a successor is complete, so that all reads after this see whole records.

@@ -85,7 +85,7 @@ package final class LogCursor {
     case nil:
       return try leave(segment, body)
     case .invalid(let fault):
-      return try pass(segment, fault.expected, fault.description, body)
+      return try pass(segment, expected: fault.expected, found: fault.description, body)
     case .record(let record):
       return try take(record, of: segment, body)
     }

@@ -137,7 +137,8 @@ private func quarantine(_ directory: DatabaseDirectory, _ torn: TornTail) throws
   var name = FileName.tornName(torn.segment, offset: torn.offset, copy: copy)
   while taken.contains(name) {
     let path = directory.path + "/" + name
-    if try isCopy(segment, torn.offset, stop, files.open(at: path, .read), path) {
+    let file = try files.open(at: path, .read)
+    if try isCopy(file, path: path, of: segment, from: torn.offset, to: stop) {
       // Its name may not be durable yet.
       try directory.synchronize()
       return name
@@ -153,7 +154,7 @@ private func quarantine(_ directory: DatabaseDirectory, _ torn: TornTail) throws
 }
 
 private func isCopy(
-  _ segment: SegmentReader, _ start: UInt64, _ stop: UInt64, _ file: any File, _ path: String
+  _ file: any File, path: String, of segment: SegmentReader, from start: UInt64, to stop: UInt64
 ) throws(StorageError) -> Bool {
   guard try file.size(path: path) == stop - start else { return false }
   var buffer = RawBuffer()

@@ -7,7 +7,7 @@ extension LogWalk {
   }
 
   func corruption(
-    _ tail: LogTail, _ segment: SegmentReader, _ next: SegmentReader?, _ fault: Fault
+    _ tail: LogTail, in segment: SegmentReader, before next: SegmentReader?, _ fault: Fault
   ) -> StorageError {
     if tail.remainder == .seal && tail.successor == .none { return missingSuccessor(segment) }
     let writes = "(\(tail.row.reason); from LSN \(lastLSN.next) on)"

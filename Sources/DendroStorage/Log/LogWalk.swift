@@ -149,7 +149,7 @@ struct LogWalk {
       case .torn:
         return .end(tornTail(stop, search, in: segment))
       case .corrupt:
-        throw corruption(tail, segment, next, stop.fault)
+        throw corruption(tail, in: segment, before: next, stop.fault)
       }
     }
   }

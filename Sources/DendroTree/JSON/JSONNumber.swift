@@ -62,7 +62,8 @@ enum JSONNumber {
           return .number(.integer(isNegative ? 0 &- bits : bits))
         }
       }
-      return double(text, isNegative, mantissa, digits, 0)
+      return double(
+        text, isNegative: isNegative, mantissa: mantissa, digitCount: digits, exponent: 0)
     }
 
     if text[index] == UInt8(ascii: ".") {
@@ -92,7 +93,8 @@ enum JSONNumber {
       exponent += isSmall ? -value : value
     }
     guard index == text.count else { return .malformed(index, "this is not a number") }
-    return double(text, isNegative, mantissa, digits, exponent)
+    return double(
+      text, isNegative: isNegative, mantissa: mantissa, digitCount: digits, exponent: exponent)
   }
 
   private static let powers: [Double] = [
@@ -101,12 +103,12 @@ enum JSONNumber {
   ]
 
   private static func double(
-    _ text: UnsafeBufferPointer<UInt8>, _ isNegative: Bool, _ mantissa: UInt64, _ digits: Int,
-    _ exponent: Int
+    _ text: UnsafeBufferPointer<UInt8>, isNegative: Bool, mantissa: UInt64, digitCount: Int,
+    exponent: Int
   ) -> Parsed {
     // A mantissa up to 2^53 and a power of ten up to 10^22 are exact doubles, so one operation
     // rounds once and correctly (Clinger, «How to read floating point numbers accurately», 1990).
-    if digits <= 19, mantissa <= 1 << 53, exponent >= -22, exponent <= 22 {
+    if digitCount <= 19, mantissa <= 1 << 53, exponent >= -22, exponent <= 22 {
       let exact = Double(mantissa)
       let value = exponent < 0 ? exact / powers[-exponent] : exact * powers[exponent]
       return .number(.double(isNegative ? -value : value))

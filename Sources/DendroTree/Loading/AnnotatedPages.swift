@@ -47,7 +47,9 @@ package struct AnnotatedPages: Sendable {
       let name = kind.pageName
     else { throw Fault(expected: "the kind of a page") }
     pages[pages.count - 1].kind = name
-    add("kind", bytes, offset..<offset + 1, name + (hasReferences ? ", with pages below" : ""))
+    add(
+      "kind", name + (hasReferences ? ", with pages below" : ""), at: offset..<offset + 1,
+      of: bytes)
     offset += 1
     let count = kind == .box ? 1 : try number("entries", bytes, &offset)
     let keyByteCount = try number("bytes of keys", bytes, &offset)
@@ -90,7 +92,7 @@ package struct AnnotatedPages: Sendable {
     } else {
       text = kind == .inner ? "the beginning of a key" : "no legal key"
     }
-    add(kind == .inner ? "bound \(index)" : "key \(index)", bytes, range, text)
+    add(kind == .inner ? "bound \(index)" : "key \(index)", text, at: range, of: bytes)
     offset = range.upperBound
   }
 
@@ -119,7 +121,7 @@ package struct AnnotatedPages: Sendable {
       }
       text += JSONWriter.string(Node(scalar))
     }
-    add("value \(index)", bytes, start..<offset, text)
+    add("value \(index)", text, at: start..<offset, of: bytes)
     return refers
   }
 
@@ -137,7 +139,7 @@ package struct AnnotatedPages: Sendable {
     }
     numbers.append(try next())
     if numbers[0] == 0 {
-      return add("page below \(index)", bytes, start..<offset, "in this chunk")
+      return add("page below \(index)", "in this chunk", at: start..<offset, of: bytes)
     }
     for _ in 0..<4 { numbers.append(try next()) }
     guard let shape = PageShape(code: numbers[0], depth: min(numbers[4], Limits.depth)) else {
@@ -145,10 +147,10 @@ package struct AnnotatedPages: Sendable {
     }
     let level = shape.kind == .inner ? " of level \(shape.level)" : ""
     add(
-      "page below \(index)", bytes, start..<offset,
+      "page below \(index)",
       "\(shape.kind.pageName ?? "page")\(level), page \(numbers[2]) of chunk \(numbers[1]), "
         + "\(numbers[3] >> 1) children\(numbers[3] & 1 == 1 ? " with priorities" : ""), "
-        + "\(numbers[4]) levels")
+        + "\(numbers[4]) levels", at: start..<offset, of: bytes)
   }
 
   // MARK: Fields
@@ -157,13 +159,13 @@ package struct AnnotatedPages: Sendable {
     _ name: String, _ bytes: UnsafeRawBufferPointer, _ offset: inout Int
   ) throws(Fault) -> Int {
     guard let (value, count) = Varint.read(bytes, at: offset) else { throw Fault(expected: name) }
-    add(name, bytes, offset..<offset + count, "\(value)")
+    add(name, "\(value)", at: offset..<offset + count, of: bytes)
     offset += count
     return value
   }
 
   private mutating func add(
-    _ name: String, _ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, _ value: String
+    _ name: String, _ value: String, at range: Range<Int>, of bytes: UnsafeRawBufferPointer
   ) {
     pages[pages.count - 1].fields.append(
       Field(offset: range.lowerBound, bytes: Array(bytes[range]), name: name, value: value))

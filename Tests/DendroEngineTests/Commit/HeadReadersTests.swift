@@ -119,7 +119,7 @@ struct HeadReadersTests {
 
   @Test("a reader that ends frees what was kept for it while a writer holds the admission lock")
   func freedBesideTheLock() throws {
-    let engine = Engine(inMemory: .inline, SimulatedDisk(seed: 1).environment)
+    let engine = Engine(inMemory: .inline, environment: SimulatedDisk(seed: 1).environment)
     engine.submit(try set("a/b", .integer(1)), completion: nil)
     let begun = DispatchSemaphore(value: 0)
     let isLocked = DispatchSemaphore(value: 0)

@@ -13,7 +13,7 @@ import Testing
 struct HeadStressTests {
   /// What all threads of a run share.
   private final class Run: Sendable {
-    let engine = Engine(inMemory: .inline, SimulatedDisk(seed: 1).environment)
+    let engine = Engine(inMemory: .inline, environment: SimulatedDisk(seed: 1).environment)
     let seed: UInt64
     /// The last value of the pair of which the write has returned.
     let written = Atomic<Int>(0)

@@ -175,7 +175,7 @@ import Testing
   @Test("what a read leaves behind is freed when the read ends, also if its block throws")
   func freed() throws {
     struct Stop: Error {}
-    let engine = Engine(inMemory: .inline, SimulatedDisk(seed: 1).environment)
+    let engine = Engine(inMemory: .inline, environment: SimulatedDisk(seed: 1).environment)
     engine.submit(try set("a/b", .integer(1)), completion: nil)
     #expect(throws: Stop.self) {
       try engine.reading { view, _ -> Void in
@@ -192,7 +192,7 @@ import Testing
 
   @Test("readers beside writers see whole updates, and nothing stays behind")
   func threads() throws {
-    let engine = Engine(inMemory: .inline, SimulatedDisk(seed: 1).environment)
+    let engine = Engine(inMemory: .inline, environment: SimulatedDisk(seed: 1).environment)
     let places = try (0..<8).map { try path("list/\($0)/n") }
     @Sendable func write(_ value: Int64) {
       let entries = places.map { Write.Entry(path: $0, action: .set(Node(.integer(value)))) }
