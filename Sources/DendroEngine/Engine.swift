@@ -190,8 +190,8 @@ package final class Engine: Sendable {
     pipeline.withAdmission { body($0.root, $0.lastLSN) }
   }
 
-  /// Whether the log has begun to take writes to the second root.
-  package var hasSecondRoot: Bool { pipeline.withAdmission { $0.hasSecondRoot } }
+  /// Whether a write to the second root is admitted without a new segment of the log.
+  package var takesSecondRoot: Bool { pipeline.withAdmission { $0.secondRoot == .present } }
 
   /// The node at a path of the second root, with every admitted write. Never waits for the disk.
   package func systemNode(at path: Path) -> Node {

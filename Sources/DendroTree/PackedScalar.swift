@@ -6,6 +6,7 @@
 /// | 10 + n, n = 0…8 | n bytes, little-endian, two's complement | integer; n is the least that fits the value, 0 for zero |
 /// | 20 + n, n = 0…8 | n bytes: the first n of the 8 big-endian bytes of the IEEE 754 double | double; the other bytes are zero, the nth is not; finite |
 /// | 30 | packed scalar (priority), packed scalar | *a leaf with a priority* (number or string) |
+/// | 7F | length as LEB128, that many bytes | bytes, at most 10 MiB: in the second root alone |
 /// | 80 + n, n = 0…126 | n bytes | string of n bytes of UTF-8 |
 /// | FF | length as LEB128 (≥ 127), that many bytes | string, at most 10 MiB |
 ///

@@ -68,6 +68,38 @@ struct VerifyTests {
     }
   }
 
+  @Test(
+    "a checkpoint with another second root than the log leads to is damage",
+    arguments: [false, true])
+  func secondRoot(isChanged: Bool) throws {
+    var options = EngineOptions()
+    options.checkpointFactor = 0
+    let engine = try Engine.open(at: database, options: options)
+    for number in 0..<50 {
+      let key = try Path(parsing: "k\(number)")
+      engine.submit(
+        EncodedWrite(
+          EncodedWrite(.set(key, Node(.integer(1)))),
+          system: EncodedWrite(.set(key, Node(.bytes([UInt8(number)]))))), completion: nil)
+    }
+    let (root, lsn) = engine.head
+    var system = engine.systemNode(at: .root)
+    let id = try #require(engine.databaseID)
+    try engine.close()
+    if isChanged { system.graft(Node(.bytes([7])), at: try Path(parsing: "k9")) }
+    let directory = try DatabaseDirectory.open(
+      database, environment: .system, mode: .readWrite(create: false))
+    _ = try CheckpointCoding.write(
+      TreeRoots(data: root, system: system), lsn: lsn, time: 0, databaseID: id, to: directory,
+      isCancelled: { false })
+    directory.close()
+    let outcome = try dendro("verify", "db")
+    #expect(outcome.status == (isChanged ? 2 : 0))
+    #expect((outcome.output + outcome.errors).contains("with the second root") == isChanged)
+    for chunk in 0..<3 { #expect(try dendro("dump", "db", "checkpoint:\(chunk)").status == 0) }
+    #expect(try dendro("dump", "db", "checkpoint:2").output.contains("no pages"))
+  }
+
   @Test("the replay is compared with every checkpoint")
   func everyCheckpoint() throws {
     try fill()

@@ -66,7 +66,7 @@ struct KilledServerTests {
     let left = root["left"] as? [String: Any] ?? [:]
     for client in clients {
       client.check(data, presence["c\(client.number)"] as? [String: Any])
-      client.check(leftCount: left["c\(client.number)"] as? Int ?? 0)
+      client.check(left: left["c\(client.number)"] as? [String: Any] ?? [:])
     }
     // Listeners that come back end with the same tree.
     for client in clients {
@@ -92,9 +92,9 @@ private final class KilledClient: @unchecked Sendable {
   private var sent: [String: Int] = [:]
   /// What the client knows of its presence.
   private var presence = Presence.unknown
-  /// How often the client has asked for an increment at its end, and how often that was acknowledged.
-  private var askedCount = 0
-  private var acknowledgedCount = 0
+  /// The rounds at whose end an increment was asked for, and those for which that was acknowledged.
+  private var askedRounds: Set<Int> = []
+  private var acknowledgedRounds: Set<Int> = []
   /// The children of `data`, made from the pushes.
   private var seen: [String: Int] = [:]
 
@@ -134,10 +134,11 @@ private final class KilledClient: @unchecked Sendable {
       try ask("p", "{\(place),\"d\":{\"round\":\(round)}}"),
       try ask("o", "{\(place),\"d\":{\"round\":\(round),\"gone\":true}}")
     else { return false }
-    askedCount += 1
+    askedRounds.insert(round)
     let increment = "{\".sv\":{\"increment\":1}}"
-    guard try ask("o", "{\"p\":\"/left/c\(number)\",\"d\":\(increment)}") else { return false }
-    acknowledgedCount += 1
+    guard try ask("o", "{\"p\":\"/left/c\(number)/r\(round)\",\"d\":\(increment)}")
+    else { return false }
+    acknowledgedRounds.insert(round)
     presence = .leaves(round)
     acknowledge()
     if number == 2 {
@@ -198,11 +199,14 @@ private final class KilledClient: @unchecked Sendable {
     return seen
   }
 
-  /// Each end that was acknowledged is counted once.
-  func check(leftCount: Int) {
+  /// Each end that was acknowledged is counted once, and no other one twice.
+  func check(left: [String: Any]) {
+    let counts = left.compactMapValues { $0 as? Int }
     #expect(
-      leftCount >= acknowledgedCount && leftCount <= askedCount,
-      "c\(number) has left \(leftCount) times, \(acknowledgedCount) of \(askedCount) acknowledged")
+      counts.count == left.count && counts.values.allSatisfy { $0 == 1 }, "c\(number): \(left)")
+    let rounds = Set(counts.keys.compactMap { Int($0.dropFirst()) })
+    #expect(
+      rounds.isSuperset(of: acknowledgedRounds) && rounds.isSubset(of: askedRounds), "c\(number)")
   }
 
   func check(_ data: [String: Any], _ present: [String: Any]?) {

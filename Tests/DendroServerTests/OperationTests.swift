@@ -118,8 +118,13 @@ struct OperationTests {
       let client = try WebSocketClient(served)
       let text = String(repeating: "x", count: 12_000)
       #expect(try client("o", "{\"p\":\"/a\",\"d\":\"\(text)\"}") == [ok])
-      #expect(
-        try client("o", "{\"p\":\"/b\",\"d\":\"\(text)\"}")[0].hasPrefix("{\"s\":\"too_big\""))
+      // What replaces something takes its room.
+      #expect(try client("o", "{\"p\":\"/a\",\"d\":\"\(text)\"}") == [ok])
+      for place in ["/b", "/b/.priority"] {
+        #expect(
+          try client("o", "{\"p\":\"\(place)\",\"d\":\"\(text)\"}")[0]
+            .hasPrefix("{\"s\":\"too_big\""))
+      }
       // What is not registered any more does not count.
       #expect(try client("oc", "{\"p\":\"/a\",\"d\":null}") == [ok])
       #expect(try client("o", "{\"p\":\"/b\",\"d\":\"\(text)\"}") == [ok])

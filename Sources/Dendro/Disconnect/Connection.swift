@@ -123,10 +123,14 @@ final class Connection: Sendable {
   /// - Returns: whether there was room for it.
   func add(_ draft: Draft, upTo byteLimit: Int) throws(DatabaseError) -> Bool {
     var hasRoom = false
-    try change { operations in
-      hasRoom = operations.byteCount + DisconnectOperations.byteCount(of: draft) <= byteLimit
-      if hasRoom { operations.add(draft) }
-    }
+    try change { hasRoom = $0.add(draft, upTo: byteLimit) }
+    return hasRoom
+  }
+
+  /// - Returns: whether there was room for the parts of a value that stay.
+  func cancel(_ path: Path, upTo byteLimit: Int) throws(DatabaseError) -> Bool {
+    var hasRoom = false
+    try change { hasRoom = $0.cancel(path, upTo: byteLimit) }
     return hasRoom
   }
 

@@ -226,6 +226,16 @@ public final class DatabaseSession: Sendable {
     try connection.add(draft, upTo: byteLimit)
   }
 
+  /// `cancel(_:)`, unless the session would have more than so many bytes registered then.
+  ///
+  /// - Returns: whether it was done.
+  package func cancel(_ path: Path, upTo byteLimit: Int) throws(DatabaseError) -> Bool {
+    try connection.cancel(path, upTo: byteLimit)
+  }
+
+  /// Passes on an error to the database's error handler.
+  package func report(_ error: EngineError) { database.report(error) }
+
   /// What is registered.
   package var operations: DisconnectOperations { connection.operations }
 

@@ -9,14 +9,38 @@ package struct DisconnectOperations: Sendable {
   private var root = TrieNode()
   /// About the bytes that the operations take.
   package private(set) var byteCount = 0
+  /// `byteCount`, counted anew: for tests.
+  var countedByteCount: Int { root.byteCount }
 
   package init() {}
 
-  /// About the bytes that the operations of a write add to it at most.
-  package static func byteCount(of draft: Draft) -> Int {
-    var operations = DisconnectOperations()
-    operations.add(draft)
-    return operations.byteCount
+  /// Adds what a write would do, unless the operations would take more than so many bytes then.
+  ///
+  /// - Returns: whether it was added.
+  /// - Complexity: as `add(_:)`; near the limit also O(operations beside it).
+  package mutating func add(_ draft: Draft, upTo byteLimit: Int) -> Bool {
+    var alone = DisconnectOperations()
+    alone.add(draft)
+    if byteCount + alone.byteCount <= byteLimit {
+      add(draft)
+      return true
+    }
+    // It may replace what is there.
+    var changed = self
+    changed.add(draft)
+    guard changed.byteCount <= byteLimit else { return false }
+    self = changed
+    return true
+  }
+
+  /// `cancel(_:)`, unless the operations would take more than so many bytes then: parts of a value take more than the
+  /// value.
+  ///
+  /// - Returns: whether it was done.
+  package mutating func cancel(_ path: Path, upTo byteLimit: Int) -> Bool {
+    guard byteCount + root.splitByteCount(path.steps) <= byteLimit else { return false }
+    cancel(path)
+    return true
   }
 
   package var isEmpty: Bool { root.isEmpty }
@@ -104,15 +128,53 @@ extension DisconnectOperations {
     var byteCount: Int { BodyWriter.byteCount(node) + 64 * deferred.list.count }
 
     /// Makes a later value a part of this one.
-    mutating func merge(_ part: Value, at path: Path) {
-      node.graft(part.node, at: path)
-      deferred.replace(at: path, by: part.deferred, in: node)
+    ///
+    /// - Returns: by how much its `byteCount` has grown.
+    /// - Complexity: O(depth · log children), and O(size of the part and of what it replaces).
+    mutating func merge(_ part: Value, at path: Path) -> Int {
+      change(at: path) { value in
+        value.node.graft(part.node, at: path)
+        value.deferred.replace(at: path, by: part.deferred, in: value.node)
+      }
     }
 
-    mutating func setPriority(_ priority: Priority, at path: Path) {
-      if node.node(at: path).isEmpty { return }
+    /// - Returns: by how much its `byteCount` has grown.
+    mutating func setPriority(_ priority: Priority, at path: Path) -> Int {
+      let before = node.node(at: path)
+      if before.isEmpty { return 0 }
       _ = node.apply(.setPriority(path, priority.scalar))
       deferred.replacePriority(at: path, by: priority.deferred)
+      func byteCount(_ priority: Scalar?) -> Int {
+        // A branch says by its own tag that it has one.
+        priority.map { (before.isLeaf ? 1 : 0) + PackedScalar.byteCount($0) } ?? 0
+      }
+      return byteCount(priority.scalar) - byteCount(before.priority)
+    }
+
+    /// Changes what is at a path, and counts that part of the value alone that has changed: the highest node on the way
+    /// that was not there before, is not there any more, or was a leaf.
+    private mutating func change(at path: Path, _ body: (inout Value) -> Void) -> Int {
+      let before = self
+      body(&self)
+      var place = path
+      for count in 0..<path.count {
+        let prefix = path.prefix(count)
+        if before.node.node(at: prefix).isBranch, node.node(at: prefix).isBranch { continue }
+        place = prefix
+        break
+      }
+      return byteCount(at: place) - before.byteCount(at: place)
+    }
+
+    /// The bytes of the part at a path, with what its parent has of it.
+    private func byteCount(at path: Path) -> Int {
+      let part = Value(node.node(at: path), deferred.part(at: path))
+      guard let parent = path.parent, let key = path.last else { return part.byteCount }
+      let count = BodyWriter.byteCount(ofCount: node.node(at: parent).childCount)
+      return part.node.isEmpty
+        ? count
+        : count + BodyWriter.byteCount(ofCount: key.orderedByteCount) + key.orderedByteCount
+          + part.byteCount
     }
   }
 
@@ -124,6 +186,8 @@ extension DisconnectOperations {
       self.scalar = scalar
       self.deferred = deferred
     }
+
+    var byteCount: Int { 64 + (scalar.map { PackedScalar.byteCount($0) } ?? 0) }
   }
 
   /// One path of the trie of operations. A node with a value has no children.
@@ -141,7 +205,7 @@ extension DisconnectOperations {
     ///
     /// - Complexity: O(values and nodes).
     var byteCount: Int {
-      children.reduce((value?.byteCount ?? 0) + (priority == nil ? 0 : Self.nodeByteCount)) {
+      children.reduce((value?.byteCount ?? 0) + (priority?.byteCount ?? 0)) {
         $0 + Self.byteCount(of: $1.key) + $1.value.byteCount
       }
     }
@@ -177,15 +241,15 @@ extension DisconnectOperations {
 
     mutating func set(_ new: Value, at steps: ArraySlice<Key>) -> Int {
       guard let key = steps.first else { return change { $0 = TrieNode(value: new) } }
-      if value != nil { return change { $0.value?.merge(new, at: Path(keys: steps)) } }
+      if value != nil { return value?.merge(new, at: Path(keys: steps)) ?? 0 }
       return changeChild(key) { $0.set(new, at: steps.dropFirst()) }
     }
 
     mutating func setPriority(_ new: Priority, at steps: ArraySlice<Key>) -> Int {
-      if value != nil { return change { $0.value?.setPriority(new, at: Path(keys: steps)) } }
+      if value != nil { return value?.setPriority(new, at: Path(keys: steps)) ?? 0 }
       guard let key = steps.first else {
         defer { priority = new }
-        return priority == nil ? Self.nodeByteCount : 0
+        return new.byteCount - (priority?.byteCount ?? 0)
       }
       return changeChild(key) { $0.setPriority(new, at: steps.dropFirst()) }
     }
@@ -201,6 +265,22 @@ extension DisconnectOperations {
       }
       guard children[key] != nil else { return 0 }
       return changeChild(key) { $0.cancel(steps.dropFirst()) }
+    }
+
+    /// About the bytes by which `cancel` would make the operations larger, if it splits a value.
+    ///
+    /// - Complexity: O(depth · log children).
+    func splitByteCount(_ steps: ArraySlice<Key>) -> Int {
+      guard let key = steps.first else { return 0 }
+      guard var node = value?.node else {
+        return children[key]?.splitByteCount(steps.dropFirst()) ?? 0
+      }
+      var count = 0
+      for key in steps where node.isBranch {
+        count += node.childCount * 2 * Self.nodeByteCount
+        node = node.child(key)
+      }
+      return count
     }
 
     func collect(

@@ -22,7 +22,7 @@ final class CheckpointPages: PageSource {
 
   init(_ reader: CheckpointReader) {
     self.reader = reader
-    visibility = Mutex(ChunkVisibility(chunkCount: reader.chunkCount))
+    visibility = Mutex(ChunkVisibility(chunkCount: 0))
   }
 
   /// Whether some tree, of the head or before, has pages that were not read yet. Nothing has to be checked once this
@@ -35,6 +35,7 @@ final class CheckpointPages: PageSource {
   /// The data, of which the top alone is read. Call once.
   func tree() throws(StorageError) -> Node {
     let chunkCount = try RootsChunk.dataChunkCount(of: reader)
+    visibility.withLock { $0 = ChunkVisibility(chunkCount: chunkCount) }
     guard chunkCount > 0 else {
       complete()
       return .empty

@@ -5,9 +5,18 @@ import DendroTree
 // its beginning: before the first such write a segment begins.
 
 extension Admission {
+  /// Whether the log takes writes to the second root.
+  enum SecondRoot {
+    case absent
+    /// A segment that does is about to begin.
+    case beginning
+    /// Also of a database in memory.
+    case present
+  }
+
   /// Whether the log has to begin a segment for writes to the second root before it can take this one.
   func needsSecondRoot(for write: WriteView) -> Bool {
-    guard !hasSecondRoot, limits.isPersistent, case .running = phase else { return false }
+    guard secondRoot != .present, limits.isPersistent, case .running = phase else { return false }
     return write.extras != nil
   }
 
@@ -16,12 +25,20 @@ extension Admission {
   /// No segment begins behind one without writes, since the name of a segment is the number of its first one. So this
   /// adds a write that changes nothing.
   ///
-  /// - Parameter completion: called once the segment has begun, or with the reason why not.
+  /// - Parameter completion: called once the segment has begun, or with the reason why not. It may also have to be asked
+  ///   for again, since another caller's attempt has failed.
   mutating func addSecondRoot(now: Int64, _ completion: @escaping Completion) {
-    if hasSecondRoot {
-      return batch.completions.append(.init(result: .success(nil), completion: completion))
-    }
-    if !batch.addsSecondRoot {
+    switch secondRoot {
+    case .present:
+      batch.completions.append(.init(result: .success(nil), completion: completion))
+      return
+    case .beginning where batch.addsSecondRoot: break
+    case .beginning:
+      // The turn that has the batch before comes to its end first.
+      batch.completions.append(.init(result: .success(nil), completion: completion))
+      return
+    case .absent:
+      secondRoot = .beginning
       batch.addsSecondRoot = true
       lastLSN = lastLSN.next
       lastTime = nextTime(now)
@@ -45,7 +62,8 @@ extension CommitPipeline {
     try await waitSuspended(requestSecondRoot)
   }
 
-  /// Submits a write once the log takes writes to the second root.
+  /// Submits a write once the log takes writes to the second root: for a completion, which may not wait. Writes of other
+  /// threads may come before it meanwhile.
   func submitBehindSecondRoot(_ write: EncodedWrite, _ completion: Completion?) {
     requestSecondRoot { [self] result in
       if case .failure(let error) = result { return report(error, completion) }

@@ -16,6 +16,7 @@ extension Admission {
       inFlight.contents.replaced(in: .system) + batch.undo.contents.replaced(in: .system)
     for (path, node) in changesOfSystem.reversed() { system.graft(node, at: path) }
     inFlight.removeAll()
+    if secondRoot == .beginning { secondRoot = .absent }
     batch.removeWrites()
     lastLSN = acknowledgedLSN
     if let observer, let first {

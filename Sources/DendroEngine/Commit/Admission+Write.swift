@@ -51,7 +51,9 @@ extension Admission {
     resolved write: WriteView, extras: EncodedWrite?, isEqual: Bool?, time: Int64,
     completion: Completion?
   ) -> EngineError? {
-    if memory.isLimited, let refusal = memory.refusal(for: write.facts) { return refusal }
+    if memory.isLimited, let refusal = memory.refusal(for: write.facts(with: extras)) {
+      return refusal
+    }
     if write.kind == .setPriority {
       let path = Path(trusted: write.path)
       if root.node(at: path).isEmpty { return .noData(path) }

@@ -11,8 +11,8 @@ struct Admission: ~Copyable {
   /// The second root with every admitted write: what is kept beside the data, and shown to no reader of them. All of
   /// its pages are in memory.
   var system: TreeEditor
-  /// Whether the log may have writes that change the second root.
-  var hasSecondRoot: Bool
+  /// Whether the log takes writes to the second root.
+  var secondRoot: SecondRoot
   /// The last admitted write.
   var lastLSN: LogSequenceNumber
   /// The time of the last admitted write; times never decrease.
@@ -54,12 +54,12 @@ struct Admission: ~Copyable {
   }
 
   init(
-    head: consuming Head, system: Node, hasSecondRoot: Bool, lastLSN: LogSequenceNumber,
+    head: consuming Head, system: Node, secondRoot: SecondRoot, lastLSN: LogSequenceNumber,
     lastTime: Int64, memory: MemoryGauge, limits: Limits, schedule: CommitSchedule
   ) {
     self.head = head
     self.system = TreeEditor(system, remembersPlace: false)
-    self.hasSecondRoot = hasSecondRoot
+    self.secondRoot = secondRoot
     self.lastLSN = lastLSN
     self.lastTime = lastTime
     acknowledgedLSN = lastLSN

@@ -87,7 +87,7 @@ extension Admission {
     if askForDisk(&waits) { return .waitsForDisk }
     if waits.probe != nil, let refusal = phase.refusal { return conclude(refusal, completion) }
     if needsSecondRoot(for: write) { return .needsSecondRoot }
-    if waits.measure, memory.isMeasureDue(for: write.facts) { return .needsMeasure }
+    if waits.measure, memory.isMeasureDue(for: write.factsOfAll) { return .needsMeasure }
     if let pages, !hasPages(for: write) { return .needsPages(root, pages) }
     var isEqual: Bool?
     if let existing = counterpart(of: write) {

@@ -43,12 +43,13 @@ final class CommitPipeline: Sendable {
       writeByteCount: options.writeByteLimit, stallByteCount: options.stallByteLimit,
       synchronizesAll: options.durability == .everyCommit,
       isPersistent: isPersistent, countsWrites: instrumentation.wantsMetrics)
-    let hasSecondRoot = disk?.log.hasSecondRoot ?? true
+    let secondRoot: Admission.SecondRoot =
+      disk?.log.hasSecondRoot ?? true ? .present : .absent
     let readers = HeadReaders()
     self.readers = readers
     admission = AdmissionLock(
       Admission(
-        head: Head(root, pages, readers), system: system, hasSecondRoot: hasSecondRoot,
+        head: Head(root, pages, readers), system: system, secondRoot: secondRoot,
         lastLSN: lastLSN, lastTime: lastTime,
         memory: MemoryGauge(limit: options.memoryByteLimit), limits: limits,
         schedule: CommitSchedule(options)), wakes: executor)
@@ -200,7 +201,7 @@ final class CommitPipeline: Sendable {
       case .waitsForDisk: return .disk
       case .waitsForTransaction(let reservation): return .transaction(reservation)
       case .needsSecondRoot: return .secondRoot
-      case .needsMeasure: measureMemory(for: write.facts)
+      case .needsMeasure: measureMemory(for: write.withView { $0.factsOfAll })
       case .needsPages(let root, let pages):
         if let failure = load(pages, of: root, for: write) {
           if let then { withAdmission(then) }

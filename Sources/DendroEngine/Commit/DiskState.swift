@@ -66,8 +66,8 @@ struct DiskState {
   }
 
   /// Begins a segment, which makes everything before it durable.
-  mutating func roll(time: Int64) throws(StorageError) {
-    try log.roll(time: time)
+  mutating func roll(time: Int64, addsSecondRoot: Bool) throws(StorageError) {
+    try log.roll(time: time, addsSecondRoot: addsSecondRoot)
     didSynchronize()
     if let last = rolls.last, last.lastLSN == log.lastLSN { return }
     rolls.append((log.lastLSN, log.storedByteCount))

@@ -183,12 +183,13 @@ final class GroupCommit: Sendable {
     guard let log = disk?.log else { return effects.complete(batch.rolls, .success(nil)) }
     guard !batch.rolls.isEmpty || log.wantsRoll else { return }
     do throws(StorageError) {
-      if batch.addsSecondRoot { log.addSecondRoot() }
-      try disk?.roll(time: admission.withLockInTurn { $0.lastTime })
+      try disk?.roll(
+        time: admission.withLockInTurn { $0.lastTime }, addsSecondRoot: batch.addsSecondRoot)
       noteDurable(log)
-      if batch.addsSecondRoot { admission.withLockInTurn { $0.hasSecondRoot = true } }
+      if batch.addsSecondRoot { admission.withLockInTurn { $0.secondRoot = .present } }
       effects.complete(batch.rolls, .success(log.lastLSN))
     } catch {
+      if batch.addsSecondRoot { admission.withLockInTurn { $0.secondRoot = .absent } }
       effects.events.append(
         LogEvent(.warning, "no new segment could be begun", ["error": error.description]))
       if log.poison != nil { poison(error, &effects) }

@@ -43,8 +43,11 @@ struct MemoryGauge {
   /// Bytes that a leaf may take; nil for a branch, whose pages would have to be visited.
   private static func byteCount(ofLeaf node: Node) -> Int? {
     guard node.isLeaf else { return nil }
-    guard case .string(let string) = node.scalar else { return 64 * growth }
-    return (string.utf8.count + 64) * growth
+    switch node.scalar {
+    case .string(let string): return (string.utf8.count + 64) * growth
+    case .bytes(let bytes): return (bytes.count + 64) * growth
+    default: return 64 * growth
+    }
   }
 
   /// Whether the tree has to be measured before `write` is admitted. Removals are always admitted.

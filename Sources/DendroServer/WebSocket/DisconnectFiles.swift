@@ -22,28 +22,35 @@ struct DisconnectFiles {
 
   /// Passes on what is in the files, and removes each that was kept, then the folder.
   ///
-  /// No file is left when this returns whose operations were kept, so that what is written afterwards is not written
-  /// again. Waits for the disk on the calling thread.
+  /// Waits for the disk on the calling thread.
   ///
+  /// - Returns: whether no file whose operations were kept is left, so that what is written afterwards is not written again.
   /// - Parameter keep: gets the session's id, its operations, and what it calls with whether they are kept.
   func takeOver(
     _ keep: (String, DisconnectOperations, @escaping @Sendable (Bool) -> Void) -> Void
-  ) {
+  ) -> Bool {
+    var answers: [(path: String, answer: Answer)] = []
     for name in names() {
       let path = "\(folder)/\(name)"
       let bytes = BoundedFile.contents(
         of: path, byteLimit: Self.fileByteLimit, followsLink: false)
       guard let bytes else { continue }
       let operations = Self.operations(bytes)
-      if !operations.isEmpty {
-        let answer = Answer()
+      let answer = Answer()
+      answers.append((path, answer))
+      if operations.isEmpty {
+        answer.give(true)
+      } else {
         keep(name, operations) { answer.give($0) }
-        guard answer.take() else { continue }
       }
-      _ = unlink(path)
     }
-    synchronizeFolder()
+    var isRemoved = true
+    for (path, answer) in answers where answer.take() {
+      if unlink(path) != 0 { isRemoved = false }
+    }
+    guard isRemoved, synchronizeFolder() else { return false }
     _ = rmdir(folder)
+    return true
   }
 
   private func names() -> [String] {
@@ -59,11 +66,11 @@ struct DisconnectFiles {
     return names.sorted()
   }
 
-  private func synchronizeFolder() {
+  private func synchronizeFolder() -> Bool {
     let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard descriptor >= 0 else { return }
-    _ = fsync(descriptor)
-    close(descriptor)
+    guard descriptor >= 0 else { return false }
+    defer { close(descriptor) }
+    return fsync(descriptor) == 0
   }
 
   /// What the requests of a file add up to. A last one that was cut short was never answered.

@@ -69,6 +69,10 @@ final class DisconnectJournal: Sendable {
       change = .set(Self.path(of: id).appending(Self.key(session.next)), entry)
       session.next += 1
     }
+    submit(change, completion)
+  }
+
+  private func submit(_ change: Write, _ completion: @escaping @Sendable (Bool) -> Void) {
     engine.submit(EncodedWrite(nil, system: EncodedWrite(change))) { result in
       if case .success = result { completion(true) } else { completion(false) }
     }
@@ -109,14 +113,14 @@ final class DisconnectJournal: Sendable {
   /// Writes what the sessions of a server that has crashed had registered, each session as one write with the removal of
   /// its entries.
   func writeLeftovers() {
-    DisconnectFiles(engine)?.takeOver { id, operations, completion in
-      guard (try? Key(id)) != nil else { return completion(false) }
-      var session = Session()
-      let change = Self.replacement(of: id, &session, by: operations)
-      self.engine.submit(EncodedWrite(nil, system: EncodedWrite(change))) { result in
-        if case .success = result { completion(true) } else { completion(false) }
-      }
-    }
+    let areFilesGone =
+      DisconnectFiles(engine)?.takeOver { id, operations, completion in
+        guard (try? Key(id)) != nil else { return completion(false) }
+        var session = Session()
+        submit(Self.replacement(of: id, &session, by: operations), completion)
+      } ?? true
+    // What is written now would be written again otherwise.
+    guard areFilesGone else { return }
     for (id, entries) in engine.systemNode(at: Self.root).children {
       let operations = Self.operations(entries)
       engine.submit(

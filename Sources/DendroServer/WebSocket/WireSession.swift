@@ -19,7 +19,7 @@ final class WireSession: Sendable {
   private let client: DatabaseSession
   let state = Mutex(State())
   /// What the journal has of this session; nil once its last write has been made. Held while an operation is registered and
-  /// kept, and while the last write is made, so that nothing is kept behind that.
+  /// kept, and while the last write is made, so that nothing is kept behind that. Whoever holds it may wait for the disk.
   private let kept = Mutex<DisconnectJournal.Session?>(DisconnectJournal.Session())
 
   struct State {
@@ -207,7 +207,7 @@ final class WireSession: Sendable {
     }
   }
 
-  /// Answers a change of what is to be written at the end once it is on the disk.
+  /// Answers a change of what is to be written at the end once it is as durable as the database makes its writes.
   private func keep(_ request: DisconnectJournal.Request, _ number: Int64) {
     let refusal = kept.withLock { session -> RESTError? in
       guard session != nil else { return RESTError(503, "The session has ended.") }
@@ -217,7 +217,16 @@ final class WireSession: Sendable {
           guard try client.register(draft, upTo: service.sessionByteLimit) else {
             return .tooMuchKept
           }
-        case .cancel(let path): try client.cancel(path)
+        case .cancel(let path):
+          let before = client.operations.byteCount
+          guard try client.cancel(path, upTo: service.sessionByteLimit) else {
+            return .tooMuchKept
+          }
+          // Nothing has to be kept of it.
+          if client.operations.byteCount == before {
+            answer(number)
+            return nil
+          }
         }
       } catch {
         return RESTError(error)
@@ -261,7 +270,10 @@ final class WireSession: Sendable {
       // What is refused stays where it is kept, and is written when the database is served again.
       client.finish(alongside: removal) {
         allowed(of: $0, by: identity)
-      } completion: { _ in
+      } completion: { [client] error in
+        guard let error else { return }
+        if case .closed = error { return }
+        client.report(error)
       }
     }
   }

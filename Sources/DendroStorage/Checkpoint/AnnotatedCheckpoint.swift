@@ -16,6 +16,8 @@ package struct AnnotatedCheckpoint: Sendable {
   package private(set) var problem: String?
   package private(set) var chunks: [Chunk] = []
   package private(set) var formatVersion: UInt32?
+  /// Whether there are chunks of the second root: then the last one says which chunks are those.
+  package var hasSecondRoot: Bool { reader?.hasSecondRoot ?? false }
   private let reader: CheckpointReader?
 
   /// - Throws: `.io`.

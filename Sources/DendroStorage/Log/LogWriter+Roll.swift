@@ -2,17 +2,22 @@ extension LogWriter {
   /// Seals the segment and begins a new one, which makes everything before it durable. Does nothing while
   /// the present segment has no writes.
   ///
-  /// - Parameter time: the new segment's base time.
+  /// - Parameters:
+  ///   - time: the new segment's base time.
+  ///   - addsSecondRoot: whether the new segment takes writes to the second root also if the present one does not; all
+  ///     later ones do then.
   /// - Throws: `.io` out of space or of descriptors: the writer continues in the present segment. Any other error
   ///   poisons it.
-  package func roll(time: Int64) throws(StorageError) {
+  package func roll(time: Int64, addsSecondRoot: Bool = false) throws(StorageError) {
     try checkGood()
     precondition(stagedCount == 0, "staged records are written before a roll")
     if lastLSN < segment.firstLSN { return }
     try synchronize()
+    var format = FileFormat()
+    format.hasSecondRoot = addsSecondRoot || hasSecondRoot
     let header = SegmentHeader(
       databaseID: segment.databaseID, salt: directory.environment.randomness.next(),
-      firstLSN: lastLSN.next, baseTime: time, previousChecksum: checksum, format: features)
+      firstLSN: lastLSN.next, baseTime: time, previousChecksum: checksum, format: format)
     // Room for the seal first: once the successor exists, its predecessor must get one.
     let sealRoom = UInt64(RecordHeader.byteCountMax + Seal.byteCount)
     guard try probe(byteCount: Int(sealRoom)) else {

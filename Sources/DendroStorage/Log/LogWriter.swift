@@ -36,8 +36,6 @@ package final class LogWriter {
   /// Where the last record that is known to be durable ends.
   var synchronizedOffset: UInt64
   var endsWithIdleRecord = false
-  /// The features of the next segment.
-  var features = FileFormat()
 
   var compressor = HistoryCompressor()
   var staging = RawBuffer()
@@ -132,7 +130,6 @@ package final class LogWriter {
     self.lastTime = lastTime
     preallocation = Preallocation(end: allocatedEnd, options)
     self.endsWithIdleRecord = endsWithIdleRecord
-    features.hasSecondRoot = segment.format.hasSecondRoot
     path = directory.path(of: SegmentName(firstLSN: segment.firstLSN))
     identity = try file.identity(path: path)
     pathComparison = PathComparison(watch: directory.fileSystem.watch(directory.path))
@@ -242,9 +239,6 @@ package final class LogWriter {
     synchronizedOffset = offset
     durableUpTo = lastLSN
   }
-
-  /// Has the next segment, and all that come later, take writes to the second root.
-  package func addSecondRoot() { features.hasSecondRoot = true }
 
   // MARK: - Parts
 

@@ -116,7 +116,9 @@ package struct AnnotatedPages: Sendable {
       text += "a page below"
       offset += 1
     } else {
-      guard let scalar = PackedScalar.read(bytes, at: &offset) else {
+      let scalar =
+        PackedScalar.read(bytes, at: &offset) ?? PackedScalar.readBytes(bytes, at: &offset)
+      guard let scalar else {
         throw Fault(expected: "a leaf")
       }
       text += JSONWriter.string(Node(scalar))

@@ -53,6 +53,18 @@ extension WriteView {
     owner.flatMap { $0._withUnsafeGuaranteedRef { $0.hasExtras ? $0 : nil } }
   }
 
+  /// What is known of the changes of both roots together: their entries, and how many of these remove.
+  package var factsOfAll: WriteFacts { facts(with: extras) }
+
+  /// `factsOfAll` of a write with these extras.
+  package func facts(with extras: EncodedWrite?) -> WriteFacts {
+    guard let change = extras?.system else { return facts }
+    var facts = facts
+    facts.entryCount += change.facts.entryCount
+    facts.removalCount += change.facts.removalCount
+    return facts
+  }
+
   /// Whether it changes nothing of the data.
   package var isNothing: Bool { kind == .update && facts.entryCount == 0 }
 }

@@ -130,6 +130,9 @@ extension BodyWriter {
     copy(to: end)
   }
 
+  /// The bytes of a count, as of children or of a key's bytes.
+  package static func byteCount(ofCount count: Int) -> Int { Varint.byteCount(count) }
+
   /// The bytes that `append(_:to:)` appends for a node.
   package static func byteCount(_ node: Node) -> Int {
     if let count = node.packedLeafByteCount { return count }

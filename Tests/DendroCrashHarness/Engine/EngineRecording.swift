@@ -128,7 +128,7 @@ package struct EngineRecording: Sendable {
 
   private mutating func write(_ writes: [Write], _ session: Session) throws(EngineError) {
     var received: [Session.Answer] = []
-    let addsSecondRoot = mirrors && !session.engine.hasSecondRoot
+    let addsSecondRoot = mirrors && !session.engine.takesSecondRoot
     if addsSecondRoot {
       // The first write to the second root comes behind one that changes nothing.
       durability.write(.update(.root, []))

@@ -336,10 +336,14 @@ struct SecondRootTests {
     engine.pump()
     #expect(received.all == [false])
     #expect(engine.systemNode(at: .root).isEmpty)
+    // No segment says that it may have such writes.
+    #expect(try formats().allSatisfy { !$0 })
     disk.freeSpace = nil
     engine.pump()
     engine.submit(try write("x", .integer(1))) { received.add((try? $0.get()) != nil) }
     engine.pump()
+    #expect(received.all == [false, true])
+    #expect(try formats() == [false, true])
     engine.submit(try write("x", .integer(2))) { received.add((try? $0.get()) != nil) }
     engine.pump()
     #expect(received.all.last == true)
@@ -348,6 +352,31 @@ struct SecondRootTests {
     let again = try open()
     #expect(again.systemNode(at: try path("x")).scalar == .integer(2))
     try again.close()
+  }
+
+  @Test("the limit of memory is one for both trees")
+  func memoryLimit() throws {
+    let engine = Engine.inMemory(
+      options: {
+        var options = EngineOptions.inline
+        options.memoryByteLimit = 1 << 20
+        return options
+      }(), environment: disk.environment)
+    let refused = Received<Bool>()
+    for number in 0..<100 {
+      engine.submit(try write("k\(number)", .bytes(Array(repeating: 1, count: 64 << 10)))) {
+        if case .failure(.memoryLimit) = $0 { refused.add(true) }
+      }
+      engine.pump()
+    }
+    #expect(refused.all.count > 70)
+    // What removes is admitted, and makes room again.
+    engine.submit(EncodedWrite(nil, system: EncodedWrite(.remove(.root))), completion: nil)
+    let received = Received<Bool>()
+    engine.submit(try write("again", .integer(1))) { received.add((try? $0.get()) != nil) }
+    engine.pump()
+    #expect(received.all == [true])
+    try engine.close()
   }
 
   // MARK: Threads
@@ -380,6 +409,7 @@ struct SecondRootTests {
     }
     #expect(results.all == Array(repeating: true, count: 17))
     #expect(engine.systemNode(at: .root).childCount == 17)
+    #expect(try formats().filter { $0 }.count == 1)
     try await engine.close()
     let again = try open()
     #expect(again.systemNode(at: .root).childCount == 17)

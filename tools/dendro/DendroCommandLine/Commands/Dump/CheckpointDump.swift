@@ -88,7 +88,9 @@ struct CheckpointDump {
     _ number: Int, of checkpoint: AnnotatedCheckpoint, _ lsn: LogSequenceNumber,
     _ terminal: Terminal
   ) throws -> String? {
-    let isOfPages = checkpoint.formatVersion ?? 0 > 0
+    // The last chunk of a checkpoint with a second root divides the others between the trees.
+    let isDivision = checkpoint.hasSecondRoot && number == checkpoint.chunks.count - 1
+    let isOfPages = checkpoint.formatVersion ?? 0 > 0 && !isDivision
     let chunk = try checkpoint.chunk(number, in: directory) { bytes in
       isOfPages ? AnnotatedPages(bytes) : nil
     }
@@ -115,7 +117,11 @@ struct CheckpointDump {
     }
     try terminal.print("\(fileName(lsn)), chunk \(number)")
     try show(chunk.fields, terminal)
-    if !isOfPages { try terminal.print("format version 0: leaves with their paths, no pages") }
+    if isDivision {
+      try terminal.print("which chunks hold the data and which the second root, no pages")
+    } else if !isOfPages {
+      try terminal.print("format version 0: leaves with their paths, no pages")
+    }
     var rest = input.limit
     for page in pages?.pages ?? [] {
       guard rest > 0 else { break }

@@ -11,8 +11,8 @@ struct LogVerification: ~Copyable {
   /// What was found, in the order of the log.
   enum Finding: Sendable {
     case damage(Verification.Damage)
-    /// The hash of the replayed tree at a checkpoint.
-    case tree(LogSequenceNumber, hash: UInt64)
+    /// The hashes of the replayed trees at a checkpoint.
+    case tree(LogSequenceNumber, hashes: TreeHashes)
   }
 
   struct Result: Sendable {
@@ -25,8 +25,8 @@ struct LogVerification: ~Copyable {
     var byteCount: UInt64 = 0
     /// The last write of the replay; nil if there was none.
     var lastLSN: LogSequenceNumber?
-    /// The hash of the tree behind it; nil if the replay ended at damage.
-    var hash: UInt64?
+    /// The hashes of the trees behind it; nil if the replay ended at damage.
+    var hashes: TreeHashes?
     /// Whether the replay ended before the end of the log, at damage.
     var isBroken = false
   }
@@ -41,6 +41,7 @@ struct LogVerification: ~Copyable {
   private let progress: VerificationProgress
   private(set) var result = Result()
   private var editor = TreeEditor(.empty, remembersPlace: true)
+  private var systemEditor = TreeEditor(.empty, remembersPlace: false)
   private var reader = LogV1Reader()
   private let inputs: VerificationInputs
   private let replays: Bool
@@ -95,10 +96,10 @@ struct LogVerification: ~Copyable {
     progress.update(logByteCount: result.byteCount, writeCount: result.writeCount)
     hashAtCheckpoints()
     guard !result.isBroken, let end = result.lastLSN else { return }
-    if case .tree(end, let hash)? = result.findings.last {
-      result.hash = hash
+    if case .tree(end, let hashes)? = result.findings.last {
+      result.hashes = hashes
     } else {
-      result.hash = contentHash()
+      result.hashes = hashes()
     }
   }
 
@@ -106,7 +107,8 @@ struct LogVerification: ~Copyable {
     if firstLSN == LogSequenceNumber(1) {
       result.lastLSN = .zero
     } else if let oldest = inputs.oldest(), oldest.lsn.next >= firstLSN {
-      editor.replace(by: oldest.root)
+      editor.replace(by: oldest.roots.data)
+      systemEditor.replace(by: oldest.roots.system)
       result.lastLSN = oldest.lsn
       // That it is equal to itself is no finding. An older one is what a crash left of a cleanup: the log
       // that led on from it is gone.
@@ -129,6 +131,7 @@ struct LogVerification: ~Copyable {
     do throws(CodingError) {
       for _ in 0..<record.count {
         editor.apply(try reader.next()) { _, _ in }
+        if let change = reader.system { systemEditor.apply(change) { _, _ in } }
         result.lastLSN = reader.lsn
         result.writeCount += 1
         result.replayedCount += 1
@@ -153,15 +156,19 @@ struct LogVerification: ~Copyable {
       guard !result.isBroken, let last = result.lastLSN, logged.lsn > last, logged.lsn <= end
       else { continue }
       EncodedWrite(logged.write).withView { write in editor.apply(write) { _, _ in } }
+      if let change = logged.system {
+        EncodedWrite(change).withView { change in systemEditor.apply(change) { _, _ in } }
+      }
       result.lastLSN = logged.lsn
       result.replayedCount += 1
       hashAtCheckpoints()
     }
   }
 
-  private mutating func contentHash() -> UInt64 {
+  private mutating func hashes() -> TreeHashes {
     editor.forget()
-    return CheckpointCoding.contentHash(of: editor.root)
+    return TreeHashes(
+      data: CheckpointCoding.contentHash(of: editor.root), system: systemEditor.root)
   }
 
   private mutating func hashAtCheckpoints() {
@@ -169,7 +176,7 @@ struct LogVerification: ~Copyable {
     while let first = waiting.first, first <= lsn {
       waiting.removeFirst()
       guard first == lsn else { continue }
-      result.findings.append(.tree(lsn, hash: contentHash()))
+      result.findings.append(.tree(lsn, hashes: hashes()))
     }
   }
 

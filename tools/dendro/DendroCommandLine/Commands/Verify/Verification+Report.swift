@@ -7,6 +7,7 @@ extension Verification {
       ("lastLSN", .unsigned(lastLSN.rawValue)),
       ("leaves", leafCount.map { .count($0) } ?? .null),
       ("hash", contentHash.map { .string(Survey.hash($0)) } ?? .null),
+      ("secondRootHash", headHashes?.system.map { .string(Survey.hash($0)) } ?? .null),
       ("segments", .count(segmentCount)), ("records", .count(recordCount)),
       ("writes", .unsigned(writeCount)), ("replayedWrites", .unsigned(replayedCount)),
       ("checkpoints", .count(checkpointCount)), ("comparedCheckpoints", .count(comparedCount)),
@@ -44,6 +45,7 @@ extension Verification {
     if let leafCount, let contentHash {
       try row("tree", "\(Format.count(leafCount, "leaf")) as of write \(lastLSN)")
       try row("hash", Survey.hash(contentHash))
+      if let hash = headHashes?.system { try row("second root", "hash \(Survey.hash(hash))") }
     }
     if isQuick {
       try row("not checked", "what records and checkpoints say, behind their checksums")

@@ -19,6 +19,8 @@ struct Verification {
   private(set) var comparedCount = 0
   private(set) var leafCount: Int?
   private(set) var contentHash: UInt64?
+  /// Of the trees that opening gives.
+  private(set) var headHashes: TreeHashes?
   private(set) var lastLSN = LogSequenceNumber.zero
   /// How long it has taken.
   private(set) var seconds = 0.0
@@ -35,7 +37,7 @@ struct Verification {
   /// What a readable checkpoint says.
   private struct Expected {
     var lsn: LogSequenceNumber
-    var hash: UInt64
+    var hashes: TreeHashes
   }
 
   init(_ directory: DatabaseDirectory, isQuick: Bool = false) {
@@ -100,13 +102,15 @@ struct Verification {
   }
 
   /// Opens it as a reader would; nil if that is refused.
-  private mutating func open() throws -> (root: Node, lsn: LogSequenceNumber)? {
+  private mutating func open() throws -> HistoryState? {
     do throws(EngineError) {
       progress.begin("opening")
       var options = EngineOptions()
       options.loading = .whole
       let engine = try Engine.open(at: directory.path, options: options, mode: .readOnly)
-      let head = engine.head
+      let (root, lsn) = engine.head
+      let head = HistoryState(
+        roots: TreeRoots(data: root, system: engine.systemNode(at: .root)), lsn: lsn)
       // Checkpoints that cannot be read are met again below, with their places.
       try engine.close()
       lastLSN = head.lsn
@@ -117,12 +121,13 @@ struct Verification {
     }
   }
 
-  private mutating func check(_ head: (root: Node, lsn: LogSequenceNumber)?) {
-    guard let root = head?.root else { return }
+  private mutating func check(_ head: HistoryState?) {
+    guard let head else { return }
     progress.begin(checkpoint: "the tree")
-    leafCount = root.leafCount()
-    let (hash, violation) = CheckedTree.check(root)
+    leafCount = head.root.leafCount()
+    let (hash, violation) = CheckedTree.check(head.roots)
     contentHash = hash
+    headHashes = TreeHashes(data: hash, system: head.roots.system)
     if let violation { add("the tree breaks a rule: \(violation)") }
   }
 
@@ -139,13 +144,13 @@ struct Verification {
       do throws(StorageError) {
         progress.begin(checkpoint: "checkpoint at LSN \(lsn)")
         let reader = try CheckpointReader.open(directory, lsn: lsn)
-        let root = try CheckpointCoding.decode(reader) { [progress, doneByteCount] done in
+        let roots = try CheckpointCoding.roots(reader) { [progress, doneByteCount] done in
           // Half of the work on a checkpoint is to check what was decoded.
           progress.update(
             checkpointByteCount: doneByteCount + done.share(of: fileByteCount) / 2)
         }
         byteCount += fileByteCount
-        let (hash, violation) = CheckedTree.check(root)
+        let (hash, violation) = CheckedTree.check(roots)
         if hash != reader.contentHash {
           add(
             .corrupt(
@@ -156,11 +161,12 @@ struct Verification {
         if let violation {
           add("the tree of the checkpoint at LSN \(lsn) breaks a rule: \(violation)")
         }
-        expected.append(Expected(lsn: lsn, hash: hash))
+        expected.append(
+          Expected(lsn: lsn, hashes: TreeHashes(data: hash, system: roots.system)))
         // The log behind an older one was removed.
         if lsn.next >= firstLSN {
           try LogReader.check(reader, in: directory)
-          inputs.provide(oldest: .init(lsn: lsn, root: root))
+          inputs.provide(oldest: .init(lsn: lsn, roots: roots))
         }
       } catch {
         if case .io = error { throw error }
@@ -216,28 +222,28 @@ struct Verification {
   private mutating func compare(
     _ log: LogVerification.Result, _ expected: [Expected], _ headLSN: LogSequenceNumber?
   ) {
-    var hashes: [LogSequenceNumber: UInt64] = [:]
-    for one in expected { hashes[one.lsn] = one.hash }
+    var hashes: [LogSequenceNumber: TreeHashes] = [:]
+    for one in expected { hashes[one.lsn] = one.hashes }
     var found: [Damage] = []
     for finding in log.findings {
       switch finding {
       case .damage(let one): found.append(one)
-      case .tree(let lsn, let hash):
+      case .tree(let lsn, let replayed):
         guard let expected = hashes[lsn] else { continue }
         comparedCount += 1
-        if hash == expected { continue }
+        if replayed == expected { continue }
         found.append(
           Damage(
-            message: "the log replayed to LSN \(lsn) gives the tree \(Survey.hash(hash)), "
-              + "its checkpoint holds \(Survey.hash(expected))",
+            message: "the log replayed to LSN \(lsn) gives the tree \(replayed), "
+              + "its checkpoint holds \(expected)",
             file: directory.path(ofCheckpoint: lsn), offset: nil))
       }
     }
-    if let hash = log.hash, log.lastLSN == headLSN, let contentHash, hash != contentHash {
+    if let replayed = log.hashes, log.lastLSN == headLSN, let headHashes, replayed != headHashes {
       found.append(
         Damage(
-          message: "the replayed log gives the tree \(Survey.hash(hash)), opening gives "
-            + Survey.hash(contentHash), file: nil, offset: nil))
+          message: "the replayed log gives the tree \(replayed), opening gives \(headHashes)",
+          file: nil, offset: nil))
     }
     for one in found where !damage.contains(where: { $0.isAt(one) }) { damage.append(one) }
     tail = log.tail
@@ -274,17 +280,20 @@ extension Verification.Damage {
   }
 }
 
-/// What a whole tree says of itself.
+/// What whole trees say of themselves.
 private enum CheckedTree {
-  /// The content hash, and the first rule that the tree breaks, each found on a thread of its own.
-  static func check(_ root: Node) -> (hash: UInt64, violation: InvariantViolation?) {
+  /// The content hash of the data, and the first rule that a tree breaks, each found on a thread of its own.
+  static func check(_ roots: TreeRoots) -> (hash: UInt64, violation: InvariantViolation?) {
     let result = Mutex<(hash: UInt64, violation: InvariantViolation?)>((0, nil))
     DispatchQueue.concurrentPerform(iterations: 2) { part in
       if part == 0 {
-        let hash = CheckpointCoding.contentHash(of: root)
+        let hash = CheckpointCoding.contentHash(of: roots.data)
         result.withLock { $0.hash = hash }
       } else {
-        do throws(InvariantViolation) { try root.checkInvariants() } catch {
+        do throws(InvariantViolation) {
+          try roots.data.checkInvariants()
+          try roots.system.checkInvariants()
+        } catch {
           result.withLock { $0.violation = error }
         }
       }

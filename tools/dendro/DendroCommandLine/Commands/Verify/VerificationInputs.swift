@@ -1,3 +1,4 @@
+import DendroEngine
 import DendroStorage
 import DendroTree
 import Dispatch
@@ -6,10 +7,10 @@ import Synchronization
 /// What the replay of the log needs from the opening and from the checkpoints, which are read meanwhile. Each
 /// thing is waited for once, until it is there or is known not to come.
 final class VerificationInputs: Sendable {
-  /// The tree of a checkpoint.
+  /// The trees of a checkpoint.
   struct Tree: Sendable {
     var lsn: LogSequenceNumber
-    var root: Node
+    var roots: TreeRoots
   }
 
   private struct State {
