@@ -33,7 +33,8 @@ struct DisconnectCountTests {
     let path = try Path(parsing: "a")
     let isFirstKept = operations.add(Draft(.setPriority(path, long)), upTo: 20_000)
     #expect(isFirstKept)
-    let isSecondKept = operations.add(Draft(.setPriority(try Path(parsing: "b"), long)), upTo: 20_000)
+    let isSecondKept = operations.add(
+      Draft(.setPriority(try Path(parsing: "b"), long)), upTo: 20_000)
     #expect(!isSecondKept)
     // It takes the place of the first one.
     let isReplaced = operations.add(Draft(.setPriority(path, long)), upTo: 12_000)
