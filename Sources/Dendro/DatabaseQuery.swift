@@ -199,6 +199,8 @@ extension DatabaseQuery {
     guard let head = place.node else {
       return await snapshot(showing: try await wholeInBackground(place))
     }
+    // A location shows all that is there.
+    if asked == nil, !head.isPartial { return DataSnapshot(head.node, at: ref) }
     // If an order is kept, everything here was read before.
     if isLong(head.node), let snapshot = quickSnapshot(of: head.node) { return snapshot }
     return await snapshot(showing: head.isPartial ? try await wholeInBackground(place) : head.node)

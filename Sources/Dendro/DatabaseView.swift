@@ -42,7 +42,7 @@ public struct DatabaseView: ~Copyable {
   public var double: Double? { node.scalar?.double }
 
   /// The string here; else nil.
-  public var string: String? { node.scalar?.string }
+  public var string: String? { node.string }
 
   /// The boolean here; else nil. Numbers are no booleans.
   public var bool: Bool? { node.scalar?.bool }
@@ -74,7 +74,7 @@ public struct DatabaseView: ~Copyable {
 
   /// ``string`` at a path below.
   public func string(at path: String) throws(DatabaseError) -> String? {
-    try view(at: path).scalar?.string
+    try view(at: path).string
   }
 
   /// ``bool`` at a path below.

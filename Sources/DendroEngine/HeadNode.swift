@@ -65,15 +65,21 @@ package struct HeadNode: Sendable {
 package struct ReadingCheck {
   private let pages: Unmanaged<CheckpointPages>?
   private let failureCount: UInt64
+  /// Whether there are pages that may have to be read.
+  @usableFromInline let isNeeded: Bool
 
   fileprivate init(_ pages: CheckpointPages?) {
     self.pages = pages.map { Unmanaged.passUnretained($0) }
     failureCount = pages?.failureCount ?? 0
+    isNeeded = pages != nil
   }
 
   /// The last error of a page; nil if there was none. Ask on the thread that reads.
-  @inline(__always)
-  package var failure: EngineError? {
+  @inlinable
+  package var failure: EngineError? { isNeeded ? lastFailure : nil }
+
+  @usableFromInline
+  var lastFailure: EngineError? {
     pages.flatMap { $0._withUnsafeGuaranteedRef { $0.failure(since: failureCount) } }
   }
 }

@@ -214,12 +214,19 @@ extension Pages {
   static func find(
     _ root: PageAccess, _ key: UnsafeRawPointer, _ keyCount: Int
   ) -> (page: PageAccess, index: Int)? {
+    lookUp(root, key, keyCount).map { ($0.page, $0.index) }
+  }
+
+  /// The entry of a key in the branch with this root page, and where its value begins.
+  @inline(__always)
+  static func lookUp(
+    _ root: PageAccess, _ key: UnsafeRawPointer, _ keyCount: Int
+  ) -> (page: PageAccess, index: Int, value: UnsafeRawPointer)? {
     var page = root
     while page.kind == .inner {
       page = PageAccess(lookingUpIn: page.reference(page.childIndex(key, keyCount)))
     }
-    let (index, found) = page.find(key, keyCount)
-    return found ? (page, index) : nil
+    return page.lookUp(key, keyCount).map { (page, $0.index, $0.value) }
   }
 
   /// The node at a path below the branch with this root page.
@@ -227,10 +234,13 @@ extension Pages {
     var page = root
     var step = path
     while true {
-      guard let entry = find(page, step.key, step.keyCount) else { return .empty }
+      guard let entry = lookUp(page, step.key, step.keyCount) else { return .empty }
       if !step.hasRest { return entry.page.node(entry.index) }
-      if let branch = entry.page.branchReference(entry.index) {
-        page = PageAccess(lookingUpIn: branch)
+      guard tag(entry.value) == referenceTag else { return .empty }
+      // At once: whether it is a box is a look into the page already.
+      let child = PageAccess(lookingUpIn: entry.page.reference(entry.index))
+      if child.kind != .box {
+        page = child
         step = step.next
         continue
       }

@@ -8,26 +8,33 @@ package struct NodeView {
     case branch(PageAccess)
     /// The bytes of a leaf after its priority.
     case packed(UnsafeRawPointer)
-    case scalar(Scalar)
+    /// A leaf that is in no page. By its address, so that a view is plain bytes: the copies of what may have a
+    /// reference would cost more than a descent by one level.
+    case scalar(UnsafePointer<Scalar>)
   }
 
   private let content: Content
 
-  fileprivate init(_ node: Node) {
-    switch node.content {
-    case .empty: content = .empty
-    case .scalar(let scalar): content = .scalar(scalar)
-    case .page(let page):
-      content = page.kind == .box ? Self.boxed(page.access) : .branch(page.access)
-    }
+  /// - Parameter page: of a branch or a box.
+  fileprivate init(_ page: Page) {
+    content = page.kind == .box ? Self.boxed(page.access) : .branch(page.access)
   }
+
+  fileprivate init(_ scalar: UnsafePointer<Scalar>) { content = .scalar(scalar) }
+
+  /// Nothing.
+  fileprivate init() { content = .empty }
 
   init(branch page: PageAccess) { content = .branch(page) }
 
   /// An entry of a leaf page.
   @inline(__always)
-  private init(_ page: PageAccess, _ index: Int) {
-    let address = Self.afterPriority(page.valueStart(index))
+  private init(_ page: PageAccess, _ index: Int) { self.init(page, index, page.valueStart(index)) }
+
+  /// - Parameter value: where the value of the entry begins.
+  @inline(__always)
+  private init(_ page: PageAccess, _ index: Int, _ value: UnsafeRawPointer) {
+    let address = Self.afterPriority(value)
     guard address.load(as: UInt8.self) == Pages.referenceTag else {
       content = .packed(address)
       return
@@ -59,7 +66,19 @@ package struct NodeView {
     switch content {
     case .empty, .branch: nil
     case .packed(let address): PackedScalar.readTrusted(address).scalar
-    case .scalar(let scalar): scalar
+    case .scalar(let scalar): scalar.pointee
+    }
+  }
+
+  /// `scalar?.string`, without making the scalar.
+  package var string: String? {
+    switch content {
+    case .empty, .branch: return nil
+    case .packed(let address):
+      return PackedScalar.stringBytes(address).map { String(decoding: $0, as: UTF8.self) }
+    case .scalar(let scalar):
+      if case .string(let string) = scalar.pointee { return string }
+      return nil
     }
   }
 
@@ -91,8 +110,8 @@ package struct NodeView {
     let nothing = NodeView(Content.empty)
     guard case .branch(let page) = content else { return nothing }
     return key.withOrderedBytes { key in
-      Pages.find(page, key.baseAddress.unsafelyUnwrapped, key.count)
-        .map { NodeView($0.page, $0.index) } ?? nothing
+      Pages.lookUp(page, key.baseAddress.unsafelyUnwrapped, key.count)
+        .map { NodeView($0.page, $0.index, $0.value) } ?? nothing
     }
   }
 
@@ -101,8 +120,8 @@ package struct NodeView {
     guard case .branch(var page) = content else { return nothing }
     var step = path
     while true {
-      guard let entry = Pages.find(page, step.key, step.keyCount) else { return nothing }
-      let child = NodeView(entry.page, entry.index)
+      guard let entry = Pages.lookUp(page, step.key, step.keyCount) else { return nothing }
+      let child = NodeView(entry.page, entry.index, entry.value)
       if !step.hasRest { return child }
       guard case .branch(let below) = child.content else { return nothing }
       page = below
@@ -121,6 +140,7 @@ package struct NodeView {
   private static func forEachChild<E: Error>(
     of page: PageAccess, _ body: (KeyView, NodeView) throws(E) -> Bool
   ) throws(E) -> Bool {
+    if page.hasReferences { page.prefetchReferencedPages() }
     for index in 0..<page.count {
       let isWanted =
         page.kind == .inner
@@ -150,6 +170,11 @@ extension Node {
     _ body: (NodeView) throws(E) -> R
   ) throws(E) -> R {
     defer { withExtendedLifetime(content) {} }
-    return try body(NodeView(self))
+    return switch content {
+    case .empty: try body(NodeView())
+    case .page(let page): try body(NodeView(page))
+    case .scalar(let scalar):
+      try withUnsafePointer(to: scalar) { (scalar) throws(E) in try body(NodeView(scalar)) }
+    }
   }
 }

@@ -9,5 +9,8 @@ extension Path {
   package static let info = Path.root.appending(Key.info)
 
   /// Whether the path is `/.info` or below it.
-  package var isInfo: Bool { Path.info.isPrefix(of: self) }
+  package var isInfo: Bool {
+    // Asked at each read: no legal key begins with a dot, and no length is two bytes of which that is the second.
+    storedBytes.count > 1 && storedBytes[1] == UInt8(ascii: ".")
+  }
 }

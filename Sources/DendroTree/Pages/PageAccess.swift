@@ -39,11 +39,12 @@ struct PageAccess {
     self = page.resolved
   }
 
-  /// Asks for the first 320 bytes of the page. Those after its end may belong to anything: they are not read.
+  /// Asks for the first bytes of the page: 512 of them are a whole page with references, whose slots are at its end. Those
+  /// after the end of a shorter one may belong to anything: they are not read.
   @inline(__always)
-  func prefetch() {
+  func prefetch(byteCount: Int = 512) {
     let start = UnsafeRawPointer(header)
-    for line in 1..<5 { dendro_prefetch(start + 64 * line) }
+    for line in 1..<byteCount / 64 { dendro_prefetch(start + 64 * line) }
   }
 
   /// Asks for the first line of each page that this one refers to, whose references are counted next: a
@@ -165,6 +166,23 @@ struct PageAccess {
       if order < 0 { low = middle &+ 1 } else { high = middle }
     }
     return (low, false)
+  }
+
+  /// The entry with a key, and where its value begins; nil if there is none.
+  @inline(__always)
+  func lookUp(
+    _ key: UnsafeRawPointer, _ keyCount: Int
+  ) -> (index: Int, value: UnsafeRawPointer)? {
+    // Deep paths have many pages of one entry, which begins with the tail.
+    if count == 1 {
+      let own = self.key(at: tail)
+      guard own.count == keyCount, compareBytes(own.start, keyCount, key, keyCount) == 0 else {
+        return nil
+      }
+      return (0, own.start + keyCount)
+    }
+    let (index, found) = find(key, keyCount)
+    return found ? (index, valueStart(index)) : nil
   }
 
   /// `find` in a page of at most one entry, as deep paths have many of. The first entry begins with the tail.

@@ -133,7 +133,7 @@ extension Pages {
     _ slot: UnsafeMutablePointer<Page?>, _ isUnique: inout Bool
   ) -> PageAccess? {
     let page = PageAccess(unresolved: slot)
-    page.prefetch()
+    page.prefetch(byteCount: 320)
     return page.kind == .stub ? loadedPage(of: PageStub(page.header), slot, &isUnique) : page
   }
 
