@@ -82,8 +82,18 @@ enum Varint {
   }
 
   /// Reads a varint of at most five bytes. Returns nil unless it is whole and in its shortest form.
+  @inline(__always)
   static func read(_ bytes: UnsafeRawBufferPointer, at offset: Int) -> (value: Int, byteCount: Int)?
   {
+    // Most are of one byte.
+    if offset < bytes.count, bytes[offset] < 0x80 { return (Int(bytes[offset]), 1) }
+    return readLong(bytes, at: offset)
+  }
+
+  @inline(never)
+  private static func readLong(
+    _ bytes: UnsafeRawBufferPointer, at offset: Int
+  ) -> (value: Int, byteCount: Int)? {
     var value = 0
     var count = 0
     while count < 5 {
@@ -99,7 +109,37 @@ enum Varint {
 
 /// Whether the bytes are well-formed UTF-8 by table 3-7 of the Unicode standard: no surrogates, no
 /// overlong sequences, no code points above U+10FFFF.
+@inline(__always)
 func isValidUTF8(_ bytes: UnsafeRawBufferPointer) -> Bool {
+  isASCII(bytes) || isValidBeyondASCII(bytes)
+}
+
+/// Whether all bytes are less than 0x80.
+@inline(__always)
+func isASCII(_ bytes: UnsafeRawBufferPointer) -> Bool {
+  guard let start = bytes.baseAddress else { return true }
+  let count = bytes.count
+  var all: UInt64 = 0
+  var offset = 0
+  while offset &+ 8 <= count {
+    all |= (start + offset).loadUnaligned(as: UInt64.self)
+    offset &+= 8
+  }
+  if offset < count {
+    if count >= 8 {
+      // The last word overlaps the one before.
+      all |= (start + (count &- 8)).loadUnaligned(as: UInt64.self)
+    } else {
+      while offset < count {
+        all |= UInt64((start + offset).load(as: UInt8.self))
+        offset &+= 1
+      }
+    }
+  }
+  return all & 0x8080_8080_8080_8080 == 0
+}
+
+private func isValidBeyondASCII(_ bytes: UnsafeRawBufferPointer) -> Bool {
   guard let start = bytes.baseAddress else { return true }
   let count = bytes.count
   var offset = 0

@@ -157,26 +157,11 @@ enum KeyCoding {
 
   private static func string(permuted bytes: UnsafeRawBufferPointer) -> String {
     // Nearly all keys are of bytes that stand for themselves.
-    if areAllBelow0x80(bytes) { return String(decoding: bytes, as: UTF8.self) }
+    if isASCII(bytes) { return String(decoding: bytes, as: UTF8.self) }
     return String(unsafeUninitializedCapacity: bytes.count) { utf8 in
       for (index, byte) in bytes.enumerated() { utf8[index] = plain(byte) }
       return bytes.count
     }
-  }
-
-  @inline(__always)
-  private static func areAllBelow0x80(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    var all: UInt64 = 0
-    var offset = 0
-    while offset &+ 8 <= bytes.count {
-      all |= bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
-      offset &+= 8
-    }
-    while offset < bytes.count {
-      all |= UInt64(bytes[offset])
-      offset &+= 1
-    }
-    return all & 0x8080_8080_8080_8080 == 0
   }
 
   /// The spelling of an integer key; nil if the bytes do not have that form.

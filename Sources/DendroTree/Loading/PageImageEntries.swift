@@ -7,6 +7,8 @@ struct PageImageEntries {
   private let hasReferences: Bool
   /// Whether leaves may be bytes, as in the second root.
   private let allowsBytes: Bool
+  /// Whether the keys are those of a leaf page that was checked.
+  private let areKeysChecked: Bool
   /// Where the last entry's key, with its length, and its value are in `bytes`.
   private var key = 0..<0
   private var value: Range<Int>
@@ -20,10 +22,13 @@ struct PageImageEntries {
   /// Where the next byte is that was not checked.
   private(set) var offset = 0
 
-  /// - Parameter keyByteCount: at most the count of the bytes.
+  /// - Parameters:
+  ///   - keyByteCount: at most the count of the bytes.
+  ///   - areKeysChecked: whether the bytes of the keys, and their count, are those of a leaf page whose entries were
+  ///     all right.
   init(
     _ bytes: UnsafeRawBufferPointer, keyByteCount: Int, kind: PageHeader.Kind, hasReferences: Bool,
-    allowsBytes: Bool
+    allowsBytes: Bool, areKeysChecked: Bool
   ) {
     self.bytes = bytes
     keysEnd = keyByteCount
@@ -31,6 +36,7 @@ struct PageImageEntries {
     self.kind = kind
     self.hasReferences = hasReferences
     self.allowsBytes = allowsBytes
+    self.areKeysChecked = areKeysChecked
   }
 
   /// Whether all bytes belong to the entries so far.
@@ -48,6 +54,7 @@ struct PageImageEntries {
     offset += prefix
     let ordered = offset..<offset + keyCount
     switch kind {
+    case .leaf where areKeysChecked: break
     case .leaf:
       guard KeyCoding.isValid(orderedBytes: UnsafeRawBufferPointer(rebasing: bytes[ordered])) else {
         return "a legal key"

@@ -7,6 +7,8 @@ struct PageImageReader {
   private let source: (any PageSource)?
   private let allowsBytes: Bool
   private var offset = 0
+  /// The keys of the last leaf page, which were checked, and their count. Objects of one kind mostly have the same keys.
+  private var checkedKeys = (bytes: 0..<0, count: 0)
   /// Pages to which no page refers yet, in their order.
   private(set) var unclaimed: [ChunkPages.Root] = []
   private(set) var leafCount = 0
@@ -70,9 +72,11 @@ struct PageImageReader {
     }
     access.header.pointee.count = UInt16(count)
     access.header.pointee.used = UInt32(used)
+    let keys = offset..<offset + keyByteCount
     var entries = PageImageEntries(
       UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + used]), keyByteCount: keyByteCount,
-      kind: kind, hasReferences: hasReferences, allowsBytes: allowsBytes)
+      kind: kind, hasReferences: hasReferences, allowsBytes: allowsBytes,
+      areKeysChecked: kind == .leaf && areChecked(keys, count: count))
     var end = 0
     for index in 0..<count {
       if let expected = entries.next() {
@@ -85,6 +89,7 @@ struct PageImageReader {
     guard entries.isAtEnd else {
       throw failure("\(count) entries of \(used) bytes", "entries of \(end) bytes")
     }
+    if kind == .leaf { checkedKeys = (keys, count) }
     offset += used
     if kind != .inner { leafCount += count - entries.referenceCount }
     if kind == .leaf {
@@ -92,6 +97,15 @@ struct PageImageReader {
       access.header.pointee.hasPriorities = entries.hasPriorities
     }
     try connect(page, referenceCount: kind == .inner ? count : entries.referenceCount)
+  }
+
+  /// Whether these are the keys of the last leaf page.
+  private func areChecked(_ keys: Range<Int>, count: Int) -> Bool {
+    guard count == checkedKeys.count, keys.count == checkedKeys.bytes.count,
+      let start = bytes.baseAddress
+    else { return false }
+    return compareBytes(
+      start + keys.lowerBound, keys.count, start + checkedKeys.bytes.lowerBound, keys.count) == 0
   }
 
   // MARK: References
