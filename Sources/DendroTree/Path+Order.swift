@@ -7,7 +7,10 @@ extension Path: Comparable {
   /// `a < b`, by the stored bytes of the two paths.
   package static func storedBytes(
     _ a: UnsafeRawBufferPointer, precede b: UnsafeRawBufferPointer
-  ) -> Bool {
+  ) -> Bool { compareStored(a, b) < 0 }
+
+  /// Compares two paths by their stored bytes: negative, zero or positive.
+  static func compareStored(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Int {
     var offset = 0
     while offset < a.count && offset < b.count {
       let x = a.baseAddress.unsafelyUnwrapped + offset
@@ -15,10 +18,10 @@ extension Path: Comparable {
       let (xCount, xPrefix) = Varint.readTrusted(x)
       let (yCount, yPrefix) = Varint.readTrusted(y)
       let order = compareBytes(x + xPrefix, xCount, y + yPrefix, yCount)
-      if order != 0 { return order < 0 }
+      if order != 0 { return order }
       offset += xPrefix + xCount  // Equal keys have equal sizes.
     }
-    return a.count < b.count
+    return a.count &- b.count
   }
 
   /// Whether the path with the stored bytes `a` comes before the one with `b`, and neither is below the other.

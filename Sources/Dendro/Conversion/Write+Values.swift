@@ -149,9 +149,9 @@ extension ValueReader {
 
   /// The path before a last segment `.priority`; nil if there is none.
   private static func parent(ofPriority key: String) -> String? {
-    guard key.utf8.last == UInt8(ascii: "y") || key.utf8.last == UInt8(ascii: "/") else {
-      return nil
-    }
+    // Nearly all strings are contiguous, and their last byte is at hand.
+    let last = key.utf8.withContiguousStorageIfAvailable { $0.last } ?? key.utf8.last
+    guard last == UInt8(ascii: "y") || last == UInt8(ascii: "/") else { return nil }
     var rest = Substring(key)
     while rest.utf8.last == UInt8(ascii: "/") { rest.removeLast() }
     guard rest.hasSuffix(".priority") else { return nil }
