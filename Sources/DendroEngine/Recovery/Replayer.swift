@@ -37,7 +37,7 @@ struct Replayer: ~Copyable {
   /// The tree with all writes so far.
   var root: Node {
     mutating get {
-      editor.forget()
+      editor.settle()
       return editor.root
     }
   }
@@ -61,16 +61,19 @@ struct Replayer: ~Copyable {
   ) throws(StorageError) -> Bool {
     guard record.kind == .writes else { return lastLSN < limit.lsn }
     reader.restart(record, payload)
-    for _ in 0..<record.count {
-      guard lastLSN < limit.lsn else { return false }
+    var isBelowLimit = lastLSN < limit.lsn
+    for _ in 0..<record.count where isBelowLimit {
       do throws(CodingError) {
-        if limit.time < .max, try reader.nextTime() > limit.time { return false }
+        if limit.time < .max { isBelowLimit = try reader.nextTime() <= limit.time }
       } catch {
         throw error.located(in: record)
       }
+      guard isBelowLimit else { break }
       try applyNext(in: record)
+      isBelowLimit = lastLSN < limit.lsn
     }
-    return lastLSN < limit.lsn
+    try settle(in: record)
+    return isBelowLimit
   }
 
   /// Applies the record's writes.
@@ -88,6 +91,7 @@ struct Replayer: ~Copyable {
     }
     reader.restart(record, payload)
     for _ in 0..<record.count { try applyNext(in: record) }
+    try settle(in: record)
     guard reader.isAtEnd else {
       throw CodingError(expected: "the end of the record's writes", found: "more bytes").located(
         in: record)
@@ -115,12 +119,25 @@ struct Replayer: ~Copyable {
         if let change = reader.system { systemEditor.apply(change) { _, _ in } }
       }
     } catch {
-      let found = CodingError(expected: "the pages of the tree", found: "\(error.cause)")
-      throw (error.cause as? StorageError) ?? found.located(in: record)
+      throw Self.located(error, in: record)
     }
     lastLSN = reader.lsn
     lastTime = max(lastTime, reader.time)
     writeCount += 1
+  }
+
+  /// Puts into the tree what waits for more writes of the record.
+  private mutating func settle(in record: RecordInfo) throws(StorageError) {
+    do throws(PageFailure) {
+      try editor.settleLoading()
+    } catch {
+      throw Self.located(error, in: record)
+    }
+  }
+
+  private static func located(_ failure: PageFailure, in record: RecordInfo) -> StorageError {
+    let found = CodingError(expected: "the pages of the tree", found: "\(failure.cause)")
+    return (failure.cause as? StorageError) ?? found.located(in: record)
   }
 
   private mutating func note(_ record: RecordInfo, _ payload: UnsafeRawBufferPointer) {

@@ -58,18 +58,6 @@ struct EntryReader {
 
   // MARK: Siblings
 
-  /// The bytes of the path without its last key.
-  var parentByteCount: Int {
-    var offset = 0
-    var last = 0
-    while offset < pathByteCount {
-      last = offset
-      let (keyByteCount, prefix) = Varint.readTrusted(path + offset)
-      offset += prefix + keyByteCount
-    }
-    return last
-  }
-
   /// The bytes of the last key, with its length, and of the leaf of the next entry, if that sets a short leaf directly
   /// below the same path; 0 if not. The value of the present entry was passed over.
   func siblingByteCount(below parentByteCount: Int) -> Int {

@@ -77,6 +77,7 @@ import Testing
     generator.stringByteCountMax = [10, 300][Int(seed % 2)]
     var remembering = TreeEditor(.empty, remembersPlace: true)
     var plain = TreeEditor(.empty, remembersPlace: false)
+    var checked = TreeEditor(.empty, remembersPlace: false)
     var model = ModelTree.empty
     for step in 0..<600 {
       let write = generator.write()
@@ -101,7 +102,9 @@ import Testing
         #expect(facts.removalCount == view.facts.removalCount)
         #expect(facts.isOrdered == view.facts.isOrdered, "\(write)")
         return logBody.withUnsafeBytes { body in
-          remembering.changes(WriteView(view.kind, at: view.path, body: body, facts: facts))
+          let read = WriteView(view.kind, at: view.path, body: body, facts: facts)
+          remembering.apply(read) { _, _ in }
+          return checked.changes(read)
         }
       }
       #expect(asTrees.map(\.path) == asBytes.map(\.path), "seed \(seed), step \(step)")
@@ -110,6 +113,7 @@ import Testing
         let tree = remembering.taken()
         try tree.checkInvariants(isCompact: true)
         try #require(tree == plain.root, "seed \(seed), step \(step)")
+        try #require(tree == checked.root, "seed \(seed), step \(step)")
         try #require(ModelTree(tree) == model, "seed \(seed), step \(step)")
       }
     }
@@ -166,6 +170,45 @@ import Testing
     for (node, text) in held { #expect(ModelTree(node).description == text) }
   }
 
+  @Test(
+    "siblings one after the other in any order, of a branch that is there or not",
+    arguments: Scale.seeds(16))
+  func runs(seed: UInt64) throws {
+    var random = SeededGenerator(seed: seed)
+    let keyByteCountMax = [3, 40, 600][Int(seed % 3)]
+    let valueByteCountMax = [10, 100, 300][Int(seed / 3 % 3)]
+    var editor = TreeEditor(.empty, remembersPlace: true)
+    var model = ModelTree.empty
+    var held: [(node: Node, text: String)] = []
+    for step in 0..<400 {
+      let parent = ["p", "q/r", "q/s/t", "p/below"][random.below(4)] + "\(random.below(20))"
+      if random.oneIn(4) {
+        let removal = Write.remove(try Path(parsing: parent))
+        model.apply(removal)
+        editor.apply(removal)
+      }
+      for _ in 0..<1 + random.below(random.oneIn(10) ? 150 : 8) {
+        let key =
+          "\(random.below(100))" + String(repeating: "k", count: random.below(keyByteCountMax))
+        let path = try Path(parsing: "\(parent)/\(key)")
+        let write =
+          random.oneIn(20)
+          ? Write.increment(path, .integer(1))
+          : .set(
+            path, Node(.string(String(repeating: "v", count: random.below(valueByteCountMax)))))
+        model.apply(write)
+        editor.apply(write)
+      }
+      if !random.oneIn(10) { continue }
+      let tree = editor.taken()
+      try tree.checkInvariants(isCompact: true)
+      try #require(ModelTree(tree) == model, "seed \(seed), step \(step)")
+      if random.oneIn(3) { held.append((tree, ModelTree(tree).description)) }
+    }
+    #expect(ModelTree(editor.finish()) == model, "seed \(seed)")
+    for (node, text) in held { #expect(ModelTree(node).description == text) }
+  }
+
   @Test("the tree is not taken while a place in it is remembered")
   func takingTooEarly() async {
     await #expect(processExitsWith: .failure) {
@@ -190,7 +233,7 @@ extension TreeEditor {
   }
 
   fileprivate mutating func taken() -> Node {
-    forget()
+    settle()
     return root
   }
 }

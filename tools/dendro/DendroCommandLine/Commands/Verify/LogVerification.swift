@@ -166,7 +166,7 @@ struct LogVerification: ~Copyable {
   }
 
   private mutating func hashes() -> TreeHashes {
-    editor.forget()
+    editor.settle()
     return TreeHashes(
       data: CheckpointCoding.contentHash(of: editor.root), system: systemEditor.root)
   }
