@@ -6,7 +6,7 @@ package import DendroTree
 /// The payload may be hostile: every count is bounded by the bytes that are left.
 package struct LogV1Reader: ~Copyable {
   private var reader = ByteReader(UnsafeRawBufferPointer(start: nil, count: 0))
-  private var paths = PathReader()
+  private var path = PathChecker(comparesPaths: false)
   private var checker = BodyChecker()
   /// Nil until a write changes the second root.
   private var systemReader: SystemReader?
@@ -30,7 +30,7 @@ package struct LogV1Reader: ~Copyable {
     _ payload: UnsafeRawBufferPointer, firstLSN: LogSequenceNumber, baseTime: Int64
   ) {
     reader = ByteReader(payload)
-    paths.restart()
+    path.restart()
     lsn = LogSequenceNumber(firstLSN.rawValue &- 1)
     time = baseTime
   }
@@ -59,28 +59,28 @@ package struct LogV1Reader: ~Copyable {
     origin = nil
     if tag & LogV1Writer.originFlag != 0 { origin = try reader.origin() }
     tag &= ~(LogV1Writer.systemFlag | LogV1Writer.originFlag)
-    _ = try paths.readBytes(&reader)
-    guard let keyCount = paths.countKeys(), keyCount <= Limits.depth,
-      let kind = WriteKind(rawValue: tag)
-    else { throw damage(tag) }
     var end = reader.offset
-    let facts = checker.check(kind, reader.bytes, at: &end, depth: Limits.depth - keyCount)
-    guard let facts else { throw damage(tag) }
+    guard let kind = WriteKind(rawValue: tag),
+      path.read(reader.bytes, at: &end, depth: Limits.depth)
+    else { throw damage() }
+    _ = try reader.take(end - reader.offset, "a write's path")
+    let facts = checker.check(kind, reader.bytes, at: &end, depth: Limits.depth - path.keyCount)
+    guard let facts else { throw damage() }
     lsn = lsn.next
     let body = try reader.take(end - reader.offset, "a write's body")
     if changesSystem {
       if systemReader == nil { systemReader = SystemReader() }
       try systemReader?.read(&reader)
     }
-    return WriteView(kind, at: paths.bytes, body: body, facts: facts)
+    return WriteView(kind, at: path.bytes, body: body, facts: facts)
   }
 
-  /// Says what is wrong with the write whose path was read.
-  private func damage(_ kind: UInt8) -> CodingError {
-    var copy = reader
+  /// Says what is wrong with the record, as it is found out by decoding it.
+  private func damage() -> CodingError {
+    var decoder = WriteReader(reader.bytes, firstLSN: .zero, baseTime: 0)
     do throws(CodingError) {
-      _ = try WriteReader.body(&copy, kind, try paths.path())
-      return CodingError(expected: "a write", found: "bytes that are none")
+      // It comes to its end at the latest.
+      while true { _ = try decoder.next() }
     } catch {
       return error
     }

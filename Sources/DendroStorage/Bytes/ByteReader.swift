@@ -46,6 +46,11 @@ package struct ByteReader {
   /// LEB128, at most ten bytes, in its shortest form only.
   package mutating func varint() throws(ByteError) -> UInt64 {
     let start = offset
+    // Most are of one byte.
+    if start < bytes.count, bytes[start] < 0x80 {
+      offset = start &+ 1
+      return UInt64(bytes[start])
+    }
     var value: UInt64 = 0
     var shift: UInt64 = 0
     while offset < bytes.count {

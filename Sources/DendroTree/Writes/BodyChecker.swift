@@ -2,12 +2,8 @@
 ///
 /// It says only whether a body is valid; `WriteReader`, which decodes, says what is wrong with one that is not.
 package struct BodyChecker: ~Copyable {
-  /// The stored path of the entry at hand; memory for `EntryReader.pathByteCountMax` bytes.
-  private let path: UnsafeMutableRawPointer
-  private var pathByteCount = 0
-  /// Where the keys of that path end, of which there are `keyCount`.
-  private var keyEnds = InlineArray<34, Int>(repeating: 0)
-  private var keyCount = 0
+  /// The path of the entry at hand.
+  private var path = PathChecker(comparesPaths: true)
   private let allowed: Allowed
 
   /// What a body may have beside the data's values.
@@ -22,12 +18,7 @@ package struct BodyChecker: ~Copyable {
     package static let serverValues = Allowed(rawValue: 2)
   }
 
-  package init(allowing allowed: Allowed = []) {
-    self.allowed = allowed
-    path = .allocate(byteCount: EntryReader.pathByteCountMax, alignment: 8)
-  }
-
-  deinit { path.deallocate() }
+  package init(allowing allowed: Allowed = []) { self.allowed = allowed }
 
   /// Checks the body that begins at `offset`, and moves `offset` to its end.
   ///
@@ -58,80 +49,17 @@ package struct BodyChecker: ~Copyable {
     // An entry takes at least three bytes.
     guard count <= (bytes.count - offset) / 3 else { return false }
     facts.entryCount = count
-    pathByteCount = 0
-    keyCount = 0
+    path.restart()
     for index in 0..<count {
       guard offset < bytes.count, let kind = WriteKind(rawValue: bytes[offset]), kind != .update
       else { return false }
       offset += 1
-      guard checkPath(bytes, &offset, depth, isFirst: index == 0, &facts),
-        checkValue(kind, bytes, &offset, depth - keyCount, &facts)
+      guard path.read(bytes, at: &offset, depth: depth),
+        checkValue(kind, bytes, &offset, depth - path.keyCount, &facts)
       else { return false }
-      if kind == .setPriority { facts.isOrdered = false }
+      if kind == .setPriority || index > 0 && !path.isBehindLast { facts.isOrdered = false }
     }
     return true
-  }
-
-  private mutating func checkPath(
-    _ bytes: UnsafeRawBufferPointer, _ offset: inout Int, _ depth: Int, isFirst: Bool,
-    _ facts: inout WriteFacts
-  ) -> Bool {
-    guard let (shared, sharedPrefix) = Varint.read(bytes, at: offset), shared <= pathByteCount,
-      let (rest, restPrefix) = Varint.read(bytes, at: offset + sharedPrefix)
-    else { return false }
-    offset += sharedPrefix + restPrefix
-    guard rest <= bytes.count - offset, shared + rest <= EntryReader.pathByteCountMax else {
-      return false
-    }
-    var sharedKeyCount = keyCount
-    while sharedKeyCount > 0, keyEnds[sharedKeyCount - 1] > shared { sharedKeyCount -= 1 }
-    let sharedKeysEnd = sharedKeyCount > 0 ? keyEnds[sharedKeyCount - 1] : 0
-    if !isFirst, facts.isOrdered {
-      facts.isOrdered = isBehindLast(bytes, offset, shared, rest, from: sharedKeysEnd)
-    }
-    if let source = bytes.baseAddress {
-      (path + shared).copyMemory(from: source + offset, byteCount: rest)
-    }
-    offset += rest
-    pathByteCount = shared + rest
-    keyCount = sharedKeyCount
-    let whole = UnsafeRawBufferPointer(start: path, count: pathByteCount)
-    var end = sharedKeysEnd
-    while end < pathByteCount {
-      guard keyCount < depth, let keyEnd = Path.keyEnd(validating: whole, at: end) else {
-        return false
-      }
-      end = keyEnd
-      keyEnds[keyCount] = end
-      keyCount += 1
-    }
-    return true
-  }
-
-  /// Whether the next path comes after the last one and is not below it, so far as it is valid.
-  ///
-  /// - Parameter start: where the first key begins in which they differ.
-  private func isBehindLast(
-    _ bytes: UnsafeRawBufferPointer, _ offset: Int, _ shared: Int, _ rest: Int, from start: Int
-  ) -> Bool {
-    // The last path ends with its shared keys: the next one is the same, or below it.
-    guard start < pathByteCount, start < shared + rest else { return false }
-    let (lastKeyByteCount, lastPrefix) = Varint.readTrusted(path + start)
-    // The first key of the next path that differs, which begins with bytes that are shared.
-    return withUnsafeTemporaryAllocation(
-      byteCount: shared - start + min(rest, Limits.keyBytes + 3), alignment: 1
-    ) { room in
-      let key = room.baseAddress.unsafelyUnwrapped
-      key.copyMemory(from: path + start, byteCount: shared - start)
-      (key + (shared - start)).copyMemory(
-        from: bytes.baseAddress.unsafelyUnwrapped + offset,
-        byteCount: room.count - (shared - start))
-      guard let (keyByteCount, prefix) = Varint.read(UnsafeRawBufferPointer(room), at: 0),
-        keyByteCount <= room.count - prefix
-      else { return false }
-      return compareBytes(
-        path + (start + lastPrefix), lastKeyByteCount, key + prefix, keyByteCount) < 0
-    }
   }
 
   // MARK: Values

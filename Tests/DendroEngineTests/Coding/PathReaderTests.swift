@@ -25,10 +25,14 @@ struct PathReaderTests {
     path[shared...].withUnsafeBytes { bytes.bytes($0) }
   }
 
-  @Test("keys and order are those of each path alone", arguments: 1...20 as ClosedRange<UInt64>)
-  func reads(seed: UInt64) throws {
+  /// 200 paths, half of the times in order, and their encoding.
+  ///
+  /// - Parameter sharesAll: whether each path shares as many bytes as it could with the one before.
+  private static func paths(
+    _ seed: UInt64, sharesAll: Bool = false, _ isIncluded: ([UInt8]) -> Bool
+  ) -> (paths: [[UInt8]], bytes: [UInt8]) {
     var random = SeededRandomness(seed: seed)
-    var paths = (0..<200).map { _ in Self.path(using: &random) }
+    var paths = (0..<200).map { _ in Self.path(using: &random) }.filter(isIncluded)
     if seed % 2 == 0 {
       paths.sort { a, b in
         a.withUnsafeBytes { a in b.withUnsafeBytes { b in a.lexicographicallyPrecedes(b) } }
@@ -37,31 +41,72 @@ struct PathReaderTests {
     var bytes = ByteWriter()
     var last: [UInt8] = []
     for path in paths {
-      // A writer may share fewer bytes than it could.
       let common = zip(path, last).prefix { $0 == $1 }.count
-      let shared = Bool.random(using: &random) ? common : Int.random(in: 0...common, using: &random)
+      let isMost = sharesAll || Bool.random(using: &random)
+      let shared = isMost ? common : Int.random(in: 0...common, using: &random)
       Self.encode(path, sharing: shared, into: &bytes)
       last = path
     }
-    let base = try Path(parsing: seed % 3 == 0 ? "" : "base/of/all")
-    var reader = ByteReader(bytes.bytes)
-    var found = PathReader(below: base)
-    var before: Path?
-    for path in paths {
-      _ = try found.readBytes(&reader)
-      #expect(Array(found.bytes) == path)
-      #expect(Array(found.wholeBytes) == base.storedBytes + path)
-      let whole = path.withUnsafeBytes { Path(storedBytes: $0) }
-      let keyCount = found.countKeys()
-      #expect(keyCount == whole?.count)
-      if let before, let whole {
-        let isBelow = whole.keys.starts(with: before.keys)
-        let isBehind = found.isBehindLast
-        #expect(isBehind == (Array(before.keys).lexicographicallyPrecedes(whole.keys) && !isBelow))
+    return (paths, Array(bytes.bytes))
+  }
+
+  private static func decoded(_ path: [UInt8]) -> Path? {
+    path.withUnsafeBytes { Path(storedBytes: $0) }
+  }
+
+  @Test("bytes are those of each path alone", arguments: 1...20 as ClosedRange<UInt64>)
+  func reads(seed: UInt64) throws {
+    let (paths, bytes) = Self.paths(seed) { _ in true }
+    try bytes.withUnsafeBytes { bytes in
+      var reader = ByteReader(bytes)
+      var found = PathReader()
+      for path in paths {
+        _ = try found.readBytes(&reader)
+        #expect(Array(found.bytes) == path)
       }
-      before = whole
+      #expect(reader.isAtEnd)
     }
-    #expect(reader.isAtEnd)
+  }
+
+  @Test(
+    "keys and order are those of each path alone", arguments: 1...20 as ClosedRange<UInt64>,
+    [false, true])
+  func checks(seed: UInt64, sharesAll: Bool) throws {
+    let (paths, bytes) = Self.paths(seed, sharesAll: sharesAll) { Self.decoded($0) != nil }
+    try bytes.withUnsafeBytes { bytes in
+      var offset = 0
+      var found = PathChecker(comparesPaths: true)
+      var before: Path?
+      for path in paths {
+        let isGood = found.read(bytes, at: &offset, depth: Limits.depth)
+        #expect(isGood)
+        #expect(Array(found.bytes) == path)
+        let whole = try #require(Self.decoded(path))
+        #expect(found.keyCount == whole.count)
+        if let before {
+          let isBelow = whole.keys.starts(with: before.keys)
+          let isBehind = Array(before.keys).lexicographicallyPrecedes(whole.keys) && !isBelow
+          let found = found.isBehindLast
+          #expect(found == isBehind || !found && !sharesAll)
+        }
+        before = whole
+      }
+      #expect(offset == bytes.count)
+    }
+  }
+
+  @Test("a path is refused where it alone would be", arguments: 1...20 as ClosedRange<UInt64>)
+  func refuses(seed: UInt64) throws {
+    let (paths, bytes) = Self.paths(seed) { _ in true }
+    bytes.withUnsafeBytes { bytes in
+      var offset = 0
+      var found = PathChecker(comparesPaths: false)
+      for path in paths {
+        let isGood = found.read(bytes, at: &offset, depth: Limits.depth)
+        #expect(isGood == (Self.decoded(path) != nil))
+        if !isGood { break }
+      }
+    }
   }
 
   @Test("more shared bytes than there are, and too long a path, are refused")
@@ -75,6 +120,10 @@ struct PathReaderTests {
         var paths = PathReader()
         _ = try paths.readBytes(&reader)
       }
+      var offset = 0
+      var checked = PathChecker(comparesPaths: false)
+      let isGood = checked.read(bytes.bytes, at: &offset, depth: Limits.depth)
+      #expect(!isGood)
     }
   }
 }
