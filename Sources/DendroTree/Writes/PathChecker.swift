@@ -33,7 +33,10 @@ package struct PathChecker: ~Copyable {
 
   /// Reads the path at `offset`, and moves `offset` to its end.
   ///
-  /// - Parameter depth: keys that it may have.
+  /// - Parameters:
+  ///   - bytes: what the path lies in.
+  ///   - offset: where it begins.
+  ///   - depth: keys that it may have.
   /// - Returns: false unless it is one. No other path can be read then.
   package mutating func read(
     _ bytes: UnsafeRawBufferPointer, at offset: inout Int, depth: Int
