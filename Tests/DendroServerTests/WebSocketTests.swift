@@ -1,6 +1,7 @@
 import Dendro
 import DendroEngine
 import DendroServer
+import DendroStorage
 import DendroTestSupport
 import DendroTree
 import Foundation
@@ -84,6 +85,19 @@ struct WebSocketTests {
       await server.stop()
       try await database.close()
     }
+  }
+
+  @Test("cancelling where nothing was registered writes nothing")
+  func cancelledNothing() async throws {
+    let folder = try TemporaryFolder()
+    let database = try await Database.open(at: folder.path + "/db")
+    let server = try await DatabaseServer.start(serving: database)
+    let client = try WebSocketClient(Served(database: database, server: server))
+    #expect(try client("oc", "{\"p\":\"/a\",\"d\":null}") == [ok])
+    #expect(try !database.servedEngine().takesSecondRoot)
+    #expect(try database.servedEngine().head.lsn == .zero)
+    await server.stop()
+    try await database.close()
   }
 
   @Test("what a session keeps is put together once most of it is not needed any more")

@@ -19,7 +19,8 @@ final class WireSession: Sendable {
   private let client: DatabaseSession
   let state = Mutex(State())
   /// What the journal has of this session; nil once its last write has been made. Held while an operation is registered and
-  /// kept, and while the last write is made, so that nothing is kept behind that. Whoever holds it may wait for the disk.
+  /// kept, and while the last write is made, so that nothing is kept behind that. A thread that
+  /// holds it may wait for the disk.
   private let kept = Mutex<DisconnectJournal.Session?>(DisconnectJournal.Session())
 
   struct State {
@@ -218,12 +219,11 @@ final class WireSession: Sendable {
             return .tooMuchKept
           }
         case .cancel(let path):
-          let before = client.operations.byteCount
           guard try client.cancel(path, upTo: service.sessionByteLimit) else {
             return .tooMuchKept
           }
-          // Nothing has to be kept of it.
-          if client.operations.byteCount == before {
+          // A session that has kept nothing has nothing to take back.
+          if session?.isKept == false {
             answer(number)
             return nil
           }
