@@ -69,6 +69,16 @@ struct LogTests {
     #expect(try dendro("log", "db", "--system", "--records").status == 64)
     #expect(try dendro("export", "db").object as? [String: Int] == ["a": 1, "b": 2])
     #expect(try dendro("verify", "db").status == 0)
+    for full in [[], ["--full"]] {
+      let info = try dendro.run(["info", "db", "--json"] + full).object
+      #expect(info["secondRoot"] as? Bool == true)
+      #expect(try dendro.run(["info", "db"] + full).output.contains("with the second root"))
+    }
+    let dump = try dendro("dump", "db", "3", "--json").object
+    let write = try #require((dump["writes"] as? [[String: Any]])?.first { $0["lsn"] as? Int == 3 })
+    #expect(write["client"] as? String == "6331" && write["clientNumber"] as? Int == 7)
+    #expect((write["system"] as? [String: String])?["path"] == "/kept/x")
+    #expect(try dendro("dump", "db", "3").output.contains("from client 6331, number 7"))
     #expect(try dendro("history", "db", "/kept").output.contains("kept/x") == false)
     let text = lines.joined(separator: "\n")
     try Data(text.utf8).write(to: URL(fileURLWithPath: folder.path + "/lines"))

@@ -7,6 +7,11 @@ import DendroStorage
 /// stores the last ``DatabaseChange/lsn`` that it handled can continue after it, in the same process or a
 /// later one: no write is left out and none comes twice. A write that the disk refused never shows.
 ///
+/// Not every number belongs to a change that is given: at a location the writes elsewhere are passed over, and everywhere
+/// those that change no data, such as what `dendro serve` keeps for its clients. If nothing but such writes comes for a
+/// long time, the number that a consumer has stored may fall out of the history, although it has missed nothing. It then
+/// begins with a snapshot, as one that was too slow does.
+///
 /// | | |
 /// | --- | --- |
 /// | how far back | from every write in `Database.historyRange()` on, and a little further if the log happens to reach; else ``DatabaseError/Code/outOfHistory`` with the range is thrown, as for a number that no write has yet |

@@ -227,8 +227,15 @@ final class CommitPipeline: Sendable {
     }
     if let last {
       var waits = PermittedWaits(disk: false, transaction: false)
-      let pause = settle(last, nil, &waits, then: begin)
-      precondition(pause == nil, "nothing was permitted to be waited for")
+      switch settle(last, nil, &waits, then: begin) {
+      case nil: break
+      case .secondRoot:
+        return requestSecondRoot { [self] result in
+          if case .failure(let error) = result { report(error, nil) }
+          requestClose(writing: (try? result.get()).map { _ in last }, completion)
+        }
+      case .disk, .transaction: preconditionFailure("nothing was permitted to be waited for")
+      }
     } else {
       withAdmission(begin)
     }

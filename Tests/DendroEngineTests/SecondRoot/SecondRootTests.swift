@@ -75,6 +75,22 @@ struct SecondRootTests {
     try engine.close()
   }
 
+  @Test("the last write before the end may be the first one to it", arguments: [false, true])
+  func last(isRefused: Bool) throws {
+    let refusals = Received<EngineError>()
+    var engine = try open { $0.unreportedFailure = { error, _ in refusals.add(error) } }
+    engine.submit(try set("a", .integer(1)), completion: nil)
+    engine.pump()
+    if isRefused { disk.freeSpace = 0 }
+    try? engine.close(writing: try write("x", .integer(1), with: try set("a", .integer(2))))
+    #expect(refusals.all.count == (isRefused ? 1 : 0))
+    disk.freeSpace = nil
+    engine = try open()
+    #expect(try engine.view(at: try path("a")).scalar == .integer(isRefused ? 1 : 2))
+    #expect(engine.systemNode(at: try path("x")).scalar == (isRefused ? nil : .integer(1)))
+    try engine.close()
+  }
+
   @Test("a write to both is one write, with who made it")
   func both() throws {
     let engine = try open()

@@ -173,6 +173,8 @@ private struct RecordDump {
           + "LSN \(write.lsn)  \(Format.time(write.time))  \(LogLines.operation(write.write))  "
           + terminal.colored("\(write.write.path)".printable, .cyan)
           + (write.system.map { "  and \(LogLines.operation($0)) of \($0.path) in the second root" }
+            ?? "")
+          + (write.origin.map { "  from client \(hexadecimal($0.client)), number \($0.number)" }
             ?? ""))
       offset += write.byteCount
     }
@@ -209,6 +211,16 @@ private struct RecordDump {
         ("lsn", .unsigned(write.lsn.rawValue)), ("time", .integer(write.time)),
         ("operation", .string(LogLines.operation(write.write))),
         ("path", .string("\(write.write.path)")),
+        (
+          "system",
+          write.system.map {
+            .object([
+              ("operation", .string(LogLines.operation($0))), ("path", .string("\($0.path)")),
+            ])
+          } ?? .null
+        ),
+        ("client", write.origin.map { .string(hexadecimal($0.client)) } ?? .null),
+        ("clientNumber", write.origin.map { .unsigned($0.number) } ?? .null),
       ])
     }
     return .object([

@@ -7,6 +7,7 @@ extension Survey {
     return .object([
       ("directory", .string(path)), ("format", .integer(Int64(formatVersions.upperBound))),
       ("oldestFormat", .integer(Int64(formatVersions.lowerBound))),
+      ("secondRoot", .bool(hasSecondRoot)),
       ("id", databaseID.map { .string("\($0)") } ?? .null),
       ("good", .bool(!isDamaged)), ("lastLSN", .unsigned(lastLSN.rawValue)),
       ("durableUpTo", .unsigned(durableUpTo.rawValue)),
@@ -108,7 +109,9 @@ extension Survey {
     try row("directory", path)
     let (oldest, newest) = (formatVersions.lowerBound, formatVersions.upperBound)
     try row(
-      "format", oldest == newest ? "\(newest)" : "\(newest), and older files of \(oldest)")
+      "format",
+      (oldest == newest ? "\(newest)" : "\(newest), and older files of \(oldest)")
+        + (hasSecondRoot ? ", with the second root, which older releases refuse" : ""))
     try row("database id", databaseID.map { "\($0)" } ?? "unknown")
     try row("last write", "\(lastLSN)" + (lastTime.map { ", \(Format.time($0))" } ?? ""))
     try row("known durable", "up to \(durableUpTo)")

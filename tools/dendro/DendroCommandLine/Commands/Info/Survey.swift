@@ -41,6 +41,8 @@ struct Survey {
   let contents: DatabaseDirectory.Contents
   private(set) var databaseID: DatabaseID?
   private var formatVersionsFound: ClosedRange<UInt32>?
+  /// Whether a file may have writes to the second root, or that root itself.
+  private(set) var hasSecondRoot = false
   private(set) var durableUpTo = LogSequenceNumber.zero
   private(set) var firstTime: Int64?
   private(set) var lastTime: Int64?
@@ -127,12 +129,14 @@ struct Survey {
         if let next {
           let header = try SegmentOutline.header(of: name, in: directory)
           databaseID = databaseID ?? header.databaseID
+          note(header.format)
           firstTime = firstTime ?? header.baseTime
           segment.lastLSN = LogSequenceNumber(max(next.firstLSN.rawValue, 1) - 1)
           segment.writeCount = next.firstLSN.rawValue - name.firstLSN.rawValue
         } else {
           let outline = try SegmentOutline(name, in: directory)
           databaseID = databaseID ?? outline.header.databaseID
+          note(outline.header.format)
           firstTime = firstTime ?? outline.firstTime
           lastTime = outline.lastTime ?? outline.header.baseTime
           durableUpTo = outline.durableUpTo
@@ -202,6 +206,7 @@ struct Survey {
     let versions = formatVersionsFound ?? format.version...format.version
     formatVersionsFound =
       min(versions.lowerBound, format.version)...max(versions.upperBound, format.version)
+    hasSecondRoot = hasSecondRoot || format.hasSecondRoot
   }
 
   private mutating func readLog(_ directory: DatabaseDirectory) throws {
