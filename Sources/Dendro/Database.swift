@@ -88,7 +88,7 @@ public final class Database: Sendable {
   /// running at that moment ends on the queue before, and the new one waits for it. So set it before the
   /// first listener if it matters on which queue that one block runs.
   ///
-  /// A queue that stands still holds up no writer. At most 64 states wait for the listeners of a query, but every
+  /// A queue that stands still holds up no writer. At most some 100 states wait for the listeners of a location, but every
   /// completion block waits, without a limit: about 400 bytes each, and what it captures. If writes
   /// come faster than their blocks are called, memory grows until they are. Then use the `async` forms,
   /// each of which ends when its write does, or write without blocks and wait with `synchronize()` now and then;

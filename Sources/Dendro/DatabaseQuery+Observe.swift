@@ -2,10 +2,10 @@ import DendroTree
 import Synchronization
 
 // Listeners get the events of a write as soon as it is admitted, before it is on the disk, in the order of
-// the writes, on the callback queue. If the disk then refuses the write, they get the events of its undo.
+// the writes, on the block's actor or else on the callback queue. If the disk then refuses the write, they get the events of its undo.
 
 extension DatabaseQuery {
-  /// Listens: `block` is called on ``Database/callbackQueue`` with each event of this kind.
+  /// Listens: `block` is called with each event of this kind, on its actor or else on ``Database/callbackQueue``.
   ///
   /// `.value` comes once at the beginning, with a snapshot of nothing if there is nothing, and
   /// `.childAdded` once for every child; then each write that changed what the query shows raises its

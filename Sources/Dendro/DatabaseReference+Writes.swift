@@ -5,8 +5,8 @@ import DendroTree
 // the write as soon as the call returns; they differ in how the caller learns that it is durable.
 //
 // - Fire and forget: errors go to the error handler.
-// - With a block: called once on the callback queue, after the events of the write, in the order of the
-//   writes; also if nothing changed.
+// - With a block: called once, on its actor or else on the callback queue, after the events of the write, in the
+//   order of the writes; also if nothing changed.
 // - `async`: returns once the write is as durable as the options ask; throws `DatabaseError`. The write
 //   stays if the task is cancelled.
 
@@ -239,7 +239,7 @@ extension DatabaseReference {
         hub.enqueue(on: block.isolation) { block.call(error, self) }
         return
       }
-      engine.submit(EncodedWrite(.update(.root, []))) { [self] _ in
+      engine.submit(.nothing) { [self] _ in
         hub.enqueue(on: block.isolation) { block.call(error, self) }
       }
     }

@@ -117,12 +117,14 @@ package final class Engine: Sendable {
   /// Admits a write. Once this returns the head shows it, unless `completion` says that it failed.
   ///
   /// Above `EngineOptions.stallByteLimit` the caller waits for the disk; on a full disk the engine looks for
-  /// room before it refuses a write.
+  /// room before it refuses a write. The first write to the second root waits for a new segment; submitted in a completion,
+  /// it is admitted only after that.
   ///
   /// - Parameters:
   ///   - write: keeps the rules of the data model.
   ///   - completion: called once, after the write is as durable as the options ask, in the order of
-  ///     the writes, on the commit thread or on that of a caller of `synchronize()`: it may not wait.
+  ///     the writes, on the commit thread or on that of a caller of `synchronize()`: it may not wait. If no batch
+  ///     follows that could call it, because the engine refuses writes, the caller's thread does at once.
   ///     Without it, `options.unreportedFailure` gets a failure.
   /// - Complexity: O(log n) for a scalar, O(size) for a tree.
   package func submit(_ write: EncodedWrite, completion: Completion?) {

@@ -62,8 +62,8 @@ extension CommitPipeline {
     try await waitSuspended(requestSecondRoot)
   }
 
-  /// Submits a write once the log takes writes to the second root: for a completion, which may not wait. Writes of other
-  /// threads may come before it meanwhile.
+  /// Submits a write once the log takes writes to the second root: for a completion, which may not wait. The head does not
+  /// show it until then, and other writes may come before it, also those that the same completion submits next.
   func submitBehindSecondRoot(_ write: EncodedWrite, _ completion: Completion?) {
     requestSecondRoot { [self] result in
       if case .failure(let error) = result { return report(error, completion) }

@@ -81,7 +81,7 @@ struct BatchEncoder: ~Copyable {
         of: write, extras: extras, timeDelta: timeDelta, after: $0, to: payload)
     }
     write.withLogBody { payload.append($0) }
-    if let system = extras?.system { LogV1Writer.append(system: system, to: payload) }
+    if let system = extras?.system { system.appendKept(to: payload) }
     records[last].end = payload.count
     records[last].count += 1
     records[last].lastTime = time

@@ -2,7 +2,7 @@ import DendroStorage
 import DendroTree
 
 extension CommitPipeline {
-  /// Adds a barrier (a synchronize, a roll or a close) to the open batch, behind all admitted writes.
+  /// Adds a barrier (a synchronize or a roll) to the open batch, behind all admitted writes.
   ///
   /// - Parameters:
   ///   - completion: called with the refusal where no batch is committed any more.

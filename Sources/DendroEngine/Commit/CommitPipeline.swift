@@ -5,7 +5,7 @@ import Synchronization
 /// The way of a write from the call to its completion.
 ///
 /// Any thread may call it. A write is admitted on the caller's thread, under one short lock
-/// (`AdmissionLock`): encoded into the open batch, applied to the head, numbered and shown to the observer.
+/// (`AdmissionLock`): applied to the head, numbered, shown to the observer, and encoded into the open batch.
 /// The commit thread (`GroupCommit`) then takes the whole batch, writes it to the disk and calls its
 /// completions, while the next batch grows. `TransactionRunner` admits the result of a transaction.
 final class CommitPipeline: Sendable {
@@ -221,6 +221,12 @@ final class CommitPipeline: Sendable {
   /// before `last`.
   func requestClose(writing last: EncodedWrite?, _ completion: @escaping Completion) {
     submitBlockWrites()
+    beginClosing(writing: last, completion)
+  }
+
+  /// Closes once the block's writes are submitted, which a completion may not do: another thread may do it, and wait for
+  /// the turn that calls the completion.
+  private func beginClosing(writing last: EncodedWrite?, _ completion: @escaping Completion) {
     var hasBegun = false
     let begin = { (admission: inout Admission) in
       hasBegun = admission.beginClosing(completion)
@@ -232,7 +238,7 @@ final class CommitPipeline: Sendable {
       case .secondRoot:
         return requestSecondRoot { [self] result in
           if case .failure(let error) = result { report(error, nil) }
-          requestClose(writing: (try? result.get()).map { _ in last }, completion)
+          beginClosing(writing: (try? result.get()).map { _ in last }, completion)
         }
       case .disk, .transaction: preconditionFailure("nothing was permitted to be waited for")
       }

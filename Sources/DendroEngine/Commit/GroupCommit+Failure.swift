@@ -15,7 +15,8 @@ extension GroupCommit {
   ) -> EngineError {
     guard let log = disk?.log else { preconditionFailure("what has refused is a log") }
     var isFull = false
-    if isAppend {
+    // A log that is poisoned has cut off what it could.
+    if isAppend, log.poison == nil {
       do throws(StorageError) {
         try log.cutBack()
         isFull = error.isOutOfSpace

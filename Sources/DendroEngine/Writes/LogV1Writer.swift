@@ -48,16 +48,6 @@ package enum LogV1Writer {
     buffer.appendVarint(origin.number)
   }
 
-  /// Appends the change of the second root, which is the end of a write that has one.
-  static func append(system write: EncodedWrite, to buffer: PayloadBuffer) {
-    write.withView { view in
-      buffer.append(view.kind.rawValue)
-      buffer.appendVarint(view.path.count)
-      buffer.append(view.path)
-      view.withLogBody { buffer.append($0) }
-    }
-  }
-
   /// The bytes that the extras of a write take at most.
   static func byteCountMax(of extras: EncodedWrite) -> Int {
     var count = 0

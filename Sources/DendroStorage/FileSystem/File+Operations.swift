@@ -69,7 +69,7 @@ extension File {
     }
   }
 
-  /// Repeated after an interruption, if nothing was tried yet; never after a failure.
+  /// Repeated after an interruption, which tells of no failed write; never after a failure.
   func synchronize(path: String) throws(StorageError) {
     try uninterrupted("synchronize", path) { () throws(SystemError) in try self.synchronize() }
   }

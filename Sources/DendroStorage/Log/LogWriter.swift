@@ -4,7 +4,7 @@
 /// simply repeated: a failed write is cut back, and a failed synchronize or cut poisons the writer, since the
 /// system may have dropped the pages (Rebello et al., USENIX ATC 2020).
 ///
-/// It has one owner, the commit thread's `Store`; not for two threads at once.
+/// It has one owner, the engine's `DiskState`, for the thread that has the turn; not for two threads at once.
 package final class LogWriter {
   enum State {
     case good

@@ -14,13 +14,19 @@ extension EncodedWrite {
   /// - Complexity: O(size of the write).
   package var keptBytes: [UInt8] {
     prepare(isLogged: true)
-    let target = PayloadBuffer(capacity: 16 + logByteCount)
-    target.append(kind.rawValue)
-    let path = path.storedBytes
-    target.appendVarint(path.count)
-    path.withUnsafeBytes { target.append($0) }
-    withLogBody { target.append($0) }
+    let target = PayloadBuffer(capacity: 16 + path.storedBytes.count + logByteCount)
+    appendKept(to: target)
     return target.withBytes { Array($0) }
+  }
+
+  /// Appends the bytes of a write that is kept. The log holds a change of the second root in the same form.
+  package func appendKept(to target: PayloadBuffer) {
+    withView { view in
+      target.append(view.kind.rawValue)
+      target.appendVarint(view.path.count)
+      target.append(view.path)
+      view.withLogBody { target.append($0) }
+    }
   }
 
   /// Reads a write that was kept; nil unless the bytes are one.
