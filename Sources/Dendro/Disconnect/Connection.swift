@@ -40,7 +40,7 @@ final class Connection: Sendable {
 
   // MARK: Online and offline
 
-  /// - Parameter changed: called with the new `.info` where the state changed, under the lock.
+  /// - Parameter changed: called with the new `.info` if the state changed, under the lock.
   func goOnline(_ changed: (Node) -> Void) {
     state.withLock { state in
       guard !state.isOnline else { return }
@@ -53,7 +53,7 @@ final class Connection: Sendable {
   /// and written by the next `goOffline()` or at the end.
   ///
   /// - Parameters:
-  ///   - changed: called with the new `.info` where the state changed, under the lock.
+  ///   - changed: called with the new `.info` if the state changed, under the lock.
   ///   - released: called once the lock is released, before the operations are written.
   func goOffline(
     _ engine: Engine, refused: @escaping @Sendable (EngineError) -> Void,
@@ -138,7 +138,7 @@ final class Connection: Sendable {
 
   func cancel(_ path: Path) throws(DatabaseError) { try change { $0.cancel(path) } }
 
-  /// - Throws: `.closed` where what was registered has been taken to be written at the end.
+  /// - Throws: `.closed` if what was registered has been taken to be written at the end.
   private func change(_ body: (inout DisconnectOperations) -> Void) throws(DatabaseError) {
     let isEnded = state.withLock { state in
       if !state.isEnded { body(&state.operations) }

@@ -7,10 +7,10 @@ import Synchronization
 
 extension Database {
   /// Takes the database offline: writes the operations that `onDisconnect…` registered, all of them as one
-  /// write, and makes `.info/connected` false. Where it is offline already, only operations that were
+  /// write, and makes `.info/connected` false. If it is offline already, only operations that were
   /// refused before are written.
   ///
-  /// Reading, writing and listening go on as before: nothing here waits for a server. Where the write is
+  /// Reading, writing and listening go on as before: nothing here waits for a server. If the write is
   /// refused, ``DatabaseOptions/errorHandler`` gets the error, and the operations stay registered: they
   /// are written by the next call, or when the database is closed.
   public func goOffline() {

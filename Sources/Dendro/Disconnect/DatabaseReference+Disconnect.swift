@@ -34,7 +34,7 @@ extension DatabaseReference {
     register(block) { (path, use) throws(ValidationError) in try Writes.set(value, at: path, use) }
   }
 
-  /// `onDisconnectSetValue(_:)`, throwing where it is refused.
+  /// `onDisconnectSetValue(_:)`, throwing if it is refused.
   @discardableResult
   public func onDisconnectSetValue(_ value: Any?) async throws
     -> DatabaseReference
@@ -65,7 +65,7 @@ extension DatabaseReference {
     }
   }
 
-  /// `onDisconnectSetValue(_:andPriority:)`, throwing where it is refused.
+  /// `onDisconnectSetValue(_:andPriority:)`, throwing if it is refused.
   @discardableResult
   public func onDisconnectSetValue(
     _ value: Any?, andPriority priority: (any Copyable)?
@@ -91,7 +91,7 @@ extension DatabaseReference {
     register(block, Writes.remove)
   }
 
-  /// `onDisconnectRemoveValue()`, throwing where it is refused.
+  /// `onDisconnectRemoveValue()`, throwing if it is refused.
   @discardableResult
   public func onDisconnectRemoveValue() async throws -> DatabaseReference {
     try registered(Writes.remove)
@@ -121,7 +121,7 @@ extension DatabaseReference {
     }
   }
 
-  /// `onDisconnectUpdateChildValues(_:)`, throwing where it is refused.
+  /// `onDisconnectUpdateChildValues(_:)`, throwing if it is refused.
   @discardableResult
   public func onDisconnectUpdateChildValues(
     _ values: [AnyHashable: Any]
@@ -153,7 +153,7 @@ extension DatabaseReference {
     owner.hub.enqueue(on: block.isolation) { block.call(error, self) }
   }
 
-  /// `cancelDisconnectOperations()`, throwing where it is refused.
+  /// `cancelDisconnectOperations()`, throwing if it is refused.
   @discardableResult
   public func cancelDisconnectOperations() async throws
     -> DatabaseReference

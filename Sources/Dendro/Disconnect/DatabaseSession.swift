@@ -128,7 +128,7 @@ public final class DatabaseSession: Sendable {
 
   /// The session's `.info/connected`: its value now, then every new one. It ends with the session.
   ///
-  /// Where values come faster than they are taken, only the newest is kept.
+  /// If values come faster than they are taken, only the newest is kept.
   public var connectedValues: AsyncStream<Bool> {
     AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
       let number = watchers.withLock { watchers -> Int? in
@@ -145,7 +145,7 @@ public final class DatabaseSession: Sendable {
     }
   }
 
-  /// Writes what was registered, and counts as not connected until `goOnline()`. Where the write is refused,
+  /// Writes what was registered, and counts as not connected until `goOnline()`. If the write is refused,
   /// ``DatabaseOptions/errorHandler`` gets the error, and the operations stay registered.
   public func goOffline() {
     guard let engine = try? database.usable() else { return }
@@ -173,7 +173,7 @@ public final class DatabaseSession: Sendable {
   /// Ends the session: writes what was registered, as one write. Nothing can be registered any more. Ending again
   /// does nothing.
   ///
-  /// - Throws: ``DatabaseError`` where the write was refused; it is not tried again.
+  /// - Throws: ``DatabaseError`` if the write was refused; it is not tried again.
   public func end() async throws {
     try await withCheckedThrowingContinuation {
       (continuation: CheckedContinuation<Void, any Error>) in
@@ -190,7 +190,7 @@ public final class DatabaseSession: Sendable {
   /// - Parameters:
   ///   - system: what the same write changes in the second root; written also if there is nothing else.
   ///   - revise: gets all operations as one update of the root, and returns what of it is to be written.
-  ///   - completion: called once, with the error of the write; nil where it was written, or there was nothing
+  ///   - completion: called once, with the error of the write; nil if it was written, or there was nothing
   ///     to write. It may not wait.
   package func finish(
     alongside system: EncodedWrite? = nil, _ revise: (Draft) -> Draft?,
@@ -205,7 +205,7 @@ public final class DatabaseSession: Sendable {
       continuation.yield(false)
       continuation.finish()
     }
-    // The engine refuses the write where the database is closed.
+    // The engine refuses the write if the database is closed.
     let draft = connection.takeLast().flatMap(revise)
     guard let engine = database.engine, draft != nil || system != nil else {
       return completion(nil)

@@ -47,7 +47,7 @@ package struct DisconnectOperations: Sendable {
 
   /// Adds what a write would do. The entries of an update are added data first, then priorities.
   ///
-  /// - Complexity: O(depth), and O(size of the value) where it becomes a part of one above.
+  /// - Complexity: O(depth), and O(size of the value) if it becomes a part of one above.
   package mutating func add(_ draft: Draft) {
     switch draft.write {
     case .set(let path, let node): set(Value(node, draft.deferred), at: path)
@@ -92,7 +92,7 @@ package struct DisconnectOperations: Sendable {
   /// operations of their own, and so does its priority. A scalar above has no parts and stays.
   package mutating func cancel(_ path: Path) { byteCount += root.cancel(path.steps) }
 
-  /// All operations as one update of the root; nil where there are none.
+  /// All operations as one update of the root; nil if there are none.
   ///
   /// - Complexity: O(operations).
   package var draft: Draft? {

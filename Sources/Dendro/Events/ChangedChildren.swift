@@ -4,7 +4,7 @@ import DendroTree
 struct Step {
   let old: Node
   let new: Node
-  /// The key of the only child that may differ; nil where any may.
+  /// The key of the only child that may differ; nil if any may.
   let changedKey: Key?
   /// The children that differ, in the order of keys. Made when they are asked for.
   private(set) lazy var changes = ChangedChild.all(from: old, to: new, changedKey)
@@ -57,7 +57,7 @@ struct ChangedChild {
   }
 }
 
-/// A child's positions before and after a change; nil where the child was not there, or is no longer.
+/// A child's positions before and after a change; nil if the child was not there, or is no longer.
 struct Shift {
   let old: PackedPosition?
   let new: PackedPosition?
@@ -81,7 +81,7 @@ struct ViewDifference {
 
   var isEmpty: Bool { removed.isEmpty && added.isEmpty && changed.isEmpty }
 
-  /// Adds a changed child whose position in the view was `old` and is `new`; nil where the view does not
+  /// Adds a changed child whose position in the view was `old` and is `new`; nil if the view does not
   /// show it.
   mutating func note(
     _ child: ChangedChild, from old: PackedPosition?, to new: PackedPosition?, _ order: SortOrder

@@ -9,7 +9,7 @@ package struct Event: Sendable {
   package let node: Node
   /// The child before it in the new view.
   package let previousKey: Key?
-  /// For `.value` the children of the view in its order, where they are known.
+  /// For `.value` the children of the view in its order, if they are known.
   package let ranked: [OrderedChildren.Element]?
 
   /// An event of a child.

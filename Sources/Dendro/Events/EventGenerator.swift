@@ -69,7 +69,7 @@ package struct EventGenerator {
 
   // MARK: First events
 
-  /// The first event of a query, read from the node without keeping anything; nil where the query shows no
+  /// The first event of a query, read from the node without keeping anything; nil if the query shows no
   /// child to report.
   ///
   /// - Complexity: as `Node.filtered(by:)`.
@@ -91,7 +91,7 @@ package struct EventGenerator {
     node.filteringCost(reading(parameters, type))
   }
 
-  /// The query with a limit of one child where its first child is all that is wanted. A query of the last
+  /// The query with a limit of one child if its first child is all that is wanted. A query of the last
   /// children keeps its limit, which decides which child is the first.
   private static func reading(_ parameters: QueryParameters, _ type: DataEventType)
     -> QueryParameters
@@ -166,7 +166,7 @@ package struct EventGenerator {
   ///   - old: the state in which the last call left the sync point.
   ///   - changedKey: the key of the only child that may differ, if it is known.
   /// - Complexity: O(changed children · log n) for each view; parts that both states share are skipped.
-  ///   Where all children changed, O(n log n).
+  ///   If all children changed, O(n log n).
   package mutating func events(
     from old: Node, to new: Node, changedKey: Key? = nil, for requests: [Request]
   ) -> [[Event]] {

@@ -109,7 +109,7 @@ extension EventHub {
   /// Takes the next pieces of work: changes and calls as many as there are, anything else as the last, since it
   /// depends on the work before it having been done.
   ///
-  /// - Returns: the number of pieces; 0 where no work is left, and this drain has ended.
+  /// - Returns: the number of pieces; 0 if no work is left, and this drain has ended.
   private func takeWork(atMost limit: Int) -> Int {
     state.withLock { state in
       let count = state.work.take(atMost: limit) { work in
@@ -176,7 +176,7 @@ extension EventHub {
     delivery.deliver([events], to: [Audience(registration)])
   }
 
-  /// Reads the only event of a registration: here where few children have to be read, else on another
+  /// Reads the only event of a registration: here if few children have to be read, else on another
   /// thread, so that it does not delay other events.
   private func read(_ registration: Registration, _ syncPoint: SyncPoint) {
     let node = syncPoint.seen

@@ -4,7 +4,7 @@ import Synchronization
 
 extension EventHub {
   /// Registers a listener and queues its first events. They come once the data of its location is read, which is done
-  /// on another thread where the disk may have to be waited for.
+  /// on another thread if the disk may have to be waited for.
   func register(_ registration: Registration, engine: Engine) {
     let query = registration.query
     let (isOpen, unread) = Self.withPlace(of: query, engine) { place in
@@ -38,7 +38,7 @@ extension EventHub {
     if !isOpen { refuse(registration, state.withLock { $0.endError }) }
   }
 
-  /// Reads the first state of a sync point: here where all of it is in memory.
+  /// Reads the first state of a sync point: here if all of it is in memory.
   private func read(_ place: HeadPlace, for syncPoint: SyncPoint) {
     if let node = place.loadedNode { return add { $0.begin(syncPoint, with: node) } }
     BackgroundThread.read { [self] in
@@ -66,7 +66,7 @@ extension EventHub {
     return registrations
   }
 
-  /// Calls the cancel block of a listener that could not be registered, or the error handler where there
+  /// Calls the cancel block of a listener that could not be registered, or the error handler if there
   /// is none.
   func refuse(_ registration: Registration, _ error: DatabaseError) {
     guard registration.hasCancelBlock else { return report(error) }
@@ -125,7 +125,7 @@ extension EventHub {
       listeners.remove(syncPoint)
       filter.remove()
     }
-    // Also where the sync point was removed: then the drain frees it with its indexes, without the lock.
+    // Also if the sync point was removed: then the drain frees it with its indexes, without the lock.
     if syncPoint.queuePruning() { state.work.append(.pruning(syncPoint)) }
   }
 

@@ -107,7 +107,7 @@ final class EventHub: CommitObserver {
     case change(SyncPoint)
     /// The first events of a registration.
     case activation(Registration, SyncPoint)
-    /// The only event of a registration, which was read on another thread; nil where there is none yet.
+    /// The only event of a registration, which was read on another thread; nil if there is none yet.
     indirect case reading(Registration, SyncPoint, Event?)
     /// The sync point's generator may keep windows and orders that no listener needs any more.
     case pruning(SyncPoint)
@@ -166,7 +166,7 @@ final class EventHub: CommitObserver {
     _ = note(.info, and: [], root, isInfo: true)
   }
 
-  /// Notes changes at these paths of one tree. Where no listener is affected, nothing is allocated.
+  /// Notes changes at these paths of one tree. If no listener is affected, nothing is allocated.
   ///
   /// - Returns: whether `handOver()` has something to do.
   private func note(_ path: Path, and others: [Path], _ root: Node, isInfo: Bool) -> Bool {

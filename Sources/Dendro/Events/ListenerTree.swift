@@ -9,7 +9,7 @@ package struct ListenerTree {
     fileprivate let path: Path
     /// The sort orders of the path's children, shared by its listeners and subscriptions.
     fileprivate lazy var orders = OrderRegistry()
-    /// The registrations at this path; nil where there is none.
+    /// The registrations at this path; nil if there is none.
     package fileprivate(set) var syncPoint: SyncPoint?
     /// The asynchronous iterators at this path.
     package fileprivate(set) var subscriptions: InsertionOrder<Subscription>
@@ -61,7 +61,7 @@ package struct ListenerTree {
   /// The sort orders of the children at this path. Makes the path's place, which a listener then keeps.
   func orders(at path: Path) -> OrderRegistry { place(at: path).orders }
 
-  /// The sort orders of the children at this path; nil where nothing listens there.
+  /// The sort orders of the children at this path; nil if nothing listens there.
   func existingOrders(at path: Path) -> OrderRegistry? { places[path]?.orders }
 
   private func place(at path: Path) -> Place {

@@ -23,7 +23,7 @@ final class QueryFeed {
   /// Waits for the next event. Nil at the end: once the database is closed and all events before were
   /// returned, or as soon as the task is cancelled.
   ///
-  /// - Throws: ``DatabaseError`` at the first call where the query is bad or the database closed; at the end where
+  /// - Throws: ``DatabaseError`` at the first call if the query is bad or the database closed; at the end if
   ///   the writer in another process cannot be followed any more.
   func next(isolation: isolated (any Actor)? = #isolation) async throws(DatabaseError) -> Event? {
     guard !isEnded else { return nil }
@@ -39,7 +39,7 @@ final class QueryFeed {
     return nil
   }
 
-  /// Reads what the query needs, in the background where that was not read since the database was opened.
+  /// Reads what the query needs, in the background if that was not read since the database was opened.
   private func load() async throws(DatabaseError) {
     do throws(DatabaseError) {
       try await query.loadForListening(try query.listenable())

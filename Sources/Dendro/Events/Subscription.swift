@@ -34,7 +34,7 @@ package final class Subscription: Sendable, Identifiable {
     self.keepsStates = keepsStates
   }
 
-  /// Notes a new state. Where the backlog is full, the state replaces all that wait.
+  /// Notes a new state. If the backlog is full, the state replaces all that wait.
   ///
   /// `replaced` gets the replaced states. The caller frees them once it holds no lock, since freeing pages
   /// that no other state shares may take long.

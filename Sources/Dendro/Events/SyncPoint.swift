@@ -30,7 +30,7 @@ package final class SyncPoint: @unchecked Sendable {
 
   private struct State {
     let node: Node
-    /// The key of the only child that may differ from the state before; nil where any may.
+    /// The key of the only child that may differ from the state before; nil if any may.
     let changedKey: Key?
   }
 
@@ -158,14 +158,14 @@ package final class SyncPoint: @unchecked Sendable {
   struct Change: Sendable {
     let old: Node
     let new: Node
-    /// The key of the only child that may differ; nil where any may.
+    /// The key of the only child that may differ; nil if any may.
     let changedKey: Key?
-    /// Nil where no listener is left. Without any audience all listeners still wait for their first events, and
+    /// Nil if no listener is left. Without any audience all listeners still wait for their first events, and
     /// the generator follows the change for them.
     let audiences: Audiences?
   }
 
-  /// Takes the next state from the backlog, which the views have seen from now on; nil where none waits.
+  /// Takes the next state from the backlog, which the views have seen from now on; nil if none waits.
   ///
   /// The caller frees the old state once it holds no lock.
   func takeNextState() -> Change? {
@@ -184,7 +184,7 @@ package final class SyncPoint: @unchecked Sendable {
 
   /// Keeps a piece of work for the sync point while its first state is read.
   ///
-  /// - Returns: false where it does not wait for that.
+  /// - Returns: false if it does not wait for that.
   func hold(_ work: EventHub.Work) -> Bool { held?.append(work) != nil }
 
   /// Sets the first state. No drain has work for the sync point yet.

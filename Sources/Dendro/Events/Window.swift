@@ -44,7 +44,7 @@ struct Window {
 
   /// Updates the window after changes that all lie beside it: the same children are shown as before.
   ///
-  /// - Returns: false where the window may show something else; then nothing was done.
+  /// - Returns: false if the window may show something else; then nothing was done.
   /// - Complexity: O(changes).
   mutating func slide(_ shifts: [Shift]) -> Bool {
     var offset = 0
@@ -56,7 +56,7 @@ struct Window {
     return true
   }
 
-  /// On which side of the window a position lies; nil where it may be within. No position counts as one
+  /// On which side of the window a position lies; nil if it may be within. No position counts as one
   /// after the window.
   private func side(of position: PackedPosition?) -> Side? {
     guard let position else { return .after }
@@ -124,7 +124,7 @@ struct Window {
     }
   }
 
-  /// The child with this rank; nil where it is a changed one.
+  /// The child with this rank; nil if it is a changed one.
   private func unchanged(
     _ rank: Int, _ siblings: SiblingOrder, _ changes: [ChangedChild]
   ) -> ViewDifference.Entry? {
@@ -170,7 +170,7 @@ struct Window {
     content = shown
   }
 
-  /// The shown children in their order after a change; nil where they are too many.
+  /// The shown children in their order after a change; nil if they are too many.
   ///
   /// - Complexity: O(shown + changes · log n).
   private func ranked(

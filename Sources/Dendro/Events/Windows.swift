@@ -36,7 +36,7 @@ struct Windows {
     if place < windows.count { places[windows[place].parameters] = place }
   }
 
-  /// The children that a window shows; none where there is no window.
+  /// The children that a window shows; none if there is no window.
   mutating func content(
     of parameters: QueryParameters, over siblings: SiblingOrder
   ) -> ShownChildren {

@@ -25,7 +25,7 @@ struct Admission: ~Copyable {
   /// What undoes the batch that a turn has taken and not yet acknowledged.
   var inFlight = UndoLog()
   var phase = Phase.running
-  /// Nil where no transaction runs.
+  /// Nil if no transaction runs.
   var transaction: RunningTransaction?
   /// The disk's refusal before or during closing, which `close()` reports.
   var closingFailure: EngineError?
@@ -73,7 +73,7 @@ struct Admission: ~Copyable {
   var root: Node { head.root }
   /// Both trees with every admitted write.
   var roots: TreeRoots { TreeRoots(data: head.root, system: system.root) }
-  /// Where pages of the tree are read from that are still in a checkpoint; nil where all are in memory.
+  /// Where pages of the tree are read from that are still in a checkpoint; nil if all are in memory.
   var pages: CheckpointPages? { head.pages }
 
   /// The time of a write that is admitted now; times never decrease.
@@ -118,7 +118,7 @@ struct Admission: ~Copyable {
 
   /// Gives the turn to the commit thread, if it is free and there is work.
   ///
-  /// - Parameter taken: the batch, where the thread is to commit one.
+  /// - Parameter taken: the batch, if the thread is to commit one.
   mutating func beginTurn(
     taking taken: inout Batch?, by threadID: UInt, at now: CommitSchedule.Instant
   ) -> CommitSchedule.Start {
@@ -129,14 +129,14 @@ struct Admission: ~Copyable {
 
   /// Gives the turn to a caller who waits for the open batch.
   ///
-  /// - Returns: nil where another thread commits the batch.
+  /// - Returns: nil if another thread commits the batch.
   mutating func lead(taking taken: inout Batch?, by threadID: UInt) -> CommitSchedule.Turn? {
     guard let turn = schedule.lead(by: threadID) else { return nil }
     takeBatch(&taken)
     return turn
   }
 
-  /// Takes the open batch under inline execution; nil where there is nothing to commit.
+  /// Takes the open batch under inline execution; nil if there is nothing to commit.
   mutating func takeInline(_ taken: inout Batch?) -> CommitSchedule.Turn? {
     guard let turn = schedule.takeInline(openBatch) else { return nil }
     takeBatch(&taken)
@@ -190,7 +190,7 @@ struct Admission: ~Copyable {
   /// - Parameters:
   ///   - taken: the batch. It gets back what would have undone it, since freeing that may take long.
   ///   - durableLSN: nil in memory.
-  ///   - flush: how long its synchronize took; nil where there was none.
+  ///   - flush: how long its synchronize took; nil if there was none.
   mutating func acknowledge(
     _ taken: inout Batch, durableLSN: LogSequenceNumber?, flush: Duration?,
     at now: CommitSchedule.Instant
@@ -213,7 +213,7 @@ struct Admission: ~Copyable {
 
   /// Admits nothing from now on. A running transaction will be refused.
   ///
-  /// - Returns: false where the engine is closed already.
+  /// - Returns: false if the engine is closed already.
   mutating func beginClosing(_ completion: @escaping Completion) -> Bool {
     if case .closed = phase { return false }
     if case .poisoned(let error) = phase { closingFailure = error }

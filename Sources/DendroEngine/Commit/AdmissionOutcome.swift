@@ -112,7 +112,7 @@ extension Admission {
   /// The bytes of an encoded tree from which on it is compared without the lock.
   private static let comparedByteMin = 16 << 10
 
-  /// The tree that a large one replaces; nil where it is quick to see whether they are equal.
+  /// The tree that a large one replaces; nil if it is quick to see whether they are equal.
   private func counterpart(of write: WriteView) -> Node? {
     guard write.logByteCount >= Self.comparedByteMin, let new = write.tree, new.isBranch else {
       return nil
@@ -122,7 +122,7 @@ extension Admission {
     return existing
   }
 
-  /// Asks for the disk where a write may have to wait for it: on a full one for a probe, once.
+  /// Asks for the disk if a write may have to wait for it: on a full one for a probe, once.
   ///
   /// - Returns: whether the write waits: until a turn takes an open batch that is over its limit, or for the probe.
   mutating func askForDisk(_ waits: inout PermittedWaits) -> Bool {
@@ -145,7 +145,7 @@ extension Admission {
 
   /// Adds a completion with its result to the open batch, behind those of earlier writes.
   ///
-  /// - Returns: false where the caller has to report the result, since no batch follows or there is no
+  /// - Returns: false if the caller has to report the result, since no batch follows or there is no
   ///   completion.
   mutating func complete(
     _ completion: Completion?, _ result: Result<LogSequenceNumber?, EngineError>

@@ -1,7 +1,7 @@
 package import DendroStorage
 import DendroTree
 
-/// Receives a write's LSN (nil where the write changed nothing), or why it failed.
+/// Receives a write's LSN (nil if the write changed nothing), or why it failed.
 package typealias Completion = @Sendable (Result<LogSequenceNumber?, EngineError>) -> Void
 
 /// Writes that were admitted together and are committed together, in order.
@@ -14,13 +14,13 @@ struct Batch: ~Copyable {
   private(set) var lastLSN: LogSequenceNumber?
   /// What undoes the writes. While the batch is in flight, `Admission` has it.
   var undo = UndoLog()
-  /// Writes of a database in memory, where the metrics count them.
+  /// How many writes of a database in memory there are, if the metrics count them.
   var countInMemory = 0
   /// In the order of the calls; that of the barrier comes last.
   var completions: [PendingCompletion] = []
   /// Whether the batch is synchronized whatever the durability.
   var wantsSynchronize = false
-  /// What the threads wait for that block until the batch is durable; nil where there is none, and once it is among
+  /// What the threads wait for that block until the batch is durable; nil if there is none, and once it is among
   /// the completions.
   private var barrier: BlockingResult?
   /// The threads that wait for it besides the first one.
@@ -33,12 +33,12 @@ struct Batch: ~Copyable {
   var closes: [Completion] = []
 
   struct PendingCompletion {
-    /// The result where the disk takes the batch: `.success(nil)` for a barrier, and for a write that
+    /// The result if the disk takes the batch: `.success(nil)` for a barrier, and for a write that
     /// changed nothing.
     var result: Result<LogSequenceNumber?, EngineError>
     var completion: Completion
 
-    /// With the result where the disk refuses the batch.
+    /// With the result that it has if the disk refuses the batch.
     func failing(_ refusal: EngineError) -> Self {
       if case .failure = result { return self }
       return Self(result: .failure(refusal), completion: completion)
@@ -113,7 +113,7 @@ struct Batch: ~Copyable {
 
   /// Removes the completions of writes and barriers, but not those of a close.
   ///
-  /// - Returns: them with the results where the disk refuses the batch.
+  /// - Returns: them, with the results that they have if the disk refuses the batch.
   mutating func takeCompletions(failing refusal: EngineError) -> [PendingCompletion] {
     closeBarrier()
     for roll in rolls { completions.append(.init(result: .failure(refusal), completion: roll)) }

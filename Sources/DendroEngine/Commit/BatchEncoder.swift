@@ -59,7 +59,7 @@ struct BatchEncoder: ~Copyable {
     return last
   }
 
-  /// Appends one write, to a new record where the last one is full.
+  /// Appends one write, to a new record if the last one is full.
   ///
   /// - Returns: its bytes.
   @inline(__always)

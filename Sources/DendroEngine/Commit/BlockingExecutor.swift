@@ -48,9 +48,9 @@ final class BlockingExecutor: @unchecked Sendable {
     mutex.deallocate()
   }
 
-  /// Starts the thread. Call again only where it has thrown.
+  /// Starts the thread. Call again only if it has thrown.
   ///
-  /// - Throws: where the system has no thread or no memory for its stack; `body` is released then.
+  /// - Throws: if the system has no thread or no memory for its stack; `body` is released then.
   func start(_ body: @escaping @Sendable () -> Pause?) throws(SystemError) {
     self.body = body
     let executor = Unmanaged.passRetained(self)

@@ -14,7 +14,7 @@ final class BlockingResult: @unchecked Sendable {
 
   init() { group.enter() }
 
-  /// Sets the result. Call once, also where no thread waits.
+  /// Sets the result. Call once, even if no thread waits.
   func set(_ value: Result<LogSequenceNumber?, EngineError>) {
     self.value = value
     isSet.store(true, ordering: .releasing)

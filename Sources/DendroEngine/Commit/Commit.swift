@@ -17,10 +17,10 @@ package protocol CommitObserver: AnyObject, Sendable {
   /// - Returns: whether `afterAdmission()` is to be called.
   func committed(_ commit: borrowing Commit, root: borrowing Node) -> Bool
 
-  /// Called where `committed` asked for it, on the same thread, once the admission lock is released.
+  /// Called if `committed` asked for it, on the same thread, once the admission lock is released.
   func afterAdmission()
 
-  /// Called where another process's writer cannot be followed any more, and before an undo brings back data that
+  /// Called when another process's writer cannot be followed any more, and before an undo brings back data that
   /// cannot be read. What commits show from then on may not be all that there is.
   func failed(_ error: EngineError)
 }

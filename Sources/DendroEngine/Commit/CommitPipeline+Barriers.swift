@@ -5,7 +5,7 @@ extension CommitPipeline {
   /// Adds a barrier (a synchronize or a roll) to the open batch, behind all admitted writes.
   ///
   /// - Parameters:
-  ///   - completion: called with the refusal where no batch is committed any more.
+  ///   - completion: called with the refusal if no batch is committed any more.
   ///   - add: adds the barrier under the admission lock, so that it may read the head before it.
   func request(_ completion: Completion, _ add: (inout Admission) -> Void) {
     if let refusal = withAdmission({ $0.addBarrier(add) }) { completion(.failure(refusal)) }

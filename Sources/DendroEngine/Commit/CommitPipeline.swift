@@ -66,10 +66,10 @@ final class CommitPipeline: Sendable {
   /// Admits one write: once this returns the head shows it, or `completion` gets the reason why not. A
   /// write made by a transaction's block is admitted after the transaction.
   ///
-  /// Waits on the calling thread where the disk is behind or full, or a transaction has reserved the
+  /// Waits on the calling thread if the disk is behind or full, or a transaction has reserved the
   /// path. A call from within a completion does not wait.
   ///
-  /// - Parameter write: copied where it has to wait.
+  /// - Parameter write: copied if it has to wait.
   @inline(__always)
   func submit(_ write: WriteView, completion: Completion?) {
     let now = clock.now()

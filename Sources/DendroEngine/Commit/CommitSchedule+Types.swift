@@ -1,6 +1,6 @@
 /// What the schedule is passed and what it answers.
 extension CommitSchedule {
-  /// When the log wants work although no batch comes; nil where it wants none.
+  /// When the log wants work although no batch comes; nil if it wants none.
   struct LogDue {
     var synchronize: Instant?
     var idleRecord: Instant?
@@ -34,7 +34,7 @@ extension CommitSchedule {
   struct Turn {
     /// Whether there has to be room on the disk first.
     let probes: Bool
-    /// When the delay of the batch began; nil where it had none.
+    /// When the delay of the batch began; nil if it had none.
     let delayedSince: Instant?
   }
 

@@ -14,7 +14,7 @@ struct CommitSchedule {
 
   private(set) var state = State.waking
   private var thread = CommitThread.awake
-  /// Begun where no caller waits for the batch, and after a caller has led: the next write begins no other one.
+  /// Begun if no caller waits for the batch, and after a caller has led: the next write begins no other one.
   private(set) var delay: Delay?
   /// Begun at most once for a batch.
   private(set) var gathering: Gathering?
@@ -95,7 +95,7 @@ extension CommitSchedule {
   ///
   /// - Parameters:
   ///   - callerCount: the callers whose writes it had, and those that wait for the next one.
-  ///   - flush: how long its synchronize took; nil where there was none.
+  ///   - flush: how long its synchronize took; nil if there was none.
   mutating func noteAcknowledged(callerCount: Int, flush: Duration?, at now: Instant) {
     acknowledged = Acknowledged(callerCount: callerCount, time: now)
     if let flush { lastFlush = flush }
@@ -150,7 +150,7 @@ extension CommitSchedule {
     return true
   }
 
-  /// Has the commit thread woken where it would sleep for much longer.
+  /// Has the commit thread woken if it would sleep for much longer.
   private mutating func wakeThread(toSleepUntil time: Instant?, _ now: Instant) -> Bool {
     guard let time, case .asleep(let wakesAt) = thread else { return false }
     if let wakesAt, wakesAt <= max(time, now + Self.retryPause) { return false }
@@ -185,7 +185,7 @@ extension CommitSchedule {
 
   /// Gives the turn to a caller who waits for the open batch.
   ///
-  /// - Returns: nil where another thread commits it, which is awake.
+  /// - Returns: nil if another thread commits it, which is awake.
   mutating func lead(by threadID: UInt) -> Turn? {
     if case .waking = state { return takeBatch(threadID) }
     return isUnattended ? takeBatch(threadID) : nil
@@ -193,7 +193,7 @@ extension CommitSchedule {
 
   /// Takes the open batch under inline execution.
   ///
-  /// - Returns: nil where there is nothing to commit.
+  /// - Returns: nil if there is nothing to commit.
   mutating func takeInline(_ open: OpenBatch) -> Turn? {
     open.isEmpty && !wantsProbe ? nil : takeBatch(nil)
   }
@@ -272,7 +272,7 @@ extension CommitSchedule {
   /// Ends the last turn: the commit thread ends when it asks for another one.
   mutating func close() { state = .closed }
 
-  /// The thread that has the turn; nil where none has.
+  /// The thread that has the turn; nil if none has.
   var committer: UInt? {
     if case .committing(let threadID) = state { threadID } else { nil }
   }

@@ -35,7 +35,7 @@ struct DiskState {
 
   /// Appends a batch's records in one call. After an error the log is as it was, or poisoned.
   ///
-  /// - Parameter delayedSince: when the delay of the batch began; nil where it had none.
+  /// - Parameter delayedSince: when the delay of the batch began; nil if it had none.
   mutating func append(
     _ batch: borrowing Batch, delayedSince: ContinuousClock.Instant?
   ) throws(StorageError) {
@@ -55,7 +55,7 @@ struct DiskState {
     wantsIdleRecord = true
   }
 
-  /// - Returns: how long it took; nil where there was nothing to synchronize.
+  /// - Returns: how long it took; nil if there was nothing to synchronize.
   @discardableResult
   mutating func synchronize() throws(StorageError) -> Duration? {
     guard hasUnsynchronized else { return nil }
@@ -83,7 +83,7 @@ struct DiskState {
     synchronizeDue(options).map { $0 <= .now } ?? false
   }
 
-  /// When the durability asks for a synchronize; nil where it asks for none.
+  /// When the durability asks for a synchronize; nil if it asks for none.
   private func synchronizeDue(_ options: EngineOptions) -> ContinuousClock.Instant? {
     guard hasUnsynchronized else { return nil }
     switch options.durability {

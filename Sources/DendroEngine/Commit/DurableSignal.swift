@@ -23,7 +23,7 @@ final class DurableSignal: Sendable {
   /// - Parameters:
   ///   - lsn: the write to wait behind.
   ///   - durable: returns the last durable write at the time of the call.
-  /// - Returns: false where the task was cancelled or the signal closed.
+  /// - Returns: false if the task was cancelled or the signal closed.
   func wait(behind lsn: LogSequenceNumber, durable: @Sendable () -> LogSequenceNumber) async
     -> Bool
   {

@@ -5,7 +5,7 @@ import DendroTree
 extension GroupCommit {
   /// Undoes the writes of the batch and of the open one.
   ///
-  /// A full disk is only a pause where the log can be cut back to the last good record. Everything else
+  /// A full disk is only a pause if the log can be cut back to the last good record. Everything else
   /// poisons the engine.
   ///
   /// - Returns: the error that the completions get.
@@ -58,7 +58,7 @@ extension GroupCommit {
 
   /// Undoes every write that was not acknowledged. No write is admitted any more.
   ///
-  /// What the undo brings back may have been removed without having been read. Where an observer may look at it, its
+  /// What the undo brings back may have been removed without having been read. If an observer may look at it, its
   /// pages are read before, without the admission lock; if they cannot be read, the observer gets the error.
   ///
   /// - Returns: the LSNs of the undone writes that have no completion to report the failure.
@@ -110,7 +110,7 @@ extension Admission {
   /// What an undo would bring back, as far as pages of it may not have been read and the observer may look at it.
   ///
   /// - Parameter known: the places in the undo log of the nodes that were returned before.
-  /// - Returns: nil where there is no other.
+  /// - Returns: nil if there is no other.
   fileprivate func undoneNodes(besides known: inout Set<Int>) -> ([Node], CheckpointPages)? {
     guard let pages, pages.isPartial, let observer else { return nil }
     var nodes: [Node] = []

@@ -231,7 +231,7 @@ final class GroupCommit: Sendable {
 
   // MARK: No batch
 
-  /// Synchronizes and appends the idle record where these are due.
+  /// Synchronizes and appends the idle record if these are due.
   private func tend(_ disk: inout DiskState?, _ effects: inout TurnEffects) {
     guard let log = disk?.log, case .running = admission.withLockInTurn({ $0.phase }) else {
       return

@@ -6,7 +6,7 @@ import DendroTree
 /// between `beginChange` and `endChange`.
 struct Head: ~Copyable {
   private var editor: TreeEditor
-  /// Where pages of the tree are read from that are still in a checkpoint; nil where all are in memory.
+  /// Where pages of the tree are read from that are still in a checkpoint; nil if all are in memory.
   private(set) var pages: CheckpointPages?
   private let readers: HeadReaders
   /// Nil between changes.

@@ -114,7 +114,7 @@ final class HeadReaders: Sendable {
   // MARK: Reading
 
   /// Begins to read the head; nil if the admission lock has to be taken instead: during a change that takes longer
-  /// than a moment, where pages may have to be read from a file, where there is no branch, and where the slots that the
+  /// than a moment, if pages may have to be read from a file, if there is no branch, and if the slots that the
   /// thread tries are taken.
   ///
   /// - Parameter pause: between two looks whether the change is over.
@@ -131,7 +131,7 @@ final class HeadReaders: Sendable {
       let bits = published.pointee.word.load(ordering: .relaxed)
       if bits == Unpublished.locked { return nil }
       if bits != Unpublished.changing {
-        // Where all slots are taken, they may be so for long.
+        // If all slots are taken, they may be so for long.
         guard let reading = claim() else { return nil }
         if let confirmed = confirm(reading) { return confirmed }
       }
@@ -160,7 +160,7 @@ final class HeadReaders: Sendable {
     return nil
   }
 
-  /// Gives up where the address was withdrawn meanwhile.
+  /// Gives up if the address was withdrawn meanwhile.
   @inline(__always)
   func confirm(_ reading: Reading) -> Reading? {
     if published.pointee.word.load(ordering: .sequentiallyConsistent) == reading.branch.bits {

@@ -4,7 +4,7 @@ import DendroTree
 /// Compares the memory of the tree with the limit of the options.
 ///
 /// Measuring visits every page. So it is done outside the admission lock, and only before the first write that
-/// adds, and when the writes since the last measure may have reached the limit; or, where the tree was over it,
+/// adds, and when the writes since the last measure may have reached the limit; or, if the tree was over it,
 /// may have removed enough. The tree can exceed the limit by up to a 64th.
 struct MemoryGauge {
   private let limit: Int?

@@ -8,7 +8,7 @@ import Synchronization
 /// again.
 final class WriteStall: @unchecked Sendable {
   // Unchecked: the mutex guards the condition's state and the queue of tasks; `isStalled` is atomic so that
-  // `end()` costs one load where no stall has begun.
+  // `end()` costs one load if no stall has begun.
   private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
   private let isStalled = Atomic<Bool>(false)

@@ -2,7 +2,7 @@ import DendroTree
 import Synchronization
 
 /// What the running transaction's block writes: kept until the transaction has ended, and then submitted as other writes
-/// are. Where the engine is closed before, it is submitted by then.
+/// are. If the engine is closed before that, it is submitted by then.
 final class BlockWrites: Sendable {
   /// The most writes that one transaction's block may make.
   static let limit = 16_384
@@ -15,7 +15,7 @@ final class BlockWrites: Sendable {
 
   var isEmpty: Bool { kept.withLock { $0.isEmpty } }
 
-  /// - Returns: false where there are too many.
+  /// - Returns: false if there are too many.
   func append(_ write: EncodedWrite, _ completion: Completion?) -> Bool {
     kept.withLock { kept in
       guard kept.count < Self.limit else { return false }

@@ -3,10 +3,10 @@ import Synchronization
 
 /// The decision of one run of a transaction's block.
 package struct TransactionDecision {
-  /// Sets or removes the node at the path; nil where the block aborts.
+  /// Sets or removes the node at the path; nil if the block aborts.
   package var draft: Draft?
   /// Receives the node at the path after the write, in the order of the writes and once it is as durable as
-  /// the options ask; or why the write failed. Where the block aborts, it receives the block's input once
+  /// the options ask; or why the write failed. If the block aborts, it receives the block's input once
   /// that is durable. Called as all completions are: it may not wait.
   package var completion: @Sendable (Result<Node, EngineError>) -> Void
 
@@ -31,7 +31,7 @@ extension Engine {
   ///
   /// - Parameters:
   ///   - path: the location that is read and written.
-  ///   - refused: called in place of the decision's completion where no write is admitted (closed, full,
+  ///   - refused: called in place of the decision's completion if no write is admitted (closed, full,
   ///     read-only, …), and with `.overtaken` after 25 runs.
   ///   - decide: its draft is validated by the caller.
   package func transact(

@@ -17,7 +17,7 @@ struct TransactionRunner {
 
   let pipeline: CommitPipeline
   let path: Path
-  /// Called where no decision is admitted.
+  /// Called if no decision is admitted.
   let refused: @Sendable (EngineError) -> Void
 
   func run(_ decide: (Node) -> TransactionDecision) {
@@ -31,7 +31,7 @@ struct TransactionRunner {
 
   /// Begins a run of the block.
   ///
-  /// - Returns: the block's input; nil where no write would be admitted.
+  /// - Returns: the block's input; nil if no write would be admitted.
   private func begin(_ run: Int) -> Node? {
     let (input, pages, refusal) = pipeline.withAdmission {
       admission -> (Node, CheckpointPages?, EngineError?) in
@@ -76,9 +76,9 @@ struct TransactionRunner {
 
   // MARK: The decision
 
-  /// Admits the decision where the node at the path still equals `input`.
+  /// Admits the decision if the node at the path still equals `input`.
   ///
-  /// - Returns: false where another write has changed it.
+  /// - Returns: false if another write has changed it.
   private func settle(_ decision: TransactionDecision, _ input: Node) -> Bool {
     guard let draft = decision.draft else {
       let completion = decision.completion
@@ -113,7 +113,7 @@ struct TransactionRunner {
   private enum Outcome {
     /// The decision was admitted or refused.
     case settled
-    /// Nothing was admitted: this is the node at the path now; nil where it would have to be read.
+    /// Nothing was admitted: this is the node at the path now; nil if it would have to be read.
     case changed(Node?)
     /// Nothing was admitted: pages that the decision's write needs have to be read first.
     case needsPages(Node, CheckpointPages, EncodedWrite)
@@ -194,7 +194,7 @@ struct TransactionRunner {
   /// Calls a completion that no batch will call any more.
   private typealias LateCompletion = @Sendable () -> Void
 
-  /// For the completions of a transaction whose block has written; nil where it has not.
+  /// For the completions of a transaction whose block has written; nil if it has not.
   private var gate: CompletionGate? { pipeline.blockWrites.isEmpty ? nil : CompletionGate() }
 
   private func held(
@@ -233,7 +233,7 @@ struct TransactionRunner {
 }
 
 extension Admission {
-  /// The node at a path; nil where pages on the way to it were not read yet.
+  /// The node at a path; nil if pages on the way to it were not read yet.
   fileprivate func loadedNode(at path: Path) -> Node? {
     if let pages, pages.isPartial, !path.withStoredBytes({ root.isLoaded(along: $0) }) {
       return nil

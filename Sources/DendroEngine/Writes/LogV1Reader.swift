@@ -21,7 +21,7 @@ package struct LogV1Reader: ~Copyable {
 
   package init() {}
 
-  /// Begins with a record. Nothing is allocated, which counts where records have one write each.
+  /// Begins with a record. Nothing is allocated, which counts when records have one write each.
   package mutating func restart(_ record: RecordInfo, _ payload: UnsafeRawBufferPointer) {
     restart(payload, firstLSN: record.firstLSN, baseTime: record.baseTime)
   }

@@ -4,7 +4,7 @@ import DendroTree
 /// The writes of one record, as a list for tools, and one after the other.
 package struct RecordWrites: Sendable {
   package var writes: [LoggedWrite] = []
-  /// The error of the first write that cannot be decoded; nil where all can. The writes before it are good.
+  /// The error of the first write that cannot be decoded; nil if all can. The writes before it are good.
   package var problem: String?
 
   /// - Parameter payload: raw, as `LogReader` and `LogCursor` hand it out.
@@ -23,8 +23,8 @@ package struct RecordWrites: Sendable {
   /// - Parameters:
   ///   - payload: raw, as `LogReader` and `LogCursor` hand it out.
   ///   - body: gets each write, and returns whether it wants the next one.
-  /// - Returns: the error of the first write that cannot be decoded, or of bytes behind the last one; nil where there
-  ///   is none, and where `body` has returned false.
+  /// - Returns: the error of the first write that cannot be decoded, or of bytes behind the last one; nil if there
+  ///   is none, and if `body` has returned false.
   package static func forEach<E: Error>(
     _ record: RecordInfo, _ payload: UnsafeRawBufferPointer,
     _ body: (LoggedWrite) throws(E) -> Bool
@@ -43,7 +43,7 @@ package struct RecordWrites: Sendable {
     return reader.isAtEnd ? nil : bytesBehind(record)
   }
 
-  /// Why the writes cannot be read; nil where they can.
+  /// Why the writes cannot be read; nil if they can.
   package static func problem(
     _ record: RecordInfo, _ payload: UnsafeRawBufferPointer
   ) -> String? {

@@ -30,7 +30,7 @@ package struct WriteReader: ~Copyable {
     time = baseTime
   }
 
-  /// Begins with another record. Nothing is allocated, which counts where records have one write each.
+  /// Begins with another record. Nothing is allocated, which counts when records have one write each.
   package mutating func restart(
     _ payload: UnsafeRawBufferPointer, firstLSN: LogSequenceNumber, baseTime: Int64
   ) {

@@ -1,6 +1,6 @@
 /// One write, owned: what waits for admission, is kept, or is passed on.
 ///
-/// Immutable but for the bytes for the log, which `prepare` makes where trees stand for them. Unchecked `Sendable`: one
+/// Immutable but for the bytes for the log, which `prepare` makes if trees stand for them. Unchecked `Sendable`: one
 /// thread has it at a time.
 @usableFromInline
 package final class EncodedWrite: @unchecked Sendable {
@@ -11,9 +11,9 @@ package final class EncodedWrite: @unchecked Sendable {
   let body: PayloadBuffer
   /// What exists as pages: it is put into the tree as it is.
   package let trees: [Node]
-  /// The body as the log holds it; nil where it has not been made, `body` itself where there are no trees.
+  /// The body as the log holds it; nil if it has not been made, `body` itself if there are no trees.
   private var logBody: PayloadBuffer?
-  /// The bytes of the body in the log; 0 where they were not counted.
+  /// The bytes of the body in the log; 0 if they were not counted.
   @usableFromInline package private(set) var logByteCount: Int
   /// What the same write changes in the second root; nil if nothing.
   package let system: EncodedWrite?

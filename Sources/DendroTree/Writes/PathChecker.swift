@@ -9,7 +9,7 @@ package struct PathChecker: ~Copyable {
   /// The keys of the path read last.
   package private(set) var keyCount = 0
   /// Whether the path read last comes behind the one before and is not below it, if the paths are compared. It may be
-  /// false as well where the path shares fewer bytes with the one before than it could.
+  /// false as well if the path shares fewer bytes with the one before than it could.
   package private(set) var isBehindLast = false
   private let comparesPaths: Bool
 

@@ -131,7 +131,7 @@ public final class PayloadBuffer: @unchecked Sendable {
     used = count
   }
 
-  /// Empties the buffer, and frees its memory where one large write has made it large.
+  /// Empties the buffer, and frees its memory if one large write has made it large.
   public func removeAll() {
     used = 0
     if capacity > 8 << 20 {

@@ -1,5 +1,5 @@
 /// Puts the things of a write in the order of their keys: numbers are compared, of eight bytes of each key, in which
-/// most differ, and whole keys only where these are equal.
+/// most differ, and whole keys only if these are equal.
 struct PrefixOrder {
   struct Element {
     /// Eight bytes of the key, as a number that compares as they do: zeros stand for those behind its end.

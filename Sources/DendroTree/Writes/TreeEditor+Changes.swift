@@ -39,9 +39,9 @@ extension TreeEditor {
     }
   }
 
-  /// Edits a short leaf in one descent, from the last place where that is near.
+  /// Edits a short leaf in one descent, from the last place if that is near.
   ///
-  /// - Returns: false where there is more to it; nothing was done then.
+  /// - Returns: false if there is more to it; nothing was done then.
   @inline(__always)
   mutating func exchange(
     _ edit: LeafEdit, at path: UnsafeRawBufferPointer, _ note: Noting
@@ -130,7 +130,7 @@ extension TreeEditor {
     note(path, .node(existing))
   }
 
-  /// Whether two nodes differ; false where a page of the first one could not be read.
+  /// Whether two nodes differ; false if a page of the first one could not be read.
   private mutating func differs(_ existing: Node, _ new: Node) -> Bool {
     if loadsPages, existing.isBranch, existing.childCount == new.childCount {
       do throws(PageFailure) {

@@ -100,7 +100,7 @@ package struct TreeEditor: ~Copyable {
   /// - Parameters:
   ///   - write: what is applied.
   ///   - isKnownToDiffer: whether the tree that is set differs from the one in its place: the two are not compared then.
-  ///   - note: called for each change with what it replaces, before or after it is made; where the editor remembers its
+  ///   - note: called for each change with what it replaces, before or after it is made; if the editor remembers its
   ///     place, perhaps not until a later write is applied.
   /// - Complexity: O(depth · log children) for each entry, and the comparison of the replaced node with the new one.
   @inlinable @inline(__always)
@@ -149,7 +149,7 @@ package struct TreeEditor: ~Copyable {
   static var unresolved: String { "server values are resolved before a write is applied" }
   static var tooLong: String { "a path has \(Limits.depth) keys at most" }
 
-  /// Applies a write as the method above does, and reads the pages that it needs where they are in a file.
+  /// Applies a write as the method above does, and reads the pages that it needs if they are in a file.
   ///
   /// - Throws: why a page could not be read. The tree may have a part of the write then.
   package mutating func applyLoading(_ write: WriteView) throws(PageFailure) {

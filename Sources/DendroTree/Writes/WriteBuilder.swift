@@ -207,8 +207,8 @@ package struct WriteBuilder: ~Copyable {
     try scratch.withUpdate(at: base, use)
   }
 
-  /// Calls `use` with the set of the value, borrowed for the time of the call: a remove where there is none, an
-  /// increment where it is nothing but a sum.
+  /// Calls `use` with the set of the value, borrowed for the time of the call: a remove if there is none, an
+  /// increment if it is nothing but a sum.
   package func withSet<R>(at path: Path, _ use: (WriteView) -> R) throws(ValidationError) -> R {
     guard path.count <= Limits.depth else {
       throw ValidationError.tooDeep(path, depth: path.count)
