@@ -63,8 +63,8 @@ struct Shift {
   let new: PackedPosition?
 }
 
-/// The children that were removed from a view, were added to it, moved in it and changed in it. A child
-/// that moved has changed too.
+/// The children that were removed from what a query shows, were added to it, moved in it and changed in it. A
+/// child that moved has changed too.
 struct ViewDifference {
   struct Entry {
     let key: Key
@@ -81,7 +81,7 @@ struct ViewDifference {
 
   var isEmpty: Bool { removed.isEmpty && added.isEmpty && changed.isEmpty }
 
-  /// Adds a changed child whose position in the view was `old` and is `new`; nil if the view does not
+  /// Adds a changed child whose position in the query was `old` and is `new`; nil if the query does not
   /// show it.
   mutating func note(
     _ child: ChangedChild, from old: PackedPosition?, to new: PackedPosition?, _ order: SortOrder

@@ -1,15 +1,15 @@
 package import DendroTree
 
-/// One event of a view: a value, made from two states of the view.
+/// One event of a query: a value, made from two states of what the query shows.
 package struct Event: Sendable {
   package let type: DataEventType
   /// The child; nil for `.value`.
   package let key: Key?
-  /// The child's node, for a removed child its old one; for `.value` the whole view.
+  /// The child's node, for a removed child its old one; for `.value` all that the query shows.
   package let node: Node
-  /// The child before it in the new view.
+  /// The child before it among those that the query shows now.
   package let previousKey: Key?
-  /// For `.value` the children of the view in its order, if they are known.
+  /// For `.value` the children that the query shows, in its order, if they are known.
   package let ranked: [OrderedChildren.Element]?
 
   /// An event of a child.
@@ -21,7 +21,7 @@ package struct Event: Sendable {
     ranked = nil
   }
 
-  /// An event of the whole view.
+  /// An event of all that the query shows.
   init(value: ShownChildren) {
     type = .value
     key = nil

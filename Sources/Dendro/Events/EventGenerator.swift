@@ -1,18 +1,18 @@
 package import DendroTree
 
-/// Makes the events of each view of a sync point from two states of it. Between the calls it keeps the
+/// Makes the events of each query of a sync point from two states of it. Between the calls it keeps the
 /// orders of the children and the windows of the queries.
 ///
 /// The events come in this order: removed children, then added, moved and changed ones, the value last;
-/// within each group in the view's order, removed children by their old position, the others by their new
+/// within each group in the query's order, removed children by their old position, the others by their new
 /// one. A child that moved gets both a moved and a changed event.
 ///
-/// For a view that shows all children in the order of keys nothing is kept. An order is kept once for all
-/// views of a path, and for all generators that share a registry.
+/// For a query that shows all children in the order of keys nothing is kept. An order is kept once for all
+/// queries of a path, and for all generators that share a registry.
 ///
 /// Not thread-safe: `SharedGenerator` hands it from thread to thread.
 package struct EventGenerator {
-  /// A view and the kinds of events that its listeners wait for.
+  /// A query and the kinds of events that its listeners wait for.
   package struct Request: Sendable {
     package var parameters: QueryParameters
     package var types: EventTypes
@@ -31,7 +31,7 @@ package struct EventGenerator {
     }
   }
 
-  /// The registry's orders that the views here use.
+  /// The registry's orders that the queries here use.
   private var orders: [SortOrder: SharedOrder] = [:]
   private var windows = Windows()
   private let registry: OrderRegistry
@@ -109,7 +109,7 @@ package struct EventGenerator {
   ///   - node: the state of the sync point, from which the next change starts.
   ///   - isSingle: whether only the first event is wanted.
   /// - Complexity: O(n log n) for the first query by a child, a value or priorities that are there;
-  ///   O(shown · log n) for the others; O(1) for the value of a view that shows everything.
+  ///   O(shown · log n) for the others; O(1) for the value of a query that shows everything.
   package mutating func initialEvents(
     of node: Node, for parameters: QueryParameters, _ type: DataEventType, isSingle: Bool = false
   ) -> [Event] {
@@ -135,7 +135,7 @@ package struct EventGenerator {
   /// Whether the query's window is kept, so that its children need not be searched for.
   func keeps(_ parameters: QueryParameters) -> Bool { windows[parameters] != nil }
 
-  /// What the view shows.
+  /// What the query shows.
   private mutating func content(of parameters: QueryParameters, _ node: Node) -> ShownChildren {
     guard !parameters.showsAll else { return ShownChildren(node: node) }
     let siblings = siblings(parameters.order, node)
@@ -160,12 +160,12 @@ package struct EventGenerator {
 
   // MARK: Events of a change
 
-  /// The events of each view, in the order of the requests.
+  /// The events of each query, in the order of the requests.
   ///
   /// - Parameters:
   ///   - old: the state in which the last call left the sync point.
   ///   - changedKey: the key of the only child that may differ, if it is known.
-  /// - Complexity: O(changed children · log n) for each view; parts that both states share are skipped.
+  /// - Complexity: O(changed children · log n) for each query; parts that both states share are skipped.
   ///   If all children changed, O(n log n).
   package mutating func events(
     from old: Node, to new: Node, changedKey: Key? = nil, for requests: [Request]
@@ -195,7 +195,7 @@ package struct EventGenerator {
     }
   }
 
-  /// The events of a view that shows everything.
+  /// The events of a query that shows everything.
   private mutating func events(of step: inout Step, _ request: Request) -> [Event] {
     var difference = ViewDifference()
     if request.types != .value {

@@ -101,7 +101,7 @@ extension EventHub {
       }
       let registrations =
         query.parameters == QueryParameters()
-        ? syncPoint.registrations : syncPoint.view(query.parameters)?.registrations ?? []
+        ? syncPoint.registrations : syncPoint.listenedQuery(query.parameters)?.registrations ?? []
       for registration in registrations { forget(registration, in: &state) }
       return registrations
     }

@@ -14,7 +14,7 @@ import Synchronization
 ///    released, the engine calls `afterAdmission`, which dispatches a drain if there is none.
 /// 2. A drain takes the work, a few pieces at a time, on the callback queue (`EventHub+Draining`). It does the
 ///    work under no lock that a writer waits for.
-/// 3. The sync point's `EventGenerator` makes events from the difference between the node that its views
+/// 3. The sync point's `EventGenerator` makes events from the difference between the node that its queries
 ///    saw last and the next one of the backlog.
 /// 4. The drain calls the blocks (`Delivery`) one after the other, on the callback queue or on the actor that a
 ///    block belongs to.

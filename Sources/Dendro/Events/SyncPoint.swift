@@ -1,15 +1,15 @@
 package import DendroTree
 import Synchronization
 
-/// A path that has listeners: its views, the state that they saw last, and the backlog of states that they
+/// A path that has listeners: its queries, the state that they saw last, and the backlog of states that they
 /// have not seen yet.
 ///
 /// Unchecked: the hub's lock guards it. Without the lock the running drain reads what it alone changes: the state
-/// that the views saw last, and the generator.
+/// that the queries saw last, and the generator.
 package final class SyncPoint: @unchecked Sendable {
   package let path: Path
-  /// One for each query, in the order of the first registrations.
-  private var views: InsertionOrder<View>
+  /// In the order of the first registrations.
+  private var queries: InsertionOrder<ListenedQuery>
   private var keptAudiences: Audiences?
   private let tally: StepTally
   /// For each order, the number of registrations whose events may need the children in it.
@@ -18,7 +18,7 @@ package final class SyncPoint: @unchecked Sendable {
   private var unneeded = EventGenerator.Unneeded()
   /// Makes the events. Only the running drain uses it, in the order of the work.
   let generator: SharedGenerator
-  /// The state that the views saw last. Only the running drain changes it, once the first one is read.
+  /// The state that the queries saw last. Only the running drain changes it, once the first one is read.
   private(set) var seen: Node
   private var backlog = Queue<State>()
   /// How many pieces of work `change` for this sync point are in the hub's queue.
@@ -44,28 +44,28 @@ package final class SyncPoint: @unchecked Sendable {
     self.path = path
     generator = SharedGenerator(orders)
     self.tally = tally
-    views = InsertionOrder(tally: tally)
+    queries = InsertionOrder(tally: tally)
     seen = node
   }
 
-  var isUnused: Bool { views.isEmpty }
+  var isUnused: Bool { queries.isEmpty }
 
   // MARK: Listeners
 
-  func view(_ parameters: QueryParameters) -> View? { views[parameters] }
+  func listenedQuery(_ parameters: QueryParameters) -> ListenedQuery? { queries[parameters] }
 
   /// All registrations here, also those whose first events are still queued.
   var registrations: [Registration] {
-    tally.count += views.slots.count
-    return views.slots.flatMap { $0?.registrations ?? [] }
+    tally.count += queries.slots.count
+    return queries.slots.flatMap { $0?.registrations ?? [] }
   }
 
   /// The listeners that a change now reaches. They are kept until a listener is added or removed, or gets its
   /// first events.
   var audiences: Audiences {
     if let keptAudiences { return keptAudiences }
-    tally.count += views.slots.count
-    let audiences = Audiences(views.slots.compactMap { $0?.audience })
+    tally.count += queries.slots.count
+    let audiences = Audiences(queries.slots.compactMap { $0?.audience })
     keptAudiences = audiences
     return audiences
   }
@@ -73,18 +73,18 @@ package final class SyncPoint: @unchecked Sendable {
   /// Marks a registration as one that gets changes from now on.
   func activate(_ registration: Registration) {
     keptAudiences = nil
-    views[registration.query.parameters]?.activate(registration)
+    queries[registration.query.parameters]?.activate(registration)
   }
 
   func add(_ registration: Registration) {
     keptAudiences = nil
     let parameters = registration.query.parameters
-    if let view = views[parameters] {
-      view.add(registration)
+    if let query = queries[parameters] {
+      query.add(registration)
     } else {
-      let view = View(parameters, tally: tally)
-      view.add(registration)
-      views.append(view)
+      let query = ListenedQuery(parameters, tally: tally)
+      query.add(registration)
+      queries.append(query)
     }
     if registration.request.mayUseOrder { orderUseCounts[parameters.order, default: 0] += 1 }
   }
@@ -93,10 +93,10 @@ package final class SyncPoint: @unchecked Sendable {
   func remove(_ registration: Registration) {
     keptAudiences = nil
     let parameters = registration.query.parameters
-    guard let view = views[parameters] else { return }
-    view.remove(registration)
-    if view.isUnused {
-      views.remove(parameters)
+    guard let query = queries[parameters] else { return }
+    query.remove(registration)
+    if query.isUnused {
+      queries.remove(parameters)
       if !parameters.showsAll { unneeded.windows.insert(parameters) }
     }
     guard registration.request.mayUseOrder, let count = orderUseCounts[parameters.order] else {
@@ -121,7 +121,7 @@ package final class SyncPoint: @unchecked Sendable {
     defer { unneeded = EventGenerator.Unneeded() }
     tally.count += unneeded.windows.count + unneeded.orders.count
     return EventGenerator.Unneeded(
-      windows: unneeded.windows.filter { views[$0] == nil },
+      windows: unneeded.windows.filter { queries[$0] == nil },
       orders: unneeded.orders.filter { orderUseCounts[$0] == nil })
   }
 
@@ -165,7 +165,7 @@ package final class SyncPoint: @unchecked Sendable {
     let audiences: Audiences?
   }
 
-  /// Takes the next state from the backlog, which the views have seen from now on; nil if none waits.
+  /// Takes the next state from the backlog, which the queries have seen from now on; nil if none waits.
   ///
   /// The caller frees the old state once it holds no lock.
   func takeNextState() -> Change? {

@@ -26,7 +26,7 @@ struct EventDifferentialTests {
   }
 
   /// What one query shows of a path, and who listens to it, in the order of registration.
-  private struct ListenedView {
+  private struct ModelListenedQuery {
     let path: String
     let query: RandomQuery
     var listeners: [Listener]
@@ -40,7 +40,7 @@ struct EventDifferentialTests {
     let database: Database
     let recorder: Recorder
     /// In the order of their first registration.
-    var views: [ListenedView] = []
+    var queries: [ModelListenedQuery] = []
     var nameCount = 0
 
     init(seed: UInt64) {
@@ -57,9 +57,9 @@ struct EventDifferentialTests {
       var expected: [String] = []
       var before = try root(.root)
       for write in 0..<writeCount {
-        if random.oneIn(25) || views.isEmpty {
+        if random.oneIn(25) || queries.isEmpty {
           guard await agrees(&expected, write) else { return }
-          if views.count > 7 || (!views.isEmpty && random.oneIn(4)) {
+          if queries.count > 7 || (!queries.isEmpty && random.oneIn(4)) {
             leave()
           } else {
             join(before, &expected)
@@ -83,11 +83,11 @@ struct EventDifferentialTests {
         expected = []
         return true
       }
-      let views = views.map { view in
-        "\(view.path) \(view.query.parameters): \(view.listeners.map { "\($0.name) \($0.type)" })"
+      let queries = queries.map { listened in
+        "\(listened.path) \(listened.query.parameters): \(listened.listeners.map { "\($0.name) \($0.type)" })"
       }
       Issue.record(
-        "seed \(seed), write \(write): got \(received), not \(expected)\n\(views.joined(separator: "\n"))"
+        "seed \(seed), write \(write): got \(received), not \(expected)\n\(queries.joined(separator: "\n"))"
       )
       return false
     }
@@ -96,18 +96,19 @@ struct EventDifferentialTests {
 
     private mutating func join(_ root: Node, _ expected: inout [String]) {
       let path = ["", "a", "b", "a/b", "a/10", "b/a/a"][random.below(6)]
-      // Every fourth to a view that is there.
-      let existing = random.oneIn(4) && !views.isEmpty ? views[random.below(views.count)] : nil
+      // Every fourth to a query that is there.
+      let existing =
+        random.oneIn(4) && !queries.isEmpty ? queries[random.below(queries.count)] : nil
       let query = existing?.query ?? RandomQuery(&random, keys: Self.keys)
       let place = existing?.path ?? path
       let index: Int
-      if let known = views.firstIndex(where: {
+      if let known = queries.firstIndex(where: {
         $0.path == place && $0.query.parameters == query.parameters
       }) {
         index = known
       } else {
-        index = views.count
-        views.append(ListenedView(path: place, query: query, listeners: []))
+        index = queries.count
+        queries.append(ModelListenedQuery(path: place, query: query, listeners: []))
       }
       let types =
         random.oneIn(2)
@@ -121,11 +122,11 @@ struct EventDifferentialTests {
         expected += (isSingle ? first.prefix(1) : first[...]).map { "\(name):\($0.line)" }
         let handle = observe(query.query(of: ref(place)), type, name, isSingle)
         if isSingle && !first.isEmpty { continue }
-        views[index].listeners.append(
+        queries[index].listeners.append(
           Listener(name: name, type: type, isSingle: isSingle, handle: handle))
       }
       // All five at once, each of which may be gone again at once.
-      if views[index].listeners.isEmpty { views.remove(at: index) }
+      if queries[index].listeners.isEmpty { queries.remove(at: index) }
     }
 
     private func observe(
@@ -141,26 +142,26 @@ struct EventDifferentialTests {
     }
 
     private mutating func leave() {
-      let index = random.below(views.count)
-      let view = views[index]
-      let query = view.query.query(of: ref(view.path))
+      let index = random.below(queries.count)
+      let listened = queries[index]
+      let query = listened.query.query(of: ref(listened.path))
       switch random.below(3) {
       case 0:
         query.removeAllObservers()
-        let standsForAll = view.query.parameters == QueryParameters()
-        views.removeAll {
-          $0.path == view.path
-            && (standsForAll || $0.query.parameters == view.query.parameters)
+        let standsForAll = listened.query.parameters == QueryParameters()
+        queries.removeAll {
+          $0.path == listened.path
+            && (standsForAll || $0.query.parameters == listened.query.parameters)
         }
       case 1 where random.oneIn(3):
-        ref(view.path).removeAllObservers()
-        views.removeAll { $0.path == view.path }
+        ref(listened.path).removeAllObservers()
+        queries.removeAll { $0.path == listened.path }
       default:
-        let listener = view.listeners[random.below(view.listeners.count)]
+        let listener = listened.listeners[random.below(listened.listeners.count)]
         guard listener.handle != 0 else { return }
         query.removeObserver(withHandle: listener.handle)
-        views[index].listeners.removeAll { $0.handle == listener.handle }
-        if views[index].listeners.isEmpty { views.remove(at: index) }
+        queries[index].listeners.removeAll { $0.handle == listener.handle }
+        if queries[index].listeners.isEmpty { queries.remove(at: index) }
       }
     }
 
@@ -176,25 +177,25 @@ struct EventDifferentialTests {
 
     private mutating func expectEvents(_ before: Node, _ after: Node, _ expected: inout [String]) {
       // Descendants before ancestors, siblings in plain string order, then as registered.
-      let order = views.indices.sorted { a, b in
-        let (p, q) = (views[a].path.split(separator: "/"), views[b].path.split(separator: "/"))
+      let order = queries.indices.sorted { a, b in
+        let (p, q) = (queries[a].path.split(separator: "/"), queries[b].path.split(separator: "/"))
         if let (x, y) = zip(p, q).first(where: { $0 != $1 }) {
           return x.utf16.lexicographicallyPrecedes(y.utf16)
         }
         return p.count == q.count ? a < b : p.count > q.count
       }
       for index in order {
-        let path = Self.path(views[index].path)
+        let path = Self.path(queries[index].path)
         let events = EventModel.events(
-          from: before.node(at: path), to: after.node(at: path), views[index].query.parameters)
+          from: before.node(at: path), to: after.node(at: path), queries[index].query.parameters)
         for event in events {
-          for listener in views[index].listeners where listener.type == event.type {
+          for listener in queries[index].listeners where listener.type == event.type {
             expected.append("\(listener.name):\(event.line)")
           }
-          views[index].listeners.removeAll { $0.isSingle && $0.type == event.type }
+          queries[index].listeners.removeAll { $0.isSingle && $0.type == event.type }
         }
       }
-      views.removeAll { $0.listeners.isEmpty }
+      queries.removeAll { $0.listeners.isEmpty }
     }
 
     // MARK: Writes

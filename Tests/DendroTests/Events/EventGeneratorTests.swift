@@ -3,7 +3,7 @@ import DendroTree
 import DendroTestSupport
 import Testing
 
-/// The events of a location's views as a function of its states, and what they cost.
+/// The events of a location's queries as a function of its states, and what they cost.
 @Suite("Events of two states")
 struct EventGeneratorTests {
   private static let all: EventTypes = [.value, .added, .removed, .changed, .moved]

@@ -24,7 +24,7 @@ enum EventModel {
     return (shown(node, children, parameters), children)
   }
 
-  /// The view as a node: all of it, or the children that are shown, without a priority.
+  /// What the query shows, as a node: all of it, or the children that are shown, without a priority.
   private static func shown(
     _ node: Node, _ children: [ModelQuery.Child], _ parameters: QueryParameters
   ) -> Node {

@@ -223,7 +223,7 @@ struct QueryEventTests {
     }
   }
 
-  @Test("a node with a priority under three views; a limited one shows no priority of the node")
+  @Test("a node with a priority under three queries; a limited one shows no priority of the node")
   func nodePriority() async throws {
     try await root.setValue([".value": 5, ".priority": 1])
     let recorder = Recorder(database)
@@ -248,7 +248,7 @@ struct QueryEventTests {
   }
 
   @Test(
-    "views of one location in the order of their first registration; equal queries are one view")
+    "queries of one location in the order of their first registration; equal ones are one")
   func sameLocation() async throws {
     try await root.setValue(["a": 1, "b": 2, "c": 3])
     let recorder = Recorder(database)

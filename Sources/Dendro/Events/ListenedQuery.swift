@@ -1,7 +1,7 @@
 import DendroTree
 
 /// One query at a sync point, and its listeners. The hub's lock guards it.
-final class View: Identifiable {
+final class ListenedQuery: Identifiable {
   let parameters: QueryParameters
   /// One entry for each kind of events that has a listener.
   private var listeners: [Listeners] = []
@@ -73,7 +73,7 @@ final class View: Identifiable {
   }
 }
 
-/// The listeners of a sync point at one moment: the audience of each view, and the events that it waits for.
+/// The listeners of a sync point at one moment: the audience of each query, and the events that it waits for.
 final class Audiences: Sendable {
   let all: [Audience]
   let requests: [EventGenerator.Request]
@@ -84,7 +84,7 @@ final class Audiences: Sendable {
   }
 }
 
-/// The listeners of a view at one moment, as the drain uses them without the hub's lock. It also contains
+/// The listeners of a query at one moment, as the drain uses them without the hub's lock. It also contains
 /// those that were removed since and those that have not got their first events: the drain skips them.
 struct Audience: Sendable {
   let parameters: QueryParameters
