@@ -9,18 +9,18 @@ import Synchronization
 final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Sendable {
   let descriptor: Int32
   private let loop: SocketLoop
-  private let limits: WireLimits
+  let limits: WireLimits
   private let figures: ServerFigures
   /// Messages that the client may send until the next second.
   private let allowance: Atomic<Int>
-  private var context: wslay_event_context_ptr?
+  var context: wslay_event_context_ptr?
   private var assembler: MessageAssembler
   /// What libmicrohttpd has read beyond the request's head.
-  private var early: [UInt8]
+  var early: [UInt8]
   private var receiver: (any WireReceiver)?
   private var isClosed = false
   /// Frames that are not sent yet: what one turn has to say goes out together.
-  private var unsent = SendBuffer()
+  var unsent = SendBuffer()
   /// What there is of the message under way. libwslay would keep each of its fragments by itself, which takes many times
   /// the memory if they are short.
   private var fragments: [UInt8] = []
@@ -31,8 +31,8 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
   private var pingCount = 0
   private static let pingCountMax = 64
   /// Bytes read in this turn.
-  private var readCount = 0
-  private static let turnByteLimit = 256 << 10
+  var readCount = 0
+  static let turnByteLimit = 256 << 10
   private let state = Mutex(State())
 
   private struct State {
@@ -142,89 +142,12 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
     _ = shut()
   }
 
-  private func opened() -> wslay_event_context_ptr? {
-    if let context { return context }
-    var callbacks = wslay_event_callbacks()
-    callbacks.recv_callback = { context, buffer, count, _, connection in
-      guard let buffer, let connection else { return -1 }
-      return WebSocketConnection.of(connection).receive(context, buffer, count)
-    }
-    callbacks.send_callback = { context, data, count, _, connection in
-      guard let data, let connection else { return -1 }
-      return WebSocketConnection.of(connection).transmit(context, data, count)
-    }
-    callbacks.on_msg_recv_callback = { context, message, connection in
-      guard let message = message?.pointee, let connection else { return }
-      WebSocketConnection.of(connection).take(context, message)
-    }
-    callbacks.on_frame_recv_start_callback = { context, frame, connection in
-      guard let frame = frame?.pointee, let connection else { return }
-      WebSocketConnection.of(connection).beginFrame(context, frame)
-    }
-    callbacks.on_frame_recv_chunk_callback = { _, part, connection in
-      guard let part = part?.pointee, let connection else { return }
-      WebSocketConnection.of(connection).takePart(part)
-    }
-    // The connection frees the context before it is freed itself.
-    let own = Unmanaged.passUnretained(self).toOpaque()
-    guard wslay_event_context_server_init(&context, &callbacks, own) == 0, let context else {
-      return nil
-    }
-    wslay_event_config_set_no_buffering(context, 1)
-    // Of a frame. That of a message is checked here.
-    wslay_event_config_set_max_recv_msg_length(context, UInt64(limits.messageBytes))
-    return context
-  }
-
-  private static func of(_ pointer: UnsafeMutableRawPointer) -> WebSocketConnection {
-    Unmanaged<WebSocketConnection>.fromOpaque(pointer).takeUnretainedValue()
-  }
-
-  private var mayReceive: Bool {
+  var mayReceive: Bool {
     allowance.load(ordering: .relaxed) > 0 && pingCount < Self.pingCountMax
       && !(receiver?.isFull ?? false)
   }
 
-  private func receive(
-    _ context: wslay_event_context_ptr?, _ buffer: UnsafeMutablePointer<UInt8>, _ count: Int
-  ) -> Int {
-    if !early.isEmpty {
-      let part = min(count, early.count)
-      early.withUnsafeBytes {
-        UnsafeMutableRawPointer(buffer).copyMemory(
-          from: $0.baseAddress.unsafelyUnwrapped, byteCount: part)
-      }
-      early.removeFirst(part)
-      return part
-    }
-    // A client that sends without a pause is not the only one.
-    let mayRead = readCount < Self.turnByteLimit && mayReceive
-    let result = mayRead ? recv(descriptor, buffer, count, 0) : -1
-    if result > 0 {
-      readCount += result
-      return result
-    }
-    let wouldBlock = !mayRead || result < 0 && (errno == EAGAIN || errno == EINTR)
-    wslay_event_set_error(
-      context,
-      wouldBlock ? Int32(WSLAY_ERR_WOULDBLOCK.rawValue) : Int32(WSLAY_ERR_CALLBACK_FAILURE.rawValue)
-    )
-    return -1
-  }
-
-  private func transmit(
-    _ context: wslay_event_context_ptr?, _ data: UnsafePointer<UInt8>, _ count: Int
-  ) -> Int {
-    let bytes = UnsafeBufferPointer(start: data, count: count)
-    if unsent.append(bytes, to: descriptor) { return count }
-    wslay_event_set_error(
-      context,
-      unsent.isLost
-        ? Int32(WSLAY_ERR_CALLBACK_FAILURE.rawValue) : Int32(WSLAY_ERR_WOULDBLOCK.rawValue))
-    return -1
-  }
-
-  private func beginFrame(
+  func beginFrame(
     _ context: wslay_event_context_ptr?, _ frame: wslay_event_on_frame_recv_start_arg
   ) {
     isControlFrame = frame.opcode & 0x8 != 0
@@ -233,12 +156,12 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
     refuse(context, WSLAY_CODE_MESSAGE_TOO_BIG)
   }
 
-  private func takePart(_ part: wslay_event_on_frame_recv_chunk_arg) {
+  func takePart(_ part: wslay_event_on_frame_recv_chunk_arg) {
     if isControlFrame || isRefused { return }
     fragments.append(contentsOf: UnsafeBufferPointer(start: part.data, count: part.data_length))
   }
 
-  private func take(_ context: wslay_event_context_ptr?, _ message: wslay_event_on_msg_recv_arg) {
+  func take(_ context: wslay_event_context_ptr?, _ message: wslay_event_on_msg_recv_arg) {
     switch message.opcode {
     case UInt8(WSLAY_TEXT_FRAME.rawValue):
       if isRefused { return }

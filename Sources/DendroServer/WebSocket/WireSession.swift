@@ -1,9 +1,6 @@
 import Dendro
-import DendroEngine
 import DendroPlatform
 import DendroProtocol
-import DendroStorage
-import DendroTree
 import Synchronization
 
 /// The dialogue with one client: its listens, its identity, and what it wants written when it leaves.
@@ -16,12 +13,12 @@ final class WireSession: Sendable {
   let service: RESTService
   let connection: any WireTransport
   /// What is to be written when the client leaves.
-  private let client: DatabaseSession
+  let client: DatabaseSession
   let state = Mutex(State())
   /// What the journal has of this session; nil once its last write has been made. Held while an operation is registered and
   /// kept, and while the last write is made, so that nothing is kept behind that. A thread that
   /// holds it may wait for the disk.
-  private let kept = Mutex<DisconnectJournal.Session?>(DisconnectJournal.Session())
+  let kept = Mutex<DisconnectJournal.Session?>(DisconnectJournal.Session())
 
   struct State {
     var authentication = Authentication.anonymous
@@ -207,95 +204,4 @@ final class WireSession: Sendable {
       if !isHeld { answer(self) }
     }
   }
-
-  /// Answers a change of what is to be written at the end once it is as durable as the database makes its writes.
-  private func keep(_ request: DisconnectJournal.Request, _ number: Int64) {
-    let refusal = kept.withLock { session -> RESTError? in
-      guard session != nil else { return RESTError(503, "The session has ended.") }
-      do throws(DatabaseError) {
-        switch request {
-        case .register(let draft):
-          guard try client.register(draft, upTo: service.sessionByteLimit) else {
-            return .tooMuchKept
-          }
-        case .cancel(let path):
-          guard try client.cancel(path, upTo: service.sessionByteLimit) else {
-            return .tooMuchKept
-          }
-          // A session that has kept nothing has nothing to take back.
-          if session?.isKept == false {
-            answer(number)
-            return nil
-          }
-        }
-      } catch {
-        return RESTError(error)
-      }
-      guard let journal = namespace.journal else {
-        answer(number)
-        return nil
-      }
-      journal.keep(request, of: id, &session!, all: client.operations) { [self] isKept in
-        if isKept { return answer(number) }
-        refuse(number, RESTError(503, "The operation could not be kept on the disk."))
-      }
-      return nil
-    }
-    guard let refusal else { return }
-    refuse(number, refusal, status: refusal == .tooMuchKept ? "too_big" : nil)
-  }
-
-  // MARK: The end
-
-  /// Closes the connection, whose end ends the session.
-  func close() { connection.close(1000) }
-
-  /// The connection is gone: writes what was to be written then.
-  func end() {
-    let (isFirst, listens, identity) = state.withLock { state in
-      defer {
-        state.isEnded = true
-        state.listens = [:]
-        state.lagging = [:]
-        state.heldAnswers = []
-      }
-      return (!state.isEnded, state.listens, state.authentication.identity)
-    }
-    guard isFirst else { return }
-    for listen in listens.values { listen.stop(namespace.hub) }
-    service.sessions.remove(self)
-    kept.withLock { session in
-      let removal = session?.isKept == true ? DisconnectJournal.removal(of: id) : nil
-      session = nil
-      // What is refused stays where it is kept, and is written when the database is served again.
-      client.finish(alongside: removal) {
-        allowed(of: $0, by: identity)
-      } completion: { [client] error in
-        guard let error else { return }
-        if case .closed = error { return }
-        client.report(error)
-      }
-    }
-  }
-
-  /// Judges the last writes again, one by one, by the rules of this moment.
-  private func allowed(of draft: Draft, by identity: Identity) -> Draft? {
-    guard case .update(let base, let entries) = draft.write else { return nil }
-    let allowed = entries.filter { entry in
-      service.authorizer.admits(
-        AuthorizationRequest(
-          .write, at: entry.path, by: identity,
-          draft: Draft(.update(base, [entry]), deferred: draft.deferred), in: namespace.database))
-    }
-    if allowed.isEmpty { return nil }
-    let deferred = draft.deferred.filter { item in
-      allowed.contains { base.appending($0.path).isPrefix(of: item.path) }
-    }
-    return Draft(.update(base, allowed), deferred: deferred)
-  }
-}
-
-extension RESTError {
-  fileprivate static let tooMuchKept = RESTError(
-    503, "The session has too much to be written at its end.")
 }

@@ -38,4 +38,11 @@ extension LogWalk {
         found: "\(segment.header.databaseID)")
     }
   }
+
+  /// Checks that the checkpoint was taken of this log.
+  func checkLog(_ found: UInt32, in segment: SegmentName) throws(StorageError) {
+    guard let logChecksum, logChecksum != found else { return }
+    throw LogReader.foreignCheckpoint(
+      directory, lsn: checkpoint, logChecksum: logChecksum, segment: segment, found: found)
+  }
 }

@@ -154,28 +154,6 @@ struct LogWalk {
     }
   }
 
-  /// What a read-only walk beside a live writer has found at the end.
-  ///
-  /// A record that is being written can be read half old, half new. So the bytes are read again once, and
-  /// once more if a later record proves them durable: only then are they corrupt.
-  private struct Judgement {
-    var offset: UInt64
-    var isProven: Bool
-
-    func isNew(after last: Judgement?) -> Bool {
-      guard let last else { return true }
-      return last.offset != offset || (isProven && !last.isProven)
-    }
-  }
-
-  /// Where and why the records of a segment end.
-  private struct Stop {
-    var remainder: LogTail.Remainder
-    var fault = Fault(expected: "", found: "")
-    /// Where a search for records behind it begins.
-    var searchStart: UInt64
-  }
-
   private mutating func takeRecords(
     of segment: SegmentReader, before next: SegmentReader?, _ visit: LogReader.Visitor
   ) throws(StorageError) -> Stop {
@@ -260,28 +238,6 @@ struct LogWalk {
     }
   }
 
-  /// Searches the rest of the last segment for records that prove its bad bytes durable. If all bytes are
-  /// zero, `stop` becomes the end of the segment.
-  private func search(
-    behind stop: inout Stop, in segment: SegmentReader, before next: SegmentReader?
-  ) throws(StorageError) -> SegmentReader.Search? {
-    guard stop.remainder == .damaged, next == nil else { return nil }
-    let search = try segment.search(from: stop.searchStart, after: lastLSN)
-    if stop.searchStart == offset, search.contentEnd == offset { stop.remainder = .nothing }
-    return search
-  }
-
-  private func tornTail(
-    _ stop: Stop, _ search: SegmentReader.Search?, in segment: SegmentReader
-  ) -> TornTail {
-    TornTail(
-      segment: segment.name, offset: offset,
-      byteCount: max(search?.contentEnd ?? offset, stop.searchStart) - offset,
-      firstLSN: lastLSN.next, lastSurvivor: search?.lastSurvivor,
-      isUndecidable: stop.fault.isWhole || search?.firstRecord != nil,
-      expected: stop.fault.expected, found: stop.fault.found)
-  }
-
   private mutating func take(
     _ record: RecordInfo, _ payload: UnsafeRawBufferPointer, _ visit: LogReader.Visitor
   ) throws(StorageError) {
@@ -302,13 +258,6 @@ struct LogWalk {
     lastBaseTime = record.baseTime
     if record.kind == .writes { lastTime = record.baseTime }
     endsWithIdleRecord = record.kind == .idle && record.durableUpTo == lastLSN
-  }
-
-  /// Checks that the checkpoint was taken of this log.
-  private func checkLog(_ found: UInt32, in segment: SegmentName) throws(StorageError) {
-    guard let logChecksum, logChecksum != found else { return }
-    throw LogReader.foreignCheckpoint(
-      directory, lsn: checkpoint, logChecksum: logChecksum, segment: segment, found: found)
   }
 
   /// Notes that a segment lacks its seal. Only the last but one can: older ones were sealed by recovery.
