@@ -6,18 +6,9 @@ import Synchronization
 
 /// Turns commits into events, and delivers the events to the application.
 ///
-/// The way of an event:
-///
-/// 1. The engine calls `committed` on the writer's thread, under its admission lock. The commit is only
-///    noted: for each sync point that it affects (`ListenerTree`), the new node is appended to the sync
-///    point's backlog, which is O(1), and a piece of work to the queue here. Once the admission lock is
-///    released, the engine calls `afterAdmission`, which dispatches a drain if there is none.
-/// 2. A drain takes the work, a few pieces at a time, on the callback queue (`EventHub+Draining`). It does the
-///    work under no lock that a writer waits for.
-/// 3. The sync point's `EventGenerator` makes events from the difference between the node that its queries
-///    saw last and the next one of the backlog.
-/// 4. The drain calls the blocks (`Delivery`) one after the other, on the callback queue or on the actor that a
-///    block belongs to.
+/// The way of an event, step by step, is in <doc:EventPath>. The engine calls `committed` on the writer's thread, under its
+/// admission lock. There the new states are only noted, O(1) for each sync point. A drain on the callback queue makes
+/// events of them, and calls the blocks, under no lock that a writer waits for.
 ///
 /// One drain runs at a time, so that even a concurrent queue keeps the order; one dispatch serves all work
 /// that arrives until the drain runs. A change of the callback queue takes effect between two blocks.

@@ -112,7 +112,8 @@ struct Admission: ~Copyable {
   @inline(__always)
   mutating func takeWakeUp() -> Bool { schedule.isUnattended && takeWakeUpUnattended() }
 
-  /// One function of its own, so that only what the state asks for is looked at in the open batch.
+  /// A function of its own, into which the optimizer inlines the schedule: of the open batch it computes only what the
+  /// state asks for.
   @inline(never)
   private mutating func takeWakeUpUnattended() -> Bool { schedule.takeWakeUp(for: openBatch) }
 

@@ -6,7 +6,7 @@ package typealias Completion = @Sendable (Result<LogSequenceNumber?, EngineError
 
 /// Writes that were admitted together and are committed together, in order.
 ///
-/// The open batch belongs to `Admission`. Once taken, it belongs to the one cycle that commits it.
+/// The open batch belongs to `Admission`. Once taken, it belongs to the one turn that commits it.
 struct Batch: ~Copyable {
   /// The encoded writes.
   var encoder = BatchEncoder()
@@ -66,7 +66,7 @@ struct Batch: ~Copyable {
   /// The callers that wait for the batch, or for a write of it.
   var callerCount: Int { completions.count + (barrier == nil ? 0 : 1) + furtherBarrierCallerCount }
 
-  /// Makes the commit thread synchronize the batch, whatever the durability.
+  /// Has the next turn synchronize the batch, whatever the durability.
   ///
   /// - Returns: what the caller waits for, as all callers of this batch do. It is set after the completions of its
   ///   writes.

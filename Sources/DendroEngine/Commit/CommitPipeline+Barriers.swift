@@ -112,7 +112,7 @@ extension Admission {
 }
 
 extension Batch {
-  /// Makes the commit thread synchronize the batch, whatever the durability; `completion` is called after
+  /// Has the next turn synchronize the batch, whatever the durability; `completion` is called after
   /// those before it.
   mutating func addSynchronize(_ completion: @escaping Completion) {
     wantsSynchronize = true

@@ -153,7 +153,7 @@ final class CommitPipeline: Sendable {
   }
 
   /// What a writer waits for before its write is offered again.
-  private enum Pause {
+  enum Pause {
     case disk
     case transaction(Reservation)
     /// The beginning of a segment for writes to the second root.
@@ -167,7 +167,7 @@ final class CommitPipeline: Sendable {
   ///
   /// - Parameter then: called under the lock as soon as the write is admitted or refused.
   /// - Returns: nil once the write is settled: admitted, refused, or kept until the transaction has ended.
-  private func settle(
+  func settle(
     _ write: EncodedWrite, _ completion: Completion?, _ waits: inout PermittedWaits,
     then: ((inout Admission) -> Void)? = nil
   ) -> Pause? {
@@ -212,40 +212,6 @@ final class CommitPipeline: Sendable {
         waits.comparison = write.withView { PermittedWaits.Comparison($0, with: existing) }
       }
     }
-  }
-
-  /// Admits `last` and no write after it. `completion` is called once every write is on the disk and the
-  /// directory is free. Later calls have no effect.
-  ///
-  /// A running transaction will be refused. The writes that its block has made until now are submitted
-  /// before `last`.
-  func requestClose(writing last: EncodedWrite?, _ completion: @escaping Completion) {
-    submitBlockWrites()
-    beginClosing(writing: last, completion)
-  }
-
-  /// Closes once the block's writes are submitted, which a completion may not do: another thread may do it, and wait for
-  /// the turn that calls the completion.
-  private func beginClosing(writing last: EncodedWrite?, _ completion: @escaping Completion) {
-    var hasBegun = false
-    let begin = { (admission: inout Admission) in
-      hasBegun = admission.beginClosing(completion)
-    }
-    if let last {
-      var waits = PermittedWaits(disk: false, transaction: false)
-      switch settle(last, nil, &waits, then: begin) {
-      case nil: break
-      case .secondRoot:
-        return requestSecondRoot { [self] result in
-          if case .failure(let error) = result { report(error, nil) }
-          beginClosing(writing: (try? result.get()).map { _ in last }, completion)
-        }
-      case .disk, .transaction: preconditionFailure("nothing was permitted to be waited for")
-      }
-    } else {
-      withAdmission(begin)
-    }
-    if hasBegun { stall.end() } else { completion(.success(nil)) }
   }
 
   /// Reads the pages of the tree that a write needs.

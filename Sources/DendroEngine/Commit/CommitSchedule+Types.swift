@@ -32,7 +32,7 @@ extension CommitSchedule {
 
   /// A turn with a batch.
   struct Turn {
-    /// Whether there has to be room on the disk first.
+    /// Whether it looks for room on the disk first.
     let probes: Bool
     /// When the delay of the batch began; nil if it had none.
     let delayedSince: Instant?

@@ -1,8 +1,8 @@
 import DendroStorage
 import Synchronization
 
-/// Wakes tasks that wait for writes to become durable: followers of the log. Any task may wait; the commit
-/// thread calls `advance`.
+/// Wakes tasks that wait for writes to become durable: followers of the log. Any task may wait; the
+/// thread that has the turn calls `advance`.
 final class DurableSignal: Sendable {
   private struct State {
     var waiters:

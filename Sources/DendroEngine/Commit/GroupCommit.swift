@@ -162,7 +162,7 @@ final class GroupCommit: Sendable {
       admission.statistics.synchronizeCount = synchronizeCount
     }
     swap(&effects.completions, &batch.completions)
-    // What a probe has made fail before.
+    // If a probe has poisoned the log, it put completions of the open batch here: they come behind.
     effects.completions += batch.completions
     if let handler = disk?.logGrowthHandler, logBytesSinceCheckpoint >= options.checkpointByteMin {
       effects.logGrowth = (handler, logBytesSinceCheckpoint)

@@ -3,7 +3,7 @@ import Synchronization
 
 /// Where writers wait while the disk is behind or full: blocking calls on their threads, tasks suspended.
 ///
-/// A writer that admission turns away begins a stall under the admission lock. The commit thread ends it
+/// A writer that admission turns away begins a stall under the admission lock. The thread that has the turn ends it
 /// once it has taken the open batch or has probed a full disk. A writer that passes is offered to admission
 /// again.
 final class WriteStall: @unchecked Sendable {

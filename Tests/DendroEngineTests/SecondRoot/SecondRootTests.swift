@@ -1,5 +1,6 @@
 import DendroTestSupport
 import DendroTesting
+import Foundation
 import Synchronization
 import Testing
 
@@ -89,6 +90,47 @@ struct SecondRootTests {
     #expect(try engine.view(at: try path("a")).scalar == .integer(isRefused ? 1 : 2))
     #expect(engine.systemNode(at: try path("x")).scalar == (isRefused ? nil : .integer(1)))
     try engine.close()
+  }
+
+  /// The close's own turn calls what goes on with it. The writer whose turn comes next waits for that turn's end.
+  @Test("a close that begins it does not wait for a block's write that waits for the disk")
+  func closingBesideBlockWrites() async throws {
+    let held = HeldDisk(disk)
+    var options = EngineOptions()
+    options.stallByteLimit = 1
+    let engine = try Engine.open(at: "/db", options: options, environment: held.environment)
+    let (isRolling, mayRoll) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    let (isInBlock, mayWrite) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+    let results = Received<Bool>()
+    held.onCreate { path in
+      guard path.contains(".log") else { return }
+      isRolling.signal()
+      mayRoll.wait()
+    }
+    let (last, more) = (try write("x", .integer(1)), try set("b", .integer(1)))
+    let (place, block) = (try path("a"), try set("c", .integer(1)))
+    Thread.detachNewThread {
+      engine.transact(at: place, refused: { _ in results.add(false) }) { _ in
+        isInBlock.signal()
+        mayWrite.wait()
+        engine.submit(block) { results.add((try? $0.get()) != nil) }
+        return TransactionDecision(nil) { _ in }
+      }
+    }
+    await Task.detached { isInBlock.wait() }.value
+    let closed = Received<Bool>()
+    Thread.detachNewThread { closed.add((try? engine.close(writing: last)) != nil) }
+    await Task.detached { isRolling.wait() }.value
+    held.onCreate(nil)
+    engine.submit(more) { results.add((try? $0.get()) != nil) }
+    mayWrite.signal()
+    while engine.heldThreadCount == 0 { await Task.yield() }
+    mayRoll.signal()
+    while closed.all.isEmpty || results.all.count < 2 { await Task.yield() }
+    #expect(closed.all == [true])
+    let again = try open()
+    #expect(again.systemNode(at: try path("x")).scalar == .integer(1))
+    try await again.close()
   }
 
   @Test("a write to both is one write, with who made it")
