@@ -150,7 +150,6 @@ extension EventHub {
         return subscription
       }
     }
-    handOver()
     guard let subscription else { throw state.withLock { $0.endError } }
     return subscription
   }

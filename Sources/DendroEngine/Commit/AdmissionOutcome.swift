@@ -4,7 +4,7 @@ import DendroTree
 /// What admission did with a write, and what its caller does next.
 enum AdmissionOutcome {
   /// The head shows the write; or it was refused, and its completion in the open batch says why.
-  case admitted
+  case settled
   /// The running transaction's block made the write: the caller keeps it until the transaction has ended.
   case followsTransaction
   /// The caller reports the error at once.
@@ -99,7 +99,7 @@ extension Admission {
       }
     }
     let refusal = admit(write, isEqual: isEqual, now: now, completion: completion)
-    return refusal.map { conclude($0, completion) } ?? .admitted
+    return refusal.map { conclude($0, completion) } ?? .settled
   }
 
   /// Whether all pages of the tree that a write needs were read.
@@ -140,7 +140,7 @@ extension Admission {
   private mutating func conclude(
     _ refusal: EngineError, _ completion: Completion?
   ) -> AdmissionOutcome {
-    complete(completion, .failure(refusal)) ? .admitted : .refused(refusal)
+    complete(completion, .failure(refusal)) ? .settled : .refused(refusal)
   }
 
   /// Adds a completion with its result to the open batch, behind those of earlier writes.

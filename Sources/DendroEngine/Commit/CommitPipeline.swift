@@ -177,7 +177,7 @@ final class CommitPipeline: Sendable {
       let outcome = withAdmission { admission in
         let outcome = write.withView { admission.offer($0, now: now, completion, &waits) }
         switch outcome {
-        case .admitted, .refused: then?(&admission)
+        case .settled, .refused: then?(&admission)
         // Under the lock: the stall begins before a turn can take the batch and end it.
         case .waitsForDisk: stall.begin()
         default: break
@@ -189,7 +189,7 @@ final class CommitPipeline: Sendable {
         stall.passOn()
       }
       switch outcome {
-      case .admitted: return nil
+      case .settled: return nil
       case .refused(let refusal):
         report(refusal, completion)
         return nil

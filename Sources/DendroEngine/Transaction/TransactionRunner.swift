@@ -142,7 +142,7 @@ struct TransactionRunner {
       let completion = held(by: gate) { completion($0.map { $0 == nil ? input : output }) }
       var waits = PermittedWaits.none
       switch change.withView({ admission.offer($0, now: now, completion, &waits) }) {
-      case .admitted:
+      case .settled:
         end(&admission)
         return (.settled, nil)
       case .refused(let refusal):

@@ -27,7 +27,7 @@ extension LogWriter {
     do {
       successor = try SegmentCreation.create(header, in: directory)
     } catch {
-      try abandon(header, error)
+      try takeBack(header, error)
     }
     do {
       let size = try appendSeal(
@@ -37,7 +37,7 @@ extension LogWriter {
       storedByteCount += size - offset
       offset = size
     } catch {
-      try abandon(header, error)
+      try takeBack(header, error)
     }
     do {
       try file.synchronize(path: path)
@@ -64,7 +64,7 @@ extension LogWriter {
 
   /// Takes back a roll for which there was no room, or no descriptor. Any other error, now or before, poisons the
   /// writer.
-  func abandon(_ header: SegmentHeader, _ cause: StorageError) throws(StorageError) -> Never {
+  func takeBack(_ header: SegmentHeader, _ cause: StorageError) throws(StorageError) -> Never {
     if case .io("open", let path, _, let error) = cause, error.isOutOfDescriptors,
       path.hasSuffix(FileName.temporarySuffix)
     {

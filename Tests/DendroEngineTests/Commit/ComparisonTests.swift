@@ -50,7 +50,7 @@ struct ComparisonTests {
       #expect(existing.isIdentical(to: try engine.view(at: place)))
       waits.comparison = EncodedWrite(draft).withView { .init($0, with: existing) }
       #expect(waits.comparison?.isEqual == (last == 0))
-      guard case .admitted = Self.offer(draft, to: engine, &waits) else {
+      guard case .settled = Self.offer(draft, to: engine, &waits) else {
         Issue.record("not admitted")
         continue
       }
@@ -76,7 +76,7 @@ struct ComparisonTests {
       waits.comparison = EncodedWrite(draft).withView { .init($0, with: existing) }
       engine.submit(try set("a/key1000007", .integer(Int64(number) * 100)), completion: nil)
     }
-    guard case .admitted = Self.offer(draft, to: engine, &waits) else {
+    guard case .settled = Self.offer(draft, to: engine, &waits) else {
       Issue.record("the fifth offer was not admitted")
       return
     }
@@ -94,7 +94,7 @@ struct ComparisonTests {
       if let existing { engine.submit(Draft(.set(try path("a"), existing)), completion: nil) }
       var waits = PermittedWaits()
       let draft = Draft(.set(try path("a"), try Self.tree(5_000)))
-      guard case .admitted = Self.offer(draft, to: engine, &waits) else {
+      guard case .settled = Self.offer(draft, to: engine, &waits) else {
         Issue.record("not admitted at once")
         continue
       }
