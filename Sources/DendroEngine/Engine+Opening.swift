@@ -111,3 +111,19 @@ extension Engine {
     }
   }
 }
+
+extension Engine {
+  /// Whether the database in a directory may have a second root, as its newest segment says; false if that cannot be read.
+  ///
+  /// - Complexity: O(1): two directory calls and the header of a segment.
+  package static func mayHaveSecondRoot(at path: String) -> Bool {
+    guard
+      let directory = try? DatabaseDirectory.open(path, environment: .system, mode: .readOnly)
+    else { return false }
+    defer { directory.close() }
+    guard let newest = try? directory.contents().segments.last,
+      let header = try? SegmentOutline.header(of: newest, in: directory)
+    else { return false }
+    return header.format.hasSecondRoot
+  }
+}

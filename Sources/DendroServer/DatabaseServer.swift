@@ -78,7 +78,9 @@ public final class DatabaseServer: Sendable {
       service.authenticator.refreshKeys()
       service.refill()
       service.polls.tick()
+      service.retryLastWrites()
     }
+    Self.blocking.async { namespaces.writeLeftovers() }
   }
 
   deinit { end() }

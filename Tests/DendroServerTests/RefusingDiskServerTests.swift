@@ -1,7 +1,7 @@
 import Dendro
 import DendroPlatform
 import DendroProtocol
-import DendroServer
+@testable import DendroServer
 import DendroTesting
 import DendroTree
 import Testing
@@ -135,6 +135,90 @@ struct RefusingDiskServerTests {
       #expect(
         try served.client()("GET", "/.json").body == "{\"a\":1,\"b\":{\"c\":2},\"left\":true}")
     }
+  }
+
+  @Test("what the disk has refused of a client's registrations is not done at its end")
+  func refusedRegistrations() async throws {
+    let folder = try TemporaryFolder()
+    let disk = SimulatedDisk(seed: 4)
+    try await serving(disk, at: folder.path + "/db", writes: false) { served, client, _ in
+      let leaving = try WebSocketClient(served)
+      for (path, value) in [("canceled", "1"), ("replaced", "1"), ("both", "{\"p\":1,\"q\":1}")] {
+        #expect(try leaving("o", "{\"p\":\"/\(path)\",\"d\":\(value)}") == [ok])
+      }
+      disk.inject(DiskFault(.error(ENOSPC), of: [.write, .preallocate], at: 1, isPermanent: true))
+      let refused =
+        "{\"s\":\"unavailable\",\"d\":\"The operation could not be kept on the disk.\"}"
+      #expect(try leaving("oc", "{\"p\":\"/canceled\",\"d\":null}") == [refused])
+      #expect(try leaving("o", "{\"p\":\"/replaced\",\"d\":2}") == [refused])
+      #expect(try leaving("o", "{\"p\":\"/new\",\"d\":1}") == [refused])
+      #expect(try leaving("oc", "{\"p\":\"/both/p\",\"d\":null}") == [refused])
+      disk.removeFaults()
+      while try served.client()("GET", "/.status.json").status != 200 { await Task.yield() }
+      // What comes later counts.
+      #expect(try leaving("o", "{\"p\":\"/later\",\"d\":1}") == [ok])
+      let next = try WebSocketClient(served, "/.ws?v=5&ns=app&ls=\(leaving.session)")
+      #expect(throws: HTTPClient.Ended.self) { _ = try leaving.message() }
+      #expect(
+        try next("g", "{\"p\":\"/\",\"q\":{}}") == [
+          "{\"s\":\"ok\",\"d\":{\"both\":{\"p\":1,\"q\":1},\"canceled\":1,\"later\":1,\"replaced\":1}}"
+        ])
+    }
+  }
+
+  @Test(
+    "the last write of a client is made once there is room again, and the status says that it waits"
+  )
+  func lastWriteAgain() async throws {
+    let folder = try TemporaryFolder()
+    let disk = SimulatedDisk(seed: 5)
+    try await serving(disk, at: folder.path + "/db") { served, client, _ in
+      let leaving = try WebSocketClient(served)
+      #expect(
+        try leaving("o", "{\"p\":\"/left\",\"d\":{\".sv\":{\"increment\":1}}}") == [ok])
+      disk.inject(DiskFault(.error(ENOSPC), of: [.write, .preallocate], at: 1, isPermanent: true))
+      _ = try WebSocketClient(served, "/.ws?v=5&ns=app&ls=\(leaving.session)")
+      let http = try served.client()
+      // A retry that is under way is not counted as waiting.
+      while try !http("GET", "/.status.json").body.contains("\"waitingLastWrites\":1") {
+        await Task.yield()
+      }
+      disk.removeFaults()
+      while try http("GET", "/left.json").body != "1" { await Task.yield() }
+      #expect(try !http("GET", "/.status.json").body.contains("waitingLastWrites"))
+    }
+    try await serving(disk, at: folder.path + "/db", writes: false) { served, _, _ async throws in
+      #expect(try served.client()("GET", "/left.json").body == "1")
+    }
+  }
+
+  @Test("what is left in a directory of namespaces is written without being asked for")
+  func leftoversOfNamespaces() async throws {
+    let folder = try TemporaryFolder()
+    for name in ["left", "plain"] {
+      let database = try await Database.open(at: "\(folder.path)/\(name)")
+      try await database.reference(withPath: "n").setValue(1)
+      if name == "left" {
+        let journal = try #require(DisconnectJournal(try database.servedEngine()))
+        var session = DisconnectJournal.Session()
+        let increment = Draft(.increment(try Path(parsing: "n"), .integer(1)))
+        let isKept = await withCheckedContinuation { continuation in
+          journal.keep(.register(increment), of: "session", &session, neededByteCount: 0) {
+            continuation.resume(returning: $0)
+          }
+        }
+        #expect(isKept)
+      }
+      try await database.close()
+    }
+    let namespaces = OpeningNamespaces(
+      in: folder.path, default: "default", options: DatabaseOptions())
+    let server = try DatabaseServer.start(namespaces, DatabaseServerOptions())
+    while namespaces.open("left") == nil { await Task.yield() }
+    let left = try #require(namespaces.open("left"))
+    while try left.root() != JSONParser.parse("{\"n\":2}") { await Task.yield() }
+    #expect(namespaces.all.map(\.name) == ["left"])
+    await server.stop()
   }
 
   @Test(

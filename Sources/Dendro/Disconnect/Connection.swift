@@ -138,6 +138,9 @@ final class Connection: Sendable {
 
   func cancel(_ path: Path) throws(DatabaseError) { try change { $0.cancel(path) } }
 
+  /// Replaces the operations, unless they have been taken to be written at the end.
+  func reset(to operations: DisconnectOperations) { try? change { $0 = operations } }
+
   /// - Throws: `.closed` if what was registered has been taken to be written at the end.
   private func change(_ body: (inout DisconnectOperations) -> Void) throws(DatabaseError) {
     let isEnded = state.withLock { state in

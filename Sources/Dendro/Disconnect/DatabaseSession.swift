@@ -41,11 +41,7 @@ public final class DatabaseSession: Sendable {
 
   deinit {
     database.sessions.remove(ObjectIdentifier(self))
-    finish {
-      $0
-    } completion: { [database] in
-      database.report($0)
-    }
+    finish { [database] in database.report($0) }
   }
 
   // MARK: Registering
@@ -177,25 +173,28 @@ public final class DatabaseSession: Sendable {
   public func end() async throws {
     try await withCheckedThrowingContinuation {
       (continuation: CheckedContinuation<Void, any Error>) in
-      finish {
-        $0
-      } completion: { error in
+      finish { error in
         continuation.resume(with: error.map { .failure(DatabaseError($0)) } ?? .success(()))
       }
     }
   }
 
-  /// `end()`, with a last look at what is written.
+  /// Ends the session, and writes what was registered.
   ///
-  /// - Parameters:
-  ///   - system: what the same write changes in the second root; written also if there is nothing else.
-  ///   - revise: gets all operations as one update of the root, and returns what of it is to be written.
-  ///   - completion: called once, with the error of the write; nil if it was written, or there was nothing
-  ///     to write. It may not wait.
-  package func finish(
-    alongside system: EncodedWrite? = nil, _ revise: (Draft) -> Draft?,
-    completion: @escaping @Sendable (EngineError?) -> Void
-  ) {
+  /// - Parameter completion: called once, with the error of the write; nil if it was written, or there was nothing
+  ///   to write. It may not wait.
+  private func finish(completion: @escaping @Sendable (EngineError?) -> Void) {
+    // The engine refuses the write if the database is closed.
+    guard let draft = finish(), let engine = database.engine else { return completion(nil) }
+    engine.submit(draft) { result in
+      if case .failure(let error) = result { completion(error) } else { completion(nil) }
+    }
+  }
+
+  /// Ends the session; what was registered is left to the caller.
+  ///
+  /// - Returns: all operations as one update of the root; nil if there are none.
+  package func finish() -> Draft? {
     let continuations = watchers.withLock { watchers in
       watchers.hasEnded = true
       defer { watchers.continuations = [:] }
@@ -205,15 +204,7 @@ public final class DatabaseSession: Sendable {
       continuation.yield(false)
       continuation.finish()
     }
-    // The engine refuses the write if the database is closed.
-    let draft = connection.takeLast().flatMap(revise)
-    guard let engine = database.engine, draft != nil || system != nil else {
-      return completion(nil)
-    }
-    let write = EncodedWrite(draft.map { EncodedWrite($0) }, system: system)
-    engine.submit(write) { result in
-      if case .failure(let error) = result { completion(error) } else { completion(nil) }
-    }
+    return connection.takeLast()
   }
 
   /// Registers what a write would do.
@@ -238,6 +229,9 @@ public final class DatabaseSession: Sendable {
 
   /// What is registered.
   package var operations: DisconnectOperations { connection.operations }
+
+  /// Replaces what is registered, unless the session has ended.
+  package func reset(to operations: DisconnectOperations) { connection.reset(to: operations) }
 
   /// Cancels what was registered at the path and below.
   package func cancel(_ path: Path) throws(DatabaseError) { try connection.cancel(path) }

@@ -21,6 +21,8 @@ extension OpeningNamespaces {
     let measured = options
     self.init(default: name, limit: limit, flushes: flushes) {
       Self.names(in: directory)
+    } mayHaveLeftovers: { name in
+      DisconnectJournal.mayHaveEntries("\(directory)/\(name)")
     } opener: { name in
       try Database.open(at: "\(directory)/\(name)", options: measured)
     }

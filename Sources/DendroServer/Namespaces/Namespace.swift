@@ -47,7 +47,8 @@ package final class Namespace: Sendable {
   func end() {
     database.serve(commitsTo: nil)
     hub.end()
-    guard journal != nil else { return }
+    guard let journal else { return }
+    journal.retry()
     // The completion comes after those of the sessions' last writes.
     let isWritten = DispatchSemaphore(value: 0)
     engine.submit(Draft(.update(.root, []))) { _ in isWritten.signal() }

@@ -17,6 +17,9 @@ package protocol Namespaces: Sendable {
   var names: [String] { get }
   /// All that are open.
   var all: [Namespace] { get }
+  /// Writes what clients had registered when a server crashed, in databases that are not open yet. May take as long as
+  /// opening them takes; what cannot be opened is passed over.
+  func writeLeftovers()
   /// How long synchronizes of the log take; nil if the databases were not opened here.
   var flushes: Histogram? { get }
   /// Ends the serving. Databases that were opened here are closed.
@@ -28,6 +31,10 @@ package enum NamespaceError: Error {
   case unknown(String)
   case tooMany(limit: Int)
   case ended
+}
+
+extension Namespaces {
+  package func writeLeftovers() {}
 }
 
 /// A single database, under one name or under every name.
@@ -76,6 +83,7 @@ package final class OpeningNamespaces: Namespaces {
   private let limit: Int
   private let opener: Opener
   private let known: @Sendable () -> [String]
+  private let mayHaveLeftovers: @Sendable (String) -> Bool
   package let flushes: Histogram?
   private let state = Mutex(State())
 
@@ -100,15 +108,18 @@ package final class OpeningNamespaces: Namespaces {
   ///   - limit: the most databases that are open at a time.
   ///   - flushes: gets how long synchronizes take; filled by the opener's databases.
   ///   - known: the names of those that exist, open or not.
+  ///   - mayHaveLeftovers: whether a server may have crashed with registrations of clients in a database.
   ///   - opener: opens a database.
   package init(
     default name: String, limit: Int, flushes: Histogram? = nil,
     known: @escaping @Sendable () -> [String],
+    mayHaveLeftovers: @escaping @Sendable (String) -> Bool = { _ in false },
     opener: @escaping Opener
   ) {
     defaultName = name
     self.limit = limit
     self.known = known
+    self.mayHaveLeftovers = mayHaveLeftovers
     self.flushes = flushes
     self.opener = opener
   }
@@ -143,6 +154,15 @@ package final class OpeningNamespaces: Namespaces {
         finish(name, new)
         return try new.get()
       }
+    }
+  }
+
+  /// Opens the databases that may have some, but leaves half of the limit to those that are asked for: the rest are written
+  /// when theirs is.
+  package func writeLeftovers() {
+    for name in known().sorted() where open(name) == nil && mayHaveLeftovers(name) {
+      guard state.withLock({ !$0.isEnded && $0.open.count < limit / 2 }) else { return }
+      _ = try? namespace(name, makesNew: false)
     }
   }
 

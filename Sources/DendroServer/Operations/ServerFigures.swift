@@ -77,6 +77,9 @@ extension RESTService {
       figures.outboxByteCount.load(ordering: .relaxed))
     text.gauge(
       "dendro_resident_bytes", "The memory of the process.", ServerFigures.residentByteCount)
+    text.gauge(
+      "dendro_waiting_last_writes", "Last writes of sessions that wait for room on the disk.",
+      namespaces.all.reduce(0) { $0 + ($1.journal?.refusedCount ?? 0) })
     appendDatabases(to: &text)
     return text.text
   }

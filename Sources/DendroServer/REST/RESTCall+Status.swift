@@ -37,7 +37,7 @@ extension RESTCall {
       let statistics = namespace.engine.statistics()
       let (last, durable) = (statistics.lastLSN.rawValue, statistics.durableLSN.rawValue)
       return "\"\(namespace.name)\":{\"lastLSN\":\(last),\"durableLSN\":\(durable),"
-        + "\"lag\":\(last - min(last, durable))\(Self.member(refusal))}"
+        + "\"lag\":\(last - min(last, durable))\(Self.waiting(namespace))\(Self.member(refusal))}"
     }
     let state = failure == nil ? "ok" : "failing"
     var answer = RESTAnswer(
@@ -45,6 +45,12 @@ extension RESTCall {
         + "\"databases\":{\(databases.joined(separator: ","))}}", request)
     if failure != nil { answer.status = 503 }
     exchange.finish(answer)
+  }
+
+  /// How many last writes of clients wait for room on the disk, if there are any.
+  private static func waiting(_ namespace: Namespace) -> String {
+    guard let count = namespace.journal?.refusedCount, count > 0 else { return "" }
+    return ",\"waitingLastWrites\":\(count)"
   }
 
   /// Why a database takes no writes. One that is open for reading only does what it is to do.

@@ -199,6 +199,13 @@ final class RESTService: Sendable {
     for session in sessions.all { session.endExpired() }
   }
 
+  /// Tries the last writes of sessions again that were refused for lack of room.
+  func retryLastWrites() {
+    for case let journal? in namespaces.all.map(\.journal) where journal.refusedCount > 0 {
+      workers.async { journal.retry() }
+    }
+  }
+
   /// Begins a new second of what clients may send.
   func refill() { for session in sessions.all { session.refill() } }
 

@@ -15,9 +15,17 @@ struct DisconnectFiles {
   /// - Returns: nil if there is no such folder.
   init?(_ engine: Engine) {
     guard let path = engine.path else { return nil }
-    folder = path + ".on-disconnect"
+    guard Self.areThere(beside: path) else { return nil }
+    folder = Self.folder(beside: path)
+  }
+
+  private static func folder(beside directory: String) -> String { directory + ".on-disconnect" }
+
+  /// Whether there is such a folder for the database in a directory.
+  static func areThere(beside directory: String) -> Bool {
     var status = stat()
-    guard lstat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR else { return nil }
+    return lstat(folder(beside: directory), &status) == 0
+      && status.st_mode & S_IFMT == S_IFDIR
   }
 
   /// Passes on what is in the files, and removes each that was kept, then the folder.

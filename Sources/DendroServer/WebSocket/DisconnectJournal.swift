@@ -2,6 +2,7 @@ import Dendro
 import DendroEngine
 import DendroStorage
 import DendroTree
+import Synchronization
 
 /// What clients have registered to be written when they leave, kept in the second root of the database: what a crash of the
 /// server has left there is written when the database is served again.
@@ -12,8 +13,13 @@ import DendroTree
 ///
 /// The numbers of a session ascend; together its entries add up to its operations. A request is answered once its entry is
 /// as durable as the database makes its writes. The last write of a session removes its entries: both happen, or neither.
+///
+/// What the entries of a session add up to is what is written at its end: a request that the disk has refused has left no
+/// entry. A last write that the disk refuses stays in the second root, and is tried again (`retry`).
 final class DisconnectJournal: Sendable {
   private let engine: Engine
+  /// The last writes of sessions that the disk has refused.
+  private let refused = Mutex<[EncodedWrite]>([])
 
   /// The entries of one session.
   struct Session {
@@ -46,14 +52,14 @@ final class DisconnectJournal: Sendable {
   /// operations have.
   private static let spareByteCountMax = 64 << 10
 
-  /// Adds an entry. Where most of the entries are not needed any more, one takes the place of all.
+  /// Adds an entry. If most of the entries are not needed any more, one takes the place of all.
   ///
   /// - Parameters:
   ///   - id: of the session.
-  ///   - all: the operations of the session with this request.
+  ///   - neededByteCount: about the bytes that the operations of the session take, this one included.
   ///   - completion: called with whether the entry is kept.
   func keep(
-    _ request: Request, of id: String, _ session: inout Session, all: DisconnectOperations,
+    _ request: Request, of id: String, _ session: inout Session, neededByteCount: Int,
     completion: @escaping @Sendable (Bool) -> Void
   ) {
     let entry: Node
@@ -63,7 +69,12 @@ final class DisconnectJournal: Sendable {
     }
     session.byteCount += Self.byteCount(of: entry)
     let change: Write
-    if session.byteCount > 2 * all.byteCount + Self.spareByteCountMax {
+    if session.byteCount > 2 * neededByteCount + Self.spareByteCountMax {
+      var all = operations(of: id)
+      switch request {
+      case .register(let draft): all.add(draft)
+      case .cancel(let path): all.cancel(path)
+      }
       change = Self.replacement(of: id, &session, by: all)
     } else {
       change = .set(Self.path(of: id).appending(Self.key(session.next)), entry)
@@ -105,10 +116,62 @@ final class DisconnectJournal: Sendable {
     return key
   }
 
-  /// The removal of a session's entries: a part of its last write.
-  static func removal(of id: String) -> EncodedWrite { EncodedWrite(.remove(path(of: id))) }
+  /// What the entries of a session add up to now, those included that are not durable yet.
+  func operations(of id: String) -> DisconnectOperations {
+    Self.operations(engine.systemNode(at: Self.path(of: id)))
+  }
+
+  // MARK: The end of a session
+
+  /// Writes what a session has registered, and removes its entries in the same write.
+  ///
+  /// - Parameters:
+  ///   - revise: gets all operations as one update of the root, and returns what of it is to be written.
+  ///   - report: called with the error if the write is refused.
+  func end(
+    _ id: String, _ revise: (Draft) -> Draft? = { $0 },
+    report: @escaping @Sendable (EngineError) -> Void = { _ in }
+  ) {
+    let draft = operations(of: id).draft.flatMap(revise)
+    write(
+      EncodedWrite(
+        draft.map { EncodedWrite($0) }, system: EncodedWrite(.remove(Self.path(of: id)))),
+      report)
+  }
+
+  private func write(
+    _ last: EncodedWrite, _ report: @escaping @Sendable (EngineError) -> Void
+  ) {
+    engine.submit(last) { [self] result in
+      guard case .failure(let error) = result else { return }
+      switch error {
+      case .diskFull, .memoryLimit, .tooManyWaiting: refused.withLock { $0.append(last) }
+      case .storage(let cause) where cause.isOutOfSpace: refused.withLock { $0.append(last) }
+      // Only an engine that opens the database again takes it.
+      default: break
+      }
+      report(error)
+    }
+  }
+
+  /// Tries the last writes again that were refused for lack of room, in their order. It may wait for the disk.
+  func retry() {
+    let writes = refused.withLock { writes in
+      defer { writes = [] }
+      return writes
+    }
+    for last in writes { write(last) { _ in } }
+  }
+
+  /// The sessions whose last write waits for room.
+  var refusedCount: Int { refused.withLock { $0.count } }
 
   // MARK: After a crash
+
+  /// Whether the database in a directory may have entries; false if the directory cannot be read.
+  static func mayHaveEntries(_ directory: String) -> Bool {
+    DisconnectFiles.areThere(beside: directory) || Engine.mayHaveSecondRoot(at: directory)
+  }
 
   /// Writes what the sessions of a server that has crashed had registered, each session as one write with the removal of
   /// its entries.
@@ -121,13 +184,7 @@ final class DisconnectJournal: Sendable {
       } ?? true
     // What is written now would be written again otherwise.
     guard areFilesGone else { return }
-    for (id, entries) in engine.systemNode(at: Self.root).children {
-      let operations = Self.operations(entries)
-      engine.submit(
-        EncodedWrite(
-          operations.draft.map { EncodedWrite($0) }, system: Self.removal(of: "\(id)")),
-        completion: nil)
-    }
+    for (id, _) in engine.systemNode(at: Self.root).children { end("\(id)") }
   }
 
   /// What the entries of a session add up to.

@@ -11,6 +11,10 @@ extension WireSession {
   func keep(_ request: DisconnectJournal.Request, _ number: Int64) {
     let refusal = kept.withLock { session -> RESTError? in
       guard session != nil else { return RESTError(503, "The session has ended.") }
+      let journal = namespace.journal
+      if let journal, hasLostEntry.exchange(false, ordering: .acquiring) {
+        client.reset(to: journal.operations(of: id))
+      }
       do throws(DatabaseError) {
         switch request {
         case .register(let draft):
@@ -30,12 +34,14 @@ extension WireSession {
       } catch {
         return RESTError(error)
       }
-      guard let journal = namespace.journal else {
+      guard let journal else {
         answer(number)
         return nil
       }
-      journal.keep(request, of: id, &session!, all: client.operations) { [self] isKept in
+      let neededByteCount = client.operations.byteCount
+      journal.keep(request, of: id, &session!, neededByteCount: neededByteCount) { [self] isKept in
         if isKept { return answer(number) }
+        hasLostEntry.store(true, ordering: .releasing)
         refuse(number, RESTError(503, "The operation could not be kept on the disk."))
       }
       return nil
@@ -64,32 +70,45 @@ extension WireSession {
     for listen in listens.values { listen.stop(namespace.hub) }
     service.sessions.remove(self)
     kept.withLock { session in
-      let removal = session?.isKept == true ? DisconnectJournal.removal(of: id) : nil
+      let isKept = session?.isKept == true
       session = nil
-      // What is refused stays where it is kept, and is written when the database is served again.
-      client.finish(alongside: removal) {
-        allowed(of: $0, by: identity)
-      } completion: { [client] error in
-        guard let error else { return }
+      let registered = client.finish()
+      let report = { @Sendable [client] (error: EngineError) in
         if case .closed = error { return }
         client.report(error)
+      }
+      if isKept, let journal = namespace.journal {
+        journal.end(id) {
+          allowed(of: $0, by: identity)
+        } report: {
+          report($0)
+        }
+      } else if let draft = registered.flatMap({ allowed(of: $0, by: identity) }) {
+        namespace.engine.submit(draft) { if case .failure(let error) = $0 { report(error) } }
       }
     }
   }
 
   /// Judges the last writes again, one by one, by the rules of this moment.
+  ///
+  /// - Complexity: O(entries and server values).
   private func allowed(of draft: Draft, by identity: Identity) -> Draft? {
     guard case .update(let base, let entries) = draft.write else { return nil }
+    let places = Set(entries.map(\.path))
+    // At most 32 steps down for each, whatever the number of entries.
+    let serverValues = Dictionary(grouping: draft.deferred) { item in
+      (0...item.path.count).lazy.map(item.path.prefix).first(where: places.contains)
+    }
     let allowed = entries.filter { entry in
       service.authorizer.admits(
         AuthorizationRequest(
-          .write, at: entry.path, by: identity,
-          draft: Draft(.update(base, [entry]), deferred: draft.deferred), in: namespace.database))
+          .write, at: base.appending(entry.path), by: identity,
+          draft: Draft(.update(base, [entry]), deferred: serverValues[entry.path] ?? []),
+          in: namespace.database))
     }
     if allowed.isEmpty { return nil }
-    let deferred = draft.deferred.filter { item in
-      allowed.contains { base.appending($0.path).isPrefix(of: item.path) }
-    }
+    if allowed.count == entries.count { return draft }
+    let deferred = Set(allowed.map(\.path)).flatMap { serverValues[$0] ?? [] }
     return Draft(.update(base, allowed), deferred: deferred)
   }
 }

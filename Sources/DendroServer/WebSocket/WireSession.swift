@@ -19,6 +19,8 @@ final class WireSession: Sendable {
   /// kept, and while the last write is made, so that nothing is kept behind that. A thread that
   /// holds it may wait for the disk.
   let kept = Mutex<DisconnectJournal.Session?>(DisconnectJournal.Session())
+  /// Whether the disk has refused an entry of the journal, so that `client` has an operation that is not kept.
+  let hasLostEntry = Atomic<Bool>(false)
 
   struct State {
     var authentication = Authentication.anonymous

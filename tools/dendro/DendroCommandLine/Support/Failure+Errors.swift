@@ -42,7 +42,8 @@ extension Failure {
       self.init(.unavailable, "\(error)", hint: "a newer dendro reads it")
     case .locked:
       self.init(
-        .locked, "\(error)", hint: "reading verbs work beside it; --wait SECONDS waits for it")
+        .locked, "\(error)",
+        hint: "reading verbs work beside it; verbs that write wait for it with --wait SECONDS")
     case .notFound, .unfinishedBackup, .otherLog: self.init(.problem, "\(error)")
     case .archive:
       self.init(.unavailable, "\(error)", hint: "dendro restore ARCHIVE NEW makes a database of it")

@@ -141,6 +141,14 @@ final class OutputFile {
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
+  /// Checks that a file can be made at a path, for output that comes much later.
+  static func checkFolder(of path: String) throws {
+    if path == "-" { return }
+    let (temporary, file) = try makeTemporary(beside: path)
+    close(file)
+    unlink(temporary)
+  }
+
   private static func makeTemporary(beside target: String) throws -> (path: String, file: Int32) {
     let directory = directory(of: target)
     // Not the name with a suffix, which may be too long; and a new file only, never one that another

@@ -84,6 +84,7 @@ private struct Server {
 
   func run() throws -> ExitCode {
     let options = try ServeOptions(arguments, host: host).forServer()
+    try arguments.value("export-on-exit").map(OutputFile.checkFolder(of:))
     let namespaces = try namespaces()
     Interruption.listen()
     let server: DatabaseServer
