@@ -158,24 +158,27 @@ extension ConnectionTests {
     #expect(try await root.child("more").getData().int == 1)
   }
 
+  /// In a process of its own, since it takes the databases of other tests offline too.
   @Test("all databases of the process at once")
-  func all() async throws {
-    let other = Database.inMemory()
-    let closed = Database.inMemory()
-    try await closed.close()
-    for database in [database, other] {
-      try await database.reference().onDisconnectSetValue("left")
-    }
-    plainly { DatabaseReference.goOffline() }
-    for database in [database, other] {
-      #expect(try await database.reference().getData().string == "left")
-      #expect(
-        try await database.reference(withPath: ".info/connected").getData().bool == false)
-    }
-    plainly { DatabaseReference.goOnline() }
-    for database in [database, other] {
-      #expect(
-        try await database.reference(withPath: ".info/connected").getData().bool == true)
+  func all() async {
+    await #expect(processExitsWith: .success) {
+      let databases = [Database.inMemory(), Database.inMemory()]
+      let closed = Database.inMemory()
+      try await closed.close()
+      for database in databases {
+        try await database.reference().onDisconnectSetValue("left")
+      }
+      plainly { DatabaseReference.goOffline() }
+      for database in databases {
+        #expect(try await database.reference().getData().string == "left")
+        #expect(
+          try await database.reference(withPath: ".info/connected").getData().bool == false)
+      }
+      plainly { DatabaseReference.goOnline() }
+      for database in databases {
+        #expect(
+          try await database.reference(withPath: ".info/connected").getData().bool == true)
+      }
     }
   }
 
