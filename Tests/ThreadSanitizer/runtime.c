@@ -13,6 +13,7 @@
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -148,7 +149,13 @@ UNSEEN static void redirect(const char *name, void *target) {
   __builtin___clear_cache((char *)function, (char *)function + sizeof jump);
 }
 
+// The child of a fork has one thread, and no other that could give back what it held at that moment.
+UNSEEN static void free_locks(void) {
+  for (size_t i = 0; i < LOCKS; i++) atomic_store_explicit(&locks[i], false, memory_order_relaxed);
+}
+
 __attribute__((constructor)) UNSEEN static void put_notes(void) {
+  if (pthread_atfork(NULL, NULL, free_locks) != 0) abort();
   redirect("swift_release", (void *)note_release);
   redirect("swift_release_n", (void *)note_release_n);
 }
