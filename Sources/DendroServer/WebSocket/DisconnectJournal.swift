@@ -125,23 +125,18 @@ final class DisconnectJournal: Sendable {
 
   /// Writes what a session has registered, and removes its entries in the same write.
   ///
+  /// A write that is refused is reported once, as one without a completion is.
+  ///
   /// - Parameters:
+  ///   - id: of the session.
   ///   - revise: gets all operations as one update of the root, and returns what of it is to be written.
-  ///   - report: called with the error if the write is refused.
-  func end(
-    _ id: String, _ revise: (Draft) -> Draft? = { $0 },
-    report: @escaping @Sendable (EngineError) -> Void = { _ in }
-  ) {
+  func end(_ id: String, _ revise: (Draft) -> Draft? = { $0 }) {
     let draft = operations(of: id).draft.flatMap(revise)
-    write(
-      EncodedWrite(
-        draft.map { EncodedWrite($0) }, system: EncodedWrite(.remove(Self.path(of: id)))),
-      report)
+    let removal = EncodedWrite(.remove(Self.path(of: id)))
+    write(EncodedWrite(draft.map { EncodedWrite($0) }, system: removal), isFirst: true)
   }
 
-  private func write(
-    _ last: EncodedWrite, _ report: @escaping @Sendable (EngineError) -> Void
-  ) {
+  private func write(_ last: EncodedWrite, isFirst: Bool) {
     engine.submit(last) { [self] result in
       guard case .failure(let error) = result else { return }
       switch error {
@@ -150,7 +145,8 @@ final class DisconnectJournal: Sendable {
       // Only an engine that opens the database again takes it.
       default: break
       }
-      report(error)
+      if case .closed = error { return }
+      if isFirst { engine.options.unreportedFailure?(error, .zero) }
     }
   }
 
@@ -160,7 +156,7 @@ final class DisconnectJournal: Sendable {
       defer { writes = [] }
       return writes
     }
-    for last in writes { write(last) { _ in } }
+    for last in writes { write(last, isFirst: false) }
   }
 
   /// The sessions whose last write waits for room.

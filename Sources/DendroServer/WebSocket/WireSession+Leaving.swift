@@ -73,18 +73,14 @@ extension WireSession {
       let isKept = session?.isKept == true
       session = nil
       let registered = client.finish()
-      let report = { @Sendable [client] (error: EngineError) in
-        if case .closed = error { return }
-        client.report(error)
-      }
       if isKept, let journal = namespace.journal {
-        journal.end(id) {
-          allowed(of: $0, by: identity)
-        } report: {
-          report($0)
-        }
+        journal.end(id) { allowed(of: $0, by: identity) }
       } else if let draft = registered.flatMap({ allowed(of: $0, by: identity) }) {
-        namespace.engine.submit(draft) { if case .failure(let error) = $0 { report(error) } }
+        namespace.engine.submit(draft) { [client] result in
+          guard case .failure(let error) = result else { return }
+          if case .closed = error { return }
+          client.report(error)
+        }
       }
     }
   }
