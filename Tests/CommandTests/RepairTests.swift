@@ -163,7 +163,8 @@ struct RepairTests {
     try fill()
     let nothing = try dendro("repair", "db", "new")
     #expect(nothing.status == 0)
-    #expect(nothing.output == "nothing is damaged, and nothing was written\n")
+    #expect(nothing.output.hasPrefix("nothing is damaged, and nothing was written\n"))
+    #expect(nothing.output.contains("write 12 is proven durable"), "\(nothing.output)")
     #expect(try dendro("repair", "db", "new", "--json").object["damaged"] as? Bool == false)
     try damage(3)
     let outcome = try dendro("repair", "db", "--dry-run")
@@ -207,9 +208,7 @@ struct RepairTests {
   @Test("if nothing can be saved, that is said")
   func nothing() throws {
     try fill()
-    var bytes = folder.bytes("db/\(Self.log)")
-    bytes[33] ^= 1
-    try folder.write(bytes, to: "db/\(Self.log)")
+    try folder.write(folder.bytes("db/\(Self.log)").prefix(40), to: "db/\(Self.log)")
     let outcome = try dendro("repair", "db", "new")
     #expect(outcome.status == 2)
     #expect(outcome.output.hasSuffix("nothing can be saved\n"))

@@ -17,6 +17,21 @@ struct RootsChunk {
   var leafCount: UInt64
   var contentHash: UInt64
 
+  init(dataChunkCount: UInt64, leafCount: UInt64, contentHash: UInt64) {
+    self.dataChunkCount = dataChunkCount
+    self.leafCount = leafCount
+    self.contentHash = contentHash
+  }
+
+  /// Nil if there are not as many bytes as the fields have.
+  init?(_ bytes: UnsafeRawBufferPointer) {
+    var fields = ByteReader(bytes)
+    guard bytes.count == Self.byteCount, let dataChunkCount = try? fields.uint64(),
+      let leafCount = try? fields.uint64(), let contentHash = try? fields.uint64()
+    else { return nil }
+    self.init(dataChunkCount: dataChunkCount, leafCount: leafCount, contentHash: contentHash)
+  }
+
   func withBytes<R, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R {
@@ -33,16 +48,14 @@ struct RootsChunk {
     let last = reader.chunkCount - 1
     guard last >= 0 else { throw damage(reader, 0, "no chunk") }
     return try reader.readChunk(last) { (bytes) throws(StorageError) in
-      var fields = ByteReader(bytes)
-      guard bytes.count == byteCount, let dataChunkCount = try? fields.uint64(),
-        let leafCount = try? fields.uint64(), let contentHash = try? fields.uint64()
-      else { throw damage(reader, last, "\(bytes.count) bytes") }
-      // The second root has a chunk at least.
-      guard dataChunkCount < UInt64(last) else {
-        throw damage(reader, last, "\(dataChunkCount) chunks of the data among \(last)")
+      guard let found = RootsChunk(bytes) else {
+        throw damage(reader, last, "\(bytes.count) bytes")
       }
-      return RootsChunk(
-        dataChunkCount: dataChunkCount, leafCount: leafCount, contentHash: contentHash)
+      // The second root has a chunk at least.
+      guard found.dataChunkCount < UInt64(last) else {
+        throw damage(reader, last, "\(found.dataChunkCount) chunks of the data among \(last)")
+      }
+      return found
     }
   }
 

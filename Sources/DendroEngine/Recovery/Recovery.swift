@@ -30,7 +30,9 @@ struct Recovery {
     fileprivate var logChecksum: UInt32?
     /// Checkpoints that could not be read, or are not of this log.
     var unreadable: Set<LogSequenceNumber> = []
-    /// The error of the newest of these.
+    /// Those of these that belong to another database, and prove nothing.
+    fileprivate var foreign: Set<LogSequenceNumber> = []
+    /// The error of the newest of `unreadable`.
     fileprivate var firstError: StorageError?
     /// Bytes of log after the checkpoint.
     var replayedLogByteCount: UInt64 = 0
@@ -54,6 +56,7 @@ struct Recovery {
       result.report.created = true
       return result
     }
+    try directory.identify()
     while true {
       try loadCheckpoint(contents, into: &result)
       do throws(StorageError) {
@@ -113,6 +116,7 @@ struct Recovery {
       } catch {
         if error.isOfNewerVersion { throw error }
         if error.isOfProcess { throw error }
+        if try directory.isForeign(checkpoint: lsn) { result.foreign.insert(lsn) }
         passOver(lsn, error, &result)
       }
     }
@@ -154,11 +158,12 @@ struct Recovery {
     var reported: UInt64 = 0
     let progress = self.progress
     let total = progress == nil ? 0 : try logByteCount(contents, after: checkpointLSN)
-    // A checkpoint proves by its existence that its writes were durable, even where it cannot be read.
+    // A checkpoint proves by its existence that its writes were durable, even if it cannot be read.
+    let provenDurable = contents.checkpoints.last { !result.foreign.contains($0) } ?? .zero
     let end = try LogReader.read(
       directory, contents: contents, after: checkpointLSN,
       logChecksum: result.checkpoint == nil ? nil : result.logChecksum,
-      provenDurable: contents.checkpoints.max() ?? .zero, databaseID: result.databaseID,
+      provenDurable: provenDurable, databaseID: result.databaseID,
       parallel: location?.parallelReading
     ) { (record, payload) throws(StorageError) in
       if knownErrors != nil { return }

@@ -19,12 +19,14 @@ struct ByteSearch {
   private var first: Int?
   private var second: Int?
 
-  init(for values: (UInt8, UInt8), in bytes: UnsafeRawBufferPointer, to end: Int) {
+  init(
+    for values: (UInt8, UInt8), in bytes: UnsafeRawBufferPointer, from start: Int = 0, to end: Int
+  ) {
     self.values = values
     self.bytes = bytes
     self.end = end
-    first = firstIndex(of: values.0, in: bytes, from: 0, to: end)
-    second = firstIndex(of: values.1, in: bytes, from: 0, to: end)
+    first = firstIndex(of: values.0, in: bytes, from: start, to: end)
+    second = firstIndex(of: values.1, in: bytes, from: start, to: end)
   }
 
   mutating func next() -> Int? {

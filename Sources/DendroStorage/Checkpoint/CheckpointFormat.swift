@@ -198,11 +198,7 @@ struct ChunkHeader: Hashable {
     number = word(16)
     payloadChecksum = UInt64(
       littleEndian: bytes.loadUnaligned(fromByteOffset: 20, as: UInt64.self))
-    let isPlausible =
-      isCompressed
-      ? Compression.isPlausible(raw: UInt64(rawByteCount), stored: UInt64(storedByteCount))
-      : rawByteCount == storedByteCount
-    guard isPlausible, rawByteCount <= (isIndex ? Compression.rawByteLimit : Self.rawByteLimit)
+    guard hasPlausibleLengths
     else {
       throw .corrupt(
         path: path, offset: offset + 8, expected: "lengths within the limits",

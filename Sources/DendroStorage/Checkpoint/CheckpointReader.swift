@@ -35,9 +35,11 @@ package final class CheckpointReader: Sendable {
   package static func open(_ directory: DatabaseDirectory, lsn: LogSequenceNumber)
     throws(StorageError) -> CheckpointReader
   {
-    try CheckpointReader(
+    let reader = try CheckpointReader(
       directory.path(ofCheckpoint: lsn), lsn, directory.fileSystem,
       isReadOnly: directory.mode.isReadOnly)
+    try directory.check(reader.databaseID, path: reader.path)
+    return reader
   }
 
   private init(

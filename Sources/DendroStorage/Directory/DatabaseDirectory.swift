@@ -36,6 +36,8 @@ package final class DatabaseDirectory: Sendable {
   /// The directory itself, which a writer keeps open: if no descriptor were left behind a rename, it would be
   /// uncertain whether the new name is durable.
   private let handle = Mutex<(any DirectoryHandle)?>(nil)
+  /// The database that the files belong to, once that is known.
+  let knownID = Mutex<DatabaseID?>(nil)
 
   package var fileSystem: any FileSystem { environment.fileSystem }
   private var lockPath: String { path + "/" + FileName.lockName }

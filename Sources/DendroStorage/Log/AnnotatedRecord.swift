@@ -18,7 +18,7 @@ package struct AnnotatedRecord: Sendable {
   ///
   /// - Throws: `.corrupt` if it cannot be read; `.io`.
   package init(headerOf name: SegmentName, in directory: DatabaseDirectory) throws(StorageError) {
-    let segment = try SegmentReader(name, in: directory)
+    let segment = try SegmentReader(name, in: directory, isOwn: false)
     let header = segment.header
     let bytes = Array(try segment.bytes(at: 0, count: SegmentHeader.byteCount).prefix(64))
     let values: [(Int, String, String)] = [
@@ -46,7 +46,7 @@ package struct AnnotatedRecord: Sendable {
   package init(at start: UInt64, of name: SegmentName, in directory: DatabaseDirectory)
     throws(StorageError)
   {
-    let segment = try SegmentReader(name, in: directory)
+    let segment = try SegmentReader(name, in: directory, isOwn: false)
     let bytes = Array(
       try segment.bytes(at: start, count: RecordHeader.byteCountMax).prefix(
         RecordHeader.byteCountMax))
@@ -156,7 +156,7 @@ package struct AnnotatedRecord: Sendable {
   package static func bytes(
     _ range: Range<UInt64>, of name: SegmentName, in directory: DatabaseDirectory
   ) throws(StorageError) -> [UInt8] {
-    let segment = try SegmentReader(name, in: directory)
+    let segment = try SegmentReader(name, in: directory, isOwn: false)
     let count = Int(clamping: range.upperBound - range.lowerBound)
     return Array(try segment.bytes(at: range.lowerBound, count: count).prefix(count))
   }

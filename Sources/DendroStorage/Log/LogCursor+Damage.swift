@@ -23,8 +23,16 @@ extension LogCursor {
     }
     let search = try segment.search(from: offset, after: lastLSN)
     guard search.contentEnd > offset else {
-      // Only zeros: preallocated space, or a seal that a crash has lost.
-      return isLast ? false : try openNext(body)
+      if isLast { return false }
+      // Only zeros: preallocated space, in which a crash has lost the seal, or else damage.
+      let decision = try damage(in: segment, isLast: false)
+      if decision == .nextBehindDamage, !isLive {
+        if let seal = try completed(segment) { return try take(seal, of: segment, body) }
+        var problem = problem(segment, "a seal", "zeros up to the end of the file")
+        problem.skippedByteCount = segment.byteCount - offset
+        try body(.problem(problem))
+      }
+      return try openNext(body)
     }
     if isLast {
       // A writer may have completed the record since.
@@ -34,12 +42,16 @@ extension LogCursor {
       }
     }
     var problem = problem(segment, expected, found)
-    switch try damage(in: segment, isLast: isLast, search) {
-    case .next:
-      // All records of the segment were read. These bytes are a seal that is being written, or that a crash
-      // has torn.
+    let decision = try damage(in: segment, isLast: isLast, search)
+    if decision == .nextBehindDamage, let seal = try completed(segment) {
+      return try take(seal, of: segment, body)
+    }
+    switch decision {
+    case .next, .nextBehindDamage:
+      // All records of the segment were read. These bytes are a seal that is being written, that a crash has torn, or
+      // that is damaged.
       problem.skippedByteCount = search.contentEnd - offset
-      problem.isTail = true
+      problem.isTail = decision == .next
       if !isLive { try body(.problem(problem)) }
       return try openNext(body)
     case .end, .torn:
@@ -50,6 +62,7 @@ extension LogCursor {
     let next = search.firstRecord ?? search.contentEnd
     problem.skippedByteCount = next - offset
     try body(.problem(problem))
+    if search.firstRecord != nil { try segment.keepDamaged(from: offset, to: next) }
     lastLSN = nil
     checksum = nil
     offset = next
@@ -58,12 +71,29 @@ extension LogCursor {
     return isLast ? false : try openNext(body)
   }
 
+  /// The seal that a writer has completed since the bytes at the cursor were read; nil if they are as they were.
+  private func completed(_ segment: SegmentReader) throws(StorageError) -> RecordInfo? {
+    try segment.refresh()
+    return try segment.record(at: offset).record
+  }
+
+  /// Reports bytes behind a seal. Zeros are none: the file is cut behind the seal after that is written.
+  func reportGarbage(
+    behind segment: SegmentReader, _ body: (Item) throws(StorageError) -> Void
+  ) throws(StorageError) {
+    guard offset < segment.byteCount else { return }
+    let end = try segment.search(from: offset, after: nil).contentEnd
+    guard end > offset else { return }
+    var problem = problem(segment, "the end of the file behind the seal", "other bytes")
+    problem.skippedByteCount = end - offset
+    try body(.problem(problem))
+  }
+
   /// What damaged bytes behind the last record mean, by the decision table of recovery.
   func damage(
     in segment: SegmentReader, isLast: Bool, _ search: SegmentReader.Search? = nil
   ) throws(StorageError) -> LogTail.Decision {
-    let successor: LogTail.Successor =
-      isLast ? .none : try isConfirmed(behind: segment) ? .confirms : .denies
+    let successor = isLast ? .none : try successor(of: segment)
     let durable = search?.durableUpTo ?? .zero
     return LogTail(
       remainder: .damaged, successor: successor,
@@ -85,18 +115,23 @@ extension LogCursor {
     try directory.contents().segments.last.map { $0 <= segment.name } ?? true
   }
 
-  /// Whether the successor's header names the last record that was read as the segment's last one.
-  func isConfirmed(behind segment: SegmentReader) throws(StorageError) -> Bool {
-    guard let lastLSN, let checksum,
-      let next = try directory.contents().segments.first(where: { $0 > segment.name }),
+  /// What the segment behind this one says of the last record that was read.
+  private func successor(of segment: SegmentReader) throws(StorageError) -> LogTail.Successor {
+    let segments = try directory.contents().segments
+    guard let lastLSN, let checksum, let next = segments.first(where: { $0 > segment.name }),
       next.firstLSN == lastLSN.next
-    else { return false }
-    do {
-      return try SegmentReader(next, in: directory).header.previousChecksum == checksum
+    else { return .denies }
+    do throws(StorageError) {
+      let reader = try SegmentReader(next, in: directory)
+      guard reader.header.previousChecksum == checksum else { return .denies }
+      let start = UInt64(SegmentHeader.byteCount)
+      let isLast = next == segments.last
+      if !isLast { return .continues }
+      return try reader.record(at: start).record != nil ? .continues : .confirms
     } catch {
       // Reported when the cursor opens that segment.
       guard case .corrupt = error else { throw error }
-      return false
+      return .denies
     }
   }
 

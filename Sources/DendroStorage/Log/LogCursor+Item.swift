@@ -21,6 +21,8 @@ extension LogCursor {
     /// Whether the bytes are what a crash leaves: at the end of the last segment or in place of a seal, and
     /// not proven durable.
     package var isTail = false
+    /// Whether a record's bytes may be right, and depend on those of a damaged record before it.
+    package var dependsOnDamage = false
 
     package init(path: String, offset: UInt64, expected: String, found: String) {
       self.path = path

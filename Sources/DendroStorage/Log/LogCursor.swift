@@ -29,6 +29,8 @@ package final class LogCursor {
   var isSealed = false
   /// The last segment that was reported.
   var reportedSegment: SegmentName?
+  /// Whether the payload of a record since the last restart of the history could not be read.
+  var isHistoryBroken = false
   /// Whether the log cannot continue behind the cursor.
   var isEnded = false
   /// Where bytes of the last segment are no record that can be read: one that is still being written, the remains
@@ -70,6 +72,7 @@ package final class LogCursor {
     if !isRereading, !isSealed, let lastLSN, let checksum,
       let (record, payload) = try segment.chainedRecord(at: offset, after: lastLSN, checksum)
     {
+      if record.header.isRestart { isHistoryBroken = false }
       if record.lastLSN > silentUpTo { try report(record, payload, of: segment, body) }
       note(record)
       return true
@@ -119,6 +122,7 @@ package final class LogCursor {
         return true
       }
     }
+    if record.header.isRestart { isHistoryBroken = false }
     var decoded = try segment.payload(of: record)
     var isLast = false
     if case .failure = decoded {
@@ -143,12 +147,21 @@ package final class LogCursor {
       let payloadStart = record.offset + UInt64(record.headerByteCount)
       let search = isLast ? try segment.search(from: payloadStart, after: lastLSN) : nil
       let decision = try damage(in: segment, isLast: isLast, search)
-      let isTornSeal = record.kind == .seal && decision == .next
+      let isSeal = record.kind == .seal && [.next, .nextBehindDamage].contains(decision)
+      if isSeal, decision == .nextBehindDamage {
+        // A writer may have completed it before it wrote to the successor.
+        try segment.refresh()
+        if case .success = try segment.payload(of: record) { break }
+      }
+      let isTornSeal = isSeal && decision == .next
       problem.isTail =
         isTornSeal || (decision == .torn && record.endOffset >= segment.byteCount)
+      problem.dependsOnDamage = isHistoryBroken && record.header.dependsOnHistory
+      isHistoryBroken = true
+      if fault.isWhole || record.header.isCompressed { try segment.keepUnreadable(record) }
       problem.skippedByteCount = min(record.endOffset - record.offset, rest)
       // As in `pass`.
-      if isTornSeal, isLive { break }
+      if isSeal, isLive { break }
       try body(.problem(problem))
       if !isSilent { try body(.record(record, path: segment.path, payload: nil)) }
       if problem.isTail, !isTornSeal {
@@ -195,6 +208,7 @@ package final class LogCursor {
   func leave(
     _ segment: SegmentReader, _ body: (Item) throws(StorageError) -> Void
   ) throws(StorageError) -> Bool {
+    if isSealed, !isLive { try reportGarbage(behind: segment, body) }
     if try isLast(segment) {
       guard isSealed, !isLive else { return false }
       isEnded = true
@@ -265,6 +279,7 @@ package final class LogCursor {
     lastName = name
     offset = UInt64(SegmentHeader.byteCount)
     isSealed = false
+    isHistoryBroken = false
     segment = opened
     lastRecord = nil
     lastLSN = opened?.header.firstLSN.previous

@@ -25,6 +25,9 @@ struct LogTail: Hashable {
     case none
     /// Its header has the LSN and the checksum that follow the last good record here.
     case confirms
+    /// The same, and it has a record, or a successor of its own: they were written once the seal here was durable. Opening
+    /// does not look for that.
+    case continues
     /// Its header has others.
     case denies
   }
@@ -36,6 +39,8 @@ struct LogTail: Hashable {
     case torn
     /// The log continues in the next segment.
     case next
+    /// The log continues in the next segment; the seal, which was durable, is different now.
+    case nextBehindDamage
     /// Something durable is missing or different.
     case corrupt
   }
@@ -89,6 +94,18 @@ struct LogTail: Hashable {
       reason: "a record that does not follow"),
     Row(
       remainder: .seal, successor: .confirms, isNextProvenDurable: nil, decision: .next,
+      reason: "an orderly end"),
+    Row(
+      remainder: .nothing, successor: .continues, isNextProvenDurable: nil, decision: .next,
+      reason: "a disk without room for the seal"),
+    Row(
+      remainder: .damaged, successor: .continues, isNextProvenDurable: nil,
+      decision: .nextBehindDamage, reason: "a durable seal is damaged"),
+    Row(
+      remainder: .detached, successor: .continues, isNextProvenDurable: nil, decision: .corrupt,
+      reason: "a record that does not follow"),
+    Row(
+      remainder: .seal, successor: .continues, isNextProvenDurable: nil, decision: .next,
       reason: "an orderly end"),
     Row(
       remainder: nil, successor: .denies, isNextProvenDurable: nil, decision: .corrupt,

@@ -141,7 +141,7 @@ struct LogWalk {
         }
       }
       switch tail.row.decision {
-      case .next:
+      case .next, .nextBehindDamage:
         if stop.remainder != .seal, let next { noteUnsealed(segment, next) }
         return .next
       case .end:

@@ -55,7 +55,7 @@ package struct SegmentOutline: Sendable {
   package static func header(of name: SegmentName, in directory: DatabaseDirectory)
     throws(StorageError) -> SegmentHeader
   {
-    try LogSalvage.header(directory, directory.path(of: name)).0
+    try SegmentFiles.header(of: name, in: directory)
   }
 
   private mutating func note(_ record: RecordInfo) {

@@ -68,7 +68,7 @@ extension SegmentReader {
 
   /// The bytes from `place` on, and up to where headers are searched for in them: one may reach over the window's
   /// end, so that the last bytes are searched with the next window.
-  private func searchWindow(
+  func searchWindow(
     at place: UInt64
   ) throws(StorageError) -> (bytes: UnsafeRawBufferPointer, end: Int) {
     let bytes = try bytes(at: place, count: Self.windowByteCount)

@@ -19,10 +19,17 @@ final class SegmentReader {
 
   private let directory: DatabaseDirectory
 
-  /// Opens a segment; `path` is that of its file where that has another name.
-  init(_ name: SegmentName, in directory: DatabaseDirectory, at path: String? = nil)
-    throws(StorageError)
-  {
+  /// Opens a segment.
+  ///
+  /// - Parameters:
+  ///   - path: of its file, if that has another name.
+  ///   - known: its header, if that of the file is damaged.
+  ///   - isOwn: whether the segment has to belong to the directory's database.
+  /// - Throws: `.corrupt` if the header is wrong, or another database's; `.unsupportedVersion`; `.io`.
+  init(
+    _ name: SegmentName, in directory: DatabaseDirectory, at path: String? = nil,
+    header known: SegmentHeader? = nil, isOwn: Bool = true
+  ) throws(StorageError) {
     self.name = name
     self.directory = directory
     let path = path ?? directory.path(of: name)
@@ -35,10 +42,15 @@ final class SegmentReader {
     buffer.reserve(max(first, SegmentHeader.byteCount))
     windowCount = try file.readFully(
       into: UnsafeMutableRawBufferPointer(start: buffer.base, count: first), at: 0, path: path)
+    if let known {
+      header = known
+      return
+    }
     header = try SegmentHeader(
       decoding: UnsafeRawBufferPointer(
         start: buffer.base, count: min(windowCount, SegmentHeader.byteCount)), path: path)
     if !directory.mode.isReadOnly { try header.format.checkWritable(path: path) }
+    if isOwn { try directory.check(header.databaseID, path: path) }
     guard header.firstLSN == name.firstLSN else {
       throw .corrupt(
         path: path, offset: 40, expected: "first LSN \(name.firstLSN), as the name says",
@@ -135,9 +147,13 @@ final class SegmentReader {
   }
 
   /// Decodes the header at `offset`, in bounded time whatever the bytes are.
-  func record(at offset: UInt64) throws(StorageError) -> Found {
+  ///
+  /// - Parameter distance: added to `offset`, modulo 2^64, it gives the offset at which the header was written.
+  func record(
+    at offset: UInt64, displacedBy distance: UInt64 = 0
+  ) throws(StorageError) -> Found {
     let bytes = try bytes(at: offset, count: RecordHeader.byteCountMax)
-    switch RecordHeader.decode(bytes, offset: offset, segment: header) {
+    switch RecordHeader.decode(bytes, offset: offset &+ distance, segment: header) {
     case .valid(let record, let byteCount, let checksum):
       return .record(
         RecordInfo(

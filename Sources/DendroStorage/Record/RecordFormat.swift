@@ -52,6 +52,9 @@ package struct RecordHeader: Hashable, Sendable {
   /// The first bytes of a short record's payload, which are those of the one before and are not stored.
   var sharedByteCount: Int { isShort ? rawByteCount - storedByteCount : 0 }
 
+  /// Whether the payload cannot be read without payloads before it.
+  var dependsOnHistory: Bool { !isRestart && (isCompressed || sharedByteCount > 0) }
+
   /// Whether the header before may have this checksum.
   func follows(_ checksum: UInt32) -> Bool {
     isShort

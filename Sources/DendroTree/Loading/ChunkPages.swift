@@ -69,6 +69,12 @@ package struct ChunkPages: @unchecked Sendable {  // See `Page`.
     }
   }
 
+  /// Whether this is certainly the last chunk of a tree: its root is in a box, and no other box has so short a value.
+  package var isTop: Bool {
+    guard roots.count == 1, roots[0].page.unresolved.kind == .box else { return false }
+    return roots[0].page.unresolved.value(0).count <= Page.inlineValueByteCountMax
+  }
+
   /// The tree whose last chunk this is.
   package func tree() throws(PageImageError) -> Node {
     guard roots.count == 1, let root = roots[0].page.rootInBox else {

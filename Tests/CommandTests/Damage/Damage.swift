@@ -4,132 +4,148 @@ import Foundation
 
 /// Random damage to a directory, and what it leaves.
 struct Damage: CustomStringConvertible {
-  /// A file of the directory, and what happened to its bytes.
-  struct Place {
-    /// The name under which its bytes were written.
-    var origin: String
-    var bytes: Data
-    var changed: [Range<Int>] = []
-  }
-
-  private(set) var places: [String: Place]
+  private(set) var files: [String: DamagedFile]
   private(set) var removed: [String] = []
   private(set) var swapped: [String] = []
   private(set) var description = ""
+  /// How many kinds of damage there are.
+  static let kindCount = 14
 
   init(of directory: LoggedDirectory, count: Int, random: inout SeededGenerator) {
-    places = directory.files.reduce(into: [:]) { places, file in
-      places[file.key] = Place(origin: file.key, bytes: file.value)
-    }
-    for _ in 0..<count { add(random: &random) }
+    self.init(of: directory)
+    for _ in 0..<count { add(random.below(Self.kindCount), random: &random) }
   }
 
-  private mutating func add(random: inout SeededGenerator) {
-    let names = places.keys.filter { $0.hasSuffix(".log") || $0.hasSuffix(".checkpoint") }.sorted()
-    guard let name = names.randomElement(using: &random), let place = places[name],
-      place.bytes.count > 1
+  init(of directory: LoggedDirectory) {
+    files = directory.files.reduce(into: [:]) { files, file in
+      files[file.key] = DamagedFile(file.key, Array(file.value))
+    }
+  }
+
+  /// Does one thing to a random file.
+  mutating func add(_ kind: Int, random: inout SeededGenerator) {
+    let names = files.keys.filter { $0.hasSuffix(".log") || $0.hasSuffix(".checkpoint") }.sorted()
+    guard let name = names.randomElement(using: &random), let size = files[name]?.bytes.count,
+      size > 1
     else { return }
-    let size = place.bytes.count
     let offset = random.below(size)
-    switch random.below(10) {
-    case 0...3:
-      change(name, offset..<(offset + 1)) { $0 ^ UInt8(1 << random.below(8)) }
-    case 4, 5:
-      let end = min(size, offset + 1 + random.below(300))
-      change(name, offset..<end) { _ in 0 }
-    case 6:
-      let end = min(size, offset + 1 + random.below(300))
-      change(name, offset..<end) { _ in UInt8(truncatingIfNeeded: random.next()) }
+    let range = offset..<min(size, offset + 1 + random.below(300))
+    switch kind {
+    case 0...2:
+      let bit = UInt8(1 << random.below(8))
+      change(name, "bit \(bit) of byte \(offset) flipped") {
+        $0.change(offset..<(offset + 1)) { $0 ^ bit }
+      }
+    case 3: change(name, "\(range) zero") { $0.change(range) { _ in 0 } }
+    case 4:
+      change(name, "\(range) random") {
+        $0.change(range) { _ in UInt8(truncatingIfNeeded: random.next()) }
+      }
+    case 5: change(name, "cut at \(offset)") { $0.remove(offset..<size) }
+    case 6: change(name, "\(range) removed") { $0.remove(range) }
     case 7:
-      places[name]?.bytes = place.bytes.prefix(offset)
-      places[name]?.changed.append(offset..<size)
-      description += "\(name) cut at \(offset); "
+      let bytes = (0...random.below(40)).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+      change(name, "\(bytes.count) bytes inserted at \(offset)") { $0.insert(bytes, at: offset) }
     case 8:
-      places[name] = nil
+      let second = random.below(size)
+      let count = min(abs(second - offset), size - max(offset, second), 1 + random.below(2000))
+      let (low, high) = (min(offset, second), max(offset, second))
+      change(name, "\(count) bytes at \(low) and \(high) exchanged") {
+        $0.exchange(low..<low + count, high..<high + count)
+      }
+    case 9:
+      let target = random.below(size)
+      change(name, "\(range) copied to \(target)") { $0.copy(range, to: target) }
+    case 10:
+      let head = 0..<min(size, [16, 64, 200][random.below(3)])
+      change(name, "\(head) zero") { $0.change(head) { _ in 0 } }
+    case 11:
+      let bytes = (0...random.below(40)).map { _ in UInt8(truncatingIfNeeded: random.next()) | 1 }
+      change(name, "\(bytes.count) bytes behind the end") { $0.insert(bytes, at: size) }
+    case 12:
+      files[name] = nil
       removed.append(name)
       description += "\(name) removed; "
     default:
       let suffix = name.suffix(4)
       guard
         let other = names.filter({ $0.hasSuffix(suffix) && $0 != name })
-          .randomElement(using: &random), let otherPlace = places[other]
+          .randomElement(using: &random)
       else { return }
-      places[name] = otherPlace
-      places[other] = place
+      (files[name], files[other]) = (files[other], files[name])
       swapped += [name, other]
       description += "\(name) and \(other) swapped; "
     }
   }
 
-  private mutating func change(_ name: String, _ range: Range<Int>, _ body: (UInt8) -> UInt8) {
-    guard var place = places[name] else { return }
-    let old = place.bytes
-    for index in range {
-      let at = place.bytes.startIndex + index
-      place.bytes[at] = body(place.bytes[at])
-    }
-    guard place.bytes != old else { return }
-    place.changed.append(range)
-    places[name] = place
-    description += "\(name) changed at \(range); "
+  private mutating func change(
+    _ name: String, _ what: String, _ body: (inout DamagedFile) -> Void
+  ) {
+    guard var file = files[name] else { return }
+    let old = file.bytes
+    body(&file)
+    guard file.bytes != old else { return }
+    files[name] = file
+    description += "\(name): \(what); "
   }
 
   /// Writes the damaged files into a directory.
   func write(to path: String) throws {
     try? FileManager.default.removeItem(atPath: path)
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    for (name, place) in places {
-      try place.bytes.write(to: URL(fileURLWithPath: "\(path)/\(name)"))
+    for (name, file) in files {
+      try Data(file.bytes).write(to: URL(fileURLWithPath: "\(path)/\(name)"))
     }
-  }
-
-  /// Whether all bytes in the range are as they were.
-  func isIntact(_ place: Place, _ range: Range<UInt64>) -> Bool {
-    !place.changed.contains { $0.overlaps(Int(range.lowerBound)..<Int(range.upperBound)) }
   }
 
   // MARK: What can be saved
 
   /// The newest checkpoint of which every byte is there, under its name.
   func checkpoint(of directory: LoggedDirectory) -> UInt64? {
-    places.filter { name, place in
-      name.hasSuffix(".checkpoint") && place.origin == name && place.changed.isEmpty
+    files.filter { name, file in
+      name.hasSuffix(".checkpoint") && file.origin == name && !file.isChanged
     }.keys.max().flatMap { UInt64($0.prefix(20)) }
   }
 
-  /// The writes that can be saved from the log: at least `sure`, which depend on no damaged byte, and at most
-  /// `possible`, whose own bytes are whole. In between are those compressed against damaged ones.
-  func savable(of directory: LoggedDirectory) -> (sure: Set<UInt64>, possible: Set<UInt64>) {
-    var (sure, possible) = (Set<UInt64>(), Set<UInt64>())
-    let segments = places.values.filter { place in
-      place.origin.hasSuffix(".log") && isIntact(place, 0..<64)
-    }.sorted { $0.origin < $1.origin }
-    let newest = places.keys.filter { $0.hasSuffix(".checkpoint") }.max()
-    let proven = newest.flatMap { UInt64($0.prefix(20)) } ?? 0
-    for place in segments {
-      let records = directory.records[place.origin] ?? []
-      let isLast = place.origin == segments.last?.origin
-      // The proof that is left in the last segment: its headers, and the names of checkpoints.
-      let durable =
-        records.filter {
-          isIntact(place, $0.offset..<($0.offset + UInt64($0.headerByteCount)))
-        }.map(\.durableUpTo.rawValue).max() ?? 0
+  /// The writes that must be saved from the log: those that depend on no damaged byte. Others may be, those compressed
+  /// against damaged ones, those in a file without its header, and those that nothing proves durable.
+  func savable(of directory: LoggedDirectory) -> Set<UInt64> {
+    var sure = Set<UInt64>()
+    let segments = files.filter { $0.value.origin.hasSuffix(".log") }.sorted {
+      $0.value.origin < $1.value.origin
+    }
+    let newest = files.keys.filter { $0.hasSuffix(".checkpoint") }.max()
+    var proven = newest.flatMap { UInt64($0.prefix(20)) } ?? 0
+    for (_, file) in segments {
+      for record in directory.records[file.origin] ?? []
+      where file.survives(record.headerRange) { proven = max(proven, record.durableUpTo.rawValue) }
+    }
+    for (_, file) in segments {
+      let records = directory.records[file.origin] ?? []
+      let isLast = file.origin == segments.last?.value.origin
+      let isHeaderWhole = file.isInPlace(0..<64)
       var isHistoryWhole = true
-      var last = (UInt64(place.origin.prefix(20)) ?? 1) - 1
+      var last = (UInt64(file.origin.prefix(20)) ?? 1) - 1
+      var isTorn = false
       for record in records {
-        let isWhole = isIntact(place, record.offset..<record.endOffset)
+        let isWhole = file.survives(Int(record.offset)..<Int(record.endOffset))
         if record.header.isRestart { isHistoryWhole = true }
-        // Of the remains of a crash nothing is taken.
-        if isLast, !isWhole, max(durable, proven) <= last { break }
+        // Of the remains of a crash nothing has to be taken.
+        if isLast, !isWhole, proven <= last { isTorn = true }
         if isWhole, record.kind == .writes {
           let numbers = record.firstLSN.rawValue...record.lastLSN.rawValue
-          possible.formUnion(numbers)
-          if isHistoryWhole || !record.header.isCompressed { sure.formUnion(numbers) }
+          let dependsOnOthers = record.header.isCompressed || record.header.isShort
+          if isHeaderWhole, !isTorn, isHistoryWhole || !dependsOnOthers { sure.formUnion(numbers) }
         }
         if !isWhole, record.kind == .writes { isHistoryWhole = false }
         if isWhole { last = max(last, record.lastLSN.rawValue) }
       }
     }
-    return (sure, possible)
+    return sure
   }
+}
+
+extension RecordInfo {
+  /// Where its header stands.
+  fileprivate var headerRange: Range<Int> { Int(offset)..<Int(offset) + headerByteCount }
 }

@@ -41,8 +41,7 @@ struct LoggedDirectory {
         try log.roll(time: time)
         _ = try CheckpointCoding.write(
           TreeRoots(data: trees[writes.count]), lsn: log.lastLSN, time: time, databaseID: Self.id,
-          to: directory,
-          isCancelled: { false })
+          chunkByteLimit: 300, to: directory, isCancelled: { false })
       }
       if generator.random.oneIn(10) || number == recordCount {
         try log.close()

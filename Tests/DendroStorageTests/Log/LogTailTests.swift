@@ -30,7 +30,8 @@ import Testing
     for tail in Self.combinations {
       switch tail.row.decision {
       case .end, .torn: #expect(tail.successor == .none && !tail.isNextProvenDurable)
-      case .next: #expect(tail.successor == .confirms)
+      case .next: #expect([.confirms, .continues].contains(tail.successor))
+      case .nextBehindDamage: #expect(tail.successor == .continues && tail.remainder == .damaged)
       case .corrupt: break
       }
     }

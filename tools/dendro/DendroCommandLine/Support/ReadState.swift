@@ -54,20 +54,39 @@ struct ReadState {
         return state
       }
     } catch let error as EngineError where error.isDamage {
-      guard salvages || points.contains(where: { $0 != nil }) else { throw error }
-      return try salvage(path, at: points, orLastProven: salvages, because: error)
+      return try salvage(path, at: points, location, orLastProven: salvages, because: error)
     }
+  }
+
+  /// The present state of a damaged directory, of which all that is at a location is there.
+  private static func present(
+    of salvage: Salvage, at location: Path, because error: EngineError
+  ) throws -> HistoryState {
+    guard let (state, holes) = try salvage.present() else { throw error }
+    if let hole = holes.first(where: { $0.concerns(location) }) {
+      var failure = Failure(describing: error)
+      failure.message += "\n  of \(location), it has lost \(RepairReport.describe(hole))"
+      throw failure
+    }
+    return state
   }
 
   /// States of a damaged directory that are proven nevertheless.
   private static func salvage(
-    _ path: String, at points: [HistoryPoint?], orLastProven salvages: Bool,
+    _ path: String, at points: [HistoryPoint?], _ location: Path, orLastProven salvages: Bool,
     because error: EngineError
   ) throws -> [HistoryState] {
     let directory = try DatabaseDirectory.open(path, environment: .system, mode: .readOnly)
     defer { directory.close() }
     let progress = Progress("reading")
     let salvage = try Salvage(directory, progress: progress.recovery)
+    if !salvages, !points.contains(where: { $0 != nil }) {
+      let state = try present(of: salvage, at: location, because: error)
+      progress.clear()
+      Terminal.note(
+        "dendro: the database is damaged; \(location) is whole, as of write \(state.lsn)")
+      return points.map { _ in state }
+    }
     return try points.map { point in
       let state: HistoryState? =
         switch point {

@@ -2,17 +2,21 @@ extension Command {
   static let repair = Command(
     name: "repair", summary: "save what can be read of a damaged database into a new directory",
     discussion: """
-      Reads every record and every checkpoint that is whole, and writes a new database with them in TARGET.
-      DIRECTORY stays as it is. Every write keeps its number (LSN) and its time, and as much of the
-      history is kept as is without a gap.
+      Reads every record and every part of a checkpoint that proves itself by its own checksums, wherever
+      it stands, and writes a new database with them in TARGET. DIRECTORY stays as it is. Every write
+      keeps its number (LSN) and its time, and as much of the history is kept as is without a gap.
 
       Prints what was saved and what was not. A write is lost if its record cannot be read and no later
-      checkpoint contains it. If saved writes follow a lost one, the tree is one that never was: leaves
-      that were not written again behind the lost write may be older than they should be, and are
-      counted by path as being in doubt.
+      checkpoint contains it; a part of a checkpoint is lost if its chunk cannot be read and no older
+      checkpoint and log lead to it. If saved writes follow a lost one, the tree is one that never was:
+      leaves that were not written again behind the lost write may be older than they should be, and are
+      counted by path as being in doubt. With --before-gap the last state that surely was is written.
 
-      On a terminal it asks before it writes. Exit code 0 if the tree is as it was at the last write, 1
-      if writes were lost, 2 if nothing can be saved. If nothing is damaged, nothing is written.
+      «Whole» means that no write is missing that the files prove. A log that was cut off cleanly behind
+      a record looks like one that ended there: up to which write the end is proven is printed.
+
+      On a terminal it asks before it writes. Exit code 0 if the tree is whole as far as the files say, 1
+      if something was lost, 2 if nothing can be saved. If nothing is damaged, nothing is written.
       """,
     parameters: [
       .directory,
@@ -22,6 +26,8 @@ extension Command {
     ],
     options: [
       Option(name: "dry-run", short: "n", summary: "only say what would be saved"),
+      Option(
+        name: "before-gap", summary: "only the last state that surely was, without any doubt"),
       Option(name: "force", short: "f", summary: "do not ask on a terminal"), .json,
     ],
     examples: [

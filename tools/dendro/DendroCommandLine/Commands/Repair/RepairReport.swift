@@ -1,32 +1,49 @@
 import DendroEngine
 import DendroStorage
+import DendroTree
 
 /// What a repair found, saved and lost.
 struct RepairReport {
   let salvage: Salvage
+  /// What is to be saved.
+  let plan: Salvage.Plan
   /// Why the database cannot be opened; nil if it can.
   let refusal: String?
   /// Nil if nothing is to be saved.
   var outcome: Salvage.Outcome?
   /// The new directory, once it is written.
   var target: String?
+  /// What has no place in the tree; nil if there is nothing.
+  var apart: ApartFile?
+  /// Whether that was written.
+  private var isApartWritten = false
 
   /// As many damaged places as the text shows.
   private static let problemLimit = 10
   /// As many places in doubt as it shows.
   private static let doubtLimit = 20
 
-  init(salvage: Salvage, refusal: String?) {
+  init(salvage: Salvage, plan: Salvage.Plan, refusal: String?) {
     self.salvage = salvage
+    self.plan = plan
     self.refusal = refusal
+  }
+
+  mutating func writeApart() throws {
+    guard let apart else { return }
+    try apart.write()
+    isApartWritten = true
   }
 
   var isDamaged: Bool {
     refusal != nil || damage.count > 0 || salvage.checkpoints.contains { $0.problem != nil }
   }
   private var damage: [LogCursor.Problem] { salvage.problems.filter { !$0.isTail } }
-  /// Whether the tree is as it was after the last write.
-  var isWhole: Bool { salvage.plan.lost.isEmpty && salvage.missingEnd == nil }
+  /// Whether nothing is missing that the files prove.
+  var isWhole: Bool {
+    apart == nil && (outcome?.isWhole ?? plan.lost.isEmpty) && salvage.missingEnd == nil
+      && (plan.last > .zero || !isDamaged)
+  }
 
   // MARK: Text
 
@@ -41,49 +58,107 @@ struct RepairReport {
     }
     for checkpoint in salvage.checkpoints {
       guard let problem = checkpoint.problem else { continue }
-      try terminal.print(terminal.colored("damage: \(problem)", .red))
+      let rest = checkpoint.partial.map { "; \(Self.rest(of: $0))" } ?? ""
+      try terminal.print(terminal.colored("damage: \(problem)\(rest)", .red))
     }
     if !isDamaged {
       try terminal.print(terminal.colored("nothing is damaged, and nothing was written", .green))
-      return
+      return try printProof(to: terminal)
     }
     if let refusal, damage.isEmpty {
       try terminal.print(terminal.colored("damage: \(refusal)", .red))
     }
-    guard salvage.plan.last > .zero else {
-      try terminal.print(terminal.colored("nothing can be saved", .red))
+    try printApart(to: terminal)
+    guard plan.last > .zero else {
+      let place = apart == nil ? "" : " in its place"
+      try terminal.print(terminal.colored("nothing can be saved\(place)", .red))
       return
     }
     try printRanges(to: terminal)
     guard let outcome else { return }
-    let plan = outcome.plan
-    try Self.row(
-      "tree",
-      "\(Format.count(outcome.leafCount, "leaf")) as of write \(plan.last)"
-        + (plan.gap == nil ? ", as it was then" : ", without the lost writes"), to: terminal)
-    try Self.row("history", "from write \(plan.base) on", to: terminal)
-    for doubt in outcome.doubts.prefix(Self.doubtLimit) {
-      try Self.row(
-        "in doubt",
-        terminal.colored("\(doubt.path)", .cyan) + "  \(Format.count(doubt.leafCount, "leaf"))",
-        to: terminal)
-    }
-    if outcome.doubts.count > Self.doubtLimit {
-      try Self.row(
-        "in doubt",
-        "and \(Format.count(outcome.doubts.count - Self.doubtLimit)) places more (--json lists all)",
-        to: terminal)
-    }
-    if let gap = plan.gap, !outcome.doubts.isEmpty {
-      try terminal.print(
-        "              (not set behind write \(gap.upperBound): they may be older than they should be)"
-      )
-    }
+    try print(outcome, to: terminal)
+    if isWhole { try printProof(to: terminal) }
     try printEnd(to: terminal)
   }
 
+  private func print(_ outcome: Salvage.Outcome, to terminal: Terminal) throws {
+    let plan = outcome.plan
+    let how =
+      !outcome.holes.isEmpty
+      ? ", without what is lost"
+      : plan.gap == nil ? ", as it was then" : ", without the lost writes"
+    try Self.row(
+      "tree", "\(Format.count(outcome.leafCount, "leaf")) as of write \(plan.last)\(how)",
+      to: terminal)
+    try Self.row("history", "from write \(plan.base) on", to: terminal)
+    for hole in outcome.holes.prefix(Self.doubtLimit) {
+      try Self.row("lost", terminal.colored(Self.describe(hole), .red), to: terminal)
+    }
+    if outcome.holes.count > Self.doubtLimit {
+      let rest = Format.count(outcome.holes.count - Self.doubtLimit, "place")
+      try Self.row("lost", "and \(rest) more (--json lists all)", to: terminal)
+    }
+    for doubt in outcome.doubts.prefix(Self.doubtLimit) {
+      let all = doubt.isWhole && doubt.leafCount > 1 ? "all " : ""
+      try Self.row(
+        "in doubt",
+        terminal.colored("\(doubt.path)", .cyan)
+          + "  \(all)\(Format.count(doubt.leafCount, "leaf"))",
+        to: terminal)
+    }
+    if outcome.doubts.count > Self.doubtLimit {
+      let rest = Format.count(outcome.doubts.count - Self.doubtLimit, "place")
+      try Self.row("in doubt", "and \(rest) more (--json lists all)", to: terminal)
+    }
+    if outcome.isSystemInDoubt {
+      try Self.row(
+        "in doubt", "what the server keeps beside the data (registrations on disconnect)",
+        to: terminal)
+    }
+    guard !outcome.doubts.isEmpty else { return }
+    let why =
+      plan.gap.map { "not set behind write \($0.upperBound)" }
+      ?? "taken from before the damaged checkpoint"
+    try terminal.print("              (\(why): they may be older than they should be)")
+  }
+
+  private func printApart(to terminal: Terminal) throws {
+    guard let apart else { return }
+    let leaves = Format.count(apart.leafCount, "leaf")
+    let verb = isApartWritten ? "are in" : "would be in"
+    try Self.row(
+      "apart", "\(leaves) of unknown places, which nothing leads to, \(verb) \(apart.path)",
+      to: terminal)
+  }
+
+  /// Up to where the end of the log is proven.
+  private func printProof(to terminal: Terminal) throws {
+    let last = plan.last
+    let proven = salvage.provenUpTo
+    try Self.row(
+      "whole",
+      "as far as the files say: write \(proven) is proven durable; if the log was cut off cleanly "
+        + "behind write \(last), nothing shows it", to: terminal)
+  }
+
+  private static func rest(of checkpoint: PartialCheckpoint) -> String {
+    "\(Format.count(checkpoint.lostChunkCount)) of its "
+      + "\(Format.count(checkpoint.chunkCount, "chunk")) are lost"
+  }
+
+  static func describe(_ hole: PartialTree.Hole) -> String {
+    guard let count = hole.childCount else { return "what was at \(hole.path)" }
+    if count == 0 { return "the value of \(hole.path)" }
+    let children = "\(count == 1 ? "1 child" : "\(Format.count(count)) children") of \(hole.path)"
+    switch (hole.first, hole.end) {
+    case (nil, nil): return children
+    case (let first?, nil): return "\(children), from '\(first)' on"
+    case (nil, let end?): return "\(children), before '\(end)'"
+    case (let first?, let end?): return "\(children), from '\(first)' to before '\(end)'"
+    }
+  }
+
   private func printRanges(to terminal: Terminal) throws {
-    let plan = salvage.plan
     try Self.row("saved", "\(Self.writes(salvage.saved))", to: terminal)
     if !plan.lost.isEmpty {
       try Self.row("lost", terminal.colored(Self.writes(plan.lost), .red), to: terminal)
@@ -118,14 +193,26 @@ struct RepairReport {
   // MARK: JSON
 
   func json(_ directory: String) -> JSONValue {
-    let plan = salvage.plan
     let doubts = (outcome?.doubts ?? []).map { doubt -> JSONValue in
-      .object([("path", .string("\(doubt.path)")), ("leaves", .count(doubt.leafCount))])
+      .object([
+        ("path", .string("\(doubt.path)")), ("leaves", .count(doubt.leafCount)),
+        ("all", .bool(doubt.isWhole)),
+      ])
+    }
+    let holes = (outcome?.holes ?? []).map { hole -> JSONValue in
+      .object([
+        ("path", .string("\(hole.path)")),
+        ("first", hole.first.map { .string("\($0)") } ?? .null),
+        ("end", hole.end.map { .string("\($0)") } ?? .null),
+        ("children", hole.childCount.map { .count($0) } ?? .null),
+      ])
     }
     let checkpoints = salvage.checkpoints.map { checkpoint -> JSONValue in
       .object([
         ("lsn", .unsigned(checkpoint.lsn.rawValue)),
         ("problem", checkpoint.problem.map { .string($0) } ?? .null),
+        ("chunks", checkpoint.partial.map { .count($0.chunkCount) } ?? .null),
+        ("lostChunks", checkpoint.partial.map { .count($0.lostChunkCount) } ?? .null),
       ])
     }
     let damage = self.damage.map { problem -> JSONValue in
@@ -139,7 +226,8 @@ struct RepairReport {
     var members: [(String, JSONValue)] = [
       ("directory", .string(directory)), ("damaged", .bool(isDamaged)),
       ("target", target.map { .string($0) } ?? .null), ("whole", .bool(isWhole)),
-      ("lastLSN", last),
+      ("asFarAsTheFilesSay", .bool(isWhole)),
+      ("provenUpTo", .unsigned(salvage.provenUpTo.rawValue)), ("lastLSN", last),
     ]
     members += [
       ("historyFrom", outcome.map { .unsigned($0.plan.base.rawValue) } ?? .null),
@@ -151,6 +239,10 @@ struct RepairReport {
       ("lostFrom", salvage.missingEnd.map { .unsigned($0.rawValue) } ?? .null),
       ("lostHistory", Self.json(salvage.lostHistory)),
       ("proven", Self.json(salvage.provenRanges)), ("doubts", .array(doubts)),
+      ("holes", .array(holes)),
+      ("apartLeaves", .count(apart?.leafCount ?? 0)),
+      ("apartFile", isApartWritten ? .string(apart?.path ?? "") : .null),
+      ("secondRootInDoubt", .bool(outcome?.isSystemInDoubt ?? false)),
       ("checkpoints", .array(checkpoints)), ("damage", .array(damage)),
       ("refusal", refusal.map { .string($0) } ?? .null),
     ]
@@ -169,7 +261,8 @@ extension Salvage {
   /// The writes that can be read, or that a good checkpoint contains.
   var saved: [ClosedRange<UInt64>] {
     var ranges = readable
-    if let newest = checkpoints.last(where: { $0.problem == nil })?.lsn.rawValue, newest > 0 {
+    let newest = newestCheckpoint.rawValue
+    if newest > 0 {
       ranges = [1...newest] + ranges.filter { $0.upperBound > newest }
     }
     var merged: [ClosedRange<UInt64>] = []

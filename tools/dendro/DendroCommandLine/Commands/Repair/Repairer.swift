@@ -23,6 +23,7 @@ final class Repairer {
     guard !Platform.exists(target) || DatabaseDirectory.isUnfinishedBackup(target) else {
       throw Failure(.problem, "\(name) exists already")
     }
+    if Platform.exists(apartName) { throw Failure(.problem, "\(apartName) exists already") }
   }
 
   /// Whether a path that may not exist lies in a directory, links followed.
@@ -46,28 +47,32 @@ final class Repairer {
     let salvage = try Salvage(directory, progress: progress.recovery)
     let refusal = refusal()
     progress.clear()
-    var report = RepairReport(salvage: salvage, refusal: refusal)
+    let plan = try plan(of: salvage)
+    var report = RepairReport(salvage: salvage, plan: plan, refusal: refusal)
     guard report.isDamaged else {
       try show(report)
       return .success
     }
-    guard salvage.plan.last > .zero else {
+    report.apart = salvage.apart.map { ApartFile(checkpoint: $0, path: apartName) }
+    guard plan.last > .zero else {
+      if report.apart != nil, target != nil, !arguments.has(.dryRun) { try report.writeApart() }
       try show(report)
-      return .damaged
+      return report.apart == nil ? .damaged : .problem
     }
     let asks = Terminal.canAsk && !arguments.has(.force)
     if arguments.has(.dryRun) || asks {
-      report.outcome = try salvage.rehearse()
+      report.outcome = try salvage.rehearse(plan)
       try show(report)
     }
     if let target, !arguments.has(.dryRun) {
       if asks {
         try Terminal.confirm("This writes what can be saved to \(target).", force: false)
       }
-      let outcome = try salvage.repair(to: target)
+      let outcome = try salvage.repair(plan, to: target)
       try check(outcome, target)
       report.outcome = outcome
       report.target = arguments.positional[1]
+      try report.writeApart()
       if asks, !arguments.wantsJSON {
         try report.printEnd(to: terminal)
         try terminal.flush()
@@ -76,6 +81,23 @@ final class Repairer {
       }
     }
     return report.isWhole ? .success : .problem
+  }
+
+  /// The name of the file for what has no place in the tree.
+  private var apartName: String {
+    guard var name = arguments.positional(1) else { return "TARGET-apart.jsonl" }
+    while name.count > 1, name.hasSuffix("/") { name.removeLast() }
+    return "\(name)-apart.jsonl"
+  }
+
+  private func plan(of salvage: Salvage) throws -> Salvage.Plan {
+    guard arguments.has("before-gap") else { return salvage.plan }
+    guard let plan = salvage.planBeforeGap else {
+      throw Failure(
+        .damaged, "no state is proven: nothing can be saved with --before-gap",
+        hint: "without it, each write that can be read is saved")
+    }
+    return plan
   }
 
   /// Why the database cannot be opened; nil if it can.

@@ -74,7 +74,11 @@ struct LogVerification: ~Copyable {
             result.tail = problem
           } else {
             result.isBroken = true
-            add("\(problem)", problem.path, problem.offset)
+            result.findings.append(
+              .damage(
+                .init(
+                  message: "\(problem)", file: problem.path, offset: problem.offset,
+                  dependsOnDamage: problem.dependsOnDamage)))
           }
         case .record(let record, let path, let payload):
           result.recordCount += 1

@@ -20,6 +20,7 @@ extension Verification {
             .object([
               ("message", .string(one.message)), ("file", one.file.map { .string($0) } ?? .null),
               ("offset", one.offset.map { .unsigned($0) } ?? .null),
+              ("dependsOnDamage", .bool(one.dependsOnDamage)),
             ])
           })
       ),
@@ -52,12 +53,18 @@ extension Verification {
     }
     if let tail { try row("end", "unfinished, as a crash or a running writer leaves it: \(tail)") }
     let limit = 20
-    for one in damage.prefix(limit) {
+    let places = damage.filter { !$0.dependsOnDamage }
+    for one in places.prefix(limit) {
       try terminal.print(terminal.colored("damage: \(one.message)", .red))
     }
-    if damage.count > limit {
-      let rest = Format.count(damage.count - limit, "place")
+    if places.count > limit {
+      let rest = Format.count(places.count - limit, "place")
       try terminal.print(terminal.colored("damage: and \(rest) more (--json lists all)", .red))
+    }
+    if places.count < damage.count {
+      let rest = Format.count(damage.count - places.count, "record")
+      try terminal.print(
+        terminal.colored("unreadable: \(rest), compressed against damaged ones (--json)", .red))
     }
     try terminal.print(
       damage.isEmpty

@@ -32,6 +32,8 @@ struct Verification {
     var message: String
     var file: String?
     var offset: UInt64?
+    /// Whether this is a record whose bytes may be right, and depend on those of a damaged one before it.
+    var dependsOnDamage = false
   }
 
   /// What a readable checkpoint says.

@@ -2,11 +2,34 @@ package import DendroStorage
 import DendroTree
 
 extension Salvage {
-  /// States that need no write before them: the empty tree if the log begins with write 1, and those of good
+  /// States that need no write before them: the empty tree if the log begins with write 1, and those of whole
   /// checkpoints. Ascending.
   var bases: [LogSequenceNumber] {
     (readable.first?.lowerBound == 1 ? [.zero] : [])
-      + checkpoints.filter { $0.problem == nil }.map(\.lsn)
+      + checkpoints.filter(\.isWhole).map(\.lsn)
+  }
+
+  /// What is left of damaged checkpoints whose states nothing proves. Ascending.
+  var partials: [PartialCheckpoint] {
+    let proven = lastProven ?? .zero
+    return checkpoints.compactMap(\.partial).filter {
+      !$0.isWhole && $0.lsn > proven && !$0.data.root.isEmpty
+    }
+  }
+
+  /// The newest damaged checkpoint with chunks to which nothing leads, unless its state is proven otherwise; nil if
+  /// there is none.
+  package var apart: PartialCheckpoint? {
+    let proven = lastProven ?? .zero
+    return checkpoints.last { $0.lsn > proven && !($0.partial?.data.orphans.isEmpty ?? true) }?
+      .partial
+  }
+
+  /// The time of a base, milliseconds since 1970.
+  func time(of base: LogSequenceNumber) throws(StorageError) -> Int64 {
+    if base == .zero { return 0 }
+    if let partial = checkpoints.first(where: { $0.lsn == base })?.partial { return partial.time }
+    return try CheckpointReader.open(directory, lsn: base).time
   }
 
   /// The last state that the log proves from `base` on.
@@ -59,6 +82,9 @@ extension Salvage {
   /// The trees of a base.
   func roots(of base: LogSequenceNumber) throws(StorageError) -> TreeRoots {
     if base == .zero { return TreeRoots() }
+    if let partial = checkpoints.first(where: { $0.lsn == base })?.partial {
+      return TreeRoots(data: partial.data.root, system: partial.system?.root ?? .empty)
+    }
     return try CheckpointCoding.roots(
       CheckpointReader.open(directory, lsn: base), progress: progress)
   }
@@ -96,9 +122,15 @@ extension Salvage {
     return gaps
   }
 
-  /// Writes that cannot be read, but whose effect a later good checkpoint holds: the states between are lost.
+  /// The newest checkpoint of which anything can be used.
+  package var newestCheckpoint: LogSequenceNumber {
+    max(bases.last ?? .zero, partials.last?.lsn ?? .zero)
+  }
+
+  /// Writes that cannot be read, but whose effect a later checkpoint holds: the states between are lost.
   package var lostHistory: [ClosedRange<UInt64>] {
-    guard let base = bases.last, start <= base else { return [] }
+    let base = newestCheckpoint
+    guard start <= base else { return [] }
     return unreadable(start.rawValue, base.rawValue)
   }
 }

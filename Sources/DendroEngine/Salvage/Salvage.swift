@@ -4,13 +4,18 @@ import DendroTree
 /// What can be read of a damaged directory: which writes, which checkpoints, and which states they prove.
 ///
 /// A state is proven if a checkpoint holds it, or if every write between it and such a checkpoint, or the
-/// beginning, can be read. Writes behind unreadable ones are kept too, but the state that they give never was:
-/// see ``Salvage/Plan``. Nothing in the directory is changed.
+/// beginning, can be read. Writes behind unreadable ones are kept too, and so is what is left of a damaged checkpoint; but the
+/// state that they give never was: see ``Salvage/Plan``. Nothing in the directory is changed.
 package struct Salvage: Sendable {
   package struct Checkpoint: Sendable {
     package var lsn: LogSequenceNumber
-    /// Why it is not used; nil if it is good.
+    /// What is wrong with it; nil if it is good.
     package var problem: String?
+    /// What is left of it if it is damaged; nil if nothing can be used.
+    package var partial: PartialCheckpoint?
+
+    /// Whether it proves its state: it is good, or nothing of its trees is lost.
+    var isWhole: Bool { problem == nil || partial?.isWhole ?? false }
   }
 
   package let directory: DatabaseDirectory
@@ -22,7 +27,7 @@ package struct Salvage: Sendable {
   package private(set) var readable: [ClosedRange<UInt64>] = []
   /// The last write that is known to have been there.
   package private(set) var end = LogSequenceNumber.zero
-  /// The first write of a segment that is missing at the end: how many writes it had is not known.
+  /// The first write of a part of the log that is missing at the end: how many writes it had is not known.
   package private(set) var missingEnd: LogSequenceNumber?
   /// Whether a segment may have writes to the second root.
   private(set) var hasSecondRoot = false
@@ -34,10 +39,14 @@ package struct Salvage: Sendable {
 
   package var databaseID: DatabaseID? { log.databaseID }
 
+  /// The last write whose durability the files prove: by a later record, a later segment or a checkpoint. What came behind
+  /// it may have been cut off without a trace.
+  package var provenUpTo: LogSequenceNumber { min(log.durableUpTo, end) }
+
   /// Reads the whole directory.
   ///
   /// - Throws: `.notFound` if there is no database; `.io`; `.unsupportedVersion`.
-  /// - Complexity: O(bytes of the directory); the memory of one checkpoint's tree.
+  /// - Complexity: O(bytes of the directory); the memory of one checkpoint's tree, and of those of each damaged one.
   package init(
     _ directory: DatabaseDirectory, progress: (@Sendable (RecoveryProgress) -> Void)? = nil
   ) throws(StorageError) {
@@ -45,33 +54,30 @@ package struct Salvage: Sendable {
     self.progress = progress
     let contents = try directory.contents()
     guard !contents.isEmpty else { throw .notFound(path: directory.path) }
-    var readers: [LogSequenceNumber: CheckpointReader] = [:]
-    var headerProblems: [LogSequenceNumber: String] = [:]
-    for lsn in contents.checkpoints {
-      do throws(StorageError) {
-        readers[lsn] = try CheckpointReader.open(directory, lsn: lsn)
-      } catch {
-        guard error.isCorrupt else { throw error }
-        headerProblems[lsn] = error.description
-      }
-    }
+    var files: [CheckpointFile] = []
+    for lsn in contents.checkpoints { files.append(try CheckpointFile(directory, lsn)) }
     log = try LogSalvage(
-      directory, others: contents.checkpoints.compactMap { readers[$0]?.databaseID })
-    var links = Links(contents.checkpoints)
+      directory, checkpoints: files.map { ($0.lsn, header: $0.header) })
+    var links = LogLinks(contents.checkpoints)
     try readLog(&links)
-    for lsn in contents.checkpoints {
-      var problem = headerProblems[lsn]
-      if let reader = readers[lsn] { problem = try self.problem(of: reader, links) }
-      checkpoints.append(Checkpoint(lsn: lsn, problem: problem))
+    for file in files {
+      checkpoints.append(try file.judged(in: log.databaseID, links, progress: progress))
     }
-    end = max(end, contents.checkpoints.last ?? .zero)
+    // The log leads on from each checkpoint.
+    if missingEnd == nil, lastOfLog < log.provenDurable { missingEnd = log.provenDurable.next }
+    end = max(end, log.durableUpTo)
     // Opening keeps the log back to the older of the last two checkpoints.
     let older = contents.checkpoints.dropLast().last
     let first = contents.segments.first?.firstLSN ?? end.next
     start = min(first, older?.next ?? contents.checkpoints.last?.next ?? LogSequenceNumber(1))
   }
 
-  private mutating func readLog(_ links: inout Links) throws(StorageError) {
+  /// The last write that the log has, or the one before its last segment.
+  private var lastOfLog: LogSequenceNumber {
+    log.segments.last.map { $0.header.firstLSN.previous }.map { max($0, end) } ?? .zero
+  }
+
+  private mutating func readLog(_ links: inout LogLinks) throws(StorageError) {
     var problems: [LogCursor.Problem] = []
     var readable: [ClosedRange<UInt64>] = []
     var end = LogSequenceNumber.zero
@@ -81,7 +87,11 @@ package struct Salvage: Sendable {
       switch item {
       case .segment(let segment):
         end = max(end, segment.header.firstLSN.previous)
-        found.note(segment.header)
+        if segment.isTimeGuessed {
+          found.beginSegment()
+        } else {
+          found.note(segment.header)
+        }
         if segment.header.format.hasSecondRoot { hasSecondRoot = true }
       case .problem(let problem): problems.append(problem)
       case .link(let checksum, let lsn): found.note(checksum, after: lsn)
@@ -131,80 +141,6 @@ package struct Salvage: Sendable {
         }
       }
       try visit(item)
-    }
-  }
-
-  /// Why a checkpoint is not used; nil if it is good.
-  private func problem(of reader: CheckpointReader, _ links: Links) throws(StorageError) -> String?
-  {
-    if reader.databaseID != log.databaseID {
-      return "\(reader.path) is of the database \(reader.databaseID)"
-    }
-    guard reader.lsn.rawValue < 1 << 63 else {
-      return "\(reader.path) has the number of a write over the limit"
-    }
-    if links.deny(reader) { return "\(reader.path) is the checkpoint of another log" }
-    do throws(StorageError) {
-      // The hash of the second root was compared when it was read.
-      let roots = try CheckpointCoding.roots(reader, progress: progress)
-      guard CheckpointCoding.contentHash(of: roots.data) == reader.contentHash else {
-        return "\(reader.path) holds a tree with another hash than it says"
-      }
-      return nil
-    } catch {
-      guard error.isCorrupt else { throw error }
-      return error.description
-    }
-  }
-}
-
-extension Salvage {
-  /// The checksums by which the log confirms or denies its checkpoints.
-  fileprivate struct Links {
-    private let checkpoints: Set<LogSequenceNumber>
-    private var segments: [LogSequenceNumber: UInt32] = [:]
-    private var records: [LogSequenceNumber: [UInt32]] = [:]
-    /// Checkpoints behind which the log goes on in the same segment.
-    private var isContinued: Set<LogSequenceNumber> = []
-    private var last: LogSequenceNumber?
-
-    init(_ checkpoints: [LogSequenceNumber]) { self.checkpoints = Set(checkpoints) }
-
-    mutating func note(_ header: SegmentHeader) {
-      segments[header.firstLSN.previous] = header.previousChecksum
-      last = nil
-    }
-
-    mutating func note(_ record: RecordInfo) {
-      if let last, record.firstLSN == last.next { isContinued.insert(last) }
-      for lsn in checkpoints where record.firstLSN <= lsn && lsn <= record.lastLSN {
-        records[lsn, default: []].append(record.checksum)
-        if lsn < record.lastLSN { isContinued.insert(lsn) }
-      }
-      last = record.lastLSN
-    }
-
-    mutating func note(_ checksum: UInt32, after lsn: LogSequenceNumber) {
-      guard checkpoints.contains(lsn) else { return }
-      records[lsn, default: []].append(checksum)
-    }
-
-    /// Whether the log says that the checkpoint was taken of another one. The segment behind it says so if
-    /// there is one; otherwise its last record, which is certain only if the log goes on behind that.
-    func deny(_ reader: CheckpointReader) -> Bool {
-      let checksum = reader.header.logChecksum
-      if let found = segments[reader.lsn] { return found != checksum }
-      guard let found = records[reader.lsn], isContinued.contains(reader.lsn) else { return false }
-      return !found.contains(checksum)
-    }
-  }
-}
-
-extension StorageError {
-  fileprivate var isCorrupt: Bool {
-    switch self {
-    case .corrupt, .limit: true
-    default: false
     }
   }
 }

@@ -1,0 +1,122 @@
+import DendroStorage
+import DendroTree
+
+/// The trees that a repair puts together, write after write, and how certain they are.
+struct SalvagedState {
+  private(set) var roots: TreeRoots
+  /// The last write in the trees.
+  private(set) var lsn: LogSequenceNumber
+  /// Of that write, milliseconds since 1970.
+  private(set) var time: Int64
+  /// The leaves of the data that are as they were; nil if all are.
+  private(set) var certain: Node?
+  /// The parts of the data that a damaged checkpoint has lost and no later write has replaced.
+  private(set) var holes: [PartialTree.Hole] = []
+  /// Whether the second root is as it was.
+  private(set) var isSystemCertain: Bool
+
+  /// - Parameter isCertain: whether the trees are those after the write.
+  init(_ roots: TreeRoots, lsn: LogSequenceNumber, time: Int64, isCertain: Bool) {
+    self.roots = roots
+    self.lsn = lsn
+    self.time = time
+    certain = isCertain ? nil : .empty
+    isSystemCertain = isCertain
+  }
+
+  /// Applies a write that is not in the trees yet. If writes between are lost, nothing that was there is certain.
+  mutating func apply(_ logged: LoggedWrite) {
+    guard logged.lsn > lsn else { return }
+    if logged.lsn > lsn.next { loseCertainty() }
+    roots.apply(logged)
+    certain?.applyCertain(logged.write)
+    lsn = logged.lsn
+    time = max(time, logged.time)
+    if !holes.isEmpty { holes.removeAll { logged.write.replaces($0.path) } }
+  }
+
+  private mutating func loseCertainty() {
+    certain = .empty
+    isSystemCertain = false
+  }
+
+  /// Goes on with what is left of a checkpoint. What that lacks is taken from the trees so far, where it may be
+  /// older than it should be.
+  mutating func merge(_ checkpoint: PartialCheckpoint) {
+    if checkpoint.lsn > lsn { loseCertainty() }
+    let before = self
+    var left = checkpoint.data.root
+    var isSure = checkpoint.data.root
+    for hole in checkpoint.data.holes {
+      left.fill(hole, from: before.roots.data)
+      if let certain = before.certain { isSure.fill(hole, from: certain) }
+    }
+    roots.data = left
+    // What is certain so far fills the holes for certain only if it is all.
+    if before.certain == nil, before.holes.isEmpty {
+      certain = nil
+      holes = []
+    } else {
+      certain = before.certain == nil ? nil : isSure
+      holes = checkpoint.data.holes
+    }
+    if let system = checkpoint.system {
+      var left = system.root
+      for hole in system.holes { left.fill(hole, from: before.roots.system) }
+      roots.system = left
+      isSystemCertain = system.holes.isEmpty || before.isSystemCertain
+    } else {
+      roots.system = .empty
+      isSystemCertain = true
+    }
+    lsn = checkpoint.lsn
+    time = max(time, checkpoint.time)
+  }
+}
+
+extension Node {
+  /// Sets the children that a hole lacks to those of another tree.
+  fileprivate mutating func fill(_ hole: PartialTree.Hole, from other: Node) {
+    let source = other.node(at: hole.path)
+    guard hole.first != nil || hole.end != nil else {
+      if !source.isEmpty { _ = apply(.set(hole.path, source)) }
+      return
+    }
+    for (key, child) in hole.first.map({ source.children(from: $0) }) ?? source.children {
+      if let end = hole.end, key >= end { return }
+      _ = apply(.set(hole.path.appending(key), child))
+    }
+  }
+
+  /// Applies what a write does whatever was there before: an increment counts only if the number that it
+  /// adds to is certain.
+  fileprivate mutating func applyCertain(_ write: Write) {
+    switch write {
+    case .increment(let path, _):
+      if node(at: path).isLeaf { _ = apply(write) }
+    case .update(let base, let entries):
+      let certain = entries.filter { entry in
+        guard case .increment = entry.action else { return true }
+        return node(at: base.appending(entry.path)).isLeaf
+      }
+      if !certain.isEmpty { _ = apply(.update(base, certain)) }
+    case .set, .remove, .setPriority:
+      _ = apply(write)
+    }
+  }
+}
+
+extension Write {
+  /// Whether it sets or removes all that is at a path.
+  fileprivate func replaces(_ path: Path) -> Bool {
+    switch self {
+    case .set(let place, _), .remove(let place): place.isPrefix(of: path)
+    case .update(let base, let entries):
+      entries.contains { entry in
+        if case .increment = entry.action { return false }
+        return base.appending(entry.path).isPrefix(of: path)
+      }
+    case .increment, .setPriority: false
+    }
+  }
+}

@@ -1,0 +1,122 @@
+/// Finds the header of a segment whose first 64 bytes are damaged, from its checksum and its records.
+///
+/// A single bit that changed is found by the header's checksum. Otherwise the salt, without which no record can be
+/// checked, is computed from the checksum of an idle record, a seal or a small payload (`ChecksumSeed`), and counts
+/// if the header of that record is right with it.
+enum LostHeader {
+  /// What is known of a segment beside its file.
+  struct Surroundings {
+    var name: SegmentName
+    var databaseID: DatabaseID
+    var previousChecksum: UInt32
+    /// The time of the last write before the segment, in milliseconds since 1970; nil if it is not known.
+    var timeBefore: Int64?
+    /// The base time of the next segment; nil if there is none.
+    var timeBehind: Int64?
+    var hasSecondRoot: Bool
+  }
+
+  /// The header, and how far it is known.
+  struct Found {
+    var header: SegmentHeader
+    /// The last of its records; nil if there is none.
+    var end: SegmentMap.End?
+    /// Whether its base time, from which the times of its writes count, is a guess; so is its place in the log.
+    var isTimeGuessed: Bool
+  }
+
+  /// The header as the records show it; nil if none of them shows the salt.
+  ///
+  /// - Complexity: O(bytes of the file) at most.
+  static func found(
+    in directory: DatabaseDirectory, at path: String, _ surroundings: Surroundings
+  ) throws(StorageError) -> Found? {
+    var header = SegmentHeader(
+      databaseID: surroundings.databaseID, salt: 0, firstLSN: surroundings.name.firstLSN,
+      baseTime: 0, previousChecksum: surroundings.previousChecksum,
+      format: .init(hasSecondRoot: surroundings.hasSecondRoot))
+    let segment = try SegmentReader(surroundings.name, in: directory, at: path, header: header)
+    guard let salt = try salt(of: segment) else { return nil }
+    header.salt = salt
+    let salted = try SegmentReader(surroundings.name, in: directory, at: path, header: header)
+    // With a base time of 0, the time of a record is what is added to it.
+    let end = try SegmentMap.make(of: salted).end
+    let duration = end?.time ?? 0
+    let latest = surroundings.timeBehind.map { $0 &- duration }
+    let earliest = surroundings.timeBefore
+    header.baseTime = earliest ?? latest ?? 0
+    // The first record repeats the header's checksum.
+    let first = try salted.record(at: UInt64(SegmentHeader.byteCount)).record
+    guard let first, !first.header.isShort else {
+      return Found(header: header, end: end, isTimeGuessed: true)
+    }
+    let checksum = first.header.previousChecksum
+    for time in baseTimes(from: earliest, to: latest) {
+      let exact = SegmentHeader(
+        databaseID: header.databaseID, salt: salt, firstLSN: header.firstLSN, baseTime: time,
+        previousChecksum: header.previousChecksum, format: header.format)
+      if exact.checksum == checksum {
+        return Found(header: exact, end: end, isTimeGuessed: false)
+      }
+    }
+    header.checksum = checksum
+    return Found(header: header, end: end, isTimeGuessed: true)
+  }
+
+  /// How many base times are tried at each end of what is possible: those of some hours.
+  private static let trialCountMax: Int64 = 1 << 23
+
+  /// The base times to be tried: a segment is mostly begun at the time of the last write before it.
+  private static func baseTimes(
+    from earliest: Int64?, to latest: Int64?
+  ) -> some Sequence<Int64> {
+    let first = earliest ?? (latest ?? 0) &- trialCountMax
+    let last = max(first, latest ?? first &+ trialCountMax)
+    let middle = max(first, last &- trialCountMax)
+    let up = first...min(last, first &+ trialCountMax)
+    return [AnySequence(up), AnySequence(max(middle, up.upperBound)...last)].joined()
+  }
+
+  /// The salt that a record shows whose header is right with it, or that two records show.
+  private static func salt(of segment: SegmentReader) throws(StorageError) -> UInt64? {
+    var place: UInt64 = 0
+    var shown: Set<UInt64> = []
+    while place < segment.byteCount {
+      let (bytes, end) = try segment.searchWindow(at: place)
+      if bytes.isEmpty { break }
+      var start = 0
+      while let next = firstIndex(of: RecordHeader.magic.0, in: bytes, from: start, to: end) {
+        start = next + 1
+        let candidate = UnsafeRawBufferPointer(rebasing: bytes[next...])
+        guard
+          let (record, byteCount, _) = RecordHeader.decodeDisplaced(
+            candidate, segment: segment.header),
+          !record.isShort, !record.isCompressed,
+          record.storedByteCount <= min(ChecksumSeed.byteCountMax, candidate.count - byteCount)
+        else { continue }
+        let payload = UnsafeRawBufferPointer(
+          rebasing: candidate[byteCount..<byteCount + record.storedByteCount])
+        guard let salt = ChecksumSeed.seed(of: payload, with: record.payloadChecksum) else {
+          continue
+        }
+        var header = segment.header
+        header.salt = salt
+        if case .valid = RecordHeader.decode(
+          candidate, offset: place + UInt64(next), segment: header)
+        {
+          return salt
+        }
+        if shown.count < 1 << 16, !shown.insert(salt).inserted { return salt }
+      }
+      place += UInt64(end)
+    }
+    return nil
+  }
+}
+
+extension FileFormat {
+  fileprivate init(hasSecondRoot: Bool) {
+    self.init()
+    self.hasSecondRoot = hasSecondRoot
+  }
+}

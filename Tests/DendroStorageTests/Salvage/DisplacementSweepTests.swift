@@ -1,0 +1,90 @@
+import DendroTesting
+import Testing
+
+@testable import DendroStorage
+
+/// Removes bytes from a log and inserts bytes into it, at every place.
+@Suite("Salvage: bytes removed and inserted at every offset")
+struct DisplacementSweepTests {
+  private struct Sample {
+    let disk = SimulatedDisk(seed: 3)
+    var bytes: [UInt8] = []
+    var records: [RecordInfo] = []
+  }
+
+  /// Records of every kind, each of which proves those before it durable.
+  private static func sample() throws -> Sample {
+    var sample = Sample()
+    let directory = try open(sample.disk)
+    let writer = try newLog(directory)
+    for number in 0..<8 {
+      if number == 4 {
+        try writer.append([0, 1, 0, 2, 1, 97, 1])
+      } else {
+        // Without anything that a payload before it has.
+        try writer.append((0..<30).map { UInt8(truncatingIfNeeded: number * 31 + $0 * $0 * 7) })
+      }
+    }
+    try writer.close()
+    directory.close()
+    sample.bytes = try #require(sample.disk.contents(of: segmentPath(1)))
+    let cursor = LogCursor(try openReadOnly(sample.disk))
+    while try cursor.step({ item in
+      if case .record(let record, _, _) = item { sample.records.append(record) }
+    }) {}
+    return sample
+  }
+
+  /// The first writes of the records that salvage reads.
+  private static func saved(_ bytes: [UInt8], _ sample: Sample) throws -> [UInt64] {
+    let disk = sample.disk.copy()
+    disk.resize(segmentPath(1), to: bytes.count)
+    disk.overwrite(segmentPath(1), at: 0, with: bytes)
+    let directory = try openReadOnly(disk)
+    defer { directory.close() }
+    let salvage = try LogSalvage(directory, checkpoints: [])
+    var saved: [UInt64] = []
+    _ = try salvage.read { item in
+      if case .record(let record, _, _?) = item { saved.append(record.firstLSN.rawValue) }
+    }
+    return saved
+  }
+
+  @Test("each record that is whole is read, wherever it stands", arguments: [1, 7, 100])
+  func removed(byteCount: Int) throws {
+    let sample = try Self.sample()
+    for offset in SegmentHeader.byteCount..<sample.bytes.count {
+      let hit = offset..<min(offset + byteCount, sample.bytes.count)
+      var bytes = sample.bytes
+      bytes.removeSubrange(hit)
+      try check(try Self.saved(bytes, sample), hit, sample)
+    }
+  }
+
+  @Test(
+    "each record that is whole is read behind bytes that do not belong there",
+    arguments: [1, 5, 64])
+  func inserted(byteCount: Int) throws {
+    let sample = try Self.sample()
+    for offset in SegmentHeader.byteCount..<sample.bytes.count {
+      var bytes = sample.bytes
+      bytes.insert(contentsOf: repeatElement(0xA5, count: byteCount), at: offset)
+      try check(try Self.saved(bytes, sample), offset..<offset, sample)
+    }
+  }
+
+  /// - Parameter hit: the bytes that are gone; an empty range where some were inserted.
+  private func check(_ saved: [UInt64], _ hit: Range<Int>, _ sample: Sample) throws {
+    let whole = sample.records.filter { record in
+      let range = Int(record.offset)..<Int(record.endOffset)
+      if hit.isEmpty { return !(range.lowerBound + 1..<range.upperBound).contains(hit.lowerBound) }
+      return !range.overlaps(hit)
+    }
+    // A record proves those before it durable; what nothing proves may be what a crash left.
+    let proven = whole.map(\.durableUpTo.rawValue).max() ?? 0
+    let expected = whole.filter { $0.kind == .writes && $0.firstLSN.rawValue <= proven }
+    #expect(
+      Set(expected.map(\.firstLSN.rawValue)).isSubset(of: saved), "\(hit): \(saved)")
+    #expect(saved == saved.sorted() && Set(saved).count == saved.count, "\(hit): \(saved)")
+  }
+}
