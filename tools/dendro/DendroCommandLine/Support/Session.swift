@@ -115,10 +115,14 @@ struct Session {
 
   /// Admits a write and waits until it is as durable as was asked for; nil if it changed nothing.
   @discardableResult
-  func write(_ write: Write) throws -> LogSequenceNumber? {
+  func write(_ write: Write) throws -> LogSequenceNumber? { try self.write(Draft(write)) }
+
+  /// `write(_:)` of a write that may have server values.
+  @discardableResult
+  func write(_ draft: Draft) throws -> LogSequenceNumber? {
     let done = DispatchSemaphore(value: 0)
     let outcome = Mutex<Result<LogSequenceNumber?, EngineError>?>(nil)
-    engine.submit(Draft(write)) { result in
+    engine.submit(draft) { result in
       outcome.withLock { $0 = result }
       done.signal()
     }
