@@ -58,14 +58,50 @@ struct Session {
     return Session(engine: engine, location: location)
   }
 
+  /// Opens a database as `writing` does with `creates`, for a verb that only checks; if there is none, checks that one
+  /// can be made, and gives an empty one in memory.
+  static func rehearsing(_ arguments: Arguments) throws -> Session {
+    let path = try arguments.directoryPath()
+    let environment = Environment.system
+    let isThere: Bool
+    do throws(StorageError) {
+      let directory = try DatabaseDirectory.open(path, environment: environment, mode: .following)
+      defer { directory.close() }
+      isThere = try !directory.contents().isEmpty
+    } catch {
+      guard case .notFound = error else { throw error }
+      isThere = false
+    }
+    if isThere || arguments.has(.noCreate) { return try writing(arguments, creates: true) }
+    _ = try (durability(arguments.value("durability")), wait(arguments))
+    try refuseOtherFiles(in: path)
+    let footprint = try Footprint(of: path, environment.fileSystem)
+    do throws(StorageError) {
+      let directory = try DatabaseDirectory.open(
+        path, environment: environment, mode: .readWrite(create: true))
+      defer { directory.close() }
+      footprint.remove()
+    } catch {
+      if case .locked = error { throw error }
+      footprint.remove()
+      throw error
+    }
+    return Session(engine: Engine.inMemory(), location: .root)
+  }
+
   /// Until when a lock is waited for, in the nanoseconds of `Platform.uptime()`.
   private static func deadline(_ arguments: Arguments) throws -> UInt64 {
-    guard let text = arguments.value("wait") else { return 0 }
+    guard let seconds = try wait(arguments) else { return 0 }
+    return Platform.uptime() + UInt64(seconds * 1e9)
+  }
+
+  private static func wait(_ arguments: Arguments) throws -> Double? {
+    guard let text = arguments.value("wait") else { return nil }
     guard let seconds = Double(text), (0...86_400).contains(seconds) else {
       throw Failure.usage(
         "--wait takes seconds from 0 to 86400, not \(Failure.quoted(text))")
     }
-    return Platform.uptime() + UInt64(seconds * 1e9)
+    return seconds
   }
 
   /// A directory with other files and no database is not if one is to be made: the path may be
