@@ -58,6 +58,26 @@ struct Session {
     return Session(engine: engine, location: location)
   }
 
+  /// How a removal of the past waits for readers and archives: as long as is left of `--wait`, or 10 seconds.
+  ///
+  /// - Parameter begin: since when the verb runs.
+  static func purge(_ arguments: Arguments, since begin: UInt64) throws -> Purge {
+    var purge = Purge { obstacle in
+      let what: String
+      if case .archiveBehind(_, let lsn) = obstacle {
+        what = "an archive, which has been copied up to write \(lsn)"
+      } else {
+        what = "a process that reads the database"
+      }
+      Terminal.note("dendro: waiting for \(what)")
+    }
+    if let wait = try wait(arguments) {
+      let passed = Double(Platform.uptime() - begin) / 1e9
+      purge.limit = .seconds(max(0, wait - passed))
+    }
+    return purge
+  }
+
   /// Opens a database as `writing` does with `creates`, for a verb that only checks; if there is none, checks that one
   /// can be made, and gives an empty one in memory.
   static func rehearsing(_ arguments: Arguments) throws -> Session {
