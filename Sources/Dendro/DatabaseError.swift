@@ -40,7 +40,8 @@ public struct DatabaseError: Error, Sendable {
     public static let invalidURL = Code(rawValue: 109)
     /// The database was closed.
     public static let closed = Code(rawValue: 201)
-    /// Another opener holds the directory; see ``DatabaseError/processIdentifier``.
+    /// Another opener holds the directory, see ``DatabaseError/processIdentifier``; or an archive needs what is to be
+    /// removed.
     public static let locked = Code(rawValue: 202)
     /// The database was opened for reading only.
     public static let readOnly = Code(rawValue: 203)
@@ -240,6 +241,8 @@ extension DatabaseError {
       self.init(
         .locked, "DatabaseLocked", text, file: path, processIdentifier: pid > 0 ? pid : nil,
         cause: error)
+    case .archiveBehind(let path, _):
+      self.init(.locked, "ArchiveBehind", text, file: path, cause: error)
     case .ownershipLost(let path, _):
       self.init(.ownershipLost, "DatabaseOwnershipLost", text, file: path, cause: error)
     case .archive(let path):

@@ -39,19 +39,21 @@ extension Engine {
   /// Removes the past: everything but a checkpoint of a moment within the call, which is read back
   /// first, and the writes since. What was removed from the tree before the call is in no file then.
   ///
+  /// - Parameter purge: how long it waits for readers and archives. The checkpointing thread waits.
   /// - Throws: `.storage(.locked)` if a reader holds the directory; not everything was removed
-  ///   then, and the next call removes the rest.
-  package func purgeHistory() throws(EngineError) {
+  ///   then, and the next call removes the rest. `.storage(.archiveBehind)` if an archive that is being extended has
+  ///   not copied all of the log.
+  package func purgeHistory(_ purge: Purge = Purge()) throws(EngineError) {
     if isReadOnly { throw .readOnly }
     guard let checkpointing else { return }
-    try wait { checkpointing.request($0, purges: true) }
+    try wait { checkpointing.request($0, purge: purge) }
   }
 
-  /// `purgeHistory()` without blocking a thread.
-  @concurrent package func purgeHistory() async throws(EngineError) {
+  /// `purgeHistory(_:)` without blocking a thread.
+  @concurrent package func purgeHistory(_ purge: Purge = Purge()) async throws(EngineError) {
     if isReadOnly { throw .readOnly }
     guard let checkpointing else { return }
-    try await suspend { checkpointing.request($0, purges: true) }
+    try await suspend { checkpointing.request($0, purge: purge) }
   }
 
   /// Writes a database of its own into the new directory at `path`: the tree as of one moment.

@@ -13,6 +13,8 @@ package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
   case unsupportedFeatures(path: String, features: UInt32, isReadable: Bool)
   /// Another opener holds the directory; `pid` is 0 if it could not be read.
   case locked(path: String, pid: Int32)
+  /// An archive that is being extended has not copied all that is to be removed.
+  case archiveBehind(path: String, lastLSN: LogSequenceNumber)
   /// The directory was replaced, or this process is a fork of the opener.
   case ownershipLost(path: String, reason: String)
   /// Something asked for is over a limit.
@@ -44,6 +46,9 @@ package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
       return pid == getpid()
         ? "\(path) is already open in this process (pid \(pid))"
         : "\(path) is open in another process (pid \(pid))"
+    case .archiveBehind(let path, let lastLSN):
+      return
+        "an archive has been copied up to write \(lastLSN) only, and \(path) keeps the log behind it"
     case .ownershipLost(let path, let reason):
       return "\(path) is no longer ours: \(reason)"
     case .limit(let what, let value, let limit):

@@ -108,4 +108,49 @@ struct ArchiveTests {
     #expect(try dendro("hash", "archive").output == dendro("hash", "db").output)
     #expect(try dendro("verify", "archive").status == 0)
   }
+
+  @Test("a purge beside a running archive waits until the archive has what it removes")
+  func purgeBeside() throws {
+    let archive = try dendro.start([
+      "archive", "db", "--to", "archive", "--interval", "0", "--json",
+    ])
+    defer { archive.send(SIGKILL) }
+    #expect(archive.waitForOutput("\"lsn\":3"))
+    for number in 4...6 { try dendro("set", "db", "/n\(number)", "\(number)") }
+    let purge = try dendro("purge", "db", "--force", "--wait", "60")
+    #expect(purge.status == 0, "\(purge.errors)")
+    try dendro("set", "db", "/n7", "7")
+    archive.send(SIGTERM)
+    let outcome = try archive.wait()
+    #expect(outcome.status == 143, "\(outcome.errors)")
+    #expect(try dendro("hash", "archive").output == dendro("hash", "db").output)
+    #expect(try dendro("verify", "archive").status == 0)
+    #expect(try dendro("get", "archive", "/n4", "--at", "4").output == "4\n")
+    #expect(try dendro("backup", "db", "archive", "-i").status == 0)
+  }
+
+  @Test(
+    "removing the past is refused while an archive does not go on, and removes nothing",
+    arguments: [["purge", "db", "--force"], ["checkpoint", "db", "--history", "none"]])
+  func purgeRefused(words: [String]) throws {
+    let archive = try dendro.start([
+      "archive", "db", "--to", "archive", "--interval", "0", "--json",
+    ])
+    defer { archive.send(SIGKILL) }
+    #expect(archive.waitForOutput("\"lsn\":3"))
+    archive.send(SIGSTOP)
+    for number in 4...6 { try dendro("set", "db", "/n\(number)", "\(number)") }
+    let refused = try dendro.run(words + ["--wait", "0.05"])
+    #expect(refused.status == 75)
+    #expect(
+      refused.errors.contains("an archive has been copied up to write 3 only"), "\(refused.errors)")
+    #expect(try dendro("get", "db", "/n4", "--at", "4").output == "4\n")
+    archive.send(SIGCONT)
+    let purge = try dendro.run(words + ["--wait", "60"])
+    #expect(purge.status == 0, "\(purge.errors)")
+    #expect(try dendro("get", "db", "/n4", "--at", "4").status == 1)
+    archive.send(SIGTERM)
+    #expect(try archive.wait().status == 143)
+    #expect(try dendro("hash", "archive").output == dendro("hash", "db").output)
+  }
 }

@@ -58,16 +58,56 @@ struct HistoryTests {
     #expect(try oldest() == 0)
     try dendro("set", "db", "/n", "11")
     #expect(try dendro("checkpoint", "db", "--history", "none").status == 0)
-    #expect(try oldest() == 10)
+    #expect(try oldest() == 11)
     try dendro("set", "db", "/n", "12")
     #expect(try dendro("purge", "db").status == 64, "without a terminal it needs --force")
-    #expect(try oldest() == 10)
+    #expect(try oldest() == 11)
     let purged = try dendro("purge", "db", "--force", "--json")
     #expect(purged.status == 0)
-    #expect(purged.object["oldestBefore"] as? Int == 10 && purged.object["oldest"] as? Int == 12)
+    #expect(purged.object["oldestBefore"] as? Int == 11 && purged.object["oldest"] as? Int == 12)
     #expect(try oldest() == 12)
     #expect(try dendro("verify", "db").status == 0)
     #expect(try dendro("get", "db", "/n").output == "12\n")
+  }
+
+  private func byteCount() throws -> Int {
+    try folder.names(in: "db").reduce(0) { sum, name in
+      let attributes = try FileManager.default.attributesOfItem(
+        atPath: folder.path + "/db/" + name)
+      return sum + (attributes[.size] as? Int ?? 0)
+    }
+  }
+
+  @Test("checkpoint --history none gives all room back: the last state is all that is there")
+  func givesBack() throws {
+    for round in 0..<8 {
+      let members = (0..<500).map { "\"k\($0)\":\"\(round) and a value \($0)\"" }
+      try dendro("set", "db", "/", "-", input: "{\(members.joined(separator: ","))}")
+    }
+    let text = try dendro("export", "db").output
+    try dendro("checkpoint", "db")
+    // Nothing was written since: the room is given back all the same.
+    let outcome = try dendro("checkpoint", "db", "--history", "none", "--json")
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    let checkpoints = try folder.names(in: "db").filter { $0.hasSuffix(".checkpoint") }
+    #expect(checkpoints.count == 1)
+    let size =
+      try FileManager.default.attributesOfItem(
+        atPath: folder.path + "/db/" + (try #require(checkpoints.first)))[.size] as? Int ?? 0
+    let whole = try byteCount()
+    #expect(whole < size + 1024, "beside the checkpoint only an empty segment: \(whole), \(size)")
+    #expect(outcome.object["bytesBefore"] as? Int ?? 0 > whole)
+    let after = outcome.object["bytesAfter"] as? Int ?? 0
+    #expect((size..<whole).contains(after), "without the files of the locks")
+    #expect(try oldest() == 8)
+    #expect(try dendro("export", "db").output == text)
+    #expect(try dendro("verify", "db").status == 0)
+    // The next ones are as small.
+    for number in 0..<3 {
+      try dendro("set", "db", "/k0", "\(number)")
+      #expect(try dendro("checkpoint", "db", "--history", "none").status == 0)
+      #expect(try byteCount() < whole + 1024)
+    }
   }
 
   @Test("log --follow prints the log, then each write as it comes")

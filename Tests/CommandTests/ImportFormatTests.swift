@@ -40,7 +40,10 @@ struct ImportFormatTests {
     ),
     ("a,b\n1,\"2\"\n", ["--strings"], #"[{"a":"1","b":"2"}]"#),
     ("a,b\n1,\"2\"\n", [], #"[{"a":1,"b":"2"}]"#),
-    ("a,b\nx,2\ny,3\nx,4\n", ["--key", "a"], #"{"x":{"a":"x","b":4},"y":{"a":"y","b":3}}"#),
+    (
+      "a,b\nx,2\ny,3\nz,4\n", ["--key", "a"],
+      #"{"x":{"a":"x","b":2},"y":{"a":"y","b":3},"z":{"a":"z","b":4}}"#
+    ),
     ("a.b,%\n1,2\n", ["--escape-keys"], #"[{"%25":2,"a%2Eb":1}]"#),
     ("k,v\na/b.c,1\n", ["--key", "k", "--escape-keys"], #"{"a%2Fb%2Ec":{"k":"a/b.c","v":1}}"#),
   ]
@@ -74,6 +77,17 @@ struct ImportFormatTests {
     ("in.csv", "a\n\"x\n\n", [], "a quotation mark is not closed"),
     ("in.csv", "a\n\"x\"y\n", [], "line 2: a character behind a quotation mark"),
     ("in.csv", "a\n1\n", ["--key", "k"], "line 1: there is no field 'k'"),
+    (
+      "in.csv", "k,a\nx,1\n\ny,2\nx,3\n", ["--key", "k"],
+      "in.csv, line 5: the key 'x' comes twice, first in line 2"
+    ),
+    (
+      "in.csv", "k\n1\n\"1\"\n", ["--key", "k"], "line 3: the key '1' comes twice, first in line 2"
+    ),
+    (
+      "in.jsonl", "{\"id\":1}\n{\"id\":\"1\"}\n", ["--key", "id"],
+      "in.jsonl, line 2: the key '1' comes twice, first in line 1"
+    ),
   ]
 
   @Test("what cannot be read is refused with its line", arguments: badCases)
@@ -86,6 +100,19 @@ struct ImportFormatTests {
     }
     let replacing = try dendro.run(["import", "db", "/", name, "--replace"] + options)
     #expect(replacing.errors.contains("nothing was written"), "\(replacing.errors)")
+  }
+
+  @Test("of records with the same key the last one stays if that is asked for")
+  func lastWins() throws {
+    let text = "k,a\nx,1\ny,2\nx,3\n"
+    try folder.write(text, to: "in.csv")
+    let refused = try dendro("import", "db", "/", "in.csv", "--key", "k")
+    #expect(refused.errors.contains("--last-wins"), "\(refused.errors)")
+    for chunk in ["1", "1000"] {
+      let words = ["--key", "k", "--last-wins", "--chunk-size", chunk]
+      #expect(try dendro.run(["import", "db", "/t\(chunk)", "in.csv"] + words).status == 0)
+      #expect(try export("/t\(chunk)") == #"{"x":{"a":3,"k":"x"},"y":{"a":2,"k":"y"}}"#)
+    }
   }
 
   @Test("keys of JSON that are not allowed are refused, or escaped")
@@ -106,6 +133,7 @@ struct ImportFormatTests {
       (["--format", "xml"], "--format takes json, lines, csv, tsv"),
       (["--key", "id"], "--key is for lines of JSON and for CSV"),
       (["--strings"], "--strings is for CSV"),
+      (["--last-wins"], "--last-wins needs --key"),
       (["--continue", "--replace"], "cannot be given together"),
       (["--continue", "--atomic"], "cannot be given together"),
     ])

@@ -109,7 +109,7 @@ struct ImportTests {
     #expect(outcome.object["writes"] as? Int ?? 0 < 10)
     #expect(outcome.object["leaves"] as? Int == 1)
     #expect(try dendro("export", "db").output == #"{"same":19999}"# + "\n")
-    let dry = try dendro("import", "db", "/", "in.json", "--dry-run", "--json")
+    let dry = try dendro("import", "other", "/", "in.json", "--dry-run", "--json")
     #expect(dry.object["leaves"] as? Int == 1)
   }
 
@@ -206,6 +206,71 @@ struct ImportTests {
         try dendro.run(["import", "db", "/a", text, "--replace", "--force"] + options).status == 0)
       #expect(try dendro("export", "db", "/a").output == folder.read(text) + "\n")
     }
+  }
+
+  static let leaves = [
+    (#""text""#, #"the string "text""#, ""), ("7", "7", ""),
+    (#"{".value":true,".priority":1}"#, "true", #",".priority":1"#),
+  ]
+
+  @Test("a leaf above the place of an import is replaced only with --replace", arguments: leaves)
+  func leafAbove(value: String, shown: String, kept: String) throws {
+    try folder.write(#"{"n":1}"#, to: "one.json")
+    try dendro("set", "db", "/k", value)
+    for options in [[], ["--atomic"], ["--continue"], ["--dry-run"], ["--replace"]] {
+      let refused = try dendro.run(["import", "db", "/k/sub/deep", "one.json"] + options)
+      #expect(refused.status == (options == ["--replace"] ? 64 : 1), "\(options)")
+      #expect(refused.errors.contains("at /k"), "\(refused.errors)")
+      #expect(refused.errors.contains(shown), "\(refused.errors)")
+      #expect(try dendro("export", "db", "/k").output == value + "\n")
+    }
+    let words = ["import", "db", "/k/sub/deep", "one.json", "--replace", "--force"]
+    let dry = try dendro.run(words + ["--dry-run"])
+    #expect(dry.status == 0 && dry.output.contains(shown), "\(dry.output)")
+    #expect(try dendro("export", "db", "/k").output == value + "\n")
+    #expect(try dendro.run(words).status == 0)
+    #expect(try dendro("export", "db", "/k").output == #"{"sub":{"deep":{"n":1}}\#(kept)}"# + "\n")
+  }
+
+  @Test("a dry run is refused where the import is, and changes nothing")
+  func dryRun() throws {
+    try folder.write(#"{"n":1}"#, to: "one.json")
+    try folder.write("other", to: "foreign/file")
+    try dendro("set", "db", "/a", "1")
+    try dendro("backup", "db", "archive", "--incremental")
+    let rows: [(words: [String], status: Int32)] = [
+      (["db", "/a", "one.json"], 1), (["db", "/", "one.json"], 1),
+      (["db", "/", "one.json", "--replace"], 64), (["archive", "/b", "one.json"], 69),
+      (["foreign", "/", "one.json"], 65), (["new", "/", "one.json", "--no-create"], 1),
+      (["one.json/new", "/", "one.json"], 74), (["db", "/b", "nowhere.json"], 74),
+      (["db", "/b", "one.json", "--durability", "some"], 64),
+    ]
+    for (words, status) in rows {
+      let dry = try dendro.run(["import"] + words + ["--dry-run"])
+      let real = try dendro.run(["import"] + words)
+      #expect(dry.status == status, "\(words): \(dry.errors)")
+      #expect(real.status == status, "\(words): \(real.errors)")
+      // Of a chunk, only the import says what was written.
+      #expect(
+        dry.errors.split(separator: "\n").first == real.errors.split(separator: "\n").first)
+    }
+    let held = try dendro.start(["serve", "db", "--port", "0"])
+    #expect(held.waitForOutput("\n"))
+    #expect(try dendro("import", "db", "/b", "one.json", "--dry-run").status == 75)
+    held.send(SIGTERM)
+    _ = try held.wait()
+
+    let before = try dendro("verify", "db", "--json").object["hash"] as? String
+    let good = try dendro("import", "db", "/b", "one.json", "--dry-run")
+    #expect(good.status == 0, "\(good.errors)")
+    #expect(good.output == "one.json is good: 1 leaf, 7 B; nothing was written\n")
+    let over = try dendro("import", "db", "/", "one.json", "--replace", "--force", "--dry-run")
+    #expect(
+      over.output == "one.json is good: 1 leaf, 7 B; it would replace 1 leaf at /; "
+        + "nothing was written\n")
+    #expect(try dendro("verify", "db", "--json").object["hash"] as? String == before)
+    #expect(try dendro("import", "new/deep", "/", "one.json", "-n").status == 0)
+    #expect(try !folder.names(in: ".").contains("new"))
   }
 
   @Test("standard input, --json, a file that is not there")

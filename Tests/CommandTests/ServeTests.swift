@@ -101,6 +101,124 @@ struct ServeTests {
     #expect(end == #"{"a":{".value":1,".priority":2},"b":[1,2],"c":true}"# + "\n")
   }
 
+  @Test(
+    "the file at the beginning fills an empty database once, and replaces another one only if it is asked to",
+    arguments: [false, true])
+  func seed(isDatabase: Bool) throws {
+    if isDatabase {
+      try dendro("set", "data", "/x", "1")
+      try dendro("remove", "data", "/", "--force")
+    }
+    try folder.write(#"{"a":1,"b":2}"#, to: "seed.json")
+    func run(_ words: String..., body: (UInt16) throws -> Void) throws -> String {
+      let line = ["serve", "data", "--import", "seed.json", "--quiet", "--port", "0", "--json"]
+      let server = try dendro.start(line + words)
+      #expect(server.waitForOutput("\n"), "\(server.text(server.errors))")
+      let object =
+        try JSONSerialization.jsonObject(
+          with: Data(server.text(server.output).utf8)) as? [String: Any]
+      try body(UInt16(try #require(object?["port"] as? Int)))
+      server.send(SIGTERM)
+      let end = try server.wait()
+      #expect(end.status == 0)
+      return end.errors
+    }
+    let first = try run { port in
+      let answer = try request("PUT", port, "/c.json", "3")
+      #expect(answer == "3")
+    }
+    #expect(first.contains(#"{"import":"seed.json","done":"imported","leaves":2}"#), "\(first)")
+    // As a supervisor does, also if the file is not there any more.
+    try folder.write("{bad", to: "seed.json")
+    let second = try run { port in
+      let root = try request("GET", port, "/.json")
+      #expect(root == #"{"a":1,"b":2,"c":3}"#)
+    }
+    #expect(second.contains(#"{"import":"seed.json","done":"passed over"}"#), "\(second)")
+    let words = ["serve", "data", "--import", "seed.json", "--port", "0"]
+    let bad = try dendro.run(words + ["--replace"])
+    #expect(bad.status == 65 && bad.errors.contains("seed.json: line 1"), "\(bad.errors)")
+    try folder.write(#"{"d":4}"#, to: "seed.json")
+    let third = try run("--replace") { port in
+      let root = try request("GET", port, "/.json")
+      #expect(root == #"{"d":4}"#)
+    }
+    #expect(
+      third.contains(#"{"import":"seed.json","done":"replaced","replaced":3,"leaves":1}"#),
+      "\(third)")
+  }
+
+  @Test("what is done with the file at the beginning is said in a line")
+  func seedLines() throws {
+    try folder.write(#"{"a":1,"b":2}"#, to: "seed.json")
+    for (options, line) in [
+      ([], "dendro: seed.json was imported: 2 leaves\n"),
+      (
+        [],
+        "dendro: there is data already, so seed.json was not imported (--replace puts it in its place)\n"
+      ),
+      (["--replace"], "dendro: seed.json was imported in place of 2 leaves: 2 leaves\n"),
+    ] as [([String], String)] {
+      let server = try dendro.start(
+        ["serve", "data", "--import", "seed.json", "--port", "0"] + options)
+      #expect(server.waitForOutput("\n"))
+      server.send(SIGTERM)
+      let end = try server.wait()
+      #expect(end.status == 0 && end.errors.contains(line), "\(end.errors)")
+    }
+    #expect(try dendro("serve", "data", "--replace").status == 64)
+  }
+
+  static let targets = ["folder", "no/such", "file/below", "", "folder/", "loop"]
+
+  @Test("where nothing can be exported, no server starts", arguments: targets)
+  func exportRefused(target: String) throws {
+    try folder.write("x", to: "folder/x")
+    try folder.write("old", to: "file")
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.path + "/loop", withDestinationPath: "loop")
+    let server = try dendro.start([
+      "serve", "--memory", "--port", "0", "--export-on-exit", target,
+    ])
+    _ = server.waitForOutput("\n")
+    server.send(SIGTERM)
+    let outcome = try server.wait()
+    #expect(outcome.status == (target.isEmpty ? 64 : 74), "\(outcome.errors)")
+    #expect(outcome.output.isEmpty, "it never served")
+    #expect(try folder.names(in: "folder") == ["x"])
+    #expect(folder.read("file") == "old")
+  }
+
+  @Test("an export replaces a file that was there, also behind a link, and only at the end")
+  func exportOver() throws {
+    try folder.write("old", to: "folder/file")
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.path + "/link", withDestinationPath: "folder/file")
+    let (server, port) = try serve("--memory", "--export-on-exit", "link")
+    #expect(folder.read("folder/file") == "old")
+    #expect(try folder.names(in: "folder") == ["file"])
+    #expect(try request("PUT", port, "/a.json", "1") == "1")
+    server.send(SIGTERM)
+    #expect(try server.wait().status == 0)
+    #expect(folder.read("folder/file") == "{\"a\":1}\n")
+  }
+
+  @Test(
+    "a disk that is full at the end is said, and that the data is lost if it was in memory only")
+  func exportFails() throws {
+    for memory in [true, false] {
+      let (server, port) = try serve(memory ? "--memory" : "data", "--export-on-exit", "/dev/full")
+      #expect(try request("PUT", port, "/a.json", "1") == "1")
+      server.send(SIGTERM)
+      let end = try server.wait()
+      #expect(end.status == 74)
+      #expect(
+        end.errors.contains("writing /dev/full failed: No space left on device"), "\(end.errors)")
+      #expect(end.errors.contains("was in memory only, and is lost") == memory, "\(end.errors)")
+    }
+    #expect(try dendro("get", "data/default", "/a").output == "1\n")
+  }
+
   @Test("a secret restricts the server to administrators, and shows in no log")
   func secret() throws {
     try Data("long secret\n".utf8).write(to: URL(fileURLWithPath: folder.path + "/secret"))

@@ -109,6 +109,42 @@ struct VerbTests {
     #expect(try dendro("increment", "db", "/m", "1", "--json").object["lsn"] as? Int == 6)
   }
 
+  @Test("set, update, push and the shell take server values, which an imported file cannot hold")
+  func serverValues() throws {
+    let time = #"{".sv":"timestamp"}"#
+    let more = #"{".sv":{"increment":2}}"#
+    #expect(try dendro("set", "db", "/time", time).status == 0)
+    let now = try #require(Double(try export("/time")))
+    #expect(now > 1.6e12, "milliseconds since 1970")
+    for _ in 0..<2 { try dendro("set", "db", "/n", more) }
+    #expect(try export("/n") == "4")
+    #expect(try dendro("log", "db", "--last", "1", "--json").output.contains(#""delta":2"#))
+    try dendro("set", "db", "/", #"{"a":{"n":\#(more),"t":\#(time)},"n":\#(more)}"#)
+    #expect(try export("/n") == "6" && export("/a/n") == "2")
+    #expect(try #require(Double(try export("/a/t"))) >= now)
+    #expect(try dendro("set", "db", "/a/.priority", time).status == 0)
+    #expect(try #require(Double(try dendro("get", "db", "/a/.priority").lines[0])) >= now)
+    let update = try dendro(
+      "update", "db", "/", #"{"n":\#(more),"a/n":\#(more),"n/.priority":\#(time)}"#)
+    #expect(update.status == 65, "a priority of what is set: \(update.errors)")
+    try dendro("update", "db", "/", #"{"n":\#(more),"a/n":\#(more),"a/.priority":\#(more)}"#)
+    #expect(try export("/n") == "8" && export("/a/n") == "4")
+    let key = try #require(dendro("push", "db", "/list", #"{"at":\#(time)}"#).lines.first)
+    #expect(try #require(Double(try export("/list/\(key)/at"))) >= now)
+    let shell = try dendro("shell", "db", input: "set n '\(more)'\nget n\n")
+    #expect(shell.output == "10\n", "\(shell.errors)")
+
+    for bad in [#"{".sv":"now"}"#, #"{".sv":{"increment":"1"}}"#] {
+      let outcome = try dendro("set", "db", "/n", bad)
+      #expect(outcome.status == 65 && outcome.errors.contains("a .sv is"), "\(outcome.errors)")
+    }
+    #expect(try dendro("set", "db", "/n", #"{".sv":"timestamp","a":1}"#).status == 65)
+    let file = try dendro("import", "db", "/file", "-", input: time)
+    #expect(file.status == 65)
+    #expect(file.errors.contains("a file cannot hold server values (.sv)"), "\(file.errors)")
+    #expect(try export("/n") == "10" && export("/file") == "null")
+  }
+
   static let notNumbers = [
     (#"{"a":{"b":1},"c":2}"#, "2 leaves"), (#""text""#, #"the string "text""#), ("true", "true"),
   ]

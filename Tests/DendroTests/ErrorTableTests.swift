@@ -182,6 +182,17 @@ struct ErrorTableTests {
       defer { _ = try? plainly { try first.close() } }
       _ = try await Database.open(at: directory.path)
     },
+    Row("ArchiveBehind", .locked, "purging what an open archive has not copied") { _ in
+      let (directory, place) = (TemporaryDirectory(), TemporaryDirectory())
+      let database = try await Database.open(at: directory.path)
+      defer { _ = try? plainly { try database.close() } }
+      try await database.reference().setValue(1)
+      let archive = try DatabaseArchive(of: directory.path, at: place.path)
+      defer { archive.close() }
+      try await archive.extend()
+      try await database.reference().setValue(2)
+      try await database.purgeHistory(waiting: .zero)
+    },
     Row("DatabaseReadOnly", .readOnly, "writing if it was opened for reading") { _ in
       let directory = TemporaryDirectory()
       try await Database.open(at: directory.path).close()

@@ -86,8 +86,9 @@ public final class DatabaseArchive: Sendable {
   /// Copies what the archive does not have yet, as far as it is whole in the files; under
   /// ``Durability/everyCommit`` that includes every acknowledged write.
   ///
-  /// From the first call until `close()`, the process that writes keeps the log that was not copied yet, up to
-  /// 256 MiB beyond ``DatabaseOptions/history``.
+  /// From the first call until `close()`, and from the opening of an archive that is there, the process that writes keeps
+  /// the log that was not copied yet, up to 256 MiB beyond ``DatabaseOptions/history``;
+  /// `Database.purgeHistory(waiting:)` waits for it.
   ///
   /// - Parameter sealedOnly: whether only those segments of the log are copied to which nothing is added any more;
   ///   not by the first call of a new archive. It costs one listing of the directory if there is none.

@@ -45,23 +45,28 @@ extension Database {
   /// Backups are not changed. Data that would still be read from an older checkpoint (``DatabaseOptions/loading``) is
   /// read into memory before.
   ///
-  /// - Throws: ``DatabaseError``: ``DatabaseError/Code/locked``, and not everything was deleted, if a
-  ///   process has the directory open for reading; if the disk refuses; if the database is closed or
-  ///   read-only.
-  public func purgeHistory() throws {
+  /// It waits for those whom it would harm: until no process has the directory open for reading, and until every
+  /// archive that is being extended (``DatabaseArchive``, `dendro archive`) has copied all writes before the call. Databases that
+  /// follow this one are not waited for: they show the newest state.
+  ///
+  /// - Parameter limit: how long it waits. Automatic checkpoints wait as long. Default: 10 s.
+  /// - Throws: ``DatabaseError``: ``DatabaseError/Code/locked`` if one of them is still in the way then. Beside
+  ///   an archive nothing was deleted that it needs; beside a reader perhaps not everything, and the next call deletes
+  ///   the rest. Also if the disk refuses, or if the database is closed or read-only.
+  public func purgeHistory(waiting limit: Duration = .seconds(10)) throws {
     let engine = try usable()
     do throws(EngineError) {
-      try engine.purgeHistory()
+      try engine.purgeHistory(Purge(limit: limit))
     } catch {
       throw DatabaseError(error)
     }
   }
 
-  /// `purgeHistory()` without blocking a thread.
-  public func purgeHistory() async throws {
+  /// `purgeHistory(waiting:)` without blocking a thread.
+  public func purgeHistory(waiting limit: Duration = .seconds(10)) async throws {
     let engine = try usable()
     do throws(EngineError) {
-      try await engine.purgeHistory()
+      try await engine.purgeHistory(Purge(limit: limit))
     } catch {
       throw DatabaseError(error)
     }

@@ -10,7 +10,7 @@ extension DatabaseOptions {
   ///
   /// It is applied whenever a checkpoint is taken, and it is the option of this opening: opened with
   /// less, a database loses what is beyond that at its next checkpoint. What was removed from the tree
-  /// stays in the files of the past: see `Database.purgeHistory()`.
+  /// stays in the files of the past: see `Database.purgeHistory(waiting:)`.
   public struct History: Hashable, Sendable {
     let engineValue: HistoryRetention
     /// What is wrong with it.

@@ -5,22 +5,22 @@ import Synchronization
 /// Takes checkpoints, one at a time, on a thread of its own: writes an immutable root to a file while writers
 /// continue. The engine requests them; the commit thread does so once the log has grown enough.
 final class Checkpointing: Sendable {
-  private let pipeline: CommitPipeline
-  private let directory: DatabaseDirectory
+  let pipeline: CommitPipeline
+  let directory: DatabaseDirectory
   private let databaseID: DatabaseID
-  private let history: History
-  private let options: EngineOptions
-  private let state: Mutex<State>
+  let history: History
+  let options: EngineOptions
+  let state: Mutex<State>
   private let executor: BlockingExecutor?
 
-  private struct State {
+  struct State {
     var newest: Recovery.CheckpointPlace?
     /// Checkpoints that retention does not count: those that cannot be read, and those whose names may not be durable.
     var uncounted: Set<LogSequenceNumber>
     var checkpointCount: UInt64 = 0
     var isWanted = false
-    /// Whether one of the waiting calls removes history.
-    var isPurgeWanted = false
+    /// Of the waiting calls that remove history.
+    var purge: Purge?
     var isStopped = false
     var isStarted = false
     var waiting: [Completion] = []
@@ -87,11 +87,11 @@ final class Checkpointing: Sendable {
   /// Takes a checkpoint on the executor's thread (under inline execution on the caller's), and calls
   /// `completion`.
   ///
-  /// - Parameter purges: whether everything older is removed after it.
-  func request(_ completion: @escaping Completion, purges: Bool = false) {
+  /// - Parameter purge: how everything older is removed after it; nil if it is not.
+  func request(_ completion: @escaping Completion, purge: Purge? = nil) {
     let isStopped = state.withLock { state -> Bool in
       if state.isStopped { return true }
-      if purges { state.isPurgeWanted = true }
+      if let purge { state.purge = purge.merged(with: state.purge) }
       state.waiting.append(completion)
       return false
     }
@@ -165,10 +165,10 @@ final class Checkpointing: Sendable {
   }
 
   private func work() {
-    let (isWanted, isPurgeWanted, isStopped, waiting) = state.withLock { state in
-      let taken = (state.isWanted, state.isPurgeWanted, state.isStopped, state.waiting)
+    let (isWanted, purge, isStopped, waiting) = state.withLock { state in
+      let taken = (state.isWanted, state.purge, state.isStopped, state.waiting)
       state.waiting = []
-      state.isPurgeWanted = false
+      state.purge = nil
       return taken
     }
     guard isWanted || !waiting.isEmpty else { return }
@@ -176,9 +176,9 @@ final class Checkpointing: Sendable {
     if !isStopped {
       do throws(EngineError) {
         // Ends the segment, so that the whole log until now can be removed.
-        if isPurgeWanted { try pipeline.roll() }
+        if purge != nil { try pipeline.roll() }
         try take()
-        if isPurgeWanted { try purge() }
+        if let purge { try run(purge) }
         result = .success(nil)
         state.withLock { $0.logBytesMin = 0 }
       } catch {
@@ -255,38 +255,6 @@ final class Checkpointing: Sendable {
       pipeline.instrumentation.record(
         LogEvent(
           .warning, "a reader keeps files that are no longer needed", ["path": directory.path]))
-    }
-  }
-
-  // MARK: Purging
-
-  /// Removes everything older than the newest checkpoint, which is read to its end before, since it is then
-  /// the only one.
-  ///
-  /// Pages that would still be read from an older one are read before that: its file is open as long as there are
-  /// any, and holds what is removed.
-  private func purge() throws(EngineError) {
-    guard let newest = state.withLock({ $0.newest?.lsn }) else { return }
-    do throws(StorageError) {
-      if let pages = pipeline.withAdmission({ $0.pages }), pages.reader.lsn != newest {
-        let isRead = try pages.readAll { state.withLock { $0.isStopped } }
-        if !isRead { throw .ownershipLost(path: directory.path, reason: "closed") }
-      }
-      let reader = try CheckpointReader.open(directory, lsn: newest)
-      for chunk in 0..<reader.chunkCount {
-        if state.withLock({ $0.isStopped }) {
-          throw .ownershipLost(path: directory.path, reason: "closed")
-        }
-        try reader.readChunk(chunk) { _ in }
-      }
-      var isAlone = false
-      try history.pins.withPins { (_, _) throws(StorageError) in
-        isAlone = try Retention.purge(directory)
-      }
-      guard isAlone else { throw .locked(path: directory.path, pid: 0) }
-    } catch {
-      if state.withLock({ $0.isStopped }) { throw .closed }
-      throw .storage(error)
     }
   }
 }

@@ -95,27 +95,6 @@ package enum Retention {
     return true
   }
 
-  /// Removes everything but the newest checkpoint, which the caller has read to its end, and the log after
-  /// it. Quarantined files are removed too.
-  ///
-  /// - Returns: false, and not everything was removed, if a reader holds the directory.
-  static func purge(_ directory: DatabaseDirectory) throws(StorageError) -> Bool {
-    let contents = try directory.contents()
-    var obsolete = ObsoleteFiles()
-    if let newest = contents.checkpoints.last {
-      obsolete.checkpoints = contents.checkpoints.dropLast()
-      obsolete.segments = zip(contents.segments, contents.segments.dropFirst())
-        .filter { $1.firstLSN <= newest.next }.map(\.0)
-    }
-    guard try remove(obsolete, directory) else { return false }
-    // No reader uses quarantined files.
-    for name in contents.tornFiles {
-      try directory.removeTornFile(name)
-    }
-    try directory.synchronize()
-    return true
-  }
-
   /// Removes checkpoints, then segments, oldest first. The checkpoints are durably gone before the first
   /// segment is removed, and each segment before the next, so that a crash leaves neither a checkpoint
   /// whose log is missing nor a gap in the log: both would look like damage.
@@ -123,12 +102,15 @@ package enum Retention {
   /// If a reader has opened meanwhile, it may be about to read the files: they are removed the next time.
   /// Readers are locked out for one removal at a time, since they do not wait for long.
   ///
+  /// - Parameter check: called before each removal, while no reader can open the directory.
   /// - Returns: false if a reader holds the directory.
-  private static func remove(_ obsolete: ObsoleteFiles, _ directory: DatabaseDirectory)
-    throws(StorageError) -> Bool
-  {
+  static func remove(
+    _ obsolete: ObsoleteFiles, _ directory: DatabaseDirectory,
+    check: () throws(StorageError) -> Void = {}
+  ) throws(StorageError) -> Bool {
     for lsn in obsolete.checkpoints {
       let isFree = try directory.withoutReaders { () throws(StorageError) in
+        try check()
         try directory.removeCheckpoint(lsn)
       }
       guard isFree else { return false }
@@ -136,6 +118,7 @@ package enum Retention {
     if !obsolete.checkpoints.isEmpty, !obsolete.segments.isEmpty { try directory.synchronize() }
     for segment in obsolete.segments {
       let isFree = try directory.withoutReaders { () throws(StorageError) in
+        try check()
         try directory.removeSegment(segment)
         try directory.synchronize()
       }

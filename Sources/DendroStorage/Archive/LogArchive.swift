@@ -23,7 +23,7 @@ package final class LogArchive {
 
   let source: DatabaseDirectory
   let target: DatabaseDirectory
-  /// Keeps the log that was not copied yet, beside a writer.
+  /// Keeps the log that was not copied yet, beside a writer: also from a purge.
   private var position: PublishedPosition?
   /// Whether the archive is being begun.
   var isNew: Bool
@@ -42,9 +42,16 @@ package final class LogArchive {
     self.source = source
     target = try DatabaseDirectory.open(path, environment: source.environment, mode: .archive)
     isNew = try target.contents().isUnfinishedBackup
+    // From now on, not from the end of the first extension on. What cannot be read is for that to report.
+    if !isNew, let segments = try? target.contents().segments, let end = try? end(of: segments) {
+      position = try source.publishPosition(end, of: .archive)
+    }
   }
 
-  package func close() { target.close() }
+  package func close() {
+    position = nil
+    target.close()
+  }
 
   /// Copies what the archive does not have yet: records that are whole, and checkpoints if they save replay.
   ///
@@ -53,6 +60,16 @@ package final class LogArchive {
   /// - Complexity: O(bytes of the last segment of the archive and of those that are new). With `sealedOnly` one
   ///   listing of the source, if no segment was sealed since the last extension.
   package func extend(sealedOnly: Bool = false) throws(StorageError) -> Extension {
+    do throws(StorageError) {
+      return try copyNew(sealedOnly: sealedOnly)
+    } catch {
+      // Nothing more comes from this log: it is not kept for the archive any more.
+      if case .otherLog = error { position = nil }
+      throw error
+    }
+  }
+
+  private func copyNew(sealedOnly: Bool) throws(StorageError) -> Extension {
     if sealedOnly, let reachedSegment, try source.contents().segments.last == reachedSegment {
       return Extension(lastLSN: reachedLSN)
     }
@@ -85,7 +102,9 @@ package final class LogArchive {
       try target.finishBackup()
       isNew = false
     }
-    if position == nil { position = try source.publishPosition(result.lastLSN) }
+    if position == nil {
+      position = try source.publishPosition(result.lastLSN, of: .archive)
+    }
     position?.move(to: result.lastLSN)
     reachedLSN = result.lastLSN
     // A seal that is not there yet is copied by a later extension.

@@ -23,20 +23,41 @@ package final class ReadLease: Sendable {
 /// limit. It ends when it is released.
 ///
 /// The number of the write is the position of a byte of the readers' lock file that is locked, so that nothing is
-/// written, and the system removes the position when the reader's process ends.
+/// written, and the system removes the position when the reader's process ends. Archives have a range of bytes of
+/// their own, far behind every number that a write will ever have.
 package final class PublishedPosition: Sendable {
+  package enum Kind: Sendable {
+    /// Reads the directory anew if the log that follows is gone.
+    case follower
+    /// Cannot go on if the log that follows is gone.
+    case archive
+
+    fileprivate var bytes: Range<UInt64> {
+      switch self {
+      case .follower: 0..<1 << 62
+      case .archive: 1 << 62..<UInt64(Int64.max)
+      }
+    }
+  }
+
   private let directory: DatabaseDirectory
   private let file: any File
+  private let kind: Kind
 
-  fileprivate init(_ directory: DatabaseDirectory, _ file: any File) {
+  fileprivate init(_ directory: DatabaseDirectory, _ file: any File, _ kind: Kind) {
     self.directory = directory
     self.file = file
+    self.kind = kind
   }
 
   deinit { directory.release(file) }
 
   /// One or two system calls; none if the write is the same. Does nothing if the system has no such locks.
-  package func move(to lsn: LogSequenceNumber) { try? file.lockByte(at: lsn.rawValue) }
+  package func move(to lsn: LogSequenceNumber) {
+    // Names of files may say any number.
+    guard lsn.rawValue < UInt64(kind.bytes.count) else { return }
+    try? file.lockByte(at: kind.bytes.lowerBound + lsn.rawValue)
+  }
 }
 
 extension DatabaseDirectory {
@@ -54,8 +75,9 @@ extension DatabaseDirectory {
   /// Publishes a reader's position for the writer.
   ///
   /// - Returns: nil if no lock file is there, in a copy of a directory without it.
-  package func publishPosition(_ lsn: LogSequenceNumber) throws(StorageError) -> PublishedPosition?
-  {
+  package func publishPosition(
+    _ lsn: LogSequenceNumber, of kind: PublishedPosition.Kind = .follower
+  ) throws(StorageError) -> PublishedPosition? {
     let file: any File
     do throws(StorageError) {
       file = try fileSystem.open(at: readersLockPath, .read)
@@ -63,24 +85,33 @@ extension DatabaseDirectory {
       if case .io(_, _, _, .noSuchFile) = error { return nil }
       throw error
     }
-    let position = PublishedPosition(self, file)
+    let position = PublishedPosition(self, file, kind)
     position.move(to: lsn)
     return position
   }
 
-  /// The positions that readers of other processes have published, ascending; for the writer.
+  /// The positions that readers of other processes and archives have published; for the writer.
   ///
-  /// - Complexity: O(positions), at most `positionCountMax`; the lowest are found first.
+  /// - Complexity: O(positions), at most `positionCountMax` of a kind; the lowest are found first.
   package func publishedPositions() throws(StorageError) -> [LogSequenceNumber] {
+    try publishedPositions(of: .follower) + publishedPositions(of: .archive)
+  }
+
+  /// The positions of one kind, ascending.
+  ///
+  /// - Parameters:
+  ///   - kind: of those who have published them.
+  ///   - count: the most that are looked for.
+  package func publishedPositions(
+    of kind: PublishedPosition.Kind, count: Int = DatabaseDirectory.positionCountMax
+  ) throws(StorageError) -> [LogSequenceNumber] {
     guard let file = readersFile.withLock({ $0 }) else { return [] }
     var positions: [LogSequenceNumber] = []
-    var start: UInt64 = 0
+    var bytes = kind.bytes
     do throws(StorageError) {
-      while positions.count < Self.positionCountMax,
-        let lowest = try lowestLockedByte(file, in: start..<UInt64(Int64.max))
-      {
-        positions.append(LogSequenceNumber(lowest))
-        start = lowest + 1
+      while positions.count < count, let lowest = try lowestLockedByte(file, in: bytes) {
+        positions.append(LogSequenceNumber(lowest - kind.bytes.lowerBound))
+        bytes = lowest + 1..<bytes.upperBound
       }
     } catch {
       // A system or a file system without such locks. Followers then read the directory anew if what they
@@ -90,7 +121,7 @@ extension DatabaseDirectory {
     return positions
   }
 
-  private static var positionCountMax: Int { 64 }
+  package static var positionCountMax: Int { 64 }
 
   private func lowestLockedByte(_ file: any File, in range: Range<UInt64>) throws(StorageError)
     -> UInt64?

@@ -97,6 +97,26 @@ extension Past {
     }
   }
 
+  /// What an open archive has not copied yet stays.
+  @Sendable static func archiveBehind() throws {
+    let disk = SimulatedDisk(seed: 1)
+    let writer = try EngineRecording.open(disk)
+    try put(1...3, writer)
+    let source = try DatabaseDirectory.open(
+      EngineRecording.directory, environment: disk.environment, mode: .following)
+    let archive = try LogArchive(of: source, at: "/archive")
+    defer { archive.close() }
+    _ = try archive.extend()
+    try put(4...9, writer)
+    try requireError("the rest was purged") { () throws(EngineError) in
+      try writer.purgeHistory()
+    }
+    let last = try archive.extend().lastLSN
+    try require(last == LogSequenceNumber(9), "the archive ends with write \(last)")
+    try writer.purgeHistory()
+    try writer.close()
+  }
+
   /// A database that continues otherwise from a state that is in the archive.
   @Sendable static func archiveOfOther() throws {
     let disk = SimulatedDisk(seed: 1)

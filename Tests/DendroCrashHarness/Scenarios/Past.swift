@@ -25,6 +25,7 @@ package enum Past {
       Scenario("a follower of a segment that is gone", followerOfVanished),
       Scenario("a follower that has ended", followerFailed),
       Scenario("an archive of a damaged log", archiveOfDamaged),
+      Scenario("a purge beside an archive that is behind", archiveBehind),
       Scenario("an archive of another log", archiveOfOther),
     ] + refusals
 

@@ -1,5 +1,6 @@
 import DendroTesting
 import Foundation
+import Synchronization
 import Testing
 
 @testable import Dendro
@@ -96,6 +97,60 @@ struct DatabaseArchiveTests {
     try await memory.close()
   }
 
+  @Test("a purge waits until an archive that is being extended has all writes, or is refused")
+  func purged() async throws {
+    let writer = try open("/db")
+    let root = writer.reference()
+    let archive = try makeArchive()
+    try await root.child("n").setValue(1)
+    try await archive.extend()
+    try await root.child("n").setValue(2)
+    for form in ["blocking", "async"] {
+      let refused = await #expect(throws: DatabaseError.self) {
+        if form == "async" { return try await writer.purgeHistory(waiting: .zero) }
+        try Self.purge(writer)
+      }
+      #expect(refused?.code == .locked && refused?.name == "ArchiveBehind")
+      #expect(refused?.message.contains("up to write 1 only") == true, "\(refused?.message ?? "")")
+      #expect(try await root.child("n").snapshot(at: 1).value as? Int == 1)
+    }
+    archive.close()
+    // Open again, it counts before it is extended.
+    let again = try makeArchive()
+    await #expect(throws: DatabaseError.self) { try await writer.purgeHistory(waiting: .zero) }
+
+    let isPurged = Mutex(false)
+    async let purge: Void = {
+      defer { isPurged.withLock { $0 = true } }
+      try await writer.purgeHistory(waiting: .seconds(600))
+    }()
+    // As `dendro archive` does: what is not sealed comes at the end only.
+    while !isPurged.withLock({ $0 }) {
+      try await again.extend(sealedOnly: true)
+      await Task.yield()
+    }
+    try await purge
+    #expect(try await writer.historyRange().oldest == 2)
+    try await root.child("n").setValue(3)
+    #expect(try await again.extend().lastLSN == 3)
+    again.close()
+    // Nobody is in the way any more.
+    try await root.child("n").setValue(4)
+    try await writer.purgeHistory(waiting: .zero)
+    try await writer.close()
+    let copy = try open("/archive", .readOnly)
+    for lsn in LSN(1)...3 {
+      #expect(
+        try await copy.reference().child("n").snapshot(at: lsn).value as? Int == Int(lsn))
+    }
+    try await copy.close()
+  }
+
+  /// The form that blocks.
+  private static func purge(_ database: Database) throws {
+    try database.purgeHistory(waiting: .zero)
+  }
+
   @Test("the archive of another database is not extended")
   func other() async throws {
     let first = try open("/db")
@@ -110,6 +165,9 @@ struct DatabaseArchiveTests {
     let again = try makeArchive()
     let error = await #expect(throws: DatabaseError.self) { try await again.extend() }
     #expect(error?.code == .unavailable)
+    // Nothing is kept for it any more.
+    for number in 3...5 { try await second.reference().setValue(number) }
+    try await second.purgeHistory(waiting: .zero)
     try await second.close()
   }
 }

@@ -102,7 +102,8 @@ extension DatabaseTests {
     try await database.reference().child("a").setValue(1)
     let reader: Database = try await Database.open(readOnly: directory.path)
     for _ in 0..<2 {
-      #expect(await failure { try await database.purgeHistory() }?.code == .locked)
+      #expect(
+        await failure { try await database.purgeHistory(waiting: .zero) }?.code == .locked)
       try await database.reference().child("a").setValue(2)
     }
     try await reader.close()

@@ -287,7 +287,7 @@ struct HistoryTests {
     }
     #expect(try isThere())
     let reader: Database = try await Database.open(readOnly: directory.path)
-    let refused = await failure { try await database.purgeHistory() }
+    let refused = await failure { try await database.purgeHistory(waiting: .zero) }
     #expect(refused?.code == .locked)
     #expect(try await reader.reference(withPath: "secret").snapshot(at: 1).string == secret)
     try await reader.close()

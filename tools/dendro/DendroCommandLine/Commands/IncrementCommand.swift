@@ -51,16 +51,12 @@ extension Command {
       let isTarget = count == path.count
       let node = try engine.view(at: place)
       guard !node.isEmpty else { return }
-      let what: String
       switch node.scalar {
       case .integer where isTarget, .double where isTarget: return
       case nil where !isTarget: continue
-      case nil: what = Format.count(node.leafCount(), "leaf")
-      case .string(let text):
-        what = "the string \(JSONWriter.string(Node(.string(text.shortened(to: 80)))))"
-      case let scalar?: what = JSONWriter.string(Node(scalar))
+      default: break
       }
-      let claim = "\(place) is not a \(isTarget ? "number" : "subtree"): \(what)"
+      let claim = "\(place) is not a \(isTarget ? "number" : "subtree"): \(Format.data(node))"
       guard Terminal.canAsk else {
         throw Failure(
           .problem, "\(claim); nothing was done", hint: "--replace puts the new number in its place"

@@ -6,8 +6,9 @@ extension Command {
     name: "update", summary: "change several places at once",
     discussion: """
       VALUE is a JSON object: its keys are paths below PATH, each of which is replaced by its value;
-      null removes, and a path that ends in .priority sets a priority. All of it happens, or nothing.
-      If DIRECTORY is new or empty, a database is made there.
+      null removes, and a path that ends in .priority sets a priority. The values may have server
+      values, as that of 'set'. All of it happens, or nothing. If DIRECTORY is new or empty, a database
+      is made there.
       """,
     parameters: [.directory, .path, .value],
     options: [.noCreate, .durability, .wait, .json],
@@ -24,19 +25,20 @@ extension Command {
       guard !location.isPriority else {
         throw Failure(.badInput, "a priority has no children to update")
       }
-      let entries = try OneWrite.json(arguments.positional[2]) {
-        try JSONParser.parseEntries($0, depth: location.path.count)
+      let draft = try OneWrite.json(arguments.positional[2]) {
+        try JSONParser.parseDraft(updating: $0, at: location.path)
       }
       // What an unset variable of a script leaves.
-      guard !entries.contains(where: { $0.path.isRoot && !$0.isPriority }) else {
+      guard case .update(_, let entries) = draft.write,
+        !entries.contains(where: { $0.path.isRoot && !$0.isPriority })
+      else {
         throw Failure(
           .badInput, "a key without a path would replace everything at \(location.description)",
           hint: "'set' does that")
       }
-      let write = Write.update(location.path, entries)
-      try write.validate()
+      try draft.write.validate()
       let session = try Session.writing(arguments, at: location, creates: true)
-      let lsn = try session.closing { try session.write(write) }
+      let lsn = try session.closing { try session.write(draft) }
       try OneWrite.report(lsn, arguments)
       return .success
     })

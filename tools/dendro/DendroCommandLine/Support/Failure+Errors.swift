@@ -44,6 +44,10 @@ extension Failure {
       self.init(
         .locked, "\(error)",
         hint: "reading verbs work beside it; verbs that write wait for it with --wait SECONDS")
+    case .archiveBehind:
+      self.init(
+        .locked, "\(error)",
+        hint: "--wait SECONDS waits longer until it has copied the rest")
     case .notFound, .unfinishedBackup, .otherLog: self.init(.problem, "\(error)")
     case .archive:
       self.init(.unavailable, "\(error)", hint: "dendro restore ARCHIVE NEW makes a database of it")

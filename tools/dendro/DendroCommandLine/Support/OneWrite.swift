@@ -53,30 +53,24 @@ enum OneWrite {
     try terminal.flush()
   }
 
-  /// The set of VALUE, or the change of a priority.
-  static func write(at location: Location, _ word: String, _ arguments: Arguments) throws
-    -> Write
+  /// The set of VALUE, or the change of a priority. It may have server values.
+  static func draft(at location: Location, _ word: String, _ arguments: Arguments) throws
+    -> Draft
   {
-    let node: Node
+    let path = location.path
     if arguments.has("string") {
       guard word.utf8.count <= Limits.stringBytes else {
         throw Failure(.badInput, "the string is longer than \(Limits.stringBytes) bytes")
       }
-      node = Node(.string(word))
-    } else {
-      node = try json(word) { try JSONParser.parse($0, depth: location.path.count) }
+      let scalar = Scalar.string(word)
+      return Draft(location.isPriority ? .setPriority(path, scalar) : .set(path, Node(scalar)))
     }
-    guard location.isPriority else {
-      return node.isEmpty ? .remove(location.path) : .set(location.path, node)
+    return try json(word) { text in
+      if location.isPriority { return try JSONParser.parseDraft(settingPriority: text, at: path) }
+      let draft = try JSONParser.parseDraft(setting: text, at: path)
+      if case .set(_, let node) = draft.write, node.isEmpty { return Draft(.remove(path)) }
+      return draft
     }
-    if node.isEmpty { return .setPriority(location.path, nil) }
-    guard let scalar = node.scalar, node.priority == nil else {
-      throw Failure(.badInput, "a priority is a number, a string or null")
-    }
-    if case .bool = scalar {
-      throw Failure(.badInput, "a priority is a number, a string or null")
-    }
-    return .setPriority(location.path, scalar)
   }
 }
 

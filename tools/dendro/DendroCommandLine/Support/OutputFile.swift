@@ -61,6 +61,23 @@ final class OutputFile {
     replacement = Replacement(temporary: temporary, target: target, old: old)
   }
 
+  /// Checks that a file can be written at a path, for output that comes much later. What is there stays.
+  static func check(_ path: String) throws {
+    if path == "-" { return }
+    var information = stat()
+    let isThere = stat(path, &information) == 0
+    let kind = information.st_mode & S_IFMT
+    guard isThere, kind != S_IFREG, kind != S_IFDIR else {
+      // As it will be: its temporary file is removed again.
+      _ = try OutputFile(path)
+      return
+    }
+    // Opening a pipe would wait for its reader.
+    guard access(path, W_OK) == 0 else {
+      throw Failure(.inputOutput, "cannot write to \(path): \(Platform.lastError)")
+    }
+  }
+
   deinit {
     guard descriptor != 1 else { return }
     close(descriptor)
@@ -139,14 +156,6 @@ final class OutputFile {
   private static func directory(of path: String) -> String {
     guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
     return slash == path.startIndex ? "/" : String(path[..<slash])
-  }
-
-  /// Checks that a file can be made at a path, for output that comes much later.
-  static func checkFolder(of path: String) throws {
-    if path == "-" { return }
-    let (temporary, file) = try makeTemporary(beside: path)
-    close(file)
-    unlink(temporary)
   }
 
   private static func makeTemporary(beside target: String) throws -> (path: String, file: Int32) {

@@ -58,14 +58,70 @@ struct Session {
     return Session(engine: engine, location: location)
   }
 
+  /// How a removal of the past waits for readers and archives: as long as is left of `--wait`, or 10 seconds.
+  ///
+  /// - Parameter begin: since when the verb runs.
+  static func purge(_ arguments: Arguments, since begin: UInt64) throws -> Purge {
+    var purge = Purge { obstacle in
+      let what: String
+      if case .archiveBehind(_, let lsn) = obstacle {
+        what = "an archive, which has been copied up to write \(lsn)"
+      } else {
+        what = "a process that reads the database"
+      }
+      Terminal.note("dendro: waiting for \(what)")
+    }
+    if let wait = try wait(arguments) {
+      let passed = Double(Platform.uptime() - begin) / 1e9
+      purge.limit = .seconds(max(0, wait - passed))
+    }
+    return purge
+  }
+
+  /// Opens a database as `writing` does with `creates`, for a verb that only checks; if there is none, checks that one
+  /// can be made, and gives an empty one in memory.
+  static func rehearsing(_ arguments: Arguments) throws -> Session {
+    let path = try arguments.directoryPath()
+    let environment = Environment.system
+    let isThere: Bool
+    do throws(StorageError) {
+      let directory = try DatabaseDirectory.open(path, environment: environment, mode: .following)
+      defer { directory.close() }
+      isThere = try !directory.contents().isEmpty
+    } catch {
+      guard case .notFound = error else { throw error }
+      isThere = false
+    }
+    if isThere || arguments.has(.noCreate) { return try writing(arguments, creates: true) }
+    _ = try (durability(arguments.value("durability")), wait(arguments))
+    try refuseOtherFiles(in: path)
+    let footprint = try Footprint(of: path, environment.fileSystem)
+    do throws(StorageError) {
+      let directory = try DatabaseDirectory.open(
+        path, environment: environment, mode: .readWrite(create: true))
+      defer { directory.close() }
+      footprint.remove()
+    } catch {
+      if case .locked = error { throw error }
+      footprint.remove()
+      throw error
+    }
+    return Session(engine: Engine.inMemory(), location: .root)
+  }
+
   /// Until when a lock is waited for, in the nanoseconds of `Platform.uptime()`.
   private static func deadline(_ arguments: Arguments) throws -> UInt64 {
-    guard let text = arguments.value("wait") else { return 0 }
+    guard let seconds = try wait(arguments) else { return 0 }
+    return Platform.uptime() + UInt64(seconds * 1e9)
+  }
+
+  private static func wait(_ arguments: Arguments) throws -> Double? {
+    guard let text = arguments.value("wait") else { return nil }
     guard let seconds = Double(text), (0...86_400).contains(seconds) else {
       throw Failure.usage(
         "--wait takes seconds from 0 to 86400, not \(Failure.quoted(text))")
     }
-    return Platform.uptime() + UInt64(seconds * 1e9)
+    return seconds
   }
 
   /// A directory with other files and no database is not if one is to be made: the path may be
@@ -115,10 +171,14 @@ struct Session {
 
   /// Admits a write and waits until it is as durable as was asked for; nil if it changed nothing.
   @discardableResult
-  func write(_ write: Write) throws -> LogSequenceNumber? {
+  func write(_ write: Write) throws -> LogSequenceNumber? { try self.write(Draft(write)) }
+
+  /// `write(_:)` of a write that may have server values.
+  @discardableResult
+  func write(_ draft: Draft) throws -> LogSequenceNumber? {
     let done = DispatchSemaphore(value: 0)
     let outcome = Mutex<Result<LogSequenceNumber?, EngineError>?>(nil)
-    engine.submit(Draft(write)) { result in
+    engine.submit(draft) { result in
       outcome.withLock { $0 = result }
       done.signal()
     }

@@ -68,12 +68,14 @@ final class Terminal {
 
   /// Asks before something that cannot be undone. Without a terminal, only `--force` is a yes.
   ///
+  /// - Parameter isRehearsal: whether it is only checked that the question can be answered.
   /// - Throws: if the answer is no.
-  static func confirm(_ question: String, force: Bool) throws {
+  static func confirm(_ question: String, force: Bool, isRehearsal: Bool = false) throws {
     if force { return }
     guard canAsk else {
       throw Failure.usage("\(question) Nothing was done", hint: "--force says yes")
     }
+    if isRehearsal { return }
     write("\(question) Continue? [y/N] ")
     let answer = readLine() ?? ""
     guard ["y", "yes"].contains(answer.lowercased()) else {

@@ -15,6 +15,8 @@ struct ImportFormat {
   let escapesKeys: Bool
   /// Whether every field of a separated text is a string.
   let keepsStrings: Bool
+  /// Whether the last one of several records with the same key counts.
+  private let lastWins: Bool
 
   init(_ arguments: Arguments) throws {
     let word = arguments.positional[2]
@@ -40,9 +42,11 @@ struct ImportFormat {
     keyField = arguments.value("key")
     escapesKeys = arguments.has("escape-keys")
     keepsStrings = arguments.has("strings")
+    lastWins = arguments.has("last-wins")
     if kind == .json, keyField != nil {
       throw Failure.usage("--key is for lines of JSON and for CSV")
     }
+    if lastWins, keyField == nil { throw Failure.usage("--last-wins needs --key") }
     if keepsStrings, case .separated = kind {
     } else if keepsStrings {
       throw Failure.usage("--strings is for CSV")
@@ -69,7 +73,8 @@ struct ImportFormat {
       }
     } catch let error as Malformed {
       throw Failure(
-        .badInput, "\(fileName)\(error.line.map { ", line \($0)" } ?? ""): \(error.problem)")
+        .badInput, "\(fileName)\(error.line.map { ", line \($0)" } ?? ""): \(error.problem)",
+        hint: error.hint)
     }
   }
 
@@ -84,6 +89,7 @@ struct ImportFormat {
     _ yield: (ImportPiece) throws -> Void
   ) throws {
     var number = 0
+    var recordKeys = keys()
     try TextLines(source).forEach { line, lineNumber in
       guard line.contains(where: { $0 != 0x20 && $0 != 0x09 }) else { return }
       do {
@@ -91,6 +97,7 @@ struct ImportFormat {
           try JSONParser.parse(bytes, depth: depth + 1, escapesKeys: escapesKeys)
         }
         let piece = try self.piece(node, number, line.count, fieldKey: { try key($0) })
+        try recordKeys?.append(piece.path, line: lineNumber)
         number += 1
         try yield(piece)
       } catch let error as ValidationError {
@@ -100,7 +107,7 @@ struct ImportFormat {
         throw Malformed(
           line: lineNumber, problem: "column \(error.position.column)\(place): \(error.message)")
       } catch let error as Malformed {
-        throw Malformed(line: lineNumber, problem: error.problem)
+        throw Malformed(line: lineNumber, problem: error.problem, hint: error.hint)
       }
     }
   }
@@ -109,7 +116,11 @@ struct ImportFormat {
   struct Malformed: Error {
     var line: Int?
     var problem: String
+    var hint: String?
   }
+
+  /// The keys of the records of a text, if none may come twice.
+  private func keys() -> RecordKeys? { keyField == nil || lastWins ? nil : RecordKeys() }
 
   /// The piece of a record.
   private func piece(
@@ -139,6 +150,7 @@ struct ImportFormat {
   ) throws {
     var names: [Key]?
     var number = 0
+    var recordKeys = keys()
     try SeparatedRecords(source, separator: separator).forEach { fields, byteCount, lineNumber in
       do {
         guard let keys = names else {
@@ -156,12 +168,13 @@ struct ImportFormat {
         for (key, node) in children.sorted(by: { $0.0 < $1.0 }) { builder.append(key, node) }
         let piece = try self.piece(
           builder.finish(), number, byteCount, fieldKey: { try key($0) })
+        try recordKeys?.append(piece.path, line: lineNumber)
         number += 1
         try yield(piece)
       } catch let error as ValidationError {
         throw Malformed(line: lineNumber, problem: error.message)
       } catch let error as Malformed {
-        throw Malformed(line: lineNumber, problem: error.problem)
+        throw Malformed(line: lineNumber, problem: error.problem, hint: error.hint)
       }
     }
   }

@@ -11,6 +11,8 @@ final class Importer {
   private let format: ImportFormat
   private let chunkBytes: Int
   private let isContinuing: Bool
+  /// Whether all is done in memory only.
+  private let isDry: Bool
   private var session: Session?
   private let progress = Progress("importing")
 
@@ -38,36 +40,17 @@ final class Importer {
     file = try InputFile(arguments.positional[2])
     format = try ImportFormat(arguments)
     isContinuing = arguments.has("continue")
+    isDry = arguments.has(.dryRun)
     for option in ["replace", "atomic", "dry-run"] where isContinuing && arguments.has(option) {
       throw Failure.usage("--continue and --\(option) cannot be given together")
     }
   }
 
   func run() throws -> ExitCode {
-    if arguments.has(.dryRun) { return try reportOnly() }
-    if arguments.has("replace"), file.size != nil { try check() }
-
-    let session = try Session.writing(arguments, creates: true)
+    if arguments.has("replace"), file.size != nil, !isDry { try check() }
+    let (session, replaced) = try begin()
     self.session = session
-    let existing = try session.engine.view(at: target)
-    if !existing.isEmpty, !isContinuing {
-      let what = "\(Format.count(existing.leafCount(), "leaf"))"
-      guard arguments.has("replace") else {
-        try session.close()
-        throw Failure(
-          .problem, "there is data at \(target) already: \(what)",
-          hint:
-            "--replace removes it; --continue goes on with an import; or give a PATH if nothing is"
-        )
-      }
-      do {
-        try Terminal.confirm("This replaces \(what) at \(target).", force: arguments.has(.force))
-      } catch {
-        try session.close()
-        throw error
-      }
-      needsRemoval = true
-    }
+    needsRemoval = replaced != nil
     Interruption.listen()
     let isAtomic = arguments.has("atomic")
     do {
@@ -89,12 +72,12 @@ final class Importer {
       // Only then is it known what was written.
       try? writes.wait()
       let done = writes.summary
-      let leafCount = (try? session.engine.view(at: target).leafCount()) ?? 0
+      let leafCount = isDry ? 0 : (try? session.engine.view(at: target).leafCount()) ?? 0
       try? session.close()
       var failure = Failure(describing: error)
       if error is JSONError { failure.message = "\(file.name): \(failure.message)" }
       failure.message +=
-        done.count == 0
+        done.count == 0 || isDry
         ? "\n  nothing was written"
         : "\n  nothing of this chunk was written; \(Format.count(leafCount, "leaf")) before it are "
           + "in the database (\(done.text))"
@@ -110,6 +93,10 @@ final class Importer {
     // Nothing else was there: a key that came twice is counted once.
     leafCount = try session.engine.view(at: target).leafCount()
     try session.close()
+    if isDry {
+      try reportDry(replaced)
+      return .success
+    }
     outcome =
       "\(Format.count(leafCount, "leaf")) from \(Format.bytes(textBytes)) (\(done.text)) in "
       + Format.seconds(seconds)
@@ -118,7 +105,34 @@ final class Importer {
   }
 
   private func note(_ line: String) {
-    if !isQuiet { Terminal.note(line) }
+    if !isQuiet, !isDry { Terminal.note(line) }
+  }
+
+  /// Opens the database, and checks what the import would take away there.
+  ///
+  /// - Returns: where the import writes; for a dry run an empty database in memory, since only that was checked which
+  ///   the files say.
+  private func begin() throws -> (Session, ReplacedData?) {
+    let session =
+      isDry ? try Session.rehearsing(arguments) : try Session.writing(arguments, creates: true)
+    var replaced: ReplacedData?
+    do {
+      replaced = try ReplacedData(by: target, in: session.engine)
+      if isContinuing, replaced?.isAtTarget == true { replaced = nil }
+      if let replaced {
+        guard arguments.has("replace") else {
+          throw replaced.refusal(isContinuing: isContinuing)
+        }
+        try Terminal.confirm(
+          replaced.question, force: arguments.has(.force), isRehearsal: isDry)
+      }
+    } catch {
+      try session.close()
+      throw error
+    }
+    guard isDry else { return (session, replaced) }
+    try session.close()
+    return (Session(engine: Engine.inMemory(), location: .root), replaced)
   }
 
   // MARK: Reading
@@ -164,30 +178,11 @@ final class Importer {
         yield: { _ in })
     } catch let error as JSONError {
       throw notWritten(error)
-    } catch let failure as Failure where failure.code == .badInput {
+    } catch var failure as Failure where failure.code == .badInput {
       progress.clear()
-      throw Failure(.badInput, failure.message + "\n  nothing was written")
+      failure.message += "\n  nothing was written"
+      throw failure
     }
-  }
-
-  /// Reads the file and reports what an import would do. The tree is built, as by an import: only so
-  /// are the leaves of keys that come twice counted once.
-  private func reportOnly() throws -> ExitCode {
-    let leafCount: Int
-    do {
-      leafCount = try parseWhole().leafCount()
-    } catch let error as JSONError {
-      throw notWritten(error)
-    } catch let failure as Failure where failure.code == .badInput {
-      progress.clear()
-      throw Failure(.badInput, failure.message + "\n  nothing was written")
-    }
-    progress.clear()
-    try OneWrite.report(
-      nil, arguments, more: [("leaves", .count(leafCount)), ("bytes", .unsigned(textBytes))],
-      line: "\(file.name) is good: \(Format.count(leafCount, "leaf")), \(Format.bytes(textBytes)); "
-        + "nothing was written")
-    return .success
   }
 
   private func notWritten(_ error: JSONError) -> Failure {
@@ -241,6 +236,20 @@ final class Importer {
       try writes.submit(.remove(target), to: session.engine)
     }
     try writes.submit(update, to: session.engine)
+  }
+
+  /// Reports what an import would do.
+  private func reportDry(_ replaced: ReplacedData?) throws {
+    var more: [(String, JSONValue)] = [
+      ("leaves", .count(leafCount)), ("bytes", .unsigned(textBytes)),
+    ]
+    var line =
+      "\(file.name) is good: \(Format.count(leafCount, "leaf")), \(Format.bytes(textBytes)); "
+    if let replaced {
+      more.append(("replaced", .string("\(replaced.place)")))
+      line += "it would replace \(replaced.what) at \(replaced.place); "
+    }
+    try OneWrite.report(nil, arguments, more: more, line: line + "nothing was written")
   }
 
   private func report(_ done: PendingWrites.Summary, seconds: Double) throws {

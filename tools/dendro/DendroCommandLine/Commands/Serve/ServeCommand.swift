@@ -3,7 +3,6 @@ import DendroEngine
 import DendroServer
 import DendroStorage
 import DendroTree
-import Synchronization
 
 extension Command {
   static let serve = Command(
@@ -23,7 +22,13 @@ extension Command {
       At the default address / is a page that shows and edits the data; /.metrics has figures for Prometheus, and
       /.status.json says whether the databases take writes.
 
-      Ends with Ctrl-C or SIGTERM: requests under way are answered first.
+      With --import, the database of requests without ?ns= begins with what FILE has, in one write. If
+      there is data, FILE is passed over with a line that says so, and the server starts: the same
+      command line serves for the first start and for each later one. With --replace FILE takes the
+      place of the data, at every start.
+
+      Ends with Ctrl-C or SIGTERM: requests under way are answered first. --export-on-exit writes then;
+      that FILE can be written is checked at the start.
       """,
     parameters: [
       Parameter(
@@ -37,7 +42,9 @@ extension Command {
       Option(
         name: "namespace", value: "NAME", summary: "that of requests without ?ns= (default)"),
       Option(name: "memory", summary: "keep nothing on the disk"),
-      Option(name: "import", value: "FILE", summary: "JSON to begin with, in place of the root"),
+      Option(
+        name: "import", value: "FILE", summary: "JSON to begin with, if the database is empty"),
+      Option(name: "replace", short: "r", summary: "import in place of the data that is there"),
       Option(name: "export-on-exit", value: "FILE", summary: "write the root as JSON at the end"),
       Option(name: "secret-file", value: "FILE", summary: "its first line is the administrators'"),
       Option(name: "insecure", summary: "open to every client that reaches the address"),
@@ -84,7 +91,13 @@ private struct Server {
 
   func run() throws -> ExitCode {
     let options = try ServeOptions(arguments, host: host).forServer()
-    try arguments.value("export-on-exit").map(OutputFile.checkFolder(of:))
+    if arguments.has("replace"), arguments.value("import") == nil {
+      throw Failure.usage("--replace needs --import")
+    }
+    if let file = arguments.value("export-on-exit") {
+      guard !file.isEmpty else { throw Failure.usage("--export-on-exit is empty") }
+      try OutputFile.check(file)
+    }
     let namespaces = try namespaces()
     Interruption.listen()
     let server: DatabaseServer
@@ -103,7 +116,16 @@ private struct Server {
       (file, try namespaces.namespace(nil, makesNew: true))
     }
     try Blocking.run { await server.stop() }
-    if let (file, namespace) = exported { try export(namespace, to: file) }
+    guard let (file, namespace) = exported else { return .success }
+    do {
+      try export(namespace, to: file)
+    } catch {
+      var failure = Failure(describing: error)
+      if arguments.has("memory") {
+        failure.message += "\n  the data was in memory only, and is lost"
+      }
+      throw failure
+    }
     return .success
   }
 
@@ -159,29 +181,13 @@ private struct Server {
     }
   }
 
-  /// Puts what a file has in place of the default database's root.
+  /// Puts what a file has into the default database.
   private func load(_ file: String, _ namespaces: any Namespaces) throws {
-    let input = try InputFile(file)
     let engine = try namespaces.namespace(nil, makesNew: true).database.servedEngine()
-    let failure = Mutex<EngineError?>(nil)
-    @Sendable func submit(_ write: Write) {
-      engine.submit(Draft(write)) { result in
-        if case .failure(let error) = result { failure.withLock { $0 = $0 ?? error } }
-      }
-    }
-    submit(.remove(.root))
-    do {
-      try JSONParser.parse(source: { try input.read(into: $0) }) { piece in
-        switch piece.content {
-        case .node(let node): submit(node.isEmpty ? .remove(piece.path) : .set(piece.path, node))
-        case .priority(let priority): submit(.setPriority(piece.path, priority))
-        }
-      }
-    } catch let error as JSONError {
-      throw Failure(.badInput, "\(file): \(error)")
-    }
-    try engine.synchronize()
-    if let failure = failure.withLock({ $0 }) { throw failure }
+    let seed = Seed(file: file)
+    if arguments.has("memory") { return try seed.load(intoMemory: engine) }
+    let outcome = try seed.load(into: engine, replaces: arguments.has("replace"))
+    seed.note(outcome, asJSON: arguments.wantsJSON)
   }
 
   /// Writes the root of the default database as JSON.
