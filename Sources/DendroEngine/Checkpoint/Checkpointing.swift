@@ -145,7 +145,9 @@ final class Checkpointing: Sendable {
     let refusal = EngineError.storage(
       .io(operation: "start a thread", path: directory.path, offset: nil, error: error))
     pipeline.instrumentation.record(
-      LogEvent(.warning, "no checkpoint could be taken", ["error": refusal.description]))
+      LogEvent(
+        .warning, "no checkpoint could be taken", ["error": refusal.description],
+        failure: .checkpoint))
     for completion in waiting { completion(.failure(refusal)) }
     stopped?()
   }
@@ -189,7 +191,9 @@ final class Checkpointing: Sendable {
           state.logBytesMin = isOver ? .max : sum
         }
         pipeline.instrumentation.record(
-          LogEvent(.warning, "no checkpoint could be taken", ["error": error.description]))
+          LogEvent(
+            .warning, "no checkpoint could be taken", ["error": error.description],
+            failure: error == .closed ? nil : .checkpoint))
       }
     }
     state.withLock { $0.isWanted = false }
