@@ -33,22 +33,22 @@ struct RepairReport {
   func print(to terminal: Terminal) throws {
     let lines = LogLines(terminal: terminal, isJSON: false)
     for problem in salvage.problems.prefix(Self.problemLimit) {
-      try terminal.print(lines.line(problem))
+      try terminal.report(lines.line(problem))
     }
     if salvage.problems.count > Self.problemLimit {
       let rest = Format.count(salvage.problems.count - Self.problemLimit, "place")
-      try terminal.print(terminal.colored("damage: and \(rest) more (--json lists all)", .red))
+      try terminal.report(terminal.colored("damage: and \(rest) more (--json lists all)", .red))
     }
     for checkpoint in salvage.checkpoints {
       guard let problem = checkpoint.problem else { continue }
-      try terminal.print(terminal.colored("damage: \(problem)", .red))
+      try terminal.report(terminal.colored("damage: \(problem)", .red))
     }
     if !isDamaged {
       try terminal.print(terminal.colored("nothing is damaged, and nothing was written", .green))
       return
     }
     if let refusal, damage.isEmpty {
-      try terminal.print(terminal.colored("damage: \(refusal)", .red))
+      try terminal.report(terminal.colored("damage: \(refusal)", .red))
     }
     guard salvage.plan.last > .zero else {
       try terminal.print(terminal.colored("nothing can be saved", .red))

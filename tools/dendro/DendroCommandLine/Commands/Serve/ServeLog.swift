@@ -11,7 +11,7 @@ struct ServeLog: Sendable {
     guard isJSON else {
       let client = record.client.isEmpty ? "-" : record.client
       let took = Format.decimal(milliseconds, places: 1)
-      return Terminal.note(
+      return Terminal.noteLine(
         "\(Format.time(record.time)) \(client) \(record.namespace ?? "-") \(record.status) "
           + "\(record.method) \(record.target) \(took) ms")
     }
@@ -37,7 +37,7 @@ struct ServeLog: Sendable {
     let details = details.sorted { $0.key < $1.key }
     guard isJSON else {
       let text = details.map { "\($0.key): \($0.value)" }.joined(separator: ", ")
-      return Terminal.note(
+      return Terminal.noteLine(
         "\(Format.time(Platform.now())) \(level.rawValue) \(namespace ?? "-") \(message)"
           + (text.isEmpty ? "" : " (\(text))"))
     }
@@ -49,6 +49,6 @@ struct ServeLog: Sendable {
   }
 
   private func write(_ members: [(String, JSONValue)]) {
-    Terminal.note(JSONValue.object(members).text)
+    Terminal.noteLine(JSONValue.object(members).text)
   }
 }

@@ -53,13 +53,13 @@ extension Verification {
     if let tail { try row("end", "unfinished, as a crash or a running writer leaves it: \(tail)") }
     let limit = 20
     for one in damage.prefix(limit) {
-      try terminal.print(terminal.colored("damage: \(one.message)", .red))
+      try terminal.report(terminal.colored("damage: \(one.message)", .red))
     }
     if damage.count > limit {
       let rest = Format.count(damage.count - limit, "place")
-      try terminal.print(terminal.colored("damage: and \(rest) more (--json lists all)", .red))
+      try terminal.report(terminal.colored("damage: and \(rest) more (--json lists all)", .red))
     }
-    try terminal.print(
+    try terminal.report(
       damage.isEmpty
         ? terminal.colored("good", .green)
         : terminal.colored(
