@@ -26,3 +26,12 @@ package enum FailureKind: String, CaseIterable, Hashable, Sendable {
     }
   }
 }
+
+extension LogEvent {
+  /// A checkpoint that was not taken; that a database is closed meanwhile is no failure.
+  static func noCheckpoint(_ error: EngineError) -> LogEvent {
+    LogEvent(
+      .warning, "no checkpoint could be taken", ["error": error.description],
+      failure: error == .closed ? nil : .checkpoint)
+  }
+}

@@ -144,10 +144,7 @@ final class Checkpointing: Sendable {
     }
     let refusal = EngineError.storage(
       .io(operation: "start a thread", path: directory.path, offset: nil, error: error))
-    pipeline.instrumentation.record(
-      LogEvent(
-        .warning, "no checkpoint could be taken", ["error": refusal.description],
-        failure: .checkpoint))
+    pipeline.instrumentation.record(.noCheckpoint(refusal))
     for completion in waiting { completion(.failure(refusal)) }
     stopped?()
   }
@@ -190,10 +187,7 @@ final class Checkpointing: Sendable {
             max(options.checkpointByteMin, 1 << 20))
           state.logBytesMin = isOver ? .max : sum
         }
-        pipeline.instrumentation.record(
-          LogEvent(
-            .warning, "no checkpoint could be taken", ["error": error.description],
-            failure: error == .closed ? nil : .checkpoint))
+        pipeline.instrumentation.record(.noCheckpoint(error))
       }
     }
     state.withLock { $0.isWanted = false }
