@@ -55,6 +55,13 @@ static inline int dendro_connection_socket(struct MHD_Connection *connection) {
   return info == NULL ? -1 : info->connect_fd;
 }
 
+// The other end of the connection; null if that is not known.
+static inline const struct sockaddr *dendro_client_address(struct MHD_Connection *connection) {
+  const union MHD_ConnectionInfo *info =
+      MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+  return info == NULL ? NULL : info->client_addr;
+}
+
 // Another descriptor of the socket, which other programs do not inherit; -1 if there is none.
 static inline int dendro_duplicate(int socket) { return fcntl(socket, F_DUPFD_CLOEXEC, 0); }
 

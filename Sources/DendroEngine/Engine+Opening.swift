@@ -48,6 +48,7 @@ extension Engine {
           writing: recovered, log: log, directory: directory, path: path, options: options,
           environment: environment)
         try engine.start()
+        engine.pipeline.instrumentation.record(events: engine.report.events, metrics: [])
         return engine
       } catch {
         directory.close()

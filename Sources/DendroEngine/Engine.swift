@@ -223,6 +223,7 @@ package final class Engine: Sendable {
       return statistics
     }
     checkpointing?.describe(&statistics)
+    statistics.failureCounts = pipeline.instrumentation.failureCounts
     return statistics
   }
 

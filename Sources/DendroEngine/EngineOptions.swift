@@ -86,11 +86,17 @@ package struct LogEvent: Sendable {
   package var level: Level
   package var message: String
   package var metadata: [String: String]
+  /// Nil for what is no failure.
+  package var failure: FailureKind?
 
-  package init(_ level: Level, _ message: String, _ metadata: [String: String] = [:]) {
+  package init(
+    _ level: Level, _ message: String, _ metadata: [String: String] = [:],
+    failure: FailureKind? = nil
+  ) {
     self.level = level
     self.message = message
     self.metadata = metadata
+    self.failure = failure
   }
 }
 

@@ -25,6 +25,8 @@ package struct EngineStatistics: Sendable, Hashable {
 
   /// Chunks of the checkpoint that was opened which were not read yet.
   package var unreadChunkCount = 0
+  /// What has gone wrong since the engine was opened, the opening included.
+  package var failureCounts: [FailureKind: UInt64] = [:]
 
   package init() {}
 }

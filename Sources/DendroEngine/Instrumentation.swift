@@ -24,6 +24,7 @@ package final class Instrumentation: Sendable {
   fileprivate struct State {
     var waiting: [Call] = []
     var leftOutCount = 0
+    var failureCounts: [FailureKind: UInt64] = [:]
     /// Whether calls are being made, or are about to be.
     var isCalling = false
   }
@@ -43,6 +44,7 @@ package final class Instrumentation: Sendable {
   /// Returns at once.
   package func record(events: [LogEvent], metrics figures: [Metric]) {
     let starts = state.withLock { state -> Bool in
+      for case let kind? in events.map(\.failure) { state.failureCounts[kind, default: 0] += 1 }
       if log != nil { for event in events { state.add(event) } }
       if metrics != nil { for figure in figures { state.add(figure) } }
       guard !state.isCalling, !state.waiting.isEmpty else { return false }
@@ -52,6 +54,9 @@ package final class Instrumentation: Sendable {
     guard starts else { return }
     queue.async { self.callAll() }
   }
+
+  /// How many events were failures of each kind, also if nothing gets events.
+  package var failureCounts: [FailureKind: UInt64] { state.withLock { $0.failureCounts } }
 
   /// Calls that wait, without those that are being made.
   package var waitingCount: Int { state.withLock { $0.waiting.count } }

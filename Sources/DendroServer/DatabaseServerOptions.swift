@@ -71,6 +71,14 @@ public struct DatabaseServerOptions: Sendable {
 
 /// One request and what became of it.
 public struct AccessRecord: Sendable {
+  /// When the request's head came, in milliseconds since 1970.
+  public let time: Int64
+  /// The address and the port that the request came from: `127.0.0.1:50312` or `[::1]:50312`. Behind a proxy they are
+  /// the proxy's. Empty if the system does not say them.
+  public let client: String
+  /// The name of the database that the request is for, whether there is one or not; nil if it is for none, as
+  /// `/.status.json` is.
+  public let namespace: String?
   /// `GET`, `PUT`, …
   public let method: String
   /// The path and the query, without credentials.

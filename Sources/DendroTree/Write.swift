@@ -31,7 +31,7 @@ package enum Write: Sendable {
       case increment(Number)
       case setPriority(Scalar?)
 
-      var isPriority: Bool { if case .setPriority = self { true } else { false } }
+      package var isPriority: Bool { if case .setPriority = self { true } else { false } }
     }
   }
 

@@ -208,7 +208,12 @@ struct CompletionTests {
   @Test("the manual has every verb and option of the table, and troff takes it")
   func manual() throws {
     let page = try dendro("manual").output
-    #expect(page.hasPrefix(".TH DENDRO 1"))
+    let heading = #/\.TH DENDRO 1 "20\d\d-\d\d-\d\d" "dendro /#
+    #expect(page.prefixMatch(of: heading) != nil)
+    let dated = try dendro("manual", environment: ["SOURCE_DATE_EPOCH": "1700000000"]).output
+    #expect(dated.hasPrefix(".TH DENDRO 1 \"2023-11-14\" "))
+    #expect(page.split(separator: "\n").dropFirst() == dated.split(separator: "\n").dropFirst())
+    #expect(try dendro("manual", environment: ["SOURCE_DATE_EPOCH": "soon"]).output == page)
     for verb in UsageTests.verbs {
       #expect(page.contains(".SS \"\(verb) "), "\(verb)")
       let help = try dendro(verb, "--help").output

@@ -45,7 +45,13 @@ struct DiffTests {
     for words in [["diff", "db"], ["diff", "db", "--from", "x"]] {
       #expect(try dendro.run(words).status == 64)
     }
-    #expect(try dendro("diff", "db", "--from", "9").status == 1)
+    // No difference, and not the code of one.
+    for words in [
+      ["diff", "db", "--from", "9"], ["diff", "nowhere", "--from", "1"],
+      ["diff", "db", "--with", "nowhere"],
+    ] {
+      #expect(try dendro.run(words).status == 69, "\(words)")
+    }
     #expect(try dendro("diff", "db", "/a/.priority", "--from", "1").status == 65)
     let empty = try dendro("diff", "db", "--from", "0", "--to", "1", "--json")
     #expect(empty.object["was"] is NSNull && empty.object["path"] as? String == "/")
@@ -102,7 +108,10 @@ struct DiffTests {
       json["equal"] as? Bool == true && json["hash"] as? String == json["otherHash"] as? String)
     let with = try dendro("diff", "db", "/z", "--with", "copy")
     #expect(lines(with) == ["+ /z 1"] && with.errors.contains("write 8 of copy"))
-    #expect(try dendro("compare", "db", "nowhere").status == 1)
+    let nowhere = try dendro("compare", "db", "nowhere")
+    #expect(nowhere.status == 69 && nowhere.errors.contains("there is no database at"))
+    #expect(try dendro("compare", "nowhere", "db").status == 69)
+    #expect(try dendro("compare", "db", "copy", "--at", "99").status == 69)
     #expect(try dendro("hash", "db", "/users", "--at", "1", "--json").object["leaves"] as? Int == 2)
     #expect(try dendro("hash", "db", "--at", "0").output == dendro("hash", "db", "/nothing").output)
   }
@@ -135,6 +144,20 @@ struct DiffTests {
     #expect(try dendro("history", "db", "/users", "--until", "3").status == 1)
   }
 
+  @Test("blame of a place without a value says whether it ever had one")
+  func blameOfNothing() throws {
+    try fill()
+    let never = try dendro("blame", "db", "/users/never")
+    #expect(never.status == 1 && never.output.isEmpty)
+    #expect(never.errors == "dendro: /users/never has never had a value\n")
+    let removed = try dendro("blame", "db", "/users/bob/name")
+    #expect(removed.status == 1)
+    let pattern =
+      /dendro: \/users\/bob\/name has no value: write 3 \(update, .*Z\) has removed it\n/
+    #expect(removed.errors.wholeMatch(of: pattern) != nil, "\(removed.errors)")
+    #expect(try dendro("blame", "db", "/users/bob/name", "--at", "2").status == 0)
+  }
+
   @Test("blame names the write of each leaf, or says that it is not kept any more")
   func blame() throws {
     try fill()
@@ -158,7 +181,9 @@ struct DiffTests {
     let cut = try dendro("blame", "db", "/users/ada")
     #expect(lines(cut) == ["7 TIME set /users/ada/age 2", #"- /users/ada/name "Ada""#])
     #expect(cut.errors.contains("the history begins at write 6"))
-    #expect(try dendro("blame", "db", "/nothing").status == 1)
+    let never = try dendro("blame", "db", "/nothing")
+    #expect(never.status == 1 && never.output.isEmpty)
+    #expect(never.errors.hasSuffix("/nothing has had no value since the history begins\n"))
     #expect(try dendro("blame", "db", "/a/.priority").status == 65)
   }
 }

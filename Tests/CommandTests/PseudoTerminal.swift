@@ -40,8 +40,43 @@ final class PseudoTerminal: Sendable {
   func run(
     _ tool: Tool, _ words: [String], typing typed: String = "", withOutput: Bool = false
   ) throws -> Tool.Outcome {
+    try run(tool, Tool.path, words, withOutput: withOutput) { $0.type(typed) }
+  }
+
+  /// Runs the tool with this terminal as its controlling one, whose keys send it signals, and all its streams.
+  ///
+  /// - Parameter dialogue: what is typed, each once the text before it has been said since the last.
+  func converse(
+    _ tool: Tool, _ words: [String], _ dialogue: [(after: String, typed: String)]
+  ) throws -> Tool.Outcome {
+    let command = ["--ctty", "--wait", Tool.path] + words
+    return try run(tool, "/usr/bin/setsid", command, withOutput: true) { terminal in
+      var start = 0
+      for (text, typed) in dialogue {
+        let deadline = ContinuousClock.now + .seconds(120)
+        var rest = ""
+        while !rest.contains(text), ContinuousClock.now < deadline {
+          usleep(2000)
+          rest = terminal.said.withLock { String(decoding: $0[start...], as: UTF8.self) }
+        }
+        #expect(rest.contains(text), "\(rest)")
+        start = terminal.said.withLock(\.count)
+        terminal.type(typed)
+      }
+    }
+  }
+
+  private func type(_ text: String) {
+    var text = text
+    _ = text.withUTF8 { write(master, $0.baseAddress, $0.count) }
+  }
+
+  private func run(
+    _ tool: Tool, _ executable: String, _ words: [String], withOutput: Bool,
+    user: (PseudoTerminal) -> Void
+  ) throws -> Tool.Outcome {
     let process = Process()
-    process.executableURL = URL(fileURLWithPath: Tool.path)
+    process.executableURL = URL(fileURLWithPath: executable)
     process.arguments = words
     process.currentDirectoryURL = URL(fileURLWithPath: tool.folder.path)
     process.environment = ["PATH": "/usr/bin:/bin", "TERM": "xterm"]
@@ -64,8 +99,7 @@ final class PseudoTerminal: Sendable {
       }
       ended.signal()
     }
-    var typed = typed
-    _ = typed.withUTF8 { write(master, $0.baseAddress, $0.count) }
+    user(self)
     process.waitUntilExit()
     ended.wait()
     return Tool.Outcome(

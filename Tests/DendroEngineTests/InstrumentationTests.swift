@@ -80,6 +80,21 @@ struct InstrumentationTests {
     #expect(all.last?.hasSuffix(" 20000") == true && all.last?.contains("left out") == true)
   }
 
+  @Test("failures are counted whether anything gets the events or not, also those left out")
+  func failures() async {
+    let deaf = Instrumentation(EngineOptions())
+    let slow = makeInstrumentation()
+    await begin(slow)
+    for calls in [deaf, slow] {
+      for _ in 0..<Instrumentation.limit + 5 {
+        calls.record(LogEvent(.warning, "full", failure: .diskFull))
+      }
+      calls.record(LogEvent(.info, "no failure"))
+      #expect(calls.failureCounts == [.diskFull: UInt64(Instrumentation.limit + 5)])
+    }
+    goesOn.signal()
+  }
+
   @Test("writes are counted, on a disk and in memory, awaited or not", arguments: [false, true])
   func counts(inMemory: Bool) async throws {
     let sum = Received<Double>()

@@ -22,6 +22,22 @@ struct IdentityTests {
     #expect(id == "ada")
   }
 
+  @Test("the scheme of the header is Bearer in letters of any case, and the token as it stands")
+  func scheme() throws {
+    func credentials(_ header: String) throws -> Credentials {
+      var headers = HTTPHeaders()
+      headers.append("authorization", header)
+      return Credentials(try RequestTarget("/a.json"), headers)
+    }
+    for scheme in ["Bearer", "bearer", "BEARER", "bEaReR"] {
+      #expect(try credentials("\(scheme) Owner").bearer == "Owner")
+      #expect(try credentials("\(scheme)   Owner ").bearer == "Owner")
+    }
+    for header in ["Basic Owner", "Bearer", "bearerOwner", ""] {
+      #expect(try credentials(header).bearer == nil)
+    }
+  }
+
   @Test("tokens that a trusting server refuses")
   func refused() {
     for bad in [

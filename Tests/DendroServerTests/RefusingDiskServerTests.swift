@@ -61,13 +61,20 @@ struct RefusingDiskServerTests {
     }
   }
 
-  /// The status says that writes fail, and why.
-  private func expectFailing(_ served: Served, _ text: String) throws {
+  /// The status says that writes fail, and why, and the figures count it once.
+  private func expectFailing(
+    _ served: Served, _ text: String, cause: String, kind: String
+  ) throws {
     let answer = try served.client()("GET", "/.status.json")
     #expect(answer.status == 503)
     #expect(answer.body.hasPrefix("{\"status\":\"failing\",\"error\":\"\(text)\",\"databases\":{"))
-    #expect(answer.body.hasSuffix(",\"error\":\"\(text)\"}}}"))
+    #expect(answer.body.contains(",\"error\":\"\(cause)"), "\(answer.body)")
     #expect(try served.client()("HEAD", "/.status.json").status == 503)
+    let figures = try served.client()("GET", "/.metrics").body
+    let failures = figures.split(separator: "\n").filter { line in
+      line.hasPrefix("dendro_failures_total{") && !line.hasSuffix(" 0")
+    }
+    #expect(failures == ["dendro_failures_total{kind=\"\(kind)\"} 1"])
   }
 
   /// What was acknowledged is read by all ways, and listeners have ended with it.
@@ -96,7 +103,8 @@ struct RefusingDiskServerTests {
       let http = try served.client()
       #expect(try http("GET", "/.status.json").status == 200)
       try expectRefusals(served, client, "The disk of the database is full.")
-      try expectFailing(served, "The disk of the database is full.")
+      try expectFailing(
+        served, "The disk of the database is full.", cause: "the disk is full: ", kind: "disk_full")
       try expectReads(served, client, listener)
       // Every refused write makes the database look for room, and so does who asks for the status.
       disk.removeFaults()
@@ -232,7 +240,8 @@ struct RefusingDiskServerTests {
       try expectRefusals(
         served, client, "The disk has failed: no write until the database is opened again.")
       try expectFailing(
-        served, "The disk has failed: no write until the database is opened again.")
+        served, "The disk has failed: no write until the database is opened again.",
+        cause: "writes are refused until the database is reopened: ", kind: "disk")
       try expectReads(served, client, listener)
     }
     try await serving(disk, at: folder.path + "/db", writes: false) {

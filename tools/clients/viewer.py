@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import urllib.parse
 import urllib.request
 
 from playwright.sync_api import sync_playwright
@@ -44,7 +45,7 @@ with sync_playwright() as playwright:
     page.goto(f"{base}/?ns=viewer")
 
     def row(path):
-        return page.locator(f"[data-path={json.dumps(path)}]")
+        return page.locator(f"[data-path={json.dumps(path, ensure_ascii=False)}]")
 
     def eventually(what, read, expected=True):
         """Waits for what the page shows; the page's policy forbids that it waits by itself."""
@@ -107,6 +108,58 @@ with sync_playwright() as playwright:
     page.click("#ok")
     check("bad JSON", "no JSON" in page.inner_text("#wrong"))
     page.keyboard.press("Escape")
+
+    # Each dialog has its own fields alone, and the secret is masked.
+    def fields():
+        names = ["key", "secret", "value"]
+        return [name for name in names if page.locator(f"#{name}").is_visible()]
+
+    row("/users/grace").hover()
+    for name, expected in [("Add", ["key", "value"]), ("Edit", ["value"]), ("Remove", [])]:
+        row("/users/grace").get_by_text(name, exact=True).click()
+        eventually(f"the fields of {name}", fields, expected)
+        page.keyboard.press("Escape")
+    page.click("#sign")
+    eventually("the fields of signing in", fields, ["secret"])
+    check("masked", page.get_attribute("#secret", "type"), "password")
+    page.keyboard.press("Escape")
+
+    # The log has times and values; the rate counts changes, and not what a listen begins with.
+    rest("PUT", "/users/grace/rank", "admiral")
+    eventually("a value in the log", lambda: page.locator("#log .written").first.inner_text(), '"admiral"')
+    check("a time in the log", len(page.locator("#log .time").first.inner_text()) >= 8)
+    rest("DELETE", "/users/grace/rank")
+    eventually("no change", lambda: page.inner_text("#figures").endswith(" 0 changes/s"))
+    page.evaluate("window.rates = new Set(); new MutationObserver(() => rates.add(document.getElementById('figures').textContent)).observe(document.getElementById('figures'), {childList: true})")
+    page.click("#query button")
+    page.wait_for_selector('[data-path="/users"]')
+    page.wait_for_timeout(2500)
+    check("what is there is no change", page.evaluate("[...rates].every(text => text.endsWith(' 0 changes/s'))"))
+
+    # The address follows the place, and a link opens there, whatever is in its keys.
+    odd = "a%2Fb c?é&"
+    rest("PUT", f"/odd/{urllib.parse.quote(odd)}", {"x": 1})
+    page.wait_for_selector('[data-path="/odd"]')
+    unfold("/odd")
+    row(f"/odd/{odd}").hover()
+    row(f"/odd/{odd}").get_by_text("Open", exact=True).click()
+    row(f"/odd/{odd}/x").wait_for()
+    link = page.url
+    check("the address", link.endswith("#/odd/" + urllib.parse.quote(odd, safe="")))
+    page.go_back()
+    page.wait_for_selector('[data-path="/users"]')
+    narrow = browser.new_page(viewport={"width": 400, "height": 700})
+    narrow.goto(link)
+    narrow.wait_for_selector('.row [class="value number"]')
+    check("the path", narrow.input_value("#path"), f"/odd/{odd}")
+    check("the log and the slider at 400 pixels", narrow.is_visible("#log") and narrow.is_visible("#slider"))
+    check("nothing is wider", narrow.evaluate("document.documentElement.scrollWidth"), 400)
+    narrow.screenshot(path=f"{folder}/narrow.png")
+    narrow.close()
+    rest("DELETE", "/odd")
+    row("/odd").wait_for(state="detached")
+    unfold("/users")
+    unfold("/users/ada")
 
     # What is hostile is shown as text.
     unfold("/users/" + KEY)

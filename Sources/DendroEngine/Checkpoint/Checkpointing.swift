@@ -144,8 +144,7 @@ final class Checkpointing: Sendable {
     }
     let refusal = EngineError.storage(
       .io(operation: "start a thread", path: directory.path, offset: nil, error: error))
-    pipeline.instrumentation.record(
-      LogEvent(.warning, "no checkpoint could be taken", ["error": refusal.description]))
+    pipeline.instrumentation.record(.noCheckpoint(refusal))
     for completion in waiting { completion(.failure(refusal)) }
     stopped?()
   }
@@ -188,8 +187,7 @@ final class Checkpointing: Sendable {
             max(options.checkpointByteMin, 1 << 20))
           state.logBytesMin = isOver ? .max : sum
         }
-        pipeline.instrumentation.record(
-          LogEvent(.warning, "no checkpoint could be taken", ["error": error.description]))
+        pipeline.instrumentation.record(.noCheckpoint(error))
       }
     }
     state.withLock { $0.isWanted = false }

@@ -205,9 +205,12 @@ struct Admission: ~Copyable {
 
   // MARK: A full disk
 
-  mutating func endProbe(foundRoom: Bool) {
+  /// - Returns: whether writes are admitted again.
+  mutating func endProbe(foundRoom: Bool) -> Bool {
     schedule.endProbe()
-    if foundRoom, case .full = phase { phase = .running }
+    guard foundRoom, case .full = phase else { return false }
+    phase = .running
+    return true
   }
 
   // MARK: Closing

@@ -29,31 +29,49 @@ extension GroupCommit {
       log.abandon(error, dropsUnsynchronized: options.durability == .everyCommit)
     }
     let durableLSN = log.durableUpTo
-    let refusal = admission.withLockInTurn { admission in
+    let (refusal, isNews) = admission.withLockInTurn { admission in
       admission.durableLSN = durableLSN
+      let isNews = admission.isNews(isFull: isFull)
       let refusal = admission.refuse(error, isFull: isFull)
       // The undone writes may have been admitted before a close, which then reports their failure.
       if case .closing = admission.phase, admission.closingFailure == nil {
         admission.closingFailure = refusal
       }
-      return refusal
+      return (refusal, isNews)
     }
     effects.completions += batch.takeCompletions(failing: refusal)
     undoAll(refusal, &effects)
-    effects.events.append(
-      LogEvent(
-        isFull ? .warning : .error, "the disk refused a batch",
-        ["error": error.description, "writes": String(batch.writeCount)]))
+    if isNews {
+      effects.events.append(
+        LogEvent(
+          isFull ? .warning : .error, Self.sentence(error, isFull: isFull),
+          ["error": error.description, "writes": String(batch.writeCount)],
+          failure: FailureKind(error, isFull: isFull)))
+    }
     return refusal
   }
 
   /// Poisons the engine after a failed synchronize or roll outside of a batch, and undoes the writes of the
   /// open batch.
   func poison(_ error: StorageError, _ effects: inout TurnEffects) {
-    let refusal = admission.withLockInTurn { $0.refuse(error, isFull: false) }
+    let (refusal, isNews) = admission.withLockInTurn { admission in
+      let isNews = admission.isNews(isFull: false)
+      return (admission.refuse(error, isFull: false), isNews)
+    }
     undoAll(refusal, &effects)
+    guard isNews else { return }
     effects.events.append(
-      LogEvent(.error, "the disk refused a synchronize", ["error": error.description]))
+      LogEvent(
+        .error, Self.sentence(error, isFull: false), ["error": error.description],
+        failure: FailureKind(error, isFull: false)))
+  }
+
+  private static func sentence(_ error: StorageError, isFull: Bool) -> String {
+    switch FailureKind(error, isFull: isFull) {
+    case .diskFull: "the disk is full: writes are refused until there is room"
+    case .ownershipLost: "the lock is lost: writes are refused until the next opening"
+    default: "the disk has failed: writes are refused until the next opening"
+    }
   }
 
   /// Undoes every write that was not acknowledged. No write is admitted any more.
@@ -102,7 +120,10 @@ extension GroupCommit {
         if log.poison != nil { poison(error, &effects) }
       }
     }
-    admission.withLockInTurn { $0.endProbe(foundRoom: hasRoom) }
+    let worksAgain = admission.withLockInTurn { $0.endProbe(foundRoom: hasRoom) }
+    if worksAgain {
+      effects.events.append(LogEvent(.info, "the disk has room again: writes are taken"))
+    }
   }
 }
 
@@ -122,6 +143,16 @@ extension Admission {
       nodes.append(change.node)
     }
     return nodes.isEmpty ? nil : (nodes, pages)
+  }
+
+  /// Whether a refusal of the disk changes the phase, so that it is a failure of its own.
+  fileprivate func isNews(isFull: Bool) -> Bool {
+    switch phase {
+    case .running: true
+    case .full: !isFull
+    case .poisoned: false
+    case .closing, .closed: closingFailure == nil
+    }
   }
 
   /// Changes the phase after the disk refused.

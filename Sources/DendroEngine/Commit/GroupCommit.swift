@@ -108,10 +108,12 @@ final class GroupCommit: Sendable {
 
   /// Does what a turn ends with, without a lock.
   private func finish(_ effects: TurnEffects) {
+    // First: what a completion reports is counted.
+    if !effects.events.isEmpty { instrumentation.record(events: effects.events, metrics: []) }
     for pending in effects.completions { pending.completion(pending.result) }
     for (error, lsn) in effects.unreported { options.unreportedFailure?(error, lsn) }
-    if !effects.events.isEmpty || !effects.metrics.isEmpty {
-      instrumentation.record(events: effects.events, metrics: effects.metrics)
+    if !effects.metrics.isEmpty {
+      instrumentation.record(events: [], metrics: effects.metrics)
     }
     if durableSignal.hasWaiters {
       durableSignal.advance(to: admission.withLockInTurn { $0.durableLSN })

@@ -17,6 +17,14 @@ package struct RESTRequest: Sendable {
     /// The state of the server.
     case status
 
+    /// Whether it is a part of one database.
+    fileprivate var isOfDatabase: Bool {
+      switch self {
+      case .data, .priority, .settings: true
+      case .databases, .status: false
+      }
+    }
+
     /// The path of data or of a priority.
     package var path: Path? {
       switch self {
@@ -117,6 +125,9 @@ package struct RESTRequest: Sendable {
       throw .badRequest("shallow cannot be used with event streams")
     }
   }
+
+  /// Whether the request is for one database, and not for the server.
+  package var isForDatabase: Bool { resource.isOfDatabase }
 
   /// The style of JSON in the answer.
   package var style: JSONStyle { JSONStyle(form, isPretty: print == .pretty) }

@@ -27,6 +27,11 @@ final class Exchange: @unchecked Sendable {
   /// Whether it counts as one whose answer is not sent to the end.
   private var isActive = false
   private var status = 0
+  /// The name of the database that the request is for; nil if it is for none.
+  var namespace: String?
+  /// The other end of the connection, for the log.
+  private var client = ""
+  private let time = systemMilliseconds()
   private let start = ContinuousClock.now
   private let outcome = Mutex(Outcome())
 
@@ -76,6 +81,9 @@ final class Exchange: @unchecked Sendable {
       phase = .body
       self.method = method.map { String(cString: $0) } ?? ""
       headers = Self.headers(of: connection)
+      if context.accessLog != nil, let address = dendro_client_address(connection) {
+        client = SocketAddress.text(of: address) ?? ""
+      }
       if headers.hasAmbiguousBody {
         let refusal = RESTError.badRequest("The length of the body is ambiguous.")
         return send(.whole(RESTAnswer(refusal)), connection)
@@ -220,7 +228,8 @@ final class Exchange: @unchecked Sendable {
     guard let log = context.accessLog else { return }
     log(
       AccessRecord(
-        method: method, target: Self.withoutCredentials(target), status: status,
+        time: time, client: client, namespace: namespace, method: method,
+        target: Self.withoutCredentials(target), status: status,
         duration: ContinuousClock.now - start))
   }
 

@@ -74,6 +74,9 @@ final class PollConnection: WireTransport {
         answers: PollAnswers(byteLimit: limits.backlogBytes)))
   }
 
+  /// The name of the session's database; nil before it has begun.
+  var namespace: String? { state.withLock { $0.session?.namespace.name } }
+
   /// Serves the session, which gets the messages.
   func begin(_ session: WireSession) { state.withLock { $0.session = session } }
 

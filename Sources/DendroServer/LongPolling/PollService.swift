@@ -30,6 +30,7 @@ final class PollService: Sendable {
   func perform(_ request: PollRequest, _ exchange: Exchange, _ service: RESTService) {
     switch request {
     case .start(let start):
+      service.note(start.namespace, exchange)
       if let open = service.namespaces.open(start.namespace) {
         return begin(start, exchange, open, service)
       }
@@ -43,6 +44,7 @@ final class PollService: Sendable {
       }
     case .poll(let key, let serial, let segments):
       guard let connection = connection(key) else { return Self.refuse(exchange) }
+      exchange.namespace = connection.namespace
       connection.poll(serial, segments, exchange)
     case .page(let key):
       guard connection(key) != nil else { return Self.refuse(exchange) }

@@ -10,8 +10,10 @@ extension OpeningNamespaces {
   ///   - name: of the database that requests without a name are for.
   ///   - limit: the most databases that are open at a time.
   ///   - options: of each database.
+  ///   - report: gets what happens with a database.
   package convenience init(
-    in directory: String, default name: String, limit: Int = 256, options: DatabaseOptions
+    in directory: String, default name: String, limit: Int = 256, options: DatabaseOptions,
+    report: @escaping @Sendable (NamespaceEvent) -> Void = { _ in }
   ) {
     let flushes = Histogram()
     var options = options
@@ -23,8 +25,14 @@ extension OpeningNamespaces {
       Self.names(in: directory)
     } mayHaveLeftovers: { name in
       DisconnectJournal.mayHaveEntries("\(directory)/\(name)")
+    } report: {
+      report($0)
     } opener: { name in
-      try Database.open(at: "\(directory)/\(name)", options: measured)
+      let path = "\(directory)/\(name)"
+      guard Self.isDirectory(path) ?? true else { throw NamespaceError.noDirectory(name) }
+      var options = measured
+      options.logging = { report(NamespaceEvent(name, $0)) }
+      return try Database.open(at: path, options: options)
     }
   }
 
@@ -39,6 +47,14 @@ extension OpeningNamespaces {
     }
   }
 
+  /// Nil if there is nothing with this path.
+  private static func isDirectory(_ path: String) -> Bool? {
+    var status = stat()
+    guard stat(path, &status) == 0 else { return nil }
+    return status.st_mode & S_IFMT == S_IFDIR
+  }
+
+  /// The directories: a file that stands among them is no database.
   private static func names(in directory: String) -> [String] {
     guard let stream = opendir(directory) else { return [] }
     defer { closedir(stream) }
@@ -47,7 +63,13 @@ extension OpeningNamespaces {
       let name = withUnsafePointer(to: &entry.pointee.d_name) { bytes in
         bytes.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
       }
-      if RESTRequest.isNamespace(name) { names.append(name) }
+      guard RESTRequest.isNamespace(name) else { continue }
+      let kind = Int(entry.pointee.d_type)
+      // Some file systems do not say the kind, and a link may lead to a directory.
+      let mayBe = kind == Int(DT_DIR) || kind == Int(DT_UNKNOWN) || kind == Int(DT_LNK)
+      if mayBe, kind == Int(DT_DIR) || Self.isDirectory("\(directory)/\(name)") == true {
+        names.append(name)
+      }
     }
     return names
   }

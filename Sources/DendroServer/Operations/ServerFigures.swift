@@ -80,8 +80,21 @@ extension RESTService {
     text.gauge(
       "dendro_waiting_last_writes", "Last writes of sessions that wait for room on the disk.",
       namespaces.all.reduce(0) { $0 + ($1.journal?.refusedCount ?? 0) })
+    appendFailures(to: &text)
     appendDatabases(to: &text)
     return text.text
+  }
+
+  /// Every kind, also those that have not happened: an alert can rely on them.
+  private func appendFailures(to text: inout PrometheusText) {
+    let counts = namespaces.all.map { $0.engine.statistics().failureCounts }
+    let ofOpen = FailureKind.allCases.map { kind in
+      (kind.rawValue, counts.reduce(0) { $0 + ($1[kind] ?? 0) })
+    }
+    let all = [("opening", namespaces.failureCount)] + ofOpen
+    text.append(
+      "dendro_failures_total", kind: "counter", help: "What has gone wrong with databases.",
+      values: all.map { ("kind=\"\($0.0)\"", "\($0.1)") })
   }
 
   private func appendDatabases(to text: inout PrometheusText) {

@@ -1,3 +1,4 @@
+import Dendro
 import DendroEngine
 import DendroProtocol
 import DendroStorage
@@ -7,8 +8,8 @@ import Dispatch
 // Whether the server works.
 
 extension RESTCall {
-  /// Whether the databases that are open take writes, and their last ones. It is for everybody, what they have for
-  /// those who may see that.
+  /// Whether the databases take writes, and their last ones. It is for everybody, what they have for those who may
+  /// see that.
   func answerStatus() {
     guard request.method == .get || request.method == .head else {
       return refuse(RESTError(405, "The status is read with GET."))
@@ -16,9 +17,11 @@ extension RESTCall {
     let full = service.namespaces.all.filter { namespace in
       if case .diskFull? = namespace.engine.writeRefusal { true } else { false }
     }
-    if full.isEmpty { return finishStatus() }
-    // A write looks whether there is room by now, and may wait for that. This one changes nothing.
+    let opens = service.namespaces.hasMissing
+    if full.isEmpty, !opens { return finishStatus() }
     let looked = DispatchGroup()
+    if opens { service.workers.async(group: looked) { service.namespaces.openMissing() } }
+    // A write looks whether there is room by now, and may wait for that. This one changes nothing.
     for namespace in full {
       looked.enter()
       service.workers.async {
@@ -29,42 +32,59 @@ extension RESTCall {
   }
 
   private func finishStatus() {
-    let all = service.namespaces.all.sorted { $0.name < $1.name }
-      .map { namespace in (namespace: namespace, refusal: Self.refusal(by: namespace.engine)) }
-    let failure = all.lazy.compactMap(\.refusal).first
+    let all = states.sorted { $0.name < $1.name }
+    let failure = all.lazy.compactMap(\.failure).first
     let shown = service.mayInspect(identity) ? all : []
-    let databases = shown.map { namespace, refusal in
-      let statistics = namespace.engine.statistics()
-      let (last, durable) = (statistics.lastLSN.rawValue, statistics.durableLSN.rawValue)
-      return "\"\(namespace.name)\":{\"lastLSN\":\(last),\"durableLSN\":\(durable),"
-        + "\"lag\":\(last - min(last, durable))\(Self.waiting(namespace))\(Self.member(refusal))}"
+    let databases = shown.map { state in
+      let members = state.members + (state.failure.map { Self.members(of: $0.message) } ?? [])
+      return "\"\(state.name)\":{\(members.joined(separator: ","))}"
     }
     let state = failure == nil ? "ok" : "failing"
-    var answer = RESTAnswer(
-      text: "{\"status\":\"\(state)\"\(Self.member(failure)),"
-        + "\"databases\":{\(databases.joined(separator: ","))}}", request)
+    // What the files are called is not for everybody.
+    let error = failure.map { Self.members(of: RESTError($0).text) } ?? []
+    let members =
+      ["\"status\":\"\(state)\""] + error
+      + ["\"databases\":{\(databases.joined(separator: ","))}"]
+    var answer = RESTAnswer(text: "{\(members.joined(separator: ","))}", request)
     if failure != nil { answer.status = 503 }
     exchange.finish(answer)
   }
 
-  /// How many last writes of clients wait for room on the disk, if there are any.
-  private static func waiting(_ namespace: Namespace) -> String {
-    guard let count = namespace.journal?.refusedCount, count > 0 else { return "" }
-    return ",\"waitingLastWrites\":\(count)"
+  private typealias State = (name: String, members: [String], failure: DatabaseError?)
+
+  /// Of the databases that are open, and of those that cannot be opened.
+  private var states: [State] {
+    let open = service.namespaces.all.map { namespace -> State in
+      (namespace.name, Self.figures(of: namespace), Self.refusal(by: namespace.engine))
+    }
+    let failed = service.namespaces.failures.map { name, error -> State in (name, [], error) }
+    return open + failed
+  }
+
+  private static func figures(of namespace: Namespace) -> [String] {
+    let statistics = namespace.engine.statistics()
+    let (last, durable) = (statistics.lastLSN.rawValue, statistics.durableLSN.rawValue)
+    var members = [
+      "\"lastLSN\":\(last)", "\"durableLSN\":\(durable)", "\"lag\":\(last - min(last, durable))",
+    ]
+    // Last writes of clients that wait for room on the disk.
+    if let count = namespace.journal?.refusedCount, count > 0 {
+      members.append("\"waitingLastWrites\":\(count)")
+    }
+    return members
   }
 
   /// Why a database takes no writes. One that is open for reading only does what it is to do.
-  private static func refusal(by engine: Engine) -> RESTError? {
+  private static func refusal(by engine: Engine) -> DatabaseError? {
     switch engine.writeRefusal {
     case nil, .readOnly: nil
-    case let error?: RESTError(error)
+    case let error?: DatabaseError(served: error)
     }
   }
 
-  private static func member(_ error: RESTError?) -> String {
-    guard let error else { return "" }
-    var text = AnswerText(",\"error\":")
-    text.append(Node(.string(error.text)), JSONStyle())
-    return String(decoding: text.rest(), as: UTF8.self)
+  private static func members(of error: String) -> [String] {
+    var text = AnswerText("\"error\":")
+    text.append(Node(.string(error)), JSONStyle())
+    return [String(decoding: text.rest(), as: UTF8.self)]
   }
 }

@@ -21,10 +21,6 @@ final class RESTService: Sendable {
   let figures = ServerFigures()
   /// Nil if it is off.
   private let viewer: ViewerService?
-  private let errorLog: @Sendable (String) -> Void
-  /// Databases that could not be opened, and why: reported once, and not with every request.
-  private let failedOpenings = Mutex<[String: DatabaseError.Code]>([:])
-  private static let failedOpeningLimit = 256
   private let streams = Mutex<[ObjectIdentifier: WeakStream]>([:])
   private let isStopping = Atomic<Bool>(false)
   /// For work that takes longer than an answer may hold up the other connections of a thread.
@@ -39,7 +35,6 @@ final class RESTService: Sendable {
     authorizer = options.authorizer
     authenticator = try Authenticator(options)
     settings = ServerSettings()
-    errorLog = options.report
     backlogByteLimit = options.backlogByteLimit
     sessionByteLimit = options.sessionByteLimit
     webSockets = try WebSocketService(options, figures)
@@ -70,6 +65,7 @@ final class RESTService: Sendable {
       if try performOwn(exchange) { return }
       request = try RESTRequest(
         method: exchange.method, target: exchange.target, headers: exchange.headers)
+      if request.isForDatabase { note(request.namespace, exchange) }
       if request.method == .options { return exchange.finish(RESTAnswer(options: request)) }
       authentication = try authenticator.authentication(of: request.credentials)
     } catch {
@@ -89,25 +85,12 @@ final class RESTService: Sendable {
     }
   }
 
-  /// The database with this name, which is opened if it is not, and made if the client may do so. Why it
-  /// cannot be opened is also for the log.
+  /// The database with this name, which is opened if it is not, and made if the client may do so.
   ///
   /// Only administrators make databases if not everybody may do everything: others could make as many as there
   /// may be.
   func namespace(_ name: String?, for client: Identity) throws -> Namespace {
-    do {
-      let found = try namespaces.namespace(name, makesNew: mayInspect(client))
-      failedOpenings.withLock { _ = $0.removeValue(forKey: name ?? "") }
-      return found
-    } catch let error as DatabaseError {
-      let isNew = failedOpenings.withLock { failed in
-        let isKnown = failed[name ?? ""] == error.code || failed.count >= Self.failedOpeningLimit
-        if !isKnown { failed[name ?? ""] = error.code }
-        return !isKnown
-      }
-      if isNew { errorLog("a database cannot be opened: \(error.message)") }
-      throw error
-    }
+    try namespaces.namespace(name, makesNew: mayInspect(client))
   }
 
   /// Answers what is neither data nor settings: figures, and the viewer's page.
@@ -141,7 +124,13 @@ final class RESTService: Sendable {
     identity.isAdministrator || authorizer is OpenAuthorizer
   }
 
+  /// Notes for the log which database a request is for.
+  func note(_ namespace: String?, _ exchange: Exchange) {
+    exchange.namespace = namespaces.name(of: namespace)
+  }
+
   private func open(_ handshake: Handshake, _ exchange: Exchange) {
+    note(handshake.namespace, exchange)
     workers.async { [self] in
       do {
         // Who the client is shows only later.
@@ -237,40 +226,4 @@ final class ServerSettings: Sendable {
     get { pages.withLock { $0["\(namespace)/\(name)"] } }
     set { pages.withLock { $0["\(namespace)/\(name)"] = newValue } }
   }
-}
-
-extension RESTError {
-  /// Why there is no database for a request.
-  init(_ error: any Error) {
-    switch error {
-    case NamespaceError.unknown: self = .notFound
-    case NamespaceError.tooMany(let limit):
-      self.init(503, "The server serves \(limit) databases already, which is its limit.")
-    case NamespaceError.ended: self.init(503, "The server is shutting down.")
-    case let error as DatabaseError: self.init(error)
-    default: self = .internalError
-    }
-  }
-
-  /// Why a database refused a reading or writing.
-  init(_ error: DatabaseError) {
-    switch error.code {
-    case .invalidData, .invalidLeafValueType, .invalidPath, .invalidKey, .notWritable,
-      .invalidQuery, .invalidArgument, .noData:
-      self = .badRequest("Invalid data; \(error.message)")
-    case .tooLarge: self = .writeTooLarge
-    case .closed: self.init(503, "The database is closed.")
-    case .maxRetry: self.init(503, "Other writes came between; try again.")
-    case .diskFull: self.init(503, "The disk of the database is full.")
-    case .poisoned:
-      self.init(503, "The disk has failed: no write until the database is opened again.")
-    case .locked: self.init(503, "The database is open in another process.")
-    case .ownershipLost: self.init(503, "Another process has the database.")
-    case .readOnly: self.init(503, "The database is open for reading only.")
-    case .memoryLimit: self.init(503, "The database is at its limit of memory.")
-    default: self = .internalError
-    }
-  }
-
-  init(_ error: EngineError) { self.init(DatabaseError(served: error)) }
 }

@@ -25,6 +25,8 @@ struct ViewerCall: Sendable {
     } catch {
       return refuse(error)
     }
+    if target.path != "/.viewer/namespaces.json" { service.note(name, exchange) }
+    if target.path != "/.viewer/namespaces.json" { service.note(name, exchange) }
     let identity = authentication.identity
     service.workers.async {
       if target.path == "/.viewer/namespaces.json" { return answerNames(identity) }

@@ -80,6 +80,10 @@ final class ViewerService: Sendable {
       "{\"lsn\":\(write.lsn.rawValue),\"time\":\(write.time),\"what\":\"\(name(write.write))\",\"path\":"
         .utf8)
     JSONText.append(string: write.write.path.description, to: &bytes)
+    if let value = WritePreview.text(write.write) {
+      bytes += Array(",\"value\":".utf8)
+      JSONText.append(string: value, to: &bytes)
+    }
     return String(decoding: bytes, as: UTF8.self) + "}"
   }
 

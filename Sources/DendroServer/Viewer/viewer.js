@@ -19,6 +19,20 @@ function compareKeys(a, b) {
 function keysOf(path) { return path.split("/").filter(key => key !== ""); }
 function textOf(keys) { return "/" + keys.join("/"); }
 
+/** The part of the page's address that names a location: `#/users/ada`, its keys percent-encoded. */
+function linkOf(keys) { return "#/" + keys.map(encodeURIComponent).join("/"); }
+
+/** The keys that such a part names. What is no encoding stands for itself, as where the address was typed. */
+function keysOfLink(link) {
+  return keysOf(link.replace(/^#/, "")).map(key => {
+    try {
+      return decodeURIComponent(key);
+    } catch {
+      return key;
+    }
+  });
+}
+
 // ---- The connection
 
 class Connection {
@@ -83,7 +97,7 @@ class Connection {
       if (answer) answer(b);
     } else if (a === "d" || a === "m") {
       const listen = this.listens.get(b.t);
-      if (listen) listen.push(a === "m", keysOf(b.p), b.d);
+      if (listen) listen.push(a === "m", keysOf(b.p), b.d, listen.isAnswered);
     } else if (a === "c" || a === "ac") {
       this.changed("bad", "no permission");
     }
@@ -93,14 +107,17 @@ class Connection {
     this.session = hello.s;
     this.delay = 250;
     if (this.credential) await this.signIn(this.credential);
-    this.changed("good", "connected");
+    this.tell();
     for (const [tag, listen] of this.listens) this.sendListen(tag, listen);
   }
 
-  signIn(credential) {
-    this.credential = credential;
+  tell() { this.changed("good", this.credential ? "connected, signed in" : "connected"); }
+
+  async signIn(credential) {
     const isToken = /^[\w-]+\.[\w-]+\.[\w-]*$/.test(credential);
-    return this.request(isToken ? "auth" : "gauth", { cred: credential });
+    const answer = await this.request(isToken ? "auth" : "gauth", { cred: credential });
+    if (answer.s === "ok") this.credential = credential;
+    return answer;
   }
 
   send(action, body) {
@@ -127,19 +144,25 @@ class Connection {
     });
   }
 
-  listen(keys, query, push, failed) {
+  /**
+   * Listens to a location. `push` gets what is there, unless it is nothing, and then what changes; `ended` gets the
+   * answer, after what is there.
+   */
+  listen(keys, query, push, ended) {
     const tag = this.listenCount = (this.listenCount || 0) + 1;
-    const listen = { keys, query, push, failed };
+    const listen = { keys, query, push, ended, isAnswered: false };
     this.listens.set(tag, listen);
     if (this.socket.readyState === 1 && this.session) this.sendListen(tag, listen);
     return tag;
   }
 
-  async sendListen(tag, { keys, query, failed }) {
-    const body = { p: textOf(keys), h: "", t: tag, shallow: true };
-    if (query) body.q = query;
+  async sendListen(tag, listen) {
+    const body = { p: textOf(listen.keys), h: "", t: tag, shallow: true };
+    if (listen.query) body.q = listen.query;
+    listen.isAnswered = false;
     const answer = await this.request("q", body);
-    if (answer.s !== "ok" && answer.s !== "disconnected") failed(answer);
+    listen.isAnswered = true;
+    if (answer.s !== "disconnected" && this.listens.get(tag) === listen) listen.ended(answer);
   }
 
   unlisten(tag) {
@@ -154,7 +177,10 @@ class Connection {
 
 // ---- The tree
 
-/** What is known of one location. `form` is a scalar, or an object with `.value`, `.n` or `.priority`. */
+/**
+ * What is known of one location. `form` is a scalar, or an object with `.value`, `.n` or `.priority`; null for nothing;
+ * undefined before the server has said what is there.
+ */
 class TreeNode {
   constructor(keys, form) {
     this.keys = keys;
@@ -166,6 +192,7 @@ class TreeNode {
     this.more = 0;
   }
 
+  get isKnown() { return this.form !== undefined; }
   get count() { return this.form !== null && typeof this.form === "object" ? this.form[".n"] : undefined; }
   get scalar() {
     return this.form !== null && typeof this.form === "object" ? this.form[".value"] : this.form;
@@ -183,7 +210,7 @@ class TreeNode {
 }
 
 const app = {
-  connection: null, root: null, query: null, rows: [], chosen: 0, past: null, undo: [], writes: 0, lastLSN: null,
+  connection: null, root: null, query: null, rows: [], chosen: 0, past: null, undo: [], changes: 0, lastLSN: null,
   isDrawing: false, isStale: true, flash: new Set(),
 };
 
@@ -280,26 +307,31 @@ function rowElement({ node, depth, more }, index) {
   } else if (node.scalar !== null && node.scalar !== undefined) {
     row.append(part("value " + typeof node.scalar, JSON.stringify(node.scalar)));
   } else {
-    row.append(part("count", "nothing"));
+    row.append(part("count", node.isKnown ? "nothing" : node.refusal || "…"));
   }
   if (node.priority !== undefined && node.priority !== null) {
     row.append(part("priority", `priority ${JSON.stringify(node.priority)}`));
   }
-  const tools = document.createElement("span");
-  tools.className = "tools";
-  if (app.past !== null) {
-    tools.append(tool("Restore", () => restore(node)));
-  } else {
-    tools.append(tool("Add", () => add(node)), tool("Edit", () => edit(node)));
-    tools.append(tool("Remove", () => remove(node)));
-  }
-  row.append(tools);
+  if (node.isKnown) row.append(toolsOf(node));
   row.onclick = () => {
     app.chosen = index;
     draw();
   };
   row.ondblclick = () => edit(node);
   return row;
+}
+
+function toolsOf(node) {
+  const tools = document.createElement("span");
+  tools.className = "tools";
+  if (node !== app.root) tools.append(tool("Open", () => visit(node.keys)));
+  if (app.past !== null) {
+    tools.append(tool("Restore", () => restore(node)));
+  } else {
+    tools.append(tool("Add", () => add(node)), tool("Edit", () => edit(node)));
+    tools.append(tool("Remove", () => remove(node)));
+  }
+  return tools;
 }
 
 function toggle(node) {
@@ -324,17 +356,25 @@ function fold(node) {
 function load(node) {
   if (app.past !== null) return loadPast(node);
   const query = node === app.root ? app.query : null;
-  const push = (isMerge, keys, data) => receive(node, isMerge, keys, data);
+  const push = (isMerge, keys, data, isChange) => receive(node, isMerge, keys, data, isChange);
   node.tag = app.connection.listen(node.keys, query, push, answer => {
-    problem(answer.d || answer.s);
-    if (answer.s === "permission_denied") at("sign").focus();
+    if (answer.s === "ok") {
+      if (!node.isKnown) node.form = null;
+      problem("");
+    } else {
+      node.refusal = answer.s === "permission_denied" ? "no permission: sign in" : answer.d || answer.s;
+      problem(answer.d || answer.s);
+      if (answer.s === "permission_denied") at("sign").focus();
+    }
+    stale();
   });
   stale();
 }
 
 /** Takes what a shallow listen says: all children, or those that have changed. */
-function receive(node, isMerge, keys, data) {
+function receive(node, isMerge, keys, data, isChange) {
   problem("");
+  if (isChange && concerns(node, isMerge, keys, data)) app.changes++;
   if (!isMerge && keys.length === node.keys.length) {
     takeAll(node, data);
   } else {
@@ -346,9 +386,15 @@ function receive(node, isMerge, keys, data) {
     if (node !== app.root || !app.query) node.form = count > 0 ? { ".n": count } : null;
     if (priority !== undefined && node.form) node.form[".priority"] = priority;
   }
-  app.writes++;
   logSoon();
   stale();
+}
+
+/** Whether a change counts for this node: one below an open child counts there. */
+function concerns(node, isMerge, keys, data) {
+  if (!isMerge && keys.length === node.keys.length) return true;
+  const changed = isMerge ? Object.keys(data) : [keys[node.keys.length]];
+  return changed.some(key => !(node.children && node.children.has(key) && node.children.get(key).isOpen));
 }
 
 function takeAll(node, data) {
@@ -431,19 +477,23 @@ async function undo() {
   }
 }
 
-function ask({ title, key, value, ok, action }) {
+/** Shows a dialog with those of the fields that have a beginning. */
+function ask({ title, note, key, secret, value, ok, action }) {
   const dialog = at("dialog");
+  const fields = { key, secret, value };
   at("title").textContent = title;
-  at("keyLabel").hidden = key === undefined;
-  at("valueLabel").hidden = value === undefined;
-  at("key").value = key || "";
-  at("value").value = value || "";
+  at("note").textContent = note || "";
+  at("note").hidden = !note;
+  for (const [name, text] of Object.entries(fields)) {
+    at(name + "Label").hidden = text === undefined;
+    at(name).value = text || "";
+  }
   at("wrong").textContent = "";
   at("ok").textContent = ok;
   at("ok").onclick = async event => {
     event.preventDefault();
     try {
-      await action(at("key").value, at("value").value);
+      await action({ key: at("key").value, secret: at("secret").value, value: at("value").value });
       dialog.close();
       at("tree").focus();
     } catch (error) {
@@ -451,7 +501,10 @@ function ask({ title, key, value, ok, action }) {
     }
   };
   dialog.showModal();
-  (key !== undefined ? at("key") : value !== undefined ? at("value") : at("ok")).focus();
+  at(Object.keys(fields).find(name => fields[name] !== undefined) || "ok").focus();
+  // A long value is read from its beginning.
+  at("value").setSelectionRange(0, 0);
+  at("value").scrollTop = 0;
 }
 
 function parsed(text) {
@@ -473,33 +526,33 @@ async function guarded(body) {
 const editByteLimit = 1 << 20;
 
 function edit(node) {
-  if (app.past !== null) return;
+  if (app.past !== null || !node.isKnown) return;
   guarded(async () => {
     const before = await read(node.keys);
     const text = JSON.stringify(before, null, 2);
     if (text.length > editByteLimit) throw new Error("This is too large to be edited as text: unfold it.");
     ask({
       title: textOf(node.keys), value: text, ok: "Write",
-      action: (_, text) => write(node.keys, parsed(text), before),
+      action: ({ value }) => write(node.keys, parsed(value), before),
     });
   });
 }
 
 function add(node) {
-  if (app.past !== null) return;
+  if (app.past !== null || !node.isKnown) return;
   ask({
     title: "Add below " + textOf(node.keys), key: "", value: "null", ok: "Add",
-    action: async (key, text) => {
+    action: async ({ key, value }) => {
       const keys = [...node.keys, ...keysOf(key)];
       if (keys.length === node.keys.length) throw new Error("A child needs a key.");
-      await write(keys, parsed(text), await read(keys));
+      await write(keys, parsed(value), await read(keys));
       if (!node.isOpen) toggle(node);
     },
   });
 }
 
 function remove(node) {
-  if (app.past !== null) return;
+  if (app.past !== null || !node.isKnown) return;
   guarded(async () => {
     const before = await read(node.keys);
     if (node.keys.length > 0 && node.count === undefined) return write(node.keys, null, before);
@@ -540,6 +593,14 @@ async function fetchJSON(name, parameters) {
   return data;
 }
 
+/** The time of today, or the day and the time, as they are here. */
+function timeOf(milliseconds) {
+  const time = new Date(milliseconds);
+  // Of the languages, Sweden's has the form 2026-11-21 04:00:12.
+  const clock = time.toLocaleTimeString("sv-SE"), day = time.toLocaleDateString("sv-SE");
+  return day === new Date().toLocaleDateString("sv-SE") ? clock : `${day} ${clock}`;
+}
+
 function logSoon() {
   if (app.logTimer) return;
   app.logTimer = setTimeout(() => {
@@ -569,9 +630,12 @@ async function loadLog() {
   const items = log.writes.map(write => {
     const item = document.createElement("li");
     item.dataset.lsn = write.lsn;
-    item.title = new Date(write.time).toLocaleString();
+    item.title = `${write.what} ${write.path}\n${new Date(write.time).toLocaleString()}`;
     if (write.lsn === app.past) item.className = "chosen";
-    item.append(part("lsn", write.lsn), part("what", `${write.what} ${write.path}`));
+    item.append(part("lsn", write.lsn), part("what", `${write.what} ${write.path}`), part("time", timeOf(write.time)));
+    if (write.value !== undefined) {
+      item.append(part("written" + (write.value.startsWith('"') ? " string" : ""), write.value));
+    }
     item.onclick = () => travel(write.lsn);
     return item;
   });
@@ -614,15 +678,26 @@ async function loadPast(node) {
 
 // ---- Starting
 
-function show(path) {
+/** Shows the location that the page's address names. */
+function show() {
   if (app.root) fold(app.root);
   app.past = null;
   at("past").hidden = true;
+  at("slider").value = at("slider").max;
   app.rows = [];
   app.chosen = 0;
-  app.root = new TreeNode(keysOf(path), null);
+  const keys = keysOfLink(location.hash);
+  at("path").value = textOf(keys);
+  document.title = keys.length ? textOf(keys) + " · Dendro" : "Dendro";
+  app.root = new TreeNode(keys, undefined);
   app.root.isOpen = true;
   load(app.root);
+}
+
+/** Goes to a location, and without the query of the one before; the browser's history has both. */
+function visit(keys) {
+  if (linkOf(keys) === linkOf(keysOfLink(location.hash))) return show();
+  location.hash = linkOf(keys);
 }
 
 function bound(text) {
@@ -662,7 +737,7 @@ function connect(namespace) {
   app.root = null;
   app.undo = [];
   at("undo").disabled = true;
-  show(at("path").value);
+  show();
 }
 
 async function start() {
@@ -675,16 +750,29 @@ async function start() {
   if (wanted && !names.includes(wanted)) names.unshift(wanted);
   for (const name of names) select.add(new Option(name, name, false, name === wanted));
   select.parentElement.hidden = names.length === 0;
-  select.onchange = () => connect(select.value);
+  select.onchange = () => {
+    const address = new URL(location.href);
+    address.searchParams.set("ns", select.value);
+    history.replaceState(null, "", address);
+    connect(select.value);
+  };
   connect(select.value || wanted || "");
 }
 
 at("query").onsubmit = event => {
   event.preventDefault();
+  const keys = keysOf(at("path").value);
   app.query = queryFromForm();
-  show(at("path").value);
+  // Set here and not by the address, which has no query.
+  if (linkOf(keys) !== linkOf(keysOfLink(location.hash))) history.pushState(null, "", linkOf(keys));
+  show();
   at("tree").focus();
 };
+addEventListener("hashchange", () => {
+  app.query = null;
+  for (const name of ["order", "from", "to", "limit"]) at(name).value = "";
+  show();
+});
 at("tree").onscroll = draw;
 addEventListener("resize", draw);
 at("undo").onclick = undo;
@@ -701,14 +789,18 @@ at("theme").onclick = () => {
   root.dataset.theme = isDark ? "light" : "dark";
 };
 at("sign").onclick = () => ask({
-  title: "The administrators' secret, or an ID token. It is kept for as long as this page is open.", key: "", ok: "Sign in",
-  action: async credential => {
-    const answer = await app.connection.signIn(credential);
+  title: "Sign in", note: "With the administrators' secret, or an ID token. It is kept for as long as this page is open.",
+  secret: "", ok: "Sign in",
+  action: async ({ secret }) => {
+    const answer = await app.connection.signIn(secret);
     if (answer.s !== "ok") throw new Error(answer.d);
-    show(at("path").value);
-    logSoon();
+    app.connection.tell();
+    show();
   },
 });
+at("cancel").onclick = () => at("dialog").close();
+// A secret does not stay in the page's fields.
+at("dialog").onclose = () => { at("secret").value = ""; };
 
 at("tree").onkeydown = event => {
   const row = app.rows[app.chosen];
@@ -735,6 +827,8 @@ at("tree").onkeydown = event => {
     add(node);
   } else if (event.key === "Delete") {
     remove(node);
+  } else if (event.key === "o" && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    visit(node.keys);
   } else {
     return;
   }
@@ -755,8 +849,9 @@ addEventListener("keydown", event => {
   }
 });
 setInterval(() => {
-  at("figures").textContent = app.lastLSN === null ? "" : `write ${app.lastLSN} · ${app.writes} changes/s`;
-  app.writes = 0;
+  const rate = app.changes === 1 ? "1 change/s" : `${app.changes} changes/s`;
+  at("figures").textContent = app.lastLSN === null ? "" : `write ${app.lastLSN} · ${rate}`;
+  app.changes = 0;
 }, 1000);
 
 start();

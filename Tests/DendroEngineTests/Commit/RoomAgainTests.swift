@@ -53,4 +53,31 @@ struct RoomAgainTests {
     disk.freeSpace = nil
     try engine.close()
   }
+
+  @Test("the refusal and the return are said once each, and the refusal is counted")
+  func events() async throws {
+    let events = Received<LogEvent>()
+    var options = EngineOptions()
+    options.log = { events.add($0) }
+    let engine = try Engine.open(at: "/db", options: options, environment: disk.environment)
+    disk.freeSpace = 0
+    let large = Node(.string(incompressible(200_000)))
+    for _ in 0..<3 {
+      await #expect(throws: EngineError.self) {
+        try await engine.write(Draft(.set(try path("large"), large)))
+      }
+    }
+    #expect(engine.statistics().failureCounts == [.diskFull: 1])
+    disk.freeSpace = nil
+    try await engine.write(set("again", .integer(1)))
+    #expect(engine.statistics().failureCounts == [.diskFull: 1])
+    try await engine.close()
+    while events.all.count < 3 { await Task.yield() }
+    #expect(events.all.map(\.level) == [.info, .warning, .info])
+    #expect(
+      events.all.map(\.message) == [
+        "a new database was made", "the disk is full: writes are refused until there is room",
+        "the disk has room again: writes are taken",
+      ])
+  }
 }

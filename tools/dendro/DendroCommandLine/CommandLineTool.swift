@@ -5,6 +5,9 @@ import DendroStorage
 /// From the words of the command line to the exit status.
 package enum CommandLineTool {
   static let version = Database.sdkVersion()
+  /// Of the release, at midnight UTC in seconds since 1970: 2026-11-24. `SOURCE_DATE_EPOCH` says another one, as the
+  /// package's build does with that of the commit.
+  static let releaseDate: Int64 = 1_795_478_400
 
   static let commands: [Command] = [
     .import, .export, .get, .set, .update, .push, .remove, .increment, .apply, .watch, .serve,
@@ -46,16 +49,17 @@ package enum CommandLineTool {
 
   private static func dispatch(_ words: [String]) throws -> Int32 {
     guard let first = words.first else {
-      Terminal.note(Help.overview(of: commands, version: version))
+      Terminal.noteLine(
+        Help.overview(of: commands, version: version, columns: Help.columns(2)))
       return ExitCode.usage.rawValue
     }
     switch first {
     case "-h", "--help", "help":
       guard words.count > 1, first == "help" else {
-        try show(Help.overview(of: commands, version: version))
+        try show(Help.overview(of: commands, version: version, columns: Help.columns()))
         return ExitCode.success.rawValue
       }
-      try show(Help.page(for: command(named: words[1])))
+      try show(Help.page(for: command(named: words[1]), columns: Help.columns()))
       return ExitCode.success.rawValue
     case "--version":
       switch words.dropFirst() {
@@ -75,7 +79,7 @@ package enum CommandLineTool {
     let command = try command(named: first)
     let arguments = try Arguments(words.dropFirst(), for: command)
     if arguments.wantsHelp {
-      try show(Help.page(for: command))
+      try show(Help.page(for: command, columns: Help.columns()))
       return ExitCode.success.rawValue
     }
     let code: ExitCode

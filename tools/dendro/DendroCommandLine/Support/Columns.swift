@@ -2,6 +2,12 @@ extension String {
   /// The columns of a terminal that the text takes.
   var columnCount: Int { unicodeScalars.reduce(0) { $0 + Self.width(of: $1) } }
 
+  /// The columns of a text that may have colours.
+  var shownColumnCount: Int {
+    guard utf8.contains(0x1B) else { return columnCount }
+    return replacing(/\u{1B}\[[0-9;]*m/, with: "").columnCount
+  }
+
   /// The text, or as much of its beginning as so many columns have room for with an ellipsis.
   func truncated(toColumns columns: Int) -> String {
     // Most are short.

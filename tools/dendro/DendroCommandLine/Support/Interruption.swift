@@ -17,13 +17,18 @@ enum Interruption {
   static func listen() {
     // The variable is made before a handler may need it.
     _ = signalNumber.load(ordering: .relaxed)
-    // Without SA_RESTART, so that the signal ends a wait for input.
-    var action = sigaction()
-    let handler: @convention(c) (Int32) -> Void = { number in
-      if Interruption.signalNumber.exchange(number, ordering: .relaxed) != 0 {
-        _exit(128 + number)
+    for number in [SIGINT, SIGTERM] {
+      handle(number) { number in
+        if Interruption.signalNumber.exchange(number, ordering: .relaxed) != 0 {
+          _exit(128 + number)
+        }
       }
     }
+  }
+
+  /// Calls `handler` for a signal, which ends a wait for input: without SA_RESTART.
+  static func handle(_ number: Int32, _ handler: @escaping @convention(c) (Int32) -> Void) {
+    var action = sigaction()
     #if canImport(Darwin)
       action.__sigaction_u.__sa_handler = handler
     #elseif canImport(Musl)
@@ -31,8 +36,7 @@ enum Interruption {
     #else
       action.__sigaction_handler.sa_handler = handler
     #endif
-    sigaction(SIGINT, &action, nil)
-    sigaction(SIGTERM, &action, nil)
+    sigaction(number, &action, nil)
   }
 
   /// Forgets a signal: the next one ends the process at once again.

@@ -20,6 +20,20 @@ struct LogLayout {
     showsPlace = room >= 120
   }
 
+  /// A time with as much as has room, in UTC; spaces for none.
+  func time(_ milliseconds: Int64?) -> String {
+    guard let milliseconds else { return String(repeating: " ", count: timeWidth) }
+    let time = Format.time(milliseconds)
+    return timeWidth == 24 ? time : String(time.prefix(timeWidth)).replacing("T", with: " ")
+  }
+
+  /// The columns behind the number, the time and the operation of a line that has no other places.
+  func room(besides taken: Int) -> Int {
+    guard let columns else { return 200 }
+    let front = lsnWidth + 2 + (timeWidth > 0 ? timeWidth + 2 : 0) + Self.operationWidth + 2
+    return max(10, columns - front - taken)
+  }
+
   var heading: String {
     var text = "LSN".leftPadded(to: lsnWidth) + "  "
     if timeWidth > 0 { text += "TIME".padded(to: timeWidth) + "  " }

@@ -32,12 +32,7 @@ struct LogLines {
         + String(repeating: " ", count: max(0, columns - text.count) + 1)
       width += max(columns, text.count) + 2
     }
-    let time = Format.time(logged.time)
-    switch layout.timeWidth {
-    case 24: add(time, 24, .dim)
-    case 19: add(String(time.prefix(19)).replacing("T", with: " "), 19, .dim)
-    default: break
-    }
+    if layout.timeWidth > 0 { add(layout.time(logged.time), layout.timeWidth, .dim) }
     add(Self.operation(logged.write), LogLayout.operationWidth, Self.color(logged.write))
     if layout.showsPlace {
       add("\(logged.byteCount)".leftPadded(to: LogLayout.byteWidth), LogLayout.byteWidth, nil)

@@ -1,4 +1,5 @@
 import DendroEngine
+import Synchronization
 
 /// A line on standard error that is drawn over itself, at most ten times a second, and only if
 /// that is a terminal.
@@ -7,7 +8,8 @@ package final class Progress {
   private let label: String
   private let start = Platform.uptime()
   private var last: UInt64 = 0
-  private var isDrawn = false
+  /// Whether a line stands there, which any other line would stand behind.
+  private static let isDrawn = Atomic<Bool>(false)
 
   init(_ label: String) {
     self.label = label
@@ -53,14 +55,15 @@ package final class Progress {
   }
 
   /// Makes room for other lines.
-  func clear() {
-    guard isDrawn else { return }
-    isDrawn = false
-    Terminal.write("\r\u{1B}[K")
+  func clear() { if isShown { Self.wipe() } }
+
+  /// Makes room for other lines, whatever is being done.
+  static func wipe() {
+    if isDrawn.exchange(false, ordering: .relaxed) { Terminal.write("\r\u{1B}[K") }
   }
 
   private func draw(_ done: UInt64, of total: UInt64?, _ details: String) {
-    isDrawn = true
+    Self.isDrawn.store(true, ordering: .relaxed)
     // A terminal may be made wider or narrower at any time.
     let columns = Platform.columnCount(2)
     var line = "\(label) "

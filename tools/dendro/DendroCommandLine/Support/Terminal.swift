@@ -32,14 +32,38 @@ final class Terminal {
     if buffer.count >= 1 << 16 { try flush() }
   }
 
+  /// A line of a report, in as many as the columns have room for: only data has lines of any length.
+  ///
+  /// - Parameter hanging: the spaces that those after the first begin with.
+  func report(_ line: String, hanging: Int = 2) throws {
+    try print(Self.folded(line, hanging: hanging))
+  }
+
+  /// The line as `report` prints it.
+  static func folded(_ line: String, hanging: Int) -> String {
+    columns.map { line.filled(to: $0, hanging: hanging) } ?? line
+  }
+
   func flush() throws {
     guard !buffer.isEmpty else { return }
+    Progress.wipe()
     defer { buffer.removeAll(keepingCapacity: true) }
     try buffer.withUnsafeBytes { try Platform.writeAll(1, $0, to: "standard output") }
   }
 
-  /// A line for people. That standard error cannot be written to is not worth an error.
-  static func note(_ line: String) { write(line.printable + "\n") }
+  /// A message for people, in lines that a terminal has room for. That standard error cannot be written to is not
+  /// worth an error.
+  static func note(_ message: String) {
+    let indent = message.prefix { $0 == " " }.count + 2
+    let columns = Platform.isTerminal(2) ? Platform.columnCount(2) : Int.max
+    noteLine(message.filled(to: columns, hanging: indent))
+  }
+
+  /// A message that is one line, however long.
+  static func noteLine(_ line: String) {
+    Progress.wipe()
+    write(line.printable + "\n")
+  }
 
   /// Text for people, as it stands.
   static func write(_ text: String) {
@@ -76,7 +100,8 @@ final class Terminal {
       throw Failure.usage("\(question) Nothing was done", hint: "--force says yes")
     }
     if isRehearsal { return }
-    write("\(question) Continue? [y/N] ")
+    Progress.wipe()
+    write("\(question) Continue? [y/N] ".filled(to: Platform.columnCount(2) - 3))
     let answer = readLine() ?? ""
     guard ["y", "yes"].contains(answer.lowercased()) else {
       throw Failure(.problem, "nothing was done")

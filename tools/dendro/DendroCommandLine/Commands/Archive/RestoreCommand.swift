@@ -52,7 +52,7 @@ extension Command {
           ]).text)
       } else {
         let time = state.lsn == .zero ? "" : " of \(Format.time(state.time))"
-        try terminal.print(
+        try terminal.report(
           "\(Format.count(leaves, "leaf")) as of write \(head.lsn)\(time) in \(Format.seconds(seconds)); "
             + "read back and good")
       }

@@ -3,7 +3,7 @@ extension Command {
     name: "manual", summary: "print the manual page",
     discussion: """
       It is made from the same table as --help, and written for man: what the Debian package installs as
-      dendro(1).
+      dendro(1). Its date is that of the release, or of SOURCE_DATE_EPOCH (seconds since 1970).
       """,
     examples: [
       Example(line: "dendro manual | man -l -", summary: "to read"),
@@ -13,7 +13,8 @@ extension Command {
       let terminal = try Terminal(color: nil)
       try terminal.print(
         Manual.page(
-          of: CommandLineTool.commands.filter { !$0.isHidden }, version: CommandLineTool.version))
+          of: CommandLineTool.commands.filter { !$0.isHidden }, version: CommandLineTool.version,
+          date: Manual.date))
       try terminal.flush()
       return .success
     })
@@ -21,9 +22,16 @@ extension Command {
 
 /// The manual page, for troff's `man` macros.
 private enum Manual {
-  static func page(of commands: [Command], version: String) -> String {
+  /// The day that the page is of, as `2026-11-21`.
+  static var date: String {
+    let epoch = Platform.environment("SOURCE_DATE_EPOCH").flatMap { Int64($0) }
+    let seconds = epoch.flatMap { (0...253_402_300_799).contains($0) ? $0 : nil }
+    return String(Format.time((seconds ?? CommandLineTool.releaseDate) * 1000).prefix(10))
+  }
+
+  static func page(of commands: [Command], version: String, date: String) -> String {
     var lines = [
-      ".TH DENDRO 1 \"\" \(quoted("dendro \(version)")) \"User Commands\"",
+      ".TH DENDRO 1 \"\(date)\" \(quoted("dendro \(version)")) \"User Commands\"",
       ".SH NAME", "dendro \\- a durable, observable tree database in a directory",
       ".SH SYNOPSIS", ".B dendro", ".I VERB DIRECTORY", ".RI [ PATH ]", ".RI [ options ]",
       ".SH DESCRIPTION",
@@ -45,11 +53,14 @@ private enum Manual {
           escaped(example.line), ".fi", ".RE",
         ]
       }
+      if let problem = ExitCodes.rows(of: command).first(where: { $0.code == 1 }) {
+        lines += [".PP", escaped("Exit code 1: \(problem.meaning).")]
+      }
     }
     lines += [".SH OPTIONS", "Every verb takes these too."]
     lines += [Command.Option.color, .help].flatMap(entry)
     lines.append(".SH EXIT STATUS")
-    for (code, meaning) in Help.exitCodes {
+    for (code, meaning) in ExitCodes.all {
       lines += [".TP", ".B \(code)", escaped(meaning)]
     }
     lines += [

@@ -8,7 +8,8 @@ extension Command {
     discussion: """
       Prints each place below PATH in which the states differ: + what is only in the second, - what is only
       in the first, ~ what is another value. The states are those of one database at two points in time, or
-      of two databases. Exit code 0 if they are equal, 1 if they differ.
+      of two databases. Exit code 0 if they are equal, 1 if they differ, 69 if there is no database or a state is
+      not kept.
 
       With --json it prints lines that 'apply' takes: they turn the first state into the second.
       """,
@@ -38,7 +39,8 @@ extension Command {
     name: "compare", summary: "whether two databases hold the same tree",
     discussion: """
       Compares the hashes of what is at PATH, and if they differ, says in which subtrees. Exit code 0
-      if they are equal, 1 if they differ. 'diff' prints every difference.
+      if they are equal, 1 if they differ, 69 if there is no database or a state is not kept. 'diff' prints every
+      difference.
       """,
     parameters: [
       .directory, Parameter(name: "OTHER", summary: "the other database's directory"),
@@ -73,13 +75,13 @@ private struct Comparison {
     let path = try arguments.directoryPath()
     if let other = arguments.value("with") {
       let otherPath = try Arguments.absolutePath(other, "OTHER")
-      old = try ReadState.states(of: path, at: [from])[0]
-      new = try ReadState.states(of: otherPath, at: [to])[0]
+      old = try Self.states(of: path, at: [from])[0]
+      new = try Self.states(of: otherPath, at: [to])[0]
     } else {
       guard from != nil || to != nil else {
         throw Failure.usage("--from is missing", hint: "or --with, for two databases")
       }
-      let states = try ReadState.states(of: path, at: [from, to])
+      let states = try Self.states(of: path, at: [from, to])
       (old, new) = (states[0], states[1])
     }
   }
@@ -90,8 +92,19 @@ private struct Comparison {
     location = try Self.location(arguments.positional(2))
     let other = try Arguments.absolutePath(arguments.positional[1], "OTHER")
     let point = try HistoryPoint(arguments, "at")
-    old = try ReadState.states(of: arguments.directoryPath(), at: [point])[0]
-    new = try ReadState.states(of: other, at: [point])[0]
+    old = try Self.states(of: arguments.directoryPath(), at: [point])[0]
+    new = try Self.states(of: other, at: [point])[0]
+  }
+
+  /// - Throws: what is no difference, with another code than those have.
+  private static func states(of path: String, at points: [HistoryPoint?]) throws -> [HistoryState] {
+    do {
+      return try ReadState.states(of: path, at: points)
+    } catch {
+      var failure = Failure(describing: error)
+      if failure.code == .problem { failure.code = .unavailable }
+      throw failure
+    }
   }
 
   private static func location(_ text: String?) throws -> Location {

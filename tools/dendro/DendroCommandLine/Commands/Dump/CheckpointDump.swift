@@ -71,7 +71,7 @@ struct CheckpointDump {
     try terminal.print(fileName(lsn))
     try show(checkpoint.fields, terminal)
     if let problem = checkpoint.problem {
-      try terminal.print(terminal.colored("damage: \(problem)", .red))
+      try terminal.report(terminal.colored("damage: \(problem)", .red))
     }
     if !checkpoint.chunks.isEmpty { try terminal.print() }
     for (number, chunk) in checkpoint.chunks.enumerated() {
@@ -134,7 +134,7 @@ struct CheckpointDump {
           field.name, more + Self.short(field.value), bytes: bytes, at: UInt64(field.offset),
           terminal,
           bytesWidth: 47, nameWidth: 21)
-        try terminal.print("raw " + line.dropFirst(4))
+        try terminal.report("raw " + line.dropFirst(4), hanging: 12)
       }
       rest -= min(rest, page.fields.count)
     }
@@ -142,7 +142,7 @@ struct CheckpointDump {
     if all > input.limit {
       try terminal.print("            … \(Format.count(all - input.limit)) fields more; --bytes N")
     }
-    if let problem { try terminal.print(terminal.colored("damage: \(problem)", .red)) }
+    if let problem { try terminal.report(terminal.colored("damage: \(problem)", .red)) }
     return problem
   }
 
@@ -154,10 +154,10 @@ struct CheckpointDump {
 
   private func show(_ fields: [AnnotatedCheckpoint.Field], _ terminal: Terminal) throws {
     for field in fields {
-      try terminal.print(
+      try terminal.report(
         Format.field(
           field.name, field.value, bytes: field.bytes, at: field.offset, terminal, bytesWidth: 47,
-          nameWidth: 21))
+          nameWidth: 21), hanging: 12)
     }
   }
 

@@ -156,26 +156,27 @@ private struct RecordDump {
     try terminal.print(segment.fileName)
     let width = max(12, record.fields.map { $0.bytes.count * 3 - 1 }.max() ?? 0)
     for field in record.fields {
-      try terminal.print(
+      try terminal.report(
         Format.field(
           field.name, field.value, bytes: field.bytes, at: field.offset, terminal, bytesWidth: width
-        ))
+        ), hanging: 12)
     }
     if let problem = record.problem {
-      try terminal.print(terminal.colored("damage: \(problem)", .red))
+      try terminal.report(terminal.colored("damage: \(problem)", .red))
     }
     guard let payload = record.payload, !payload.isEmpty else { return }
     try terminal.print()
     var offset = 0
     for write in writes {
-      try terminal.print(
+      try terminal.report(
         "raw \("\(offset)".leftPadded(to: 6))  \(write.byteCount) bytes  "
           + "LSN \(write.lsn)  \(Format.time(write.time))  \(LogLines.operation(write.write))  "
           + terminal.colored("\(write.write.path)".printable, .cyan)
           + (write.system.map { "  and \(LogLines.operation($0)) of \($0.path) in the second root" }
             ?? "")
           + (write.origin.map { "  from client \(hexadecimal($0.client)), number \($0.number)" }
-            ?? ""))
+            ?? ""),
+        hanging: 12)
       offset += write.byteCount
     }
     if !writes.isEmpty { try terminal.print() }

@@ -8,7 +8,7 @@ extension Command {
     discussion: """
       Prints each leaf at PATH and below it with the number (LSN), time and operation of the write that gave
       it its value. Leaves that have had theirs since before the history begins, which retention decides,
-      have none.
+      have none. If nothing is there, it says whether there ever was.
       """,
     parameters: [.directory, .optionalPath],
     options: [.at, .json],
@@ -33,6 +33,8 @@ private final class Blame {
   private var values = Node.empty
   private var numbers = Node.empty
   private var origins: [Int64: Origin] = [:]
+  /// The write that has removed what was there; nil if nothing was.
+  private var removal: (lsn: LogSequenceNumber, origin: Origin)?
 
   init(_ arguments: Arguments) throws {
     self.arguments = arguments
@@ -61,12 +63,32 @@ private final class Blame {
           if change.kind == .value { note(write, at: change.path, change.new) }
         }
       }
-      if isConcerned { values = root.node(at: location.path) }
+      guard isConcerned else { return }
+      values = root.node(at: location.path)
+      if values.isEmpty {
+        let origin = Origin(time: write.time, operation: LogLines.operation(write.write))
+        removal = (write.lsn, origin)
+      }
     }
     try show(location.path, values, numbers)
     try terminal.flush()
     if let note = walk.note, !arguments.wantsJSON { Terminal.note("dendro: \(note)") }
-    return values.isEmpty ? .problem : .success
+    guard values.isEmpty else { return .success }
+    Terminal.note("dendro: \(absence(isWhole: walk.note == nil))")
+    return .problem
+  }
+
+  /// Why there is no leaf to show.
+  private func absence(isWhole: Bool) -> String {
+    let place = location.description
+    guard let removal else {
+      return isWhole
+        ? "\(place) has never had a value"
+        : "\(place) has had no value since the history begins"
+    }
+    let (lsn, origin) = removal
+    return "\(place) has no value: write \(lsn) (\(origin.operation), "
+      + "\(Format.time(origin.time))) has removed it"
   }
 
   private func note(_ write: LoggedWrite, at path: Path, _ new: Node) {
@@ -109,11 +131,11 @@ private final class Blame {
     }
     var lines = LogLines(terminal: terminal, isJSON: false)
     let name = "\(path)".printable
-    lines.valueWidth = Terminal.columns.map { max(10, $0 - 48 - name.columnCount) } ?? 200
-    let when = origin.map { Format.time($0.time) } ?? ""
+    let layout = LogLayout(columns: Terminal.columns)
+    lines.valueWidth = layout.room(besides: name.columnCount + 2)
     try terminal.print(
-      (origin == nil ? "-" : "\(lsn)").leftPadded(to: 8) + "  "
-        + terminal.colored(when.padded(to: 24), .dim) + "  "
+      (origin == nil ? "-" : "\(lsn)").leftPadded(to: layout.lsnWidth) + "  "
+        + (layout.timeWidth > 0 ? terminal.colored(layout.time(origin?.time), .dim) + "  " : "")
         + (origin?.operation ?? "").padded(to: LogLayout.operationWidth) + "  "
         + terminal.colored(name, .cyan) + "  " + lines.preview(node))
   }

@@ -93,10 +93,11 @@ private final class PathHistory {
         ]).text
     } else {
       var lines = LogLines(terminal: terminal, isJSON: false)
-      lines.valueWidth = Terminal.columns.map { max(10, $0 - 46) } ?? 200
+      let layout = LogLayout(columns: Terminal.columns)
+      lines.valueWidth = layout.room(besides: 0)
       line =
-        "\(lsn)".leftPadded(to: 8) + "  "
-        + terminal.colored(time.map(Format.time) ?? String(repeating: " ", count: 24), .dim) + "  "
+        "\(lsn)".leftPadded(to: layout.lsnWidth) + "  "
+        + (layout.timeWidth > 0 ? terminal.colored(layout.time(time), .dim) + "  " : "")
         + operation.padded(to: LogLayout.operationWidth) + "  "
         + (node.isEmpty ? terminal.colored("null", .red) : lines.preview(node))
     }

@@ -166,7 +166,7 @@ extension Survey {
     for file in contents.tornFiles { try row("cut by recovery", file) }
     for file in contents.foreign { try row("not ours", file) }
     let lines = LogLines(terminal: terminal, isJSON: false)
-    for problem in problems { try terminal.print(lines.line(problem)) }
+    for problem in problems { try terminal.report(lines.line(problem)) }
     if let refusal {
       try terminal.print(terminal.colored("cannot be opened: \(refusal)", .red))
     }

@@ -38,8 +38,9 @@ final class LogPrinter {
     defer { lease?.end() }
     durability = try LogDurability(directory)
     if !request.arguments.wantsJSON {
-      try terminal.print(
-        terminal.colored(request.showsRecords ? LogLines.recordHeading : lines.heading, .bold))
+      try terminal.report(
+        terminal.colored(request.showsRecords ? LogLines.recordHeading : lines.heading, .bold),
+        hanging: 12)
     }
     var start = try request.start(directory)
     if request.last != nil || request.isReversed {
@@ -178,7 +179,9 @@ final class LogPrinter {
       guard request.filter.admits(record) else { return }
       if request.showsRecords {
         guard request.filter.time.contains(record.baseTime) else { return }
-        return try emit(lines.line(record, isReadable: payload != nil), record.firstLSN)
+        let line = lines.line(record, isReadable: payload != nil)
+        let isJSON = request.arguments.wantsJSON
+        return try emit(isJSON ? line : Terminal.folded(line, hanging: 12), record.firstLSN)
       }
       guard let payload else { return }
       let content = RecordWrites(record, payload)
@@ -200,7 +203,9 @@ final class LogPrinter {
 
   /// - Parameter lsn: of a write; nil for a problem, which is printed at once.
   private func emit(_ line: String, _ lsn: LogSequenceNumber?) throws {
-    guard let lsn else { return try terminal.print(line) }
+    guard let lsn else {
+      return try request.arguments.wantsJSON ? terminal.print(line) : terminal.report(line)
+    }
     count += 1
     if isStreaming { return try terminal.print(line) }
     waiting.append(line)

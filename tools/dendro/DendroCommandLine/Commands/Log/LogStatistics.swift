@@ -149,7 +149,7 @@ final class LogStatistics {
     try terminal.print()
     try table("PATH", rows)
     let lines = LogLines(terminal: terminal, isJSON: false)
-    for problem in problems { try terminal.print(lines.line(problem)) }
+    for problem in problems { try terminal.report(lines.line(problem)) }
     try terminal.flush()
   }
 

@@ -50,28 +50,28 @@ struct RepairReport {
   func print(to terminal: Terminal) throws {
     let lines = LogLines(terminal: terminal, isJSON: false)
     for problem in salvage.problems.prefix(Self.problemLimit) {
-      try terminal.print(lines.line(problem))
+      try terminal.report(lines.line(problem))
     }
     if salvage.problems.count > Self.problemLimit {
       let rest = Format.count(salvage.problems.count - Self.problemLimit, "place")
-      try terminal.print(terminal.colored("damage: and \(rest) more (--json lists all)", .red))
+      try terminal.report(terminal.colored("damage: and \(rest) more (--json lists all)", .red))
     }
     for checkpoint in salvage.checkpoints {
       guard let problem = checkpoint.problem else { continue }
       let rest = checkpoint.partial.map { "; \(Self.rest(of: $0))" } ?? ""
-      try terminal.print(terminal.colored("damage: \(problem)\(rest)", .red))
+      try terminal.report(terminal.colored("damage: \(problem)\(rest)", .red))
     }
     if !isDamaged {
-      try terminal.print(terminal.colored("nothing is damaged, and nothing was written", .green))
+      try terminal.report(terminal.colored("nothing is damaged, and nothing was written", .green))
       return try printProof(to: terminal)
     }
     if let refusal, damage.isEmpty {
-      try terminal.print(terminal.colored("damage: \(refusal)", .red))
+      try terminal.report(terminal.colored("damage: \(refusal)", .red))
     }
     try printApart(to: terminal)
     guard plan.last > .zero else {
       let place = apart == nil ? "" : " in its place"
-      try terminal.print(terminal.colored("nothing can be saved\(place)", .red))
+      try terminal.report(terminal.colored("nothing can be saved\(place)", .red))
       return
     }
     try printRanges(to: terminal)
@@ -119,7 +119,7 @@ struct RepairReport {
     let why =
       plan.gap.map { "not set behind write \($0.upperBound)" }
       ?? "taken from before the damaged checkpoint"
-    try terminal.print("              (\(why): they may be older than they should be)")
+    try terminal.report("              (\(why): they may be older than they should be)")
   }
 
   private func printApart(to terminal: Terminal) throws {
@@ -182,7 +182,7 @@ struct RepairReport {
   }
 
   private static func row(_ name: String, _ value: String, to terminal: Terminal) throws {
-    try terminal.print("\(name.padded(to: 14))\(value)")
+    try terminal.report("\(name.padded(to: 14))\(value)")
   }
 
   private static func writes(_ ranges: [ClosedRange<UInt64>]) -> String {

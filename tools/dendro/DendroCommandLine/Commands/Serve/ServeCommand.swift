@@ -20,7 +20,11 @@ extension Command {
       says); with --users all who have signed in may read and write. TLS is left to a proxy.
 
       At the default address / is a page that shows and edits the data; /.metrics has figures for Prometheus, and
-      /.status.json says whether the databases take writes.
+      /.status.json says whether the databases can be opened and take writes.
+
+      Standard error gets a line for each request: time, client, namespace, status, method, target and duration;
+      and one for what happens with a database: what its opening has replayed and cut, a full disk, a lost lock.
+      With --json they are objects.
 
       With --import, the database of requests without ?ns= begins with what FILE has, in one write. If
       there is data, FILE is passed over with a line that says so, and the server starts: the same
@@ -78,11 +82,13 @@ private struct Server {
   private let arguments: Arguments
   private let name: String
   private let host: String
+  private let log: ServeLog
 
   init(_ arguments: Arguments) throws {
     self.arguments = arguments
     name = arguments.value("namespace") ?? "default"
     host = arguments.value("host") ?? "127.0.0.1"
+    log = ServeLog(isJSON: arguments.wantsJSON)
     guard DatabaseServer.isNamespace(name) else {
       throw Failure.usage(
         "--namespace takes letters, digits, - and _, not \(Failure.quoted(name))")
@@ -90,7 +96,7 @@ private struct Server {
   }
 
   func run() throws -> ExitCode {
-    let options = try ServeOptions(arguments, host: host).forServer()
+    let options = try ServeOptions(arguments, host: host).forServer(log)
     if arguments.has("replace"), arguments.value("import") == nil {
       throw Failure.usage("--replace needs --import")
     }
@@ -143,11 +149,14 @@ private struct Server {
     if try Self.isDatabase(directory) {
       // The history that its own program keeps is not the server's to remove.
       options.history = .all
+      options.logging = { [log, name] in log.note(NamespaceEvent(name, $0)) }
       return try SingleNamespace(
         try Database.open(at: directory, options: options),
         named: arguments.value("namespace"), closes: true)
     }
-    return OpeningNamespaces(in: directory, default: name, options: options)
+    return OpeningNamespaces(in: directory, default: name, options: options) { [log] event in
+      log.note(event)
+    }
   }
 
   private static func isDatabase(_ directory: String) throws -> Bool {
@@ -177,7 +186,7 @@ private struct Server {
     }
     try terminal.flush()
     if !ServeOptions.isRestricted(arguments) {
-      Terminal.note("dendro: every client that reaches \(place) may read and write everything")
+      log.note(.warning, "every client that reaches \(place) may read and write everything")
     }
   }
 

@@ -1,3 +1,4 @@
+import Dendro
 import DendroServer
 
 /// What the arguments of `serve` say about the server.
@@ -15,13 +16,13 @@ struct ServeOptions {
     ["secret-file", "token-secret-file", "token-keys"].contains { arguments.value($0) != nil }
   }
 
-  func forServer() throws -> DatabaseServerOptions {
+  func forServer(_ log: ServeLog) throws -> DatabaseServerOptions {
     var options = DatabaseServerOptions()
     options.port = try arguments.integer("port", in: 0...UInt16.max) ?? 9000
     options.host = host
     try addCredentials(to: &options)
     try addLimits(to: &options)
-    addLog(to: &options)
+    addLog(to: &options, log)
     return options
   }
 
@@ -101,25 +102,9 @@ struct ServeOptions {
 
   // MARK: The log
 
-  private func addLog(to options: inout DatabaseServerOptions) {
-    let wantsJSON = arguments.wantsJSON
-    options.errorLog = { sentence in
-      Terminal.note(
-        wantsJSON ? JSONValue.object([("error", .string(sentence))]).text : "dendro: \(sentence)")
-    }
+  private func addLog(to options: inout DatabaseServerOptions, _ log: ServeLog) {
+    options.errorLog = { log.note(.error, $0) }
     if arguments.has("quiet") { return }
-    options.accessLog = { record in
-      let milliseconds = record.duration / .milliseconds(1)
-      if wantsJSON {
-        Terminal.note(
-          JSONValue.object([
-            ("method", .string(record.method)), ("target", .string(record.target)),
-            ("status", .integer(Int64(record.status))), ("milliseconds", .number(milliseconds)),
-          ]).text)
-      } else {
-        let time = Format.decimal(milliseconds, places: 1)
-        Terminal.note("\(record.status) \(record.method) \(record.target) \(time) ms")
-      }
-    }
+    options.accessLog = { log.note($0) }
   }
 }

@@ -10,6 +10,7 @@ struct LineEditor {
   typealias Proposer = @Sendable (_ line: String, _ word: String) -> [String]
 
   private static let proposer = Mutex<Proposer?>(nil)
+  private static let wasInterrupted = Atomic<Bool>(false)
   private let historyPath: String?
 
   init(_ proposer: @escaping Proposer) {
@@ -42,13 +43,23 @@ struct LineEditor {
     return list
   }
 
-  /// The next line; nil at the end of the input.
+  /// The next line; nil at the end of the input. Ctrl-C drops what was typed, and the next line begins.
   func line(_ prompt: String) -> String? {
-    guard let line = readline(prompt) else { return nil }
-    defer { free(line) }
-    let text = String(cString: line)
-    if !text.isEmpty { _ = add_history(line) }
-    return text
+    // Without SA_RESTART: the library gives up its wait for a key, and the line. Otherwise the signal ends the
+    // process, as it does while a verb runs.
+    Interruption.handle(SIGINT) { _ in LineEditor.wasInterrupted.store(true, ordering: .relaxed) }
+    defer { signal(SIGINT, SIG_DFL) }
+    while true {
+      Self.wasInterrupted.store(false, ordering: .relaxed)
+      if let line = readline(prompt) {
+        defer { free(line) }
+        let text = String(cString: line)
+        if !text.isEmpty { _ = add_history(line) }
+        return text
+      }
+      guard Self.wasInterrupted.load(ordering: .relaxed) else { return nil }
+      Terminal.write("^C\n")
+    }
   }
 
   /// Keeps the history for the next time, for the user alone.

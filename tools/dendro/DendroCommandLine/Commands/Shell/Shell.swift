@@ -115,11 +115,12 @@ final class Shell {
       Terminal.note(printsTime ? "the time of each line is printed" : "times are not printed")
     case "help":
       if let name = words.first {
-        try print(Help.page(for: command(name)))
+        try print(Help.page(for: command(name), columns: Help.columns()))
       } else {
-        let names = Help.wrapped(
-          Self.verbs.map(\.name).joined(separator: " "), to: 79, behind: 7)
-        try print(Help.page(for: .shell) + "\nVerbs: " + names)
+        let columns = Help.columns()
+        let names = "Verbs: " + Self.verbs.map(\.name).joined(separator: " ")
+        try print(
+          Help.page(for: .shell, columns: columns) + "\n" + names.filled(to: columns - 1))
       }
     default: try pass(command(verb), words)
     }
@@ -145,7 +146,7 @@ final class Shell {
   /// Runs a verb of the table on this database.
   private func pass(_ command: Command, _ words: [String]) throws {
     var arguments = try Arguments([directory] + words, for: command)
-    if arguments.wantsHelp { return try print(Help.page(for: command)) }
+    if arguments.wantsHelp { return try print(Help.page(for: command, columns: Help.columns())) }
     for (index, parameter) in command.parameters.enumerated() where parameter.name == "PATH" {
       let given = arguments.positional(index)
       // As it was given: an empty part is not there any more in the absolute path.

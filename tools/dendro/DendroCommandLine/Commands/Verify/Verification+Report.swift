@@ -55,18 +55,18 @@ extension Verification {
     let limit = 20
     let places = damage.filter { !$0.dependsOnDamage }
     for one in places.prefix(limit) {
-      try terminal.print(terminal.colored("damage: \(one.message)", .red))
+      try terminal.report(terminal.colored("damage: \(one.message)", .red))
     }
     if places.count > limit {
       let rest = Format.count(places.count - limit, "place")
-      try terminal.print(terminal.colored("damage: and \(rest) more (--json lists all)", .red))
+      try terminal.report(terminal.colored("damage: and \(rest) more (--json lists all)", .red))
     }
     if places.count < damage.count {
       let rest = Format.count(damage.count - places.count, "record")
-      try terminal.print(
+      try terminal.report(
         terminal.colored("unreadable: \(rest), compressed against damaged ones (--json)", .red))
     }
-    try terminal.print(
+    try terminal.report(
       damage.isEmpty
         ? terminal.colored("good", .green)
         : terminal.colored(

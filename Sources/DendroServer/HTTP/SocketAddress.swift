@@ -1,0 +1,65 @@
+import CDendroMicroHTTPD
+import DendroPlatform
+
+/// A numeric address with its port.
+struct SocketAddress {
+  private var storage: sockaddr_storage
+  private let isIPv6: Bool
+
+  init(host: String, port: UInt16) throws(DatabaseServerError) {
+    let numeric = host == "localhost" ? "127.0.0.1" : host
+    var v4 = sockaddr_in()
+    var v6 = sockaddr_in6()
+    storage = sockaddr_storage()
+    if inet_pton(AF_INET, numeric, &v4.sin_addr) == 1 {
+      v4.sin_family = sa_family_t(AF_INET)
+      v4.sin_port = port.bigEndian
+      isIPv6 = false
+      withUnsafeMutableBytes(of: &storage) { target in
+        withUnsafeBytes(of: v4) { target.copyMemory(from: $0) }
+      }
+    } else if inet_pton(AF_INET6, numeric, &v6.sin6_addr) == 1 {
+      v6.sin6_family = sa_family_t(AF_INET6)
+      v6.sin6_port = port.bigEndian
+      isIPv6 = true
+      withUnsafeMutableBytes(of: &storage) { target in
+        withUnsafeBytes(of: v6) { target.copyMemory(from: $0) }
+      }
+    } else {
+      throw DatabaseServerError("\(host) is neither a numeric address nor localhost")
+    }
+  }
+
+  /// Whether only this machine reaches the address.
+  static func isLoopback(_ host: String) -> Bool {
+    host == "localhost" || host == "::1" || host.hasPrefix("127.")
+  }
+
+  mutating func withPointer<R>(_ body: (UnsafePointer<sockaddr>, _ isIPv6: Bool) -> R) -> R {
+    let isIPv6 = isIPv6
+    return withUnsafePointer(to: &storage) { storage in
+      storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, isIPv6) }
+    }
+  }
+
+  /// An address with its port, as in a URL: `127.0.0.1:9000` or `[::1]:9000`; nil if it is of another kind.
+  static func text(of address: UnsafePointer<sockaddr>) -> String? {
+    var name = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+    let raw = UnsafeRawPointer(address)
+    switch Int32(address.pointee.sa_family) {
+    case AF_INET:
+      var v4 = raw.loadUnaligned(as: sockaddr_in.self)
+      inet_ntop(AF_INET, &v4.sin_addr, &name, socklen_t(name.count))
+      return "\(string(name)):\(UInt16(bigEndian: v4.sin_port))"
+    case AF_INET6:
+      var v6 = raw.loadUnaligned(as: sockaddr_in6.self)
+      inet_ntop(AF_INET6, &v6.sin6_addr, &name, socklen_t(name.count))
+      return "[\(string(name))]:\(UInt16(bigEndian: v6.sin6_port))"
+    default: return nil
+    }
+  }
+
+  private static func string(_ name: [CChar]) -> String {
+    String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+}

@@ -1,0 +1,55 @@
+import Dendro
+import DendroEngine
+import DendroProtocol
+import DendroStorage
+
+extension RESTError {
+  /// Why there is no database for a request.
+  init(_ error: any Error) {
+    switch error {
+    case NamespaceError.unknown: self = .notFound
+    case NamespaceError.tooMany(let limit):
+      self.init(503, "The server serves \(limit) databases already, which is its limit.")
+    case NamespaceError.noDirectory(let name):
+      self.init(404, "\(name) is a file in the served directory, and no database.")
+    case NamespaceError.ended: self.init(503, "The server is shutting down.")
+    case let error as DatabaseError: self.init(error)
+    default: self = .internalError
+    }
+  }
+
+  /// Why a database refused a reading or writing.
+  init(_ error: DatabaseError) {
+    switch error.code {
+    case .invalidData, .invalidLeafValueType, .invalidPath, .invalidKey, .notWritable,
+      .invalidQuery, .invalidArgument, .noData:
+      self = .badRequest("Invalid data; \(error.message)")
+    case .tooLarge: self = .writeTooLarge
+    case .closed: self.init(503, "The database is closed.")
+    case .maxRetry: self.init(503, "Other writes came between; try again.")
+    case .diskFull: self.init(503, "The disk of the database is full.")
+    case .poisoned: self.init(503, Self.sentence(poisonedBy: error.cause))
+    case .locked: self.init(503, "The database is open in another process.")
+    case .ownershipLost: self.init(503, "Another process has the database.")
+    case .readOnly: self.init(503, "The database is open for reading only.")
+    case .memoryLimit: self.init(503, "The database is at its limit of memory.")
+    case .corrupt: self.init(500, "The database is damaged.")
+    case .unsupportedFormat: self.init(500, "The database is of a newer version.")
+    case .inputOutput: self.init(500, "The system refuses to read or write files of the database.")
+    default: self = .internalError
+    }
+  }
+
+  /// Why no write is taken until the database is opened again.
+  private static func sentence(poisonedBy cause: (any Error)?) -> String {
+    let reason =
+      if case EngineError.poisoned(.ownershipLost, _)? = cause {
+        "The server has lost its lock of the database"
+      } else {
+        "The disk has failed"
+      }
+    return reason + ": no write until the database is opened again."
+  }
+
+  init(_ error: EngineError) { self.init(DatabaseError(served: error)) }
+}
