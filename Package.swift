@@ -143,7 +143,7 @@ let package = Package(
       "DendroTestSupport", "DendroCrashHarness", "DendroFuzzTargets", "DendroCommandLine"),
     tests(
       "CommandTests", "DendroCommand", "DendroCommandLine", "DendroEngine", "DendroStorage",
-      "DendroTree",
+      "DendroTree", "DendroTesting",
       "DendroTestSupport"),
     tests("CrashTests", "Dendro", "DendroCrashLab", "DendroCommand", "DendroTestSupport"),
     tests("SanitizerTests"),

@@ -221,6 +221,11 @@ extension LogWriter {
   fileprivate func append(_ record: RecordInfo, _ payload: UnsafeRawBufferPointer)
     throws(StorageError)
   {
+    guard record.firstLSN == nextLSN else {
+      throw .corrupt(
+        path: record.segment.fileName, offset: record.offset, expected: "first LSN \(nextLSN)",
+        found: "\(record.firstLSN), which the first reading of the log did not find")
+    }
     try stage(payload, firstLSN: record.firstLSN, count: record.count, baseTime: record.baseTime)
     try write()
     if wantsRoll { try roll(time: record.baseTime) }

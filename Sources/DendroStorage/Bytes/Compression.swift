@@ -162,9 +162,16 @@ struct HistoryDecompressor: ~Copyable {
   /// Removes the block that was decoded last from the history.
   mutating func forget(_ rawByteCount: Int) { filled = max(0, filled - rawByteCount) }
 
-  /// Keeps the block whose decoding was tried last in the history, whatever bytes it gave.
-  mutating func recall(_ rawByteCount: Int) {
+  /// Keeps a block that cannot be decoded in the history: as much of it as can be, and zeros, so that what later blocks
+  /// give depends on nothing but the file.
+  mutating func keep(undecodable stored: UnsafeRawBufferPointer, rawByteCount: Int) {
     reserve(rawByteCount)
+    let history = min(filled, Compression.historyByteCount)
+    let place = arena.base + filled
+    place.initializeMemory(as: UInt8.self, repeating: 0, count: rawByteCount)
+    _ = Compression.decompress(
+      stored, into: place, rawByteCount: rawByteCount,
+      history: UnsafeRawBufferPointer(start: place - history, count: history))
     filled += rawByteCount
   }
 

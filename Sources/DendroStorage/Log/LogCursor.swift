@@ -158,7 +158,7 @@ package final class LogCursor {
         isTornSeal || (decision == .torn && record.endOffset >= segment.byteCount)
       problem.dependsOnDamage = isHistoryBroken && record.header.dependsOnHistory
       isHistoryBroken = true
-      if fault.isWhole || record.header.isCompressed { try segment.keepUnreadable(record) }
+      if fault.isWhole { try segment.keepUnreadable(record) }
       problem.skippedByteCount = min(record.endOffset - record.offset, rest)
       // As in `pass`.
       if isSeal, isLive { break }

@@ -245,11 +245,13 @@ final class SegmentReader {
   func keepUnreadable(_ record: RecordInfo) throws(StorageError) {
     let header = record.header
     guard header.kind == .writes else { return }
-    if header.isCompressed { return decompressor.recall(header.rawByteCount) }
     let start = record.offset + UInt64(record.headerByteCount)
     let stored = UnsafeRawBufferPointer(
       rebasing: try bytes(at: start, count: header.storedByteCount)
         .prefix(header.storedByteCount))
+    if header.isCompressed {
+      return decompressor.keep(undecodable: stored, rawByteCount: header.rawByteCount)
+    }
     guard header.isShort else { return decompressor.append(raw: stored) }
     if shortPayload.found(shared: header.sharedByteCount, stored: stored) != nil {
       shortPayload.noteFound()

@@ -11,6 +11,9 @@ extension LogSalvage {
     private let durable: LogSequenceNumber
     /// The last write that was reported.
     private var reached = LogSequenceNumber.zero
+    /// Raw bytes of payloads that may still turn out to be wrong: of records that lie within one another, all could claim
+    /// the same large payload.
+    private var wrongByteBudget = 4 << 30
 
     init(provenDurable: LogSequenceNumber) { durable = provenDurable }
 
@@ -40,9 +43,10 @@ extension LogSalvage {
       lastLSN = file.header.firstLSN.previous
       checksum = file.header.checksum
       seal = nil
-      var faults = file.map.faults
+      var faults = Dictionary(
+        file.map.faults.map { ($0.end, $0) }, uniquingKeysWith: { first, _ in first })
       for stretch in file.map.stretches where !isRead(stretch) {
-        let fault = faults.firstIndex { $0.end == stretch.start }.map { faults.remove(at: $0) }
+        let fault = faults.removeValue(forKey: stretch.start)
         if let problem = problem(in: file, fault, before: stretch) {
           guard try isDamage(problem, stretch, isLast: next == nil, visit) else { return }
           checksum = nil
@@ -50,7 +54,7 @@ extension LogSalvage {
         }
         guard try read(stretch, of: segment, before: next, visit) else { return }
       }
-      for fault in faults {
+      for fault in faults.values.sorted(by: { $0.start < $1.start }) {
         var problem = Self.problem(in: file, fault)
         problem.isTail = seal == nil && (next.map { confirms($0) } ?? (durable <= lastLSN))
         try visit(.problem(problem))
@@ -121,7 +125,7 @@ extension LogSalvage {
         guard let record = found.record else { return true }
         offset = record.endOffset
         if record.kind == .writes, record.firstLSN <= lastLSN { continue }
-        switch try segment.payload(of: record) {
+        switch try payload(of: record, in: segment) {
         case .success(let payload):
           try take(record, payload, of: segment, visit)
         case .failure(let fault):
@@ -135,7 +139,6 @@ extension LogSalvage {
             return true
           }
           guard try isDamage(problem, stretch, isLast: next == nil, visit) else { return false }
-          if fault.isWhole || record.header.isCompressed { try segment.keepUnreadable(record) }
           try takeUnreadable(record, segment, visit)
         }
       }
@@ -159,6 +162,25 @@ extension LogSalvage {
       case .writes: break
       }
       checksum = record.checksum
+    }
+
+    /// The payload of a record, unless too many were wrong.
+    private mutating func payload(
+      of record: RecordInfo, in segment: SegmentReader
+    ) throws(StorageError) -> Result<UnsafeRawBufferPointer, SegmentReader.PayloadFault> {
+      let byteCount = record.header.rawByteCount
+      guard byteCount <= wrongByteBudget else {
+        return .failure(
+          .init(
+            expected: "records behind one another", found: "too many within others", isWhole: false)
+        )
+      }
+      let payload = try segment.payload(of: record)
+      if case .failure(let fault) = payload {
+        wrongByteBudget -= byteCount
+        if fault.isWhole { try segment.keepUnreadable(record) }
+      }
+      return payload
     }
 
     private mutating func takeUnreadable(

@@ -106,56 +106,50 @@ struct SegmentMap: Sendable {
     /// of another record. The first LSN of one that follows a record that was found, and the checksum that it repeats, say where
     /// it was written.
     private mutating func findMissing() throws(StorageError) {
-      guard !map.faults.isEmpty || hasGap else { return }
+      var found = FoundWrites(map.stretches)
+      guard !map.faults.isEmpty || found.hasGap(behind: segment.header.firstLSN.previous) else {
+        return
+      }
       var place = UInt64(SegmentHeader.byteCount)
       while place < segment.byteCount {
         let (bytes, end) = try segment.searchWindow(at: place)
         if bytes.isEmpty { break }
-        var found: UInt64?
+        var start: UInt64?
         var magics = ByteSearch(
           for: (RecordHeader.magic.0, RecordHeader.shortMagic), in: bytes, to: end)
-        while found == nil, let next = magics.next() {
+        while start == nil, let next = magics.next() {
           let candidate = UnsafeRawBufferPointer(rebasing: bytes[next...])
           let header = RecordHeader.decodeDisplaced(candidate, segment: segment.header)?.header
-          guard let header, header.count > 0, !isFound(header.firstLSN) else { continue }
-          if let distance = distance(of: candidate, header, at: place + UInt64(next)) {
-            found = place + UInt64(next)
+          guard let header, header.count > 0, !found.contains(header.firstLSN) else { continue }
+          let before = found.ends[header.firstLSN.previous]
+          if let distance = distance(
+            of: candidate, header, behind: before, at: place + UInt64(next))
+          {
+            start = place + UInt64(next)
             self.distance = distance
           }
         }
-        guard let found else {
+        guard let start else {
           place += UInt64(end)
           continue
         }
-        (offset, last) = (found, nil)
+        (offset, last) = (start, nil)
         while offset < segment.byteCount,
           case .record(let record) = try segment.record(at: offset, displacedBy: distance)
         {
           take(record)
         }
-        place = max(offset, found + 1)
+        if let stretch = map.stretches.last { found.add(stretch) }
+        place = max(offset, start + 1)
       }
-    }
-
-    private var hasGap: Bool {
-      var next = segment.header.firstLSN
-      for stretch in map.stretches.sorted(by: { $0.firstLSN < $1.firstLSN }) {
-        if stretch.firstLSN > next { return true }
-        next = max(next, stretch.lastLSN.next)
-      }
-      return false
-    }
-
-    private func isFound(_ lsn: LogSequenceNumber) -> Bool {
-      map.stretches.contains { $0.firstLSN <= lsn && lsn <= $0.lastLSN }
     }
 
     /// The distance of a record that follows one that was found, or of another one; nil if it has none.
     private mutating func distance(
-      of candidate: UnsafeRawBufferPointer, _ header: RecordHeader, at offset: UInt64
+      of candidate: UnsafeRawBufferPointer, _ header: RecordHeader, behind before: Stretch?,
+      at offset: UInt64
     ) -> UInt64? {
-      for before in map.stretches
-      where before.lastLSN == header.firstLSN.previous && header.follows(before.checksum) {
+      if let before, header.follows(before.checksum) {
         let distance = before.end &+ before.distance &- offset
         if case .valid = RecordHeader.decode(
           candidate, offset: offset &+ distance, segment: segment.header)

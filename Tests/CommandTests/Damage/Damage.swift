@@ -128,7 +128,10 @@ struct Damage: CustomStringConvertible {
       var last = (UInt64(file.origin.prefix(20)) ?? 1) - 1
       var isTorn = false
       for record in records {
-        let isWhole = file.survives(Int(record.offset)..<Int(record.endOffset))
+        let range = Int(record.offset)..<Int(record.endOffset)
+        // Where a record's header stands, no other copy of it is looked for.
+        let isWhole =
+          file.survives(range) && (file.isInPlace(range) || !file.isInPlace(record.headerRange))
         if record.header.isRestart { isHistoryWhole = true }
         // Of the remains of a crash nothing has to be taken.
         if isLast, !isWhole, proven <= last { isTorn = true }

@@ -1,6 +1,7 @@
 import DendroEngine
 import DendroStorage
 import DendroTestSupport
+import DendroTesting
 import DendroTree
 import Foundation
 
@@ -28,8 +29,11 @@ struct LoggedDirectory {
   ///   - keepsHistory: whether the log begins with the first write.
   init(at path: String, seed: UInt64, recordCount: Int = 60, keepsHistory: Bool) throws {
     var generator = WriteGenerator(seed: seed)
+    let environment = Environment(
+      fileSystem: Environment.system.fileSystem, clock: Environment.system.clock,
+      randomness: SeededRandomness(seed: seed))
     let directory = try DatabaseDirectory.open(
-      path, environment: .system, mode: .readWrite(create: true))
+      path, environment: environment, mode: .readWrite(create: true))
     defer { directory.close() }
     var log = try LogWriter.create(directory, databaseID: Self.id, time: Self.start)
     for number in 1...recordCount {

@@ -8,7 +8,7 @@ import Testing
 /// Compares what a repair saves, and says, with a database of which everything is known.
 @Suite("Salvage: random damage, held against every state of the database")
 struct SalvageOracleTests {
-  private static let damageCount = Scale.share < 1 ? 2_000 : 100_000
+  private static let damageCount = Scale.share < 1 ? 1_000 : 100_000
   private static let damagesPerSeed = 100
   private static let seeds = 0..<UInt64(damageCount / damagesPerSeed)
 
@@ -23,7 +23,11 @@ struct SalvageOracleTests {
       let hint: Comment = "seed \(seed), damage \(number): \(damage.description)"
       try damage.write(to: "\(folder.path)/db")
       try checkOpening("\(folder.path)/db", good, at: random.below(good.trees.count), hint)
-      try checkRepair("\(folder.path)/db", to: "\(folder.path)/new", damage, good, hint)
+      do {
+        try checkRepair("\(folder.path)/db", to: "\(folder.path)/new", damage, good, hint)
+      } catch {
+        Issue.record("\(hint) \(error)")
+      }
       try? FileManager.default.removeItem(atPath: "\(folder.path)/new")
     }
   }
@@ -35,12 +39,17 @@ struct SalvageOracleTests {
     guard let engine = try? Engine.open(at: path, mode: .readOnly) else { return }
     defer { try? engine.close() }
     if let head = try? engine.wholeHead() {
-      #expect(ModelTree(head.root) == ModelTree(good.trees[Int(head.lsn.rawValue)]), hint)
+      expectEqual(head.root, good.trees[Int(head.lsn.rawValue)], hint)
     }
     let lsn = LogSequenceNumber(UInt64(point))
     if let state = try? engine.state(at: .lsn(lsn)) {
-      #expect(ModelTree(state.root) == ModelTree(good.trees[point]), "\(hint) at write \(point)")
+      expectEqual(state.root, good.trees[point], "\(hint) at write \(point)")
     }
+  }
+
+  private func expectEqual(_ found: Node, _ truth: Node, _ hint: Comment) {
+    #expect(
+      CheckpointCoding.contentHash(of: found) == CheckpointCoding.contentHash(of: truth), hint)
   }
 
   private func checkRepair(
@@ -74,9 +83,7 @@ struct SalvageOracleTests {
     checkTree(head.root, outcome, of: good.trees[last], isComplete: salvage.missingEnd == nil, hint)
     if let before = salvage.planBeforeGap {
       let state = try #require(try salvage.state(at: before.last))
-      #expect(
-        ModelTree(state.root) == ModelTree(good.trees[Int(before.last.rawValue)]),
-        "\(hint) before the gap")
+      expectEqual(state.root, good.trees[Int(before.last.rawValue)], "\(hint) before the gap")
     }
   }
 
@@ -100,6 +107,7 @@ struct SalvageOracleTests {
   private func checkTree(
     _ tree: Node, _ outcome: Salvage.Outcome, of truth: Node, isComplete: Bool, _ hint: Comment
   ) {
+    if CheckpointCoding.contentHash(of: tree) == CheckpointCoding.contentHash(of: truth) { return }
     let found = leaves(of: tree)
     let truths = leaves(of: truth)
     func isInDoubt(_ path: Path) -> Bool { outcome.doubts.contains { $0.path.isPrefix(of: path) } }

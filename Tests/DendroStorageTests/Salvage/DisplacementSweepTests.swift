@@ -50,7 +50,7 @@ struct DisplacementSweepTests {
     return saved
   }
 
-  @Test("each record that is whole is read, wherever it stands", arguments: [1, 7, 100])
+  @Test("each record that is whole is read, wherever it stands", arguments: [1, 100])
   func removed(byteCount: Int) throws {
     let sample = try Self.sample()
     for offset in SegmentHeader.byteCount..<sample.bytes.count {
@@ -63,7 +63,7 @@ struct DisplacementSweepTests {
 
   @Test(
     "each record that is whole is read behind bytes that do not belong there",
-    arguments: [1, 5, 64])
+    arguments: [5])
   func inserted(byteCount: Int) throws {
     let sample = try Self.sample()
     for offset in SegmentHeader.byteCount..<sample.bytes.count {

@@ -182,7 +182,7 @@ struct RepairReport {
   }
 
   private static func row(_ name: String, _ value: String, to terminal: Terminal) throws {
-    try terminal.report("\(name.padded(to: 14))\(value)")
+    try terminal.report("\(name.padded(to: 14))\(value)", hanging: 14)
   }
 
   private static func writes(_ ranges: [ClosedRange<UInt64>]) -> String {
