@@ -58,8 +58,9 @@ extension DatabaseDirectory {
         return (try? CheckpointHeader(decoding: bytes, path: path))?.databaseID
       }
     } catch {
-      if case .io(_, _, _, .noSuchFile) = error { return nil }
-      throw error
+      // A file that is gone, or a medium that does not give its bytes back, says nothing.
+      if error.isOfProcess { throw error }
+      return nil
     }
   }
 

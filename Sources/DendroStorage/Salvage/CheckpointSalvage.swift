@@ -24,7 +24,9 @@ package final class CheckpointSalvage: Sendable {
   package var chunkCount: Int { places.count }
   package var lsn: LogSequenceNumber { header.lsn }
 
-  /// - Parameter lsn: as the file's name says.
+  /// - Parameters:
+  ///   - directory: of the checkpoint.
+  ///   - lsn: as the file's name says.
   /// - Throws: `.corrupt` if the header cannot be read, or is that of another file; `.unsupportedVersion`; `.io`.
   /// - Complexity: O(bytes of the file).
   package init(_ directory: DatabaseDirectory, lsn: LogSequenceNumber) throws(StorageError) {

@@ -25,8 +25,8 @@ struct LocationTimeTests {
 
     func open(_ path: String, _ mode: OpenMode) throws(SystemError) -> any File {
       let file = try disk.open(path, mode)
-      // The walk opens the segment first.
-      guard path.hasSuffix(".log"), openCount.add(1, ordering: .relaxed).oldValue == 0 else {
+      // The walk opens the segment, after it was asked for its database.
+      guard path.hasSuffix(".log"), openCount.add(1, ordering: .relaxed).oldValue == 1 else {
         return file
       }
       return WalkedFile(file, path, self)

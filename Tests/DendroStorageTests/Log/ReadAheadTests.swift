@@ -81,14 +81,15 @@ struct ReadAheadTests {
         DiskFault(.error(EMFILE), of: [.open, .read], at: number, pathPart: ".log"))
       let found = try reading(disk, Filter { _ in true })
       disk.removeFaults()
-      if number <= 2 || found.end != all.end {
-        #expect(number <= 2 && found.end.contains("log"), "call \(number): \(found.end)")
+      // The walk opens the segment, and asks it for its database.
+      if number <= 4 || found.end != all.end {
+        #expect(number <= 4 && found.end.contains("log"), "call \(number): \(found.end)")
       } else {
         #expect(found == all, "call \(number)")
         unharmedCount += 1
       }
     }
-    #expect(unharmedCount == 18)
+    #expect(unharmedCount == 16)
   }
 
   @Test("of writes that a checkpoint has, none is visited")
