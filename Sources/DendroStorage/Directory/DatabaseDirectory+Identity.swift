@@ -58,8 +58,9 @@ extension DatabaseDirectory {
         return (try? CheckpointHeader(decoding: bytes, path: path))?.databaseID
       }
     } catch {
-      // A file that is gone, or a medium that does not give its bytes back, says nothing.
-      if error.isOfProcess { throw error }
+      if case .io(_, _, _, .noSuchFile) = error { return nil }
+      // A checkpoint that the medium does not give back says nothing: the older one serves.
+      guard path.hasSuffix(".checkpoint"), !error.isOfProcess else { throw error }
       return nil
     }
   }

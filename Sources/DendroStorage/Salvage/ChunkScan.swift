@@ -8,7 +8,7 @@ struct ChunkScan: ~Copyable {
   }
 
   private static let windowByteCount = 512 * 1024
-  private static let trialCountMax: UInt64 = 1 << 28
+  private static let trialCountMax: UInt64 = 1 << 22
 
   private let file: any File
   private let path: String

@@ -6,8 +6,8 @@
 struct Displacements {
   /// Distances of the records that were found last.
   private static let knownCountMax = 16
-  /// How many distances may be tried in one file in all: some seconds' work.
-  private static let trialCountMax: UInt64 = 1 << 28
+  /// How many distances may be tried in one file in all: some hundredths of a second's work.
+  private static let trialCountMax: UInt64 = 1 << 22
 
   private let segment: SegmentHeader
   private let byteCount: UInt64
@@ -70,8 +70,8 @@ struct Displacements {
     // In front of a record at its place there is one whose header is damaged.
     if isInPlace(behind, at: offset + UInt64(byteCount + header.storedByteCount)) { return .none }
     guard isRecord(header, checksum, rest, behind) else { return .none }
-    // As far as the file is long, and a little more: it may have lost bytes.
-    let limit = max(self.byteCount, 1 << 20)
+    // As far as the file is long, and more: it may have lost bytes.
+    let limit = min(max(self.byteCount, 1 << 20), 16 * self.byteCount + 1 << 16)
     var distance: UInt64 = 1
     while distance <= limit, trialCount < Self.trialCountMax {
       if Checksum.short(fields, seed: seed &+ distance) == checksum { return .found(distance) }

@@ -63,8 +63,8 @@ enum LostHeader {
     return Found(header: header, end: end, isTimeGuessed: true)
   }
 
-  /// How many base times are tried at each end of what is possible: those of some hours.
-  private static let trialCountMax: Int64 = 1 << 23
+  /// How many base times are tried at each end of what is possible: those of a minute.
+  private static let trialCountMax: Int64 = 1 << 16
 
   /// The base times to be tried: a segment is mostly begun at the time of the last write before it.
   private static func baseTimes(
