@@ -45,7 +45,7 @@ extension Database {
   /// Backups are not changed. Data that would still be read from an older checkpoint (``DatabaseOptions/loading``) is
   /// read into memory before.
   ///
-  /// It waits for those whom it would harm: until no process has the directory open for reading, and until every
+  /// It waits for the readers that it would harm: until no process has the directory open for reading, and until every
   /// archive that is being extended (``DatabaseArchive``, `dendro archive`) has copied all writes before the call. Databases that
   /// follow this one are not waited for: they show the newest state.
   ///

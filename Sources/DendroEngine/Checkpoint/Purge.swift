@@ -2,7 +2,7 @@ package import DendroStorage
 import DendroPlatform
 import Synchronization
 
-/// How a removal of the past waits for those whom it would harm.
+/// How a purge waits for the readers and archives that it would harm.
 ///
 /// A reader keeps every file for itself; an archive needs the log that it has not copied yet. A purge waits until
 /// neither is in its way, and is refused if that takes too long. Followers read the directory anew.

@@ -134,7 +134,7 @@ struct DatabaseArchiveTests {
     try await root.child("n").setValue(3)
     #expect(try await again.extend().lastLSN == 3)
     again.close()
-    // Nobody is in the way any more.
+    // No archive holds up the purge any more.
     try await root.child("n").setValue(4)
     try await writer.purgeHistory(waiting: .zero)
     try await writer.close()
