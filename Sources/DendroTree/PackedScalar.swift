@@ -73,12 +73,7 @@ package enum PackedScalar {
       }
       return target + 1 + count
     case .string(let value):
-      // Nearly all strings are contiguous and need no copy.
-      if let end = value.utf8.withContiguousStorageIfAvailable({ write(utf8: $0, to: target) }) {
-        return end
-      }
-      var contiguous = value
-      return contiguous.withUTF8 { write(utf8: $0, to: target) }
+      return value.withContiguousUTF8 { write(utf8: $0, to: target) }
     case .bytes(let value):
       target.storeBytes(of: bytesTag, as: UInt8.self)
       let start = Varint.write(value.count, to: target + 1)

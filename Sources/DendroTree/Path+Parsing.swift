@@ -16,11 +16,7 @@ extension Path {
   static func withStoredBytes<R>(
     parsing text: String, _ body: (UnsafeRawBufferPointer, Int) -> R
   ) throws(ValidationError) -> R {
-    let result = text.utf8.withContiguousStorageIfAvailable { parsed(utf8: $0, body) }
-    if let result { return try result.get() }
-    var contiguous = text
-    contiguous.makeContiguousUTF8()
-    return try withStoredBytes(parsing: contiguous, body)
+    try text.withContiguousUTF8 { parsed(utf8: $0, body) }.get()
   }
 
   @inline(__always)
@@ -50,17 +46,13 @@ extension Path {
   package static func store(
     _ text: String, to target: UnsafeMutableRawBufferPointer
   ) throws(ValidationError) -> (byteCount: Int, keyCount: Int) {
-    let result = text.utf8.withContiguousStorageIfAvailable { utf8 in
+    try text.withContiguousUTF8 { utf8 in
       Result { () throws(ValidationError) in
         // A string that is not contiguous is counted here a second time, in the bytes that are parsed.
         precondition(target.count >= PathParser.storedByteCountMax(ofTextOf: utf8.count))
         return try PathParser(UnsafeRawBufferPointer(utf8)).parse(
           into: target.baseAddress.unsafelyUnwrapped)
       }
-    }
-    if let result { return try result.get() }
-    var contiguous = text
-    contiguous.makeContiguousUTF8()
-    return try store(contiguous, to: target)
+    }.get()
   }
 }

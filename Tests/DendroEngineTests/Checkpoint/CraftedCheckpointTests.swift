@@ -64,6 +64,21 @@ struct CraftedCheckpointTests {
       .map(\.offset)
   }
 
+  /// Whether all pages can be read one chunk after the other, as a check of the whole file does.
+  private static func isWhole(_ disk: SimulatedDisk) throws -> Bool {
+    let directory = try DatabaseDirectory.open(
+      "/db", environment: disk.environment, mode: .readOnly)
+    defer { directory.close() }
+    do throws(StorageError) {
+      _ = try CheckpointCoding.decode(
+        try CheckpointReader.open(directory, lsn: LogSequenceNumber(1)))
+      return true
+    } catch {
+      guard case .corrupt = error else { throw error }
+      return false
+    }
+  }
+
   /// Reads and writes every object, in this order.
   ///
   /// - Returns: how many objects could not be read.
@@ -108,6 +123,7 @@ struct CraftedCheckpointTests {
             changed[number][offset + field] ^= UInt8(change)
             let what: Comment = "byte \(offset + field) of chunk \(number)"
             let disk = try Self.database(changed, leafCount: root.leafCount64)
+            #expect(try !Self.isWhole(disk), what)
             let engine: Engine
             do {
               engine = try Engine.open(

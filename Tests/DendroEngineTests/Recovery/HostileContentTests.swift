@@ -174,6 +174,31 @@ struct HostileContentTests {
     #expect(problems == [problem])
   }
 
+  @Test("in the past, up to a time; and a filter for one location wants the record")
+  func pastUpToTime() throws {
+    // A time that does not end.
+    let disk = try Self.hidden([([UInt8](repeating: 0xFF, count: 20), 2)])
+    let engine = try Engine.open(at: "/db", options: .inline, environment: disk.environment)
+    let past = #expect(throws: EngineError.self) { try engine.state(at: .time(-1)) }
+    guard case .storage(.corrupt(let path, _, _, _)) = past else {
+      Issue.record("\(past as Any)")
+      return
+    }
+    #expect(path.hasSuffix(".log"))
+    try engine.close()
+
+    let directory = try DatabaseDirectory.open(
+      "/db", environment: disk.environment, mode: .readOnly)
+    defer { directory.close() }
+    let parallel = try #require(ReplayLocation(try Path(parsing: "elsewhere")).parallelReading)
+    let filter = parallel.makeFilter()
+    var wanted: [Bool] = []
+    _ = try LogReader.read(directory) { (record, payload) throws(StorageError) in
+      wanted.append(filter.wants(record, payload))
+    }
+    #expect(wanted == [true])
+  }
+
   @Test("the changes before a record that cannot be read come before its error")
   func changesBeforeDamage() async throws {
     let good = try ["a", "b"].flatMap { Self.encoded(.set(try path($0), Node(.bool(true)))) }

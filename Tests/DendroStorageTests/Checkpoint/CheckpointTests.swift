@@ -346,4 +346,20 @@ import Testing
     #expect(
       refusal(many) == "an index of chunks that have room in 42 bytes; 132 bytes for 50 chunks")
   }
+
+  @Test("a chunk of more bytes than a reader accepts is not written")
+  func longChunk() throws {
+    let directory = try open(SimulatedDisk())
+    let writer = try CheckpointWriter.begin(
+      directory, databaseID: Self.id, lsn: LogSequenceNumber(7), time: 0, logChecksum: 0)
+    let chunk = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: ChunkHeader.rawByteLimit + 1, alignment: 1)
+    defer { chunk.deallocate() }
+    let expected = StorageError.limit(
+      what: "the size of a checkpoint chunk", value: UInt64(chunk.count),
+      limit: UInt64(ChunkHeader.rawByteLimit))
+    #expect(throws: expected) { try writer.chunk(UnsafeRawBufferPointer(chunk)) }
+    writer.abort()
+    #expect(try directory.contents().checkpoints.isEmpty)
+  }
 }

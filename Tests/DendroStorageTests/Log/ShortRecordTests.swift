@@ -169,6 +169,42 @@ struct ShortRecordTests {
     }
   }
 
+  @Test("a damaged payload costs its own record and those that share the damaged byte")
+  func damagedPayload() throws {
+    let disk = SimulatedDisk()
+    let directory = try open(disk)
+    let writer = try newLog(directory)
+    // Each shares its first bytes with the one before it: 0, 0, 3, 8, 8, 2.
+    for text in ["full", "abcdefgh", "abcdefghij", "abcdefghijkl", "abcdefghij", "abxy"] {
+      try writer.append([0, 1, 0] + bytes(text))
+    }
+    try writer.close()
+    directory.close()
+    let records = try Self.headers(disk)
+    let payloads = try #require(try read(disk)).entries.map(\.payload)
+    for (index, record) in records.enumerated() where record.header.isShort {
+      for byte in 0..<record.header.storedByteCount {
+        let hurt = disk.copy()
+        hurt.flipBit(
+          (Int(record.offset) + record.headerByteCount + byte) * 8 + 1, of: segmentPath(1))
+        // Where the damaged byte is in the payload, and which of the next records still take it over.
+        let place = record.header.sharedByteCount + byte
+        var expected = [record.firstLSN.rawValue]
+        for next in records[(index + 1)...] {
+          guard next.header.sharedByteCount > place else { break }
+          expected.append(next.firstLSN.rawValue)
+        }
+        let scanned = try LogCursorTests.scan(hurt)
+        #expect(scanned.undecodable == expected, "byte \(byte) of record \(index)")
+        for entry in scanned.entries {
+          #expect(entry.payload == payloads[Int(entry.firstLSN) - 1])
+        }
+        #expect(scanned.entries.count + expected.count == payloads.count)
+      }
+    }
+    #expect(records.map(\.header.sharedByteCount).max() ?? 0 >= 8)
+  }
+
   @Test("the bytes of a short record are named")
   func annotated() throws {
     let disk = SimulatedDisk()
