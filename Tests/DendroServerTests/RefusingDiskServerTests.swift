@@ -145,6 +145,38 @@ struct RefusingDiskServerTests {
     }
   }
 
+  @Test("what a serving finds of the one before it, and the disk refuses, is reported once")
+  func refusedLeftover() async throws {
+    let folder = try TemporaryFolder()
+    let disk = SimulatedDisk(seed: 6)
+    try await serving(disk, at: folder.path + "/db") { served, client, _ in
+      let leaving = try WebSocketClient(served)
+      #expect(try leaving("o", "{\"p\":\"/left\",\"d\":true}") == [ok])
+      disk.inject(DiskFault(.error(ENOSPC), of: [.write, .preallocate], at: 1, isPermanent: true))
+      _ = try WebSocketClient(served, "/.ws?v=5&ns=app&ls=\(leaving.session)")
+    }
+    // There is room for the opening, and none for what is left.
+    disk.removeFaults()
+    let (reported, continuation) = AsyncStream<DatabaseError>.makeStream()
+    var options = DatabaseOptions()
+    options.errorHandler = { continuation.yield($0) }
+    let database = try Database.open(at: folder.path + "/db", on: disk, options: options)
+    disk.inject(DiskFault(.error(ENOSPC), of: [.write, .preallocate], at: 1, isPermanent: true))
+    let server = try await DatabaseServer.start(serving: database)
+    var errors = reported.makeAsyncIterator()
+    #expect(await errors.next()?.code == .diskFull)
+    let client = try Served(database: database, server: server).client()
+    while try !client("GET", "/.status.json").body.contains("\"waitingLastWrites\":1") {
+      await Task.yield()
+    }
+    disk.removeFaults()
+    while try client("GET", "/left.json").body != "true" { await Task.yield() }
+    await server.stop()
+    try await database.close()
+    continuation.finish()
+    #expect(await errors.next() == nil)
+  }
+
   @Test("what the disk has refused of a client's registrations is not done at its end")
   func refusedRegistrations() async throws {
     let folder = try TemporaryFolder()
