@@ -113,8 +113,10 @@ extension Write {
     case .set(let place, _), .remove(let place): place.isPrefix(of: path)
     case .update(let base, let entries):
       entries.contains { entry in
-        if case .increment = entry.action { return false }
-        return base.appending(entry.path).isPrefix(of: path)
+        switch entry.action {
+        case .set, .remove: base.appending(entry.path).isPrefix(of: path)
+        case .increment, .setPriority: false
+        }
       }
     case .increment, .setPriority: false
     }

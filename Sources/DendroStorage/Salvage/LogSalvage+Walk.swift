@@ -45,14 +45,18 @@ extension LogSalvage {
       seal = nil
       var faults = Dictionary(
         file.map.faults.map { ($0.end, $0) }, uniquingKeysWith: { first, _ in first })
-      for stretch in file.map.stretches where !isRead(stretch) {
-        let fault = faults.removeValue(forKey: stretch.start)
-        if let problem = problem(in: file, fault, before: stretch) {
-          guard try isDamage(problem, stretch, isLast: next == nil, visit) else { return }
-          checksum = nil
-          if let fault { try segment.keepDamaged(from: fault.start, to: fault.end) }
+      var rest = Rest(file.map, of: segment)
+      while var part = rest.next() {
+        if isRead(part.stretch) { continue }
+        if !part.isBegun {
+          let fault = faults.removeValue(forKey: part.stretch.start)
+          if let problem = problem(in: file, fault, before: part.stretch) {
+            guard try isDamage(problem, part.stretch, isLast: next == nil, visit) else { return }
+            checksum = nil
+            if let fault { try segment.keepDamaged(from: fault.start, to: fault.end) }
+          }
         }
-        guard try read(stretch, of: segment, before: next, visit) else { return }
+        guard try read(&part, &rest, of: segment, before: next, visit) else { return }
       }
       for fault in faults.values.sorted(by: { $0.start < $1.start }) {
         var problem = Self.problem(in: file, fault)
@@ -82,7 +86,8 @@ extension LogSalvage {
           path: file.path, offset: stretch.start, expected: "first LSN \(lastLSN.next)",
           found: "\(stretch.firstLSN)")
       }
-      guard let checksum, !stretch.first.follows(checksum) else { return nil }
+      guard let checksum, stretch.firstLSN == lastLSN.next, !stretch.first.follows(checksum)
+      else { return nil }
       let (expected, found) = stretch.first.previousChecksumDifference(from: checksum)
       return LogCursor.Problem(
         path: file.path, offset: stretch.start, expected: expected, found: found)
@@ -113,22 +118,26 @@ extension LogSalvage {
       next.firstLSN == lastLSN.next && next.previousChecksum == checksum
     }
 
+    /// Reads a stretch up to its end, or up to a record that cannot be read here, but perhaps elsewhere.
+    ///
     /// - Returns: false behind the remains of a crash.
     private mutating func read(
-      _ stretch: SegmentMap.Stretch, of segment: SegmentReader, before next: SegmentHeader?,
-      _ visit: (Item) throws(StorageError) -> Void
+      _ part: inout Rest.Part, _ rest: inout Rest, of segment: SegmentReader,
+      before next: SegmentHeader?, _ visit: (Item) throws(StorageError) -> Void
     ) throws(StorageError) -> Bool {
-      var offset = stretch.start
-      while offset < stretch.end {
-        let found = try segment.record(at: offset, displacedBy: stretch.distance)
+      while part.offset < part.stretch.end {
+        let found = try segment.record(at: part.offset, displacedBy: part.stretch.distance)
         // The file may have changed since.
         guard let record = found.record else { return true }
-        offset = record.endOffset
-        if record.kind == .writes, record.firstLSN <= lastLSN { continue }
+        if record.kind == .writes, record.firstLSN <= lastLSN {
+          part.offset = record.endOffset
+          continue
+        }
         switch try payload(of: record, in: segment) {
         case .success(let payload):
           try take(record, payload, of: segment, visit)
         case .failure(let fault):
+          if record.kind == .writes, try rest.putOff(part, until: record.firstLSN) { return true }
           var problem = LogCursor.Problem(
             path: segment.path, offset: record.offset, expected: fault.expected, found: fault.found)
           problem.skippedByteCount = min(record.endOffset, segment.byteCount) - record.offset
@@ -138,9 +147,13 @@ extension LogSalvage {
             try visit(.problem(problem))
             return true
           }
-          guard try isDamage(problem, stretch, isLast: next == nil, visit) else { return false }
+          guard try isDamage(problem, part.stretch, isLast: next == nil, visit) else {
+            return false
+          }
+          if fault.isWhole { try segment.keepUnreadable(record) }
           try takeUnreadable(record, segment, visit)
         }
+        part.offset = record.endOffset
       }
       return true
     }
@@ -176,10 +189,7 @@ extension LogSalvage {
         )
       }
       let payload = try segment.payload(of: record)
-      if case .failure(let fault) = payload {
-        wrongByteBudget -= byteCount
-        if fault.isWhole { try segment.keepUnreadable(record) }
-      }
+      if case .failure = payload { wrongByteBudget -= byteCount }
       return payload
     }
 

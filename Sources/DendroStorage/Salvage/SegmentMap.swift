@@ -58,11 +58,48 @@ struct SegmentMap: Sendable {
     return try mapper.run()
   }
 
+  /// The records that are not in the map, among them copies of those that are.
+  ///
+  /// - Throws: `.io`.
+  /// - Complexity: as `make(of:)`.
+  func copies(in segment: SegmentReader) throws(StorageError) -> [Stretch] {
+    var mapper = Mapper(segment)
+    mapper.map = self
+    for stretch in stretches {
+      var offset = stretch.start
+      while offset < stretch.end,
+        case .record(let record) = try segment.record(at: offset, displacedBy: stretch.distance)
+      {
+        mapper.places[record.firstLSN] = offset &+ stretch.distance
+        offset = record.endOffset
+      }
+    }
+    try mapper.findMissing(amongCopies: true)
+    return Array(mapper.map.stretches[stretches.count...])
+  }
+
+  /// Whether a record that begins at an offset of the file is in the map.
+  private func has(
+    _ record: UnsafeRawBufferPointer, at offset: UInt64, of segment: SegmentHeader
+  ) -> Bool {
+    stretches.contains { stretch in
+      guard stretch.start <= offset, offset < stretch.end else { return false }
+      if case .valid = RecordHeader.decode(
+        record, offset: offset &+ stretch.distance, segment: segment)
+      {
+        return true
+      }
+      return false
+    }
+  }
+
   /// Goes through a file once, from the beginning to the end.
   private struct Mapper {
     let segment: SegmentReader
     var map: SegmentMap
     var displacements: Displacements
+    /// Where records were written that may have copies.
+    var places: [LogSequenceNumber: UInt64] = [:]
     var offset = UInt64(SegmentHeader.byteCount)
     var distance: UInt64 = 0
     var last: RecordInfo?
@@ -97,40 +134,55 @@ struct SegmentMap: Sendable {
         (offset, distance) = (next.offset, next.distance)
         last = nil
       }
-      try findMissing()
+      if !map.faults.isEmpty
+        || FoundWrites(map.stretches).hasGap(behind: segment.header.firstLSN.previous)
+      {
+        try findMissing(amongCopies: false)
+      }
       map.stretches.sort { ($0.firstLSN, $0.start) < ($1.firstLSN, $1.start) }
       return map
     }
 
-    /// Searches the whole file for records with writes that were not found, if any are missing: they may lie in the payload
-    /// of another record. The first LSN of one that follows a record that was found, and the checksum that it repeats, say where
-    /// it was written.
-    private mutating func findMissing() throws(StorageError) {
+    /// Searches the whole file for records with writes that were not found: they may lie in the payload of another
+    /// record. The first LSN of one that follows a record that was found, and the checksum that it repeats, say where it
+    /// was written.
+    ///
+    /// - Parameter amongCopies: whether writes that were found are searched at other places, too.
+    mutating func findMissing(amongCopies: Bool) throws(StorageError) {
       var found = FoundWrites(map.stretches)
-      guard !map.faults.isEmpty || found.hasGap(behind: segment.header.firstLSN.previous) else {
-        return
-      }
       var place = UInt64(SegmentHeader.byteCount)
       while place < segment.byteCount {
         let (bytes, end) = try segment.searchWindow(at: place)
         if bytes.isEmpty { break }
         var start: UInt64?
+        var rest = place + UInt64(end)
         var magics = ByteSearch(
           for: (RecordHeader.magic.0, RecordHeader.shortMagic), in: bytes, to: end)
         while start == nil, let next = magics.next() {
+          let offset = place + UInt64(next)
           let candidate = UnsafeRawBufferPointer(rebasing: bytes[next...])
           let header = RecordHeader.decodeDisplaced(candidate, segment: segment.header)?.header
-          guard let header, header.count > 0, !found.contains(header.firstLSN) else { continue }
-          let before = found.ends[header.firstLSN.previous]
-          if let distance = distance(
-            of: candidate, header, behind: before, at: place + UInt64(next))
-          {
-            start = place + UInt64(next)
+          guard let header, header.count > 0,
+            amongCopies
+              ? !map.has(candidate, at: offset, of: segment.header)
+              : !found.contains(header.firstLSN)
+          else { continue }
+          var answer = distance(
+            of: candidate, header, behind: found.ends[header.firstLSN.previous], at: offset)
+          if case .needs(let byteCount) = answer {
+            // The window is gone then.
+            rest = offset + 1
+            answer = displacements.distance(
+              of: try segment.bytes(at: offset, count: byteCount), at: offset, isAll: true)
+          }
+          if case .found(let distance) = answer {
+            start = offset
             self.distance = distance
           }
+          if rest == offset + 1 { break }
         }
         guard let start else {
-          place += UInt64(end)
+          place = rest
           continue
         }
         (offset, last) = (start, nil)
@@ -140,26 +192,26 @@ struct SegmentMap: Sendable {
           take(record)
         }
         if let stretch = map.stretches.last { found.add(stretch) }
-        place = max(offset, start + 1)
+        // The payload of the last record may reach over others.
+        place = last.map { $0.offset + UInt64($0.headerByteCount) } ?? start + 1
       }
     }
 
-    /// The distance of a record that follows one that was found, or of another one; nil if it has none.
+    /// The distance of a record that follows one that was found, of a copy, or of another one.
     private mutating func distance(
       of candidate: UnsafeRawBufferPointer, _ header: RecordHeader, behind before: Stretch?,
       at offset: UInt64
-    ) -> UInt64? {
-      if let before, header.follows(before.checksum) {
-        let distance = before.end &+ before.distance &- offset
-        if case .valid = RecordHeader.decode(
-          candidate, offset: offset &+ distance, segment: segment.header)
-        {
-          return distance
+    ) -> Displacements.Answer {
+      let behind = before.flatMap {
+        header.follows($0.checksum) ? $0.end &+ $0.distance : nil
+      }
+      for place in [behind, places[header.firstLSN]] {
+        guard let place else { continue }
+        if case .valid = RecordHeader.decode(candidate, offset: place, segment: segment.header) {
+          return .found(place &- offset)
         }
       }
-      let answer = displacements.distance(of: candidate, at: offset)
-      if case .found(let distance) = answer { return distance }
-      return nil
+      return displacements.distance(of: candidate, at: offset)
     }
 
     private mutating func take(_ record: RecordInfo) {

@@ -129,9 +129,7 @@ struct Damage: CustomStringConvertible {
       var isTorn = false
       for record in records {
         let range = Int(record.offset)..<Int(record.endOffset)
-        // Where a record's header stands, no other copy of it is looked for.
-        let isWhole =
-          file.survives(range) && (file.isInPlace(range) || !file.isInPlace(record.headerRange))
+        let isWhole = file.survives(range)
         if record.header.isRestart { isHistoryWhole = true }
         // Of the remains of a crash nothing has to be taken.
         if isLast, !isWhole, proven <= last { isTorn = true }

@@ -8,7 +8,7 @@ import Testing
 /// Compares what a repair saves, and says, with a database of which everything is known.
 @Suite("Salvage: random damage, held against every state of the database")
 struct SalvageOracleTests {
-  private static let damageCount = Scale.share < 1 ? 1_000 : 100_000
+  private static let damageCount = Scale.share < 1 ? 2_000 : 100_000
   private static let damagesPerSeed = 100
   private static let seeds = 0..<UInt64(damageCount / damagesPerSeed)
 
