@@ -50,11 +50,13 @@ enum Compression {
 /// Compresses one payload after the other, each against the raw bytes of those before it.
 ///
 /// The payloads are copied one behind the other into an arena, so that their history is contiguous:
-/// LZ4 then uses all of the last 64 KiB, not the last payload only. If the arena is
-/// full the history restarts, which also bounds what becomes unreadable behind a damaged record.
+/// LZ4 then uses all of the last 64 KiB, not the last payload only. Behind so many raw bytes the history
+/// restarts, which bounds what becomes unreadable behind a damaged record.
 /// The arena is one allocation, made at the first use and touched only as far as it is filled.
 struct HistoryCompressor: ~Copyable {
   static let arenaByteCount = 1024 * 1024
+  /// Raw bytes in the history at which it restarts.
+  static let historyByteCountMax = 256 * 1024
 
   private var stream: UnsafeMutablePointer<LZ4_stream_t>?
   private var arena = RawBuffer()
@@ -83,7 +85,9 @@ struct HistoryCompressor: ~Copyable {
       let count = Compression.compress(payload, into: target)
       return (count < payload.count ? count : 0, true)
     }
-    if payload.count > Self.arenaByteCount - filled { needsRestart = true }
+    if filled >= Self.historyByteCountMax || payload.count > Self.arenaByteCount - filled {
+      needsRestart = true
+    }
     let isRestart = needsRestart
     if isRestart { reset() }
     let place = arena.base + filled

@@ -42,6 +42,8 @@ package final class LogWriter {
   private var shortPayload = ShortPayload()
   /// Bytes of short records since the last restart.
   private var shortByteCount = 0
+  /// Which piece of the file the last short record begins in; see `sharingByteCount`.
+  private var sharingPiece: UInt64 = 0
   var stagedCount = 0
   var stagedChecksum: UInt32
   var stagedLSN: LogSequenceNumber
@@ -210,15 +212,26 @@ package final class LogWriter {
     endsWithIdleRecord = false
   }
 
+  /// Bytes of short records at which the history restarts.
+  private static let shortByteCountMax = 1 << 20
+  /// The pieces of a segment's file from each of which on a short record shares nothing with those before, so that a
+  /// damaged one costs those in its own piece at most.
+  static let sharingByteCount: UInt64 = 64 << 10
+
   /// Stages a short record.
   ///
   /// - Returns: false if the record has to be full, since it is no small set, or since the history restarts.
   private func stageShort(_ payload: UnsafeRawBufferPointer, _ baseTime: Int64) -> Bool {
     // What has read segments of version 0 so far knows no short record.
     guard segment.format.version > 0, !compressor.needsRestart else { return false }
-    guard shortByteCount < HistoryCompressor.arenaByteCount else {
+    guard shortByteCount < Self.shortByteCountMax else {
       compressor.restart()
       return false
+    }
+    let piece = (offset + UInt64(stagedCount)) / Self.sharingByteCount
+    if piece != sharingPiece {
+      shortPayload.restart()
+      sharingPiece = piece
     }
     guard let shared = shortPayload.note(payload) else { return false }
     let raw = shortPayload.bytes()

@@ -57,7 +57,7 @@ import Testing
     #expect(tail.reduce(0) { $0 + $1.stored.count } < tail.count * 40)
   }
 
-  @Test("the history restarts where the arena is full, and only there")
+  @Test("the history restarts behind its 256 KiB, and only there")
   func wrap() {
     var payloads: [[UInt8]] = []
     for index in 0..<400 { payloads.append(payload(index, 10_000 + index * 7)) }
@@ -65,7 +65,12 @@ import Testing
     #expect(decode(blocks) == payloads)
     let restarts = blocks.indices.filter { blocks[$0].isRestart }
     let total = payloads.reduce(0) { $0 + $1.count }
-    #expect(restarts.count >= 4 && restarts.count <= total / HistoryCompressor.arenaByteCount + 2)
+    for (restart, next) in zip(restarts, restarts.dropFirst()) {
+      let byteCount = payloads[restart..<next].reduce(0) { $0 + $1.count }
+      let last = payloads[next - 1].count
+      #expect(byteCount - last < 256 << 10 && byteCount >= 256 << 10, "from \(restart) on")
+    }
+    #expect(restarts.count > total / (300 << 10))
   }
 
   @Test("raw-stored, empty-looking and huge payloads take their place in the history")

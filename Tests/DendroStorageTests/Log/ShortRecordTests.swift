@@ -138,6 +138,26 @@ struct ShortRecordTests {
     #expect(try Self.headers(disk).map(\.header.sharedByteCount) == [0, 0, 6, 13, 6, 6])
   }
 
+  @Test("the first one in each 64 KiB of the file shares nothing")
+  func pieces() throws {
+    let disk = SimulatedDisk()
+    let directory = try open(disk)
+    let writer = try newLog(directory)
+    for number in 0..<12_000 {
+      try writer.append([0, 1, 0] + bytes("a long beginning \(100_000 + number)"))
+    }
+    try writer.close()
+    directory.close()
+    let records = try Self.headers(disk).filter(\.header.isShort)
+    var pieces = Set<UInt64>()
+    for record in records {
+      let isFirst = pieces.insert(record.offset >> 16).inserted
+      #expect((record.header.sharedByteCount == 0) == isFirst, "at \(record.offset)")
+    }
+    #expect(pieces.count > 3)
+    #expect(try read(disk)?.entries.count == 12_000)
+  }
+
   @Test("no payload, or one longer than a short record has, is refused under a right checksum")
   func forged() throws {
     let disk = SimulatedDisk()
