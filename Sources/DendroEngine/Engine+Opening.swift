@@ -74,6 +74,14 @@ extension Engine {
     return engine
   }
 
+  /// A tree that takes no writes, and lives as long as this object.
+  package static func showing(
+    _ state: HistoryState, options: EngineOptions = EngineOptions(),
+    environment: Environment = .system
+  ) -> Engine {
+    Engine(showing: state, options: options, environment: environment)
+  }
+
   package enum Mode: Hashable, Sendable {
     /// Created if missing.
     case readWrite

@@ -72,6 +72,25 @@ package final class Engine: Sendable {
       options: options)
   }
 
+  /// A tree that was put together from what is left of a directory.
+  init(showing state: HistoryState, options: EngineOptions, environment: Environment) {
+    var options = options
+    options.execution = .inline
+    self.options = options
+    self.environment = environment
+    path = nil
+    report = RecoveryReport()
+    databaseID = nil
+    isReadOnly = true
+    follower = Mutex(nil)
+    logFollower = nil
+    checkpointing = nil
+    history = nil
+    pipeline = CommitPipeline(
+      root: state.root, lastLSN: state.lsn, lastTime: state.time, disk: nil,
+      clock: environment.clock, options: options)
+  }
+
   /// - Parameter position: published for what was recovered, if a writer is followed.
   init(
     readOnly recovered: Recovery.Result, directory: DatabaseDirectory, path: String,

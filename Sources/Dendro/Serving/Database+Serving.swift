@@ -1,4 +1,5 @@
 package import DendroEngine
+import DendroStorage
 package import DendroTree
 import Foundation
 
@@ -6,6 +7,14 @@ import Foundation
 // writes that depend on what is there.
 
 extension Database {
+  /// A database that shows one state, and takes no writes.
+  package static func showing(_ state: HistoryState) -> Database {
+    let options = DatabaseOptions()
+    let hub = EventHub(errorHandler: nil)
+    let engine = Engine.showing(state, options: options.engineOptions(reportingTo: hub))
+    return Database(engine: engine, hub: hub, environment: .system, options: options)
+  }
+
   /// The engine.
   ///
   /// - Throws: if the database could not be opened, or was closed.

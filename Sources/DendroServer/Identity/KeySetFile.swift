@@ -1,5 +1,3 @@
-import CDendroCrypto
-import DendroPlatform
 import Synchronization
 
 /// The keys of a file as it is now.
@@ -9,20 +7,12 @@ final class KeySetFile: KeySource {
 
   private struct State {
     var keys: KeySet
-    var version: Version
-  }
-
-  /// By what a change of the file shows.
-  private struct Version: Equatable {
-    var inode: UInt64
-    var size: Int
-    var seconds: Int
-    var nanoseconds: Int
+    var version: FileVersion
   }
 
   init(_ path: String) throws(DatabaseServerError) {
     self.path = path
-    guard let version = Self.version(of: path), let bytes = Self.contents(of: path) else {
+    guard let version = FileVersion(of: path), let bytes = Self.contents(of: path) else {
       throw DatabaseServerError("the keys in \(path) cannot be read")
     }
     guard let keys = KeySet(bytes) else {
@@ -32,7 +22,7 @@ final class KeySetFile: KeySource {
   }
 
   var keys: KeySet? {
-    let version = Self.version(of: path)
+    let version = FileVersion(of: path)
     return state.withLock { state in
       if let version, version != state.version, let bytes = Self.contents(of: path) {
         state.version = version
@@ -45,14 +35,6 @@ final class KeySetFile: KeySource {
   func miss(at now: Int64) {}
   func refresh(at now: Int64) {}
   func end() {}
-
-  private static func version(of path: String) -> Version? {
-    var status = stat()
-    guard stat(path, &status) == 0 else { return nil }
-    return Version(
-      inode: UInt64(status.st_ino), size: Int(status.st_size), seconds: status.st_mtim.tv_sec,
-      nanoseconds: status.st_mtim.tv_nsec)
-  }
 
   private static func contents(of path: String) -> [UInt8]? {
     BoundedFile.contents(of: path, byteLimit: KeySet.byteLimit, followsLink: true)

@@ -25,6 +25,8 @@ extension OpeningNamespaces {
       Self.names(in: directory)
     } mayHaveLeftovers: { name in
       DisconnectJournal.mayHaveEntries("\(directory)/\(name)")
+    } directory: { name in
+      "\(directory)/\(name)"
     } report: {
       report($0)
     } opener: { name in

@@ -12,10 +12,17 @@ package final class Namespace: Sendable {
   let hub: ListenHub
   /// Nil if the database is not on the disk.
   let journal: DisconnectJournal?
+  /// What is missing, if it is what is left of a damaged database.
+  let losses: Losses?
   private let wasLoaded = Atomic<Bool>(false)
 
-  package init(_ name: String, _ database: Database) throws(DatabaseError) {
+  package convenience init(_ name: String, _ database: Database) throws(DatabaseError) {
+    try self.init(name, database, losses: nil)
+  }
+
+  init(_ name: String, _ database: Database, losses: Losses?) throws(DatabaseError) {
     self.name = name
+    self.losses = losses
     self.database = database
     engine = try database.servedEngine()
     hub = ListenHub(engine)

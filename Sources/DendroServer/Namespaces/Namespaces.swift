@@ -13,6 +13,9 @@ package protocol Namespaces: Sendable {
   func namespace(_ name: String?, makesNew: Bool) throws -> Namespace
   /// The database with this name, if that takes no time.
   func open(_ name: String?) -> Namespace?
+  /// What is left of the database with this name, if it is damaged and cannot be opened for that reason; nil otherwise, or
+  /// if no location is surely as it was. May take as long as reading all of its files takes.
+  func remains(of name: String?) -> Namespace?
   /// The names of all databases.
   var names: [String] { get }
   /// All that are open.
@@ -47,6 +50,7 @@ package enum NamespaceError: Error {
 }
 
 extension Namespaces {
+  package func remains(of name: String?) -> Namespace? { nil }
   package func writeLeftovers() {}
   package var failures: [String: DatabaseError] { [:] }
   package var failureCount: UInt64 { 0 }

@@ -13,6 +13,7 @@ package final class OpeningNamespaces: Namespaces {
   private let known: @Sendable () -> [String]
   private let mayHaveLeftovers: @Sendable (String) -> Bool
   private let report: @Sendable (NamespaceEvent) -> Void
+  private let directory: @Sendable (String) -> String?
   package let flushes: Histogram?
   private let state = Mutex(State())
 
@@ -20,6 +21,7 @@ package final class OpeningNamespaces: Namespaces {
     var open: [String: Namespace] = [:]
     var opening: [String: Opening] = [:]
     var failed: [String: DatabaseError] = [:]
+    var damaged: [String: DamagedDirectory] = [:]
     var failureCount: UInt64 = 0
     var isEnded = false
   }
@@ -43,12 +45,14 @@ package final class OpeningNamespaces: Namespaces {
   ///   - flushes: gets how long synchronizes take; filled by the opener's databases.
   ///   - known: the names of those that exist, open or not.
   ///   - mayHaveLeftovers: whether a server may have crashed with registrations of clients in a database.
+  ///   - directory: the path of a database's directory; nil if it has none.
   ///   - report: gets the reason if a database cannot be opened: once, and not with every request.
   ///   - opener: opens a database.
   package init(
     default name: String, limit: Int, flushes: Histogram? = nil,
     known: @escaping @Sendable () -> [String],
     mayHaveLeftovers: @escaping @Sendable (String) -> Bool = { _ in false },
+    directory: @escaping @Sendable (String) -> String? = { _ in nil },
     report: @escaping @Sendable (NamespaceEvent) -> Void = { _ in },
     opener: @escaping Opener
   ) {
@@ -57,6 +61,7 @@ package final class OpeningNamespaces: Namespaces {
     self.known = known
     self.mayHaveLeftovers = mayHaveLeftovers
     self.flushes = flushes
+    self.directory = directory
     self.report = report
     self.opener = opener
   }
@@ -94,6 +99,17 @@ package final class OpeningNamespaces: Namespaces {
     }
   }
 
+  package func remains(of name: String?) -> Namespace? {
+    let name = name ?? defaultName
+    let damaged = state.withLock { state -> DamagedDirectory? in
+      guard !state.isEnded, state.failed[name]?.code == .corrupt else { return nil }
+      if let known = state.damaged[name] { return known }
+      state.damaged[name] = directory(name).map { DamagedDirectory(name, at: $0) }
+      return state.damaged[name]
+    }
+    return damaged?.remains
+  }
+
   /// Opens the databases that may have some, but leaves half of the limit to those that are asked for: the rest are written
   /// when theirs is.
   package func writeLeftovers() {
@@ -109,6 +125,7 @@ package final class OpeningNamespaces: Namespaces {
       switch result {
       case .success(let namespace):
         state.failed[name] = nil
+        state.damaged[name] = nil
         if state.isEnded { return (namespace, nil) }
         state.open[name] = namespace
         return (nil, nil)
@@ -139,6 +156,7 @@ package final class OpeningNamespaces: Namespaces {
     let names = state.withLock { state -> Set<String> in
       // What is gone is no failure any more.
       state.failed = state.failed.filter { existing.contains($0.key) }
+      state.damaged = state.damaged.filter { existing.contains($0.key) }
       return Set(state.failed.keys).union([defaultName])
     }
     for name in names.intersection(existing) where open(name) == nil {

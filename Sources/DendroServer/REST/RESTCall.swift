@@ -37,6 +37,18 @@ struct RESTCall: Sendable {
     }
   }
 
+  /// Answers from what is left of a database that cannot be opened, if it is damaged.
+  func perform(because error: any Error) {
+    guard (error as? DatabaseError)?.code == .corrupt, request.isForDatabase else {
+      return refuse(RESTError(error))
+    }
+    if request.method.isWrite { return refuse(Losses.ofWriting) }
+    guard let remains = service.namespaces.remains(of: request.namespace) else {
+      return refuse(RESTError(error))
+    }
+    perform(in: remains)
+  }
+
   /// Calls `body`, and counts how long it takes until what it returns is called.
   private func acknowledged<R>(
     _ body: @escaping @Sendable (R) -> Void
@@ -61,6 +73,7 @@ struct RESTCall: Sendable {
     let asked = AuthorizationRequest(
       .read, at: path, by: identity, query: request.query, in: namespace.database)
     guard service.authorizer.admits(asked) else { return refuse(.permissionDenied) }
+    if let refusal = namespace.losses?.refusal(ofReading: path) { return refuse(refusal) }
     // A listen needs it too: from then on all of it is in memory.
     let node: Node
     do throws(EngineError) {

@@ -80,7 +80,7 @@ final class RESTService: Sendable {
         call.perform(
           in: try namespace(request.namespace, for: authentication.identity))
       } catch {
-        call.refuse(RESTError(error))
+        call.perform(because: error)
       }
     }
   }

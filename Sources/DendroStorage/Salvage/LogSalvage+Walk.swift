@@ -17,6 +17,13 @@ extension LogSalvage {
 
     init(provenDurable: LogSequenceNumber) { durable = provenDurable }
 
+    /// The segment behind the one that is read.
+    struct Successor {
+      var header: SegmentHeader
+      /// Whether it has a record, or a successor of its own: they were written once the seal before it was durable.
+      var isContinued: Bool
+    }
+
     /// Why a segment does not follow what was read before it; nil if it does, or if that is not known.
     func linkProblem(_ segment: Segment) -> LogCursor.Problem? {
       let header = segment.header
@@ -34,10 +41,10 @@ extension LogSalvage {
 
     /// Reads the records of one segment in the order of their writes.
     ///
-    /// - Parameter next: the segment behind it; nil for the last one, which alone may end in the remains of a
+    /// - Parameter next: what is behind it; nil for the last one, which alone may end in the remains of a
     ///   crash.
     mutating func read(
-      _ file: Segment, _ segment: SegmentReader, before next: SegmentHeader?,
+      _ file: Segment, _ segment: SegmentReader, before next: Successor?,
       _ visit: (Item) throws(StorageError) -> Void
     ) throws(StorageError) {
       lastLSN = file.header.firstLSN.previous
@@ -60,7 +67,7 @@ extension LogSalvage {
       }
       for fault in faults.values.sorted(by: { $0.start < $1.start }) {
         var problem = Self.problem(in: file, fault)
-        problem.isTail = seal == nil && (next.map { confirms($0) } ?? (durable <= lastLSN))
+        problem.isTail = seal == nil && (next.map { mayBeTorn(before: $0) } ?? (durable <= lastLSN))
         try visit(.problem(problem))
       }
       guard next == nil, seal == nil, durable > lastLSN else { return }
@@ -114,16 +121,19 @@ extension LogSalvage {
       return !problem.isTail
     }
 
-    private func confirms(_ next: SegmentHeader) -> Bool {
-      next.firstLSN == lastLSN.next && next.previousChecksum == checksum
+    private func confirms(_ next: Successor) -> Bool {
+      next.header.firstLSN == lastLSN.next && next.header.previousChecksum == checksum
     }
+
+    /// Whether a crash may have come between the last record and the seal, or in the seal.
+    private func mayBeTorn(before next: Successor) -> Bool { confirms(next) && !next.isContinued }
 
     /// Reads a stretch up to its end, or up to a record that cannot be read here, but perhaps elsewhere.
     ///
     /// - Returns: false behind the remains of a crash.
     private mutating func read(
       _ part: inout Rest.Part, _ rest: inout Rest, of segment: SegmentReader,
-      before next: SegmentHeader?, _ visit: (Item) throws(StorageError) -> Void
+      before next: Successor?, _ visit: (Item) throws(StorageError) -> Void
     ) throws(StorageError) -> Bool {
       while part.offset < part.stretch.end {
         let found = try segment.record(at: part.offset, displacedBy: part.stretch.distance)
@@ -141,9 +151,8 @@ extension LogSalvage {
           var problem = LogCursor.Problem(
             path: segment.path, offset: record.offset, expected: fault.expected, found: fault.found)
           problem.skippedByteCount = min(record.endOffset, segment.byteCount) - record.offset
-          // A crash may come between the last record and the seal, or in the seal.
           if record.kind == .seal, let next, confirms(next) {
-            problem.isTail = true
+            problem.isTail = mayBeTorn(before: next)
             try visit(.problem(problem))
             return true
           }

@@ -90,8 +90,12 @@ package struct LogSalvage {
         if walk.seal != nil, header.firstLSN == walk.lastLSN.next { continue }
       }
       try visit(.segment(segment))
-      let next = index + 1 < segments.count ? segments[index + 1].header : nil
-      try walk.read(segment, reader, before: next, visit)
+      let next = index + 1 < segments.count ? segments[index + 1] : nil
+      let successor = next.map { next in
+        let isContinued = index + 2 < segments.count || !next.map.stretches.isEmpty
+        return Walk.Successor(header: next.header, isContinued: isContinued)
+      }
+      try walk.read(segment, reader, before: successor, visit)
     }
     guard let (path, offset) = walk.seal else { return nil }
     let successor = walk.lastLSN.next

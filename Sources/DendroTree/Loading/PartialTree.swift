@@ -1,7 +1,7 @@
 /// What is left of a tree if some of its chunks are lost.
 package struct PartialTree: @unchecked Sendable {  // See `Page`.
   /// Children that are lost.
-  package struct Hole: Hashable, Sendable {
+  package struct Hole: Hashable, Sendable, CustomStringConvertible {
     /// The location whose children are lost.
     package var path: Path
     /// The first of the lost children is not before this key; nil if there is no such bound.
@@ -11,6 +11,18 @@ package struct PartialTree: @unchecked Sendable {  // See `Page`.
     /// How many children of the location are lost, and what is below them; nil if that is not known. With 0 the value of
     /// the location itself is lost, which has no children, or a long priority.
     package var childCount: Int?
+
+    package var description: String {
+      guard let childCount else { return "what was at \(path)" }
+      if childCount == 0 { return "the value of \(path)" }
+      let children = "\(childCount == 1 ? "1 child" : "\(childCount) children") of \(path)"
+      return switch (first, end) {
+      case (nil, nil): children
+      case (let first?, nil): "\(children), from '\(first)' on"
+      case (nil, let end?): "\(children), before '\(end)'"
+      case (let first?, let end?): "\(children), from '\(first)' to before '\(end)'"
+      }
+    }
 
     /// Whether something of what is at a location may be lost.
     package func concerns(_ location: Path) -> Bool {

@@ -4,7 +4,7 @@ import Foundation
 
 /// Random damage to a directory, and what it leaves.
 struct Damage: CustomStringConvertible {
-  private(set) var files: [String: DamagedFile]
+  var files: [String: DamagedFile]
   private(set) var removed: [String] = []
   private(set) var swapped: [String] = []
   private(set) var description = ""
@@ -62,23 +62,30 @@ struct Damage: CustomStringConvertible {
     case 11:
       let bytes = (0...random.below(40)).map { _ in UInt8(truncatingIfNeeded: random.next()) | 1 }
       change(name, "\(bytes.count) bytes behind the end") { $0.insert(bytes, at: size) }
-    case 12:
-      files[name] = nil
-      removed.append(name)
-      description += "\(name) removed; "
+    case 12: remove(name)
     default:
       let suffix = name.suffix(4)
       guard
         let other = names.filter({ $0.hasSuffix(suffix) && $0 != name })
           .randomElement(using: &random)
       else { return }
-      (files[name], files[other]) = (files[other], files[name])
-      swapped += [name, other]
-      description += "\(name) and \(other) swapped; "
+      swap(name, other)
     }
   }
 
-  private mutating func change(
+  mutating func remove(_ name: String) {
+    files[name] = nil
+    removed.append(name)
+    description += "\(name) removed; "
+  }
+
+  mutating func swap(_ name: String, _ other: String) {
+    (files[name], files[other]) = (files[other], files[name])
+    swapped += [name, other]
+    description += "\(name) and \(other) swapped; "
+  }
+
+  mutating func change(
     _ name: String, _ what: String, _ body: (inout DamagedFile) -> Void
   ) {
     guard var file = files[name] else { return }

@@ -16,7 +16,7 @@ struct LoggedDirectory {
   private(set) var times: [Int64] = []
   /// By the names of their files, in the order of their offsets.
   private(set) var records: [String: [RecordInfo]] = [:]
-  private(set) var files: [String: Data] = [:]
+  var files: [String: Data] = [:]
 
   static let id = DatabaseID(high: 0x1122_3344_5566_7788, low: 0x99AA_BBCC_DDEE_FF00)
   private static let start: Int64 = 1_700_000_000_000
@@ -27,7 +27,11 @@ struct LoggedDirectory {
   /// - Parameters:
   ///   - path: where the directory is made.
   ///   - keepsHistory: whether the log begins with the first write.
-  init(at path: String, seed: UInt64, recordCount: Int = 60, keepsHistory: Bool) throws {
+  ///   - id: of the database.
+  init(
+    at path: String, seed: UInt64, recordCount: Int = 60, keepsHistory: Bool,
+    id: DatabaseID = Self.id
+  ) throws {
     var generator = WriteGenerator(seed: seed)
     let environment = Environment(
       fileSystem: Environment.system.fileSystem, clock: Environment.system.clock,
@@ -35,7 +39,7 @@ struct LoggedDirectory {
     let directory = try DatabaseDirectory.open(
       path, environment: environment, mode: .readWrite(create: true))
     defer { directory.close() }
-    var log = try LogWriter.create(directory, databaseID: Self.id, time: Self.start)
+    var log = try LogWriter.create(directory, databaseID: id, time: Self.start)
     for number in 1...recordCount {
       try append(1 + (generator.random.oneIn(4) ? generator.random.below(6) : 0), &generator, log)
       if !generator.random.oneIn(8) { try log.synchronize() }
@@ -44,7 +48,7 @@ struct LoggedDirectory {
       if number % 17 == 0 {
         try log.roll(time: time)
         _ = try CheckpointCoding.write(
-          TreeRoots(data: trees[writes.count]), lsn: log.lastLSN, time: time, databaseID: Self.id,
+          TreeRoots(data: trees[writes.count]), lsn: log.lastLSN, time: time, databaseID: id,
           chunkByteLimit: 300, to: directory, isCancelled: { false })
       }
       if generator.random.oneIn(10) || number == recordCount {

@@ -30,8 +30,10 @@ struct ReadState {
   ///   - points: nil for the present.
   ///   - location: what is read of the present.
   ///   - salvages: whether a damaged directory's last proven state stands for its present.
+  ///   - notesDamage: whether a line says that the directory is damaged.
   static func states(
-    of path: String, at points: [HistoryPoint?], _ location: Path = .root, salvages: Bool = false
+    of path: String, at points: [HistoryPoint?], _ location: Path = .root, salvages: Bool = false,
+    notesDamage: Bool = true
   ) throws -> [HistoryState] {
     do {
       let progress = Progress("opening")
@@ -54,7 +56,9 @@ struct ReadState {
         return state
       }
     } catch let error as EngineError where error.isDamage {
-      return try salvage(path, at: points, location, orLastProven: salvages, because: error)
+      return try salvage(
+        path, at: points, location, orLastProven: salvages, notesDamage: notesDamage,
+        because: error)
     }
   }
 
@@ -65,7 +69,7 @@ struct ReadState {
     guard let (state, holes) = try salvage.present() else { throw error }
     if let hole = holes.first(where: { $0.concerns(location) }) {
       var failure = Failure(describing: error)
-      failure.message += "\n  of \(location), it has lost \(RepairReport.describe(hole))"
+      failure.message += "\n  of \(location), it has lost \(hole)"
       throw failure
     }
     return state
@@ -74,7 +78,7 @@ struct ReadState {
   /// States of a damaged directory that are proven nevertheless.
   private static func salvage(
     _ path: String, at points: [HistoryPoint?], _ location: Path, orLastProven salvages: Bool,
-    because error: EngineError
+    notesDamage: Bool, because error: EngineError
   ) throws -> [HistoryState] {
     let directory = try DatabaseDirectory.open(path, environment: .system, mode: .readOnly)
     defer { directory.close() }
@@ -83,8 +87,10 @@ struct ReadState {
     if !salvages, !points.contains(where: { $0 != nil }) {
       let state = try present(of: salvage, at: location, because: error)
       progress.clear()
-      Terminal.note(
-        "dendro: the database is damaged; \(location) is whole, as of write \(state.lsn)")
+      if notesDamage {
+        Terminal.note(
+          "dendro: the database is damaged; \(location) is whole, as of write \(state.lsn)")
+      }
       return points.map { _ in state }
     }
     return try points.map { point in

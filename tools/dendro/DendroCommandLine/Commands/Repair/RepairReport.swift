@@ -92,7 +92,7 @@ struct RepairReport {
       to: terminal)
     try Self.row("history", "from write \(plan.base) on", to: terminal)
     for hole in outcome.holes.prefix(Self.doubtLimit) {
-      try Self.row("lost", terminal.colored(Self.describe(hole), .red), to: terminal)
+      try Self.row("lost", terminal.colored("\(hole)", .red), to: terminal)
     }
     if outcome.holes.count > Self.doubtLimit {
       let rest = Format.count(outcome.holes.count - Self.doubtLimit, "place")
@@ -144,18 +144,6 @@ struct RepairReport {
   private static func rest(of checkpoint: PartialCheckpoint) -> String {
     "\(Format.count(checkpoint.lostChunkCount)) of its "
       + "\(Format.count(checkpoint.chunkCount, "chunk")) are lost"
-  }
-
-  static func describe(_ hole: PartialTree.Hole) -> String {
-    guard let count = hole.childCount else { return "what was at \(hole.path)" }
-    if count == 0 { return "the value of \(hole.path)" }
-    let children = "\(count == 1 ? "1 child" : "\(Format.count(count)) children") of \(hole.path)"
-    switch (hole.first, hole.end) {
-    case (nil, nil): return children
-    case (let first?, nil): return "\(children), from '\(first)' on"
-    case (nil, let end?): return "\(children), before '\(end)'"
-    case (let first?, let end?): return "\(children), from '\(first)' to before '\(end)'"
-    }
   }
 
   private func printRanges(to terminal: Terminal) throws {

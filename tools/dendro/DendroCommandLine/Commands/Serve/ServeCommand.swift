@@ -22,6 +22,9 @@ extension Command {
       At the default address / is a page that shows and edits the data; /.metrics has figures for Prometheus, and
       /.status.json says whether the databases can be opened and take writes.
 
+      Of a database that is damaged, a REST request reads every location that is whole; others name what is
+      lost, and writes get 503, until it is repaired ('dendro repair').
+
       Standard error gets a line for each request: time, client, namespace, status, method, target and duration;
       and one for what happens with a database: what its opening has replayed and cut, a full disk, a lost lock.
       With --json they are objects.
@@ -150,9 +153,18 @@ private struct Server {
       // The history that its own program keeps is not the server's to remove.
       options.history = .all
       options.logging = { [log, name] in log.note(NamespaceEvent(name, $0)) }
-      return try SingleNamespace(
-        try Database.open(at: directory, options: options),
-        named: arguments.value("namespace"), closes: true)
+      do {
+        return try SingleNamespace(
+          try Database.open(at: directory, options: options),
+          named: arguments.value("namespace"), closes: true)
+      } catch let error as DatabaseError where error.code == .corrupt {
+        log.note(
+          NamespaceEvent(
+            name, .error, "the database is damaged: what is whole can be read",
+            ["error": error.message]))
+        return DamagedNamespace(
+          at: directory, named: arguments.value("namespace"), because: error)
+      }
     }
     return OpeningNamespaces(in: directory, default: name, options: options) { [log] event in
       log.note(event)

@@ -22,10 +22,11 @@ extension Shell {
       }
       let parent = PathCompletion.parent(of: word)
       let base = position.withLock { $0 }
-      guard let place = try? Location(parent.isEmpty ? "/" : parent).path,
-        let state = try? ReadState.states(of: directory, at: [nil])[0]
-      else { return options }
+      guard let place = try? Location(parent.isEmpty ? "/" : parent).path else { return options }
       let path = word.hasPrefix("/") ? place : base.appending(place)
+      guard
+        let state = try? ReadState.states(of: directory, at: [nil], path, notesDamage: false)[0]
+      else { return options }
       return options + PathCompletion.candidates(for: word, in: state.root.node(at: path))
     }
   }

@@ -188,7 +188,7 @@ final class Shell {
     let point = try self.point.flatMap { text in
       try HistoryPoint(Arguments([directory, "--at", text], for: .get), "at")
     }
-    return try ReadState.states(of: directory, at: [point])[0].root.node(at: path)
+    return try ReadState.states(of: directory, at: [point], path)[0].root.node(at: path)
   }
 
   private func travel(_ text: String?) throws {
