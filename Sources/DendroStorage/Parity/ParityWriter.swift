@@ -41,9 +41,15 @@ final class ParityWriter {
   /// Writes the file; durable with its name when it returns.
   ///
   /// - Returns: how many bytes it has.
-  /// - Throws: `.corrupt` if the bytes of which the present parity was made are not as they were: it stays, since it is
-  ///   what may mend them. `.io`.
+  /// - Throws: `.corrupt` if the bytes of which the present parity was made are not as they were, or not all there: it
+  ///   stays, since it is what may mend them. `.io`.
   func write(in directory: DatabaseDirectory) throws(StorageError) -> UInt64 {
+    if let old, old.layout.coveredByteCount > layout.coveredByteCount {
+      throw .corrupt(
+        path: path, offset: layout.coveredByteCount,
+        expected: "the \(old.layout.coveredByteCount) bytes of which \(parityPath) was made",
+        found: "the end of the file")
+    }
     let target = try NewFile(parityPath, in: directory)
     do throws(StorageError) {
       var first: UInt64 = 0

@@ -65,6 +65,9 @@ struct ParityWriterTests {
     // It is not replaced by that of the damaged bytes: it may mend them.
     disk.overwrite(path, at: 5000, with: [1, 2, 3, 4, 5])
     #expect(throws: StorageError.self) { try directory.writeParity(of: name) }
+    disk.overwrite(path, at: 5000, with: Array(whole[5000..<5005]))
+    disk.resize(path, to: 50_000)
+    #expect(throws: StorageError.self) { try directory.writeParity(of: name) }
     #expect(try Mending(of: name, in: directory).coveredByteCount == mending.coveredByteCount)
     #expect(try directory.contents().temporaries == [])
   }
