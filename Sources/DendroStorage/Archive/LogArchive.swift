@@ -31,7 +31,7 @@ package final class LogArchive {
   var isNew: Bool
   /// Whether each file gets parity.
   let keepsParity: Bool
-  /// Whether the parity of each file was as long as the file when the last extension ended.
+  /// Whether the last extension has left each file with parity of its whole length.
   var isParityComplete = false
   /// The last segment of the source, if all segments before it are in the archive with their seals.
   private var reachedSegment: SegmentName?
