@@ -11,7 +11,7 @@ extension Database {
   ///   - path: absolute or relative to the working directory; must not hold a database. It is made if it is
   ///     missing.
   ///   - parity: whether each file gets a second one beside it, a fifteenth of its size, from which
-  ///     `dendro repair` restores any one damaged stretch of up to a sixteenth of the file. Default: false.
+  ///     `dendro repair` restores any one damaged stretch of about a sixteenth of the file. Default: false.
   /// - Throws: ``DatabaseError`` if the disk refuses, or there are no files to copy; what was made by
   ///   then is removed again.
   public func backup(to path: String, parity: Bool = false) throws {

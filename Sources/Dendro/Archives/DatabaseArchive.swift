@@ -58,7 +58,7 @@ public final class DatabaseArchive: Sendable {
   ///     works too.
   ///   - path: that of the archive; made if it is missing.
   ///   - parity: whether each file gets a second one beside it, a fifteenth of its size, from which
-  ///     `dendro repair` restores any one damaged stretch of up to a sixteenth of the file. Default: true.
+  ///     `dendro repair` restores any one damaged stretch of about a sixteenth of the file. Default: true.
   /// - Throws: ``DatabaseError``: ``DatabaseError/Code/notFound`` if there is no database;
   ///   ``DatabaseError/Code/invalidArgument`` if a database that is no archive is at `path`;
   ///   ``DatabaseError/Code/locked`` while the archive is open elsewhere.

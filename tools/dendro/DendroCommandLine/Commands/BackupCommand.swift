@@ -14,7 +14,7 @@ extension Command {
       DIRECTORY, those that write refuse it. If a later backup is interrupted, the archive is as good as before it.
 
       With --parity, each file gets a second one beside it, a fifteenth of its size: 'dendro repair' mends any one
-      damaged stretch of up to a sixteenth of a file by it. An archive has parity without being asked for it, unless
+      damaged stretch of about a sixteenth of a file by it. An archive has parity without being asked for it, unless
       --no-parity is given.
       """,
     parameters: [

@@ -8,7 +8,7 @@ extension Command {
       any state that the archive holds; verbs that read take it for DIRECTORY.
 
       Beside each file it writes the file's parity, a fifteenth of its size: 'dendro repair' mends any one damaged
-      stretch of up to a sixteenth of a file by it. --no-parity leaves that out.
+      stretch of about a sixteenth of a file by it. --no-parity leaves that out.
       """,
     parameters: [.directory],
     options: [
