@@ -58,9 +58,12 @@ extension Engine {
 
   /// Writes a database of its own into the new directory at `path`: the tree as of one moment.
   ///
+  /// - Parameters:
+  ///   - path: absolute or relative to the working directory.
+  ///   - parity: whether each file gets parity.
   /// - Throws: `.storage` if a database is at `path` already or it cannot be written; what was made
   ///   there is removed again then.
-  package func backup(to path: String) throws(EngineError) {
+  package func backup(to path: String, parity: Bool = false) throws(EngineError) {
     if isForked { throw .forked }
     guard let databaseID else { throw .storage(.notFound(path: "memory")) }
     let absolute: String
@@ -70,13 +73,14 @@ extension Engine {
       throw .storage(error)
     }
     try Backup.write(
-      head: pipeline, databaseID: databaseID, to: absolute, environment: environment)
+      head: pipeline, databaseID: databaseID, to: absolute, parity: parity,
+      environment: environment)
   }
 
   /// Writes a state of the past as a database of its own into the new directory at `path`.
   ///
   /// - Returns: the state; its time is 0 if that is not known.
-  /// - Throws: as `state(at:)` and `backup(to:)` do.
+  /// - Throws: as `state(at:)` and `backup(to:parity:)` do.
   package func restore(_ point: HistoryPoint, to path: String) throws(EngineError) -> HistoryState {
     guard let databaseID else { throw .noHistory }
     guard let state = try state(at: point) else { throw .closed }

@@ -119,4 +119,22 @@ import Testing
       try reader.readChunk(1) { (raw) throws(StorageError) in Array(raw) }
         == Array(repeating: UInt8(ascii: "a"), count: 40))
   }
+
+  @Test("the parity of the article is what is written, and is read")
+  func parityOfTheArticle() throws {
+    let example = try Self.example("ParityFormat")
+    let disk = SimulatedDisk()
+    try Self.writeCheckpoint(disk)
+    let directory = try open(disk)
+    let name = FileName.checkpointName(LogSequenceNumber(3))
+    try directory.writeParity(of: name)
+    let checkpoint = try #require(disk.contents(of: root + "/" + name))
+    let path = root + "/" + FileName.parityName(of: name)
+    let block = checkpoint + Array(repeating: 0, count: 4096 - checkpoint.count)
+    #expect(disk.contents(of: path) == example + block)
+    let parity = try ParityFile(path, disk)
+    #expect(parity.header.head == Array(checkpoint[..<64]))
+    #expect(parity.layout == ParityLayout(coveredByteCount: UInt64(checkpoint.count)))
+    #expect(parity.checksum(ofBlock: 0) == 0x9445_E18C_3129_32E7)
+  }
 }

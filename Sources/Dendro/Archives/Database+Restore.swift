@@ -11,7 +11,7 @@ extension Database {
   /// ```
   ///
   /// This database may be an archive (``DatabaseArchive``), a backup, or a live one with history; it is not
-  /// changed. The new one begins with that state, and its next write is `lsn` + 1. As with `backup(to:)`, a
+  /// changed. The new one begins with that state, and its next write is `lsn` + 1. As with `backup(to:parity:)`, a
   /// directory that was cut short does not open, and the next attempt starts over.
   ///
   /// - Parameters:

@@ -29,8 +29,10 @@ public final class DatabaseArchive: Sendable {
     public let sealedSegmentCount: Int
     /// The checkpoints that were copied.
     public let checkpointCount: Int
-    /// The bytes that were written.
+    /// The bytes that were written of segments and checkpoints.
     public let byteCount: UInt64
+    /// The bytes that were written of their parity.
+    public let parityByteCount: UInt64
 
     /// Whether there was nothing new.
     public var isEmpty: Bool { segmentCount == 0 && checkpointCount == 0 }
@@ -41,6 +43,7 @@ public final class DatabaseArchive: Sendable {
       sealedSegmentCount = step.sealed.count
       checkpointCount = step.checkpoints.count
       byteCount = step.byteCount
+      parityByteCount = step.parityByteCount
     }
   }
 
@@ -54,23 +57,26 @@ public final class DatabaseArchive: Sendable {
   ///   - directory: that of the database, absolute or relative to the working directory. An archive of an archive
   ///     works too.
   ///   - path: that of the archive; made if it is missing.
+  ///   - parity: whether each file gets a second one beside it, a fifteenth of its size, from which
+  ///     `dendro repair` restores any one damaged stretch of about a sixteenth of the file. Default: true.
   /// - Throws: ``DatabaseError``: ``DatabaseError/Code/notFound`` if there is no database;
   ///   ``DatabaseError/Code/invalidArgument`` if a database that is no archive is at `path`;
   ///   ``DatabaseError/Code/locked`` while the archive is open elsewhere.
-  public convenience init(of directory: String, at path: String) throws {
-    try self.init(of: directory, at: path, environment: .system)
+  public convenience init(of directory: String, at path: String, parity: Bool = true) throws {
+    try self.init(of: directory, at: path, parity: parity, environment: .system)
   }
 
-  package init(of directory: String, at path: String, environment: DendroStorage.Environment)
-    throws
-  {
+  package init(
+    of directory: String, at path: String, parity: Bool = true,
+    environment: DendroStorage.Environment
+  ) throws {
     let directory = try Database.absolute(directory)
     let path = try Database.absolute(path)
     do throws(StorageError) {
       let source = try DatabaseDirectory.open(
         directory, environment: environment, mode: .following)
       guard try !source.contents().isEmpty else { throw .notFound(path: directory) }
-      archive = Mutex(try LogArchive(of: source, at: path))
+      archive = Mutex(try LogArchive(of: source, at: path, parity: parity))
     } catch {
       if case .io(_, let path, _, .exists) = error {
         throw DatabaseError(

@@ -5,8 +5,11 @@ import DendroTree
 /// directory of their own.
 enum Backup {
   /// Makes all writes durable, then writes the copy. Waits for the disk on the calling thread.
+  ///
+  /// - Parameter parity: whether each file of the copy gets parity.
   static func write(
-    head: CommitPipeline, databaseID: DatabaseID, to path: String, environment: Environment
+    head: CommitPipeline, databaseID: DatabaseID, to path: String, parity: Bool,
+    environment: Environment
   ) throws(EngineError) {
     // The root is taken under the lock under which the barrier is added: so the backup has no write that a
     // failing disk undoes.
@@ -19,12 +22,13 @@ enum Backup {
       }
     }
     guard let taken else { return }
-    try write(taken, databaseID: databaseID, to: path, environment: environment)
+    try write(taken, databaseID: databaseID, to: path, parity: parity, environment: environment)
   }
 
   /// Writes one state as a database of its own. Waits for the disk on the calling thread.
   static func write(
-    _ state: HistoryState, databaseID: DatabaseID, to path: String, environment: Environment
+    _ state: HistoryState, databaseID: DatabaseID, to path: String, parity: Bool = false,
+    environment: Environment
   ) throws(EngineError) {
     let (lsn, time) = (state.lsn, state.time)
     do throws(StorageError) {
@@ -40,6 +44,7 @@ enum Backup {
           directory, databaseID: databaseID, after: lsn, logChecksum: logChecksum, time: time,
           hasSecondRoot: !state.roots.system.isEmpty)
         try log.close()
+        if parity { _ = try directory.completeParity(of: directory.contents().fileNames) }
         try directory.finishBackup()
       }
     } catch {

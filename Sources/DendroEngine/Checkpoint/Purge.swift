@@ -29,7 +29,7 @@ extension Checkpointing {
   /// the only one.
   ///
   /// Pages that would still be read from an older one are read before that: its file is open as long as there are
-  /// any, and holds what is removed.
+  /// any, and holds what is removed. In a directory with parity, the checkpoint that is left gets its own.
   func run(_ purge: Purge) throws(EngineError) {
     guard let newest = state.withLock({ $0.newest?.lsn }) else { return }
     do throws(StorageError) {
@@ -42,11 +42,20 @@ extension Checkpointing {
         if state.withLock({ $0.isStopped }) { throw closed }
         try reader.readChunk(chunk) { _ in }
       }
+      let hasParity = try !directory.contents().parityFiles.isEmpty
       try removePast(purge)
+      if hasParity { try restoreParity() }
     } catch {
       if state.withLock({ $0.isStopped }) { throw .closed }
       throw .storage(error)
     }
+  }
+
+  /// Writes the parity of all files but the segment that is written to.
+  private func restoreParity() throws(StorageError) {
+    var contents = try directory.contents()
+    _ = contents.segments.popLast()
+    _ = try directory.completeParity(of: contents.fileNames)
   }
 
   private var closed: StorageError { .ownershipLost(path: directory.path, reason: "closed") }

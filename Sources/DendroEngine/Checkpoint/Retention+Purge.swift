@@ -23,7 +23,8 @@ extension Retention {
       }
       guard isAlone else { return false }
     }
-    // No reader uses quarantined files.
+    // No reader uses quarantined files, nor parity without its file.
+    try directory.removeOrphanedParity()
     for name in contents.tornFiles {
       try directory.removeTornFile(name)
     }

@@ -89,6 +89,7 @@ package enum Retention {
       try? CheckpointReader.open(directory, lsn: lsn).time
     }
     guard try remove(obsolete, directory) else { return false }
+    try directory.removeOrphanedParity()
     if let last = obsolete.segments.last {
       try directory.pruneTornFiles(before: SegmentName(firstLSN: last.firstLSN.next))
     }

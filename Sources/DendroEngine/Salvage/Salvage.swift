@@ -5,7 +5,8 @@ import DendroTree
 ///
 /// A state is proven if a checkpoint holds it, or if every write between it and such a checkpoint, or the
 /// beginning, can be read. Writes behind unreadable ones are kept too, and so is what is left of a damaged checkpoint; but the
-/// state that they give never was: see ``Salvage/Plan``. Nothing in the directory is changed.
+/// state that they give never was: see ``Salvage/Plan``. Damaged blocks that the parity of their file mends are read as they
+/// were. Nothing in the directory is changed.
 package struct Salvage: Sendable {
   package struct Checkpoint: Sendable {
     package var lsn: LogSequenceNumber
@@ -18,7 +19,10 @@ package struct Salvage: Sendable {
     var isWhole: Bool { problem == nil || partial?.isWhole ?? false }
   }
 
+  /// As its parity mends it.
   package let directory: DatabaseDirectory
+  /// What the parity of each file says that has any.
+  package let mendings: [Mending]
   /// Ascending.
   package private(set) var checkpoints: [Checkpoint] = []
   /// Of the log, in its order; the remains of a crash are marked.
@@ -50,10 +54,12 @@ package struct Salvage: Sendable {
   package init(
     _ directory: DatabaseDirectory, progress: (@Sendable (RecoveryProgress) -> Void)? = nil
   ) throws(StorageError) {
-    self.directory = directory
     self.progress = progress
     let contents = try directory.contents()
     guard !contents.isEmpty else { throw .notFound(path: directory.path) }
+    mendings = try directory.mendings()
+    let directory = try directory.mended(by: mendings)
+    self.directory = directory
     var files: [CheckpointFile] = []
     for lsn in contents.checkpoints { files.append(try CheckpointFile(directory, lsn)) }
     log = try LogSalvage(

@@ -13,8 +13,10 @@ package final class LogArchive {
     /// Of these, the ones that are sealed now.
     package var sealed: [SegmentName] = []
     package var checkpoints: [LogSequenceNumber] = []
-    /// Bytes that were written.
+    /// Bytes that were written of segments and checkpoints.
     package var byteCount: UInt64 = 0
+    /// Bytes that were written of their parity.
+    package var parityByteCount: UInt64 = 0
     /// The last write in the archive.
     package var lastLSN = LogSequenceNumber.zero
 
@@ -27,6 +29,10 @@ package final class LogArchive {
   private var position: PublishedPosition?
   /// Whether the archive is being begun.
   var isNew: Bool
+  /// Whether each file gets parity.
+  let keepsParity: Bool
+  /// Whether the last extension has left each file with parity of its whole length.
+  var isParityComplete = false
   /// The last segment of the source, if all segments before it are in the archive with their seals.
   private var reachedSegment: SegmentName?
   /// The last write in the archive, as far as this object has extended it.
@@ -37,9 +43,13 @@ package final class LogArchive {
   /// - Parameters:
   ///   - source: opened for following.
   ///   - path: absolute; of an archive of the same log, or of a directory that holds no database.
+  ///   - parity: whether each file gets parity. Without it, files that change lose theirs, or keep an older one.
   /// - Throws: `.locked` while the archive is being extended; `.io` with `.exists` if a database is there.
-  package init(of source: DatabaseDirectory, at path: String) throws(StorageError) {
+  package init(
+    of source: DatabaseDirectory, at path: String, parity: Bool = true
+  ) throws(StorageError) {
     self.source = source
+    keepsParity = parity
     target = try DatabaseDirectory.open(path, environment: source.environment, mode: .archive)
     isNew = try target.contents().isUnfinishedBackup
     // From now on, not from the end of the first extension on. What cannot be read is for that to report.
@@ -63,6 +73,7 @@ package final class LogArchive {
     do throws(StorageError) {
       return try copyNew(sealedOnly: sealedOnly)
     } catch {
+      isParityComplete = false
       // Nothing more comes from this log: it is not kept for the archive any more.
       if case .otherLog = error { position = nil }
       throw error
@@ -98,6 +109,7 @@ package final class LogArchive {
     }
     result.lastLSN = try end(of: target.contents().segments)
     try copyCheckpoints(contents.checkpoints, &result)
+    try updateParity(&result)
     if isNew {
       try target.finishBackup()
       isNew = false

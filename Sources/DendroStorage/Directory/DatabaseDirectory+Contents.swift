@@ -7,6 +7,8 @@ extension DatabaseDirectory {
     package var checkpoints: [LogSequenceNumber] = []
     /// Files with bytes that a recovery cut.
     package var tornFiles: [String] = []
+    /// Files with the parity of segments and checkpoints.
+    package var parityFiles: [String] = []
     /// Names that are not the database's: reported, never touched.
     package var foreign: [String] = []
     /// Unfinished files of the database; a writer removes them when it opens the directory.
@@ -20,6 +22,18 @@ extension DatabaseDirectory {
 
     /// Whether there is no database here.
     package var isEmpty: Bool { segments.isEmpty && checkpoints.isEmpty }
+
+    /// The names of the checkpoints and of the segments.
+    package var fileNames: [String] {
+      checkpoints.map { FileName.checkpointName($0) } + segments.map(\.fileName)
+    }
+
+    /// Parity of files that are not there.
+    package var orphanedParityFiles: [String] {
+      if parityFiles.isEmpty { return [] }
+      let own = Set(fileNames.map { FileName.parityName(of: $0) })
+      return parityFiles.filter { !own.contains($0) }
+    }
   }
 
   /// The names in the directory, by kind.
@@ -45,6 +59,7 @@ extension DatabaseDirectory {
       case .segment(let segment): contents.segments.append(segment)
       case .checkpoint(let lsn): contents.checkpoints.append(lsn)
       case .torn: contents.tornFiles.append(name)
+      case .parity: contents.parityFiles.append(name)
       case .temporary: contents.temporaries.append(name)
       case .unfinishedBackup: contents.isUnfinishedBackup = true
       case .archive: contents.isArchive = true
@@ -55,6 +70,7 @@ extension DatabaseDirectory {
     contents.segments.sort()
     contents.checkpoints.sort()
     contents.tornFiles.sort()
+    contents.parityFiles.sort()
     contents.foreign.sort()
     contents.temporaries.sort()
     return contents

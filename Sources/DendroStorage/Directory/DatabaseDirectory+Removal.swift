@@ -1,13 +1,15 @@
 extension DatabaseDirectory {
-  /// Removes a segment that nothing needs any more; inside `withoutReaders`. Idempotent.
+  /// Removes a segment that nothing needs any more, and its parity; inside `withoutReaders`. Idempotent.
   package func removeSegment(_ segment: SegmentName) throws(StorageError) {
     try checkWritable()
+    try removeParity(of: segment.fileName)
     try fileSystem.remove(at: path(of: segment))
   }
 
-  /// Removes a checkpoint that nothing needs any more; inside `withoutReaders`. Idempotent.
+  /// Removes a checkpoint that nothing needs any more, and its parity; inside `withoutReaders`. Idempotent.
   package func removeCheckpoint(_ lsn: LogSequenceNumber) throws(StorageError) {
     try checkWritable()
+    try removeParity(of: FileName.checkpointName(lsn))
     try fileSystem.remove(at: path(ofCheckpoint: lsn))
   }
 

@@ -172,8 +172,7 @@ package final class DatabaseDirectory: Sendable {
   private func removeUnfinished() throws(StorageError) {
     let contents = try contents()
     try remove(
-      contents.temporaries + contents.segments.map(\.fileName)
-        + contents.checkpoints.map { FileName.checkpointName($0) }
+      contents.temporaries + contents.parityFiles + contents.fileNames
         + (contents.isArchive ? [FileName.archiveName] : []))
   }
 
@@ -198,12 +197,15 @@ package final class DatabaseDirectory: Sendable {
   }
 
   package func byteCount(of segment: SegmentName) throws(StorageError) -> UInt64 {
-    let path = path(of: segment)
-    return try fileSystem.open(at: path, .read).size(path: path)
+    try byteCount(ofFile: segment.fileName)
   }
 
   package func byteCount(ofCheckpoint lsn: LogSequenceNumber) throws(StorageError) -> UInt64 {
-    let path = path(ofCheckpoint: lsn)
+    try byteCount(ofFile: FileName.checkpointName(lsn))
+  }
+
+  package func byteCount(ofFile name: String) throws(StorageError) -> UInt64 {
+    let path = path + "/" + name
     return try fileSystem.open(at: path, .read).size(path: path)
   }
 

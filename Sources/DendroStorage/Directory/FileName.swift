@@ -18,6 +18,8 @@ enum FileName: Hashable {
   case checkpoint(LogSequenceNumber)
   /// Bytes that were cut from a segment; `copy` counts the files of the same segment and offset from 0.
   case torn(SegmentName, offset: UInt64, copy: UInt64)
+  /// The parity of the segment or checkpoint with this name.
+  case parity(of: String)
   case lock
   case readersLock
   /// There while a backup into the directory is under way.
@@ -32,6 +34,7 @@ enum FileName: Hashable {
   static let unfinishedBackupName = "backup.unfinished"
   static let archiveName = "dendro.archive"
   static let temporarySuffix = ".tmp"
+  private static let paritySuffix = ".parity"
 
   static func checkpointName(_ lsn: LogSequenceNumber) -> String {
     padded(lsn.rawValue) + ".checkpoint"
@@ -40,6 +43,16 @@ enum FileName: Hashable {
   static func tornName(_ segment: SegmentName, offset: UInt64, copy: UInt64) -> String {
     segment.fileName + ".torn-\(offset)" + (copy == 0 ? "" : "-\(copy)")
   }
+
+  private var mayHaveParity: Bool {
+    switch self {
+    case .segment, .checkpoint: true
+    default: false
+    }
+  }
+
+  /// - Parameter name: of a segment or a checkpoint.
+  static func parityName(of name: String) -> String { name + paritySuffix }
 
   /// Nil unless the name is exactly one that the database writes.
   init?(_ name: String) {
@@ -53,9 +66,13 @@ enum FileName: Hashable {
       self = .archive
     } else if name.utf8.count > 4, name.hasSuffix(Self.temporarySuffix) {
       switch FileName(String(name.dropLast(Self.temporarySuffix.count))) {
-      case .segment, .checkpoint, .torn: self = .temporary
+      case .segment, .checkpoint, .torn, .parity: self = .temporary
       default: return nil
       }
+    } else if name.hasSuffix(Self.paritySuffix) {
+      let covered = String(name.dropLast(Self.paritySuffix.count))
+      guard FileName(covered)?.mayHaveParity ?? false else { return nil }
+      self = .parity(of: covered)
     } else {
       let bytes = Array(name.utf8)
       guard bytes.count > 20, let number = decimal(bytes[..<20]) else { return nil }

@@ -16,10 +16,14 @@ struct NewFile {
   }
 
   /// Gives the file its name, in place of an older file there; durable with its name when it returns.
+  ///
+  /// Parity of the older file is removed before, so that none is ever of other bytes than those of its file.
   func publish() throws(StorageError) {
     try file.synchronize(path: temporaryPath)
-    // Checked last, before the rename changes what other openers see.
+    // Checked last, before anything changes that other openers see.
     try directory.checkOwnership()
+    let name = String(path.dropFirst(directory.path.count + 1))
+    if try directory.removeParity(of: name) { try directory.synchronize() }
     try directory.fileSystem.rename(from: temporaryPath, to: path)
     try directory.synchronize()
   }

@@ -5,6 +5,7 @@ struct ChunkScan: ~Copyable {
   struct Place {
     var offset: UInt64
     var byteCount: Int
+    var isDisplaced: Bool
   }
 
   private static let windowByteCount = 512 * 1024
@@ -84,7 +85,8 @@ struct ChunkScan: ~Copyable {
     if header.isIndex {
       indexChunkCount = Int(header.number)
     } else if places[header.number] == nil {
-      places[header.number] = Place(offset: offset, byteCount: length)
+      places[header.number] = Place(
+        offset: offset, byteCount: length, isDisplaced: distance != 0)
     }
     return true
   }

@@ -27,7 +27,7 @@ package enum Past {
       Scenario("an archive of a damaged log", archiveOfDamaged),
       Scenario("a purge beside an archive that is behind", archiveBehind),
       Scenario("an archive of another log", archiveOfOther),
-    ] + refusals
+    ] + refusals + parity
 
   private static func open(_ environment: Environment, _ history: HistoryRetention)
     throws(EngineError) -> Engine

@@ -146,6 +146,7 @@ struct ArchiveTests {
           isComplete = true
         } catch {}
         let left = disk.copy()
+        ParityTests.expectHarmless(left, "/archive", "after \(callCount) calls")
         do {
           let found = try Self.open(left, "/archive", .readOnly)
           #expect(found.head.lsn >= held && found.head.lsn <= lsn, "after \(callCount) calls")
@@ -173,6 +174,7 @@ struct ArchiveTests {
         let whole = try Self.open(left, "/archive", .readOnly)
         #expect(whole.head.root == tree, "after \(callCount) calls")
         try whole.close()
+        try ParityTests.expectParity(left, "/archive", "after \(callCount) calls")
         callCount += 1
       }
       if isFirst { #expect(refusedCount > 10) }
@@ -195,6 +197,7 @@ struct ArchiveTests {
           #expect(found.head.lsn >= held && found.head.lsn <= lsn)
           #expect(found.head.root.childCount == Int(found.head.lsn.rawValue))
           try found.close()
+          ParityTests.expectHarmless(crashed, "/archive", "\(crashed.names(in: "/archive"))")
         } catch {
           Issue.record("\(error), \(crashed.names(in: "/archive"))")
         }

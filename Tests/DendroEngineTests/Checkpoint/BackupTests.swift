@@ -22,8 +22,10 @@ struct BackupTests {
     return engine
   }
 
-  @Test("wherever it is killed: no database begins there, and the next backup replaces it")
-  func killed() throws {
+  @Test(
+    "wherever it is killed: no database begins there, and the next backup replaces it",
+    arguments: [false, true])
+  func killed(parity: Bool) throws {
     var refusedCount = 0
     var callCount = 0
     var isComplete = false
@@ -33,7 +35,7 @@ struct BackupTests {
       let tree = engine.head.root
       disk.disconnect(after: callCount)
       do throws(EngineError) {
-        try engine.backup(to: "/copy")
+        try engine.backup(to: "/copy", parity: parity)
         isComplete = true
       } catch {}
       let left = disk.copy()
@@ -62,7 +64,8 @@ struct BackupTests {
         let isThere =
           left.names(in: "/copy").contains { $0.hasSuffix(".log") }
           && !left.exists("/copy/backup.unfinished")
-        if !isThere { try again.backup(to: "/copy") }
+        if !isThere { try again.backup(to: "/copy", parity: parity) }
+        if parity { try ParityTests.expectParity(left, "/copy", "after \(callCount) calls") }
         let copy = try Self.open(left, "/copy")
         #expect(copy.head.root == tree && !copy.report.created, "after \(callCount) calls")
         #expect(!left.exists("/copy/backup.unfinished"))
@@ -74,13 +77,13 @@ struct BackupTests {
     #expect(refusedCount > 10)
   }
 
-  @Test("a power loss leaves no database there either, or all of it")
-  func powerLoss() throws {
+  @Test("a power loss leaves no database there either, or all of it", arguments: [false, true])
+  func powerLoss(parity: Bool) throws {
     let disk = SimulatedDisk(seed: 1)
     let engine = try Self.source(disk)
     let tree = engine.head.root
     let start = disk.crashPoints().count
-    try engine.backup(to: "/copy")
+    try engine.backup(to: "/copy", parity: parity)
     for point in disk.crashPoints().dropFirst(start) {
       point.forEachState { state in
         let crashed = point.disk(state)
@@ -90,6 +93,9 @@ struct BackupTests {
           #expect(
             found.head.root == tree
               || before.allSatisfy { $0 == "dendro.lock" || $0 == "readers.lock" }, "\(before)")
+          if parity, found.head.root == tree {
+            #expect(before.count { $0.hasSuffix(".parity") } == 2, "\(before)")
+          }
           try found.close()
         } catch {
           guard case .storage(.unfinishedBackup) = error as? EngineError else {

@@ -28,6 +28,7 @@ struct DatabaseArchiveTests {
     try await root.child("n").setValue(1)
     let first = try await archive.extend()
     #expect(first.lastLSN == 1 && first.segmentCount == 1 && first.byteCount > 0)
+    #expect(first.parityByteCount > 4096)
     // The log gets one record more, without a write, once the writer is idle.
     let unchanged = [try await archive.extend(), try await archive.extend()]
     #expect(unchanged.contains { $0.isEmpty } && unchanged.allSatisfy { $0.lastLSN == 1 })
@@ -58,6 +59,28 @@ struct DatabaseArchiveTests {
   }
 
   /// The form that blocks.
+  @Test("parity is an option: on for archives, off for backups")
+  func parity() async throws {
+    func parityCount(_ path: String) -> Int {
+      disk.names(in: path).count { $0.hasSuffix(".parity") }
+    }
+    let writer = try open("/db")
+    try await writer.reference().child("n").setValue(1)
+    try await makeArchive().extend()
+    let bare = try DatabaseArchive(
+      of: "/db", at: "/bare", parity: false, environment: disk.environment)
+    #expect(try await bare.extend().parityByteCount == 0)
+    bare.close()
+    try await writer.backup(to: "/copy", parity: true)
+    try await writer.backup(to: "/plain")
+    #expect(parityCount("/archive") == 1 && parityCount("/copy") == 2)
+    #expect(parityCount("/bare") == 0 && parityCount("/plain") == 0 && parityCount("/db") == 0)
+    // Each of the calls has the option.
+    try plainly { try writer.backup(to: "/copy2", parity: true) }
+    #expect(parityCount("/copy2") == 2)
+    try await writer.close()
+  }
+
   private static func extend(_ archive: DatabaseArchive) throws { try archive.extend() }
 
   @Test("refusals have a code each, and leave no directory")

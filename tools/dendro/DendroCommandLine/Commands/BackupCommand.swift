@@ -12,6 +12,10 @@ extension Command {
       With --incremental, TARGET becomes an archive: it holds the log too, and the next backup into it copies only
       what is new. 'dendro restore' makes a database of any state that it holds. Verbs that read take it for
       DIRECTORY, those that write refuse it. If a later backup is interrupted, the archive is as good as before it.
+
+      With --parity, each file gets a second one beside it, a fifteenth of its size: 'dendro repair' mends any one
+      damaged stretch of about a sixteenth of a file by it. An archive has parity without being asked for it, unless
+      --no-parity is given.
       """,
     parameters: [
       .directory,
@@ -23,7 +27,7 @@ extension Command {
       Option(
         name: "incremental", short: "i",
         summary: "into an archive: with the log, and only what is new since the last one"),
-      .json,
+      .parity, .noParity, .json,
     ],
     examples: [
       Example(line: "dendro backup db /backups/today", summary: "of a live database"),
@@ -40,9 +44,10 @@ extension Command {
       guard !Platform.exists(target) || DatabaseDirectory.isUnfinishedBackup(target) else {
         throw Failure(.problem, "\(arguments.positional[1]) exists already")
       }
+      let parity = try arguments.wantsParity(otherwise: false)
       let session = try Session.reading(arguments, path: nil)
       let progress = Progress("backup")
-      try session.engine.backup(to: target)
+      try session.engine.backup(to: target, parity: parity)
       let seconds = progress.seconds
       let copy = try Engine.open(at: target, mode: .readOnly)
       let head = try copy.wholeHead()

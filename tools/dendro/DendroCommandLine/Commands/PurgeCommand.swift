@@ -7,7 +7,8 @@ extension Command {
     summary: "remove the history: what was removed from the tree leaves the files, too",
     discussion: """
       Writes a checkpoint, reads it back, and deletes everything older: no state before it can be read
-      any more. Files are deleted, not overwritten; backups and archives keep what they hold.
+      any more. Files are deleted, not overwritten; backups and archives keep what they hold. In a
+      directory with parity, what is deleted loses its own, and the checkpoint gets one.
 
       Refused while another process writes the database. It waits 10 seconds, or as long as --wait says,
       for processes that read it, and for archives that are being extended ('dendro archive') until they

@@ -6,6 +6,9 @@ extension Command {
       copies each segment of the log as soon as it is sealed. Works beside a running writer, which may end, be killed
       and start again meanwhile; it keeps the log for the archive, up to 256 MiB. 'dendro restore' makes a database of
       any state that the archive holds; verbs that read take it for DIRECTORY.
+
+      Beside each file it writes the file's parity, a fifteenth of its size: 'dendro repair' mends any one damaged
+      stretch of about a sixteenth of a file by it. --no-parity leaves that out.
       """,
     parameters: [.directory],
     options: [
@@ -13,7 +16,7 @@ extension Command {
       Option(
         name: "interval", value: "SECONDS",
         summary: "copy what is not sealed yet so often, and at the end (10; 0: at the end only)"),
-      .json,
+      .parity, .noParity, .json,
     ],
     examples: [
       Example(line: "dendro archive db --to /mnt/archive", summary: "until it is ended"),

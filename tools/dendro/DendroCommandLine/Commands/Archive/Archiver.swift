@@ -15,7 +15,8 @@ final class Archiver {
     isJSON = arguments.wantsJSON
     let path = try Arguments.absolutePath(target, "TARGET")
     do {
-      archive = try DatabaseArchive(of: arguments.directoryPath(), at: path)
+      archive = try DatabaseArchive(
+        of: arguments.directoryPath(), at: path, parity: arguments.wantsParity(otherwise: true))
     } catch let error as DatabaseError {
       switch error.cause as? StorageError {
       case .notFound?:
@@ -75,14 +76,19 @@ final class Archiver {
           ("target", .string(target)), ("lsn", .unsigned(step.lastLSN)),
           ("segments", .count(step.segmentCount)), ("sealed", .count(step.sealedSegmentCount)),
           ("checkpoints", .count(step.checkpointCount)), ("bytes", .unsigned(step.byteCount)),
+          ("parityBytes", .unsigned(step.parityByteCount)),
           ("seconds", .number(progress.seconds)),
         ]).text)
-    } else if step.isEmpty {
-      try terminal.print("nothing new; the archive reaches write \(step.lastLSN)")
+      return
+    }
+    let parity =
+      step.parityByteCount == 0 ? "" : ", \(Format.bytes(step.parityByteCount)) of parity"
+    if step.isEmpty {
+      try terminal.print("nothing new\(parity); the archive reaches write \(step.lastLSN)")
     } else {
       try terminal.print(
         "\(Format.bytes(step.byteCount)) in \(Format.count(step.segmentCount, "segment")) and "
-          + "\(Format.count(step.checkpointCount, "checkpoint")); the archive reaches write \(step.lastLSN)"
+          + "\(Format.count(step.checkpointCount, "checkpoint"))\(parity); the archive reaches write \(step.lastLSN)"
       )
     }
   }

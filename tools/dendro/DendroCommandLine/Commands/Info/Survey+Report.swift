@@ -80,6 +80,8 @@ extension Survey {
             })
         } ?? .null
       ),
+      ("parityFiles", .count(contents.parityFiles.count)),
+      ("parityBytes", .unsigned(parityByteCount)),
       ("tornFiles", .array(contents.tornFiles.map { .string($0) })),
       ("foreignFiles", .array(contents.foreign.map { .string($0) })),
       ("problems", .array(problems.map { .string("\($0)") })),
@@ -121,6 +123,10 @@ extension Survey {
     }
     if let leafCount { try row("tree", "\(Format.count(leafCount, "leaf"))") }
     try row("on disk", Format.bytes(totalByteCount))
+    if !contents.parityFiles.isEmpty {
+      let files = Format.count(contents.parityFiles.count, "file")
+      try row("parity", "\(Format.bytes(parityByteCount)) beside that, of \(files)")
+    }
     let opening = opening
     try list(
       "opening", "",

@@ -39,6 +39,8 @@ struct Survey {
   private(set) var segments: [Segment] = []
   private(set) var checkpoints: [Checkpoint] = []
   let contents: DatabaseDirectory.Contents
+  /// Bytes of parity.
+  private(set) var parityByteCount: UInt64 = 0
   private(set) var databaseID: DatabaseID?
   private var formatVersionsFound: ClosedRange<UInt32>?
   /// Whether a file may have writes to the second root, or that root itself.
@@ -99,6 +101,7 @@ struct Survey {
     path = directory.path
     contents = try directory.contents()
     guard !contents.isEmpty else { return }
+    for name in contents.parityFiles { parityByteCount += try directory.byteCount(ofFile: name) }
     try readCheckpoints(directory)
     guard isFull else {
       try readHeaders(directory)

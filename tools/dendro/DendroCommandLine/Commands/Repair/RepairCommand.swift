@@ -6,6 +6,9 @@ extension Command {
       it stands, and writes a new database with them in TARGET. DIRECTORY stays as it is. Every write
       keeps its number (LSN) and its time, and as much of the history is kept as is without a gap.
 
+      If a file has parity beside it, as in an archive, its damaged blocks are mended first, in memory, and
+      it is said which ones: one damaged stretch of about a sixteenth of the file costs nothing.
+
       Prints what was saved and what was not. A write is lost if its record cannot be read and no later
       checkpoint contains it; a part of a checkpoint is lost if its chunk cannot be read and no older
       checkpoint and log lead to it. If saved writes follow a lost one, the tree is one that never was:

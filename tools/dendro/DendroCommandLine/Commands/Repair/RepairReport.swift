@@ -37,6 +37,7 @@ struct RepairReport {
 
   var isDamaged: Bool {
     refusal != nil || damage.count > 0 || salvage.checkpoints.contains { $0.problem != nil }
+      || salvage.mendings.contains { $0.state == .mends || $0.state == .exceeded }
   }
   private var damage: [LogCursor.Problem] { salvage.problems.filter { !$0.isTail } }
   /// Whether nothing is missing that the files prove.
@@ -61,6 +62,7 @@ struct RepairReport {
       let rest = checkpoint.partial.map { "; \(Self.rest(of: $0))" } ?? ""
       try terminal.report(terminal.colored("damage: \(problem)\(rest)", .red))
     }
+    try printParity(to: terminal)
     if !isDamaged {
       try terminal.report(terminal.colored("nothing is damaged, and nothing was written", .green))
       return try printProof(to: terminal)
@@ -79,6 +81,16 @@ struct RepairReport {
     try print(outcome, to: terminal)
     if isWhole { try printProof(to: terminal) }
     try printEnd(to: terminal)
+  }
+
+  /// What the parity of files says.
+  private func printParity(to terminal: Terminal) throws {
+    for mending in salvage.mendings where mending.isDamage {
+      for message in mending.messages {
+        try terminal.report(terminal.colored("damage: \(message)", .red))
+      }
+      if let text = mending.mendedText { try Self.row("mended", text, to: terminal) }
+    }
   }
 
   private func print(_ outcome: Salvage.Outcome, to terminal: Terminal) throws {
@@ -232,6 +244,7 @@ struct RepairReport {
       ("apartFile", isApartWritten ? .string(apart?.path ?? "") : .null),
       ("secondRootInDoubt", .bool(outcome?.isSystemInDoubt ?? false)),
       ("checkpoints", .array(checkpoints)), ("damage", .array(damage)),
+      ("parity", salvage.mendings.json),
       ("refusal", refusal.map { .string($0) } ?? .null),
     ]
     return .object(members)

@@ -2,29 +2,29 @@ import DendroStorage
 
 extension Verification {
   var json: JSONValue {
-    .object([
+    let damage = self.damage.map { one -> JSONValue in
+      .object([
+        ("message", .string(one.message)), ("file", one.file.map { .string($0) } ?? .null),
+        ("offset", one.offset.map { .unsigned($0) } ?? .null),
+        ("dependsOnDamage", .bool(one.dependsOnDamage)),
+      ])
+    }
+    var members: [(String, JSONValue)] = [
       ("good", .bool(damage.isEmpty)), ("quick", .bool(isQuick)),
       ("lastLSN", .unsigned(lastLSN.rawValue)),
       ("leaves", leafCount.map { .count($0) } ?? .null),
       ("hash", contentHash.map { .string(Survey.hash($0)) } ?? .null),
       ("secondRootHash", headHashes?.system.map { .string(Survey.hash($0)) } ?? .null),
+    ]
+    members += [
       ("segments", .count(segmentCount)), ("records", .count(recordCount)),
       ("writes", .unsigned(writeCount)), ("replayedWrites", .unsigned(replayedCount)),
       ("checkpoints", .count(checkpointCount)), ("comparedCheckpoints", .count(comparedCount)),
+      ("parityFiles", .count(mendings.count)), ("parity", mendings.json),
       ("bytes", .unsigned(byteCount)), ("seconds", .number(seconds)),
-      ("unfinishedEnd", tail.map { .string("\($0)") } ?? .null),
-      (
-        "damage",
-        .array(
-          damage.map { one in
-            .object([
-              ("message", .string(one.message)), ("file", one.file.map { .string($0) } ?? .null),
-              ("offset", one.offset.map { .unsigned($0) } ?? .null),
-              ("dependsOnDamage", .bool(one.dependsOnDamage)),
-            ])
-          })
-      ),
-    ])
+      ("unfinishedEnd", tail.map { .string("\($0)") } ?? .null), ("damage", .array(damage)),
+    ]
+    return .object(members)
   }
 
   func print(to terminal: Terminal) throws {
@@ -39,6 +39,16 @@ extension Verification {
     try row(
       "checkpoints",
       "\(checkpointCount)" + (comparedCount > 0 ? ", \(comparedCount) compared with the log" : ""))
+    if !mendings.isEmpty {
+      let goodCount = mendings.count { !$0.isDamage }
+      try row(
+        "parity",
+        "of \(Format.count(mendings.count, "file")), "
+          + (goodCount == mendings.count ? "good" : "\(Format.count(goodCount)) of them good"))
+      for mending in mendings {
+        if let remark = mending.remark { try row("", remark) }
+      }
+    }
     let rate = UInt64(Double(byteCount) / max(seconds, 1e-6))
     try row(
       "read",

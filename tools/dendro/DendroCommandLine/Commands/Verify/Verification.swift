@@ -1,8 +1,6 @@
 import DendroEngine
 import DendroStorage
 import DendroTree
-import Dispatch
-import Synchronization
 
 /// One check of a whole database.
 struct Verification {
@@ -10,6 +8,8 @@ struct Verification {
   /// What is damaged, in the order in which it was met.
   private(set) var damage: [Damage] = []
   private(set) var tail: LogCursor.Problem?
+  /// Of each file that has parity, what that says.
+  private(set) var mendings: [Mending] = []
   private(set) var recordCount = 0
   private(set) var writeCount: UInt64 = 0
   private(set) var replayedCount: UInt64 = 0
@@ -79,6 +79,9 @@ struct Verification {
       inputs.provide(oldest: nil)
       compare(try log.result(), expected, head?.lsn)
     }
+    progress.begin("parity")
+    mendings = try directory.mendings()
+    for mending in mendings where mending.isDamage { add(mending) }
     seconds = progress.seconds
   }
 
@@ -256,6 +259,16 @@ struct Verification {
     byteCount += log.byteCount
   }
 
+  private mutating func add(_ mending: Mending) {
+    let isOfFile = mending.state == .mends || mending.state == .exceeded
+    for (index, message) in mending.messages.enumerated() {
+      damage.append(
+        Damage(
+          message: message, file: isOfFile && index == 0 ? mending.path : mending.parityPath,
+          offset: isOfFile && index == 0 ? mending.damaged.first?.lowerBound : nil))
+    }
+  }
+
   private mutating func add(_ message: String) {
     damage.append(Damage(message: message, file: nil, offset: nil))
   }
@@ -279,27 +292,5 @@ extension Verification.Damage {
   fileprivate func isAt(_ other: Self) -> Bool {
     guard let file, let offset else { return message == other.message }
     return file == other.file && offset == other.offset
-  }
-}
-
-/// What whole trees say of themselves.
-private enum CheckedTree {
-  /// The content hash of the data, and the first rule that a tree breaks, each found on a thread of its own.
-  static func check(_ roots: TreeRoots) -> (hash: UInt64, violation: InvariantViolation?) {
-    let result = Mutex<(hash: UInt64, violation: InvariantViolation?)>((0, nil))
-    DispatchQueue.concurrentPerform(iterations: 2) { part in
-      if part == 0 {
-        let hash = CheckpointCoding.contentHash(of: roots.data)
-        result.withLock { $0.hash = hash }
-      } else {
-        do throws(InvariantViolation) {
-          try roots.data.checkInvariants()
-          try roots.system.checkInvariants()
-        } catch {
-          result.withLock { $0.violation = error }
-        }
-      }
-    }
-    return result.withLock { $0 }
   }
 }

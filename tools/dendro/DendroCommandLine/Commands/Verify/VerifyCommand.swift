@@ -10,6 +10,9 @@ extension Command {
       opened without it. What a crash left at the end of the log is no damage. Works beside a running
       writer, for what was written when it began.
 
+      Files with parity are compared with it: a damaged file is said to be, and whether 'dendro repair' mends
+      it by its parity; a damaged parity file is damage, too. Parity that is older than its file is none.
+
       With --quick, it reads and decompresses as much, and checks every checksum, the order of all records
       and files, and the indexes of checkpoints. So it finds all that a disk or a copy has done to the
       files. It does not look at the writes and the trees themselves: it does not find that a checkpoint

@@ -1,0 +1,96 @@
+extension DatabaseDirectory {
+  /// Writes the parity of a file beside it, in place of an older one. Nothing is written to the file meanwhile.
+  ///
+  /// - Parameter name: of a segment or a checkpoint.
+  /// - Returns: how many bytes it has.
+  /// - Throws: `.corrupt` if bytes of which the present parity was made are not as they were. That stays then.
+  /// - Complexity: O(bytes of the file); memory for two runs of blocks and for the checksums, a 500th of the file.
+  @discardableResult
+  package func writeParity(of name: String) throws(StorageError) -> UInt64 {
+    try checkWritable()
+    return try ParityWriter(of: name, in: self).write(in: self)
+  }
+
+  /// Writes the parity of each of the files that has none, or an older one.
+  ///
+  /// - Returns: how many bytes were written.
+  package func completeParity(of names: [String]) throws(StorageError) -> UInt64 {
+    var byteCount: UInt64 = 0
+    for name in names {
+      if try !hasCurrentParity(of: name) { byteCount += try writeParity(of: name) }
+    }
+    return byteCount
+  }
+
+  /// Whether a file has parity that covers all of it. Of both only the first bytes are read.
+  package func hasCurrentParity(of name: String) throws(StorageError) -> Bool {
+    let parityPath = path + "/" + FileName.parityName(of: name)
+    let header: ParityHeader
+    do throws(StorageError) {
+      header = try ParityFile.header(parityPath, fileSystem)
+    } catch {
+      switch error {
+      case .corrupt, .io(_, _, _, .noSuchFile): return false
+      default: throw error
+      }
+    }
+    let path = path + "/" + name
+    let file = try fileSystem.open(at: path, .read)
+    let byteCount = try file.size(path: path)
+    let head = try ParityHeader.head(of: file, path: path)
+    return header.layout.coveredByteCount == byteCount && header.head == head
+  }
+
+  /// Removes the parity of a file. Idempotent.
+  ///
+  /// - Returns: whether there was any.
+  @discardableResult
+  func removeParity(of name: String) throws(StorageError) -> Bool {
+    let path = path + "/" + FileName.parityName(of: name)
+    do throws(StorageError) {
+      try uninterrupted("remove", path) { () throws(SystemError) in try fileSystem.remove(path) }
+      return true
+    } catch {
+      if case .io(_, _, _, .noSuchFile) = error { return false }
+      throw error
+    }
+  }
+
+  /// Removes parity whose file is gone, as a power loss leaves it.
+  package func removeOrphanedParity() throws(StorageError) {
+    for name in try contents().orphanedParityFiles {
+      try fileSystem.remove(at: path + "/" + name)
+    }
+  }
+
+  /// Compares each file that has parity with it.
+  ///
+  /// - Throws: `.io`.
+  /// - Complexity: O(bytes of these files).
+  package func mendings() throws(StorageError) -> [Mending] {
+    let contents = try contents()
+    var mendings: [Mending] = []
+    let parityFiles = Set(contents.parityFiles)
+    for name in contents.fileNames where parityFiles.contains(FileName.parityName(of: name)) {
+      do throws(StorageError) {
+        mendings.append(try Mending(of: name, in: self))
+      } catch {
+        // The writer has removed it meanwhile.
+        if case .io(_, _, _, .noSuchFile) = error { continue }
+        throw error
+      }
+    }
+    return mendings
+  }
+
+  /// The directory as its parity mends it, for reading: the damaged blocks of its files read as they were.
+  ///
+  /// - Returns: the directory itself if nothing is mended.
+  package func mended(by mendings: [Mending]) throws(StorageError) -> DatabaseDirectory {
+    guard mendings.contains(where: { $0.mendedFile != nil }) else { return self }
+    let environment = Environment(
+      fileSystem: MendedFileSystem(fileSystem, mendings), clock: environment.clock,
+      randomness: environment.randomness)
+    return try DatabaseDirectory.open(path, environment: environment, mode: .readOnly)
+  }
+}
