@@ -37,6 +37,9 @@ extension Salvage {
     package var holes: [PartialTree.Hole]
     /// Whether the second root is in doubt.
     package var isSystemInDoubt: Bool
+    /// What was in the second root, if it is in doubt: the new database has nothing there, since what it asks for may have
+    /// been done already, or cancelled. The last write of the new database removes it.
+    package var withdrawn: Node
 
     /// Whether nothing is missing that the files prove.
     package var isWhole: Bool { plan.lost.isEmpty && holes.isEmpty && !isSystemInDoubt }
@@ -107,6 +110,7 @@ extension Salvage {
     private var state: SalvagedState
     /// Damaged checkpoints that the state has not come to yet.
     private var partials: ArraySlice<PartialCheckpoint>
+    private var withdrawn = Node.empty
 
     init(_ salvage: Salvage, _ plan: Plan) throws(StorageError) {
       self.salvage = salvage
@@ -132,8 +136,11 @@ extension Salvage {
         plan: plan, leafCount: state.roots.data.leafCount(),
         contentHash: CheckpointCoding.contentHash(of: state.roots.data), doubts: doubts,
         holes: state.holes,
-        isSystemInDoubt: !state.isSystemCertain
-          && (salvage.hasSecondRoot || !state.roots.system.isEmpty))
+        isSystemInDoubt: isSystemInDoubt, withdrawn: withdrawn)
+    }
+
+    private var isSystemInDoubt: Bool {
+      !state.isSystemCertain && (salvage.hasSecondRoot || !state.roots.system.isEmpty)
     }
 
     mutating func build(into target: DatabaseDirectory?) throws(StorageError) {
@@ -161,9 +168,26 @@ extension Salvage {
       }
       builder.merge(upTo: plan.last)
       self = builder
-      guard let target else { return }
-      if log == nil { log = try begin(id, target) }
+      if let target, log == nil { log = try begin(id, target) }
+      try withdraw(log)
       try log?.close()
+    }
+
+    /// Empties the second root if it is in doubt, by one more write.
+    private mutating func withdraw(_ log: LogWriter?) throws(StorageError) {
+      guard isSystemInDoubt, !state.roots.system.isEmpty else { return }
+      withdrawn = state.roots.system
+      plan.last = plan.last.next
+      guard let log else { return }
+      let removal = EncodedWrite(nil, system: EncodedWrite(.remove(.root)))
+      var encoder = BatchEncoder()
+      removal.withView { write in
+        _ = encoder.append(write, extras: removal, lsn: plan.last, time: state.time)
+      }
+      try encoder.payload.withBytes { (bytes) throws(StorageError) in
+        try log.stage(bytes, firstLSN: plan.last, count: 1, baseTime: state.time)
+      }
+      try log.write()
     }
 
     /// Goes on with damaged checkpoints up to a write.

@@ -105,7 +105,7 @@ final class DisconnectJournal: Sendable {
 
   private static func byteCount(of entry: Node) -> Int { BodyWriter.byteCount(entry) + 64 }
 
-  private static let root = Path.root.appending(key("onDisconnect"))
+  static let root = Path.root.appending(key("onDisconnect"))
 
   private static func path(of id: String) -> Path { root.appending(key(id)) }
 

@@ -61,8 +61,15 @@ struct LogLines {
       members.append(("client", .string(hexadecimal(origin.client))))
       members.append(("clientNumber", .unsigned(origin.number)))
     }
+    members += Self.members(of: logged.write)
+    return JSONValue.object(members).text
+  }
+
+  /// What a write sets, adds or changes.
+  static func members(of write: Write) -> [(String, JSONValue)] {
+    var members: [(String, JSONValue)] = []
     let export = JSONStyle(.export)
-    switch logged.write {
+    switch write {
     case .set(_, let node): members.append(("value", .node(node, export)))
     case .increment(_, let delta): members.append(("delta", .node(Node(delta.scalar), export)))
     case .setPriority(_, let priority):
@@ -93,8 +100,10 @@ struct LogLines {
             })
         ))
     }
-    return JSONValue.object(members).text
+    return members
   }
+
+  func value(_ write: Write) -> String { value(write, valueWidth) }
 
   private func value(_ write: Write, _ width: Int) -> String {
     switch write {

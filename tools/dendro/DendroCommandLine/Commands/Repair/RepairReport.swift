@@ -1,4 +1,5 @@
 import DendroEngine
+import DendroServer
 import DendroStorage
 import DendroTree
 
@@ -122,16 +123,34 @@ struct RepairReport {
       let rest = Format.count(outcome.doubts.count - Self.doubtLimit, "place")
       try Self.row("in doubt", "and \(rest) more (--json lists all)", to: terminal)
     }
-    if outcome.isSystemInDoubt {
-      try Self.row(
-        "in doubt", "what the server keeps beside the data (registrations on disconnect)",
-        to: terminal)
-    }
+    if outcome.isSystemInDoubt { try printWithdrawn(outcome.withdrawn, to: terminal) }
     guard !outcome.doubts.isEmpty else { return }
     let why =
       plan.gap.map { "not set behind write \($0.upperBound)" }
       ?? "taken from before the damaged checkpoint"
     try terminal.report("              (\(why): they may be older than they should be)")
+  }
+
+  /// What clients had registered for their end.
+  private func printWithdrawn(_ system: Node, to terminal: Terminal) throws {
+    let kept = KeptOperations.all(in: system)
+    guard !kept.isEmpty else {
+      return try Self.row(
+        "in doubt", "what a server keeps beside the data: the operations on disconnect",
+        to: terminal)
+    }
+    try Self.row(
+      "withdrawn",
+      "the operations on disconnect of \(Format.count(kept.count, "session")): they may have been done or "
+        + "cancelled", to: terminal)
+    let lines = LogLines(terminal: terminal, isJSON: false)
+    for operations in kept.prefix(Self.doubtLimit) {
+      try Self.row("", lines.value(operations.write), to: terminal)
+    }
+    if kept.count > Self.doubtLimit {
+      let rest = Format.count(kept.count - Self.doubtLimit, "session")
+      try Self.row("", "and of \(rest) more (--json lists all)", to: terminal)
+    }
   }
 
   private func printApart(to terminal: Terminal) throws {
@@ -222,7 +241,12 @@ struct RepairReport {
         ("skippedBytes", .unsigned(problem.skippedByteCount)),
       ])
     }
-    let last: JSONValue = plan.last == .zero ? .null : .unsigned(plan.last.rawValue)
+    let withdrawn = KeptOperations.all(in: outcome?.withdrawn ?? .empty).map { kept in
+      JSONValue.object(
+        [("session", .string(kept.session))] + LogLines.members(of: kept.write))
+    }
+    let end = outcome?.plan.last ?? plan.last
+    let last: JSONValue = end == .zero ? .null : .unsigned(end.rawValue)
     var members: [(String, JSONValue)] = [
       ("directory", .string(directory)), ("damaged", .bool(isDamaged)),
       ("target", target.map { .string($0) } ?? .null), ("whole", .bool(isWhole)),
@@ -243,6 +267,7 @@ struct RepairReport {
       ("apartLeaves", .count(apart?.leafCount ?? 0)),
       ("apartFile", isApartWritten ? .string(apart?.path ?? "") : .null),
       ("secondRootInDoubt", .bool(outcome?.isSystemInDoubt ?? false)),
+      ("withdrawnOnDisconnect", .array(withdrawn)),
       ("checkpoints", .array(checkpoints)), ("damage", .array(damage)),
       ("parity", salvage.mendings.json),
       ("refusal", refusal.map { .string($0) } ?? .null),
@@ -255,25 +280,5 @@ struct RepairReport {
       ranges.map { range in
         .object([("first", .unsigned(range.lowerBound)), ("last", .unsigned(range.upperBound))])
       })
-  }
-}
-
-extension Salvage {
-  /// The writes that can be read, or that a good checkpoint contains.
-  var saved: [ClosedRange<UInt64>] {
-    var ranges = readable
-    let newest = newestCheckpoint.rawValue
-    if newest > 0 {
-      ranges = [1...newest] + ranges.filter { $0.upperBound > newest }
-    }
-    var merged: [ClosedRange<UInt64>] = []
-    for range in ranges {
-      if let last = merged.last, last.upperBound + 1 >= range.lowerBound {
-        merged[merged.count - 1] = last.lowerBound...max(last.upperBound, range.upperBound)
-      } else {
-        merged.append(range)
-      }
-    }
-    return merged
   }
 }
