@@ -13,6 +13,7 @@ package enum MisplacedFiles {
     Scenario("a record behind the end of the log", misplacedRecords),
     Scenario("the other's segment behind a common beginning", otherSegment),
     Scenario("a checkpoint of another database", otherCheckpoint),
+    Scenario("the past of another database", otherPast),
     Scenario("a checkpoint of a fork", forkedCheckpoint),
     Scenario("a checkpoint in the middle of a record", laterCheckpoint),
     Scenario("the log cut before its checkpoint") { try cutLog(isDamaged: false) },
@@ -109,6 +110,34 @@ package enum MisplacedFiles {
     let engine = try EngineRecording.open(disk)
     try require(engine.head.root == one.trees.last, "another tree")
     try require(engine.report.unreadableCheckpoints.count == 1, "was used")
+  }
+
+  /// What an opening does not read, and the past does.
+  @Sendable private static func otherPast() throws {
+    func database(_ value: Int64, seed: UInt64) throws -> SimulatedDisk {
+      let disk = SimulatedDisk(seed: seed)
+      var options = EngineRecording.options()
+      options.history = .all
+      let engine = try Engine.open(
+        at: EngineRecording.directory, options: options, environment: disk.environment)
+      for number in 0..<3 {
+        try engine.put("a", .integer(value + Int64(number)))
+        try engine.roll()
+      }
+      try engine.checkpoint()
+      try engine.close()
+      return disk
+    }
+    let disk = try database(10, seed: 1)
+    let path = disk.segmentPaths[0]
+    disk.replace(path, with: try database(20, seed: 2).contents(of: path) ?? [])
+    let engine = try Engine.open(
+      at: EngineRecording.directory, environment: disk.environment, mode: .readOnly)
+    try require(engine.integer(at: "a") == 12, "another tree")
+    let error = try requireError("the past was read") { () throws(EngineError) in
+      try engine.root(at: HistoryPoint.lsn(LogSequenceNumber(1)), isCancelled: { false })
+    }
+    guard case .storage(.corrupt(path: path, _, _, _)) = error else { throw Violation("\(error)") }
   }
 
   /// Two that went on from one database, and took a checkpoint each at the same write.

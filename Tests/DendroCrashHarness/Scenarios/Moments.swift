@@ -90,7 +90,8 @@ package enum Moments {
       let disk = recording.disk.copy()
       disk.flipBit(place * 8, of: path)
       let between = InterposedDisk(disk)
-      between.interpose(before: .read, on: ".log", number: 2) {
+      // The first reading asks the file which database it belongs to.
+      between.interpose(before: .read, on: ".log", number: 3) {
         disk.overwrite(path, at: place, with: [bytes[place]])
       }
       try inContext("byte \(place) was late") {
