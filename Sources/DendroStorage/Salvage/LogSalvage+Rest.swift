@@ -24,6 +24,8 @@ extension LogSalvage.Walk {
     private let map: SegmentMap
     private var parts: [Part]
     private var hasCopies = false
+    /// How many stretches may still be looked at, in all: bounds the work if a hostile file has very many of both.
+    private var lookBudget = 1 << 24
 
     init(_ map: SegmentMap, of segment: SegmentReader) {
       self.map = map
@@ -51,6 +53,8 @@ extension LogSalvage.Walk {
           ($0.stretch.firstLSN, $0.stretch.start) > ($1.stretch.firstLSN, $1.stretch.start)
         }
       }
+      guard lookBudget > 0 else { return false }
+      lookBudget -= parts.count + 1
       guard let index = parts.lastIndex(where: { $0.mayHave(lsn) }) else { return false }
       var part = part
       part.failed = lsn

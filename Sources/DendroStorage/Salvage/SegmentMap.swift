@@ -71,26 +71,12 @@ struct SegmentMap: Sendable {
         case .record(let record) = try segment.record(at: offset, displacedBy: stretch.distance)
       {
         mapper.places[record.firstLSN] = offset &+ stretch.distance
+        mapper.known.insert(offset)
         offset = record.endOffset
       }
     }
     try mapper.findMissing(amongCopies: true)
     return Array(mapper.map.stretches[stretches.count...])
-  }
-
-  /// Whether a record that begins at an offset of the file is in the map.
-  private func has(
-    _ record: UnsafeRawBufferPointer, at offset: UInt64, of segment: SegmentHeader
-  ) -> Bool {
-    stretches.contains { stretch in
-      guard stretch.start <= offset, offset < stretch.end else { return false }
-      if case .valid = RecordHeader.decode(
-        record, offset: offset &+ stretch.distance, segment: segment)
-      {
-        return true
-      }
-      return false
-    }
   }
 
   /// Goes through a file once, from the beginning to the end.
@@ -100,6 +86,8 @@ struct SegmentMap: Sendable {
     var displacements: Displacements
     /// Where records were written that may have copies.
     var places: [LogSequenceNumber: UInt64] = [:]
+    /// Where they stand in the file.
+    var known: Set<UInt64> = []
     var offset = UInt64(SegmentHeader.byteCount)
     var distance: UInt64 = 0
     var last: RecordInfo?
@@ -164,8 +152,7 @@ struct SegmentMap: Sendable {
           let header = RecordHeader.decodeDisplaced(candidate, segment: segment.header)?.header
           guard let header, header.count > 0,
             amongCopies
-              ? !map.has(candidate, at: offset, of: segment.header)
-              : !found.contains(header.firstLSN)
+              ? !known.contains(offset) : !found.contains(header.firstLSN)
           else { continue }
           var answer = distance(
             of: candidate, header, behind: found.ends[header.firstLSN.previous], at: offset)
@@ -189,6 +176,7 @@ struct SegmentMap: Sendable {
         while offset < segment.byteCount,
           case .record(let record) = try segment.record(at: offset, displacedBy: distance)
         {
+          known.insert(offset)
           take(record)
         }
         if let stretch = map.stretches.last { found.add(stretch) }

@@ -11,9 +11,11 @@ struct Damage: CustomStringConvertible {
   /// How many kinds of damage there are.
   static let kindCount = 14
 
-  init(of directory: LoggedDirectory, count: Int, random: inout SeededGenerator) {
-    self.init(of: directory)
-    for _ in 0..<count { add(random.below(Self.kindCount), random: &random) }
+  /// Does so many random things to random files.
+  func adding(_ count: Int, random: inout SeededGenerator) -> Damage {
+    var damage = self
+    for _ in 0..<count { damage.add(random.below(Self.kindCount), random: &random) }
+    return damage
   }
 
   init(of directory: LoggedDirectory) {

@@ -3,6 +3,7 @@ import DendroEngine
 import DendroTestSupport
 import DendroTree
 import Foundation
+import Synchronization
 import Testing
 
 /// A table of damages, each with what can be proven of the files, what a repair has saved, and what it has said.
@@ -189,12 +190,12 @@ struct DamageTableTests {
     let line =
       "| \(kind.form.rawValue) | \(kind.name) | \(provable) writes, \(leaves.provable) leaves "
       + "| \(saved) writes, \(leaves.saved) leaves | \(said) | \(repair.status) |\n"
-    if !FileManager.default.fileExists(atPath: path) {
-      try Data().write(to: URL(fileURLWithPath: path))
+    try Self.table.withLock { _ in
+      let old = FileManager.default.contents(atPath: path) ?? Data()
+      try (old + Data(line.utf8)).write(to: URL(fileURLWithPath: path))
     }
-    let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
-    defer { try? handle.close() }
-    try handle.seekToEnd()
-    try handle.write(contentsOf: Data(line.utf8))
   }
+
+  /// The cases run at the same time.
+  private static let table = Mutex(())
 }

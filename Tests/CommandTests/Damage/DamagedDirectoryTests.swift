@@ -32,9 +32,10 @@ struct DamagedDirectoryTests {
     let directory = try LoggedDirectory(
       at: "\(folder)/good", seed: seed, keepsHistory: seed % 3 != 0)
     #expect(try dendro("verify", "good").status == 0)
+    let none = Damage(of: directory)
     var random = SeededGenerator(seed: seed &+ 1000)
     for number in 0..<Self.damagesPerSeed {
-      let damage = Damage(of: directory, count: 1 + random.below(3), random: &random)
+      let damage = none.adding(1 + random.below(3), random: &random)
       let point = UInt64(random.below(directory.writes.count + 1))
       let hint: Comment = "seed \(seed), damage \(number): \(damage.description)"
       try damage.write(to: "\(folder)/db")

@@ -62,6 +62,7 @@ struct DamagedFile {
   /// Whether the bytes of a range survive in one piece, wherever they stand.
   func survives(_ range: Range<Int>) -> Bool {
     if range.isEmpty { return true }
+    if !isChanged { return range.upperBound <= bytes.count }
     var start = origins.firstIndex(of: Int32(range.lowerBound))
     while let first = start {
       let isWhole =
@@ -75,7 +76,9 @@ struct DamagedFile {
 
   /// Whether the bytes of a range are as they were, where they were.
   func isInPlace(_ range: Range<Int>) -> Bool {
-    range.upperBound <= origins.count && zip(range, origins[range]).allSatisfy { Int32($0) == $1 }
+    if !isChanged { return range.upperBound <= origins.count }
+    return range.upperBound <= origins.count
+      && zip(range, origins[range]).allSatisfy { Int32($0) == $1 }
   }
 
   /// The first byte that is not what it was, where it was; nil if all are.

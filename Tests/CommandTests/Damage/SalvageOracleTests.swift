@@ -17,9 +17,10 @@ struct SalvageOracleTests {
     let folder = try Folder()
     let good = try LoggedDirectory(
       at: "\(folder.path)/good", seed: seed, keepsHistory: seed % 3 != 0)
+    let none = Damage(of: good)
     var random = SeededGenerator(seed: seed &+ 77)
     for number in 0..<Self.damagesPerSeed {
-      let damage = Damage(of: good, count: 1 + random.below(3), random: &random)
+      let damage = none.adding(1 + random.below(3), random: &random)
       let hint: Comment = "seed \(seed), damage \(number): \(damage.description)"
       try damage.write(to: "\(folder.path)/db")
       try checkOpening("\(folder.path)/db", good, at: random.below(good.trees.count), hint)
