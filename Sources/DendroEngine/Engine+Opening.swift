@@ -79,7 +79,7 @@ extension Engine {
     _ state: HistoryState, options: EngineOptions = EngineOptions(),
     environment: Environment = .system
   ) -> Engine {
-    Engine(showing: state, options: options, environment: environment)
+    Engine(inMemory: options, showing: state, environment: environment)
   }
 
   package enum Mode: Hashable, Sendable {

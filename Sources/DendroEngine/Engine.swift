@@ -56,39 +56,27 @@ package final class Engine: Sendable {
     checkpointing.attach()
   }
 
-  init(inMemory options: EngineOptions, environment: Environment) {
-    self.options = options
-    self.environment = environment
-    path = nil
-    report = RecoveryReport()
-    databaseID = nil
-    isReadOnly = false
-    follower = Mutex(nil)
-    logFollower = nil
-    checkpointing = nil
-    history = nil
-    pipeline = CommitPipeline(
-      root: .empty, lastLSN: .zero, lastTime: 0, disk: nil, clock: environment.clock,
-      options: options)
-  }
-
-  /// A tree that was put together from what is left of a directory.
-  init(showing state: HistoryState, options: EngineOptions, environment: Environment) {
+  /// A tree without files.
+  ///
+  /// - Parameter state: shown, and never changed; nil for an empty tree that takes writes.
+  init(
+    inMemory options: EngineOptions, showing state: HistoryState? = nil, environment: Environment
+  ) {
     var options = options
-    options.execution = .inline
+    if state != nil { options.execution = .inline }
     self.options = options
     self.environment = environment
     path = nil
     report = RecoveryReport()
     databaseID = nil
-    isReadOnly = true
+    isReadOnly = state != nil
     follower = Mutex(nil)
     logFollower = nil
     checkpointing = nil
     history = nil
     pipeline = CommitPipeline(
-      root: state.root, lastLSN: state.lsn, lastTime: state.time, disk: nil,
-      clock: environment.clock, options: options)
+      root: state?.root ?? .empty, lastLSN: state?.lsn ?? .zero, lastTime: state?.time ?? 0,
+      disk: nil, clock: environment.clock, options: options)
   }
 
   /// - Parameter position: published for what was recovered, if a writer is followed.

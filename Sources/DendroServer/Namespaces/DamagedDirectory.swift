@@ -1,6 +1,5 @@
 import Dendro
 import DendroEngine
-import DendroPlatform
 import DendroStorage
 import Synchronization
 
@@ -27,9 +26,14 @@ final class DamagedDirectory: Sendable {
     let files = files
     return state.withLock { state in
       if let state, state.files == files { return state.remains }
-      let remains = try? read()
-      state = (files, remains)
-      return remains
+      // A failure may be of this moment alone, as a lack of descriptors is.
+      do {
+        let remains = try read()
+        state = (files, remains)
+        return remains
+      } catch {
+        return nil
+      }
     }
   }
 
@@ -41,18 +45,10 @@ final class DamagedDirectory: Sendable {
   }
 
   private var files: [String: FileVersion] {
-    guard let stream = opendir(path) else { return [:] }
-    defer { closedir(stream) }
-    var files: [String: FileVersion] = [:]
-    while let entry = readdir(stream) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) { bytes in
-        bytes.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-      }
-      // Readers come and go.
-      if name.hasSuffix(".log") || name.hasSuffix(".checkpoint") {
-        files[name] = FileVersion(of: "\(path)/\(name)")
-      }
+    let names = (try? Environment.system.fileSystem.list(path)) ?? []
+    // Readers come and go.
+    return names.filter { !$0.hasSuffix(".lock") }.reduce(into: [:]) { files, name in
+      files[name] = FileVersion(of: "\(path)/\(name)")
     }
-    return files
   }
 }

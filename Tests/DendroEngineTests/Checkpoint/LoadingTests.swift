@@ -22,8 +22,11 @@ struct LoadingTests {
     try Engine.open(at: "/db", options: options(loading), environment: disk.environment)
   }
 
-  /// A closed database with a checkpoint of 30 objects of 20 leaves each, and one write behind it.
-  static func database(_ disk: SimulatedDisk) throws -> Node {
+  /// A closed database with a checkpoint of 30 objects of 20 leaves each, and one record behind it.
+  ///
+  /// - Parameter paths: where the record sets leaves.
+  @discardableResult
+  static func database(_ disk: SimulatedDisk, behind paths: [String] = ["behind"]) throws -> Node {
     let engine = try open(disk)
     for object in 0..<30 {
       for leaf in 0..<20 {
@@ -33,7 +36,7 @@ struct LoadingTests {
     }
     engine.pump()
     try engine.checkpoint()
-    engine.submit(try set("behind", .bool(true)), completion: nil)
+    for path in paths { engine.submit(try set(path, .bool(true)), completion: nil) }
     engine.pump()
     let root = engine.head.root
     try engine.close()
