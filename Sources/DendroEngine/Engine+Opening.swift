@@ -131,7 +131,7 @@ extension Engine {
     else { return false }
     defer { directory.close() }
     guard let newest = try? directory.contents().segments.last,
-      let header = try? SegmentOutline.header(of: newest, in: directory)
+      let header = try? SegmentHeader.read(newest, in: directory)
     else { return false }
     return header.format.hasSecondRoot
   }

@@ -43,6 +43,9 @@ extension Salvage {
 
     /// Whether nothing is missing that the files prove.
     package var isWhole: Bool { plan.lost.isEmpty && holes.isEmpty && !isSystemInDoubt }
+
+    /// Whether the data are as they were after the last write.
+    package var isCertain: Bool { plan.lost.isEmpty && holes.isEmpty && doubts.isEmpty }
   }
 
   package var plan: Plan {
@@ -72,11 +75,22 @@ extension Salvage {
 
   /// The present tree, and what of it is lost; nil if writes are missing, so that no location is surely as it was.
   package func present() throws(StorageError) -> (state: HistoryState, holes: [PartialTree.Hole])? {
+    try builtPresent()?.present
+  }
+
+  /// The present tree if all of it is as it was, though no state before proves it: what a damaged checkpoint has lost is
+  /// in older files, or was replaced since. Nil if it is not.
+  func assembled() throws(StorageError) -> HistoryState? {
+    guard let builder = try builtPresent() else { return nil }
+    return builder.outcome.isCertain ? builder.present.state : nil
+  }
+
+  private func builtPresent() throws(StorageError) -> Builder? {
     let plan = self.plan
     guard plan.last > .zero, plan.lost.isEmpty, missingEnd == nil else { return nil }
     var builder = try Builder(self, plan)
     try builder.build(into: nil)
-    return builder.present
+    return builder
   }
 
   /// Does what a repair would do, without writing anything.

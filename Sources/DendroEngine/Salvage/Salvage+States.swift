@@ -25,6 +25,23 @@ extension Salvage {
       .partial
   }
 
+  /// Files with other writes under the numbers of those that are saved. Ascending by their first writes.
+  package var forks: [LogSalvage.Segment] { log.forks }
+
+  /// Reads the writes of a fork, as far as they can be read.
+  ///
+  /// - Throws: `.io`; what `body` throws.
+  package func forEachWrite(
+    of fork: LogSalvage.Segment, _ body: (LoggedWrite) throws(StorageError) -> Void
+  ) throws(StorageError) {
+    try log.read(fork: fork) { (record, payload) throws(StorageError) in
+      _ = try RecordWrites.forEach(record, payload) { (write) throws(StorageError) in
+        try body(write)
+        return true
+      }
+    }
+  }
+
   /// The time of a base, milliseconds since 1970.
   func time(of base: LogSequenceNumber) throws(StorageError) -> Int64 {
     if base == .zero { return 0 }
@@ -38,10 +55,10 @@ extension Salvage {
     return run.map { LogSequenceNumber($0.upperBound) } ?? base
   }
 
-  /// The last state that is proven; nil if none is.
+  /// The last state that bases prove; nil if there is none.
   package var lastProven: LogSequenceNumber? { bases.map { proven(from: $0) }.max() }
 
-  /// The ranges of states that are proven, ascending and apart.
+  /// The ranges of states that bases prove, ascending and apart.
   package var provenRanges: [ClosedRange<UInt64>] {
     var ranges: [ClosedRange<UInt64>] = []
     for base in bases {
@@ -57,10 +74,19 @@ extension Salvage {
 
   /// The tree after a write; nil if that state is not proven.
   package func state(at lsn: LogSequenceNumber) throws(StorageError) -> HistoryState? {
-    guard let base = bases.last(where: { $0 <= lsn && proven(from: $0) >= lsn }) else { return nil }
+    guard let base = bases.last(where: { $0 <= lsn && proven(from: $0) >= lsn }) else {
+      return lsn == plan.last ? try assembled() : nil
+    }
     var roots = try roots(of: base)
     try apply(after: base, through: lsn, to: &roots)
     return HistoryState(roots: roots, lsn: lsn)
+  }
+
+  /// The last state that is proven; nil if none is.
+  package func lastProvenState() throws(StorageError) -> HistoryState? {
+    if let state = try state(at: plan.last) { return state }
+    guard let last = lastProven else { return nil }
+    return try state(at: last)
   }
 
   /// The tree at a time, in milliseconds since 1970; nil if that state is not proven.
@@ -75,7 +101,7 @@ extension Salvage {
     }
     if let next { return try state(at: next.previous) }
     // Lost writes at the end may be older.
-    guard lastProven == end, missingEnd == nil else { return nil }
+    guard plan.last == end, missingEnd == nil else { return nil }
     return try state(at: end)
   }
 

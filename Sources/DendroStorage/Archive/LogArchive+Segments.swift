@@ -53,7 +53,8 @@ extension LogArchive {
     guard try target.contents().segments.contains(name) else { return nil }
     let copy = try SegmentReader(name, in: target)
     var end = CopiedEnd()
-    while end.offset < copy.byteCount, case .record(let record) = try copy.record(at: end.offset) {
+    var scan = SegmentScan(copy)
+    while let record = try scan.nextHeader() {
       if record.kind == .seal {
         end.isSealed = record.endOffset <= copy.byteCount
         break
@@ -89,10 +90,12 @@ extension LogArchive {
         end.durableUpTo, search.durableUpTo ?? .zero, contents.checkpoints.last ?? .zero)
       let isProven = proven > end.lastLSN
       if search.contentEnd == end.offset, !isProven { return end.offset }
+      let tail = LogTail(
+        remainder: end.remainder, successor: .none, isNextProvenDurable: isProven)
       // A record that is being written can be read half old, half new, and a later one whole. So the bytes are
       // read again.
       if let previous, previous == (end.offset, isProven) {
-        if isProven { throw fault }
+        if tail.decision == .corrupt { throw fault }
         return end.offset
       }
       previous = (end.offset, isProven)
@@ -105,32 +108,34 @@ extension LogArchive {
     var lastLSN: LogSequenceNumber
     /// The last write that one of the records proves durable.
     var durableUpTo = LogSequenceNumber.zero
-    /// Why what stands at `offset` is no whole record; nil at a seal and at the end of the last segment's file.
+    /// Why what stands at `offset` is no whole record; nil at a seal.
     var fault: StorageError?
+    var remainder = LogTail.Remainder.damaged
   }
 
   /// Reads the records of a segment up to its seal, or to the first that cannot be read.
   private func wholeRecords(of segment: SegmentReader) throws(StorageError) -> RecordsEnd {
-    var end = RecordsEnd(lastLSN: segment.name.firstLSN.previous)
-    var expected = "a record"
-    var found = "the end of the file"
-    reading: while end.offset < segment.byteCount {
-      switch try segment.record(at: end.offset) {
-      case .invalid(let fault):
-        (expected, found) = (fault.expected, fault.description)
-        break reading
-      case .record(let record):
+    var scan = SegmentScan(segment)
+    var end = RecordsEnd(lastLSN: scan.link.lsn)
+    var fault: ReadFault?
+    while fault == nil {
+      switch try scan.record() {
+      case .end: fault = ReadFault(expected: "a record", found: "the end of the file")
+      case .invalid(let stop):
+        fault = stop.fault
+        end.remainder = stop.remainder
+      case .record(let record, _):
         if record.kind == .seal { return end }
-        if case .failure(let fault) = try segment.payload(of: record) {
-          (expected, found) = (fault.expected, fault.found)
-          break reading
-        }
+        scan.take(record)
         end.lastLSN = record.lastLSN
         end.durableUpTo = max(end.durableUpTo, record.durableUpTo)
         end.offset = record.endOffset
       }
     }
-    end.fault = .corrupt(path: segment.path, offset: end.offset, expected: expected, found: found)
+    end.fault = fault.map {
+      .corrupt(
+        path: segment.path, offset: end.offset, expected: $0.expected, found: $0.found)
+    }
     return end
   }
 

@@ -185,11 +185,10 @@ package final class LogArchive {
     let original = try SegmentReader(name, in: source)
     var durable = name.firstLSN.previous
     var records: [RecordInfo] = []
-    var offset = UInt64(SegmentHeader.byteCount)
-    while offset < copy.byteCount, case .record(let record) = try copy.record(at: offset) {
+    var scan = SegmentScan(copy)
+    while let record = try scan.nextHeader() {
       durable = max(durable, record.durableUpTo)
       records.append(record)
-      offset = record.endOffset
     }
     let last = records.last { $0.kind == .writes && $0.lastLSN <= durable }
     var isSame = copy.header == original.header

@@ -52,7 +52,7 @@ extension DatabaseDirectory {
   /// The database that a file belongs to; nil if its header cannot be read, or it is not there any more.
   private func fileID(at path: String) throws(StorageError) -> DatabaseID? {
     do throws(StorageError) {
-      let bytes = try SegmentFiles.headerBytes(self, path)
+      let bytes = try SegmentHeader.bytes(at: path, in: self)
       return bytes.withUnsafeBytes { bytes in
         if let header = try? SegmentHeader(decoding: bytes, path: path) { return header.databaseID }
         return (try? CheckpointHeader(decoding: bytes, path: path))?.databaseID

@@ -15,7 +15,7 @@ extension LogCursor {
       return false
     case .other, .removed:
       let segments = try directory.contents().segments
-      if lastRecord == nil, let first = segments.first,
+      if scan?.last == nil, let first = segments.first,
         first.firstLSN <= max(silentUpTo, reachedLSN).next
       {
         // The roll was taken back, since the disk had no room for it.
@@ -49,9 +49,8 @@ extension LogCursor {
 
   /// Whether the record before the cursor is still at its offset.
   func isLastRecordInPlace(_ segment: SegmentReader) throws(StorageError) -> Bool {
-    guard let lastRecord else { return true }
-    guard case .record(let found) = try segment.record(at: lastRecord.offset) else { return false }
-    return found.checksum == lastRecord.checksum
+    guard let last = scan?.last else { return true }
+    return try segment.record(at: last.offset).record?.checksum == last.checksum
   }
 
   /// Goes back to the last durable write: the writer has taken back records after its disk refused a batch,
@@ -75,10 +74,7 @@ extension LogCursor {
   func reopen() {
     silentUpTo = max(silentUpTo, reachedLSN)
     isRereading = true
-    segment = nil
+    scan = nil
     lastName = nil
-    lastLSN = nil
-    checksum = nil
-    lastRecord = nil
   }
 }

@@ -7,16 +7,11 @@ package final class LogCursor {
   let directory: DatabaseDirectory
   /// Whether a writer is followed: an incomplete record is then one that is still being written.
   let isLive: Bool
-  var segment: SegmentReader?
-  var offset: UInt64 = 0
+  /// The position in the segment that is read; nil in front of one, also if its header was bad. No access to it contains
+  /// another: so none is checked at run time, once for each record.
+  @exclusivity(unchecked) var scan: SegmentScan?
   /// The segment that was opened last, also if its header was bad.
   var lastName: SegmentName?
-  /// The last write that was read, which the next record has to follow; nil behind damage.
-  var lastLSN: LogSequenceNumber?
-  /// The checksum that the next record has to repeat; nil behind damage.
-  var checksum: UInt32?
-  /// The last record that was taken from this segment.
-  var lastRecord: RecordInfo?
   /// The last write of all records that were taken, and the checksum of its record if it is known.
   var reachedLSN = LogSequenceNumber.zero
   var reachedChecksum: UInt32?
@@ -26,7 +21,6 @@ package final class LogCursor {
   package internal(set) var durableLSN = LogSequenceNumber.zero
   /// Records with no later write than this are read but not reported.
   var silentUpTo: LogSequenceNumber
-  var isSealed = false
   /// The last segment that was reported.
   var reportedSegment: SegmentName?
   /// Whether the payload of a record since the last restart of the history could not be read.
@@ -57,9 +51,28 @@ package final class LogCursor {
     isRereading = true
   }
 
+  /// Begins in the middle of a segment, at a record with which decompression can begin.
+  ///
+  /// - Throws: `.corrupt` if the segment's header cannot be read; `.io`.
+  package convenience init(
+    _ directory: DatabaseDirectory, from restart: RecordInfo
+  ) throws(StorageError) {
+    self.init(directory)
+    scan = SegmentScan(try SegmentReader(restart.segment, in: directory), from: restart)
+    lastName = restart.segment
+    reportedSegment = restart.segment
+    durableLSN = restart.durableUpTo
+  }
+
+  /// What the next record or segment has to follow; nil behind damage.
+  var link: SegmentScan.Link? {
+    guard let scan, scan.isLinked else { return nil }
+    return scan.link
+  }
+
   /// Discards the bytes that were read ahead: a writer may have replaced records that were not durable.
   package func refresh() throws(StorageError) {
-    try segment?.refresh()
+    try scan?.segment.refresh()
   }
 
   /// Takes one step, which may report several things or none.
@@ -68,36 +81,36 @@ package final class LogCursor {
   /// - Throws: `.io`; `.unsupportedVersion`; what `body` throws. Call it again to take the same step once more.
   package func step(_ body: (Item) throws(StorageError) -> Void) throws(StorageError) -> Bool {
     if isEnded { return false }
-    guard let segment else { return try openNext(body) }
-    if !isRereading, !isSealed, let lastLSN, let checksum,
-      let (record, payload) = try segment.chainedRecord(at: offset, after: lastLSN, checksum)
+    guard let scan else { return try openNext(body) }
+    if !isRereading, scan.isLinked, !scan.isSealed,
+      let (record, payload) = try scan.chainedRecord()
     {
       if record.header.isRestart { isHistoryBroken = false }
-      if record.lastLSN > silentUpTo { try report(record, payload, of: segment, body) }
+      if record.lastLSN > silentUpTo { try report(record, payload, of: scan.segment, body) }
       note(record)
       return true
     }
-    var found = try next(in: segment)
+    var found = try next()
     if isLive, found?.record == nil {
       // The bytes may have been read before they were written, or from a file that the next writer has
       // replaced.
-      guard try follow(segment, body) else { return true }
-      found = try next(in: segment)
+      guard try follow(scan.segment, body) else { return true }
+      found = try next()
     }
     switch found {
     case nil:
-      return try leave(segment, body)
+      return try leave(scan.segment, body)
     case .invalid(let fault):
-      return try pass(segment, expected: fault.expected, found: fault.description, body)
+      return try pass(scan.segment, ReadFault(fault), body)
     case .record(let record):
-      return try take(record, of: segment, body)
+      return try take(record, of: scan.segment, body)
     }
   }
 
   /// The record, or the invalid bytes, at the cursor; nil at the end of the segment.
-  func next(in segment: SegmentReader) throws(StorageError) -> SegmentReader.Found? {
-    if isSealed || offset >= segment.byteCount { return nil }
-    return try segment.record(at: offset)
+  private func next() throws(StorageError) -> SegmentReader.Found? {
+    guard let scan, !scan.isSealed else { return nil }
+    return try scan.header()
   }
 
   /// Reports a record, and moves behind it.
@@ -108,12 +121,12 @@ package final class LogCursor {
     _ body: (Item) throws(StorageError) -> Void
   ) throws(StorageError) -> Bool {
     let isSilent = record.lastLSN <= silentUpTo
-    if let wrong = linkFault(record) {
+    if let wrong = scan?.linkFault(record) {
       if isLive, try !isLastRecordInPlace(segment) {
         try rewind(segment, body)
         return true
       }
-      try body(.problem(problem(segment, wrong.expected, wrong.found)))
+      try body(.problem(problem(segment, wrong)))
     }
     if isRereading, record.kind == .writes, record.lastLSN >= reachedLSN {
       isRereading = false
@@ -143,9 +156,9 @@ package final class LogCursor {
         return false
       }
       let rest = segment.byteCount > record.offset ? segment.byteCount - record.offset : 0
-      var problem = problem(segment, fault.expected, fault.found)
-      let payloadStart = record.offset + UInt64(record.headerByteCount)
-      let search = isLast ? try segment.search(from: payloadStart, after: lastLSN) : nil
+      var problem = problem(segment, fault)
+      let search =
+        isLast ? try segment.search(from: record.payloadOffset, after: link?.lsn) : nil
       let decision = try damage(in: segment, isLast: isLast, search)
       let isSeal = record.kind == .seal && [.next, .nextBehindDamage].contains(decision)
       if isSeal, decision == .nextBehindDamage {
@@ -190,101 +203,21 @@ package final class LogCursor {
 
   /// Moves behind a record that was read.
   private func note(_ record: RecordInfo) {
-    lastLSN = record.lastLSN
-    lastRecord = record
+    scan?.take(record)
     if let place = unreadableOffset, record.offset >= place { unreadableOffset = nil }
     if record.kind == .writes, record.lastLSN >= reachedLSN {
       reachedLSN = record.lastLSN
       reachedChecksum = record.checksum
     }
     durableLSN = max(durableLSN, record.durableUpTo)
-    offset = record.endOffset
-    isSealed = record.kind == .seal
-    // The successor repeats the checksum of the last record before the seal.
-    if !isSealed { checksum = record.checksum }
   }
 
-  /// Moves from the end of a segment to its successor, if there is one.
-  func leave(
-    _ segment: SegmentReader, _ body: (Item) throws(StorageError) -> Void
-  ) throws(StorageError) -> Bool {
-    if isSealed, !isLive { try reportGarbage(behind: segment, body) }
-    if try isLast(segment) {
-      guard isSealed, !isLive else { return false }
-      isEnded = true
-      let successor = lastLSN.map { "\(SegmentName(firstLSN: $0.next))" } ?? "a successor"
-      try body(.problem(problem(segment, "\(successor), which the seal names", "no such segment")))
-      return false
-    }
-    if !isSealed {
-      // The writer may have appended and rolled since the end was read.
-      if isLive {
-        guard try follow(segment, body) else { return true }
-      } else {
-        try segment.refresh()
-      }
-      if offset < segment.byteCount { return true }
-    }
-    return try openNext(body)
+  func problem(_ segment: SegmentReader, _ fault: ReadFault) -> Problem {
+    problem(segment, fault.expected, fault.found)
   }
 
-  /// Opens the next segment, and reports if it does not follow the one before.
-  func openNext(_ body: (Item) throws(StorageError) -> Void) throws(StorageError) -> Bool {
-    let segments = try directory.contents().segments
-    let next: SegmentName?
-    if let lastName {
-      next = segments.first { $0 > lastName }
-    } else {
-      next = segments.last { $0.firstLSN <= silentUpTo.next } ?? segments.first
-    }
-    guard let next else { return false }
-    let opened: SegmentReader
-    do {
-      opened = try SegmentReader(next, in: directory)
-    } catch {
-      // After any other error the cursor is where it was.
-      guard case .corrupt(let path, let offset, let expected, let found) = error else {
-        throw error
-      }
-      move(to: next, nil)
-      try body(
-        .problem(Problem(path: path, offset: offset, expected: expected, found: found)))
-      return true
-    }
-    let path = directory.path(of: next)
-    let (lastLSN, checksum) = (lastLSN, checksum)
-    move(to: next, opened)
-    if let lastLSN, opened.header.firstLSN != lastLSN.next {
-      try body(
-        .problem(
-          Problem(
-            path: path, offset: 40, expected: "first LSN \(lastLSN.next)",
-            found: "\(opened.header.firstLSN)")))
-    } else if let checksum, opened.header.previousChecksum != checksum {
-      try body(
-        .problem(
-          Problem(
-            path: path, offset: 56, expected: "previous checksum \(hexadecimal(checksum))",
-            found: hexadecimal(opened.header.previousChecksum))))
-    }
-    if reportedSegment.map({ $0 < next }) ?? true {
-      reportedSegment = next
-      try body(.segment(opened.header, path: path, byteCount: opened.byteCount))
-    }
-    return true
-  }
-
-  /// Moves to the beginning of a segment; `opened` is nil if its header is bad.
-  private func move(to name: SegmentName, _ opened: SegmentReader?) {
-    lastName = name
-    offset = UInt64(SegmentHeader.byteCount)
-    isSealed = false
-    isHistoryBroken = false
-    segment = opened
-    lastRecord = nil
-    lastLSN = opened?.header.firstLSN.previous
-    checksum = opened?.header.checksum
-    // All records before a segment were synchronized before it was made.
-    durableLSN = max(durableLSN, lastLSN ?? .zero)
+  func problem(_ segment: SegmentReader, _ expected: String, _ found: String) -> Problem {
+    Problem(
+      path: segment.path, offset: scan?.offset ?? 0, expected: expected, found: found)
   }
 }

@@ -13,13 +13,12 @@ extension LogReader {
     if lsn == .zero { return 0 }
     let segment = try segment(directory, behind: lsn)
     if segment.header.firstLSN == lsn.next { return segment.header.previousChecksum }
-    var offset = UInt64(SegmentHeader.byteCount)
-    while case .record(let record) = try segment.record(at: offset) {
+    var scan = SegmentScan(segment)
+    while let record = try scan.nextHeader() {
       if record.kind == .writes, record.lastLSN >= lsn { return record.checksum }
-      offset = record.endOffset
     }
     throw .corrupt(
-      path: segment.path, offset: offset, expected: "the record of write \(lsn)",
+      path: segment.path, offset: scan.offset, expected: "the record of write \(lsn)",
       found: "no record")
   }
 

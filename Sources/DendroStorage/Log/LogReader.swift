@@ -27,11 +27,12 @@ package enum LogReader {
   ) throws(StorageError) -> LogEnd? {
     var contents = contents
     if contents == nil { contents = try directory.contents() }
-    var walk = LogWalk(
-      directory: directory, segments: contents?.segments ?? [], checkpoint: checkpoint,
-      logChecksum: logChecksum,
-      provenDurable: max(checkpoint, provenDurable),
-      databaseID: databaseID, parallel: parallel)
+    let segments = contents?.segments ?? []
+    let provenDurable = max(checkpoint, provenDurable)
+    if segments.isEmpty, provenDurable == .zero { return nil }
+    var walk = try LogWalk(
+      directory: directory, segments: segments, checkpoint: checkpoint, logChecksum: logChecksum,
+      provenDurable: provenDurable, databaseID: databaseID, parallel: parallel)
     return try walk.run(visit)
   }
 }

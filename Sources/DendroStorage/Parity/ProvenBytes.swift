@@ -41,21 +41,21 @@ struct ProvenBytes {
     of name: SegmentName, _ directory: DatabaseDirectory
   ) throws(StorageError) {
     let segment = try SegmentReader(name, in: directory, isOwn: false)
-    var offset = UInt64(SegmentHeader.byteCount)
-    add(0..<offset)
-    while offset < segment.byteCount {
-      switch try segment.record(at: offset) {
+    var scan = SegmentScan(segment)
+    add(0..<scan.offset)
+    while let found = try scan.header() {
+      switch found {
       case .record(let record):
         if case .success = try segment.payload(of: record) {
-          add(offset..<record.endOffset)
+          add(record.offset..<record.endOffset)
         } else if record.endOffset <= segment.byteCount {
           try segment.keepUnreadable(record)
         }
-        offset = record.endOffset
+        scan.take(record)
       case .invalid:
-        let search = try segment.search(from: offset + 1, after: nil, stopsAtFirst: true)
+        let search = try segment.search(from: scan.offset + 1, after: nil, stopsAtFirst: true)
         guard let next = search.firstRecord else { return }
-        offset = next
+        scan.goOn(at: next)
       }
     }
   }

@@ -4,16 +4,16 @@ extension LogSalvage.Walk {
     /// The part of a stretch that is not read yet.
     struct Part {
       let stretch: SegmentMap.Stretch
-      var offset: UInt64
+      var scan: SegmentScan
       /// The write that could not be read here.
       fileprivate var failed: LogSequenceNumber?
 
-      fileprivate init(_ stretch: SegmentMap.Stretch) {
+      fileprivate init(_ stretch: SegmentMap.Stretch, of segment: SegmentReader) {
         self.stretch = stretch
-        offset = stretch.start
+        scan = SegmentScan(segment, at: stretch.start, displacedBy: stretch.distance)
       }
 
-      var isBegun: Bool { offset > stretch.start || failed != nil }
+      var isBegun: Bool { scan.offset > stretch.start || failed != nil }
 
       fileprivate func mayHave(_ lsn: LogSequenceNumber) -> Bool {
         stretch.firstLSN <= lsn && lsn <= stretch.lastLSN && failed != lsn
@@ -30,7 +30,7 @@ extension LogSalvage.Walk {
     init(_ map: SegmentMap, of segment: SegmentReader) {
       self.map = map
       self.segment = segment
-      parts = map.stretches.reversed().map { Part($0) }
+      parts = map.stretches.reversed().map { Part($0, of: segment) }
     }
 
     mutating func next() -> Part? { parts.popLast() }
@@ -47,8 +47,8 @@ extension LogSalvage.Walk {
     ) throws(StorageError) -> Bool {
       if !hasCopies {
         hasCopies = true
-        let copies = try map.copies(in: segment)
-        parts += copies.map { Part($0) }
+        let copies = try SegmentMapper.copies(of: map, in: segment)
+        parts += copies.map { Part($0, of: segment) }
         parts.sort {
           ($0.stretch.firstLSN, $0.stretch.start) > ($1.stretch.firstLSN, $1.stretch.start)
         }

@@ -9,6 +9,8 @@ extension LogSalvage {
     private(set) var seal: (path: String, offset: UInt64)?
     /// Writes up to here were durable, as the files prove.
     private let durable: LogSequenceNumber
+    /// Whether records of the segment are displaced.
+    private var isDisplaced = false
     /// The last write that was reported.
     private var reached = LogSequenceNumber.zero
     /// Raw bytes of payloads that may still turn out to be wrong: of records that lie within one another, all could claim
@@ -24,19 +26,20 @@ extension LogSalvage {
       var isContinued: Bool
     }
 
+    /// What the next record or segment has to follow; nil behind damage and at the beginning.
+    private var link: SegmentScan.Link? {
+      checksum.map { SegmentScan.Link(lsn: lastLSN, checksum: $0) }
+    }
+
     /// Why a segment does not follow what was read before it; nil if it does, or if that is not known.
     func linkProblem(_ segment: Segment) -> LogCursor.Problem? {
       let header = segment.header
-      guard let checksum, header.firstLSN >= lastLSN.next else { return nil }
-      if header.firstLSN > lastLSN.next {
-        return LogCursor.Problem(
-          path: segment.path, offset: 40, expected: "first LSN \(lastLSN.next)",
-          found: "\(header.firstLSN)")
+      guard header.firstLSN > lastLSN, let (offset, fault) = link?.fault(of: header) else {
+        return nil
       }
-      if segment.isTimeGuessed || header.previousChecksum == checksum { return nil }
+      if segment.isTimeGuessed, header.firstLSN == lastLSN.next { return nil }
       return LogCursor.Problem(
-        path: segment.path, offset: 56, expected: "previous checksum \(hexadecimal(checksum))",
-        found: hexadecimal(header.previousChecksum))
+        path: segment.path, offset: offset, expected: fault.expected, found: fault.found)
     }
 
     /// Reads the records of one segment in the order of their writes.
@@ -50,6 +53,7 @@ extension LogSalvage {
       lastLSN = file.header.firstLSN.previous
       checksum = file.header.checksum
       seal = nil
+      isDisplaced = file.map.stretches.contains { $0.isDisplaced }
       var faults = Dictionary(
         file.map.faults.map { ($0.end, $0) }, uniquingKeysWith: { first, _ in first })
       var rest = Rest(file.map, of: segment)
@@ -58,7 +62,7 @@ extension LogSalvage {
         if !part.isBegun {
           let fault = faults.removeValue(forKey: part.stretch.start)
           if let problem = problem(in: file, fault, before: part.stretch) {
-            guard try isDamage(problem, part.stretch, isLast: next == nil, visit) else { return }
+            guard try isDamage(problem, before: next, visit) else { return }
             checksum = nil
             if let fault { try segment.keepDamaged(from: fault.start, to: fault.end) }
           }
@@ -67,7 +71,7 @@ extension LogSalvage {
       }
       for fault in faults.values.sorted(by: { $0.start < $1.start }) {
         var problem = Self.problem(in: file, fault)
-        problem.isTail = seal == nil && (next.map { mayBeTorn(before: $0) } ?? (durable <= lastLSN))
+        problem.isTail = seal == nil && [.torn, .next].contains(decision(before: next))
         try visit(.problem(problem))
       }
       guard next == nil, seal == nil, durable > lastLSN else { return }
@@ -88,16 +92,13 @@ extension LogSalvage {
       in file: Segment, _ fault: SegmentMap.Fault?, before stretch: SegmentMap.Stretch
     ) -> LogCursor.Problem? {
       if let fault { return Self.problem(in: file, fault) }
-      if stretch.firstLSN > lastLSN.next {
-        return LogCursor.Problem(
-          path: file.path, offset: stretch.start, expected: "first LSN \(lastLSN.next)",
-          found: "\(stretch.firstLSN)")
+      guard stretch.firstLSN > lastLSN else { return nil }
+      // Behind damage, what the record has to repeat is not known.
+      let link = link ?? SegmentScan.Link(lsn: lastLSN, checksum: stretch.first.previousChecksum)
+      return link.fault(of: stretch.first).map {
+        LogCursor.Problem(
+          path: file.path, offset: stretch.start, expected: $0.expected, found: $0.found)
       }
-      guard let checksum, stretch.firstLSN == lastLSN.next, !stretch.first.follows(checksum)
-      else { return nil }
-      let (expected, found) = stretch.first.previousChecksumDifference(from: checksum)
-      return LogCursor.Problem(
-        path: file.path, offset: stretch.start, expected: expected, found: found)
     }
 
     private static func problem(in file: Segment, _ fault: SegmentMap.Fault) -> LogCursor.Problem {
@@ -107,26 +108,30 @@ extension LogSalvage {
       return problem
     }
 
-    /// Reports what is wrong in front of the rest of a stretch.
+    /// What bad bytes behind the last record mean, by the decision table of recovery.
+    private func decision(before next: Successor?) -> LogTail.Decision {
+      let successor = next.map { next in
+        link.map {
+          LogTail.Successor(next.header, behind: $0, isContinued: next.isContinued)
+        } ?? .denies
+      }
+      return LogTail(
+        remainder: .damaged, successor: successor ?? .none, isNextProvenDurable: durable > lastLSN
+      ).decision
+    }
+
+    /// Reports what is wrong in front of a record.
     ///
-    /// - Returns: false if it is what a crash leaves, by the decision table of recovery: then nothing behind it counts.
-    ///   A crash displaces no record.
+    /// - Returns: false if it is what a crash leaves: then nothing behind it counts. A crash displaces no record.
     private func isDamage(
-      _ problem: LogCursor.Problem, _ stretch: SegmentMap.Stretch, isLast: Bool,
+      _ problem: LogCursor.Problem, before next: Successor?,
       _ visit: (Item) throws(StorageError) -> Void
     ) throws(StorageError) -> Bool {
       var problem = problem
-      problem.isTail = isLast && durable <= lastLSN && !stretch.isDisplaced
+      problem.isTail = !isDisplaced && decision(before: next) == .torn
       try visit(.problem(problem))
       return !problem.isTail
     }
-
-    private func confirms(_ next: Successor) -> Bool {
-      next.header.firstLSN == lastLSN.next && next.header.previousChecksum == checksum
-    }
-
-    /// Whether a crash may have come between the last record and the seal, or in the seal.
-    private func mayBeTorn(before next: Successor) -> Bool { confirms(next) && !next.isContinued }
 
     /// Reads a stretch up to its end, or up to a record that cannot be read here, but perhaps elsewhere.
     ///
@@ -135,13 +140,23 @@ extension LogSalvage {
       _ part: inout Rest.Part, _ rest: inout Rest, of segment: SegmentReader,
       before next: Successor?, _ visit: (Item) throws(StorageError) -> Void
     ) throws(StorageError) -> Bool {
-      while part.offset < part.stretch.end {
-        let found = try segment.record(at: part.offset, displacedBy: part.stretch.distance)
-        // The file may have changed since.
-        guard let record = found.record else { return true }
-        if record.kind == .writes, record.firstLSN <= lastLSN {
-          part.offset = record.endOffset
+      // The file may have changed since.
+      while part.scan.offset < part.stretch.end, let record = try part.scan.header()?.record {
+        // It was read at another place.
+        if record.kind == .writes ? record.firstLSN <= lastLSN : record.lastLSN < lastLSN {
+          part.scan.take(record)
           continue
+        }
+        // The records that were passed over may be others than those that were read instead.
+        if record.kind == .writes, part.isBegun, record.firstLSN == lastLSN.next,
+          let fault = link?.fault(of: record.header)
+        {
+          try visit(
+            .problem(
+              LogCursor.Problem(
+                path: segment.path, offset: record.offset, expected: fault.expected,
+                found: fault.found)))
+          return true
         }
         switch try payload(of: record, in: segment) {
         case .success(let payload):
@@ -151,18 +166,17 @@ extension LogSalvage {
           var problem = LogCursor.Problem(
             path: segment.path, offset: record.offset, expected: fault.expected, found: fault.found)
           problem.skippedByteCount = min(record.endOffset, segment.byteCount) - record.offset
-          if record.kind == .seal, let next, confirms(next) {
-            problem.isTail = mayBeTorn(before: next)
+          let decision = decision(before: next)
+          if record.kind == .seal, [.next, .nextBehindDamage].contains(decision) {
+            problem.isTail = decision == .next
             try visit(.problem(problem))
             return true
           }
-          guard try isDamage(problem, part.stretch, isLast: next == nil, visit) else {
-            return false
-          }
+          guard try isDamage(problem, before: next, visit) else { return false }
           if fault.isWhole { try segment.keepUnreadable(record) }
           try takeUnreadable(record, segment, visit)
         }
-        part.offset = record.endOffset
+        part.scan.take(record)
       }
       return true
     }
@@ -189,7 +203,7 @@ extension LogSalvage {
     /// The payload of a record, unless too many were wrong.
     private mutating func payload(
       of record: RecordInfo, in segment: SegmentReader
-    ) throws(StorageError) -> Result<UnsafeRawBufferPointer, SegmentReader.PayloadFault> {
+    ) throws(StorageError) -> Result<UnsafeRawBufferPointer, ReadFault> {
       let byteCount = record.header.rawByteCount
       guard byteCount <= wrongByteBudget else {
         return .failure(

@@ -32,6 +32,9 @@ package struct LogSalvage {
   package let directory: DatabaseDirectory
   /// In the order of their first writes.
   package let segments: [Segment]
+  /// Segments with other writes under the numbers of those in `segments`: the neighbours of those confirm them, or they
+  /// stand under their own names.
+  package let forks: [Segment]
   /// Of whole files: of headers that cannot be read, and of files that are left out.
   package let problems: [LogCursor.Problem]
   /// The database that most of the readable files belong to.
@@ -60,6 +63,7 @@ package struct LogSalvage {
       checkpoints.filter { $0.header == nil || $0.header?.databaseID == id }.map(\.lsn).max()
       ?? .zero
     segments = files.segments
+    forks = files.forks
     problems = files.problems
   }
 
@@ -80,9 +84,6 @@ package struct LogSalvage {
     for problem in problems { try visit(.problem(problem)) }
     var walk = Walk(provenDurable: durableUpTo)
     for (index, segment) in segments.enumerated() {
-      let reader = try SegmentReader(
-        SegmentName(firstLSN: segment.header.firstLSN), in: directory, at: segment.path,
-        header: segment.header)
       let header = segment.header
       if let problem = walk.linkProblem(segment) {
         try visit(.problem(problem))
@@ -95,7 +96,7 @@ package struct LogSalvage {
         let isContinued = index + 2 < segments.count || !next.map.stretches.isEmpty
         return Walk.Successor(header: next.header, isContinued: isContinued)
       }
-      try walk.read(segment, reader, before: successor, visit)
+      try walk.read(segment, try reader(of: segment), before: successor, visit)
     }
     guard let (path, offset) = walk.seal else { return nil }
     let successor = walk.lastLSN.next
@@ -106,5 +107,38 @@ package struct LogSalvage {
           expected: "the successor \(SegmentName(firstLSN: successor)) that the seal names",
           found: "no such segment")))
     return successor
+  }
+
+  /// Reads the records of a fork that are not in the segment instead of which it could stand, as far as they can be read;
+  /// each write is reported once at most.
+  ///
+  /// - Throws: `.io`; what `visit` throws.
+  /// - Complexity: O(bytes of both); the memory of a few words for each record of the other.
+  package func read(
+    fork: Segment, _ visit: (RecordInfo, UnsafeRawBufferPointer) throws(StorageError) -> Void
+  ) throws(StorageError) {
+    var saved: [LogSequenceNumber: UInt32] = [:]
+    for segment in segments where segment.header.firstLSN == fork.header.firstLSN {
+      let reader = try reader(of: segment)
+      for stretch in segment.map.stretches {
+        var scan = SegmentScan(reader, at: stretch.start, displacedBy: stretch.distance)
+        while scan.offset < stretch.end, let record = try scan.nextHeader() {
+          if record.kind == .writes { saved[record.lastLSN] = record.checksum }
+        }
+      }
+    }
+    var walk = Walk(provenDurable: .zero)
+    try walk.read(fork, try reader(of: fork), before: nil) { (item) throws(StorageError) in
+      guard case .record(let record, _, let payload?) = item,
+        saved[record.lastLSN] != record.checksum
+      else { return }
+      try visit(record, payload)
+    }
+  }
+
+  private func reader(of segment: Segment) throws(StorageError) -> SegmentReader {
+    try SegmentReader(
+      SegmentName(firstLSN: segment.header.firstLSN), in: directory, at: segment.path,
+      header: segment.header)
   }
 }

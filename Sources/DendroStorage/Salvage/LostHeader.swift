@@ -40,7 +40,7 @@ enum LostHeader {
     header.salt = salt
     let salted = try SegmentReader(surroundings.name, in: directory, at: path, header: header)
     // With a base time of 0, the time of a record is what is added to it.
-    let end = try SegmentMap.make(of: salted).end
+    let end = try SegmentMapper.map(of: salted).end
     let duration = end?.time ?? 0
     let latest = surroundings.timeBehind.map { $0 &- duration }
     let earliest = surroundings.timeBefore
@@ -79,38 +79,29 @@ enum LostHeader {
 
   /// The salt that a record shows whose header is right with it, or that two records show.
   private static func salt(of segment: SegmentReader) throws(StorageError) -> UInt64? {
-    var place: UInt64 = 0
     var shown: Set<UInt64> = []
-    while place < segment.byteCount {
-      let (bytes, end) = try segment.searchWindow(at: place)
-      if bytes.isEmpty { break }
-      var start = 0
-      while let next = firstIndex(of: RecordHeader.magic.0, in: bytes, from: start, to: end) {
-        start = next + 1
-        let candidate = UnsafeRawBufferPointer(rebasing: bytes[next...])
-        guard
-          let (record, byteCount, _) = RecordHeader.decodeDisplaced(
-            candidate, segment: segment.header),
-          !record.isShort, !record.isCompressed,
-          record.storedByteCount <= min(ChecksumSeed.byteCountMax, candidate.count - byteCount)
-        else { continue }
-        let payload = UnsafeRawBufferPointer(
-          rebasing: candidate[byteCount..<byteCount + record.storedByteCount])
-        guard let salt = ChecksumSeed.seed(of: payload, with: record.payloadChecksum) else {
-          continue
-        }
-        var header = segment.header
-        header.salt = salt
-        if case .valid = RecordHeader.decode(
-          candidate, offset: place + UInt64(next), segment: header)
-        {
-          return salt
-        }
-        if shown.count < 1 << 16, !shown.insert(salt).inserted { return salt }
+    var found: UInt64?
+    try segment.lookForRecords(from: 0) { (bytes, place) throws(StorageError) in
+      guard
+        let (record, byteCount, _) = RecordHeader.decodeDisplaced(bytes, segment: segment.header),
+        !record.isShort, !record.isCompressed,
+        record.storedByteCount <= min(ChecksumSeed.byteCountMax, bytes.count - byteCount)
+      else { return .next }
+      let payload = UnsafeRawBufferPointer(
+        rebasing: bytes[byteCount..<byteCount + record.storedByteCount])
+      guard let salt = ChecksumSeed.seed(of: payload, with: record.payloadChecksum) else {
+        return .next
       }
-      place += UInt64(end)
+      var header = segment.header
+      header.salt = salt
+      if case .valid = RecordHeader.decode(bytes, offset: place, segment: header) {
+        found = salt
+      } else if shown.count < 1 << 16, !shown.insert(salt).inserted {
+        found = salt
+      }
+      return found == nil ? .next : .stop
     }
-    return nil
+    return found
   }
 }
 

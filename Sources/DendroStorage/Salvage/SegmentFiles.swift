@@ -22,15 +22,17 @@ struct SegmentFiles {
   private(set) var databaseID: DatabaseID?
   /// Those of the log, in the order of their first writes.
   private(set) var segments: [LogSalvage.Segment] = []
+  /// Those with other writes under the same numbers.
+  private(set) var forks: [LogSalvage.Segment] = []
 
   init(_ directory: DatabaseDirectory) { self.directory = directory }
 
   /// Reads the header of a file.
   mutating func add(_ name: SegmentName) throws(StorageError) {
     let path = directory.path(of: name)
-    let bytes = try Self.headerBytes(directory, path)
+    let bytes = try SegmentHeader.bytes(at: path, in: directory)
     do throws(StorageError) {
-      let header = try Self.header(bytes, path)
+      let header = try SegmentHeader(decoding: bytes, path: path)
       if header.firstLSN != name.firstLSN {
         problems.append(
           LogCursor.Problem(
@@ -73,16 +75,21 @@ struct SegmentFiles {
     sort()
     for file in lost { try find(file) }
     sort()
-    leaveOutForks()
+    try leaveOutForks()
   }
 
   private func segment(_ file: Known) throws(StorageError) -> LogSalvage.Segment {
-    let reader = try SegmentReader(
-      SegmentName(firstLSN: file.header.firstLSN), in: directory, at: file.path,
-      header: file.header)
+    let reader = try reader(of: file.header, at: file.path)
     return LogSalvage.Segment(
       header: file.header, path: file.path, byteCount: reader.byteCount,
-      isTimeGuessed: file.isTimeGuessed, map: try SegmentMap.make(of: reader))
+      isTimeGuessed: file.isTimeGuessed, map: try SegmentMapper.map(of: reader))
+  }
+
+  private func reader(
+    of header: SegmentHeader, at path: String
+  ) throws(StorageError) -> SegmentReader {
+    try SegmentReader(
+      SegmentName(firstLSN: header.firstLSN), in: directory, at: path, header: header)
   }
 
   /// Of two files with the same header, the one under its own name comes first.
@@ -165,7 +172,7 @@ struct SegmentFiles {
   // MARK: Forks
 
   /// Of files with other records under the same numbers, keeps the one that its neighbours confirm.
-  private mutating func leaveOutForks() {
+  private mutating func leaveOutForks() throws(StorageError) {
     var kept: [LogSalvage.Segment] = []
     var index = 0
     while index < segments.count {
@@ -173,11 +180,6 @@ struct SegmentFiles {
       let rivals = segments[index...].prefix { $0.header.firstLSN == first }
       index += rivals.count
       let next = index < segments.count ? segments[index].header : nil
-      let headers = Set(rivals.map(\.header))
-      guard headers.count > 1 else {
-        kept += rivals
-        continue
-      }
       let before = kept.last?.map.end
       func rank(_ segment: LogSalvage.Segment) -> Int {
         var rank = isMisnamed(segment) ? 0 : 1
@@ -187,46 +189,47 @@ struct SegmentFiles {
       }
       guard let best = rivals.max(by: { rank($0) < rank($1) }) else { continue }
       for segment in rivals {
-        if segment.header == best.header {
-          kept.append(segment)
-        } else {
+        if try isFork(segment, of: best) {
+          forks.append(segment)
           problems.append(
             LogCursor.Problem(
               path: segment.path, offset: 32, expected: "the log that \(best.path) belongs to",
               found: "another one with the same numbers"))
+        } else {
+          kept.append(segment)
         }
       }
     }
     segments = kept
   }
 
-  // MARK: Headers
-
-  static func headerBytes(
-    _ directory: DatabaseDirectory, _ path: String
-  ) throws(StorageError) -> [UInt8] {
-    let file = try directory.fileSystem.open(at: path, .read)
-    var bytes = RawBuffer()
-    bytes.reserve(SegmentHeader.byteCount)
-    let count = try file.readFully(
-      into: UnsafeMutableRawBufferPointer(start: bytes.base, count: SegmentHeader.byteCount),
-      at: 0, path: path)
-    return Array(UnsafeRawBufferPointer(start: bytes.base, count: count))
+  /// Whether a file has other records than one with the same first write. If one of them is the beginning of the other,
+  /// it is a copy.
+  private func isFork(
+    _ segment: LogSalvage.Segment, of other: LogSalvage.Segment
+  ) throws(StorageError) -> Bool {
+    if segment.path == other.path { return false }
+    if segment.header != other.header { return true }
+    guard let end = segment.map.end, let otherEnd = other.map.end else { return false }
+    let isShorter = end.lastLSN <= otherEnd.lastLSN
+    let last = isShorter ? end : otherEnd
+    guard let expected = last.writeChecksum else { return false }
+    let found = try checksum(of: last.lastLSN, in: isShorter ? other : segment)
+    return found.map { $0 != expected } ?? false
   }
 
-  private static func header(_ bytes: [UInt8], _ path: String) throws(StorageError) -> SegmentHeader
-  {
-    let result = bytes.withUnsafeBytes { bytes in
-      Result { () throws(StorageError) in try SegmentHeader(decoding: bytes, path: path) }
+  /// The checksum of the record that ends with a write; nil if there is none.
+  private func checksum(
+    of lsn: LogSequenceNumber, in segment: LogSalvage.Segment
+  ) throws(StorageError) -> UInt32? {
+    let reader = try reader(of: segment.header, at: segment.path)
+    for stretch in segment.map.stretches
+    where stretch.firstLSN <= lsn && lsn <= stretch.lastLSN {
+      var scan = SegmentScan(reader, at: stretch.start, displacedBy: stretch.distance)
+      while scan.offset < stretch.end, let record = try scan.nextHeader() {
+        if record.kind == .writes, record.lastLSN == lsn { return record.checksum }
+      }
     }
-    return try result.get()
-  }
-
-  /// The header of a segment, of which nothing else is read.
-  static func header(of name: SegmentName, in directory: DatabaseDirectory)
-    throws(StorageError) -> SegmentHeader
-  {
-    let path = directory.path(of: name)
-    return try header(headerBytes(directory, path), path)
+    return nil
   }
 }

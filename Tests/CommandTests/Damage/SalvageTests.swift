@@ -166,6 +166,31 @@ struct SalvageTests {
     #expect(try dendro("repair", "db", "new").status == 1)
   }
 
+  @Test("of two histories under the same numbers one is saved, and the other is written apart")
+  func forks() throws {
+    try fill()
+    try FileManager.default.copyItem(
+      atPath: "\(folder.path)/db", toPath: "\(folder.path)/other")
+    for number in 1...5 { try dendro("set", "db", "/late/u\(number)", "1") }
+    for number in 1...8 { try dendro("set", "other", "/late/u\(number)", "2") }
+    let good = try dendro("export", "db").output
+    try folder.write(Data(folder.bytes("other/\(Self.log)")), to: "db/00000000000000000500.log")
+    let outcome = try dendro("repair", "db", "new", "--json")
+    #expect(outcome.status == 0, "\(outcome.output)")
+    #expect(outcome.object["lastLSN"] as? Int == 65 && outcome.object["apartWrites"] as? Int == 8)
+    #expect(try dendro("export", "new").output == good)
+    let lines = String(decoding: folder.bytes("new-apart.jsonl"), as: UTF8.self).split(
+      separator: "\n")
+    #expect(lines.count == 8)
+    for (index, line) in lines.enumerated() {
+      let object = try #require(
+        try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+      #expect(object["lsn"] as? Int == 61 + index && object["value"] as? Int == 2)
+      #expect(object["path"] as? String == "/late/u\(index + 1)")
+      #expect((object["file"] as? String)?.hasSuffix("/00000000000000000500.log") == true)
+    }
+  }
+
   @Test("a segment of another database counts for nothing, and is named")
   func foreignSegment() throws {
     try fill()
@@ -173,7 +198,7 @@ struct SalvageTests {
     try dendro("set", "db", "/more", "1")
     for number in 1...60 { try dendro("set", "other", "/users/u\(number)", #"{"n":-1}"#) }
     let good = try dendro("export", "db").output
-    try folder.write(folder.bytes("other/\(Self.log)"), to: "db/\(Self.log)")
+    try folder.write(Data(folder.bytes("other/\(Self.log)")), to: "db/\(Self.log)")
     #expect(try dendro("export", "db").output == good)
     let at = try dendro("get", "db", "/users/u5/n", "--at", "20")
     #expect(at.status == 2 && at.output.isEmpty, "\(at.output)")

@@ -40,7 +40,7 @@ struct SecondRootTests {
       place, environment: disk.environment, mode: .readOnly)
     defer { directory.close() }
     return try directory.contents().segments.map {
-      try SegmentOutline.header(of: $0, in: directory).format.hasSecondRoot
+      try SegmentHeader.read($0, in: directory).format.hasSecondRoot
     }
   }
 

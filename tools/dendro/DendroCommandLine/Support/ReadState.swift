@@ -98,7 +98,7 @@ struct ReadState {
         switch point {
         case .lsn(let lsn): try salvage.state(at: lsn)
         case .time(let time): try salvage.state(atTime: time)
-        case nil where salvages: try salvage.lastProven.flatMap { try salvage.state(at: $0) }
+        case nil where salvages: try salvage.lastProvenState()
         case nil: nil
         }
       progress.clear()

@@ -130,7 +130,7 @@ struct Survey {
       do throws(StorageError) {
         segment.byteCount = try directory.byteCount(of: name)
         if let next {
-          let header = try SegmentOutline.header(of: name, in: directory)
+          let header = try SegmentHeader.read(name, in: directory)
           databaseID = databaseID ?? header.databaseID
           note(header.format)
           firstTime = firstTime ?? header.baseTime

@@ -81,7 +81,7 @@ struct LogRequest {
     guard filter.time.lowerBound > .min else { return start }
     // No write is older than the base time of its segment's successor.
     for segment in try directory.contents().segments.reversed() {
-      guard let header = try? SegmentOutline.header(of: segment, in: directory) else { continue }
+      guard let header = try? SegmentHeader.read(segment, in: directory) else { continue }
       if header.baseTime < filter.time.lowerBound {
         start = max(start, header.firstLSN.previous)
         break

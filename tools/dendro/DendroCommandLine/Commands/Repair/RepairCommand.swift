@@ -15,6 +15,10 @@ extension Command {
       leaves that were not written again behind the lost write may be older than they should be, and are
       counted by path as being in doubt. With --before-gap the last state that surely was is written.
 
+      What can be read, but has no place in the new database, is written to TARGET-apart.jsonl: parts of a
+      checkpoint that nothing leads to, and the writes of a second file under the same numbers, of which
+      the one that the rest of the log confirms is saved.
+
       «Whole» means that no write is missing that the files prove. A log that was cut off cleanly behind
       a record looks like one that ended there: up to which write the end is proven is printed.
 

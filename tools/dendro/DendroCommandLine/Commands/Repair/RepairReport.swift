@@ -43,8 +43,8 @@ struct RepairReport {
   private var damage: [LogCursor.Problem] { salvage.problems.filter { !$0.isTail } }
   /// Whether nothing is missing that the files prove.
   var isWhole: Bool {
-    apart == nil && (outcome?.isWhole ?? plan.lost.isEmpty) && salvage.missingEnd == nil
-      && (plan.last > .zero || !isDamaged)
+    (apart?.leafCount ?? 0) == 0 && (outcome?.isWhole ?? plan.lost.isEmpty)
+      && salvage.missingEnd == nil && (plan.last > .zero || !isDamaged)
   }
 
   // MARK: Text
@@ -155,11 +155,19 @@ struct RepairReport {
 
   private func printApart(to terminal: Terminal) throws {
     guard let apart else { return }
-    let leaves = Format.count(apart.leafCount, "leaf")
     let verb = isApartWritten ? "are in" : "would be in"
-    try Self.row(
-      "apart", "\(leaves) of unknown places, which nothing leads to, \(verb) \(apart.path)",
-      to: terminal)
+    if apart.leafCount > 0 {
+      let leaves = Format.count(apart.leafCount, "leaf")
+      try Self.row(
+        "apart", "\(leaves) of unknown places, which nothing leads to, \(verb) \(apart.path)",
+        to: terminal)
+    }
+    if apart.writeCount > 0 {
+      let writes = Format.count(apart.writeCount, "write")
+      try Self.row(
+        "apart", "\(writes) of another history, under the same numbers, \(verb) \(apart.path)",
+        to: terminal)
+    }
   }
 
   /// Up to where the end of the log is proven.
@@ -210,6 +218,21 @@ struct RepairReport {
   }
 
   // MARK: JSON
+
+  /// The states that are proven, the last one also if only several damaged files prove it together.
+  private var provenRanges: [ClosedRange<UInt64>] {
+    var ranges = salvage.provenRanges
+    let last = plan.last.rawValue
+    guard let outcome, outcome.isCertain, ranges.last.map({ $0.upperBound < last }) ?? true else {
+      return ranges
+    }
+    if let range = ranges.last, range.upperBound + 1 == last {
+      ranges[ranges.count - 1] = range.lowerBound...last
+    } else {
+      ranges.append(last...last)
+    }
+    return ranges
+  }
 
   func json(_ directory: String) -> JSONValue {
     let doubts = (outcome?.doubts ?? []).map { doubt -> JSONValue in
@@ -262,9 +285,10 @@ struct RepairReport {
     members += [
       ("lostFrom", salvage.missingEnd.map { .unsigned($0.rawValue) } ?? .null),
       ("lostHistory", Self.json(salvage.lostHistory)),
-      ("proven", Self.json(salvage.provenRanges)), ("doubts", .array(doubts)),
+      ("proven", Self.json(provenRanges)), ("doubts", .array(doubts)),
       ("holes", .array(holes)),
       ("apartLeaves", .count(apart?.leafCount ?? 0)),
+      ("apartWrites", .count(apart?.writeCount ?? 0)),
       ("apartFile", isApartWritten ? .string(apart?.path ?? "") : .null),
       ("secondRootInDoubt", .bool(outcome?.isSystemInDoubt ?? false)),
       ("withdrawnOnDisconnect", .array(withdrawn)),

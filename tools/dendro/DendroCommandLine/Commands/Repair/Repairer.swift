@@ -53,7 +53,7 @@ final class Repairer {
       try show(report)
       return .success
     }
-    report.apart = salvage.apart.map { ApartFile(checkpoint: $0, path: apartName) }
+    report.apart = try ApartFile(salvage, path: apartName)
     guard plan.last > .zero else {
       if report.apart != nil, target != nil, !arguments.has(.dryRun) { try report.writeApart() }
       try show(report)

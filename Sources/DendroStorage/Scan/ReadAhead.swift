@@ -94,17 +94,13 @@ final class ReadAhead: @unchecked Sendable {
   }
 
   private func read() throws(StorageError) {
-    var previous: RecordInfo?
-    var (lsn, checksum) = (first.firstLSN.previous, first.header.previousChecksum)
-    var offset = first.offset
+    var scan = SegmentScan(segment, from: first)
     var found: [(record: RecordInfo, payload: [UInt8])] = []
     var foundByteCount = 0
     var durable = LogSequenceNumber.zero
     var time: Int64?
-    while foundByteCount <= Self.wantedByteLimit,
-      let (record, payload) = try next(at: offset, after: lsn, checksum)
-    {
-      if record.header.isRestart, let previous {
+    while foundByteCount <= Self.wantedByteLimit, let (record, payload) = try Self.next(scan) {
+      if record.header.isRestart, let previous = scan.last {
         last = previous
         wanted += found
         found = []
@@ -120,20 +116,18 @@ final class ReadAhead: @unchecked Sendable {
         }
       }
       durable = max(durable, record.durableUpTo)
-      (lsn, checksum, offset) = (record.lastLSN, record.checksum, record.endOffset)
-      previous = record
+      scan.take(record)
     }
   }
 
-  /// The record at `offset` and its payload; nil if it is a seal, does not follow the one before, or is wrong.
-  private func next(
-    at offset: UInt64, after lsn: LogSequenceNumber, _ checksum: UInt32
+  /// The next record and its payload; nil if it is a seal, does not follow the one before, or is wrong.
+  private static func next(
+    _ scan: SegmentScan
   ) throws(StorageError) -> (RecordInfo, UnsafeRawBufferPointer)? {
-    if let found = try segment.chainedRecord(at: offset, after: lsn, checksum) { return found }
-    guard offset < segment.byteCount, let record = try segment.record(at: offset).record,
-      record.kind != .seal, record.firstLSN == lsn.next, record.header.follows(checksum),
-      case .success(let payload) = try segment.payload(of: record)
-    else { return nil }
+    if let found = try scan.chainedRecord() { return found }
+    guard case .record(let record, let payload) = try scan.record(), record.kind != .seal else {
+      return nil
+    }
     return (record, payload)
   }
 }

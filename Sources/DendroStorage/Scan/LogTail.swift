@@ -1,5 +1,5 @@
 /// The decision on the end of a segment: a table in which each combination matches exactly one row. A pure
-/// function of three facts; `LogWalk` and `LogCursor` ask it.
+/// function of three facts, which all ask that read the log.
 ///
 /// A crash keeps or loses each unsynchronized sector on its own. So it may leave bad bytes behind the last
 /// good record, and good records behind those. The log is corrupt only if the bytes contradict a write
@@ -118,5 +118,20 @@ struct LogTail: Hashable {
       preconditionFailure("no row for \(self)")
     }
     return row
+  }
+
+  var decision: Decision { row.decision }
+}
+
+extension LogTail.Successor {
+  /// What a header says of the last record in front of it.
+  ///
+  /// - Parameter isContinued: whether the segment has a record, or a successor of its own.
+  init(_ header: SegmentHeader, behind link: SegmentScan.Link, isContinued: Bool = false) {
+    if link.fault(of: header) != nil {
+      self = .denies
+    } else {
+      self = isContinued ? .continues : .confirms
+    }
   }
 }

@@ -11,6 +11,8 @@ final class SegmentReader {
   private var buffer = RawBuffer()
   private var windowStart: UInt64 = 0
   private var windowCount = 0
+  /// How often the window was moved.
+  private(set) var loadCount = 0
   static let windowByteCount = 512 * 1024
 
   // No access to one of these contains another: so none is checked at run time, once for each record.
@@ -90,13 +92,8 @@ final class SegmentReader {
       if case .io(_, _, _, .noSuchFile) = error { return .removed }
       throw error
     }
-    var bytes = RawBuffer()
-    bytes.reserve(SegmentHeader.byteCount)
-    let count = try found.readFully(
-      into: UnsafeMutableRawBufferPointer(start: bytes.base, count: SegmentHeader.byteCount),
-      at: 0, path: path)
-    let foundHeader = try? SegmentHeader(
-      decoding: UnsafeRawBufferPointer(start: bytes.base, count: count), path: path)
+    let bytes = try SegmentHeader.bytes(of: found, path: path)
+    let foundHeader = try? SegmentHeader(decoding: bytes, path: path)
     guard foundHeader == header else { return .other }
     identity = try found.identity(path: path)
     file = found
@@ -117,6 +114,7 @@ final class SegmentReader {
   }
 
   private func load(_ offset: UInt64, _ count: Int) throws(StorageError) {
+    loadCount += 1
     var kept = 0
     if offset >= windowStart && offset < windowStart + UInt64(windowCount) {
       let start = Int(offset - windowStart)
@@ -164,21 +162,13 @@ final class SegmentReader {
     }
   }
 
-  /// Why a payload cannot be read.
-  struct PayloadFault: Error {
-    var expected: String
-    var found: String
-    /// Whether all of its bytes are in the file.
-    var isWhole: Bool
-  }
-
   /// The payload of a record, decompressed and checked; valid until the next call. Later payloads are
   /// compressed with it as history: call this for each record, in order.
-  func payload(of record: RecordInfo) throws(StorageError) -> Result<
-    UnsafeRawBufferPointer, PayloadFault
-  > {
+  func payload(
+    of record: RecordInfo
+  ) throws(StorageError) -> Result<UnsafeRawBufferPointer, ReadFault> {
     let header = record.header
-    let start = record.offset + UInt64(record.headerByteCount)
+    let start = record.payloadOffset
     let stored: UnsafeRawBufferPointer
     if header.storedByteCount == 0 {
       stored = UnsafeRawBufferPointer(start: nil, count: 0)
@@ -186,14 +176,14 @@ final class SegmentReader {
       let rest = byteCount > start ? byteCount - start : 0
       guard UInt64(header.storedByteCount) <= rest else {
         return .failure(
-          PayloadFault(
+          ReadFault(
             expected: "a payload of \(header.storedByteCount) bytes",
             found: "\(rest) bytes to the end of the file", isWhole: false))
       }
       let bytes = try bytes(at: start, count: header.storedByteCount)
       guard bytes.count >= header.storedByteCount else {
         return .failure(
-          PayloadFault(
+          ReadFault(
             expected: "a payload of \(header.storedByteCount) bytes",
             found: "\(bytes.count) bytes", isWhole: false))
       }
@@ -207,7 +197,7 @@ final class SegmentReader {
     if header.isShort {
       guard let found = shortPayload.found(shared: header.sharedByteCount, stored: stored) else {
         return .failure(
-          PayloadFault(
+          ReadFault(
             expected: "a payload that shares at most \(shortPayload.byteCount) bytes",
             found: "\(header.sharedByteCount)", isWhole: true))
       }
@@ -215,7 +205,7 @@ final class SegmentReader {
     } else if header.isCompressed {
       guard let decoded = decompressor.decompress(stored, rawByteCount: header.rawByteCount) else {
         return .failure(
-          PayloadFault(
+          ReadFault(
             expected: "an LZ4 block of \(header.rawByteCount) bytes", found: "another",
             isWhole: true))
       }
@@ -228,7 +218,7 @@ final class SegmentReader {
       // A second attempt must not decode against these wrong bytes.
       if header.isCompressed { decompressor.forget(raw.count) }
       return .failure(
-        PayloadFault(
+        ReadFault(
           expected: "payload checksum \(header.payloadDigits(header.payloadChecksum))",
           found: header.payloadDigits(checksum), isWhole: true))
     }
@@ -245,7 +235,7 @@ final class SegmentReader {
   func keepUnreadable(_ record: RecordInfo) throws(StorageError) {
     let header = record.header
     guard header.kind == .writes else { return }
-    let start = record.offset + UInt64(record.headerByteCount)
+    let start = record.payloadOffset
     let stored = UnsafeRawBufferPointer(
       rebasing: try bytes(at: start, count: header.storedByteCount)
         .prefix(header.storedByteCount))

@@ -28,34 +28,29 @@ package struct SegmentOutline: Sendable {
     lastLSN = header.firstLSN.previous
     // All records before a segment were synchronized before it was made.
     durableUpTo = lastLSN
-    var offset = UInt64(SegmentHeader.byteCount)
-    while offset < segment.byteCount, !isSealed {
-      switch try segment.record(at: offset) {
+    var scan = SegmentScan(segment)
+    while !isSealed {
+      switch try scan.header() {
+      case nil: return
       case .record(let record):
         guard record.endOffset <= segment.byteCount else {
           problem = LogCursor.Problem(
-            path: segment.path, offset: offset,
+            path: segment.path, offset: record.offset,
             expected: "a payload of \(record.header.storedByteCount) bytes",
             found: "the end of the file")
           return
         }
         note(record)
-        offset = record.endOffset
+        scan.take(record)
       case .invalid(let fault):
-        let search = try segment.search(from: offset, after: nil, stopsAtFirst: true)
-        guard search.contentEnd > offset || search.firstRecord != nil else { return }
+        let search = try segment.search(from: scan.offset, after: nil, stopsAtFirst: true)
+        guard search.contentEnd > scan.offset || search.firstRecord != nil else { return }
         problem = LogCursor.Problem(
-          path: segment.path, offset: offset, expected: fault.expected, found: fault.description)
+          path: segment.path, offset: scan.offset, expected: fault.expected,
+          found: fault.description)
         return
       }
     }
-  }
-
-  /// The header of a segment, of which nothing else is read.
-  package static func header(of name: SegmentName, in directory: DatabaseDirectory)
-    throws(StorageError) -> SegmentHeader
-  {
-    try SegmentFiles.header(of: name, in: directory)
   }
 
   private mutating func note(_ record: RecordInfo) {
@@ -73,23 +68,5 @@ package struct SegmentOutline: Sendable {
       firstTime = firstTime ?? record.baseTime
       lastTime = record.baseTime
     }
-  }
-}
-
-extension LogCursor {
-  /// A cursor that begins in the middle of a segment, at a record with which decompression can begin.
-  ///
-  /// - Throws: `.corrupt` if the segment's header cannot be read; `.io`.
-  package convenience init(_ directory: DatabaseDirectory, from restart: RecordInfo)
-    throws(StorageError)
-  {
-    self.init(directory)
-    segment = try SegmentReader(restart.segment, in: directory)
-    lastName = restart.segment
-    reportedSegment = restart.segment
-    offset = restart.offset
-    lastLSN = restart.firstLSN.previous
-    checksum = restart.header.previousChecksum
-    durableLSN = restart.durableUpTo
   }
 }
