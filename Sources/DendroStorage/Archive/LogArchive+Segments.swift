@@ -53,7 +53,7 @@ extension LogArchive {
     guard try target.contents().segments.contains(name) else { return nil }
     let copy = try SegmentReader(name, in: target)
     var end = CopiedEnd()
-    var scan = SegmentScan(copy)
+    let scan = SegmentScan(copy)
     while let record = try scan.nextHeader() {
       if record.kind == .seal {
         end.isSealed = record.endOffset <= copy.byteCount
@@ -115,7 +115,7 @@ extension LogArchive {
 
   /// Reads the records of a segment up to its seal, or to the first that cannot be read.
   private func wholeRecords(of segment: SegmentReader) throws(StorageError) -> RecordsEnd {
-    var scan = SegmentScan(segment)
+    let scan = SegmentScan(segment)
     var end = RecordsEnd(lastLSN: scan.link.lsn)
     var fault: ReadFault?
     while fault == nil {

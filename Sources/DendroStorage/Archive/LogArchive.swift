@@ -185,7 +185,7 @@ package final class LogArchive {
     let original = try SegmentReader(name, in: source)
     var durable = name.firstLSN.previous
     var records: [RecordInfo] = []
-    var scan = SegmentScan(copy)
+    let scan = SegmentScan(copy)
     while let record = try scan.nextHeader() {
       durable = max(durable, record.durableUpTo)
       records.append(record)

@@ -7,9 +7,8 @@ package final class LogCursor {
   let directory: DatabaseDirectory
   /// Whether a writer is followed: an incomplete record is then one that is still being written.
   let isLive: Bool
-  /// The position in the segment that is read; nil in front of one, also if its header was bad. No access to it contains
-  /// another: so none is checked at run time, once for each record.
-  @exclusivity(unchecked) var scan: SegmentScan?
+  /// The position in the segment that is read; nil in front of one, also if its header was bad.
+  var scan: SegmentScan?
   /// The segment that was opened last, also if its header was bad.
   var lastName: SegmentName?
   /// The last write of all records that were taken, and the checksum of its record if it is known.
@@ -81,12 +80,10 @@ package final class LogCursor {
   /// - Throws: `.io`; `.unsupportedVersion`; what `body` throws. Call it again to take the same step once more.
   package func step(_ body: (Item) throws(StorageError) -> Void) throws(StorageError) -> Bool {
     if isEnded { return false }
-    guard let scan else { return try openNext(body) }
-    if !isRereading, scan.isLinked, !scan.isSealed,
-      let (record, payload) = try scan.chainedRecord()
-    {
+    guard let segment = scan?.segment else { return try openNext(body) }
+    if !isRereading, let (record, payload) = try scan?.chainedRecord() {
       if record.header.isRestart { isHistoryBroken = false }
-      if record.lastLSN > silentUpTo { try report(record, payload, of: scan.segment, body) }
+      if record.lastLSN > silentUpTo { try report(record, payload, of: segment, body) }
       note(record)
       return true
     }
@@ -94,16 +91,16 @@ package final class LogCursor {
     if isLive, found?.record == nil {
       // The bytes may have been read before they were written, or from a file that the next writer has
       // replaced.
-      guard try follow(scan.segment, body) else { return true }
+      guard try follow(segment, body) else { return true }
       found = try next()
     }
     switch found {
     case nil:
-      return try leave(scan.segment, body)
+      return try leave(segment, body)
     case .invalid(let fault):
-      return try pass(scan.segment, ReadFault(fault), body)
+      return try pass(segment, ReadFault(fault), body)
     case .record(let record):
-      return try take(record, of: scan.segment, body)
+      return try take(record, of: segment, body)
     }
   }
 

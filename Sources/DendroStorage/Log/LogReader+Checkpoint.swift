@@ -13,7 +13,7 @@ extension LogReader {
     if lsn == .zero { return 0 }
     let segment = try segment(directory, behind: lsn)
     if segment.header.firstLSN == lsn.next { return segment.header.previousChecksum }
-    var scan = SegmentScan(segment)
+    let scan = SegmentScan(segment)
     while let record = try scan.nextHeader() {
       if record.kind == .writes, record.lastLSN >= lsn { return record.checksum }
     }

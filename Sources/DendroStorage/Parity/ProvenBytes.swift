@@ -41,7 +41,7 @@ struct ProvenBytes {
     of name: SegmentName, _ directory: DatabaseDirectory
   ) throws(StorageError) {
     let segment = try SegmentReader(name, in: directory, isOwn: false)
-    var scan = SegmentScan(segment)
+    let scan = SegmentScan(segment)
     add(0..<scan.offset)
     while let found = try scan.header() {
       switch found {

@@ -4,7 +4,7 @@ extension LogSalvage.Walk {
     /// The part of a stretch that is not read yet.
     struct Part {
       let stretch: SegmentMap.Stretch
-      var scan: SegmentScan
+      let scan: SegmentScan
       /// The write that could not be read here.
       fileprivate var failed: LogSequenceNumber?
 

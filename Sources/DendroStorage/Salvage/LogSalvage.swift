@@ -121,7 +121,7 @@ package struct LogSalvage {
     for segment in segments where segment.header.firstLSN == fork.header.firstLSN {
       let reader = try reader(of: segment)
       for stretch in segment.map.stretches {
-        var scan = SegmentScan(reader, at: stretch.start, displacedBy: stretch.distance)
+        let scan = SegmentScan(reader, at: stretch.start, displacedBy: stretch.distance)
         while scan.offset < stretch.end, let record = try scan.nextHeader() {
           if record.kind == .writes { saved[record.lastLSN] = record.checksum }
         }

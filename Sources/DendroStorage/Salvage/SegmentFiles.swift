@@ -225,7 +225,7 @@ struct SegmentFiles {
     let reader = try reader(of: segment.header, at: segment.path)
     for stretch in segment.map.stretches
     where stretch.firstLSN <= lsn && lsn <= stretch.lastLSN {
-      var scan = SegmentScan(reader, at: stretch.start, displacedBy: stretch.distance)
+      let scan = SegmentScan(reader, at: stretch.start, displacedBy: stretch.distance)
       while scan.offset < stretch.end, let record = try scan.nextHeader() {
         if record.kind == .writes, record.lastLSN == lsn { return record.checksum }
       }

@@ -2,7 +2,7 @@
 struct SegmentMapper {
   private let segment: SegmentReader
   private var map: SegmentMap
-  private var scan: SegmentScan
+  private let scan: SegmentScan
   private var displacements: Displacements
   /// Where records were written that may have copies.
   private var places: [LogSequenceNumber: UInt64] = [:]
@@ -38,7 +38,7 @@ struct SegmentMapper {
     var mapper = SegmentMapper(segment)
     mapper.map = map
     for stretch in map.stretches {
-      var scan = SegmentScan(segment, at: stretch.start, displacedBy: stretch.distance)
+      let scan = SegmentScan(segment, at: stretch.start, displacedBy: stretch.distance)
       while scan.offset < stretch.end, let record = try scan.nextHeader() {
         mapper.places[record.firstLSN] = record.offset &+ stretch.distance
         mapper.known.insert(record.offset)

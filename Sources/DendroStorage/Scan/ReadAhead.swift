@@ -94,7 +94,7 @@ final class ReadAhead: @unchecked Sendable {
   }
 
   private func read() throws(StorageError) {
-    var scan = SegmentScan(segment, from: first)
+    let scan = SegmentScan(segment, from: first)
     var found: [(record: RecordInfo, payload: [UInt8])] = []
     var foundByteCount = 0
     var durable = LogSequenceNumber.zero

@@ -28,7 +28,7 @@ package struct SegmentOutline: Sendable {
     lastLSN = header.firstLSN.previous
     // All records before a segment were synchronized before it was made.
     durableUpTo = lastLSN
-    var scan = SegmentScan(segment)
+    let scan = SegmentScan(segment)
     while !isSealed {
       switch try scan.header() {
       case nil: return

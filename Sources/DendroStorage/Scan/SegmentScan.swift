@@ -1,8 +1,8 @@
 /// Goes through the records of a segment, one behind the other.
 ///
 /// All that read the log use it: opening, following, tools, archives and salvage. What a record that does not follow
-/// means, and what bytes mean that are no record, they decide by `LogTail`.
-struct SegmentScan {
+/// means, and what bytes mean that are no record, they decide by `LogTail`. Not for two threads at once.
+final class SegmentScan {
   /// The record that the next one has to follow, or the header of the segment.
   struct Link: Hashable {
     /// The last write up to here.
@@ -40,16 +40,19 @@ struct SegmentScan {
   }
 
   let segment: SegmentReader
+  // No access to one of these contains another: so none is checked at run time, once for each record.
   /// Where the next record stands in the file.
-  private(set) var offset: UInt64
+  @exclusivity(unchecked) private(set) var offset: UInt64
   /// Added to an offset in the file, modulo 2^64, it gives the one at which the bytes were written.
-  private(set) var distance: UInt64 = 0
+  @exclusivity(unchecked) private(set) var distance: UInt64 = 0
   /// Of the record that was taken last, also if that does not follow from the one before.
-  private(set) var link: Link
+  @exclusivity(unchecked) private(set) var link: Link
   /// Whether the next record has to follow `link`; false behind damage.
-  private(set) var isLinked = true
+  @exclusivity(unchecked) private(set) var isLinked = true
   /// The record that was taken last.
-  private(set) var last: RecordInfo?
+  @exclusivity(unchecked) private(set) var last: RecordInfo?
+  /// Whether that is the seal, so that no record follows.
+  @exclusivity(unchecked) private(set) var isSealed = false
 
   /// At the beginning of a segment.
   init(_ segment: SegmentReader) {
@@ -66,13 +69,10 @@ struct SegmentScan {
   }
 
   /// At records behind damage, which stand where they were written or at another place.
-  init(_ segment: SegmentReader, at offset: UInt64, displacedBy distance: UInt64) {
+  convenience init(_ segment: SegmentReader, at offset: UInt64, displacedBy distance: UInt64) {
     self.init(segment)
     goOn(at: offset, displacedBy: distance)
   }
-
-  /// Whether the seal was taken, so that no record follows.
-  var isSealed: Bool { last?.kind == .seal }
 
   // MARK: Headers
 
@@ -85,7 +85,7 @@ struct SegmentScan {
   /// Takes the record that stands here, whose payload is not read, and which need not follow.
   ///
   /// - Returns: nil, and takes nothing, if none stands here.
-  mutating func nextHeader() throws(StorageError) -> RecordInfo? {
+  func nextHeader() throws(StorageError) -> RecordInfo? {
     guard let record = try header()?.record else { return nil }
     take(record)
     return record
@@ -136,19 +136,21 @@ struct SegmentScan {
 
   /// The fast way to a record with writes that follows and is right. It is not taken.
   ///
-  /// - Returns: nil if another one stands here, or anything else: `record()` says what.
+  /// - Returns: nil if another one stands here, or anything else: `record()` says what. Nil behind damage, too.
   @inline(__always)
   func chainedRecord() throws(StorageError) -> (RecordInfo, UnsafeRawBufferPointer)? {
-    try segment.chainedRecord(at: offset, after: link.lsn, link.checksum)
+    guard isLinked, !isSealed else { return nil }
+    return try segment.chainedRecord(at: offset, after: link.lsn, link.checksum)
   }
 
   // MARK: Moving
 
   /// Moves behind a record.
   @inline(__always)
-  mutating func take(_ record: RecordInfo) {
+  func take(_ record: RecordInfo) {
     // The next segment repeats the checksum of the record before the seal.
-    let checksum = record.kind == .seal && isLinked ? link.checksum : record.linkChecksum
+    isSealed = record.kind == .seal
+    let checksum = isSealed && isLinked ? link.checksum : record.linkChecksum
     link = Link(lsn: record.lastLSN, checksum: checksum)
     isLinked = true
     offset = record.endOffset
@@ -156,7 +158,7 @@ struct SegmentScan {
   }
 
   /// Moves behind damage, where any record may stand.
-  mutating func goOn(at offset: UInt64, displacedBy distance: UInt64 = 0) {
+  func goOn(at offset: UInt64, displacedBy distance: UInt64 = 0) {
     self.offset = offset
     self.distance = distance
     isLinked = false
