@@ -10,8 +10,10 @@ struct SalvagedState {
   private(set) var time: Int64
   /// The leaves of the data that are as they were; nil if all are.
   private(set) var certain: Node?
-  /// The parts of the data that a damaged checkpoint has lost and no later write has replaced.
+  /// The parts of the data that damaged checkpoints have lost and no later write has replaced.
   private(set) var holes: [PartialTree.Hole] = []
+  /// Whether all outside of the holes is as it was: what is there, and what is not.
+  private var isComplete: Bool
   /// Whether the second root is as it was.
   private(set) var isSystemCertain: Bool
 
@@ -21,6 +23,7 @@ struct SalvagedState {
     self.lsn = lsn
     self.time = time
     certain = isCertain ? nil : .empty
+    isComplete = isCertain
     isSystemCertain = isCertain
   }
 
@@ -32,11 +35,15 @@ struct SalvagedState {
     certain?.applyCertain(logged.write)
     lsn = logged.lsn
     time = max(time, logged.time)
-    if !holes.isEmpty { holes.removeAll { logged.write.replaces($0.path) } }
+    if !holes.isEmpty {
+      holes.removeAll { logged.write.replaces($0.path) }
+      if holes.isEmpty, isComplete { certain = nil }
+    }
   }
 
   private mutating func loseCertainty() {
     certain = .empty
+    isComplete = false
     isSystemCertain = false
   }
 
@@ -49,17 +56,15 @@ struct SalvagedState {
     var isSure = checkpoint.data.root
     for hole in checkpoint.data.holes {
       left.fill(hole, from: before.roots.data)
-      if let certain = before.certain { isSure.fill(hole, from: certain) }
+      isSure.fill(hole, from: before.certain ?? before.roots.data)
     }
     roots.data = left
-    // What is certain so far fills the holes for certain only if it is all.
-    if before.certain == nil, before.holes.isEmpty {
-      certain = nil
-      holes = []
-    } else {
-      certain = before.certain == nil ? nil : isSure
-      holes = checkpoint.data.holes
+    holes = checkpoint.data.holes
+    if before.isComplete {
+      holes = holes.flatMap { hole in hole.rest(behind: before.holes, in: before.roots.data) }
     }
+    isComplete = true
+    certain = holes.isEmpty ? nil : isSure
     if let system = checkpoint.system {
       var left = system.root
       for hole in system.holes { left.fill(hole, from: before.roots.system) }
@@ -71,6 +76,30 @@ struct SalvagedState {
     }
     lsn = checkpoint.lsn
     time = max(time, checkpoint.time)
+  }
+}
+
+extension PartialTree.Hole {
+  /// What is still lost of this hole if a tree is as it was, but for holes of its own.
+  fileprivate func rest(behind holes: [Self], in tree: Node) -> [Self] {
+    var rest = holes.compactMap { intersection($0) }
+    guard rest.count == 1, let childCount, rest[0].path == path, rest[0].childCount == nil else {
+      return rest
+    }
+    // All of its children that the tree has outside of the holes were filled in.
+    let node = tree.node(at: path)
+    let found = children(of: node) - rest[0].children(of: node)
+    rest[0].childCount = max(0, childCount - found)
+    return rest
+  }
+
+  private func children(of node: Node) -> Int {
+    var count = 0
+    for (key, _) in first.map({ node.children(from: $0) }) ?? node.children {
+      if let end, key >= end { break }
+      count += 1
+    }
+    return count
   }
 }
 

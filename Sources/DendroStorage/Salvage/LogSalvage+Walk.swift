@@ -11,6 +11,8 @@ extension LogSalvage {
     private let durable: LogSequenceNumber
     /// Whether records of the segment are displaced.
     private var isDisplaced = false
+    /// Whether bytes to which the next payload may refer were damaged.
+    private var isHistoryBroken = false
     /// The last write that was reported.
     private var reached = LogSequenceNumber.zero
     /// Raw bytes of payloads that may still turn out to be wrong: of records that lie within one another, all could claim
@@ -54,6 +56,7 @@ extension LogSalvage {
       checksum = file.header.checksum
       seal = nil
       isDisplaced = file.map.stretches.contains { $0.isDisplaced }
+      isHistoryBroken = false
       var faults = Dictionary(
         file.map.faults.map { ($0.end, $0) }, uniquingKeysWith: { first, _ in first })
       var rest = Rest(file.map, of: segment)
@@ -64,6 +67,7 @@ extension LogSalvage {
           if let problem = problem(in: file, fault, before: part.stretch) {
             guard try isDamage(problem, before: next, visit) else { return }
             checksum = nil
+            isHistoryBroken = true
             if let fault { try segment.keepDamaged(from: fault.start, to: fault.end) }
           }
         }
@@ -122,13 +126,15 @@ extension LogSalvage {
 
     /// Reports what is wrong in front of a record.
     ///
-    /// - Returns: false if it is what a crash leaves: then nothing behind it counts. A crash displaces no record.
+    /// - Returns: false if it is what a crash leaves: then nothing behind it counts. A crash displaces no record, and
+    ///   damage in front of a record that refers to it is the reason if that cannot be read.
     private func isDamage(
       _ problem: LogCursor.Problem, before next: Successor?,
       _ visit: (Item) throws(StorageError) -> Void
     ) throws(StorageError) -> Bool {
       var problem = problem
-      problem.isTail = !isDisplaced && decision(before: next) == .torn
+      problem.isTail =
+        !isDisplaced && !problem.dependsOnDamage && decision(before: next) == .torn
       try visit(.problem(problem))
       return !problem.isTail
     }
@@ -158,6 +164,7 @@ extension LogSalvage {
                 found: fault.found)))
           return true
         }
+        if record.header.isRestart { isHistoryBroken = false }
         switch try payload(of: record, in: segment) {
         case .success(let payload):
           try take(record, payload, of: segment, visit)
@@ -172,7 +179,9 @@ extension LogSalvage {
             try visit(.problem(problem))
             return true
           }
+          problem.dependsOnDamage = isHistoryBroken && record.header.dependsOnHistory
           guard try isDamage(problem, before: next, visit) else { return false }
+          isHistoryBroken = true
           if fault.isWhole { try segment.keepUnreadable(record) }
           try takeUnreadable(record, segment, visit)
         }

@@ -15,7 +15,11 @@ package struct LogSalvage {
     package var byteCount: UInt64
     /// Whether the header's base time, from which the times of the writes count, is a guess.
     package var isTimeGuessed = false
-    var map: SegmentMap
+    let map: SegmentMap
+
+    func reader(in directory: DatabaseDirectory) throws(StorageError) -> SegmentReader {
+      try SegmentReader(header, at: path, in: directory)
+    }
   }
 
   /// What is reported of the log.
@@ -96,7 +100,7 @@ package struct LogSalvage {
         let isContinued = index + 2 < segments.count || !next.map.stretches.isEmpty
         return Walk.Successor(header: next.header, isContinued: isContinued)
       }
-      try walk.read(segment, try reader(of: segment), before: successor, visit)
+      try walk.read(segment, try segment.reader(in: directory), before: successor, visit)
     }
     guard let (path, offset) = walk.seal else { return nil }
     let successor = walk.lastLSN.next
@@ -119,26 +123,20 @@ package struct LogSalvage {
   ) throws(StorageError) {
     var saved: [LogSequenceNumber: UInt32] = [:]
     for segment in segments where segment.header.firstLSN == fork.header.firstLSN {
-      let reader = try reader(of: segment)
+      let reader = try segment.reader(in: directory)
       for stretch in segment.map.stretches {
-        let scan = SegmentScan(reader, at: stretch.start, displacedBy: stretch.distance)
-        while scan.offset < stretch.end, let record = try scan.nextHeader() {
+        try stretch.forEachRecord(of: reader) { record in
           if record.kind == .writes { saved[record.lastLSN] = record.checksum }
         }
       }
     }
     var walk = Walk(provenDurable: .zero)
-    try walk.read(fork, try reader(of: fork), before: nil) { (item) throws(StorageError) in
+    try walk.read(fork, try fork.reader(in: directory), before: nil) {
+      (item) throws(StorageError) in
       guard case .record(let record, _, let payload?) = item,
         saved[record.lastLSN] != record.checksum
       else { return }
       try visit(record, payload)
     }
-  }
-
-  private func reader(of segment: Segment) throws(StorageError) -> SegmentReader {
-    try SegmentReader(
-      SegmentName(firstLSN: segment.header.firstLSN), in: directory, at: segment.path,
-      header: segment.header)
   }
 }

@@ -6,7 +6,7 @@
 enum LostHeader {
   /// What is known of a segment beside its file.
   struct Surroundings {
-    var name: SegmentName
+    var firstLSN: LogSequenceNumber
     var databaseID: DatabaseID
     var previousChecksum: UInt32
     /// The time of the last write before the segment, in milliseconds since 1970; nil if it is not known.
@@ -21,8 +21,17 @@ enum LostHeader {
     var header: SegmentHeader
     /// The last of its records; nil if there is none.
     var end: SegmentMap.End?
-    /// Whether its base time, from which the times of its writes count, is a guess; so is its place in the log.
+    /// Whether its base time, from which the times of its writes count, is a guess.
     var isTimeGuessed: Bool
+    /// Whether its first write is sure, too.
+    var isPlaceKnown: Bool
+
+    fileprivate init(_ header: SegmentHeader, _ end: SegmentMap.End?, isExact: Bool) {
+      self.header = header
+      self.end = end
+      isTimeGuessed = !isExact
+      isPlaceKnown = isExact
+    }
   }
 
   /// The header as the records show it; nil if none of them shows the salt.
@@ -32,13 +41,13 @@ enum LostHeader {
     in directory: DatabaseDirectory, at path: String, _ surroundings: Surroundings
   ) throws(StorageError) -> Found? {
     var header = SegmentHeader(
-      databaseID: surroundings.databaseID, salt: 0, firstLSN: surroundings.name.firstLSN,
+      databaseID: surroundings.databaseID, salt: 0, firstLSN: surroundings.firstLSN,
       baseTime: 0, previousChecksum: surroundings.previousChecksum,
       format: .init(hasSecondRoot: surroundings.hasSecondRoot))
-    let segment = try SegmentReader(surroundings.name, in: directory, at: path, header: header)
+    let segment = try SegmentReader(header, at: path, in: directory)
     guard let salt = try salt(of: segment) else { return nil }
     header.salt = salt
-    let salted = try SegmentReader(surroundings.name, in: directory, at: path, header: header)
+    let salted = try SegmentReader(header, at: path, in: directory)
     // With a base time of 0, the time of a record is what is added to it.
     let end = try SegmentMapper.map(of: salted).end
     let duration = end?.time ?? 0
@@ -48,19 +57,20 @@ enum LostHeader {
     // The first record repeats the header's checksum.
     let first = try salted.record(at: UInt64(SegmentHeader.byteCount)).record
     guard let first, !first.header.isShort else {
-      return Found(header: header, end: end, isTimeGuessed: true)
+      return Found(header, end, isExact: false)
     }
     let checksum = first.header.previousChecksum
-    for time in baseTimes(from: earliest, to: latest) {
-      let exact = SegmentHeader(
-        databaseID: header.databaseID, salt: salt, firstLSN: header.firstLSN, baseTime: time,
-        previousChecksum: header.previousChecksum, format: header.format)
-      if exact.checksum == checksum {
-        return Found(header: exact, end: end, isTimeGuessed: false)
+    // Where it is not known whether there is a second root, it is a guess.
+    for hasSecondRoot in [surroundings.hasSecondRoot, !surroundings.hasSecondRoot] {
+      for time in baseTimes(from: earliest, to: latest) {
+        let exact = SegmentHeader(
+          databaseID: header.databaseID, salt: salt, firstLSN: header.firstLSN, baseTime: time,
+          previousChecksum: header.previousChecksum, format: .init(hasSecondRoot: hasSecondRoot))
+        if exact.checksum == checksum { return Found(exact, end, isExact: true) }
       }
     }
     header.checksum = checksum
-    return Found(header: header, end: end, isTimeGuessed: true)
+    return Found(header, end, isExact: false)
   }
 
   /// How many base times are tried at each end of what is possible: those of a minute.

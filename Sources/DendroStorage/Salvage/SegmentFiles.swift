@@ -16,8 +16,8 @@ struct SegmentFiles {
   private let directory: DatabaseDirectory
   private var known: [Known] = []
   private var lost: [Lost] = []
-  /// What checkpoints say of the log at their writes.
-  private var logChecksums: [LogSequenceNumber: UInt32] = [.zero: 0]
+  /// By the writes that they end with.
+  private var checkpoints: [LogSequenceNumber: CheckpointHeader] = [:]
   private(set) var problems: [LogCursor.Problem] = []
   private(set) var databaseID: DatabaseID?
   /// Those of the log, in the order of their first writes.
@@ -61,7 +61,7 @@ struct SegmentFiles {
     databaseID = DatabaseID.mostFrequent(
       known.map(\.header.databaseID) + checkpoints.map(\.databaseID))
     for header in checkpoints where header.databaseID == databaseID {
-      logChecksums[header.lsn] = header.logChecksum
+      self.checkpoints[header.lsn] = header
     }
     for file in known where file.header.databaseID != databaseID {
       problems.append(
@@ -79,17 +79,10 @@ struct SegmentFiles {
   }
 
   private func segment(_ file: Known) throws(StorageError) -> LogSalvage.Segment {
-    let reader = try reader(of: file.header, at: file.path)
+    let reader = try SegmentReader(file.header, at: file.path, in: directory)
     return LogSalvage.Segment(
       header: file.header, path: file.path, byteCount: reader.byteCount,
       isTimeGuessed: file.isTimeGuessed, map: try SegmentMapper.map(of: reader))
-  }
-
-  private func reader(
-    of header: SegmentHeader, at path: String
-  ) throws(StorageError) -> SegmentReader {
-    try SegmentReader(
-      SegmentName(firstLSN: header.firstLSN), in: directory, at: path, header: header)
   }
 
   /// Of two files with the same header, the one under its own name comes first.
@@ -111,8 +104,8 @@ struct SegmentFiles {
     var fault = file.fault
     let taken = Set(segments.map(\.header.firstLSN))
     let ends =
-      segments.compactMap(\.map.end).map(\.lastLSN.next) + logChecksums.keys.map(\.next).sorted()
-    var candidates = ([file.name.firstLSN] + ends).filter { !taken.contains($0) }
+      segments.compactMap(\.map.end?.lastLSN) + checkpoints.keys.sorted() + [.zero]
+    var candidates = ([file.name.firstLSN] + ends.map(\.next)).filter { !taken.contains($0) }
     if candidates.count > Self.candidateCountMax { candidates = [file.name.firstLSN] }
     var guess: LostHeader.Found?
     for first in candidates {
@@ -125,7 +118,12 @@ struct SegmentFiles {
     }
     guard let found = guess else { return problems.append(fault) }
     fault.found += "; its records show what it was"
-    if found.isTimeGuessed { fault.found += ", but for the time of its writes, which is a guess" }
+    if found.isTimeGuessed {
+      fault.found += ", but for the time of its writes, which is a guess"
+      if !found.isPlaceKnown {
+        fault.found += "; that they begin with write \(found.header.firstLSN), only its name says"
+      }
+    }
     problems.append(fault)
     segments.append(
       try segment(
@@ -145,16 +143,18 @@ struct SegmentFiles {
     let before = segments.last { $0.header.firstLSN < first }
     let after = segments.first { $0.header.firstLSN > first }
     let end = before?.map.end
-    let previousChecksum = end?.lastLSN.next == first ? end?.checksum : logChecksums[first.previous]
+    let isBehindEnd = end?.lastLSN.next == first
+    let checkpoint = checkpoints[first.previous]
     let surroundings = LostHeader.Surroundings(
-      name: SegmentName(firstLSN: first),
+      firstLSN: first,
       // If no file says which database it is, a repair draws a new id.
       databaseID: databaseID ?? DatabaseID(high: 0, low: 0),
-      previousChecksum: previousChecksum ?? 0, timeBefore: end?.time,
+      previousChecksum: (isBehindEnd ? end?.checksum : checkpoint?.logChecksum) ?? 0,
+      timeBefore: isBehindEnd ? end?.time : checkpoint?.time ?? end?.time,
       timeBehind: after?.header.baseTime,
       hasSecondRoot: before?.header.format.hasSecondRoot
         ?? after?.header.format.hasSecondRoot ?? true)
-    guard let found = try LostHeader.found(in: directory, at: file.path, surroundings) else {
+    guard var found = try LostHeader.found(in: directory, at: file.path, surroundings) else {
       return nil
     }
     if !found.isTimeGuessed { return found }
@@ -163,6 +163,7 @@ struct SegmentFiles {
     if let after, let end = found.end, after.header.firstLSN == last.next,
       after.header.previousChecksum == end.checksum
     {
+      found.isPlaceKnown = true
       return found
     }
     let isBefore = after.map { last < $0.header.firstLSN } ?? true
@@ -222,14 +223,14 @@ struct SegmentFiles {
   private func checksum(
     of lsn: LogSequenceNumber, in segment: LogSalvage.Segment
   ) throws(StorageError) -> UInt32? {
-    let reader = try reader(of: segment.header, at: segment.path)
+    let reader = try segment.reader(in: directory)
+    var found: UInt32?
     for stretch in segment.map.stretches
     where stretch.firstLSN <= lsn && lsn <= stretch.lastLSN {
-      let scan = SegmentScan(reader, at: stretch.start, displacedBy: stretch.distance)
-      while scan.offset < stretch.end, let record = try scan.nextHeader() {
-        if record.kind == .writes, record.lastLSN == lsn { return record.checksum }
+      try stretch.forEachRecord(of: reader) { record in
+        if found == nil, record.kind == .writes, record.lastLSN == lsn { found = record.checksum }
       }
     }
-    return nil
+    return found
   }
 }

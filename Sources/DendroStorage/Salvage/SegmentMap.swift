@@ -17,6 +17,14 @@ struct SegmentMap: Sendable {
 
     var firstLSN: LogSequenceNumber { first.firstLSN }
     var isDisplaced: Bool { distance != 0 }
+
+    /// Goes through the headers of its records, as far as the file has not changed since.
+    func forEachRecord(
+      of segment: SegmentReader, _ visit: (RecordInfo) throws(StorageError) -> Void
+    ) throws(StorageError) {
+      let scan = SegmentScan(segment, at: start, displacedBy: distance)
+      while scan.offset < end, let record = try scan.nextHeader() { try visit(record) }
+    }
   }
 
   /// Bytes that are no record at their place.

@@ -38,8 +38,7 @@ struct SegmentMapper {
     var mapper = SegmentMapper(segment)
     mapper.map = map
     for stretch in map.stretches {
-      let scan = SegmentScan(segment, at: stretch.start, displacedBy: stretch.distance)
-      while scan.offset < stretch.end, let record = try scan.nextHeader() {
+      try stretch.forEachRecord(of: segment) { record in
         mapper.places[record.firstLSN] = record.offset &+ stretch.distance
         mapper.known.insert(record.offset)
       }

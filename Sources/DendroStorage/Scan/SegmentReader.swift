@@ -60,6 +60,15 @@ final class SegmentReader {
     }
   }
 
+  /// Opens the segment of a known header, whatever its file begins with and is named.
+  ///
+  /// - Throws: `.io`.
+  convenience init(
+    _ header: SegmentHeader, at path: String, in directory: DatabaseDirectory
+  ) throws(StorageError) {
+    try self.init(SegmentName(firstLSN: header.firstLSN), in: directory, at: path, header: header)
+  }
+
   /// The file that the segment's path names now.
   enum PathTarget {
     /// The segment: the open file, or its rewrite by a later opener, which is read from now on.

@@ -13,15 +13,28 @@ package struct PartialTree: @unchecked Sendable {  // See `Page`.
     package var childCount: Int?
 
     package var description: String {
-      guard let childCount else { return "what was at \(path)" }
+      if childCount == nil, first == nil, end == nil { return "what was at \(path)" }
       if childCount == 0 { return "the value of \(path)" }
-      let children = "\(childCount == 1 ? "1 child" : "\(childCount) children") of \(path)"
+      let count = childCount.map { "\($0) " } ?? ""
+      let children = "\(count)\(childCount == 1 ? "child" : "children") of \(path)"
       return switch (first, end) {
       case (nil, nil): children
       case (let first?, nil): "\(children), from '\(first)' on"
       case (nil, let end?): "\(children), before '\(end)'"
       case (let first?, let end?): "\(children), from '\(first)' to before '\(end)'"
       }
+    }
+
+    /// What is in both holes; nil if nothing is. How many children that are may not be known.
+    package func intersection(_ other: Self) -> Self? {
+      if path.count < other.path.count { return concerns(other.path) ? other : nil }
+      if path.count > other.path.count { return other.concerns(path) ? self : nil }
+      guard path == other.path else { return nil }
+      let first = [first, other.first].compactMap { $0 }.max()
+      let end = [end, other.end].compactMap { $0 }.min()
+      if let first, let end, first >= end { return nil }
+      for hole in [self, other] where (hole.first, hole.end) == (first, end) { return hole }
+      return Self(path: path, first: first, end: end, childCount: nil)
     }
 
     /// Whether something of what is at a location may be lost.
@@ -131,9 +144,13 @@ package struct PartialTree: @unchecked Sendable {  // See `Page`.
         return node(branch, priority: priority, at: path)
       }
       var builder = NodeBuilder()
+      let holeCount = holes.count
       collect(access, at: path, (nil, nil), into: &builder)
       let node = builder.finish(priority: priority)
-      return node.isEmpty ? nil : node
+      guard node.isEmpty else { return node }
+      // Without children there is no place for the priority: it is lost, too.
+      if priority != nil { joinHoles(from: holeCount, at: path) }
+      return nil
     }
   }
 
@@ -169,6 +186,15 @@ package struct PartialTree: @unchecked Sendable {  // See `Page`.
       let priority = Pages.readPriority(&address)
       if let node = node(child, priority: priority, at: path) { builder.append(key, node) }
     }
+  }
+
+  /// Makes one hole of those from an index on, which are all that was at a location.
+  private mutating func joinHoles(from index: Int, at path: Path) {
+    let inside = holes[index...]
+    let isCounted = inside.allSatisfy { $0.path == path && $0.childCount != nil }
+    let count = isCounted ? inside.reduce(0) { $0 + ($1.childCount ?? 0) } : nil
+    holes.removeSubrange(index...)
+    holes.append(Hole(path: path, first: nil, end: nil, childCount: count))
   }
 
   private mutating func addHole(

@@ -144,6 +144,51 @@ struct SalvageTests {
     #expect(try dendro("export", "new").output == good)
   }
 
+  @Test("two checkpoints, each with another damaged chunk, prove the state together")
+  func together() throws {
+    _ = try backUp()
+    try dendro("checkpoint", "source")
+    try dendro("set", "source", "/extra", "1")
+    try dendro("checkpoint", "source")
+    try dendro("set", "source", "/extra", "2")
+    let good = try dendro("export", "source").output
+    let names = try folder.names(in: "source").sorted()
+    let checkpoints = names.filter { $0.hasSuffix(".checkpoint") }
+    #expect(checkpoints.count == 2)
+    // The import's own writes are not needed.
+    let log = try #require(names.first { $0.hasSuffix(".log") })
+    try FileManager.default.removeItem(atPath: "\(folder.path)/source/\(log)")
+    for (name, share) in zip(checkpoints, [4, 2]) {
+      let place = folder.bytes("source/\(name)").count / share
+      try damage("source/\(name)") { $0.change(place..<place + 1) { $0 ^ 1 } }
+    }
+    let outcome = try dendro("repair", "source", "new", "--json")
+    #expect(outcome.status == 0 && outcome.object["whole"] as? Bool == true, "\(outcome.output)")
+    let last = try #require(outcome.object["lastLSN"] as? Int)
+    #expect(ranges(outcome.object, "proven").contains { $0.contains(last) }, "\(outcome.output)")
+    #expect(try dendro("export", "new").output == good)
+    #expect(try dendro("export", "source", "--salvage").output == good)
+    #expect(try dendro("get", "source", "/extra", "--salvage").output == "2\n")
+  }
+
+  @Test("a file without a header is found by the checkpoint in front of it, whatever its name is")
+  func headerBehindCheckpoint() throws {
+    try fill()
+    try dendro("checkpoint", "db")
+    try dendro("set", "db", "/extra", "1")
+    let good = try dendro("export", "db").output
+    let names = try folder.names(in: "db").filter { $0.hasSuffix(".log") }.sorted()
+    #expect(names.count == 2)
+    try damage("db/\(names[1])") { $0.change(0..<64) { _ in 0 } }
+    try FileManager.default.removeItem(atPath: "\(folder.path)/db/\(names[0])")
+    try FileManager.default.moveItem(
+      atPath: "\(folder.path)/db/\(names[1])", toPath: "\(folder.path)/db/\(names[0])")
+    let outcome = try dendro("repair", "db", "new")
+    #expect(outcome.status == 0, "\(outcome.output)")
+    #expect(outcome.output.contains("its records show what it was\n"), "\(outcome.output)")
+    #expect(try dendro("export", "new").output == good)
+  }
+
   @Test("chunks to which nothing leads are saved apart")
   func apart() throws {
     let (name, size) = try backUp()
