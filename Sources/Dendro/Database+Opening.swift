@@ -42,6 +42,26 @@ extension Database {
     }
   }
 
+  /// `open(at:options:)`, and waits for another process or database that holds the directory, if one does, up to a
+  /// duration. For a service that is started while the one before it ends.
+  ///
+  /// - Throws: ``DatabaseError``: ``DatabaseError/Code/locked`` if the directory is still held then; `CancellationError`
+  ///   if the task is cancelled while it waits.
+  public static func open(
+    at path: String, waitingFor duration: Duration, options: DatabaseOptions = DatabaseOptions()
+  ) async throws -> Database {
+    let deadline = ContinuousClock.now + duration
+    while true {
+      do {
+        return try await open(at: path, options: options)
+      } catch let error as DatabaseError where error.code == .locked {
+        let rest = deadline - .now
+        if rest <= .zero { throw error }
+        try await Task.sleep(for: min(rest, .milliseconds(20)))
+      }
+    }
+  }
+
   /// `open(at:options:)` with a file URL, on a thread of its own.
   public static func open(
     at url: URL, options: DatabaseOptions = DatabaseOptions()

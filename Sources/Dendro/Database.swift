@@ -19,13 +19,13 @@ public final class Database: Sendable {
   package let engine: Engine?
   private let openingError: DatabaseError?
   let hub: EventHub
-  let transactions = TransactionQueue()
+  let transactions: TransactionQueue
   let connection = Connection()
   let sessions = DatabaseSessions()
   let settings = DatabaseSettings()
   package let orderCache: OrderCache
   private let environment: DendroStorage.Environment
-  private let closing = Closing()
+  let closing = Closing()
 
   init(
     engine: Engine?, openingError: DatabaseError? = nil, hub: EventHub,
@@ -36,6 +36,9 @@ public final class Database: Sendable {
     self.openingError = openingError
     self.hub = hub
     self.environment = environment
+    transactions = TransactionQueue(
+      timeLimit: options.transactionTimeLimit, reportTime: options.transactionReportTime
+    ) { engine?.record($0) }
     engine?.setObserver(hub)
     register()
   }
@@ -173,20 +176,10 @@ public final class Database: Sendable {
     try await BackgroundThread.run(.closing) { () throws(DatabaseError) in try self.closeOnce() }
   }
 
-  /// Suspends until the task is cancelled, or the database is closed elsewhere, and closes the database: what was
-  /// admitted is on the disk when it returns. For a task that runs as long as an app or a service.
-  ///
-  /// - Throws: as `close()` does; nothing for the cancellation.
-  public func run() async throws {
-    let (ended, continuation) = AsyncStream.makeStream(of: Never.self)
-    closing.notify { continuation.finish() }
-    for await _ in ended {}
-    try await close()
-  }
-
   private func closeOnce() throws(DatabaseError) {
     unregister()
     defer {
+      transactions.close()
       hub.close()
       closing.end()
     }

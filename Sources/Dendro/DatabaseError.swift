@@ -70,6 +70,8 @@ public struct DatabaseError: Error, Sendable {
     /// A priority was set where there is no data. ``DatabaseError/errorCode`` is 9999 for it, as with
     /// Firebase, which gives everything without a number of its own that one.
     public static let noData = Code(rawValue: 214)
+    /// A transaction took longer than ``DatabaseOptions/transactionTimeLimit``.
+    public static let timedOut = Code(rawValue: 215)
     /// Other writes came between each of a transaction's 25 runs.
     public static let maxRetry = Code(rawValue: 9999)
   }
@@ -171,6 +173,12 @@ extension DatabaseError: Equatable {
 
 extension DatabaseError {
   static let closed = DatabaseError(.closed, "DatabaseClosed", "the database is closed")
+
+  static func timedOut(_ path: Path, _ limit: Duration) -> DatabaseError {
+    DatabaseError(
+      .timedOut, "TransactionTimedOut",
+      "the transaction at \(path) took longer than \(limit), its limit, and has written nothing")
+  }
 
   static func notWritable(_ path: Path) -> DatabaseError {
     DatabaseError(

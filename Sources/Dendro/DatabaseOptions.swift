@@ -49,11 +49,18 @@ public struct DatabaseOptions: Sendable {
   /// not limited.
   public var queryOrderLimit = 1_000_000
 
-  /// Gets a line for what the database does. Default: nil.
+  /// How long a transaction may take from its start until its result is admitted: its waiting for others, and all runs of
+  /// its block. One that takes longer fails with ``DatabaseError/Code/timedOut``, is looked for ten times a second, and
+  /// writes nothing; transactions at related locations wait until its block has returned. Default: nil, as long as it
+  /// needs.
+  public var transactionTimeLimit: Duration?
+
+  /// Gets a line for what happens to the database beside reads and writes: how it was opened and what was recovered, a torn
+  /// end that was cut off, checkpoints that were taken or failed, a disk that is full or has room again, writing that has
+  /// ended, a writer that is followed or is gone, the block of a transaction that takes long. Default: nil.
   ///
   /// It is called on a queue that it shares with ``metrics`` alone, one call at a time, in the order in
-  /// which things happened. The database does not wait for it: it may use the database, and wait for it
-  /// (a write gives another line, of course). The last lines before the process ends may not come. If it is
+  /// which things happened. The database does not wait for it: it may use the database, and wait for it. The last lines before the process ends may not come. If it is
   /// so slow that 1024 calls wait, further lines and timers are left out, and a line says how many;
   /// counters are added up and of a gauge the last value comes, so that sums and levels stay right.
   ///
@@ -74,6 +81,9 @@ public struct DatabaseOptions: Sendable {
 
   /// How long writers wait for a transaction that has lost three runs. Default: 1 s.
   package var reservationTimeout = Duration.seconds(1)
+
+  /// How long the block of a transaction may take before the log has a line on it. Default: 10 s.
+  package var transactionReportTime = Duration.seconds(10)
 
   /// The defaults.
   public init() {}

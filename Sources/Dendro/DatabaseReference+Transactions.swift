@@ -2,8 +2,8 @@ import DendroEngine
 import Synchronization
 
 // A transaction reads the data at a location, decides, and writes, as if there were no other writer. Its
-// block runs on a queue of the database's own; transactions run one at a time, in the order in which they
-// were started, each on the data at that time.
+// block runs on a thread of the database's own; transactions at one location, above or below run one at a time, in the
+// order in which they were started, each on the data at that time.
 //
 // The block runs without any lock. If another write changes the location meanwhile, the block runs again on
 // the new data. After three lost runs, writes by other threads at the location, above or below wait for the
@@ -26,9 +26,13 @@ extension DatabaseReference {
   /// }
   /// ```
   ///
-  /// The block runs on a queue of the database's own and must not wait for other threads: a writer
-  /// that it waits for may be waiting for the block, for up to a second, and then overtakes it. What the
-  /// block writes to this database, and transactions that it starts, come after the transaction, once for
+  /// The block runs on a thread of the database's own and should not wait for other threads: a writer
+  /// that it waits for may be waiting for the block, for up to a second, and then overtakes it. Transactions at this
+  /// location, above and below wait for the block; if it takes more than a tenth of a second, others go on beside it, up
+  /// to 64 blocks in all. A block that has been running for 10 seconds has a line in the log
+  /// (``DatabaseOptions/logging``), which names the location; ``DatabaseOptions/transactionTimeLimit`` ends it.
+  ///
+  /// What the block writes to this database, and transactions that it starts, come after the transaction, once for
   /// each run of the block. `close()` does not wait for the block and may be called by it: a transaction
   /// that has not been admitted by then fails with ``DatabaseError/Code/closed``, and what its block has
   /// written until then is written.
@@ -83,10 +87,11 @@ extension DatabaseReference {
 
   /// `runTransactionBlock(_:)`, and waits until it is known how it ended.
   ///
-  /// The transaction continues if the task is cancelled.
+  /// If the task is cancelled before the transaction's result is admitted, also while the block runs, it ends with
+  /// `CancellationError` and writes nothing; later it continues. One that a cancelled task starts, to clean up, runs as ever.
   ///
   /// - Returns: true and what is here now; false and what the block was given if it aborted.
-  /// - Throws: ``DatabaseError``; nothing was written then.
+  /// - Throws: ``DatabaseError``, or `CancellationError`; nothing was written then.
   @preconcurrency
   @discardableResult
   public func runTransactionBlock(
@@ -113,7 +118,8 @@ extension DatabaseReference {
   ///
   /// - Parameter body: may run several times, never twice at once.
   /// - Returns: what `body` returned in the run that was written, once that is durable.
-  /// - Throws: what `body` throws, or ``DatabaseError``; nothing was written then.
+  /// - Throws: what `body` throws, ``DatabaseError``, or `CancellationError` as with `runTransactionBlock(_:)`; nothing
+  ///   was written then.
   @discardableResult
   public func transaction<Value: Sendable>(
     _ body: @escaping @Sendable (MutableData) throws -> Value
@@ -158,11 +164,12 @@ extension DatabaseReference {
     }
     do throws(DatabaseError) {
       let engine = try startable()
-      guard owner.transactions.start(transaction, mayWait: !engine.isInTransaction) else {
+      guard owner.transactions.takePlace(mayWait: !engine.isInTransaction) else {
         throw DatabaseError(.tooManyWaiting(limit: TransactionQueue.limit))
       }
+      owner.transactions.start(transaction.job(hasPlace: true))
     } catch {
-      transaction.completion(.failed(error))
+      transaction.finish(.failed(error))
     }
   }
 
@@ -171,11 +178,22 @@ extension DatabaseReference {
   ) async throws(DatabaseError) -> Transaction.Outcome {
     _ = try startable()
     if let writeFailure { throw writeFailure }
-    return await withUnsafeContinuation { continuation in
-      owner.transactions.start(
-        Transaction(location: self, block: block) {
+    let started = Mutex<Transaction?>(nil)
+    let wasCancelled = Task.isCancelled
+    return await withTaskCancellationHandler {
+      await withUnsafeContinuation { continuation in
+        let transaction = Transaction(location: self, block: block) {
           continuation.resume(returning: $0)
-        })
+        }
+        if !wasCancelled {
+          started.withLock { $0 = transaction }
+          // The handler may have run before.
+          if Task.isCancelled { transaction.withdraw(CancellationError()) }
+        }
+        owner.transactions.start(transaction.job(hasPlace: false))
+      }
+    } onCancel: {
+      started.withLock { $0 }?.withdraw(CancellationError())
     }
   }
 

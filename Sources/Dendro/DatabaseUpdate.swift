@@ -15,20 +15,22 @@ import DendroTree
 ///
 /// Paths are relative to the location of the update. What is at each path is replaced, and what is beside it
 /// stays. No path may be above another one, and none may be used twice; the order of the calls has no effect.
-/// The first thing that is wrong refuses the whole update. Priorities are set by a `.priority` in a value; a path may
-/// not end in `.priority`, as it may for `updateChildValues(_:)`.
+/// The first thing that is wrong refuses the whole update. A value may have a `.priority`, and ``setPriority(_:_:)``
+/// changes that of data that stay; a path may not end in `.priority`, as it may for `updateChildValues(_:)`.
+/// Server values may stand wherever they may in `setValue(_:)`; ``ServerTimestamp`` and
+/// ``Database/Value/serverIncrement(_:)-(Int)`` are those for types of your own.
 ///
 /// Short scalars go straight into the form in which they are logged and kept, for which nothing is allocated:
 /// this is the fastest way to write many values.
 public struct DatabaseUpdate: ~Copyable {
   private var reader: ValueReader
   private var failure: DatabaseError?
-  private let depth: Int
+  private let base: Path
 
-  /// - Parameter depth: segments of the path of the update's location.
-  init(depth: Int) {
-    self.depth = depth
-    reader = ValueReader(outerDepth: depth)
+  /// - Parameter base: the update's location.
+  init(at base: Path) {
+    self.base = base
+    reader = ValueReader(at: base)
   }
 
   /// Sets a string of at most 10 MiB.
@@ -70,8 +72,17 @@ public struct DatabaseUpdate: ~Copyable {
   public mutating func set<T: Encodable>(
     _ path: String, from value: T, encoder: Database.Encoder = Database.Encoder()
   ) throws {
-    let encoded = try encoder.encoded(value)
-    note(path) { (reader) throws(ValidationError) in try reader.read(encoded) }
+    let encoded = try encoder.encoded(
+      value, at: (try? Path(parsing: path)).map(base.appending) ?? base)
+    note(path) { (reader) throws(ValidationError) in try reader.readWhole(encoded) }
+  }
+
+  /// Changes the priority of the data at the path, and nothing else, as `setPriority(_:)` does: to a number, a string or a
+  /// ``ServerValue``; nil removes it. Has no effect if there is no data.
+  public mutating func setPriority(_ path: String, _ priority: Any?) {
+    note(path, .setPriority) { (reader) throws(ValidationError) in
+      try reader.readPriority(priority)
+    }
   }
 
   /// Adds `delta` to the number at the path; sets `delta` if there is no number.
@@ -101,13 +112,13 @@ public struct DatabaseUpdate: ~Copyable {
     guard failure == nil else { return }
     do throws(ValidationError) {
       let keyCount = try reader.builder.beginEntry(path, kind)
-      reader.place.outerDepth = depth + keyCount
+      reader.place.outerDepth = base.count + keyCount
       try read(&reader)
       reader.builder.endEntry()
     } catch {
       // The error of a path names the path.
-      let place = error.kind == .invalidPath ? "" : "at \"\(path)\": "
-      failure = DatabaseError(ValidationError(error.kind, place + error.message))
+      failure = DatabaseError(
+        error.kind == .invalidPath ? error : ValueReader.located(error, below: base, path, read))
     }
   }
 
@@ -131,7 +142,7 @@ extension DatabaseReference {
   /// - Parameter body: collects the writes. If it throws, nothing is written.
   /// - Complexity: O(entries · (log entries + segments · log children)).
   public func update<E: Error>(_ body: (inout DatabaseUpdate) throws(E) -> Void) throws(E) {
-    var update = DatabaseUpdate(depth: path.count)
+    var update = DatabaseUpdate(at: path)
     try body(&update)
     do throws(DatabaseError) {
       let engine = try usable()
@@ -149,7 +160,7 @@ extension DatabaseReference {
   public func update(
     _ body: (inout DatabaseUpdate) throws -> Void
   ) async throws -> DatabaseReference {
-    var update = DatabaseUpdate(depth: path.count)
+    var update = DatabaseUpdate(at: path)
     try body(&update)
     if let writeFailure { throw writeFailure }
     var write: EncodedWrite?

@@ -136,8 +136,9 @@ public final class SimulatedDisk: Sendable {
   public var hasFaults: Bool { withState { !$0.faults.isEmpty } }
 
   /// How many bytes the files may still grow by, before `ENOSPC`; nil, the default, is no limit.
-  /// A write gets in what fits and is short; with 0 left no file can be created either. Removing
-  /// and truncating give space back, and so does setting it.
+  /// A write gets in what fits and is short; with 0 left no file can be created either. Bytes that a file has already take
+  /// no space, so that the log takes small writes until it has to grow. Removing and truncating give space back, and so
+  /// does setting it.
   public var freeSpace: Int? {
     get { withState { $0.freeSpace } }
     set { withState { $0.freeSpace = newValue.map { max(0, $0) } } }

@@ -45,13 +45,62 @@ struct TypedUpdateTests {
     #expect(shown(try await root.getData().value) == shown(try await other.getData().value))
   }
 
+  private struct Message: Codable {
+    var text: String
+    @ServerTimestamp var sentAt: Date?
+    var edits: Database.Value = .serverIncrement(0)
+    var ratio: Database.Value = .serverIncrement(0.5)
+    var seen: Database.Value = .serverTimestamp
+    var rank: Database.Value = .serverTimestamp
+
+    enum CodingKeys: String, CodingKey {
+      case text, sentAt, edits, ratio, seen
+      case rank = ".priority"
+    }
+  }
+
+  @Test("a message and its counters in one write, with every server value, priorities too")
+  func messageAndCounters() async throws {
+    try await root.setValue(["rooms": ["7": ["unread": ["ada": 2, "ben": 5], "name": "Tea"]]])
+    let room = root.child("rooms/7")
+    try await room.update { update in
+      try update.set("messages/m1", from: Message(text: "Hello", sentAt: nil))
+      update.set("messages/m2", ["text": "Hi", "at": ServerValue.timestamp()])
+      update.set("last", ServerValue.timestamp())
+      update.set("unread/ada", ServerValue.increment(1))
+      update.increment("unread/ben", by: 1)
+      update.setPriority("name", ServerValue.timestamp())
+    }
+    let snapshot = try await room.getData()
+    let time = try #require(snapshot["last"].double)
+    #expect(time > 1_700_000_000_000)
+    let message = try snapshot["messages/m1"].data(as: Message.self)
+    #expect(message.sentAt == Date(timeIntervalSince1970: time / 1000))
+    #expect(message.edits == 0 && message.ratio == 0.5 && message.seen == .integer(Int64(time)))
+    #expect(snapshot["messages/m1"].priority as? Double == time)
+    #expect(snapshot["messages/m2/at"].double == time)
+    #expect(snapshot["unread"].typedValue == ["ada": 3, "ben": 6])
+    #expect(snapshot["name"].priority as? Double == time)
+    #expect(snapshot["name"].string == "Tea")
+    try await room.updateChildValues([
+      "messages/m3": ["n": ServerValue.increment(2), ".priority": ServerValue.timestamp()],
+      "name/.priority": 3,
+    ])
+    #expect(try await room.child("messages/m3/n").getData().int == 2)
+    #expect(try await room.child("name").getData().priority as? Double == 3)
+    try await room.update { update in update.setPriority("name", nil) }
+    #expect(try await room.child("name").getData().priority is NSNull)
+    let error = await failure { try await room.update { $0.setPriority("name", true) } }
+    #expect(error?.message == "at /rooms/7/name: a boolean cannot be a priority")
+  }
+
   @Test("a string of 10 MiB is taken, a longer one is not, and the error names the path")
   func longestString() async throws {
     let tooLong = String(repeating: "s", count: 10 * 1024 * 1024 + 1)
     let error = await #expect(throws: DatabaseError.self) {
       try await root.update { $0.set("long", tooLong) }
     }
-    #expect(error?.message.contains("at \"long\": a string of 10485761 bytes") == true)
+    #expect(error?.message.contains("at /long: a string of 10485761 bytes") == true)
     #expect(try await root.getData().exists() == false)
     let longest = String(tooLong.dropLast())
     try await root.update { $0.set("long", longest) }
@@ -116,7 +165,9 @@ struct TypedUpdateTests {
       }
       #expect(error != nil, "\(name)")
       if ["not a number", "no value"].contains(name) {
-        #expect(error?.message.contains("at \"") ?? false, "\(name): \(error?.message ?? "")")
+        #expect(
+          error?.message.hasPrefix(name == "no value" ? "at /o: " : "at /n: ") ?? false,
+          "\(name): \(error?.message ?? "")")
       }
       #expect(try await root.getData().exists() == false, "\(name)")
     }

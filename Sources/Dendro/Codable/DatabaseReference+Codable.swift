@@ -12,8 +12,8 @@ extension DatabaseReference {
   ///   - completion: called once on ``Database/callbackQueue`` when the write is durable or has failed.
   ///     Without one, ``DatabaseOptions/errorHandler`` gets the error.
   /// - Throws: what is wrong with the value, before anything is written: `EncodingError` with the path
-  ///   to what cannot be encoded, or ``DatabaseError`` if the tree cannot hold it. The completion is
-  ///   not called then.
+  ///   to what cannot be encoded, or ``DatabaseError`` if the tree cannot hold it, or would give back another value
+  ///   (<doc:TypedData#Empty-values>). The completion is not called then.
   /// - Complexity: O(size of the value · log children).
   @preconcurrency
   public func setValue<T: Encodable>(
@@ -23,7 +23,7 @@ extension DatabaseReference {
     if completion == nil, let scalar = Scalar(exactly: value), scalar.isValid {
       return set(scalar)
     }
-    let encoded = try encoder.encoded(value)
+    let encoded = try encoder.encoded(value, at: path)
     // What is wrong with the value is thrown; what is wrong with the reference goes where it always goes.
     let write: EncodedWrite
     do throws(ValidationError) {
@@ -47,7 +47,7 @@ extension DatabaseReference {
   public func setValue<T: Encodable>(
     from value: T, encoder: Database.Encoder = Database.Encoder()
   ) async throws -> DatabaseReference {
-    let encoded = try encoder.encoded(value)
+    let encoded = try encoder.encoded(value, at: path)
     return try await commit(
       made { (path, use) throws(ValidationError) in try Writes.set(encoded, at: path, use) })
   }
@@ -80,11 +80,15 @@ extension DataSnapshot {
   ///   - type: what to decode. An optional of it if there may be nothing.
   ///   - decoder: says how dates, keys and so on are decoded.
   /// - Returns: the value.
-  /// - Throws: `DecodingError` with the path to what does not fit; `valueNotFound` if there is
-  ///   nothing here and `type` is no optional.
+  /// - Throws: `DecodingError` with the path to what does not fit, from the root of the database on; `valueNotFound`
+  ///   if there is nothing here and `type` is no optional.
   public func data<T: Decodable>(
     as type: T.Type, decoder: Database.Decoder = Database.Decoder()
   ) throws -> T {
-    try decoder.decode(type, from: node)
+    do {
+      return try decoder.decode(type, from: node)
+    } catch let error as DecodingError {
+      throw error.located(at: ref.path)
+    }
   }
 }

@@ -78,6 +78,8 @@ extension EncodedValue {
     // As a foreign value it is refused with its place if it is not finite.
     case .double(let value): self = value.isFinite ? .scalar(.double(value)) : .foreign(value)
     case .string(let value): self = .scalar(.string(value))
+    // As for `Database.Value` itself, children that are none are nothing.
+    case .children(let children) where children.isEmpty: self = .null
     case .children(let children):
       guard levels > 0 else { return nil }
       let values = KeyedValues()

@@ -16,6 +16,31 @@ enum EncodedValue {
   case encoder(ValueEncoder)
   /// Left as it is: data as a blob, or what the passthrough resolver named.
   case foreign(Any)
+  /// An optional that is set to something of which the tree keeps nothing, and so would be read as nil.
+  indirect case emptyOptional(EncodedValue)
+
+  /// Whether the tree keeps nothing of it.
+  var isEmpty: Bool {
+    switch self {
+    case .null: true
+    case .scalar, .unsigned, .decimal, .foreign, .emptyOptional: false
+    case .keyed(let values): values.entries.allSatisfy(\.value.isEmpty)
+    case .unkeyed(let values): values.elements.allSatisfy(\.isEmpty)
+    case .encoder(let encoder): encoder.result.isEmpty
+    }
+  }
+
+  /// Whether nothing at its place is read as what it is: an empty container, or one of such properties.
+  var isReadFromNothing: Bool {
+    switch self {
+    case .null: true
+    case .scalar, .unsigned, .decimal, .foreign, .emptyOptional: false
+    case .keyed(let values):
+      values.entries.allSatisfy { !values.hasAnyNames && $0.value.isReadFromNothing }
+    case .unkeyed(let values): values.elements.isEmpty
+    case .encoder(let encoder): encoder.result.isReadFromNothing
+    }
+  }
 
   /// Dictionaries, arrays, `NSNumber`, `String` and `NSNull`.
   var foundationValue: Any {
@@ -31,6 +56,7 @@ enum EncodedValue {
     case .unkeyed(let values): return values.elements.map(\.foundationValue)
     case .encoder(let encoder): return encoder.result.foundationValue
     case .foreign(let value): return value
+    case .emptyOptional(let value): return value.foundationValue
     }
   }
 }
@@ -44,6 +70,21 @@ final class KeyedValues {
 
   /// Whether there is a name that begins with a dot.
   private(set) var hasMetadata = false
+  /// Whether the names are data, so that one without a value would be lost. Known once there may be such a name.
+  var hasAnyNames = false
+  /// Whether this is a container that was asked for at a key, as for the values of an enum's case.
+  let isNested: Bool
+
+  init(isNested: Bool = false) { self.isNested = isNested }
+
+  /// Gives a case of an enum that has no values, or only empty ones, `true` in place of them: an empty container is
+  /// nothing in the tree.
+  func keepCase() {
+    guard entries.count == 1, case .keyed(let values) = entries[0].value, values.isNested,
+      entries[0].value.isReadFromNothing
+    else { return }
+    entries[0].value = .scalar(.bool(true))
+  }
 
   func append(_ name: String, _ value: EncodedValue) {
     if name.utf8.first == UInt8(ascii: ".") { hasMetadata = true }
@@ -64,4 +105,6 @@ final class KeyedValues {
 /// What an unkeyed container holds.
 final class UnkeyedValues {
   var elements: [EncodedValue] = []
+  /// Whether the order of the elements is left to chance, as that of a set.
+  var isUnordered = false
 }

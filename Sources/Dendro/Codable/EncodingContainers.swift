@@ -12,10 +12,28 @@ struct KeyedValuesContainer<K: CodingKey>: KeyedEncodingContainerProtocol {
 
   var codingPath: [any CodingKey] { encoder.codingPath }
 
-  func encodeNil(forKey key: K) throws { values.append(encoder.name(of: key), .null) }
+  func encodeNil(forKey key: K) throws { append(.null, key) }
 
   func encode<T: Encodable>(_ value: T, forKey key: K) throws {
-    values.append(encoder.name(of: key), try encoder.encoded(value, key))
+    append(try encoder.encoded(value, key), key)
+  }
+
+  /// Of an optional, as a property is.
+  func encodeIfPresent<T: Encodable>(_ value: T?, forKey key: K) throws {
+    guard let value else { return }
+    let encoded = try encoder.encoded(value, key)
+    append(encoded.isEmpty ? .emptyOptional(encoded) : encoded, key)
+  }
+
+  @inline(__always)
+  private func append(_ value: EncodedValue, _ key: some CodingKey) {
+    if value.isEmpty { noteNames() }
+    values.append(encoder.name(of: key), value)
+  }
+
+  /// Notes whether any text is a key, as for dictionaries: a key without a value is lost then.
+  private func noteNames() {
+    if !values.hasAnyNames { values.hasAnyNames = K(stringValue: "\u{10FFFD}") != nil }
   }
 
   func nestedContainer<N: CodingKey>(
@@ -27,8 +45,8 @@ struct KeyedValuesContainer<K: CodingKey>: KeyedEncodingContainerProtocol {
     if case .keyed(let nested) = values.value(name) {
       return KeyedEncodingContainer(KeyedValuesContainer<N>(below, nested))
     }
-    let nested = KeyedValues()
-    if !encoder.isTooDeep { values.append(name, .keyed(nested)) }
+    let nested = KeyedValues(isNested: true)
+    if !encoder.isTooDeep { append(.keyed(nested), key) }
     return KeyedEncodingContainer(KeyedValuesContainer<N>(below, nested))
   }
 
@@ -39,7 +57,7 @@ struct KeyedValuesContainer<K: CodingKey>: KeyedEncodingContainerProtocol {
       return UnkeyedValuesContainer(below, nested)
     }
     let nested = UnkeyedValues()
-    if !encoder.isTooDeep { values.append(name, .unkeyed(nested)) }
+    if !encoder.isTooDeep { append(.unkeyed(nested), key) }
     return UnkeyedValuesContainer(below, nested)
   }
 
@@ -49,7 +67,7 @@ struct KeyedValuesContainer<K: CodingKey>: KeyedEncodingContainerProtocol {
 
   private func superEncoder(at key: some CodingKey) -> any Swift.Encoder {
     let below = encoder.detached(key)
-    if !encoder.isTooDeep { values.append(encoder.name(of: key), .encoder(below)) }
+    if !encoder.isTooDeep { append(.encoder(below), key) }
     return below
   }
 }

@@ -71,8 +71,11 @@ public final class FirebaseDataDecoder: Sendable {
   }
 
   private func decode<T: Decodable>(_ type: T.Type, from value: DecodedValue) throws -> T {
-    try ValueDecoder(DecodingRun(options), .null).decoded(type, value, nil)
+    try run().decode(type, from: value)
   }
+
+  /// With the options of the moment, for one value or several.
+  func run() -> DecodingRun { DecodingRun(options) }
 }
 
 extension Database {

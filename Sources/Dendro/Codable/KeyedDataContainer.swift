@@ -65,7 +65,12 @@ struct KeyedDataContainer<K: CodingKey>: KeyedDecodingContainerProtocol {
   func nestedContainer<N: CodingKey>(
     keyedBy type: N.Type, forKey key: K
   ) throws -> KeyedDecodingContainer<N> {
-    try decoder.below(value(key) ?? .null, key).container(keyedBy: type)
+    let value = value(key) ?? .null
+    // A case of an enum, of whose values nothing is left.
+    if case .scalar(.bool(true)) = value {
+      return try decoder.below(.null, key).container(keyedBy: type)
+    }
+    return try decoder.below(value, key).container(keyedBy: type)
   }
 
   func nestedUnkeyedContainer(forKey key: K) throws -> any UnkeyedDecodingContainer {
@@ -93,6 +98,7 @@ private enum KeyedData {
     switch self {
     case .nothing: return nil
     case .branch(let node):
+      if name == ".priority" { return node.priority.map { .scalar($0) } }
       guard let key = try? DendroTree.Key(name) else { return nil }
       let child = node.child(key)
       return child.isEmpty ? nil : DecodedValue(child)

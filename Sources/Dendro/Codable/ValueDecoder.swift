@@ -14,6 +14,16 @@ final class DecodingRun {
   }
 }
 
+extension DecodingRun {
+  func decode<T: Decodable>(_ type: T.Type, from node: Node) throws -> T {
+    try decode(type, from: DecodedValue(node))
+  }
+
+  func decode<T: Decodable>(_ type: T.Type, from value: DecodedValue) throws -> T {
+    try ValueDecoder(self, .null).decoded(type, value, nil)
+  }
+}
+
 /// Decodes one value: what `init(from:)` is given.
 ///
 /// Below the outermost value, nothing counts as an empty container: an empty one that was set is

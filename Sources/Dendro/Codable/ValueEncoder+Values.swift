@@ -26,7 +26,16 @@ extension ValueEncoder {
       key, value,
       keysAreData: run.convertsKeys && T.self is any StringKeyedDictionary.Type)
     try value.encode(to: child)
-    return child.value
+    if child.value == nil { return nil }
+    let result = child.result
+    if result.isEmpty {
+      let isSet = (value as? any OptionalValue).map { $0.wrapped != nil } ?? false
+      return isSet ? .emptyOptional(result) : result
+    }
+    if case .unkeyed(let values) = result, values.elements.contains(where: \.isEmpty) {
+      values.isUnordered = value is any UnorderedValue
+    }
+    return result
   }
 
   /// A type that is not left to its own `encode(to:)`; nil for all others.
@@ -126,7 +135,7 @@ extension ValueEncoder {
     case .custom(let encode):
       let child = try below(key, date)
       try encode(date, child)
-      return child.value ?? .keyed(KeyedValues())
+      return child.result
     }
   }
 
@@ -147,16 +156,23 @@ extension ValueEncoder {
     case .deferredToData:
       let child = try below(key, data)
       try data.encode(to: child)
-      return child.value ?? .keyed(KeyedValues())
+      return child.result
     case .base64: return .scalar(.string(data.base64EncodedString()))
     case .blob: return .foreign(data)
     case .custom(let encode):
       let child = try below(key, data)
       try encode(data, child)
-      return child.value ?? .keyed(KeyedValues())
+      return child.result
     }
   }
 }
+
+/// What encodes its elements in an order that is left to chance.
+protocol UnorderedValue {}
+
+extension Set: UnorderedValue {}
+
+extension Dictionary: UnorderedValue {}
 
 /// A dictionary whose keys are data: no strategy converts them.
 protocol StringKeyedDictionary {}

@@ -68,8 +68,12 @@ final class ValueEncoder: Swift.Encoder {
 
   var userInfo: [CodingUserInfoKey: Any] { run.options.userInfo }
 
-  /// What was encoded; an empty dictionary if that is nothing.
-  var result: EncodedValue { value ?? .keyed(KeyedValues()) }
+  /// What was encoded, once that is all; an empty dictionary if that is nothing.
+  var result: EncodedValue {
+    guard let value else { return .keyed(KeyedValues()) }
+    if case .keyed(let values) = value { values.keepCase() }
+    return value
+  }
 
   func path(_ key: (any CodingKey)?) -> [any CodingKey] {
     key.map { codingPath + [$0] } ?? codingPath

@@ -9,7 +9,7 @@ extension ValuePlace {
     if let optional = value as? any OptionalValue { return try bound(optional.wrapped) }
     let scalar: Scalar?
     do throws(ValidationError) {
-      scalar = try ValuePlace(outerDepth: 0).scalar(value)
+      scalar = try ValuePlace(at: .root).scalar(value)
     } catch {
       throw ValidationError(.invalidQuery, error.message)
     }

@@ -3,16 +3,16 @@ import Foundation
 
 /// Where in a value from outside a reader is, for messages and for the depth; and the scalars that may stand there.
 struct ValuePlace {
-  /// The location that the value is for, relative to the write.
-  var prefix: Path
-  /// Segments of the whole path of the value's location.
+  /// The location that the value is for.
+  private let location: Path
+  /// Segments of the path of the value's location, which may be below `location` in an update.
   var outerDepth: Int
   /// The keys on the way from there.
   var names: [String] = []
 
-  init(outerDepth: Int, prefix: Path = .root) {
-    self.outerDepth = outerDepth
-    self.prefix = prefix
+  init(at location: Path) {
+    self.location = location
+    outerDepth = location.count
   }
 
   var depth: Int { outerDepth + names.count }
@@ -81,7 +81,14 @@ struct ValuePlace {
   // MARK: Errors
 
   func refused(_ value: Any) -> ValidationError {
-    invalid("a value of type \(Self.shown(type(of: value))) cannot be stored")
+    let advice =
+      switch value {
+      case is Date:
+        ": setValue(from:) stores a date, and ServerValue.timestamp() the time of the write"
+      case is any Encodable: ": setValue(from:) stores it"
+      default: ""
+      }
+    return invalid("a value of type \(Self.shown(type(of: value))) cannot be stored\(advice)")
   }
 
   func tooDeep() -> ValidationError {
@@ -93,7 +100,7 @@ struct ValuePlace {
   }
 
   func located(_ message: String) -> String {
-    var place = prefix
+    var place = location
     for name in names {
       // A key that was gone through is legal.
       if let key = try? Key(name) { place = place.appending(key) }

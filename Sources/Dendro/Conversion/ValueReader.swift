@@ -24,12 +24,8 @@ struct ValueReader: ~Copyable {
   /// Whether the outermost dictionary had a `.priority` of its own.
   var hasOwnPriority = false
 
-  /// - Parameters:
-  ///   - outerDepth: segments of the whole path of the value's location.
-  ///   - prefix: that location relative to the write.
-  init(outerDepth: Int, prefix: Path = .root) {
-    place = ValuePlace(outerDepth: outerDepth, prefix: prefix)
-  }
+  /// - Parameter location: of the value, or of the update that it is for.
+  init(at location: Path) { place = ValuePlace(at: location) }
 
   // MARK: Values
 

@@ -10,7 +10,7 @@ enum Writes {
   static func set(
     _ value: Any?, at path: Path, _ use: (WriteView) -> Void
   ) throws(ValidationError) {
-    var reader = ValueReader(outerDepth: path.count)
+    var reader = ValueReader(at: path)
     if let value { try reader.read(value) }
     try reader.builder.withSet(at: path, use)
   }
@@ -20,7 +20,7 @@ enum Writes {
   static func set(
     _ value: Any?, priority: Any?, at path: Path, _ use: (WriteView) -> Void
   ) throws(ValidationError) {
-    var reader = ValueReader(outerDepth: path.count)
+    var reader = ValueReader(at: path)
     let mark = reader.builder.mark
     if let value { try reader.read(value) }
     if !reader.builder.isEmpty(since: mark), !reader.hasOwnPriority {
@@ -32,7 +32,7 @@ enum Writes {
   static func set(
     _ scalar: Scalar, at path: Path, _ use: (WriteView) -> Void
   ) throws(ValidationError) {
-    let reader = ValueReader(outerDepth: path.count)
+    let reader = ValueReader(at: path)
     reader.append(try reader.place.checked(scalar))
     try reader.builder.withSet(at: path, use)
   }
@@ -41,15 +41,15 @@ enum Writes {
   static func set(
     _ value: EncodedValue, at path: Path, _ use: (WriteView) -> Void
   ) throws(ValidationError) {
-    var reader = ValueReader(outerDepth: path.count)
-    try reader.read(value)
+    var reader = ValueReader(at: path)
+    try reader.readWhole(value)
     try reader.builder.withSet(at: path, use)
   }
 
   static func remove(
     at path: Path, _ use: (WriteView) -> Void
   ) throws(ValidationError) {
-    try ValueReader(outerDepth: path.count).builder.withSet(at: path, use)
+    try ValueReader(at: path).builder.withSet(at: path, use)
   }
 
   static func increment(
@@ -67,7 +67,7 @@ enum Writes {
   static func priority(
     _ priority: Any?, at path: Path, _ use: (WriteView) -> Void
   ) throws(ValidationError) {
-    let reader = ValueReader(outerDepth: path.count)
+    let reader = ValueReader(at: path)
     switch try reader.priority(priority) {
     case .nothing: break
     case .scalar(let scalar): reader.builder.append(scalar)
@@ -80,7 +80,7 @@ enum Writes {
   static func update(
     _ values: [String: Any], at path: Path, _ use: (WriteView) -> Void
   ) throws(ValidationError) {
-    var reader = ValueReader(outerDepth: path.count)
+    var reader = ValueReader(at: path)
     for (key, value) in values { try reader.entry(key, value, below: path) }
     try reader.builder.withUpdate(at: path, use)
   }
@@ -88,7 +88,7 @@ enum Writes {
   static func update(
     _ values: [AnyHashable: Any], at path: Path, _ use: (WriteView) -> Void
   ) throws(ValidationError) {
-    var reader = ValueReader(outerDepth: path.count)
+    var reader = ValueReader(at: path)
     for (key, value) in values {
       guard let key = key.base as? String else {
         throw ValidationError(.invalidData, "the update path \(key.base) is not a string")
@@ -117,30 +117,38 @@ extension ValueReader {
       if parent == nil {
         try read(value)
       } else {
-        switch try priority(value) {
-        case .nothing: builder.appendNoPriority()
-        case .scalar(let scalar): builder.appendPriority { builder.append(scalar) }
-        case .serverValue(let value): builder.appendPriority { builder.append(value) }
-        }
+        try readPriority(value)
       }
     } catch {
-      throw located(error, value, at: parent ?? key, isPriority: parent != nil)
+      throw Self.located(error, below: base, parent ?? key) { (reader) throws(ValidationError) in
+        if parent != nil {
+          _ = try reader.priority(value)
+        } else {
+          try reader.read(value)
+        }
+      }
     }
     builder.endEntry()
   }
 
-  /// The same error with its place in the update, which is found out only now.
-  private func located(
-    _ error: ValidationError, _ value: Any, at path: String, isPriority: Bool
+  /// Appends the priority that an entry of an update sets.
+  mutating func readPriority(_ value: Any?) throws(ValidationError) {
+    switch try priority(value) {
+    case .nothing: builder.appendNoPriority()
+    case .scalar(let scalar): builder.appendPriority { builder.append(scalar) }
+    case .serverValue(let value): builder.appendPriority { builder.append(value) }
+    }
+  }
+
+  /// The same error with its place, which is found out only now: by reading the value once more.
+  static func located(
+    _ error: ValidationError, below base: Path, _ path: String,
+    _ read: (inout ValueReader) throws(ValidationError) -> Void
   ) -> ValidationError {
-    guard let prefix = try? Path(parsing: path) else { return error }
-    var reader = ValueReader(outerDepth: place.outerDepth, prefix: prefix)
+    guard let path = try? Path(parsing: path) else { return error }
+    var reader = ValueReader(at: base.appending(path))
     do throws(ValidationError) {
-      if isPriority {
-        _ = try reader.priority(value)
-      } else {
-        try reader.read(value)
-      }
+      try read(&reader)
       return error
     } catch {
       return error

@@ -55,7 +55,7 @@ extension Database {
     admitted: @escaping @Sendable () -> Void = {},
     completion: @escaping @Sendable (Result<(isWritten: Bool, node: Node), DatabaseError>) -> Void
   ) {
-    transactions.run { [self] in
+    let run = { @Sendable [self] in
       defer { admitted() }
       let engine: Engine
       do throws(DatabaseError) {
@@ -73,6 +73,9 @@ extension Database {
         }
       }
     }
+    // What decides does not wait, so nothing has to be withdrawn.
+    transactions.start(
+      TransactionQueue.Job(at: path, hasPlace: false, run: run, withdraw: { _ in }))
   }
 }
 

@@ -21,7 +21,7 @@ public final class MutableData {
     self.path = path
   }
 
-  private var node: Node { path.map { draft.node(at: $0) } ?? .empty }
+  var node: Node { path.map { draft.node(at: $0) } ?? .empty }
 
   // MARK: Content
 

@@ -1,13 +1,20 @@
 import DendroEngine
 import DendroTree
+import Synchronization
 
 /// One transaction that was started: its block, and what to call when it has ended.
-struct Transaction: Sendable {
+final class Transaction: Sendable {
   let location: DatabaseReference
-  /// Called with the data of each run, on the queue of the transactions.
-  let block: @Sendable (MutableData) -> Step
-  /// Called once, on any thread; it may not wait.
-  let completion: @Sendable (Outcome) -> Void
+  /// Called with the data of each run, on a thread of the transactions.
+  private let block: @Sendable (MutableData) -> Step
+  private let state: Mutex<State>
+
+  private struct State {
+    /// Called once, on any thread; it may not wait. Nil once it has been called.
+    var completion: (@Sendable (Outcome) -> Void)?
+    /// Whether the engine has the decision of the last run.
+    var isDecided = false
+  }
 
   /// The result of one run of the block.
   enum Step {
@@ -25,57 +32,104 @@ struct Transaction: Sendable {
     case failed(any Error)
   }
 
+  init(
+    location: DatabaseReference, block: @escaping @Sendable (MutableData) -> Step,
+    completion: @escaping @Sendable (Outcome) -> Void
+  ) {
+    self.location = location
+    self.block = block
+    state = Mutex(State(completion: completion))
+  }
+
+  /// It in a queue of transactions.
+  func job(hasPlace: Bool) -> TransactionQueue.Job {
+    TransactionQueue.Job(
+      at: location.path, hasPlace: hasPlace, run: { self.run() }, withdraw: { self.withdraw($0) })
+  }
+
+  // MARK: The end
+
+  /// Ends it.
+  func finish(_ outcome: Outcome) {
+    let completion = state.withLock { state in
+      defer { state.completion = nil }
+      return state.completion
+    }
+    completion?(outcome)
+  }
+
+  /// Ends it with an error, unless it has ended or its decision may be admitted: nothing of it is written. Its block may
+  /// still be running, and what that returns does not count.
+  func withdraw(_ error: any Error) {
+    let completion = state.withLock { state -> (@Sendable (Outcome) -> Void)? in
+      if state.isDecided { return nil }
+      defer { state.completion = nil }
+      return state.completion
+    }
+    completion?(.failed(error))
+  }
+
+  private var hasEnded: Bool { state.withLock { $0.completion == nil } }
+
+  /// - Returns: false if it was withdrawn.
+  private func set(isDecided: Bool) -> Bool {
+    state.withLock { state in
+      state.isDecided = isDecided
+      return state.completion != nil
+    }
+  }
+
+  // MARK: Running
+
   /// Runs the block until its decision is admitted. Waits only for the block, and for the disk if that is
   /// behind.
-  func run() {
+  private func run() {
+    if hasEnded { return }
     let engine: Engine
     do throws(DatabaseError) {
       engine = try location.owner.usable()
     } catch {
-      return completion(.failed(error))
+      return finish(.failed(error))
     }
     if let failure = location.writeFailure {
       // In order: after the completions of earlier writes.
-      return engine.submit(Draft(.update(.root, []))) { [completion] _ in
-        completion(.failed(failure))
-      }
+      return engine.submit(Draft(.update(.root, []))) { _ in self.finish(.failed(failure)) }
     }
-    engine.transact(at: location.path) { [completion] error in
-      completion(.failed(DatabaseError(error)))
+    engine.transact(at: location.path) { error in
+      self.finish(.failed(DatabaseError(error)))
     } decide: { input in
       decide(on: input)
     }
   }
 
   private func decide(on input: Node) -> TransactionDecision {
+    guard set(isDecided: false) else { return TransactionDecision(nil) { _ in } }
     let draft = TransactionDraft(at: location.path, input: input)
     let step = block(MutableData(draft, at: .root))
+    guard set(isDecided: true) else { return TransactionDecision(nil) { _ in } }
     do {
       return try decision(step, draft)
     } catch {
-      return TransactionDecision(nil) { [completion] _ in completion(.failed(error)) }
+      return TransactionDecision(nil) { _ in self.finish(.failed(error)) }
     }
   }
 
   /// - Throws: what the block threw or gave that cannot be used.
   private func decision(_ step: Step, _ draft: TransactionDraft) throws -> TransactionDecision {
-    let location = location
-    let completion = completion
     if case .fail(let error) = step { throw error }
     if let error = draft.error { throw error }
     guard case .write(let data) = step else {
-      return TransactionDecision(nil) { result in
-        switch result {
-        case .success(let node): completion(.aborted(DataSnapshot(node, at: location)))
-        case .failure(let error): completion(.failed(DatabaseError(error)))
-        }
-      }
+      return TransactionDecision(nil) { self.finish($0) { .aborted($0) } }
     }
-    return TransactionDecision(try write(of: data, draft)) { result in
-      switch result {
-      case .success(let node): completion(.committed(DataSnapshot(node, at: location)))
-      case .failure(let error): completion(.failed(DatabaseError(error)))
-      }
+    return TransactionDecision(try write(of: data, draft)) { self.finish($0) { .committed($0) } }
+  }
+
+  private func finish(
+    _ result: Result<Node, EngineError>, _ outcome: (DataSnapshot) -> Outcome
+  ) {
+    switch result {
+    case .success(let node): finish(outcome(DataSnapshot(node, at: location)))
+    case .failure(let error): finish(.failed(DatabaseError(error)))
     }
   }
 

@@ -37,6 +37,12 @@ final class TransactionDraft: Sendable {
     return content.timestamps.shown(in: content.node.foundationValue)
   }
 
+  /// The leaf; nil if there is none, or the time of the write is to come.
+  func scalar(at path: Path) -> Scalar? {
+    let content = content(at: path)
+    return content.timestamps.value == nil ? content.node.scalar : nil
+  }
+
   func priority(at path: Path) -> Any {
     let content = content(at: path)
     if content.timestamps.priority != nil { return ServerValue.timestamp() }
@@ -50,9 +56,31 @@ final class TransactionDraft: Sendable {
   // MARK: Changing
 
   func set(_ value: Any?, at path: Path) {
+    set(at: path) { (reader) throws(ValidationError) in
+      if let value { try reader.read(value) }
+    }
+  }
+
+  func set(_ value: EncodedValue, at path: Path) {
+    set(at: path) { (reader) throws(ValidationError) in try reader.read(value) }
+  }
+
+  /// Refuses a value that could not be read as what it is.
+  func check(_ value: EncodedValue, at path: Path) {
     change { () throws(ValidationError) in
       try checkDepth(of: path)
-      let (new, deferred) = try read(value, at: path)
+      var reader = ValueReader(at: location.appending(path))
+      try reader.readWhole(value)
+      return { _ in }
+    }
+  }
+
+  private func set(
+    at path: Path, _ read: (inout ValueReader) throws(ValidationError) -> Void
+  ) {
+    change { () throws(ValidationError) in
+      try checkDepth(of: path)
+      let (new, deferred) = try self.read(at: path, read)
       return { [input] state in
         state.node.graft(new, at: path)
         let timestamps = state.adding(deferred, to: input).map { item in
@@ -67,11 +95,10 @@ final class TransactionDraft: Sendable {
 
   /// The node of a value, and its server values by their paths from the transaction's location.
   private func read(
-    _ value: Any?, at path: Path
+    at path: Path, _ read: (inout ValueReader) throws(ValidationError) -> Void
   ) throws(ValidationError) -> (node: Node, deferred: [Draft.Deferred]) {
-    guard let value else { return (.empty, []) }
-    var reader = ValueReader(outerDepth: location.count + path.count, prefix: path)
-    try reader.read(value)
+    var reader = ValueReader(at: location.appending(path))
+    try read(&reader)
     let (node, deferred) = reader.builder.node
     return (
       node,
@@ -84,7 +111,7 @@ final class TransactionDraft: Sendable {
 
   func setPriority(_ priority: Any?, at path: Path) {
     change { () throws(ValidationError) in
-      let reader = ValueReader(outerDepth: location.count + path.count, prefix: path)
+      let reader = ValueReader(at: location.appending(path))
       let scalar: Scalar?
       var deferred: [Draft.Deferred] = []
       switch try reader.priority(priority) {
@@ -126,7 +153,8 @@ final class TransactionDraft: Sendable {
   private func checkDepth(of path: Path) throws(ValidationError) {
     guard location.count + path.count > Limits.depth else { return }
     throw ValidationError(
-      .invalidData, "at \(path): the data is deeper than \(Limits.depth) levels")
+      .invalidData, "at \(location.appending(path)): the data is deeper than \(Limits.depth) levels"
+    )
   }
 
   // MARK: The outcome

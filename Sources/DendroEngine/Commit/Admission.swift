@@ -25,8 +25,7 @@ struct Admission: ~Copyable {
   /// What undoes the batch that a turn has taken and not yet acknowledged.
   var inFlight = UndoLog()
   var phase = Phase.running
-  /// Nil if no transaction runs.
-  var transaction: RunningTransaction?
+  var transactions = RunningTransactions()
   /// The disk's refusal before or during closing, which `close()` reports.
   var closingFailure: EngineError?
   var observer: (any CommitObserver)?
@@ -215,14 +214,14 @@ struct Admission: ~Copyable {
 
   // MARK: Closing
 
-  /// Admits nothing from now on. A running transaction will be refused.
+  /// Admits nothing from now on. Running transactions will be refused.
   ///
   /// - Returns: false if the engine is closed already.
   mutating func beginClosing(_ completion: @escaping Completion) -> Bool {
     if case .closed = phase { return false }
     if case .poisoned(let error) = phase { closingFailure = error }
     phase = .closing
-    transaction?.release()
+    transactions.release()
     batch.closes.append(completion)
     return true
   }

@@ -5,8 +5,8 @@ import DendroTree
 enum AdmissionOutcome {
   /// The head shows the write; or it was refused, and its completion in the open batch says why.
   case settled
-  /// The running transaction's block made the write: the caller keeps it until the transaction has ended.
-  case followsTransaction
+  /// The block of the transaction on this thread made the write: the caller keeps it there until that has ended.
+  case followsTransaction(BlockWrites)
   /// The caller reports the error at once.
   case refused(EngineError)
   /// The caller waits in `WriteStall`, then offers the write again.
@@ -26,7 +26,7 @@ enum AdmissionOutcome {
 /// What the caller of a write may still be made to wait for.
 struct PermittedWaits {
   var disk = true
-  /// The running transaction, or its reservation; false: the write is admitted beside it.
+  /// A running transaction, or its reservation; false: the write is admitted beside it.
   var transaction = true
   var measure = true
   /// Comparisons of trees, each overtaken by another write, after which the trees are compared under the
@@ -64,7 +64,7 @@ extension Admission {
   mutating func admitAtOnce(
     _ write: WriteView, now: Int64, completion: Completion?
   ) -> Bool {
-    guard case .running = phase, transaction == nil, !memory.isLimited, !isStalled,
+    guard case .running = phase, transactions.isEmpty, !memory.isLimited, !isStalled,
       write.logByteCount < Self.comparedByteMin, hasPages(for: write), write.extras == nil
     else { return false }
     return admit(write, now: now, completion: completion) == nil
@@ -77,10 +77,11 @@ extension Admission {
   mutating func offer(
     _ write: WriteView, now: Int64, _ completion: Completion?, _ waits: inout PermittedWaits
   ) -> AdmissionOutcome {
-    if waits.transaction, let transaction, case .running = phase {
-      if transaction.isOnThisThread { return .followsTransaction }
-      if let reservation = transaction.reservation, !reservation.isOver, reservation.concerns(write)
-      {
+    if waits.transaction, !transactions.isEmpty, case .running = phase {
+      if let transaction = transactions.ofThisThread {
+        return .followsTransaction(transaction.writes)
+      }
+      if let reservation = transactions.reservation(concerning: write) {
         return .waitsForTransaction(reservation)
       }
     }

@@ -5,10 +5,10 @@ extension CommitPipeline {
   /// Admits `last` and no write after it. `completion` is called once every write is on the disk and the
   /// directory is free. Later calls have no effect.
   ///
-  /// A running transaction will be refused. The writes that its block has made until now are submitted
+  /// Running transactions will be refused. The writes that their blocks have made until now are submitted
   /// before `last`.
   func requestClose(writing last: EncodedWrite?, _ completion: @escaping Completion) {
-    submitBlockWrites()
+    for writes in withAdmission({ $0.transactions.writes }) { submit(writes) }
     beginClosing(writing: last, completion)
   }
 

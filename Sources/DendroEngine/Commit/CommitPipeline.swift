@@ -16,7 +16,6 @@ final class CommitPipeline: Sendable {
   let readers: HeadReaders
   let groupCommit: GroupCommit
   let stall = WriteStall()
-  let blockWrites = BlockWrites()
   /// The commit thread; nil under inline execution.
   let executor: BlockingExecutor?
   let instrumentation: Instrumentation
@@ -87,13 +86,13 @@ final class CommitPipeline: Sendable {
     submit(write, completion, permittedWaits)
   }
 
-  /// Submits what the running transaction's block has written: when it has ended, or before the engine is closed.
+  /// Submits what a transaction's block has written: when it has ended, or before the engine is closed.
   ///
   /// - Parameter gate: holds the completions back.
-  func submitBlockWrites(_ gate: CompletionGate? = nil) {
+  func submit(_ writes: BlockWrites, _ gate: CompletionGate? = nil) {
     var permitted = permittedWaits
     permitted.transaction = false
-    blockWrites.takeAll { write, completion in
+    writes.takeAll { write, completion in
       submit(write, completion.map { gate?.holding($0) ?? $0 }, permitted)
     }
   }
@@ -193,8 +192,8 @@ final class CommitPipeline: Sendable {
       case .refused(let refusal):
         report(refusal, completion)
         return nil
-      case .followsTransaction:
-        if !blockWrites.append(write, completion) {
+      case .followsTransaction(let writes):
+        if !writes.append(write, completion) {
           report(.tooManyWaiting(limit: BlockWrites.limit), completion)
         }
         return nil

@@ -1,7 +1,7 @@
 import DendroTree
 import Synchronization
 
-/// What the running transaction's block writes: kept until the transaction has ended, and then submitted as other writes
+/// What a running transaction's block writes: kept until the transaction has ended, and then submitted as other writes
 /// are. If the engine is closed before that, it is submitted by then.
 final class BlockWrites: Sendable {
   /// The most writes that one transaction's block may make.

@@ -27,7 +27,8 @@ extension Engine {
   /// for the transaction, for `EngineOptions.reservationTimeout` in all: one that `decide` itself waits for
   /// is admitted then, and later ones do not wait.
   ///
-  /// The caller runs one transaction at a time. It waits for the disk as `submit` does.
+  /// Several may run at the same time, on different threads; those at related locations cost each other runs. The
+  /// caller waits for the disk as `submit` does.
   ///
   /// - Parameters:
   ///   - path: the location that is read and written.
@@ -42,9 +43,12 @@ extension Engine {
     TransactionRunner(pipeline: pipeline, path: path, refused: refused).run(decide)
   }
 
+  /// Has a line logged, in the order of the engine's own.
+  package func record(_ event: LogEvent) { pipeline.instrumentation.record(event) }
+
   /// Whether a transaction's block is running on the calling thread.
   package var isInTransaction: Bool {
-    pipeline.withAdmission { $0.transaction?.isOnThisThread ?? false }
+    pipeline.withAdmission { $0.transactions.ofThisThread != nil }
   }
 
   /// Threads that are blocked in a write at this moment, waiting for the disk or for a transaction.

@@ -19,6 +19,16 @@ struct TransactionRunner {
   let path: Path
   /// Called if no decision is admitted.
   let refused: @Sendable (EngineError) -> Void
+  /// What the block writes.
+  private let writes = BlockWrites()
+
+  init(
+    pipeline: CommitPipeline, path: Path, refused: @escaping @Sendable (EngineError) -> Void
+  ) {
+    self.pipeline = pipeline
+    self.path = path
+    self.refused = refused
+  }
 
   func run(_ decide: (Node) -> TransactionDecision) {
     pipeline.waitForDisk()
@@ -35,16 +45,14 @@ struct TransactionRunner {
   private func begin(_ run: Int) -> Node? {
     let (input, pages, refusal) = pipeline.withAdmission {
       admission -> (Node, CheckpointPages?, EngineError?) in
-      if run == 1 {
-        precondition(admission.transaction == nil, "transactions run one at a time")
-        admission.transaction = RunningTransaction()
-      }
+      if run == 1 { admission.transactions.begin(writes) }
       if let refusal = admission.phase.refusal {
         if case .full = admission.phase { admission.schedule.wantsProbe = true }
         return (.empty, nil, refusal)
       }
       if run > Self.runsBeforeReservation {
-        admission.transaction?.reserve(path, timeout: pipeline.options.reservationTimeout)
+        admission.transactions.reserve(
+          path, timeout: pipeline.options.reservationTimeout, for: writes)
       }
       // The pages on the way are read without the lock.
       if let pages = admission.pages, pages.isPartial { return (admission.root, pages, nil) }
@@ -69,10 +77,7 @@ struct TransactionRunner {
   }
 
   /// Ends the transaction. `submitBlockWrites` has to follow, without the lock.
-  private func end(_ admission: inout Admission) {
-    admission.transaction?.release()
-    admission.transaction = nil
-  }
+  private func end(_ admission: inout Admission) { admission.transactions.end(writes) }
 
   // MARK: The decision
 
@@ -195,7 +200,7 @@ struct TransactionRunner {
   private typealias LateCompletion = @Sendable () -> Void
 
   /// For the completions of a transaction whose block has written; nil if it has not.
-  private var gate: CompletionGate? { pipeline.blockWrites.isEmpty ? nil : CompletionGate() }
+  private var gate: CompletionGate? { writes.isEmpty ? nil : CompletionGate() }
 
   private func held(
     by gate: CompletionGate?, _ completion: @escaping Completion
@@ -227,8 +232,10 @@ struct TransactionRunner {
   /// Submits what the block has written, now that the transaction has ended.
   private func submitBlockWrites(_ late: LateCompletion?, _ gate: CompletionGate?) {
     late?()
-    pipeline.submitBlockWrites(gate)
-    gate?.open()
+    guard let gate else { return }
+    pipeline.submit(writes, gate)
+    pipeline.withAdmission { $0.transactions.remove(writes) }
+    gate.open()
   }
 }
 

@@ -136,10 +136,12 @@ package struct HistoryJudge {
         problems.append(
           "call \(earlier.number) was done before call \(later.number) began, but is written after")
       }
-      // Transactions run in the order in which they were started.
-      guard later.action.isTransaction else { continue }
-      for earlier in writers[(index + 1)...]
-      where earlier.action.isTransaction && earlier.returned < later.began {
+      // Transactions at one location, above or below run in the order in which they were started.
+      guard case .transact(let place) = later.action else { continue }
+      for earlier in writers[(index + 1)...] where earlier.returned < later.began {
+        guard case .transact(let other) = earlier.action,
+          place.path.isPrefix(of: other.path) || other.path.isPrefix(of: place.path)
+        else { continue }
         problems.append(
           "transaction \(earlier.number) was started before \(later.number), but is written after")
       }

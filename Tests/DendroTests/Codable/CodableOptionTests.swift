@@ -47,12 +47,12 @@ struct CodableOptionTests {
       encoding: .custom { date, encoder in
         var container = encoder.unkeyedContainer()
         try container.encode(date.timeIntervalSince1970)
-        try container.encode(encoder.codingPath.map(\.stringValue))
+        try container.encode(["at"] + encoder.codingPath.map(\.stringValue))
       },
       decoding: .custom { decoder in
         var container = try decoder.unkeyedContainer()
         return Date(timeIntervalSince1970: try container.decode(Double.self))
-      }, stored: "{0:1700000000.25,1:{0:\"v\"}}"),
+      }, stored: "{0:1700000000.25,1:{0:\"at\",1:\"v\"}}"),
   ]
 
   @Test("dates", arguments: dateRows)

@@ -67,6 +67,26 @@ extension CodableShapeTests {
       }
     }
 
+    /// Whether the tree keeps nothing of it.
+    var isEmpty: Bool {
+      switch self {
+      case .null: true
+      case .bool, .int, .double, .string: false
+      case .array(let elements): elements.allSatisfy(\.isEmpty)
+      case .dictionary(let values): values.values.allSatisfy(\.isEmpty)
+      }
+    }
+
+    /// Whether a key or the end of an array is lost where it is set.
+    var loses: Bool {
+      switch self {
+      case .null, .bool, .int, .double, .string: false
+      case .array(let elements):
+        elements.last?.isEmpty ?? false || elements.contains(where: \.loses)
+      case .dictionary(let values): values.values.contains { $0.isEmpty || $0.loses }
+      }
+    }
+
     /// What it is as an `Any`.
     var object: Any {
       switch self {
@@ -87,6 +107,11 @@ extension CodableShapeTests {
     let ref = Database.inMemory().reference()
     for round in 0..<40 {
       let tree = Tree(&random)
+      if tree.loses || tree.isEmpty && tree != .null {
+        let error = await failure { try await ref.child("coded").setValue(from: tree) }
+        #expect(error?.code == .invalidData, "seed \(seed), round \(round)")
+        continue
+      }
       try await ref.child("coded").setValue(from: tree)
       try await ref.child("plain").setValue(tree.object)
       let coded = try await ref.child("coded").getData()

@@ -71,10 +71,8 @@ struct CodableValueTests {
       place(thrown { _ = try Database.Decoder().decode(Int.self, from: objects) })
         == "dataCorrupted ")
     let ref = Database.inMemory().reference()
-    try await ref.setValue(from: UInt64.max)
-    let snapshot = try await ref.getData()
-    #expect(snapshot.double == 0x1p64)
-    #expect(place(thrown { _ = try snapshot.data(as: UInt64.self) }) == "dataCorrupted ")
+    let error = await failure { try await ref.setValue(from: UInt64.max) }
+    #expect(error?.code == .invalidData)
   }
 
   @Test("integers of 128 bits are refused")
@@ -249,9 +247,8 @@ struct CodableValueTests {
   func optionals() async throws {
     #expect(shown(try Database.Encoder().encode(Optionals(a: nil, b: "x"))) == "{b:\"x\"}")
     #expect(shown(try Database.Encoder().encode(Explicit(a: nil))) == "{a:null}")
-    #expect(try await stored(Explicit(a: nil)) == "null")
+    #expect(try await stored([Explicit(a: nil), Explicit(a: 1)]) == "{1:{a:1}}")
     #expect(try await stored([1, nil, 3]) == "{0:1,2:3}")
-    #expect(try await stored(["a": nil, "b": 1]) == "{b:1}")
     #expect(try await loaded(Optionals.self, ["b": "x"]) == Optionals(a: nil, b: "x"))
     #expect(
       try Database.Decoder().decode(
@@ -292,7 +289,6 @@ struct CodableValueTests {
     #expect(shown(try Database.Encoder().encode(Empty())) == "{}")
     #expect(shown(try Database.Encoder().encode([Int]())) == "[]")
     #expect(shown(try Database.Encoder().encode([String: Int]())) == "{}")
-    #expect(try await stored(Empty()) == "null")
   }
 
   @Test("what was pruned below the top comes back empty")

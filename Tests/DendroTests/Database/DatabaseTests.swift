@@ -76,6 +76,24 @@ struct DatabaseTests {
     try await Database.open(at: directory.path).close()
   }
 
+  @Test("a directory that is held is waited for, up to a time, or until the task is cancelled")
+  func waiting() async throws {
+    let path = directory.path
+    let database = try await Database.open(at: path)
+    try await database.reference().setValue(1)
+    let error = await failure { _ = try await Database.open(at: path, waitingFor: .zero) }
+    #expect(error?.code == .locked)
+    let cancelled = Task { try await Database.open(at: path, waitingFor: .seconds(600)).close() }
+    cancelled.cancel()
+    await #expect(throws: CancellationError.self) { try await cancelled.value }
+    let next = Task { try await Database.open(at: path, waitingFor: .seconds(600)) }
+    await Task.yield()
+    try await database.close()
+    let opened = try await next.value
+    #expect(try await opened.reference().getData().int == 1)
+    try await opened.close()
+  }
+
   @Test("what is not there is not made if that is not wanted")
   func missing() async throws {
     var options = DatabaseOptions()
