@@ -24,6 +24,13 @@ extension DatabaseReference {
       return set(scalar)
     }
     let encoded = try encoder.encoded(value, at: path)
+    if completion == nil, writeFailure == nil, let engine = try? usable() {
+      do throws(ValidationError) {
+        return try Writes.set(encoded, at: path) { engine.submit($0, completion: nil) }
+      } catch {
+        throw DatabaseError(error)
+      }
+    }
     // What is wrong with the value is thrown; what is wrong with the reference goes where it always goes.
     let write: EncodedWrite
     do throws(ValidationError) {

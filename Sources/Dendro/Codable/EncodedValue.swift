@@ -75,7 +75,11 @@ final class KeyedValues {
   /// Whether this is a container that was asked for at a key, as for the values of an enum's case.
   let isNested: Bool
 
-  init(isNested: Bool = false) { self.isNested = isNested }
+  init(isNested: Bool = false) {
+    self.isNested = isNested
+    // Most have as many at most: one allocation in place of four.
+    entries.reserveCapacity(8)
+  }
 
   /// Gives a case of an enum that has no values, or only empty ones, `true` in place of them: an empty container is
   /// nothing in the tree.

@@ -62,6 +62,30 @@ struct KeyedDataContainer<K: CodingKey>: KeyedDecodingContainerProtocol {
     try decoder.decoded(type, value(key) ?? .null, key)
   }
 
+  // Of optional properties, with one look-up each; those of other types decode as the last one.
+
+  func decodeIfPresent(_ type: String.Type, forKey key: K) throws -> String? {
+    try present(type, key)
+  }
+
+  func decodeIfPresent(_ type: Int.Type, forKey key: K) throws -> Int? { try present(type, key) }
+
+  func decodeIfPresent(_ type: Double.Type, forKey key: K) throws -> Double? {
+    try present(type, key)
+  }
+
+  func decodeIfPresent(_ type: Bool.Type, forKey key: K) throws -> Bool? { try present(type, key) }
+
+  func decodeIfPresent<T: Decodable>(_ type: T.Type, forKey key: K) throws -> T? {
+    try present(type, key)
+  }
+
+  @inline(__always)
+  private func present<T: Decodable>(_ type: T.Type, _ key: K) throws -> T? {
+    guard let value = value(key), !value.isNull else { return nil }
+    return try decoder.decoded(type, value, key)
+  }
+
   func nestedContainer<N: CodingKey>(
     keyedBy type: N.Type, forKey key: K
   ) throws -> KeyedDecodingContainer<N> {

@@ -116,6 +116,11 @@ final class ValueEncoder: Swift.Encoder {
 
   /// The name under which a container of this encoder keeps a key.
   func name(of key: some CodingKey) -> String {
+    guard run.convertsKeys else { return key.stringValue }
+    return convertedName(of: key)
+  }
+
+  private func convertedName(of key: some CodingKey) -> String {
     switch run.options.keys {
     case .useDefaultKeys: key.stringValue
     case .convertToSnakeCase:

@@ -64,9 +64,22 @@ extension ValueReader {
     _ = builder.endBranch(branch)
   }
 
+  /// A double in an encoded value is finite.
+  private static func isStorable(_ scalar: Scalar) -> Bool {
+    if case .string(let text) = scalar { return text.utf8.count <= Limits.stringBytes }
+    return true
+  }
+
   private mutating func child(
     _ name: String, _ value: EncodedValue
   ) throws(ValidationError) {
+    if case .scalar(let scalar) = value, Self.isStorable(scalar), place.depth < Limits.depth,
+      builder.beginChild(name)
+    {
+      append(scalar)
+      _ = builder.endChild()
+      return
+    }
     try child(name) { (reader) throws(ValidationError) in try reader.read(value) }
   }
 }

@@ -14,6 +14,8 @@ final class Transaction: Sendable {
     var completion: (@Sendable (Outcome) -> Void)?
     /// Whether the engine has the decision of the last run.
     var isDecided = false
+    /// What ends it if that decision is not admitted.
+    var withdrawal: (any Error)?
   }
 
   /// The result of one run of the block.
@@ -58,11 +60,14 @@ final class Transaction: Sendable {
     completion?(outcome)
   }
 
-  /// Ends it with an error, unless it has ended or its decision may be admitted: nothing of it is written. Its block may
+  /// Ends it with an error, unless it has ended or its decision is admitted: nothing of it is written. Its block may
   /// still be running, and what that returns does not count.
   func withdraw(_ error: any Error) {
     let completion = state.withLock { state -> (@Sendable (Outcome) -> Void)? in
-      if state.isDecided { return nil }
+      if state.isDecided {
+        state.withdrawal = error
+        return nil
+      }
       defer { state.completion = nil }
       return state.completion
     }
@@ -71,10 +76,22 @@ final class Transaction: Sendable {
 
   private var hasEnded: Bool { state.withLock { $0.completion == nil } }
 
+  /// Begins a run of the block.
+  ///
+  /// - Returns: false if it was withdrawn, also while the decision before was not admitted.
+  private func beginRun() -> Bool {
+    let withdrawal = state.withLock { state in
+      state.isDecided = false
+      return state.withdrawal
+    }
+    if let withdrawal { withdraw(withdrawal) }
+    return !hasEnded
+  }
+
   /// - Returns: false if it was withdrawn.
-  private func set(isDecided: Bool) -> Bool {
+  private func endRun() -> Bool {
     state.withLock { state in
-      state.isDecided = isDecided
+      state.isDecided = true
       return state.completion != nil
     }
   }
@@ -103,10 +120,10 @@ final class Transaction: Sendable {
   }
 
   private func decide(on input: Node) -> TransactionDecision {
-    guard set(isDecided: false) else { return TransactionDecision(nil) { _ in } }
+    guard beginRun() else { return TransactionDecision(nil) { _ in } }
     let draft = TransactionDraft(at: location.path, input: input)
     let step = block(MutableData(draft, at: .root))
-    guard set(isDecided: true) else { return TransactionDecision(nil) { _ in } }
+    guard endRun() else { return TransactionDecision(nil) { _ in } }
     do {
       return try decision(step, draft)
     } catch {

@@ -49,6 +49,16 @@ struct HowDoISamples {
     let prices = try await database.reference(withPath: "prices").snapshot(at: yesterday)
     // end
     _ = prices
+    // sample
+    try await database.migrate(
+      versionAt: "version",
+      [
+        { data in
+          data["settings/theme"].string = data["settings/dark"].bool == true ? "dark" : "light"
+        },
+        { data in data["settings/dark"].value = nil },
+      ])
+    // end
   }
 
   static func test() {
