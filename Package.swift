@@ -69,6 +69,8 @@ func tests(_ name: String, _ dependencies: Target.Dependency..., exclude: [Strin
 
 let package = Package(
   name: "dendro",
+  // Linux has none. Never compiled on a Mac: what the standard library's mutexes need there.
+  platforms: [.macOS(.v15)],
   products: [
     .library(name: "Dendro", targets: ["Dendro"]),
     .library(name: "DendroTesting", targets: ["DendroTesting"]),
@@ -78,15 +80,20 @@ let package = Package(
     .executable(name: "dendro-bench", targets: ["DendroBench"]),
   ],
   targets: [
-    .systemLibrary(name: "CDendroLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"])]),
     .systemLibrary(
-      name: "CDendroXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
+      name: "CDendroLZ4", pkgConfig: "liblz4", providers: [.apt(["liblz4-dev"]), .brew(["lz4"])]),
+    .systemLibrary(
+      name: "CDendroXXHash", pkgConfig: "libxxhash",
+      providers: [.apt(["libxxhash-dev"]), .brew(["xxhash"])]),
     .systemLibrary(
       name: "CDendroMicroHTTPD", pkgConfig: "libmicrohttpd",
-      providers: [.apt(["libmicrohttpd-dev"])]),
-    .systemLibrary(name: "CDendroEdit", pkgConfig: "libedit", providers: [.apt(["libedit-dev"])]),
+      providers: [.apt(["libmicrohttpd-dev"]), .brew(["libmicrohttpd"])]),
     .systemLibrary(
-      name: "CDendroCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+      name: "CDendroEdit", pkgConfig: "libedit",
+      providers: [.apt(["libedit-dev"]), .brew(["libedit"])]),
+    .systemLibrary(
+      name: "CDendroCrypto", pkgConfig: "libcrypto",
+      providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
     .systemLibrary(name: "CDendroCurl"),
     .systemLibrary(name: "CDendroProcessor"),
     .systemLibrary(name: "CDendroWSLay", providers: [.apt(["libwslay-dev"])]),

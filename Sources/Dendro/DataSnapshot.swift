@@ -73,6 +73,9 @@ public final class DataSnapshot: Sendable {
   /// Whether there is anything here.
   public func exists() -> Bool { !node.isEmpty }
 
+  /// Whether there is nothing here: the contrary of ``exists()``.
+  public var isEmpty: Bool { node.isEmpty }
+
   /// The data: `NSNull` if there is none, `NSNumber` for numbers and booleans, `String`, and
   /// dictionaries and arrays of these. Priorities do not show.
   ///
@@ -107,6 +110,9 @@ public final class DataSnapshot: Sendable {
 
   /// How many children there are; 0 for a scalar.
   public var childrenCount: UInt { UInt(node.childCount) }
+
+  /// ``childrenCount`` as Swift counts.
+  public var count: Int { node.childCount }
 
   /// Whether there are children.
   public func hasChildren() -> Bool { node.childCount > 0 }
@@ -181,6 +187,22 @@ extension DataSnapshot: Sequence {
 
   /// ``childrenCount``.
   public var underestimatedCount: Int { node.childCount }
+}
+
+extension DataSnapshot: Equatable {
+  /// Whether both show the same data with the same priorities in the same order, at the same path. The database does not
+  /// matter, so that a copy can be compared with its original.
+  ///
+  /// - Complexity: O(size of the data); O(1) for what two snapshots of one database share.
+  public static func == (a: DataSnapshot, b: DataSnapshot) -> Bool {
+    a === b
+      || (a.location.location == b.location.location && a.order == b.order && a.node == b.node)
+  }
+
+  private var order: DendroTree.SortOrder {
+    if case .query(_, let order, _) = place { return order }
+    return .priority
+  }
 }
 
 extension DataSnapshot: CustomStringConvertible {

@@ -63,6 +63,13 @@ extension Database {
     }
   }
 
+  /// `open(at:waitingFor:options:)` with a file URL.
+  public static func open(
+    at url: URL, waitingFor duration: Duration, options: DatabaseOptions = DatabaseOptions()
+  ) async throws -> Database {
+    try await open(at: path(of: url), waitingFor: duration, options: options)
+  }
+
   /// `open(at:options:)` with a file URL, on a thread of its own.
   public static func open(
     at url: URL, options: DatabaseOptions = DatabaseOptions()
@@ -90,6 +97,20 @@ extension Database {
     try await BackgroundThread.run(.opening) { () throws(DatabaseError) in
       try open(at: path, options: options, mode: .readOnly)
     }
+  }
+
+  /// `open(readOnly:options:)` with a file URL; any other is refused with ``DatabaseError/Code/invalidArgument``.
+  public static func open(
+    readOnly url: URL, options: DatabaseOptions = DatabaseOptions()
+  ) throws -> Database {
+    try open(readOnly: path(of: url), options: options)
+  }
+
+  /// `open(readOnly:options:)` with a file URL, on a thread of its own.
+  public static func open(
+    readOnly url: URL, options: DatabaseOptions = DatabaseOptions()
+  ) async throws -> Database {
+    try await open(readOnly: path(of: url), options: options)
   }
 
   /// Opens what another process writes, and follows it: shows the newest state, and changes nothing on the disk.
@@ -122,6 +143,20 @@ extension Database {
     }
   }
 
+  /// `open(following:options:)` with a file URL; any other is refused with ``DatabaseError/Code/invalidArgument``.
+  public static func open(
+    following url: URL, options: DatabaseOptions = DatabaseOptions()
+  ) throws -> Database {
+    try open(following: path(of: url), options: options)
+  }
+
+  /// `open(following:options:)` with a file URL, on a thread of its own.
+  public static func open(
+    following url: URL, options: DatabaseOptions = DatabaseOptions()
+  ) async throws -> Database {
+    try await open(following: path(of: url), options: options)
+  }
+
   /// A database without files, for tests and for state that need not survive.
   public static func inMemory(options: DatabaseOptions = DatabaseOptions()) -> Database {
     inMemory(options: options, environment: .system)
@@ -131,9 +166,12 @@ extension Database {
     options: DatabaseOptions, environment: DendroStorage.Environment
   ) -> Database {
     let hub = EventHub(errorHandler: options.errorHandler)
+    let orderCache = options.makeOrderCache()
+    let environment = options.applied(to: environment)
     let engine = Engine.inMemory(
-      options: options.engineOptions(reportingTo: hub), environment: environment)
-    return Database(engine: engine, hub: hub, environment: environment, options: options)
+      options: options.engineOptions(reportingTo: hub, orderCache), environment: environment)
+    return Database(
+      engine: engine, hub: hub, orderCache: orderCache, environment: environment, options: options)
   }
 
   package static func open(
@@ -158,11 +196,16 @@ extension Database {
     mode: Engine.Mode
   ) throws(DatabaseError) -> Database {
     let hub = EventHub(errorHandler: options.errorHandler)
+    let orderCache = options.makeOrderCache()
+    let environment = options.applied(to: environment)
     do throws(EngineError) {
       let engine = try Engine.open(
-        at: path, options: options.engineOptions(reportingTo: hub), environment: environment,
+        at: path, options: options.engineOptions(reportingTo: hub, orderCache),
+        environment: environment,
         mode: mode, progress: options.engineProgress)
-      return Database(engine: engine, hub: hub, environment: environment, options: options)
+      return Database(
+        engine: engine, at: path, hub: hub, orderCache: orderCache, environment: environment,
+        options: options)
     } catch {
       throw DatabaseError(error)
     }
@@ -171,7 +214,8 @@ extension Database {
   /// One that could not be opened: every operation on it gets the error.
   static func failed(_ error: DatabaseError) -> Database {
     Database(
-      engine: nil, openingError: error, hub: EventHub(errorHandler: nil), environment: .system,
+      engine: nil, openingError: error, hub: EventHub(errorHandler: nil),
+      orderCache: DatabaseOptions().makeOrderCache(), environment: .system,
       options: DatabaseOptions())
   }
 }

@@ -25,17 +25,25 @@ public final class Database: Sendable {
   let settings = DatabaseSettings()
   package let orderCache: OrderCache
   private let environment: DendroStorage.Environment
+  private let pushID: (@Sendable () -> String)?
+  private let ownPushIDs: PushIDs?
   let closing = Closing()
 
+  /// The absolute path of its directory; nil in memory, and if opening failed.
+  public let directory: String?
+
   init(
-    engine: Engine?, openingError: DatabaseError? = nil, hub: EventHub,
-    environment: DendroStorage.Environment, options: DatabaseOptions
+    engine: Engine?, at directory: String? = nil, openingError: DatabaseError? = nil, hub: EventHub,
+    orderCache: OrderCache, environment: DendroStorage.Environment, options: DatabaseOptions
   ) {
     self.engine = engine
-    orderCache = OrderCache(limits: .init(childCount: max(0, options.queryOrderLimit)))
+    self.directory = directory
+    self.orderCache = orderCache
     self.openingError = openingError
     self.hub = hub
     self.environment = environment
+    pushID = options.pushID
+    ownPushIDs = options.clock == nil ? nil : PushIDs()
     transactions = TransactionQueue(
       timeLimit: options.transactionTimeLimit, reportTime: options.transactionReportTime
     ) { engine?.record($0) }
@@ -58,6 +66,14 @@ public final class Database: Sendable {
     if engine.isFollowing, let failure = engine.followingFailure { throw DatabaseError(failure) }
     return engine
   }
+
+  // MARK: State
+
+  /// Whether `close()` was called.
+  public var isClosed: Bool { closing.hasBegun }
+
+  /// Whether writes are refused because the database was opened for reading, or follows a process that writes.
+  public var isReadOnly: Bool { engine?.isReadOnly ?? false }
 
   // MARK: Locations
 
@@ -191,8 +207,6 @@ public final class Database: Sendable {
     }
   }
 
-  var isClosed: Bool { closing.hasBegun }
-
   static func translating(
     _ body: () throws(EngineError) -> Void
   ) throws(DatabaseError) {
@@ -223,11 +237,23 @@ extension Database {
 
 extension Database {
   /// One for the process, as with Firebase: ids ascend across databases too.
-  private static let pushIDs = Mutex(PushIDGenerator())
+  private static let pushIDs = PushIDs()
 
   func nextPushID() -> String {
-    Self.pushIDs.withLock {
-      $0.next(now: environment.clock.now(), random: { environment.randomness.next() })
-    }
+    if let pushID { return pushID() }
+    let now = environment.clock.now()
+    let random = { self.environment.randomness.next() }
+    // A clock of a test's own is no other database's.
+    if let ownPushIDs { return ownPushIDs.next(now, random) }
+    return Self.pushIDs.next(now, random)
+  }
+}
+
+/// A generator of push ids for several threads.
+private final class PushIDs: Sendable {
+  private let generator = Mutex(PushIDGenerator())
+
+  func next(_ now: Int64, _ random: () -> UInt64) -> String {
+    generator.withLock { $0.next(now: now, random: random) }
   }
 }

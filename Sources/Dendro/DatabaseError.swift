@@ -132,7 +132,7 @@ public struct DatabaseError: Error, Sendable {
   /// The process that holds the directory, for ``Code/locked``; nil if that could not be found out.
   public var processIdentifier: Int32? { storage.processIdentifier }
   /// Writes that were acknowledged and that a power loss may take now, for ``Code/poisoned`` under a
-  /// durability weaker than ``Durability/everyCommit``.
+  /// durability weaker than ``Database/Durability/everyCommit``.
   public var uncertainWrites: ClosedRange<UInt64>? { storage.uncertainWrites }
   /// The states of the past that can be read, for ``Code/outOfHistory``.
   public var historyRange: HistoryRange? { storage.historyRange }
@@ -183,6 +183,13 @@ extension DatabaseError {
   static func notWritable(_ path: Path) -> DatabaseError {
     DatabaseError(
       ValidationError(.notWritable, "\(path) cannot be written: .info is what the database says"))
+  }
+
+  /// The error of a decoder, for receivers that take errors of the database only.
+  init(undecodable error: any Error) {
+    self =
+      error as? DatabaseError
+      ?? DatabaseError(.invalidData, "UndecodableData", String(describing: error), cause: error)
   }
 
   init(_ error: ValidationError) {

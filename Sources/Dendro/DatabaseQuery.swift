@@ -16,7 +16,8 @@ public class DatabaseQuery: @unchecked Sendable {
   // and no class outside this module can inherit from them.
   /// The database to which it belongs. A reference shows it as `database`.
   let owner: Database
-  let path: Path
+  /// Where it is.
+  let location: Path
   /// Why nothing can be done at the location.
   private let locationFailure: DatabaseError?
   /// Nil if there are no query parameters, so that references, of which there are many, stay small.
@@ -31,7 +32,7 @@ public class DatabaseQuery: @unchecked Sendable {
     /// Why nothing can be done with these parameters.
     let failure: DatabaseError?
 
-    init(_ request: QueryRequest, refusal: DatabaseError?, at path: Path) {
+    init(_ request: QueryRequest, refusal: DatabaseError?, at location: Path) {
       self.request = request
       self.refusal = refusal
       do throws(ValidationError) {
@@ -39,23 +40,23 @@ public class DatabaseQuery: @unchecked Sendable {
         failure = refusal
       } catch {
         parameters = QueryParameters()
-        failure = refusal ?? DatabaseError(error, at: path)
+        failure = refusal ?? DatabaseError(error, at: location)
       }
     }
   }
 
-  init(_ database: Database, _ path: Path, failure: DatabaseError? = nil) {
+  init(_ database: Database, _ location: Path, failure: DatabaseError? = nil) {
     owner = database
-    self.path = path
+    self.location = location
     locationFailure = failure
     asked = nil
   }
 
-  private init(_ location: DatabaseQuery, _ request: QueryRequest, refusal: DatabaseError?) {
-    owner = location.owner
-    path = location.path
-    locationFailure = location.locationFailure
-    asked = Asked(request, refusal: refusal, at: path)
+  private init(_ query: DatabaseQuery, _ request: QueryRequest, refusal: DatabaseError?) {
+    owner = query.owner
+    location = query.location
+    locationFailure = query.locationFailure
+    asked = Asked(request, refusal: refusal, at: location)
   }
 
   /// This query with one more thing asked for.
@@ -67,7 +68,7 @@ public class DatabaseQuery: @unchecked Sendable {
     do throws(ValidationError) {
       try change(&request)
     } catch {
-      refusal = refusal ?? DatabaseError(error, at: path)
+      refusal = refusal ?? DatabaseError(error, at: location)
     }
     return DatabaseQuery(self, request, refusal: refusal)
   }
@@ -79,7 +80,7 @@ public class DatabaseQuery: @unchecked Sendable {
   var failure: DatabaseError? { locationFailure ?? asked?.failure }
 
   /// The location without query parameters.
-  public var ref: DatabaseReference { DatabaseReference(owner, path, failure: locationFailure) }
+  public var ref: DatabaseReference { DatabaseReference(owner, location, failure: locationFailure) }
 
   /// The engine, if everything about this query is in order.
   func usable() throws(DatabaseError) -> Engine {
@@ -90,7 +91,7 @@ public class DatabaseQuery: @unchecked Sendable {
   /// `usable()`, for listeners. A path deeper than data can be is refused, since finding listeners recurses
   /// as deep as their paths.
   func listenable() throws(DatabaseError) -> Engine {
-    let depth = path.count
+    let depth = location.count
     guard depth <= Limits.depth else {
       throw failure
         ?? DatabaseError(
@@ -103,7 +104,7 @@ public class DatabaseQuery: @unchecked Sendable {
 
   /// The location's address, and the calls that make the query.
   public func description() -> String {
-    DatabaseReference(owner, path).url + QueryDescription.calls(of: parameters)
+    DatabaseReference(owner, location).url + QueryDescription.calls(of: parameters)
   }
 }
 
@@ -118,22 +119,22 @@ extension DatabaseQuery: Hashable {
   /// Whether both name the same location of the same open database with the same parameters.
   public static func == (a: DatabaseQuery, b: DatabaseQuery) -> Bool {
     a === b
-      || (a.owner === b.owner && a.path == b.path && a.parameters == b.parameters
+      || (a.owner === b.owner && a.location == b.location && a.parameters == b.parameters
         && a.failure == b.failure)
   }
 
   /// Hashes database, path and parameters.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(ObjectIdentifier(owner))
-    hasher.combine(path)
+    hasher.combine(location)
     hasher.combine(parameters)
   }
 }
 
 extension DatabaseError {
   /// A refusal of query parameters, with the location.
-  fileprivate init(_ error: ValidationError, at path: Path) {
-    self.init(ValidationError(error.kind, "the query at \(path): \(error.message)"))
+  fileprivate init(_ error: ValidationError, at location: Path) {
+    self.init(ValidationError(error.kind, "the query at \(location): \(error.message)"))
   }
 }
 
@@ -236,15 +237,15 @@ extension DatabaseQuery {
 
   private func place() throws(DatabaseError) -> HeadPlace {
     let engine = try usable()
-    if path.isInfo { return HeadPlace(owner.connection.withInfo { $0.node(at: path) }) }
-    return engine.place(at: path)
+    if location.isInfo { return HeadPlace(owner.connection.withInfo { $0.node(at: location) }) }
+    return engine.place(at: location)
   }
 
   /// Reads what an iterator here needs, in the background if that was not read since the database was opened.
   /// From then on all states of this location are in memory.
   func loadForListening(_ engine: Engine) async throws(DatabaseError) {
-    guard !path.isInfo else { return }
-    let place = engine.place(at: path)
+    guard !location.isInfo else { return }
+    let place = engine.place(at: location)
     guard place.node?.isPartial ?? true else { return }
     do throws(EngineError) {
       _ = try await BackgroundThread.read { () throws(EngineError) in try place.read().whole() }
@@ -266,9 +267,9 @@ extension DatabaseQuery {
       return (node.filtered(by: parameters), nil)
     }
     let order =
-      owner.hub.usedOrder(parameters.order, at: path)
+      owner.hub.usedOrder(parameters.order, at: location)
       ?? owner.orderCache.order(
-        parameters.order, at: path, childCount: node.childCount,
+        parameters.order, at: location, childCount: node.childCount,
         longByteCount: { node.longSortByteCount(in: parameters.order) })
     guard let shown = order?.shown(of: node, by: parameters) else {
       return (node.filtered(by: parameters), nil)
@@ -280,9 +281,9 @@ extension DatabaseQuery {
   private func quickSnapshot(of node: Node) -> DataSnapshot? {
     let parameters = parameters
     guard node.isScanned(by: parameters),
-      let order = owner.hub.usedOrder(parameters.order, at: path)
+      let order = owner.hub.usedOrder(parameters.order, at: location)
         ?? owner.orderCache.keptOrder(
-          parameters.order, at: path, childCount: node.childCount),
+          parameters.order, at: location, childCount: node.childCount),
       let shown = order.quicklyShown(of: node, by: parameters)
     else { return nil }
     return DataSnapshot(shown.node, at: ref, order: parameters.order, ranked: shown.ranked)

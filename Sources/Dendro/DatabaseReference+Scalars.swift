@@ -113,7 +113,7 @@ extension DatabaseReference {
 extension DatabaseReference {
   /// Sets a scalar, for which nothing is allocated.
   func set(_ scalar: Scalar) {
-    guard scalar.isValid, path.count <= Limits.depth, writeFailure == nil,
+    guard scalar.isValid, location.count <= Limits.depth, writeFailure == nil,
       let engine = try? usable()
     else {
       return write { (path, use) throws(ValidationError) in
@@ -121,7 +121,7 @@ extension DatabaseReference {
       }
     }
     scalar.withPacked { packed in
-      path.storedBytes.withUnsafeBytes { path in
+      location.storedBytes.withUnsafeBytes { path in
         engine.submit(
           WriteView(.set, at: path, body: packed, facts: WriteFacts()), completion: nil)
       }
@@ -129,7 +129,7 @@ extension DatabaseReference {
   }
 
   func increment(_ delta: Number) {
-    guard delta.isFinite, path.count <= Limits.depth, writeFailure == nil,
+    guard delta.isFinite, location.count <= Limits.depth, writeFailure == nil,
       let engine = try? usable()
     else {
       return write { (path, use) throws(ValidationError) in
@@ -137,7 +137,7 @@ extension DatabaseReference {
       }
     }
     delta.scalar.withPacked { packed in
-      path.storedBytes.withUnsafeBytes { path in
+      location.storedBytes.withUnsafeBytes { path in
         engine.submit(
           WriteView(.increment, at: path, body: packed, facts: WriteFacts()), completion: nil)
       }

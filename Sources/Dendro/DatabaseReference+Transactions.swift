@@ -124,8 +124,15 @@ extension DatabaseReference {
   public func transaction<Value: Sendable>(
     _ body: @escaping @Sendable (MutableData) throws -> Value
   ) async throws -> Value {
+    try await transaction(hasTimeLimit: true, body)
+  }
+
+  /// `transaction(_:)`, without a time limit if that is for requests alone.
+  func transaction<Value: Sendable>(
+    hasTimeLimit: Bool, _ body: @escaping @Sendable (MutableData) throws -> Value
+  ) async throws -> Value {
     let returned = Mutex<Value?>(nil)
-    let outcome = try await outcome { data in
+    let outcome = try await outcome(hasTimeLimit: hasTimeLimit) { data in
       do {
         let result = try body(data)
         returned.withLock { $0 = result }
@@ -149,7 +156,7 @@ extension DatabaseReference {
   ) {
     let hub = owner.hub
     let step: @Sendable (MutableData) -> Transaction.Step = { Transaction.Step(block($0)) }
-    let transaction = Transaction(location: self, block: step) { outcome in
+    let transaction = Transaction(self, block: step) { outcome in
       guard let completion else {
         if case .failed(let error as DatabaseError) = outcome { hub.report(error) }
         return
@@ -174,26 +181,26 @@ extension DatabaseReference {
   }
 
   private func outcome(
-    _ block: @escaping @Sendable (MutableData) -> Transaction.Step
+    hasTimeLimit: Bool = true, _ block: @escaping @Sendable (MutableData) -> Transaction.Step
   ) async throws(DatabaseError) -> Transaction.Outcome {
     _ = try startable()
     if let writeFailure { throw writeFailure }
-    let started = Mutex<Transaction?>(nil)
+    let transactions = owner.transactions
+    let started = Mutex<TransactionJob?>(nil)
     let wasCancelled = Task.isCancelled
     return await withTaskCancellationHandler {
       await withUnsafeContinuation { continuation in
-        let transaction = Transaction(location: self, block: block) {
+        let transaction = Transaction(self, block: block) {
           continuation.resume(returning: $0)
         }
-        if !wasCancelled {
-          started.withLock { $0 = transaction }
-          // The handler may have run before.
-          if Task.isCancelled { transaction.withdraw(CancellationError()) }
-        }
-        owner.transactions.start(transaction.job(hasPlace: false))
+        let job = transaction.job(hasPlace: false, hasTimeLimit: hasTimeLimit)
+        if !wasCancelled { started.withLock { $0 = job } }
+        transactions.start(job)
+        // The handler may have run before it was started.
+        if !wasCancelled, Task.isCancelled { transactions.withdraw(job, CancellationError()) }
       }
     } onCancel: {
-      started.withLock { $0 }?.withdraw(CancellationError())
+      if let job = started.withLock({ $0 }) { transactions.withdraw(job, CancellationError()) }
     }
   }
 

@@ -10,6 +10,26 @@ import DendroTree
 // - `async`: returns once the write is as durable as the options ask; throws `DatabaseError`. The write
 //   stays if the task is cancelled.
 
+// MARK: - Without waiting
+
+extension DatabaseReference {
+  /// Calls `body` at once, which writes without waiting: in a function that is `async`, the compiler takes the `async`
+  /// forms of all calls otherwise.
+  ///
+  /// ```swift
+  /// ref.withoutWaiting { $0.child("seen").setValue(true) }
+  /// ```
+  ///
+  /// ``DatabaseOptions/errorHandler`` gets the errors of the writes.
+  ///
+  /// - Returns: what `body` returns.
+  public func withoutWaiting<Result>(
+    _ body: (DatabaseReference) throws -> Result
+  ) rethrows -> Result {
+    try body(self)
+  }
+}
+
 // MARK: - Setting
 
 extension DatabaseReference {
@@ -196,13 +216,13 @@ extension DatabaseReference {
 
 extension DatabaseReference {
   /// Why nothing can be written here.
-  var writeFailure: DatabaseError? { failure ?? (path.isInfo ? .notWritable(path) : nil) }
+  var writeFailure: DatabaseError? { failure ?? (location.isInfo ? .notWritable(location) : nil) }
 
   /// Makes a write, and keeps it.
   func made(_ making: WriteMaking) throws(DatabaseError) -> EncodedWrite {
     if let writeFailure { throw writeFailure }
     do throws(ValidationError) {
-      return try EncodedWrite.making(at: path, making)
+      return try EncodedWrite.making(at: location, making)
     } catch {
       throw DatabaseError(error)
     }
@@ -214,7 +234,7 @@ extension DatabaseReference {
       let engine = try usable()
       if let writeFailure { throw writeFailure }
       do throws(ValidationError) {
-        try making(path) { engine.submit($0, completion: nil) }
+        try making(location) { engine.submit($0, completion: nil) }
       } catch {
         throw DatabaseError(error)
       }
@@ -229,7 +249,7 @@ extension DatabaseReference {
       let engine = try usable()
       if let writeFailure { throw writeFailure }
       do throws(ValidationError) {
-        try making(path) { engine.submit($0, completion: completion(calling: block)) }
+        try making(location) { engine.submit($0, completion: completion(calling: block)) }
       } catch {
         throw DatabaseError(error)
       }

@@ -10,11 +10,16 @@ public final class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   public var database: Database { owner }
 
   /// The last segment of the path; nil at the root.
-  public var key: String? { path.last?.string }
+  public var key: String? { location.last?.string }
+
+  /// Where it is, from the root on: `/users/ada`; `/` at the root. `reference(withPath:)` makes the same reference of it.
+  ///
+  /// - Complexity: O(length).
+  public var path: String { location.description }
 
   /// The location above; nil at the root.
   public var parent: DatabaseReference? {
-    path.parent.map { DatabaseReference(owner, $0, failure: failure) }
+    location.parent.map { DatabaseReference(owner, $0, failure: failure) }
   }
 
   /// The root of the database.
@@ -23,7 +28,7 @@ public final class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   /// Where it is: the path, percent-encoded, behind the database's address.
   public var url: String {
     var url = owner.settings.address
-    for key in path.keys {
+    for key in location.keys {
       url += "/"
       for byte in key.string.utf8 {
         switch byte {
@@ -64,7 +69,7 @@ public final class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   ///
   /// Keys made by one process ascend even if the clock steps back.
   public func childByAutoId() -> DatabaseReference {
-    if path.isInfo { return failing(.notWritable(path)) }
+    if location.isInfo { return failing(.notWritable(location)) }
     if owner.hub.isForked { return failing(DatabaseError(EngineError.forked)) }
     do throws(ValidationError) {
       return appending(try Key(owner.nextPushID()))
@@ -76,15 +81,15 @@ public final class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   func appending(_ relative: consuming Path) -> DatabaseReference {
     if relative.isRoot { return self }
     return DatabaseReference(
-      owner, path.isRoot ? relative : path.appending(relative), failure: failure)
+      owner, location.isRoot ? relative : location.appending(relative), failure: failure)
   }
 
   func appending(_ key: Key) -> DatabaseReference {
-    DatabaseReference(owner, path.appending(key), failure: failure)
+    DatabaseReference(owner, location.appending(key), failure: failure)
   }
 
   /// This location with an error that every operation gets; the first one stays.
   func failing(_ error: DatabaseError) -> DatabaseReference {
-    failure == nil ? DatabaseReference(owner, path, failure: error) : self
+    failure == nil ? DatabaseReference(owner, location, failure: error) : self
   }
 }

@@ -58,7 +58,7 @@ public struct DatabaseRecoveryReport: Hashable, Sendable {
   /// Bytes replayed from the log.
   public let replayedByteCount: UInt64
   /// What was cut from the end of the log, in one sentence; nil if the log ended cleanly. A write
-  /// that was cut had never been acknowledged under ``Durability/everyCommit``.
+  /// that was cut had never been acknowledged under ``Database/Durability/everyCommit``.
   public let tornTail: String?
   /// Bytes cut.
   public let tornByteCount: UInt64

@@ -14,7 +14,8 @@ import DendroTree
 /// ```
 ///
 /// Paths are relative to the location of the update. What is at each path is replaced, and what is beside it
-/// stays. No path may be above another one, and none may be used twice; the order of the calls has no effect.
+/// stays. No path that is written may be above another one, and none may be used twice; a priority may be set above what is
+/// written. The order of the calls has no effect.
 /// The first thing that is wrong refuses the whole update. A value may have a `.priority`, and ``setPriority(_:_:)``
 /// changes that of data that stay; a path may not end in `.priority`, as it may for `updateChildValues(_:)`.
 /// Server values may stand wherever they may in `setValue(_:)`; ``ServerTimestamp`` and
@@ -142,12 +143,12 @@ extension DatabaseReference {
   /// - Parameter body: collects the writes. If it throws, nothing is written.
   /// - Complexity: O(entries · (log entries + segments · log children)).
   public func update<E: Error>(_ body: (inout DatabaseUpdate) throws(E) -> Void) throws(E) {
-    var update = DatabaseUpdate(at: path)
+    var update = DatabaseUpdate(at: location)
     try body(&update)
     do throws(DatabaseError) {
       let engine = try usable()
       if let writeFailure { throw writeFailure }
-      try update.lend(at: path) { engine.submit($0, completion: nil) }
+      try update.lend(at: location) { engine.submit($0, completion: nil) }
     } catch {
       owner.hub.report(error)
     }
@@ -160,11 +161,11 @@ extension DatabaseReference {
   public func update(
     _ body: (inout DatabaseUpdate) throws -> Void
   ) async throws -> DatabaseReference {
-    var update = DatabaseUpdate(at: path)
+    var update = DatabaseUpdate(at: location)
     try body(&update)
     if let writeFailure { throw writeFailure }
     var write: EncodedWrite?
-    try update.lend(at: path) { write = EncodedWrite.keeping($0) }
+    try update.lend(at: location) { write = EncodedWrite.keeping($0) }
     guard let write else { preconditionFailure("a write was lent") }
     return try await commit(write)
   }

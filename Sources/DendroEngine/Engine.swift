@@ -234,6 +234,11 @@ package final class Engine: Sendable {
     return statistics
   }
 
+  /// Why the first part of the data that could not be read could not; nil if all could so far.
+  package var damage: EngineError? {
+    pipeline.withAdmission { $0.pages?.firstDamage }.map { .storage($0) }
+  }
+
   // MARK: Following another process's writer
 
   /// Whether the head follows another process's writer by itself.

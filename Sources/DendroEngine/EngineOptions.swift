@@ -59,6 +59,9 @@ package struct EngineOptions: Sendable {
   package var log: (@Sendable (LogEvent) -> Void)?
   /// Gets metrics, as `log` gets events. Default: nil.
   package var metrics: (@Sendable (Metric) -> Void)?
+  /// Levels of what stands above the engine, which are asked for with each batch and go to `metrics`. Called without a
+  /// lock, on the thread of the batch: it may not wait. Default: nil.
+  package var levels: (@Sendable () -> [Metric])?
   /// Gets the failures of writes without a completion. Default: nil.
   package var unreportedFailure: (@Sendable (EngineError, LogSequenceNumber) -> Void)?
 

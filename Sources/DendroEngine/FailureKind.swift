@@ -8,6 +8,8 @@ package enum FailureKind: String, CaseIterable, Hashable, Sendable {
   case tornTail = "torn_tail"
   /// Opening could not read a checkpoint, and another one or the log served.
   case unreadableCheckpoint = "unreadable_checkpoint"
+  /// A part of the checkpoint that was opened is damaged: what needs it fails.
+  case damage
   /// No checkpoint could be taken.
   case checkpoint
   /// The disk had no room for a batch.
@@ -28,6 +30,13 @@ package enum FailureKind: String, CaseIterable, Hashable, Sendable {
 }
 
 extension LogEvent {
+  /// A part of the checkpoint that cannot be read.
+  static func damage(_ error: StorageError) -> LogEvent {
+    LogEvent(
+      .error, "a part of the data is damaged: what needs it fails", ["error": error.description],
+      failure: .damage)
+  }
+
   /// A checkpoint that was not taken; that a database is closed meanwhile is no failure.
   static func noCheckpoint(_ error: EngineError) -> LogEvent {
     LogEvent(

@@ -38,14 +38,14 @@ package struct FuzzTarget: Sendable {
 
   package static func named(_ name: String) -> FuzzTarget? { all.first { $0.name == name } }
 
-  /// Processor seconds that an input may take.
-  private static let secondsMax = 1.0
-
   /// Runs one input.
   ///
+  /// - Parameter secondsMax: the processor seconds that it may take.
   /// - Returns: the property that is violated, or nil. Memory and the end of the process are for the caller to
   ///   watch.
-  package func problem(with input: UnsafeRawBufferPointer) -> String? {
+  package func problem(
+    with input: UnsafeRawBufferPointer, secondsMax: Double = 1
+  ) -> String? {
     let started = Self.processorSeconds
     do {
       try body(input)
@@ -55,12 +55,12 @@ package struct FuzzTarget: Sendable {
       return "\(error), which was not caught"
     }
     let seconds = Self.processorSeconds - started
-    return seconds > Self.secondsMax ? "it takes \(seconds) s of processor time" : nil
+    return seconds > secondsMax ? "it takes \(seconds) s of processor time" : nil
   }
 
   /// Runs one input.
-  package func problem(with input: [UInt8]) -> String? {
-    input.withUnsafeBytes { problem(with: $0) }
+  package func problem(with input: [UInt8], secondsMax: Double = 1) -> String? {
+    input.withUnsafeBytes { problem(with: $0, secondsMax: secondsMax) }
   }
 
   /// Of this thread: other processes do not count.

@@ -57,6 +57,16 @@ struct MigrationTests {
     #expect(
       await failure { try await database.migrate(versionAt: "a.b", Self.steps) }?.code
         == .invalidPath)
+    #expect(
+      await failure { try await database.migrate(versionAt: "/", Self.steps) }?.code
+        == .invalidArgument)
+    // What a step writes where the version stands.
+    try await database.reference().setValue(["b": 1])
+    #expect(
+      await failure {
+        try await database.migrate(versionAt: "version", [{ $0["version/x"].int = 1 }])
+      }?.code == .invalidData)
+    #expect(try await database.reference().getData().typedValue == ["b": 1])
   }
 
   @Test("a step that throws writes nothing of itself, and those before it stay")

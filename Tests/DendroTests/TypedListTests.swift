@@ -41,11 +41,24 @@ struct TypedListTests {
       try await ref.getData(as: Children<Message>.self) == snapshot.children(as: Message.self))
   }
 
-  @Test("nothing, and a scalar, have no children")
+  @Test("nothing has no children, and a scalar is no list")
   func none() async throws {
     #expect(try await ref.getData(as: Children<Message>.self).isEmpty)
     try await ref.setValue(5)
-    #expect(try await ref.getData(as: Children<Int>.self).isEmpty)
+    await #expect {
+      try await ref.getData(as: Children<Int>.self)
+    } throws: { error in
+      guard case DecodingError.typeMismatch(_, let context) = error else { return false }
+      return context.codingPath.map(\.stringValue) == ["rooms", "7", "messages"]
+    }
+  }
+
+  @Test("keys that differ in Unicode normalization only are different ones")
+  func normalization() {
+    let a = Child(key: "\u{E9}", value: 1)
+    let b = Child(key: "e\u{301}", value: 1)
+    #expect(a != b && a == a)
+    #expect(Children([a]) != Children([b]))
   }
 
   @Test("look-up finds every key, in any order, also those that differ in normalization only")

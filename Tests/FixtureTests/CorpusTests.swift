@@ -13,7 +13,7 @@ struct CorpusTests {
     let names = try corpus.names()
     #expect(names.count >= 3, "the inputs of \(name) are missing")
     for name in names {
-      let problem = target.problem(with: try corpus.input(name))
+      let problem = target.problem(with: try corpus.input(name), secondsMax: 60)
       #expect(problem == nil, "\(corpus.path)/\(name)")
     }
   }

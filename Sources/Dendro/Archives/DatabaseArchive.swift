@@ -22,7 +22,7 @@ public final class DatabaseArchive: Sendable {
   /// What one call of `extend(sealedOnly:)` has added.
   public struct Extension: Hashable, Sendable {
     /// The last write in the archive.
-    public let lastLSN: LSN
+    public let lastLSN: Database.LSN
     /// The segments of the log of which something was copied.
     public let segmentCount: Int
     /// The segments that got their end: nothing is added to them any more.
@@ -90,7 +90,7 @@ public final class DatabaseArchive: Sendable {
   deinit { close() }
 
   /// Copies what the archive does not have yet, as far as it is whole in the files; under
-  /// ``Durability/everyCommit`` that includes every acknowledged write.
+  /// ``Database/Durability/everyCommit`` that includes every acknowledged write.
   ///
   /// From the first call until `close()`, and from the opening of an archive that is there, the process that writes keeps
   /// the log that was not copied yet, up to 256 MiB beyond ``DatabaseOptions/history``;

@@ -20,13 +20,15 @@ extension DatabaseReference {
     from value: T, encoder: Database.Encoder = Database.Encoder(),
     @_inheritActorContext completion: (@Sendable @isolated(any) (Error?) -> Void)? = nil
   ) throws {
-    if completion == nil, let scalar = Scalar(exactly: value), scalar.isValid {
+    if completion == nil, let scalar = Scalar(exactly: value), scalar.isValid,
+      location.count <= Limits.depth
+    {
       return set(scalar)
     }
-    let encoded = try encoder.encoded(value, at: path)
+    let encoded = try encoder.encoded(value, at: location)
     if completion == nil, writeFailure == nil, let engine = try? usable() {
       do throws(ValidationError) {
-        return try Writes.set(encoded, at: path) { engine.submit($0, completion: nil) }
+        return try Writes.set(encoded, at: location) { engine.submit($0, completion: nil) }
       } catch {
         throw DatabaseError(error)
       }
@@ -34,7 +36,7 @@ extension DatabaseReference {
     // What is wrong with the value is thrown; what is wrong with the reference goes where it always goes.
     let write: EncodedWrite
     do throws(ValidationError) {
-      write = try EncodedWrite.making(at: path) { (path, use) throws(ValidationError) in
+      write = try EncodedWrite.making(at: location) { (path, use) throws(ValidationError) in
         try Writes.set(encoded, at: path, use)
       }
     } catch {
@@ -54,7 +56,7 @@ extension DatabaseReference {
   public func setValue<T: Encodable>(
     from value: T, encoder: Database.Encoder = Database.Encoder()
   ) async throws -> DatabaseReference {
-    let encoded = try encoder.encoded(value, at: path)
+    let encoded = try encoder.encoded(value, at: location)
     return try await commit(
       made { (path, use) throws(ValidationError) in try Writes.set(encoded, at: path, use) })
   }
@@ -95,7 +97,7 @@ extension DataSnapshot {
     do {
       return try decoder.decode(type, from: node)
     } catch let error as DecodingError {
-      throw error.located(at: ref.path)
+      throw error.located(at: ref.location)
     }
   }
 }

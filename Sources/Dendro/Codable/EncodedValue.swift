@@ -16,15 +16,26 @@ enum EncodedValue {
   case encoder(ValueEncoder)
   /// Left as it is: data as a blob, or what the passthrough resolver named.
   case foreign(Any)
-  /// An optional that is set to something of which the tree keeps nothing, and so would be read as nil.
-  indirect case emptyOptional(EncodedValue)
+  /// What is not nothing, but of which the tree keeps nothing, so that it would be read as something else.
+  indirect case emptied(EncodedValue, Emptied)
+
+  enum Emptied {
+    /// An optional that is set.
+    case optional
+    /// A case of an enum that encodes itself.
+    case enumCase
+  }
 
   /// Whether the tree keeps nothing of it.
   var isEmpty: Bool {
     switch self {
     case .null: true
-    case .scalar, .unsigned, .decimal, .foreign, .emptyOptional: false
-    case .keyed(let values): values.entries.allSatisfy(\.value.isEmpty)
+    case .scalar, .unsigned, .decimal, .foreign, .emptied: false
+    case .keyed(let values):
+      // A priority is kept with data only.
+      values.entries.allSatisfy {
+        $0.value.isEmpty || (values.hasMetadata && $0.name == ".priority")
+      }
     case .unkeyed(let values): values.elements.allSatisfy(\.isEmpty)
     case .encoder(let encoder): encoder.result.isEmpty
     }
@@ -34,11 +45,18 @@ enum EncodedValue {
   var isReadFromNothing: Bool {
     switch self {
     case .null: true
-    case .scalar, .unsigned, .decimal, .foreign, .emptyOptional: false
+    case .scalar, .unsigned, .decimal, .foreign, .emptied: false
     case .keyed(let values):
       values.entries.allSatisfy { !values.hasAnyNames && $0.value.isReadFromNothing }
     case .unkeyed(let values): values.elements.isEmpty
     case .encoder(let encoder): encoder.result.isReadFromNothing
+    }
+  }
+
+  var isContainer: Bool {
+    switch self {
+    case .keyed, .unkeyed, .encoder, .emptied: true
+    case .null, .scalar, .unsigned, .decimal, .foreign: false
     }
   }
 
@@ -56,7 +74,7 @@ enum EncodedValue {
     case .unkeyed(let values): return values.elements.map(\.foundationValue)
     case .encoder(let encoder): return encoder.result.foundationValue
     case .foreign(let value): return value
-    case .emptyOptional(let value): return value.foundationValue
+    case .emptied(let value, _): return value.foundationValue
     }
   }
 }
@@ -72,6 +90,8 @@ final class KeyedValues {
   private(set) var hasMetadata = false
   /// Whether the names are data, so that one without a value would be lost. Known once there may be such a name.
   var hasAnyNames = false
+  /// A name that is none of data, and that no decoder would read back from here.
+  var misplacedName: String?
   /// Whether this is a container that was asked for at a key, as for the values of an enum's case.
   let isNested: Bool
 
@@ -81,12 +101,16 @@ final class KeyedValues {
     entries.reserveCapacity(8)
   }
 
+  /// Whether it looks like a case of an enum as the compiler encodes it: one container with the case's values.
+  var isOfCase: Bool {
+    guard entries.count == 1, case .keyed(let values) = entries[0].value else { return false }
+    return values.isNested
+  }
+
   /// Gives a case of an enum that has no values, or only empty ones, `true` in place of them: an empty container is
   /// nothing in the tree.
   func keepCase() {
-    guard entries.count == 1, case .keyed(let values) = entries[0].value, values.isNested,
-      entries[0].value.isReadFromNothing
-    else { return }
+    guard entries[0].value.isReadFromNothing else { return }
     entries[0].value = .scalar(.bool(true))
   }
 

@@ -22,18 +22,27 @@ struct KeyedValuesContainer<K: CodingKey>: KeyedEncodingContainerProtocol {
   func encodeIfPresent<T: Encodable>(_ value: T?, forKey key: K) throws {
     guard let value else { return }
     let encoded = try encoder.encoded(value, key)
-    append(encoded.isEmpty ? .emptyOptional(encoded) : encoded, key)
+    append(encoded.isEmpty ? .emptied(encoded, .optional) : encoded, key)
   }
 
   @inline(__always)
   private func append(_ value: EncodedValue, _ key: some CodingKey) {
-    if value.isEmpty { noteNames() }
-    values.append(encoder.name(of: key), value)
+    let name = encoder.name(of: key)
+    if value.isEmpty, !values.hasAnyNames { values.hasAnyNames = Self.hasAnyNames(name) }
+    values.append(name, value)
+    if values.hasMetadata { noteMisplaced(name) }
   }
 
-  /// Notes whether any text is a key, as for dictionaries: a key without a value is lost then.
-  private func noteNames() {
-    if !values.hasAnyNames { values.hasAnyNames = K(stringValue: "\u{10FFFD}") != nil }
+  /// Whether keys are data, as those of dictionaries: a key without a value is lost then. A type's own keys are few, and
+  /// none of these.
+  private static func hasAnyNames(_ name: String) -> Bool {
+    ["\u{10FFFD}", name + "\u{10FFFD}", "1097"].contains { K(stringValue: $0) != nil }
+  }
+
+  /// Notes a name that no decoder reads back: what has any keys finds no `.priority` among them.
+  @inline(never)
+  private func noteMisplaced(_ name: String) {
+    if name == ".priority", Self.hasAnyNames(name) { values.misplacedName = name }
   }
 
   func nestedContainer<N: CodingKey>(
@@ -45,7 +54,8 @@ struct KeyedValuesContainer<K: CodingKey>: KeyedEncodingContainerProtocol {
     if case .keyed(let nested) = values.value(name) {
       return KeyedEncodingContainer(KeyedValuesContainer<N>(below, nested))
     }
-    let nested = KeyedValues(isNested: true)
+    // The names of a case's values are its own, not any.
+    let nested = KeyedValues(isNested: N(stringValue: "\u{10FFFD}") == nil)
     if !encoder.isTooDeep { append(.keyed(nested), key) }
     return KeyedEncodingContainer(KeyedValuesContainer<N>(below, nested))
   }

@@ -35,14 +35,17 @@ struct KeyedDataContainer<K: CodingKey>: KeyedDecodingContainerProtocol {
     case .custom(let strategy):
       convert = { strategy(decoder.path(AnyCodingKey.name($0))).stringValue }
     }
+    // The priority is no child.
     return Dictionary(
-      values.names.map { (convert($0), $0) }, uniquingKeysWith: { first, _ in first })
+      (values.names + [".priority"]).map { (convert($0), $0) },
+      uniquingKeysWith: { first, _ in first })
   }
 
   var codingPath: [any CodingKey] { decoder.codingPath }
 
   var allKeys: [K] {
-    (names.map { Array($0.keys) } ?? values.names).compactMap { K(stringValue: $0) }
+    (names.map { names in names.filter { $1 != ".priority" }.map(\.key) } ?? values.names)
+      .compactMap { K(stringValue: $0) }
   }
 
   func contains(_ key: K) -> Bool { value(key) != nil }

@@ -28,14 +28,40 @@ extension ValueEncoder {
     try value.encode(to: child)
     if child.value == nil { return nil }
     let result = child.result
-    if result.isEmpty {
-      let isSet = (value as? any OptionalValue).map { $0.wrapped != nil } ?? false
-      return isSet ? .emptyOptional(result) : result
+    if result.isEmpty { return Self.kept(result, of: value) }
+    // It makes a leaf, which is not read as a container.
+    if case .keyed(let values) = result, values.hasMetadata,
+      values.value(".value")?.isContainer == false, T.self is any Decodable.Type
+    {
+      values.misplacedName = ".value"
     }
-    if case .unkeyed(let values) = result, values.elements.contains(where: \.isEmpty) {
-      values.isUnordered = value is any UnorderedValue
-    }
+    if case .unkeyed(let values) = result { values.isUnordered = value is any UnorderedValue }
     return result
+  }
+
+  /// What is written of a value that encodes as something empty.
+  @inline(never)
+  private static func kept<T>(_ empty: EncodedValue, of value: T) -> EncodedValue {
+    if let optional = value as? any OptionalValue {
+      return optional.wrapped == nil ? empty : .emptied(empty, .optional)
+    }
+    if case .null = empty { return empty }
+    let isOfCase = if case .keyed(let values) = empty { values.isOfCase } else { false }
+    // One that passes its encoder on encodes as what it holds.
+    guard isEnum(value, within: isOfCase ? 3 : 0) else { return empty }
+    // As the compiler encodes a case. What of its values would be lost is refused where it stands.
+    if case .keyed(let values) = empty, isOfCase {
+      values.keepCase()
+      return empty
+    }
+    return .emptied(empty, .enumCase)
+  }
+
+  /// Whether a value is an enum, or holds one up to some levels below.
+  private static func isEnum(_ value: Any, within levels: Int) -> Bool {
+    let mirror = Mirror(reflecting: value)
+    if mirror.displayStyle == .enum { return true }
+    return levels > 0 && mirror.children.contains { isEnum($0.value, within: levels - 1) }
   }
 
   /// A type that is not left to its own `encode(to:)`; nil for all others.

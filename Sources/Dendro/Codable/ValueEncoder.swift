@@ -70,9 +70,7 @@ final class ValueEncoder: Swift.Encoder {
 
   /// What was encoded, once that is all; an empty dictionary if that is nothing.
   var result: EncodedValue {
-    guard let value else { return .keyed(KeyedValues()) }
-    if case .keyed(let values) = value { values.keepCase() }
-    return value
+    value ?? .keyed(KeyedValues())
   }
 
   func path(_ key: (any CodingKey)?) -> [any CodingKey] {

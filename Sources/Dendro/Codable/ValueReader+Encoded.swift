@@ -30,9 +30,13 @@ extension ValueReader {
     case .unkeyed(let values): try array(values)
     case .encoder(let encoder): try read(encoder.result)
     case .foreign(let value): try read(value)
-    case .emptyOptional:
+    case .emptied(_, .optional):
       throw place.invalid(
         "nothing is left of an optional that is set to an empty value, so it would be read as nil")
+    case .emptied(_, .enumCase):
+      throw place.invalid(
+        "nothing is left of an enum's case that holds an empty value, so it could not be read as that case"
+      )
     }
   }
 
@@ -49,9 +53,18 @@ extension ValueReader {
       throw place.lost(lost.name, "key")
     }
     if values.hasMetadata {
+      if let name = values.misplacedName {
+        throw place.invalid("the key \(name) could not be read back: use another name for it")
+      }
+      let priority = try values.value(".priority").map { (value) throws(ValidationError) in
+        try place.exact(value)
+      }
+      if priority.map({ !ValuePlace.isNull($0) }) ?? false, EncodedValue.keyed(values).isEmpty {
+        throw place.invalid("nothing is left of an empty value, so its priority would be lost")
+      }
       // Rare, so these few go the way of any value from outside.
       return try special(
-        values.value(".value")?.foundationValue, values.value(".priority")?.foundationValue,
+        values.value(".value")?.foundationValue, priority,
         values.value(".sv")?.foundationValue, count: values.entries.count
       ) { (reader) throws(ValidationError) in
         for entry in values.entries where !Self.isMetadata(entry.name) {
@@ -87,7 +100,7 @@ extension ValueReader {
 extension UnkeyedValues {
   /// The index of an element that the tree keeps nothing of, and which would not be read as what it is; nil if there is
   /// none.
-  fileprivate var firstLost: Int? {
+  var firstLost: Int? {
     // The last element is the one that says how many there are.
     if let last = elements.last, last.isEmpty { return elements.count - 1 }
     if isUnordered { return elements.firstIndex(where: \.isEmpty) }
@@ -103,6 +116,15 @@ extension ValuePlace {
     var below = self
     below.names.append(name)
     return below.invalid("nothing is left of an empty value, so its \(noun) would be lost")
+  }
+
+  /// A value as one of Foundation's, if it is a number that is stored as what it is.
+  func exact(_ value: EncodedValue) throws(ValidationError) -> Any {
+    switch value {
+    case .unsigned(let value): try exact(value).foundationValue
+    case .decimal(let value): try exact(value).foundationValue
+    default: value.foundationValue
+    }
   }
 
   /// An integer above `Int64.max`, if a double is exactly that number.

@@ -38,4 +38,12 @@ struct Heap<Element> {
   }
 
   mutating func removeAll() { elements.removeAll() }
+
+  /// O(count), and O(count log count) if any is removed.
+  mutating func removeAll(where isRemoved: (Element) -> Bool) {
+    guard elements.contains(where: isRemoved) else { return }
+    let left = elements.filter { !isRemoved($0) }
+    elements = []
+    for element in left { insert(element) }
+  }
 }

@@ -61,6 +61,9 @@ package final class OrderCache: Sendable {
 
   package init(limits: Limits) { self.limits = limits }
 
+  /// The children in all orders that are kept and not declared; long strings count as some.
+  package var keptChildCount: Int { state.withLock { $0.weight } }
+
   /// The order of the children at a path; nil if a query should look at every child.
   ///
   /// - Parameters:

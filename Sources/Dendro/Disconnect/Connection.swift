@@ -16,7 +16,7 @@ final class Connection: Sendable {
   /// Whether the database was used: a reference was made, or it was set online or offline. Settings are
   /// refused from then on.
   private let used = Atomic<Bool>(false)
-  /// Calls that took operations and have not given them to the engine yet.
+  /// To wait for those calls.
   private let submissions = DispatchGroup()
   /// Writes of operations whose outcome is not known yet.
   private let unsettledWrites = DispatchGroup()
@@ -26,6 +26,8 @@ final class Connection: Sendable {
     /// Whether the database is closing: no operation is registered any more.
     var isEnded = false
     var operations = DisconnectOperations()
+    /// Calls that have taken operations, and have not given them to the engine yet.
+    var submissionCount = 0
     /// Whether some of the operations come from a write that was refused.
     var hasRefused = false
   }
@@ -66,13 +68,17 @@ final class Connection: Sendable {
         changed(Self.info(isOnline: false))
       }
       guard !state.operations.isEmpty else { return nil }
+      state.submissionCount += 1
       submissions.enter()
       unsettledWrites.enter()
       return state.takeOperations()
     }
     released()
     guard let taken else { return }
-    defer { submissions.leave() }
+    defer {
+      state.withLock { $0.submissionCount -= 1 }
+      submissions.leave()
+    }
     guard let draft = taken.draft else { return settle(.success(nil), taken) }
     engine.submit(draft) { [self] result in
       if case .failure(let error) = result { refused(error) }
@@ -157,11 +163,20 @@ final class Connection: Sendable {
   /// `close()` may both be called by a transaction's block, whose writes the engine admits only when it
   /// closes.
   func end(_ engine: Engine) -> Draft? {
-    if !engine.isInTransaction {
+    if engine.isInTransaction { return takeLast() }
+    repeat {
       submissions.wait()
       _ = unsettledWrites.wait(timeout: .now() + .seconds(1))
-    }
+    } while !endIfQuiet()
     return takeLast()
+  }
+
+  /// Registers nothing any more, unless operations are on their way to the engine: it must have them before it closes.
+  private func endIfQuiet() -> Bool {
+    state.withLock { state in
+      state.isEnded = state.submissionCount == 0
+      return state.isEnded
+    }
   }
 
   /// Takes the operations without waiting for the results of earlier ones; none can be registered after it.

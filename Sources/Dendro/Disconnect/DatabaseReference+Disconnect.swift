@@ -165,7 +165,7 @@ extension DatabaseReference {
   private func cancelled() -> DatabaseError? {
     do throws(DatabaseError) {
       try checkRegistering()
-      try owner.connection.cancel(path)
+      try owner.connection.cancel(location)
       return nil
     } catch {
       return error
@@ -208,7 +208,7 @@ extension DatabaseReference {
   func disconnectDraft(_ making: WriteMaking) throws(DatabaseError) -> Draft {
     try checkRegistering()
     do throws(ValidationError) {
-      return try Draft(at: path, making)
+      return try Draft(at: location, making)
     } catch {
       throw DatabaseError(error)
     }

@@ -98,7 +98,7 @@ public final class DatabaseSession: Sendable {
   public func cancelDisconnectOperations(at reference: DatabaseReference) throws {
     try check(reference)
     try reference.checkRegistering()
-    try connection.cancel(reference.path)
+    try connection.cancel(reference.location)
   }
 
   private func register(

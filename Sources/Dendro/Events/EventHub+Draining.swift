@@ -120,7 +120,7 @@ extension EventHub {
         case .call:
           delivery.append(work)
           return true
-        case .activation, .reading, .pruning, .end:
+        case .activation, .reading, .pruning, .callAfterReads, .end:
           delivery.append(work)
           return false
         }
@@ -150,6 +150,12 @@ extension EventHub {
     case .pruning(let syncPoint):
       syncPoint.generator.discard(state.withLock { _ in syncPoint.takeUnneeded() })
     case .call(let block): delivery.call(block)
+    case .callAfterReads(let block):
+      let waits = state.withLock { state in
+        if state.readCount > 0 { state.callsAfterReads.append(block) }
+        return state.readCount > 0
+      }
+      if !waits { delivery.call(block) }
     case .end: endRegistrations()
     }
   }

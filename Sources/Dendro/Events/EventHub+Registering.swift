@@ -10,22 +10,22 @@ extension EventHub {
     let (isOpen, unread) = Self.withPlace(of: query, engine) { place in
       state.withLock { state -> (Bool, (HeadPlace, SyncPoint)?) in
         guard !state.isClosed else { return (false, nil) }
-        let listeners = state.listeners(at: query.path)
+        let listeners = state.listeners(at: query.location)
         var unread: (HeadPlace, SyncPoint)?
         let syncPoint: SyncPoint
-        if let existing = listeners.syncPoint(at: query.path) {
+        if let existing = listeners.syncPoint(at: query.location) {
           syncPoint = existing
         } else {
           syncPoint = SyncPoint(
-            path: query.path, node: place.node?.node ?? .empty,
-            orders: listeners.orders(at: query.path), tally: state.tally)
+            path: query.location, node: place.node?.node ?? .empty,
+            orders: listeners.orders(at: query.location), tally: state.tally)
           if place.node?.isPartial ?? true {
             syncPoint.beginReading()
             state.readCount += 1
             unread = (place, syncPoint)
           }
           listeners.insert(syncPoint)
-          filter.add(query.path)
+          filter.add(query.location)
         }
         syncPoint.add(registration)
         state.byHandle[registration.handle] = registration
@@ -48,17 +48,17 @@ extension EventHub {
       } catch {
         let error = DatabaseError(error)
         for registration in abandon(syncPoint) { refuse(registration, error) }
+        add { $0.endRead() }
       }
     }
   }
 
-  /// Removes all registrations of a sync point whose first state cannot be read.
+  /// Removes all registrations of a sync point whose first state cannot be read. The reading ends once they are refused.
   private func abandon(_ syncPoint: SyncPoint) -> [Registration] {
     let (registrations, held) = add { state -> ([Registration], [Work]) in
       let registrations = syncPoint.registrations.filter { !$0.isRemoved }
       for registration in registrations { forget(registration, in: &state) }
       let held = syncPoint.endReading(.empty)
-      state.endRead()
       return (registrations, held)
     }
     // Freed here, where no lock is held.
@@ -80,7 +80,7 @@ extension EventHub {
     if isForked { return }
     let removed = add { state -> Registration? in
       guard let registration = state.byHandle[handle], query.failure == nil,
-        registration.query.path == query.path,
+        registration.query.location == query.location,
         Self.covers(query.parameters, registration.query.parameters)
       else { return nil }
       forget(registration, in: &state)
@@ -96,7 +96,7 @@ extension EventHub {
   func removeAll(of query: DatabaseQuery) {
     guard query.failure == nil, !isForked else { return }
     let removed = add { state -> [Registration] in
-      guard let syncPoint = state.listeners(at: query.path).syncPoint(at: query.path) else {
+      guard let syncPoint = state.listeners(at: query.location).syncPoint(at: query.location) else {
         return []
       }
       let registrations =
@@ -118,8 +118,8 @@ extension EventHub {
   func forget(_ registration: Registration, in state: inout State) {
     registration.remove()
     guard state.byHandle.removeValue(forKey: registration.handle) != nil else { return }
-    let listeners = state.listeners(at: registration.query.path)
-    guard let syncPoint = listeners.syncPoint(at: registration.query.path) else { return }
+    let listeners = state.listeners(at: registration.query.location)
+    guard let syncPoint = listeners.syncPoint(at: registration.query.location) else { return }
     syncPoint.remove(registration)
     if syncPoint.isUnused {
       listeners.remove(syncPoint)
@@ -139,14 +139,15 @@ extension EventHub {
       let node = place.node?.node ?? .empty
       return state.withLock { state -> Subscription? in
         guard !state.isClosed else { return nil }
-        let listeners = state.listeners(at: query.path)
+        let listeners = state.listeners(at: query.location)
         let subscription = Subscription(
-          path: query.path, keepsStates: keepingStates, orders: listeners.orders(at: query.path))
+          path: query.location, keepsStates: keepingStates,
+          orders: listeners.orders(at: query.location))
         var replaced: [Node] = []
         _ = subscription.note(node, replacing: &replaced)
         listeners.insert(subscription)
         state.subscriptions[ObjectIdentifier(subscription)] = subscription
-        filter.add(query.path)
+        filter.add(query.location)
         return subscription
       }
     }
@@ -161,7 +162,7 @@ extension EventHub {
         return
       }
       // Not freed here: the caller has a reference.
-      state.listeners(at: query.path).remove(subscription)
+      state.listeners(at: query.location).remove(subscription)
       filter.remove()
     }
   }

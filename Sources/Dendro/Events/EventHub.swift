@@ -52,6 +52,8 @@ final class EventHub: CommitObserver {
     var readCount = 0
     /// Whether the work `.end` waits until these are read.
     var isEndWaiting = false
+    /// Calls that wait until these are read.
+    var callsAfterReads: [Callback<@Sendable () -> Void>] = []
     /// Suspended consumers to resume once the lock is released.
     var resumable: [Subscription.Waiter] = []
     /// States that no listener will get, to be freed on a thread that no writer waits for.
@@ -79,7 +81,10 @@ final class EventHub: CommitObserver {
     /// Notes that data is no longer read on another thread.
     mutating func endRead() {
       readCount -= 1
-      if readCount == 0, isEndWaiting { work.append(.end) }
+      guard readCount == 0 else { return }
+      for call in callsAfterReads { work.append(.callAfterReads(call)) }
+      callsAfterReads = []
+      if isEndWaiting { work.append(.end) }
     }
 
     /// Whether there are states to free, and no block that will do it.
@@ -103,6 +108,8 @@ final class EventHub: CommitObserver {
     /// The sync point's generator may keep windows and orders that no listener needs any more.
     case pruning(SyncPoint)
     case call(Callback<@Sendable () -> Void>)
+    /// A call that comes after the events of what is being read on other threads.
+    case callAfterReads(Callback<@Sendable () -> Void>)
     /// The end of all registrations, when the database closes.
     case end
   }
@@ -129,10 +136,13 @@ final class EventHub: CommitObserver {
   static func withPlace<R: Sendable>(
     of query: DatabaseQuery, _ engine: Engine, _ body: (HeadPlace) -> R
   ) -> R {
-    query.path.isInfo
-      ? query.owner.connection.withInfo { body(HeadPlace($0.node(at: query.path))) }
-      : engine.withPlace(at: query.path, body)
+    query.location.isInfo
+      ? query.owner.connection.withInfo { body(HeadPlace($0.node(at: query.location))) }
+      : engine.withPlace(at: query.location, body)
   }
+
+  /// The number of pieces of work that no drain has taken yet: states of locations that are listened to, and blocks.
+  var waitingCount: Int { state.withLock { $0.work.count } }
 
   // MARK: Noting
 
@@ -186,6 +196,12 @@ final class EventHub: CommitObserver {
   func enqueue(on actor: (any Actor)? = nil, _ body: @escaping @Sendable () -> Void) {
     if isForked { return }
     add { $0.work.append(.call(Callback(isolation: actor, call: body))) }
+  }
+
+  /// Queues a call of `body` on the callback queue, after all events and calls that wait now.
+  func enqueueAfterReads(_ body: @escaping @Sendable () -> Void) {
+    if isForked { return body() }
+    add { $0.work.append(.callAfterReads(Callback(isolation: nil, call: body))) }
   }
 
   /// Passes an error to the error handler; without one, to standard error.

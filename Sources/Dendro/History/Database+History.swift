@@ -4,7 +4,7 @@ import DendroTree
 public import Foundation
 
 extension Database {
-  /// Which states of the past can be read by ``DatabaseQuery/snapshot(at:)-(LSN)``, and followed from by
+  /// Which states of the past can be read by ``DatabaseQuery/snapshot(at:)-(Database.LSN)``, and followed from by
   /// ``changes(since:)``.
   ///
   /// A database in memory has its present state only. Waits for the disk.
@@ -34,7 +34,9 @@ extension Database {
   ///
   /// - Parameter lsn: the last write that the caller knows, such as the ``DatabaseChange/lsn`` that it
   ///   handled last; 0 for all. See ``DatabaseChanges`` for how far back, and how it ends.
-  public func changes(since lsn: LSN) -> DatabaseChanges { reference().changes(since: lsn) }
+  public func changes(since lsn: Database.LSN) -> DatabaseChanges {
+    reference().changes(since: lsn)
+  }
 
   /// Removes the past from the disk: when it returns, no file holds what was removed from the tree before
   /// the call.
@@ -97,13 +99,13 @@ extension DatabaseQuery {
   /// - Throws: ``DatabaseError``: ``DatabaseError/Code/outOfHistory`` with the range; if the files
   ///   cannot be read, the reference is bad or the database closed. `CancellationError` once the task is
   ///   cancelled.
-  public func snapshot(at lsn: LSN) async throws -> DataSnapshot {
+  public func snapshot(at lsn: Database.LSN) async throws -> DataSnapshot {
     try await snapshot(at: .lsn(LogSequenceNumber(lsn)))
   }
 
   /// What was here after the last write that was admitted at `date` or before, to the millisecond.
   ///
-  /// A date behind the last write gives the present. As ``snapshot(at:)-(LSN)`` otherwise.
+  /// A date behind the last write gives the present. As ``snapshot(at:)-(Database.LSN)`` otherwise.
   public func snapshot(at date: Date) async throws -> DataSnapshot {
     guard let time = HistoryTime.milliseconds(date) else {
       throw DatabaseError(.invalidArgument, "InvalidArgumentError", "the date is not a number")
@@ -115,14 +117,14 @@ extension DatabaseQuery {
     -> DataSnapshot
   {
     _ = try usable()
-    return await snapshot(showing: try await owner.root(at: point).node(at: path), isPast: true)
+    return await snapshot(showing: try await owner.root(at: point).node(at: location), isPast: true)
   }
 }
 
 extension DatabaseReference {
   /// ``Database/changes(since:)`` with only those writes that take place here, above or below: those that
   /// may have changed what is here.
-  public func changes(since lsn: LSN) -> DatabaseChanges {
+  public func changes(since lsn: Database.LSN) -> DatabaseChanges {
     DatabaseChanges(self, since: LogSequenceNumber(lsn))
   }
 }

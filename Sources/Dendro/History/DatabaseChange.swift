@@ -10,7 +10,7 @@ public import Foundation
 /// all of it if that is shorter.
 public struct DatabaseChange: Sendable {
   /// The number of the write.
-  public let lsn: LSN
+  public let lsn: Database.LSN
   /// When it was admitted, in whole milliseconds; never before that of an earlier write.
   public let time: Date
   /// Where it took place.
@@ -19,7 +19,7 @@ public struct DatabaseChange: Sendable {
   public let operation: Operation
 
   /// The location as text: "/" for the root, "/users/ada".
-  public var path: String { ref.path.description }
+  public var path: String { ref.location.description }
 
   /// What a write does at its location.
   public enum Operation: Sendable {
@@ -43,7 +43,7 @@ public struct DatabaseChange: Sendable {
     public let operation: Operation
 
     /// The place as text.
-    public var path: String { ref.path.description }
+    public var path: String { ref.location.description }
   }
 
   /// A single value, exactly.

@@ -72,7 +72,7 @@ public struct DatabaseChanges: AsyncSequence, Sendable {
       // An iterator that has begun ends when the database is closed; one that begins later throws.
       let engine = reader == nil ? try ref.usable() : nil
       do throws(EngineError) {
-        if let engine { reader = try engine.changes(since: lsn, at: ref.path) }
+        if let engine { reader = try engine.changes(since: lsn, at: ref.location) }
         return try await reader?.next()?[...] ?? []
       } catch {
         throw DatabaseError(error)

@@ -2,9 +2,11 @@ import DendroEngine
 import DendroStorage
 public import Foundation
 
-/// The number of a write: 1, 2, 3, … in the order of admission, over the whole life of a database and
-/// without a gap. 0 stands for the empty tree before the first write.
-public typealias LSN = UInt64
+extension Database {
+  /// The number of a write: 1, 2, 3, … in the order of admission, over the whole life of a database and
+  /// without a gap. 0 stands for the empty tree before the first write.
+  public typealias LSN = UInt64
+}
 
 /// The range of states that can be read: those after each write from ``oldest`` to ``newest``.
 public struct HistoryRange: Hashable, Sendable {
@@ -13,25 +15,25 @@ public struct HistoryRange: Hashable, Sendable {
   init(_ bounds: HistoryBounds) { self.bounds = bounds }
 
   /// The first write of the range; 0 if the log reaches back to the beginning.
-  public var oldest: LSN { bounds.oldest.rawValue }
+  public var oldest: Database.LSN { bounds.oldest.rawValue }
 
   /// When that write was admitted; nil for write 0.
   public var oldestTime: Date? { bounds.oldestTime.map { Date(milliseconds: $0) } }
 
   /// The last admitted write.
-  public var newest: LSN { bounds.newest.rawValue }
+  public var newest: Database.LSN { bounds.newest.rawValue }
 
   /// When that write was admitted; nil for write 0.
   public var newestTime: Date? { bounds.newestTime.map { Date(milliseconds: $0) } }
 
   /// Whether the state after this write can be read.
-  public func contains(_ lsn: LSN) -> Bool { lsn >= oldest && lsn <= newest }
+  public func contains(_ lsn: Database.LSN) -> Bool { lsn >= oldest && lsn <= newest }
 }
 
 extension HistoryRange: CustomStringConvertible {
   /// The numbers and times, for people.
   public var description: String {
-    func place(_ lsn: LSN, _ time: Date?) -> String {
+    func place(_ lsn: Database.LSN, _ time: Date?) -> String {
       "\(lsn)" + (time.map { " of \(HistoryTime.text($0))" } ?? "")
     }
     let newest = place(newest, newestTime)

@@ -2,6 +2,7 @@ package import DendroEngine
 import DendroStorage
 package import DendroTree
 import Foundation
+import Synchronization
 
 // What a server of the database needs beyond the public API: the engine itself, the commits in their order, and
 // writes that depend on what is there.
@@ -11,8 +12,11 @@ extension Database {
   package static func showing(_ state: HistoryState) -> Database {
     let options = DatabaseOptions()
     let hub = EventHub(errorHandler: nil)
-    let engine = Engine.showing(state, options: options.engineOptions(reportingTo: hub))
-    return Database(engine: engine, hub: hub, environment: .system, options: options)
+    let orderCache = options.makeOrderCache()
+    let engine = Engine.showing(
+      state, options: options.engineOptions(reportingTo: hub, orderCache))
+    return Database(
+      engine: engine, hub: hub, orderCache: orderCache, environment: .system, options: options)
   }
 
   /// The engine.
@@ -55,7 +59,11 @@ extension Database {
     admitted: @escaping @Sendable () -> Void = {},
     completion: @escaping @Sendable (Result<(isWritten: Bool, node: Node), DatabaseError>) -> Void
   ) {
-    let run = { @Sendable [self] in
+    // Either it runs, or it is withdrawn.
+    let isTaken = Atomic<Bool>(false)
+    let take = { @Sendable in !isTaken.exchange(true, ordering: .acquiringAndReleasing) }
+    let run = { @Sendable [self] (job: TransactionJob) in
+      guard take() else { return }
       defer { admitted() }
       let engine: Engine
       do throws(DatabaseError) {
@@ -65,6 +73,8 @@ extension Database {
       }
       engine.transact(at: path) {
         completion(.failure(DatabaseError($0)))
+      } begun: {
+        job.begins()
       } decide: { input in
         let draft = decide(input)
         let isWritten = draft != nil
@@ -73,9 +83,12 @@ extension Database {
         }
       }
     }
-    // What decides does not wait, so nothing has to be withdrawn.
     transactions.start(
-      TransactionQueue.Job(at: path, hasPlace: false, run: run, withdraw: { _ in }))
+      TransactionJob(at: path, hasPlace: false, run: run) { error in
+        guard take() else { return }
+        defer { admitted() }
+        completion(.failure(error as? DatabaseError ?? .closed))
+      })
   }
 }
 

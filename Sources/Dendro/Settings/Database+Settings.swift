@@ -103,17 +103,17 @@ extension DatabaseQuery {
   public func keepSynced(_ keepSynced: Bool) {
     do throws(DatabaseError) {
       _ = try usable()
-      if path.isInfo {
+      if location.isInfo {
         throw DatabaseError(
-          .invalidArgument, "NSInvalidArgumentException", "\(path) cannot be kept synchronized")
+          .invalidArgument, "NSInvalidArgumentException", "\(location) cannot be kept synchronized")
       }
       let parameters = parameters
       // In the order of keys the data itself is kept.
       if parameters.order == .key || parameters == QueryParameters() { return }
       if keepSynced {
-        owner.orderCache.declare(parameters, at: path)
+        owner.orderCache.declare(parameters, at: location)
       } else {
-        owner.orderCache.takeBack(parameters, at: path)
+        owner.orderCache.takeBack(parameters, at: location)
       }
     } catch {
       owner.hub.report(error)

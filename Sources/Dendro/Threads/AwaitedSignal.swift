@@ -39,6 +39,8 @@ final class AwaitedSignal: Sendable {
   private static let queue = DispatchQueue(label: "dendro.signals")
   /// Where the handler writes.
   private static let end = Atomic<Int32>(-1)
+  /// Which process has made the pipe.
+  private static let process = Atomic<Int32>(-1)
 
   private static func add(
     _ body: @escaping @Sendable () -> Void, for number: Int32
@@ -53,6 +55,12 @@ final class AwaitedSignal: Sendable {
       if state.waiting[number] == nil {
         var before = sigaction()
         var action = sigaction(calling: { number in
+          // A fork has the pipe of its parent.
+          guard getpid() == AwaitedSignal.process.load(ordering: .relaxed) else {
+            signal(number, SIG_DFL)
+            raise(number)
+            return
+          }
           let failure = errno
           var byte = UInt8(truncatingIfNeeded: number)
           _ = write(AwaitedSignal.end.load(ordering: .relaxed), &byte, 1)
@@ -94,6 +102,7 @@ final class AwaitedSignal: Sendable {
       _ = fcntl(end, F_SETFD, FD_CLOEXEC)
       _ = fcntl(end, F_SETFL, O_NONBLOCK)
     }
+    process.store(getpid(), ordering: .relaxed)
     end.store(ends[1], ordering: .relaxed)
     let input = ends[0]
     let source = DispatchSource.makeReadSource(fileDescriptor: input, queue: queue)

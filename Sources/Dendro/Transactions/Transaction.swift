@@ -4,7 +4,7 @@ import Synchronization
 
 /// One transaction that was started: its block, and what to call when it has ended.
 final class Transaction: Sendable {
-  let location: DatabaseReference
+  let reference: DatabaseReference
   /// Called with the data of each run, on a thread of the transactions.
   private let block: @Sendable (MutableData) -> Step
   private let state: Mutex<State>
@@ -35,18 +35,19 @@ final class Transaction: Sendable {
   }
 
   init(
-    location: DatabaseReference, block: @escaping @Sendable (MutableData) -> Step,
+    _ reference: DatabaseReference, block: @escaping @Sendable (MutableData) -> Step,
     completion: @escaping @Sendable (Outcome) -> Void
   ) {
-    self.location = location
+    self.reference = reference
     self.block = block
     state = Mutex(State(completion: completion))
   }
 
   /// It in a queue of transactions.
-  func job(hasPlace: Bool) -> TransactionQueue.Job {
-    TransactionQueue.Job(
-      at: location.path, hasPlace: hasPlace, run: { self.run() }, withdraw: { self.withdraw($0) })
+  func job(hasPlace: Bool, hasTimeLimit: Bool = true) -> TransactionJob {
+    TransactionJob(
+      at: reference.location, hasPlace: hasPlace, hasTimeLimit: hasTimeLimit,
+      run: { self.run(as: $0) }, withdraw: { self.withdraw($0) })
   }
 
   // MARK: The end
@@ -100,29 +101,31 @@ final class Transaction: Sendable {
 
   /// Runs the block until its decision is admitted. Waits only for the block, and for the disk if that is
   /// behind.
-  private func run() {
+  private func run(as job: TransactionJob) {
     if hasEnded { return }
     let engine: Engine
     do throws(DatabaseError) {
-      engine = try location.owner.usable()
+      engine = try reference.owner.usable()
     } catch {
       return finish(.failed(error))
     }
-    if let failure = location.writeFailure {
+    if let failure = reference.writeFailure {
       // In order: after the completions of earlier writes.
       return engine.submit(Draft(.update(.root, []))) { _ in self.finish(.failed(failure)) }
     }
-    engine.transact(at: location.path) { error in
+    engine.transact(at: reference.location) { error in
       self.finish(.failed(DatabaseError(error)))
+    } begun: {
+      job.begins()
     } decide: { input in
-      decide(on: input)
+      decide(on: input, job)
     }
   }
 
-  private func decide(on input: Node) -> TransactionDecision {
+  private func decide(on input: Node, _ job: TransactionJob) -> TransactionDecision {
     guard beginRun() else { return TransactionDecision(nil) { _ in } }
-    let draft = TransactionDraft(at: location.path, input: input)
-    let step = block(MutableData(draft, at: .root))
+    let draft = TransactionDraft(at: reference.location, input: input)
+    let step = job.runBlock { block(MutableData(draft, at: .root)) }
     guard endRun() else { return TransactionDecision(nil) { _ in } }
     do {
       return try decision(step, draft)
@@ -145,7 +148,7 @@ final class Transaction: Sendable {
     _ result: Result<Node, EngineError>, _ outcome: (DataSnapshot) -> Outcome
   ) {
     switch result {
-    case .success(let node): finish(outcome(DataSnapshot(node, at: location)))
+    case .success(let node): finish(outcome(DataSnapshot(node, at: reference)))
     case .failure(let error): finish(.failed(DatabaseError(error)))
     }
   }
@@ -153,8 +156,8 @@ final class Transaction: Sendable {
   private func write(of data: MutableData, _ draft: TransactionDraft) throws(DatabaseError) -> Draft
   {
     if let error = data.draft.error { throw error }
-    guard let path = data.path else { return Draft(.remove(location.path)) }
-    let write = data.draft.write(of: path, to: location.path)
+    guard let path = data.path else { return Draft(.remove(reference.location)) }
+    let write = data.draft.write(of: path, to: reference.location)
     // The depth was checked for the location of the data's own transaction.
     if data.draft !== draft {
       do throws(ValidationError) {

@@ -65,6 +65,13 @@ final class TransactionDraft: Sendable {
     set(at: path) { (reader) throws(ValidationError) in try reader.read(value) }
   }
 
+  func set(_ node: Node, at path: Path) {
+    state.withLock { state in
+      state.node.graft(node, at: path)
+      state.timestamps.replace(at: path, by: DeferredValues([], in: node), in: state.node)
+    }
+  }
+
   /// Refuses a value that could not be read as what it is.
   func check(_ value: EncodedValue, at path: Path) {
     change { () throws(ValidationError) in
@@ -128,6 +135,14 @@ final class TransactionDraft: Sendable {
         let timestamp = state.adding(deferred, to: input).first?.value
         state.timestamps.replacePriority(at: path, by: timestamp)
       }
+    }
+  }
+
+  func setPriority(from value: EncodedValue, at path: Path) {
+    do throws(ValidationError) {
+      setPriority(try ValueReader(at: location.appending(path)).place.exact(value), at: path)
+    } catch {
+      fail(error)
     }
   }
 

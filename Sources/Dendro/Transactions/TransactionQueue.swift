@@ -14,67 +14,37 @@ final class TransactionQueue: Sendable {
   static let limit = 16_384
   /// Blocks that may run at the same time.
   static let blockLimit = 64
-  /// How long a block may take before others that have nothing in common with it go on beside it.
-  private static let slow = Duration.milliseconds(100)
-  /// One transaction, or an operation of a server that runs as one.
-  final class Job: Sendable {
-    let path: Path
-    /// Runs it. Called once at most.
-    let run: @Sendable () -> Void
-    /// Ends it with an error unless its decision may have been admitted, and also while its block runs.
-    let withdraw: @Sendable (DatabaseError) -> Void
-    /// Whether it takes one of the places of those that wait.
-    fileprivate let hasPlace: Bool
-    fileprivate let started = ContinuousClock.now
-
-    init(
-      at path: Path, hasPlace: Bool, run: @escaping @Sendable () -> Void,
-      withdraw: @escaping @Sendable (DatabaseError) -> Void
-    ) {
-      self.path = path
-      self.hasPlace = hasPlace
-      self.run = run
-      self.withdraw = withdraw
-    }
-  }
-
-  /// One whose block runs.
-  private struct Running {
+  /// One that runs.
+  struct Running {
     let entry: TransactionSchedule.Entry
     let thread = pthread_self()
-    let begun = ContinuousClock.now
     var isSlow = false
     var isReported = false
+    var isLate = false
   }
 
-  private struct State {
+  struct State {
     var schedule = TransactionSchedule()
     /// Those that wait for a thread only. The one that was started first is next, so that all run in the order of their
     /// starts as long as none is slow.
     var ready = Heap<TransactionSchedule.Entry> { $0.number < $1.number }
     var running: [Running] = []
-    /// Those that wait for others, by identity: for closing and for time limits.
+    /// All that have not begun, by their jobs.
     var waiting: [ObjectIdentifier: TransactionSchedule.Entry] = [:]
     /// Threads that were asked for.
     var threadCount = 0
     var idleThreads: [DispatchQueue] = []
     var isWatched = false
     var isClosed = false
-
-    /// Those that have not begun, in the order in which they were started.
-    var left: [TransactionSchedule.Entry] {
-      (ready.all + waiting.values).sorted { $0.number < $1.number }
-    }
   }
 
-  private let state = Mutex(State())
+  let state = Mutex(State())
   /// One signal for each free place in the queue. Starts at 0, since a semaphore must not be freed with a
   /// lower value than it was made with.
   private let places = DispatchSemaphore(value: 0)
-  private let timeLimit: Duration?
-  private let reportTime: Duration
-  private let log: @Sendable (LogEvent) -> Void
-  private static let watch = DispatchQueue(label: "dendro.transactions.watch")
+  let timeLimit: Duration?
+  let reportTime: Duration
+  let log: @Sendable (LogEvent) -> Void
 
   /// - Parameters:
   ///   - timeLimit: how long a transaction may take from its start on; nil: as long as it needs.
@@ -103,38 +73,51 @@ final class TransactionQueue: Sendable {
   }
 
   /// Starts one: runs it once it may run.
-  func start(_ job: Job) {
-    let entry = TransactionSchedule.Entry(at: job.path, job)
+  func start(_ job: TransactionJob) {
+    let entry = TransactionSchedule.Entry(job)
     let isClosed = state.withLock { state in
       if state.isClosed { return true }
       let thread = pthread_self()
       let starter = state.running.first { pthread_equal($0.thread, thread) != 0 }
-      if state.schedule.add(entry, startedBy: starter?.entry) {
-        state.ready.insert(entry)
-      } else {
-        state.waiting[ObjectIdentifier(entry)] = entry
-      }
+      state.waiting[ObjectIdentifier(job)] = entry
+      if state.schedule.add(entry, startedBy: starter?.entry) { state.ready.insert(entry) }
       goOn(&state)
       return false
     }
-    if isClosed { runAtOnce(entry) }
+    if isClosed { runAtOnce(job) }
   }
 
   /// The database is closed: fails.
-  private func runAtOnce(_ entry: TransactionSchedule.Entry) {
-    if entry.job.hasPlace { places.signal() }
-    entry.job.run()
+  private func runAtOnce(_ job: TransactionJob) {
+    if job.hasPlace { places.signal() }
+    job.run()
+  }
+
+  /// Ends one with an error unless its decision may have been admitted. One that has not begun leaves the queue, and frees
+  /// what it holds.
+  func withdraw(_ job: TransactionJob, _ error: any Error) {
+    job.withdraw(error)
+    let (waits, leaves) = state.withLock { state in
+      guard let entry = state.waiting[ObjectIdentifier(job)] else { return (false, false) }
+      let isReady = entry.isReady
+      guard let next = state.schedule.withdraw(entry) else { return (true, false) }
+      state.waiting[ObjectIdentifier(job)] = nil
+      if isReady { state.ready.removeAll { $0 === entry } }
+      for entry in next { state.ready.insert(entry) }
+      goOn(&state)
+      return (true, true)
+    }
+    if waits { job.discard() }
+    if leaves, job.hasPlace { places.signal() }
   }
 
   /// Those that wait or run.
-  var count: Int {
-    state.withLock { $0.waiting.count + $0.ready.all.count + $0.running.count }
-  }
+  var count: Int { state.withLock { $0.waiting.count + $0.running.count } }
 
   // MARK: Threads
 
   /// Has a thread go on if one is ready, and no other thread is about to take it soon.
-  private func goOn(_ state: inout State) {
+  func goOn(_ state: inout State) {
     let quickCount = state.threadCount - state.running.count { $0.isSlow }
     guard !state.ready.isEmpty, quickCount == 0, state.threadCount < Self.blockLimit else { return }
     state.threadCount += 1
@@ -162,6 +145,7 @@ final class TransactionQueue: Sendable {
         state.idleThreads.append(thread)
         return nil
       }
+      state.waiting[ObjectIdentifier(entry.job)] = nil
       state.running.append(Running(entry: entry))
       watch(&state)
       return entry
@@ -171,57 +155,8 @@ final class TransactionQueue: Sendable {
   private func end(_ entry: TransactionSchedule.Entry) {
     state.withLock { state in
       state.running.removeAll { $0.entry === entry }
-      for entry in state.schedule.end(entry) {
-        // One that was withdrawn by closing has run.
-        guard state.waiting.removeValue(forKey: ObjectIdentifier(entry)) != nil else { continue }
-        state.ready.insert(entry)
-      }
+      for entry in state.schedule.end(entry) { state.ready.insert(entry) }
     }
-  }
-
-  // MARK: What takes long
-
-  /// Looks after what runs, ten times a second as long as something does.
-  private func watch(_ state: inout State) {
-    if state.isWatched { return }
-    state.isWatched = true
-    Self.watch.asyncAfter(deadline: .now() + .milliseconds(100)) { [weak self] in
-      ThreadName.transactions.during { self?.look() }
-    }
-  }
-
-  private func look() {
-    let now = ContinuousClock.now
-    var lines: [LogEvent] = []
-    var late: [Job] = []
-    state.withLock { state in
-      state.isWatched = false
-      if state.running.isEmpty { return }
-      for index in state.running.indices {
-        let duration = now - state.running[index].begun
-        if duration >= Self.slow { state.running[index].isSlow = true }
-        if duration >= reportTime, !state.running[index].isReported {
-          state.running[index].isReported = true
-          let waitingCount = state.waiting.count
-          lines.append(
-            LogEvent(
-              .warning,
-              "the block of a transaction has been running for \(reportTime)",
-              [
-                "location": "\(state.running[index].entry.job.path)", "waiting": "\(waitingCount)",
-              ]))
-        }
-      }
-      if let timeLimit {
-        late = (state.running.map(\.entry) + state.left).map(\.job)
-          .filter { now - $0.started >= timeLimit }
-      }
-      goOn(&state)
-      watch(&state)
-    }
-    for line in lines { log(line) }
-    guard let timeLimit else { return }
-    for job in late { job.withdraw(.timedOut(job.path, timeLimit)) }
   }
 
   // MARK: Closing
@@ -230,13 +165,14 @@ final class TransactionQueue: Sendable {
   func close() {
     let (running, others) = state.withLock { state in
       state.isClosed = true
-      defer {
-        state.ready.removeAll()
-        state.waiting = [:]
-      }
-      return (state.running.map(\.entry), state.left)
+      let others = state.waiting.values.sorted { $0.number < $1.number }
+      // One by one, so that no long chain of them is freed at once.
+      for entry in others { _ = state.schedule.end(entry) }
+      state.ready.removeAll()
+      state.waiting = [:]
+      return (state.running.map(\.entry), others)
     }
-    for entry in running { entry.job.withdraw(.closed) }
-    for entry in others { runAtOnce(entry) }
+    for entry in running { entry.job.withdraw(DatabaseError.closed) }
+    for entry in others { runAtOnce(entry.job) }
   }
 }

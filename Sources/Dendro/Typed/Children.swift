@@ -23,8 +23,21 @@ extension Child: Identifiable {
 }
 
 extension Child: Sendable where Value: Sendable {}
-extension Child: Equatable where Value: Equatable {}
-extension Child: Hashable where Value: Hashable {}
+
+extension Child: Equatable where Value: Equatable {
+  /// Whether key, priority and value are the same. Keys that differ in Unicode normalization only are different ones.
+  public static func == (a: Self, b: Self) -> Bool {
+    a.key.utf8.elementsEqual(b.key.utf8) && a.priority == b.priority && a.value == b.value
+  }
+}
+
+extension Child: Hashable where Value: Hashable {
+  /// Hashes key and value.
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(key)
+    hasher.combine(value)
+  }
+}
 
 /// The children of a location as values of one type, in the order of the query that read them, and by key.
 ///

@@ -1,19 +1,26 @@
 import DendroTree
 
 extension DataSnapshot {
-  /// The children as values of one type, in the order of the query that made the snapshot; none if there is nothing here,
-  /// or a scalar.
+  /// The children as values of one type, in the order of the query that made the snapshot; none if there is nothing here.
   ///
   /// - Parameters:
   ///   - type: of each child.
   ///   - undecodable: what becomes of a child that does not fit: throws by default.
   ///   - decoder: says how dates, keys and so on are decoded.
-  /// - Throws: `DecodingError` with the path to what does not fit, the key of its child in it.
+  /// - Throws: `DecodingError` with the path to what does not fit, the key of its child in it; `typeMismatch` if there is a
+  ///   scalar here.
   /// - Complexity: O(size of the data).
   public func children<Value: Decodable>(
     as type: Value.Type, undecodable: UndecodableChildren = .throwing,
     decoder: Database.Decoder = Database.Decoder()
   ) throws -> Children<Value> {
+    if let scalar = node.scalar {
+      throw DecodingError.typeMismatch(
+        Children<Value>.self,
+        .init(
+          codingPath: [], debugDescription: "expected children, found \(scalar.foundationValue)")
+      ).located(at: ref.location)
+    }
     var children: [Child<Value>] = []
     children.reserveCapacity(node.childCount)
     let run = decoder.run()
@@ -25,7 +32,7 @@ extension DataSnapshot {
             priority: child.node.priority.map { Database.Value($0) } ?? .null,
             value: try run.decode(type, from: child.node)))
       } catch {
-        let located = (error as? DecodingError)?.located(at: child.ref.path) ?? error
+        let located = (error as? DecodingError)?.located(at: child.ref.location) ?? error
         guard let report = undecodable.report else { throw located }
         report(child, located)
       }

@@ -18,7 +18,8 @@ extension Database {
   /// ])
   /// ```
   ///
-  /// Call it behind `open`, before anything else reads or writes.
+  /// Call it behind `open`, before anything else reads or writes. ``DatabaseOptions/transactionTimeLimit`` does not hold for
+  /// steps.
   ///
   /// - Parameters:
   ///   - path: of the number, from the root on. 0 if there is none.
@@ -34,16 +35,21 @@ extension Database {
     versionAt path: String, _ steps: [@Sendable (MutableData) throws -> Void]
   ) async throws -> Int {
     let place = reference(withPath: path)
+    if place.failure == nil, place.location.isRoot {
+      throw DatabaseError(
+        ValidationError(
+          .invalidArgument, "the version cannot stand at /, where the data of all steps is"))
+    }
     let before = try Self.version(in: try await place.getData().typedValue, at: path, steps.count)
-    let relative = place.path
+    let relative = place.location
     for (index, step) in steps.enumerated().dropFirst(before) {
-      try await reference().transaction { data in
+      try await reference().transaction(hasTimeLimit: false) { data in
         let version = MutableData(data.draft, at: relative)
-        let done = try Self.version(
-          in: version.int.map { .integer(Int64($0)) } ?? .null, at: path, .max)
+        let done = try Self.version(in: Database.Value(version.node), at: path, .max)
         // Another process cannot have done it, but a task of this one.
         guard done == index else { return }
         try step(data)
+        _ = try Self.version(in: Database.Value(version.node), at: path, .max)
         version.int = index + 1
       }
     }

@@ -5,7 +5,7 @@ import DendroTree
 extension MutableData {
   /// The integer here, also if it is stored as a double of the same value; nil if there is none. Nil removes.
   ///
-  /// A value that the transaction adds to or that is the time of the write shows as in ``value``.
+  /// What ``ServerValue/timestamp()`` was set to here shows as nil: the time is known only when it is written.
   public var int: Int? {
     get { scalar?.int }
     set { value = newValue }
@@ -75,8 +75,9 @@ extension DatabaseReference {
   /// }
   /// ```
   ///
-  /// Only the difference between the value before and after is written: fields that the type does not know stay as they are.
-  /// Arrays are compared element by element.
+  /// Only the difference between the value before and after is written: fields that the type does not know stay as they are,
+  /// and so do priorities. Elements of an array that stand at another place afterwards take theirs with them; an element of
+  /// another array that is neither what it was nor one of the others is written anew.
   ///
   /// - Parameters:
   ///   - type: a type that comes back from its encoding equal.
@@ -96,77 +97,11 @@ extension DatabaseReference {
     try await transaction { data in
       var value = try data.data(as: Value?.self, decoder: decoder)
       // The value may be an object, which changes in place.
-      let before = try value.map { try encoder.encoded($0, at: self.path) }
+      let before = try value.map { try encoder.encoded($0, at: self.location) }
       let result = try body(&value)
-      let after = try value.map { try encoder.encoded($0, at: self.path) }
+      let after = try value.map { try encoder.encoded($0, at: self.location) }
       data.draft.change(from: before, to: after)
       return result
-    }
-  }
-}
-
-extension TransactionDraft {
-  /// Writes the difference of two values at the transaction's location; nil is nothing.
-  fileprivate func change(from before: EncodedValue?, to after: EncodedValue?) {
-    guard let after else {
-      if before != nil { set(nil, at: .root) }
-      return
-    }
-    check(after, at: .root)
-    guard let before else { return set(after, at: .root) }
-    change(from: before, to: after, at: .root)
-  }
-
-  private func change(from before: EncodedValue, to after: EncodedValue, at path: Path) {
-    guard let old = before.children, let new = after.children else {
-      if !after.isSame(as: before) { set(after, at: path) }
-      return
-    }
-    for (name, value) in new {
-      guard let path = appending(name, to: path) else { return }
-      if let before = old[name] {
-        change(from: before, to: value, at: path)
-      } else if !value.isEmpty {
-        set(value, at: path)
-      }
-    }
-    for name in old.keys where new[name] == nil {
-      if let path = appending(name, to: path) { set(nil, at: path) }
-    }
-  }
-
-  private func appending(_ name: String, to path: Path) -> Path? {
-    do throws(ValidationError) {
-      return path.appending(try Key(name))
-    } catch {
-      fail(error)
-      return nil
-    }
-  }
-}
-
-extension EncodedValue {
-  /// The values by key of a dictionary or an array; nil for others, and if it has metadata.
-  fileprivate var children: [String: EncodedValue]? {
-    switch self {
-    case .keyed(let values):
-      values.hasMetadata
-        ? nil : Dictionary(values.entries.map { ($0.name, $0.value) }, uniquingKeysWith: { $1 })
-    case .unkeyed(let values):
-      Dictionary(
-        values.elements.enumerated().map { (String($0), $1) }, uniquingKeysWith: { $1 })
-    case .encoder(let encoder): encoder.result.children
-    case .null, .scalar, .unsigned, .decimal, .foreign, .emptyOptional: nil
-    }
-  }
-
-  /// Whether both are the same scalar, or nothing. What the database fills in is never the same.
-  fileprivate func isSame(as other: EncodedValue) -> Bool {
-    switch (self, other) {
-    case (.scalar(let a), .scalar(let b)): a == b
-    case (.unsigned(let a), .unsigned(let b)): a == b
-    case (.decimal(let a), .decimal(let b)): a == b
-    default: isEmpty && other.isEmpty
     }
   }
 }

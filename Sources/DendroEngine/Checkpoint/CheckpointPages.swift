@@ -18,6 +18,14 @@ final class CheckpointPages: PageSource {
   /// The memory of the pages of chunks that were decoded to estimate that of others.
   private let samples = Mutex<[Int: Int]>([:])
 
+  /// The first part that could not be read, and what is told of it.
+  private let damage = Mutex(Damage())
+
+  private struct Damage {
+    var first: StorageError?
+    var report: (@Sendable (StorageError) -> Void)?
+  }
+
   private struct UnreadChunk { weak var chunk: PageChunk? }
 
   init(_ reader: CheckpointReader) {
@@ -159,12 +167,42 @@ final class CheckpointPages: PageSource {
     do throws(StorageError) {
       return try CheckpointCoding.pages(ofChunk: Int(number), reader, source: self)
     } catch {
+      noteDamage(error)
       throw PageFailure(error)
     }
   }
 
+  /// Why the first part that could not be read could not; nil if all could so far.
+  var firstDamage: StorageError? { damage.withLock { $0.first } }
+
+  /// Has the first part that cannot be read reported, also one that was met before.
+  func reportDamage(to report: @escaping @Sendable (StorageError) -> Void) {
+    let first = damage.withLock { damage in
+      damage.report = report
+      return damage.first
+    }
+    if let first { report(first) }
+  }
+
+  private func noteDamage(_ error: StorageError) {
+    switch error {
+    case .corrupt, .limit: break
+    case .io(_, _, _, let reason) where reason.isOfMedium: break
+    // What passes is no damage.
+    default: return
+    }
+    let report = damage.withLock { damage in
+      guard damage.first == nil else { return nil as (@Sendable (StorageError) -> Void)? }
+      damage.first = error
+      return damage.report
+    }
+    report?(error)
+  }
+
   func failure(_ error: PageImageError, inChunk number: UInt32) -> PageFailure {
-    PageFailure(CheckpointCoding.damage(error, inChunk: Int(number), reader))
+    let damage = CheckpointCoding.damage(error, inChunk: Int(number), reader)
+    noteDamage(damage)
+    return PageFailure(damage)
   }
 
   func didMake(_ chunk: PageChunk) {

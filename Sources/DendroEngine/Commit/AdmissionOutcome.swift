@@ -64,7 +64,7 @@ extension Admission {
   mutating func admitAtOnce(
     _ write: WriteView, now: Int64, completion: Completion?
   ) -> Bool {
-    guard case .running = phase, transactions.isEmpty, !memory.isLimited, !isStalled,
+    guard case .running = phase, transactions.letAllPass, !memory.isLimited, !isStalled,
       write.logByteCount < Self.comparedByteMin, hasPages(for: write), write.extras == nil
     else { return false }
     return admit(write, now: now, completion: completion) == nil

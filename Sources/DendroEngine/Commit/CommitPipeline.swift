@@ -55,6 +55,7 @@ final class CommitPipeline: Sendable {
     groupCommit = GroupCommit(
       admission: admission, stall: stall, disk: disk, instrumentation: instrumentation,
       options: options)
+    pages?.reportDamage { [instrumentation] in instrumentation.record(.damage($0)) }
   }
 
   @inline(__always)

@@ -29,6 +29,9 @@ final class GroupCommit: Sendable {
     self.options = options
   }
 
+  /// From which on a synchronize has a line in the log.
+  private static let longFlush = Duration.seconds(1)
+
   // MARK: Turns
 
   /// Has one turn on the commit thread, if the schedule gives it one.
@@ -113,7 +116,7 @@ final class GroupCommit: Sendable {
     for pending in effects.completions { pending.completion(pending.result) }
     for (error, lsn) in effects.unreported { options.unreportedFailure?(error, lsn) }
     if !effects.metrics.isEmpty {
-      instrumentation.record(events: [], metrics: effects.metrics)
+      instrumentation.record(events: [], metrics: effects.metrics + (options.levels?() ?? []))
     }
     if durableSignal.hasWaiters {
       durableSignal.advance(to: admission.withLockInTurn { $0.durableLSN })
@@ -127,6 +130,7 @@ final class GroupCommit: Sendable {
     _ batch: inout Batch, _ turn: CommitSchedule.Turn, _ disk: inout DiskState?,
     _ effects: inout TurnEffects
   ) {
+    let started = instrumentation.wantsMetrics ? ContinuousClock.now : nil
     var refusal: EngineError?
     var isAppended = false
     do throws(StorageError) {
@@ -136,10 +140,21 @@ final class GroupCommit: Sendable {
       if batch.wantsSynchronize || disk?.isSynchronizeDue(options) == true {
         flush = try disk?.synchronize()
       }
-      if let flush, instrumentation.wantsMetrics {
-        effects.metrics = [Metric("dendro.synchronize.seconds", .timer, flush.inSeconds)]
+      if let flush {
+        if instrumentation.wantsMetrics {
+          effects.metrics = [Metric("dendro.synchronize.seconds", .timer, flush.inSeconds)]
+        }
+        if flush >= Self.longFlush {
+          effects.events.append(
+            LogEvent(
+              .warning, "the disk took long to synchronize", ["seconds": "\(flush.inSeconds)"]))
+        }
       }
       acknowledge(&batch, flush, disk, &effects)
+      if let started {
+        effects.metrics.append(
+          Metric("dendro.commit.seconds", .timer, (ContinuousClock.now - started).inSeconds))
+      }
     } catch {
       refusal = refuse(&batch, error, isAppend: !isAppended, disk, &effects)
     }
@@ -155,13 +170,15 @@ final class GroupCommit: Sendable {
     let logByteCount = disk?.log.storedByteCount ?? 0
     let logBytesSinceCheckpoint = disk?.logBytesSinceCheckpoint ?? 0
     let synchronizeCount = disk?.synchronizeCount ?? 0
-    admission.withLockInTurn { admission in
+    let (waitingByteCount, unreadChunkCount) = admission.withLockInTurn { admission in
       admission.acknowledge(&batch, durableLSN: durableLSN, flush: flush, at: .now)
       admission.statistics.batchCount += 1
       admission.statistics.recordCount += recordCount
       admission.statistics.logByteCount = logByteCount
       admission.statistics.logBytesSinceCheckpoint = logBytesSinceCheckpoint
       admission.statistics.synchronizeCount = synchronizeCount
+      guard instrumentation.wantsMetrics else { return (0, 0) }
+      return (admission.batch.byteCount, admission.pages?.unreadChunkCount ?? 0)
     }
     swap(&effects.completions, &batch.completions)
     // If a probe has poisoned the log, it put completions of the open batch here: they come behind.
@@ -174,7 +191,9 @@ final class GroupCommit: Sendable {
       effects.metrics += [
         Metric("dendro.commit.batches", .counter, 1),
         Metric("dendro.commit.writes", .counter, Double(writeCount)),
+        Metric("dendro.commit.waiting.bytes", .gauge, Double(waitingByteCount)),
         Metric("dendro.log.bytes", .gauge, Double(logByteCount)),
+        Metric("dendro.checkpoint.unread.chunks", .gauge, Double(unreadChunkCount)),
       ]
     }
   }

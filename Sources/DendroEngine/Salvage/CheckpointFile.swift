@@ -12,8 +12,10 @@ struct CheckpointFile {
   private let directory: DatabaseDirectory
   let lsn: LogSequenceNumber
   private let state: State
-  /// What a damaged one has; nil for one whose header cannot be read.
+  /// What a damaged one has; nil for one whose header cannot be read, or is another's.
   private let rest: CheckpointSalvage?
+  /// The header of what stands under a name that is not its own.
+  private let misnamed: CheckpointHeader?
 
   /// - Throws: `.io`; `.unsupportedVersion`.
   init(_ directory: DatabaseDirectory, _ lsn: LogSequenceNumber) throws(StorageError) {
@@ -22,17 +24,19 @@ struct CheckpointFile {
     do throws(StorageError) {
       state = .readable(try CheckpointReader.open(directory, lsn: lsn))
       rest = nil
+      misnamed = nil
     } catch {
       guard error.isCorrupt else { throw error }
       state = .damaged(error.description)
       rest = try Self.rest(directory, lsn)
+      misnamed = rest == nil ? try CheckpointSalvage.header(directory, lsn: lsn) : nil
     }
   }
 
   /// Nil if it cannot be read.
   var header: CheckpointHeader? {
     if case .readable(let reader) = state { return reader.header }
-    return rest?.header
+    return rest?.header ?? misnamed
   }
 
   /// What can be used of it.

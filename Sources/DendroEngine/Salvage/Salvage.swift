@@ -39,6 +39,8 @@ package struct Salvage: Sendable {
   var start = LogSequenceNumber(1)
 
   let log: LogSalvage
+  /// What notes the bytes that cannot be read.
+  private let readableFiles: ReadableFileSystem
   let progress: (@Sendable (RecoveryProgress) -> Void)?
 
   package var databaseID: DatabaseID? { log.databaseID }
@@ -58,12 +60,13 @@ package struct Salvage: Sendable {
     let contents = try directory.contents()
     guard !contents.isEmpty else { throw .notFound(path: directory.path) }
     mendings = try directory.mendings()
-    let directory = try directory.mended(by: mendings)
+    let (directory, readableFiles) = try directory.mended(by: mendings).readable()
     self.directory = directory
+    self.readableFiles = readableFiles
     var files: [CheckpointFile] = []
     for lsn in contents.checkpoints { files.append(try CheckpointFile(directory, lsn)) }
     log = try LogSalvage(
-      directory, checkpoints: files.map { ($0.lsn, header: $0.header) })
+      directory, checkpoints: files.map { ($0.header?.lsn ?? $0.lsn, header: $0.header) })
     var links = LogLinks(contents.checkpoints)
     try readLog(&links)
     for file in files {
@@ -71,6 +74,13 @@ package struct Salvage: Sendable {
     }
     // The log leads on from each checkpoint.
     if missingEnd == nil, lastOfLog < log.provenDurable { missingEnd = log.provenDurable.next }
+    // The parity of the last segment knows how long that was.
+    if missingEnd == nil, let last = contents.segments.last,
+      mendings.contains(where: { $0.path == directory.path(of: last) && $0.lostEnd != nil })
+    {
+      missingEnd = lastOfLog.next
+    }
+    problems += readableFiles.problems
     end = max(end, log.durableUpTo)
     // Opening keeps the log back to the older of the last two checkpoints.
     let older = contents.checkpoints.dropLast().last

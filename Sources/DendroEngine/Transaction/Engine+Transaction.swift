@@ -34,13 +34,14 @@ extension Engine {
   ///   - path: the location that is read and written.
   ///   - refused: called in place of the decision's completion if no write is admitted (closed, full,
   ///     read-only, …), and with `.overtaken` after 25 runs.
+  ///   - begun: called once the disk is not waited for any more, before data are read.
   ///   - decide: its draft is validated by the caller.
   package func transact(
-    at path: Path, refused: @escaping @Sendable (EngineError) -> Void,
+    at path: Path, refused: @escaping @Sendable (EngineError) -> Void, begun: () -> Void = {},
     decide: (_ input: Node) -> TransactionDecision
   ) {
     if let refusal { return refused(refusal) }
-    TransactionRunner(pipeline: pipeline, path: path, refused: refused).run(decide)
+    TransactionRunner(pipeline: pipeline, path: path, refused: refused).run(begun, decide)
   }
 
   /// Has a line logged, in the order of the engine's own.

@@ -24,6 +24,13 @@ struct RunningTransactions {
 
   var isEmpty: Bool { all.isEmpty }
 
+  /// Whether a write of the calling thread need not be compared with them: none runs on this thread, and none has reserved
+  /// its location.
+  @inline(__always)
+  var letAllPass: Bool { all.isEmpty || !isAnyConcerned }
+
+  private var isAnyConcerned: Bool { all.contains { $0.reservation != nil || $0.isOnThisThread } }
+
   /// What their blocks have written, and what was not submitted yet.
   var writes: [BlockWrites] { all.map(\.writes) }
 

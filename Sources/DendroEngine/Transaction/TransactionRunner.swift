@@ -30,8 +30,9 @@ struct TransactionRunner {
     self.refused = refused
   }
 
-  func run(_ decide: (Node) -> TransactionDecision) {
+  func run(_ begun: () -> Void, _ decide: (Node) -> TransactionDecision) {
     pipeline.waitForDisk()
+    begun()
     for run in 1...Self.runLimit {
       guard let input = begin(run) else { break }
       if settle(decide(input), input) { break }

@@ -13,6 +13,10 @@ struct Losses: Sendable {
     return RESTError(500, "\(Self.sentence) It has lost \(hole).")
   }
 
+  /// Why a write is refused that needs what is lost.
+  static let ofWritingHere = RESTError(
+    503, "\(sentence) What is written to cannot be read until it is repaired.")
+
   /// Why a damaged database takes no writes.
   static let ofWriting = RESTError(503, "\(sentence) It takes no writes until it is repaired.")
 }

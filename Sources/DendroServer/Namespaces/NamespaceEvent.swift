@@ -4,14 +4,14 @@ package import Dendro
 package struct NamespaceEvent: Sendable {
   /// The name of the database.
   package let namespace: String
-  package let level: LogMessage.Level
+  package let level: Database.LogMessage.Level
   /// One sentence.
   package let message: String
   /// Details by name.
   package let details: [String: String]
 
   package init(
-    _ namespace: String, _ level: LogMessage.Level, _ message: String,
+    _ namespace: String, _ level: Database.LogMessage.Level, _ message: String,
     _ details: [String: String] = [:]
   ) {
     self.namespace = namespace
@@ -21,7 +21,7 @@ package struct NamespaceEvent: Sendable {
   }
 
   /// What the database itself says.
-  package init(_ namespace: String, _ message: LogMessage) {
+  package init(_ namespace: String, _ message: Database.LogMessage) {
     self.init(namespace, message.level, message.message, message.metadata)
   }
 }

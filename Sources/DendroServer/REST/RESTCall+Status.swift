@@ -74,10 +74,11 @@ extension RESTCall {
     return members
   }
 
-  /// Why a database takes no writes. One that is open for reading only does what it is to do.
+  /// Why a database takes no writes, or what of it cannot be read. One that is open for reading only does what it is to
+  /// do.
   private static func refusal(by engine: Engine) -> DatabaseError? {
     switch engine.writeRefusal {
-    case nil, .readOnly: nil
+    case nil, .readOnly: engine.damage.map { DatabaseError(served: $0) }
     case let error?: DatabaseError(served: error)
     }
   }

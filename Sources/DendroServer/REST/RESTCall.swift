@@ -164,7 +164,7 @@ struct RESTCall: Sendable {
       namespace.hub.afterEvents {
         switch result {
         case .success: exchange.finish(answer(draft, key))
-        case .failure(let error): refuse(RESTError(error))
+        case .failure(let error): refuse(RESTError(writing: DatabaseError(served: error)))
         }
       }
     }
@@ -212,7 +212,7 @@ struct RESTCall: Sendable {
       writes.observe(since: start)
       namespace.hub.afterEvents {
         switch result {
-        case .failure(let error): refuse(RESTError(error))
+        case .failure(let error): refuse(RESTError(writing: error))
         case .success(let outcome):
           let node = shown(outcome.node)
           if !outcome.isWritten {

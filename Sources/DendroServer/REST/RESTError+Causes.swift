@@ -40,6 +40,11 @@ extension RESTError {
     }
   }
 
+  /// Why a database refused a writing.
+  init(writing error: DatabaseError) {
+    self = error.code == .corrupt ? Losses.ofWritingHere : RESTError(error)
+  }
+
   /// Why no write is taken until the database is opened again.
   private static func sentence(poisonedBy cause: (any Error)?) -> String {
     let reason =

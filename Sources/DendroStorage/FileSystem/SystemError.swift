@@ -21,6 +21,8 @@ package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
   package static let closed = SystemError(EBADF)
 
   package var isOutOfSpace: Bool { code == ENOSPC || code == EDQUOT }
+  /// Whether the medium does not give the bytes back, or something else than a file stands in its place.
+  package var isOfMedium: Bool { code == EIO || code == EISDIR }
   /// Whether the process or the system has no file descriptor left.
   package var isOutOfDescriptors: Bool { code == EMFILE || code == ENFILE }
   /// Whether the reason is not in the file: the process lacks a descriptor, memory or a permission.

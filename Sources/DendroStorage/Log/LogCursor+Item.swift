@@ -32,7 +32,8 @@ extension LogCursor {
     }
 
     package var description: String {
-      let skipped = skippedByteCount > 0 ? "; \(skippedByteCount) bytes passed over" : ""
+      let unit = skippedByteCount == 1 ? "byte" : "bytes"
+      let skipped = skippedByteCount > 0 ? "; \(skippedByteCount) \(unit) passed over" : ""
       return "\(path), offset \(offset): expected \(expected), found \(found)\(skipped)"
     }
   }

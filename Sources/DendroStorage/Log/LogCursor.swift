@@ -164,8 +164,9 @@ package final class LogCursor {
         if case .success = try segment.payload(of: record) { break }
       }
       let isTornSeal = isSeal && decision == .next
+      // As opening judges it: nothing behind it is a record.
       problem.isTail =
-        isTornSeal || (decision == .torn && record.endOffset >= segment.byteCount)
+        isTornSeal || (decision == .torn && search?.firstRecord == nil)
       problem.dependsOnDamage = isHistoryBroken && record.header.dependsOnHistory
       isHistoryBroken = true
       if fault.isWhole { try segment.keepUnreadable(record) }

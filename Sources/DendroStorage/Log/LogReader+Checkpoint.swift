@@ -34,6 +34,7 @@ extension LogReader {
     let segment = try segment(directory, behind: lsn)
     let found = try checksum(directory, at: lsn)
     guard found == checkpoint.header.logChecksum else {
+      try checkSuccessor(of: segment, behind: lsn, in: directory)
       throw foreignCheckpoint(
         directory, lsn: lsn, logChecksum: checkpoint.header.logChecksum, segment: segment.name,
         found: found)
@@ -58,6 +59,22 @@ extension LogReader {
       path: first.map { directory.path(of: $0) } ?? directory.path, offset: 0,
       expected: "a log from LSN \(lsn.next) on",
       found: first.map { "a first segment from LSN \($0.firstLSN) on" } ?? "no segment")
+  }
+
+  /// Checks that the segment that follows a write is there: it binds the checkpoint at that write, in place of the record.
+  private static func checkSuccessor(
+    of segment: SegmentReader, behind lsn: LogSequenceNumber, in directory: DatabaseDirectory
+  ) throws(StorageError) {
+    if segment.header.firstLSN == lsn.next { return }
+    let scan = SegmentScan(segment)
+    var last: RecordInfo?
+    while let record = try scan.nextHeader() {
+      if record.kind == .writes { last = record }
+      guard record.kind == .seal, last?.lastLSN == lsn else { continue }
+      throw .corrupt(
+        path: directory.path(of: SegmentName(firstLSN: lsn.next)), offset: 0,
+        expected: "the log behind write \(lsn), which the checkpoint there needs", found: "no file")
+    }
   }
 
   static func foreignCheckpoint(

@@ -32,6 +32,9 @@ package struct Mending: Sendable {
   package private(set) var isOfOther = false
   private var isStale = false
   private(set) var mendedFile: MendedFile?
+  /// The bytes at the end that the file had once, has no longer, and that cannot be given back; nil if a record has no room
+  /// in them.
+  package private(set) var lostEnd: Range<UInt64>?
 
   package var state: State {
     if isOfOther { return .other }
@@ -74,9 +77,15 @@ package struct Mending: Sendable {
     mendedBlockCount = mendable.count
     damaged = Self.ranges(of: blocks, parity.layout)
     guard !blocks.isEmpty else { return }
+    let covered = parity.layout.coveredByteCount
+    // A seal alone is no write.
+    if file.byteCount + UInt64(RecordHeader.byteCountMin) < covered, mendable.last != blocks.last {
+      lostEnd = file.byteCount..<covered
+    }
     if try Self.changesProven(blocks, mendable, of: file, name, directory) {
       isOfOther = true
       mendedBlockCount = 0
+      lostEnd = nil
       return
     }
     guard !mendable.isEmpty else { return }

@@ -24,6 +24,25 @@ package final class CheckpointSalvage: Sendable {
   package var chunkCount: Int { places.count }
   package var lsn: LogSequenceNumber { header.lsn }
 
+  /// The header of a checkpoint's file, also if it stands under another name; nil if it cannot be read.
+  ///
+  /// - Parameters:
+  ///   - directory: of the checkpoint.
+  ///   - lsn: as the file's name says.
+  /// - Throws: `.unsupportedVersion`; `.io`.
+  package static func header(
+    _ directory: DatabaseDirectory, lsn: LogSequenceNumber
+  ) throws(StorageError) -> CheckpointHeader? {
+    let path = directory.path(ofCheckpoint: lsn)
+    var problems: [LogCursor.Problem] = []
+    do throws(StorageError) {
+      return try header(try directory.fileSystem.open(at: path, .read), path, &problems)
+    } catch {
+      guard case .corrupt = error else { throw error }
+      return nil
+    }
+  }
+
   /// - Parameters:
   ///   - directory: of the checkpoint.
   ///   - lsn: as the file's name says.

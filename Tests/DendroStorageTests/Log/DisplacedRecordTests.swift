@@ -59,6 +59,38 @@ struct DisplacedRecordTests {
     return changed
   }
 
+  @Test("a record that was displaced by an unknown distance is found where a window ends within it")
+  func atTheEndOfAWindow() throws {
+    let disk = SimulatedDisk(seed: 3)
+    let directory = try open(disk)
+    defer { directory.close() }
+    let writer = try newLog(directory)
+    var ends = [64]
+    while ends.count < 800 {
+      try writer.append(noise(1000, seed: UInt64(ends.count)))
+      ends.append(Int(writer.segmentByteCount))
+    }
+    try writer.close()
+    // All records but the first are destroyed up to one that ends in the second window, and whose header does not.
+    let window = SegmentReader.windowByteCount
+    let record = try #require(ends.lastIndex { $0 < window - 300 })
+    var bytes = try #require(disk.contents(of: segmentPath(1)))
+    let end = try #require(bytes.lastIndex { $0 != 0 }) + 1
+    for index in ends[1]..<ends[record] { bytes[index] = 0xAA }
+    let inserted = window - 300 - ends[record]
+    bytes.insert(contentsOf: [UInt8](repeating: 0xAA, count: inserted), at: ends[record])
+    let hurt = disk.copy()
+    hurt.resize(segmentPath(1), to: bytes.count)
+    hurt.overwrite(segmentPath(1), at: 0, with: bytes)
+    #expect(try Self.judge(hurt).isCorrupt)
+    let reading = try open(hurt)
+    defer { reading.close() }
+    let reader = try SegmentReader(SegmentName(firstLSN: LogSequenceNumber(1)), in: reading)
+    let found = try reader.search(from: UInt64(ends[1]), after: LogSequenceNumber(1))
+    #expect(found.durableUpTo != nil)
+    #expect(found.contentEnd == UInt64(end + inserted))
+  }
+
   @Test(
     "after an orderly close every missing byte before the last record's end is noticed",
     arguments: Form.allCases)

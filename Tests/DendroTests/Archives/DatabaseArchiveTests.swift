@@ -41,7 +41,7 @@ struct DatabaseArchiveTests {
     try await writer.close()
 
     let copy = try open("/archive", .readOnly)
-    for lsn in LSN(1)...5 {
+    for lsn in Database.LSN(1)...5 {
       let place = "/restored\(lsn)"
       #expect(try await copy.restore(at: lsn, to: place) == lsn)
       let restored = try open(place)
@@ -162,7 +162,7 @@ struct DatabaseArchiveTests {
     try await writer.purgeHistory(waiting: .zero)
     try await writer.close()
     let copy = try open("/archive", .readOnly)
-    for lsn in LSN(1)...3 {
+    for lsn in Database.LSN(1)...3 {
       #expect(
         try await copy.reference().child("n").snapshot(at: lsn).value as? Int == Int(lsn))
     }

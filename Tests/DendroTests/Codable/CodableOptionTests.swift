@@ -12,8 +12,8 @@ struct CodableOptionTests {
 
   struct DateRow: Sendable, CustomStringConvertible {
     var description: String
-    var encoding: FirebaseDataEncoder.DateEncodingStrategy
-    var decoding: FirebaseDataDecoder.DateDecodingStrategy
+    var encoding: Database.Encoder.DateEncodingStrategy
+    var decoding: Database.Decoder.DateDecodingStrategy
     var stored: String
     var back = date
   }
@@ -74,7 +74,7 @@ struct CodableOptionTests {
   @Test("dates that a strategy cannot read")
   func badDates() async throws {
     for strategy in [.iso8601, .formatted(Self.formatter)]
-      as [FirebaseDataDecoder.DateDecodingStrategy]
+      as [Database.Decoder.DateDecodingStrategy]
     {
       let decoder = decoder { $0.dateDecodingStrategy = strategy }
       #expect(
@@ -83,7 +83,7 @@ struct CodableOptionTests {
       #expect(await refusal(Holder<Date>.self, ["w": 5], decoder) == "valueNotFound v")
     }
     for strategy in [.deferredToDate, .secondsSince1970, .millisecondsSince1970]
-      as [FirebaseDataDecoder.DateDecodingStrategy]
+      as [Database.Decoder.DateDecodingStrategy]
     {
       let decoder = decoder { $0.dateDecodingStrategy = strategy }
       #expect(await refusal(Holder<Date>.self, ["v": "5"], decoder) == "typeMismatch v")
@@ -129,7 +129,7 @@ struct CodableOptionTests {
     }
     // As numbers: all but what is none.
     for strategy in [.deferredToDate, .secondsSince1970, .millisecondsSince1970]
-      as [FirebaseDataEncoder.DateEncodingStrategy]
+      as [Database.Encoder.DateEncodingStrategy]
     {
       let error = thrown {
         _ = try encoder { $0.dateEncodingStrategy = strategy }.encode(Holder(v: date))
@@ -157,8 +157,8 @@ struct CodableOptionTests {
 
   struct DataRow: Sendable, CustomStringConvertible {
     var description: String
-    var encoding: FirebaseDataEncoder.DataEncodingStrategy
-    var decoding: FirebaseDataDecoder.DataDecodingStrategy
+    var encoding: Database.Encoder.DataEncodingStrategy
+    var decoding: Database.Decoder.DataDecodingStrategy
     var stored: String
   }
 

@@ -82,7 +82,16 @@ extension CodableShapeTests {
       switch self {
       case .null, .bool, .int, .double, .string: false
       case .array(let elements):
-        elements.last?.isEmpty ?? false || elements.contains(where: \.loses)
+        // An enum that encodes itself as something empty would be read as its case for nothing. It is not known of one
+        // that encodes itself into the container of another.
+        elements.last?.isEmpty ?? false
+          || elements.enumerated().contains { index, element in
+            switch element {
+            case .array: element.loses || element.isEmpty && index % 2 == 1
+            case .dictionary: element.loses || element.isEmpty && index % 2 == 0
+            default: false
+            }
+          }
       case .dictionary(let values): values.values.contains { $0.isEmpty || $0.loses }
       }
     }

@@ -94,7 +94,7 @@ struct ConcurrencyTests {
 
   @Test("writes without a completion are written to the disk when their database is released")
   func lastReferenceWrites() async throws {
-    for durability: Dendro.Durability in [.everyCommit, .interval(.seconds(3600)), .onRequest] {
+    for durability: Database.Durability in [.everyCommit, .interval(.seconds(3600)), .onRequest] {
       do {
         let database = try await Database.open(
           at: directory.path, options: DatabaseOptions(durability: durability))

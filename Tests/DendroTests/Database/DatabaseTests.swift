@@ -10,9 +10,9 @@ struct DatabaseTests {
   @Test(
     "what was acknowledged is there after reopening",
     arguments: [
-      Durability.everyCommit, .interval(.milliseconds(5)), .onRequest,
+      Database.Durability.everyCommit, .interval(.milliseconds(5)), .onRequest,
     ])
-  func reopening(durability: Durability) async throws {
+  func reopening(durability: Database.Durability) async throws {
     let options = DatabaseOptions(durability: durability)
     do {
       let database = try await Database.open(at: directory.path, options: options)
@@ -234,7 +234,7 @@ struct DatabaseTests {
 
   @Test("opening reports its progress, and logs")
   func progress() async throws {
-    let steps = Shared<[OpeningProgress]>([])
+    let steps = Shared<[Database.OpeningProgress]>([])
     // Letters without a pattern, so that the files are as large.
     var random = SeededGenerator(seed: 1)
     func noise() -> String {

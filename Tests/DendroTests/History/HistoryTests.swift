@@ -93,7 +93,7 @@ struct HistoryTests {
     #expect(range.oldest == 0 && range.newest == 60 && range.oldestTime == nil)
     #expect(try await !ref.snapshot(at: 0).exists())
     for number in numbers {
-      let snapshot = try await ref.snapshot(at: LSN(number))
+      let snapshot = try await ref.snapshot(at: Database.LSN(number))
       #expect(snapshot.int == number && snapshot.ref == ref)
     }
     #expect(try await ref.snapshot(at: Date.distantFuture).int == 60)
@@ -189,7 +189,7 @@ struct HistoryTests {
     let directory = TemporaryDirectory()
     let database = try await Self.open(directory)
     let follower = Task {
-      var numbers: [LSN] = []
+      var numbers: [Database.LSN] = []
       for try await change in database.changes(since: 0) { numbers.append(change.lsn) }
       return numbers
     }
@@ -207,7 +207,7 @@ struct HistoryTests {
     #expect(try await limited.value == 200)
     try await database.close()
     let numbers = try await follower.value
-    #expect(numbers == Array(1...200).prefix(numbers.count).map { LSN($0) })
+    #expect(numbers == Array(1...200).prefix(numbers.count).map { Database.LSN($0) })
     let late = await failure { for try await _ in database.changes(since: 0) {} }
     #expect(late?.code == .closed)
   }

@@ -3,7 +3,7 @@ import Testing
 
 /// Every Swift block of every article is a piece of a test that was compiled: the blocks of an article
 /// `Name.md`, in order, are the pieces of `NameSamples.swift` in this folder between the lines
-/// `// sample` and `// end`, word for word but for the indentation. Lines at the beginning of a block
+/// `// sample` and `// end`, word for word but for the indentation and `fileprivate`. Lines at the beginning of a block
 /// that import a module stand at the beginning of the file instead. The samples of the server are among its
 /// tests, which need its C libraries.
 @Suite("Articles")
@@ -62,7 +62,11 @@ struct ArticleTests {
         samples.append(lines.joined(separator: "\n"))
         sample = nil
       } else if let indentation = sample?.indentation {
-        sample?.lines.append(line.dropFirst(min(indentation, line.count - words.count)))
+        // Several files of the tests may declare the same.
+        let text = line.dropFirst(min(indentation, line.count - words.count))
+        sample?.lines.append(
+          text.contains("fileprivate ") ? Substring(text.replacing("fileprivate ", with: "")) : text
+        )
       }
     }
     return samples

@@ -33,7 +33,7 @@ struct HistorySamples {
     var lines: [String] = []
     func index(_ path: String, _ title: String?) { lines.append("\(path)=\(title ?? "-")") }
     func reindex(_ ref: DatabaseReference) { lines.append("again \(ref.url)") }
-    var last: LSN = 0
+    var last: Database.LSN = 0
     // sample
     for try await change in database.reference(withPath: "posts").changes(since: last) {
       switch change.operation {
@@ -66,7 +66,7 @@ struct HistorySamples {
 
     let database: Database = try await Database.open(at: directory.path)
     // Not that much was written yet.
-    var last: LSN = 99
+    var last: Database.LSN = 99
     func handle(_ change: DatabaseChange) {}
     func rebuild(_ snapshot: DataSnapshot) { #expect(!snapshot.exists()) }
     // sample
@@ -120,7 +120,7 @@ struct HistorySamples {
   }
 
   /// - Returns: the first of three writes.
-  private static func fill(_ database: Database) async throws -> LSN {
+  private static func fill(_ database: Database) async throws -> Database.LSN {
     let ref = database.reference(withPath: "posts/rings")
     try await ref.setValue(["title": "Tree rings"])
     let published = database.statistics.lastWrite

@@ -7,7 +7,7 @@ struct HowDoISamples {
   /// Compiled, not run: some of them go on for ever.
   static func tasks(
     _ database: Database, in directory: String, _ id: String, _ seat: String, _ user: String,
-    _ text: String, _ lastSeen: inout LSN, show: (DataSnapshot) -> Void
+    _ text: String, _ lastSeen: inout Database.LSN, show: (DataSnapshot) -> Void
   ) async throws {
     // sample
     try await database.reference(withPath: "users/\(id)/theme").setValue("dark")

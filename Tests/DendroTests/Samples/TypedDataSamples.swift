@@ -1,5 +1,6 @@
 import Dendro
 import Foundation
+import Observation
 import Synchronization
 import Testing
 
@@ -23,7 +24,7 @@ struct TypedDataSamples {
     #expect(post.title == "Rings" && post.tags == ["wood"] && post.postedAt != nil)
   }
 
-  private struct Message: Codable {
+  struct Message: Codable {
     var text: String
   }
 
@@ -70,6 +71,40 @@ struct TypedDataSamples {
     watching.cancel()
     try await watching.value
     #expect(seen.withLock { $0 } == 1)
+  }
+
+  // sample
+  @MainActor @Observable
+  final class RoomModel {
+    private(set) var messages = Children<Message>([])
+    @ObservationIgnored private var token: ListenerToken?
+
+    init(_ room: DatabaseReference) {
+      let newest = room.child("messages").queryLimited(toLast: 50)
+      token = newest.listen(as: Children<Message>.self) { [weak self] in self?.messages = $0 }
+    }
+  }
+  // end
+
+  @Test("an observable model of a location")
+  @MainActor func model() async throws {
+    let database = Database.inMemory()
+    let room = database.reference().child("rooms/7")
+    let changes = Mutex(0)
+    var model: RoomModel? = RoomModel(room)
+    await database.waitForPendingEvents()
+    withObservationTracking {
+      _ = model?.messages
+    } onChange: {
+      changes.withLock { $0 += 1 }
+    }
+    try await room.child("messages").addChild(from: Message(text: "Hello"))
+    await database.waitForPendingEvents()
+    #expect(model?.messages.values.map(\.text) == ["Hello"])
+    #expect(changes.withLock { $0 } == 1)
+    weak let released = model
+    model = nil
+    #expect(released == nil)
   }
 
   @Test("updates and transactions of one's own types")

@@ -6,8 +6,9 @@ import Testing
 
 @Suite("The schedule of transactions")
 struct TransactionScheduleTests {
-  private static func job(at path: Path) -> TransactionQueue.Job {
-    TransactionQueue.Job(at: path, hasPlace: false, run: {}, withdraw: { _ in })
+  private static func entry(at path: Path) -> TransactionSchedule.Entry {
+    TransactionSchedule.Entry(
+      TransactionJob(at: path, hasPlace: false, run: { _ in }, withdraw: { _ in }))
   }
 
   private static func areRelated(_ a: Path, _ b: Path) -> Bool {
@@ -15,8 +16,8 @@ struct TransactionScheduleTests {
   }
 
   @Test(
-    "one may run as soon as no related one before it is left, and neither earlier nor later",
-    arguments: 0..<50)
+    "one may run as soon as no related one before it is left, withdrawn or not, and neither earlier nor later",
+    arguments: 0..<100)
   func random(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     var schedule = TransactionSchedule()
@@ -24,6 +25,7 @@ struct TransactionScheduleTests {
     var left: [(number: Int, path: Path, starter: Int?)] = []
     var entries: [TransactionSchedule.Entry] = []
     var ready: Set<Int> = []
+    var starters: Set<Int> = []
     func mayRun(_ number: Int) -> Bool {
       guard let index = left.firstIndex(where: { $0.number == number }) else { return false }
       return !left[..<index].contains {
@@ -37,17 +39,26 @@ struct TransactionScheduleTests {
           path = path.appending(try Key(["a", "b"][random.below(2)]))
         }
         let starter = random.oneIn(4) ? ready.sorted().randomElement(using: &random) : nil
+        if let starter { starters.insert(starter) }
         let number = entries.count
-        entries.append(TransactionSchedule.Entry(at: path, Self.job(at: path)))
+        entries.append(Self.entry(at: path))
         left.append((number, path, starter))
         if schedule.add(entries[number], startedBy: starter.map { entries[$0] }) {
           ready.insert(number)
         }
       } else {
-        let number = try #require(ready.sorted().randomElement(using: &random))
+        // What runs starts others, and is not taken out.
+        let waiting = left.map(\.number).filter { !starters.contains($0) }
+        let isWithdrawn = random.oneIn(3) && !waiting.isEmpty
+        let number = try #require(
+          isWithdrawn
+            ? waiting.randomElement(using: &random) : ready.sorted().randomElement(using: &random))
         ready.remove(number)
         left.removeAll { $0.number == number }
-        for entry in schedule.end(entries[number]) {
+        let next =
+          isWithdrawn
+          ? try #require(schedule.withdraw(entries[number])) : schedule.end(entries[number])
+        for entry in next {
           let new = try #require(entries.firstIndex { $0 === entry })
           ready.insert(new)
         }

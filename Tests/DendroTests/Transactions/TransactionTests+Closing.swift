@@ -86,6 +86,8 @@ extension TransactionTests {
       return .success(withValue: data)
     }
     #expect(ending == "DatabaseClosed, false, nil")
+    // The transaction ends before the block that it waits in.
+    while writer.withLock({ $0 }) == nil { await Task.yield() }
     #expect(writer.withLock { $0 } == "DatabaseClosed")
     #expect(runs.withLock { $0 } == 4)
   }

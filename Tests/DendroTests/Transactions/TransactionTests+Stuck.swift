@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// A block that does not return before it is let go.
-private final class StuckBlock: Sendable {
+final class StuckBlock: Sendable {
   private let isInside = DispatchSemaphore(value: 0)
   private let goesOn = DispatchSemaphore(value: 0)
 
@@ -100,6 +100,7 @@ extension TransactionTests {
     let goesOn = DispatchSemaphore(value: 0)
     let running = Task {
       try await ref.transaction { data in
+        database.reference().child("beside").setValue("written")
         isInside.signal()
         goesOn.wait()
         data.value = "cancelled"
@@ -120,6 +121,7 @@ extension TransactionTests {
     goesOn.signal()
     let (_, snapshot) = try await ref.runTransactionBlock { .success(withValue: $0) }
     #expect(!snapshot.exists())
+    #expect(try await database.reference().child("beside").getData().string == "written")
   }
 
   @Test("a transaction that takes too long ends with an error, and the log names its location")

@@ -3,7 +3,7 @@ import Foundation
 
 extension DatabaseOptions {
   /// Options without automatic checkpoints, so that only the log is measured.
-  static func withoutCheckpoints(_ durability: Durability) -> DatabaseOptions {
+  static func withoutCheckpoints(_ durability: Database.Durability) -> DatabaseOptions {
     var options = DatabaseOptions(durability: durability)
     options.checkpointFactor = 0
     return options
@@ -13,7 +13,7 @@ extension DatabaseOptions {
 extension Turn {
   /// Runs `body` with a new database without automatic checkpoints, and closes it.
   func withDatabase<R>(
-    _ durability: Durability = .onRequest, _ body: (Database) async throws -> R
+    _ durability: Database.Durability = .onRequest, _ body: (Database) async throws -> R
   ) async throws -> R {
     let database = try await Database.open(at: directory, options: .withoutCheckpoints(durability))
     let result = try await body(database)

@@ -41,7 +41,8 @@ extension Workload {
   // MARK: Dendro
 
   /// Threads that block: each sets and then waits for the disk.
-  private static func blocking(_ callerCount: Int, _ durability: Durability) -> Contestant {
+  private static func blocking(_ callerCount: Int, _ durability: Database.Durability) -> Contestant
+  {
     let name = durability == .everyCommit ? "everyCommit" : "onRequest"
     return Contestant("dendro, setValue and synchronize(), \(name)") { turn in
       let sets = sets(callerCount, turn)

@@ -109,6 +109,9 @@ struct ReadState {
           ranges.isEmpty
           ? "\n  no state is proven"
           : "\n  the states that are proven are those after the writes \(Format.ranges(ranges))"
+        if ranges.isEmpty {
+          failure.hint = "'dendro repair' saves what is left of it into a new directory"
+        }
         throw failure
       }
       Terminal.note(
@@ -123,7 +126,7 @@ extension EngineError {
   /// Whether files are damaged, so that salvaging may help.
   fileprivate var isDamage: Bool {
     switch self {
-    case .storage(.corrupt), .storage(.limit): true
+    case .storage(.corrupt), .storage(.limit), .storage(.io(_, _, _, .inputOutput)): true
     default: false
     }
   }

@@ -40,6 +40,13 @@ struct RepairReport {
     refusal != nil || damage.count > 0 || salvage.checkpoints.contains { $0.problem != nil }
       || salvage.mendings.contains { $0.state == .mends || $0.state == .exceeded }
   }
+  /// Whether writes are left out that could be read, since others before them cannot.
+  private var isBeforeGap: Bool { plan.last < salvage.plan.last }
+  private var saved: [ClosedRange<UInt64>] {
+    let last = plan.last.rawValue
+    guard isBeforeGap else { return salvage.saved }
+    return salvage.saved.filter { $0.lowerBound <= last }.map { $0.clamped(to: 0...last) }
+  }
   private var damage: [LogCursor.Problem] { salvage.problems.filter { !$0.isTail } }
   /// Whether nothing is missing that the files prove.
   var isWhole: Bool {
@@ -182,13 +189,16 @@ struct RepairReport {
 
   private static func rest(of checkpoint: PartialCheckpoint) -> String {
     "\(Format.count(checkpoint.lostChunkCount)) of its "
-      + "\(Format.count(checkpoint.chunkCount, "chunk")) are lost"
+      + "\(Format.count(checkpoint.chunkCount, "chunk")) "
+      + "\(checkpoint.lostChunkCount == 1 ? "is" : "are") lost"
   }
 
   private func printRanges(to terminal: Terminal) throws {
-    try Self.row("saved", "\(Self.writes(salvage.saved))", to: terminal)
+    try Self.row("saved", "\(Self.writes(saved))", to: terminal)
     if !plan.lost.isEmpty {
-      try Self.row("lost", terminal.colored(Self.writes(plan.lost), .red), to: terminal)
+      try Self.row(
+        isBeforeGap ? "left out" : "lost", terminal.colored(Self.writes(plan.lost), .red),
+        to: terminal)
     }
     if let first = salvage.missingEnd {
       try Self.row(
@@ -280,7 +290,7 @@ struct RepairReport {
       ("historyFrom", outcome.map { .unsigned($0.plan.base.rawValue) } ?? .null),
       ("leaves", outcome.map { .count($0.leafCount) } ?? .null),
       ("hash", outcome.map { .string(Survey.hash($0.contentHash)) } ?? .null),
-      ("saved", Self.json(salvage.saved)), ("lost", Self.json(plan.lost)),
+      ("saved", Self.json(saved)), ("lost", Self.json(plan.lost)),
     ]
     members += [
       ("lostFrom", salvage.missingEnd.map { .unsigned($0.rawValue) } ?? .null),

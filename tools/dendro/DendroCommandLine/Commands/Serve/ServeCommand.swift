@@ -223,7 +223,7 @@ private struct Server {
 }
 
 extension DendroEngine.Durability {
-  fileprivate var forDatabases: Dendro.Durability {
+  fileprivate var forDatabases: Database.Durability {
     switch self {
     case .everyCommit: .everyCommit
     case .interval(let interval): .interval(interval)

@@ -29,10 +29,13 @@ struct ServeLog: Sendable {
   }
 
   /// Something about the server itself.
-  func note(_ level: LogMessage.Level, _ message: String) { note(level, nil, message, [:]) }
+  func note(_ level: Database.LogMessage.Level, _ message: String) {
+    note(level, nil, message, [:])
+  }
 
   private func note(
-    _ level: LogMessage.Level, _ namespace: String?, _ message: String, _ details: [String: String]
+    _ level: Database.LogMessage.Level, _ namespace: String?, _ message: String,
+    _ details: [String: String]
   ) {
     let details = details.sorted { $0.key < $1.key }
     guard isJSON else {

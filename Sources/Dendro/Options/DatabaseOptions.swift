@@ -1,9 +1,11 @@
 import DendroEngine
+import DendroStorage
+public import Foundation
 
 /// How a database behaves. Every field has a default, and the defaults lose nothing.
 public struct DatabaseOptions: Sendable {
-  /// What an acknowledgement promises. Default: ``Durability/everyCommit``.
-  public var durability: Durability = .everyCommit
+  /// What an acknowledgement promises. Default: ``Database/Durability/everyCommit``.
+  public var durability: Database.Durability = .everyCommit
 
   /// Whether opening makes a database if there is none. Default: true. If false,
   /// ``DatabaseError/Code/notFound`` is thrown.
@@ -50,7 +52,7 @@ public struct DatabaseOptions: Sendable {
   public var queryOrderLimit = 1_000_000
 
   /// How long a transaction may take from its start until its result is admitted: its waiting for others, and all runs of
-  /// its block. One that takes longer fails with ``DatabaseError/Code/timedOut``, is looked for ten times a second, and
+  /// its block. Steps of `Database.migrate(versionAt:_:)` have no limit. One that takes longer fails with ``DatabaseError/Code/timedOut``, is looked for ten times a second, and
   /// writes nothing; transactions at related locations wait until its block has returned. Default: nil, as long as it
   /// needs.
   public var transactionTimeLimit: Duration?
@@ -66,10 +68,10 @@ public struct DatabaseOptions: Sendable {
   ///
   /// What it holds lives as long as the database: if it holds the database itself, that is until the end of
   /// the process.
-  public var logging: (@Sendable (LogMessage) -> Void)?
+  public var logging: (@Sendable (Database.LogMessage) -> Void)?
 
   /// Gets figures, as ``logging`` gets lines. Default: nil.
-  public var metrics: (@Sendable (Metric) -> Void)?
+  public var metrics: (@Sendable (Database.Metric) -> Void)?
 
   /// Gets the errors that have no other receiver: of a write without completion that failed, a listener
   /// without cancel block that could not be registered. Called on ``Database/callbackQueue``.
@@ -77,7 +79,20 @@ public struct DatabaseOptions: Sendable {
   public var errorHandler: (@Sendable (DatabaseError) -> Void)?
 
   /// Gets the progress of opening, on the thread that opens, at most once a mebibyte. Default: nil.
-  public var progress: (@Sendable (OpeningProgress) -> Void)?
+  public var progress: (@Sendable (Database.OpeningProgress) -> Void)?
+
+  /// What time it is. It dates the writes in the history, is what ``ServerValue/timestamp()`` becomes, and begins push ids.
+  /// For tests that set it. Default: nil, the clock of the system.
+  ///
+  /// It is called on the threads that write, while other writers wait: it must return at once, and must not use the
+  /// database. A time that is no number counts as 0, the beginning of 1970.
+  public var clock: (@Sendable () -> Date)?
+
+  /// Makes the keys that `childByAutoId()` and `addChild(from:)` use. For tests that set them. Default: nil, the push ids of
+  /// Firebase.
+  ///
+  /// A key that paths cannot hold makes a reference that carries the error.
+  public var pushID: (@Sendable () -> String)?
 
   /// How long writers wait for a transaction that has lost three runs. Default: 1 s.
   package var reservationTimeout = Duration.seconds(1)
@@ -89,67 +104,7 @@ public struct DatabaseOptions: Sendable {
   public init() {}
 
   /// The defaults but for the durability.
-  public init(durability: Durability) { self.durability = durability }
-}
-
-/// One line of what the database did.
-public struct LogMessage: Sendable {
-  /// How much it matters.
-  public enum Level: String, Sendable {
-    /// For finding faults.
-    case debug
-    /// The ordinary course of things.
-    case info
-    /// Something was amiss and was dealt with.
-    case warning
-    /// Something was refused.
-    case error
-  }
-
-  /// How much it matters.
-  public let level: Level
-  /// One sentence.
-  public let message: String
-  /// Details by name.
-  public let metadata: [String: String]
-}
-
-/// One figure of what the database did.
-public struct Metric: Sendable {
-  /// How the values of one name go together.
-  public enum Kind: String, Sendable {
-    /// To be added up.
-    case counter
-    /// A level; the last one holds.
-    case gauge
-    /// Seconds that something took.
-    case timer
-  }
-
-  /// Dotted, lower case.
-  public let name: String
-  /// How the values of one name go together.
-  public let kind: Kind
-  /// A count, a level, or seconds.
-  public let value: Double
-}
-
-/// How far opening has come.
-public struct OpeningProgress: Hashable, Sendable {
-  /// What is being read.
-  public enum Phase: String, Sendable {
-    /// The newest checkpoint.
-    case checkpoint
-    /// The log since.
-    case log
-  }
-
-  /// What is being read.
-  public let phase: Phase
-  /// Bytes of this phase that were read.
-  public let completedByteCount: UInt64
-  /// Bytes of this phase in all.
-  public let totalByteCount: UInt64
+  public init(durability: Database.Durability) { self.durability = durability }
 }
 
 extension DatabaseOptions {
@@ -166,8 +121,9 @@ extension DatabaseOptions {
     case whole
   }
 
-  /// The engine's options. `hub` gets the failures of writes without completion.
-  func engineOptions(reportingTo hub: EventHub) -> EngineOptions {
+  /// The engine's options. `hub` gets the failures of writes without completion; its backlog and the orders are among the
+  /// figures.
+  func engineOptions(reportingTo hub: EventHub, _ orders: OrderCache) -> EngineOptions {
     var engine = EngineOptions()
     engine.durability = durability.engineValue
     engine.checkpointFactor = checkpointFactor.isFinite ? max(0, checkpointFactor) : 0
@@ -180,37 +136,47 @@ extension DatabaseOptions {
     engine.writeByteLimit = min(max(0, writeByteLimit), engine.writeByteLimit)
     engine.log = { [logging] event in
       if let logging {
-        let level: LogMessage.Level =
+        let level: Database.LogMessage.Level =
           switch event.level {
           case .debug: .debug
           case .info: .info
           case .warning: .warning
           case .error: .error
           }
-        logging(LogMessage(level: level, message: event.message, metadata: event.metadata))
+        logging(Database.LogMessage(level: level, message: event.message, metadata: event.metadata))
       }
       DatabaseSettings.log(event)
     }
     if let metrics {
       engine.metrics = { metric in
-        let kind: Metric.Kind =
+        let kind: Database.Metric.Kind =
           switch metric.kind {
           case .counter: .counter
           case .gauge: .gauge
           case .timer: .timer
           }
-        metrics(Metric(name: metric.name, kind: kind, value: metric.value))
+        metrics(Database.Metric(name: metric.name, kind: kind, value: metric.value))
+      }
+      engine.levels = {
+        [
+          DendroEngine.Metric("dendro.events.waiting", .gauge, Double(hub.waitingCount)),
+          DendroEngine.Metric("dendro.orders.children", .gauge, Double(orders.keptChildCount)),
+        ]
       }
     }
     engine.unreportedFailure = { error, _ in hub.report(DatabaseError(error)) }
     return engine
   }
 
+  func makeOrderCache() -> OrderCache {
+    OrderCache(limits: .init(childCount: max(0, queryOrderLimit)))
+  }
+
   var engineProgress: (@Sendable (RecoveryProgress) -> Void)? {
     guard let progress else { return nil }
     return { step in
       progress(
-        OpeningProgress(
+        Database.OpeningProgress(
           phase: step.phase == .checkpoint ? .checkpoint : .log,
           completedByteCount: step.completedByteCount, totalByteCount: step.totalByteCount))
     }

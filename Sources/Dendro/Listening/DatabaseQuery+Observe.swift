@@ -1,6 +1,3 @@
-import DendroTree
-import Synchronization
-
 // Listeners get the events of a write as soon as it is admitted, before it is on the disk, in the order of
 // the writes, on the block's actor or else on the callback queue. If the disk then refuses the write, they get the events of its undo.
 
@@ -29,7 +26,7 @@ extension DatabaseQuery {
   /// returned on the callback queue the block is not called again. Registering and removing a listener cost
   /// the same however many others there are.
   ///
-  /// - Returns: what to remove the listener by.
+  /// - Returns: what to remove the listener by. ``listen(to:perform:onCancel:)`` returns a token that removes it by itself.
   /// - Complexity: O(1); until all of the database is in memory, the first listener of a location looks for data that
   ///   has to be read, O(data of the location).
   @preconcurrency
@@ -152,7 +149,7 @@ extension DatabaseQuery {
   public func removeAllObservers() { owner.hub.removeAll(of: self) }
 
   @discardableResult
-  private func listen(
+  func listen(
     _ type: DataEventType, _ block: Callback<EventFunction>,
     _ cancel: Callback<CancelFunction>? = nil, isSingle: Bool = false
   ) -> DatabaseHandle {
@@ -165,69 +162,4 @@ extension DatabaseQuery {
     }
     return registration.handle
   }
-}
-
-/// A task that waits for a single event. It is resumed once: with the event, or with nothing.
-private final class SingleEventWait: Sendable {
-  private let query: DatabaseQuery
-  private let state = Mutex(State())
-
-  private struct State {
-    var continuation: CheckedContinuation<(DataSnapshot, String?), Never>?
-    var handle: DatabaseHandle?
-    var isCancelled = false
-  }
-
-  init(_ query: DatabaseQuery) { self.query = query }
-
-  /// - Returns: false if the task is cancelled already.
-  func begin(_ continuation: CheckedContinuation<(DataSnapshot, String?), Never>) -> Bool {
-    let isCancelled = state.withLock { state in
-      state.continuation = continuation
-      return state.isCancelled
-    }
-    if isCancelled { giveNothing() }
-    return !isCancelled
-  }
-
-  func listens(_ handle: DatabaseHandle) {
-    let isCancelled = state.withLock { state in
-      state.handle = handle
-      return state.isCancelled
-    }
-    if isCancelled { query.removeObserver(withHandle: handle) }
-  }
-
-  func cancel() {
-    let handle = state.withLock { state in
-      state.isCancelled = true
-      return state.handle
-    }
-    giveNothing()
-    if let handle { query.removeObserver(withHandle: handle) }
-  }
-
-  func give(_ snapshot: DataSnapshot, _ previousKey: String?) {
-    let waiting = state.withLock { state in
-      defer { state.continuation = nil }
-      return state.continuation
-    }
-    waiting?.resume(returning: (snapshot, previousKey))
-  }
-
-  func giveNothing() { give(DataSnapshot(.empty, at: query.ref), nil) }
-}
-
-/// What the listener's blocks hold: when they are freed without having been called, the task is resumed with
-/// nothing.
-private final class SingleEventAnswer: Sendable {
-  private let wait: SingleEventWait
-
-  init(_ wait: SingleEventWait) { self.wait = wait }
-
-  deinit { wait.giveNothing() }
-
-  func give(_ snapshot: DataSnapshot, _ previousKey: String?) { wait.give(snapshot, previousKey) }
-
-  func giveNothing() { wait.giveNothing() }
 }
