@@ -234,7 +234,7 @@ package final class Engine: Sendable {
     return statistics
   }
 
-  /// Why the first part of the data that could not be read could not; nil if all could so far.
+  /// The error of the first part of the data that could not be read; nil if all could be read so far.
   package var damage: EngineError? {
     pipeline.withAdmission { $0.pages?.firstDamage }.map { .storage($0) }
   }

@@ -39,6 +39,19 @@ extension Path {
   fileprivate var codingPath: [any CodingKey] { keys.map { AnyCodingKey.name($0.string) } }
 }
 
+extension Database.Decoder {
+  /// Decodes a value at a location, which its errors name.
+  func decode<T: Decodable>(
+    _ type: T.Type, from node: Node, at location: @autoclosure () -> Path
+  ) throws -> T {
+    do {
+      return try decode(type, from: node)
+    } catch let error as DecodingError {
+      throw error.located(at: location())
+    }
+  }
+}
+
 extension Database.Encoder {
   /// Encodes a value for a location, which its errors name.
   func encoded<T: Encodable>(_ value: T, at location: @autoclosure () -> Path) throws

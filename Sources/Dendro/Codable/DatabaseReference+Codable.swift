@@ -94,10 +94,6 @@ extension DataSnapshot {
   public func data<T: Decodable>(
     as type: T.Type, decoder: Database.Decoder = Database.Decoder()
   ) throws -> T {
-    do {
-      return try decoder.decode(type, from: node)
-    } catch let error as DecodingError {
-      throw error.located(at: ref.location)
-    }
+    try decoder.decode(type, from: node, at: ref.location)
   }
 }

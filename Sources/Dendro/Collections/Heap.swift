@@ -7,9 +7,6 @@ struct Heap<Element> {
 
   var isEmpty: Bool { elements.isEmpty }
 
-  /// In no order.
-  var all: [Element] { elements }
-
   mutating func insert(_ element: Element) {
     elements.append(element)
     var index = elements.count - 1

@@ -38,11 +38,7 @@ extension MutableData {
   public func data<Value: Decodable>(
     as type: Value.Type, decoder: Database.Decoder = Database.Decoder()
   ) throws -> Value {
-    do {
-      return try decoder.decode(type, from: node)
-    } catch let error as DecodingError {
-      throw error.located(at: place)
-    }
+    try decoder.decode(type, from: node, at: place)
   }
 
   /// Replaces everything here and below with a value of any `Encodable` type; a nil optional removes.

@@ -18,7 +18,7 @@ final class CheckpointPages: PageSource {
   /// The memory of the pages of chunks that were decoded to estimate that of others.
   private let samples = Mutex<[Int: Int]>([:])
 
-  /// The first part that could not be read, and what is told of it.
+  /// The error of the first chunk that could not be read, and who gets it.
   private let damage = Mutex(Damage())
 
   private struct Damage {
@@ -172,10 +172,10 @@ final class CheckpointPages: PageSource {
     }
   }
 
-  /// Why the first part that could not be read could not; nil if all could so far.
+  /// The error of the first chunk that could not be read; nil if all could be read so far.
   var firstDamage: StorageError? { damage.withLock { $0.first } }
 
-  /// Has the first part that cannot be read reported, also one that was met before.
+  /// Calls `report` with the error of the first chunk that cannot be read, at once if there is one already.
   func reportDamage(to report: @escaping @Sendable (StorageError) -> Void) {
     let first = damage.withLock { damage in
       damage.report = report

@@ -3,8 +3,8 @@ import Synchronization
 
 /// A file system that gives what the medium gives back: bytes that cannot be read are zeros, which no checksum takes for
 /// data, and are noted. For saving what is left of a database.
-package final class ReadableFileSystem: FileSystem {
-  private let base: any FileSystem
+package final class ReadableFileSystem: ForwardingFileSystem {
+  package let base: any FileSystem
   private let unreadable = Mutex<[String: Unreadable]>([:])
 
   fileprivate struct Unreadable {
@@ -40,24 +40,6 @@ package final class ReadableFileSystem: FileSystem {
       _ = unreadable[path, default: Unreadable(byteCount: byteCount)].sectors.insert(sector)
     }
   }
-
-  package func createDirectory(_ path: String) throws(SystemError) {
-    try base.createDirectory(path)
-  }
-  package func list(_ directory: String) throws(SystemError) -> [String] {
-    try base.list(directory)
-  }
-  package func rename(_ from: String, to: String) throws(SystemError) {
-    try base.rename(from, to: to)
-  }
-  package func remove(_ path: String) throws(SystemError) { try base.remove(path) }
-  package func openDirectory(_ path: String) throws(SystemError) -> any DirectoryHandle {
-    try base.openDirectory(path)
-  }
-  package func identity(_ path: String) throws(SystemError) -> FileIdentity {
-    try base.identity(path)
-  }
-  package func watch(_ directory: String) -> (any DirectoryWatch)? { base.watch(directory) }
 }
 
 extension ReadableFileSystem.Unreadable {
@@ -77,14 +59,14 @@ extension ReadableFileSystem.Unreadable {
 }
 
 /// A file of such a file system, for reading.
-private final class ReadableFile: File {
-  private let base: any File
+private final class ReadableFile: ForwardingFile {
+  let file: any File
   private let note: @Sendable (_ offset: UInt64, _ byteCount: UInt64) -> Void
   /// Where the last sector ended that could not be read: the next one is tried alone.
   private let suspect = Atomic<UInt64>(.max)
 
-  init(_ base: any File, note: @escaping @Sendable (UInt64, UInt64) -> Void) {
-    self.base = base
+  init(_ file: any File, note: @escaping @Sendable (UInt64, UInt64) -> Void) {
+    self.file = file
     self.note = note
   }
 
@@ -99,7 +81,7 @@ private final class ReadableFile: File {
     while true {
       do throws(SystemError) {
         let bytes = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
-        let read = try base.read(into: bytes, at: offset)
+        let read = try file.read(into: bytes, at: offset)
         suspect.store(.max, ordering: .relaxed)
         return read
       } catch {
@@ -108,7 +90,7 @@ private final class ReadableFile: File {
       guard count > within else { break }
       count = max(within, (count / 2 + size - 1) / size * size - (size - within))
     }
-    let byteCount = try base.size()
+    let byteCount = try file.size()
     let end = min(byteCount, offset + UInt64(count))
     guard offset < end else { return 0 }
     let bytes = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(end - offset)])
@@ -116,21 +98,6 @@ private final class ReadableFile: File {
     note(offset, byteCount)
     suspect.store(end, ordering: .relaxed)
     return bytes.count
-  }
-
-  func size() throws(SystemError) -> UInt64 { try base.size() }
-  func identity() throws(SystemError) -> FileIdentity { try base.identity() }
-  func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(SystemError) -> Int {
-    throw .notSupported
-  }
-  func preallocate(from offset: UInt64, count: UInt64) throws(SystemError) { throw .notSupported }
-  func truncate(to size: UInt64) throws(SystemError) { throw .notSupported }
-  func synchronize() throws(SystemError) { throw .notSupported }
-  func lock(_ kind: LockKind) throws(SystemError) -> Bool { try base.lock(kind) }
-  func unlock() { base.unlock() }
-  func lockByte(at position: UInt64) throws(SystemError) { try base.lockByte(at: position) }
-  func lockedByte(in range: Range<UInt64>) throws(SystemError) -> UInt64? {
-    try base.lockedByte(in: range)
   }
 }
 

@@ -35,7 +35,8 @@ extension LogCursor {
     } else {
       next = segments.last { $0.firstLSN <= silentUpTo.next } ?? segments.first
     }
-    guard let next else { return false }
+    if !isLive, present == nil { present = segments.last.map { ($0, nil) } }
+    guard let next, present.map({ next <= $0.segment }) ?? true else { return false }
     let opened: SegmentReader
     do {
       opened = try SegmentReader(next, in: directory)
@@ -49,6 +50,7 @@ extension LogCursor {
         .problem(Problem(path: path, offset: offset, expected: expected, found: found)))
       return true
     }
+    if next == present?.segment { present?.end = opened.byteCount }
     let path = directory.path(of: next)
     let link = link
     move(to: next, opened)

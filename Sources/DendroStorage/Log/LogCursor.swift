@@ -26,6 +26,10 @@ package final class LogCursor {
   var isHistoryBroken = false
   /// Whether the log cannot continue behind the cursor.
   var isEnded = false
+  /// The last segment that was there when the first one was opened, and where it ended when it was opened itself: what a
+  /// writer has added since is not read, so that a cursor that is slower than the writer comes to its end. Nil as long as
+  /// that is not known, and of a live cursor.
+  var present: (segment: SegmentName, end: UInt64?)?
   /// Where bytes of the last segment are no record that can be read: one that is still being written, the remains
   /// of a crash, or damage. Nil if the cursor stands at the end of the log. Of a live cursor only.
   package internal(set) var unreadableOffset: UInt64?
@@ -76,12 +80,18 @@ package final class LogCursor {
 
   /// Takes one step, which may report several things or none.
   ///
-  /// - Returns: false at the present end of the log. Call it again after more was written.
+  /// - Returns: false at the present end of the log. Of a live cursor, call it again after more was written.
   /// - Throws: `.io`; `.unsupportedVersion`; what `body` throws. Call it again to take the same step once more.
   package func step(_ body: (Item) throws(StorageError) -> Void) throws(StorageError) -> Bool {
     if isEnded { return false }
-    guard let segment = scan?.segment else { return try openNext(body) }
-    if !isRereading, let (record, payload) = try scan?.chainedRecord() {
+    guard let scan else { return try openNext(body) }
+    let segment = scan.segment
+    if let present, present.segment == segment.name, let end = present.end,
+      segment.byteCount > end, scan.offset >= end
+    {
+      return false
+    }
+    if !isRereading, let (record, payload) = try scan.chainedRecord() {
       if record.header.isRestart { isHistoryBroken = false }
       if record.lastLSN > silentUpTo { try report(record, payload, of: segment, body) }
       note(record)

@@ -1,6 +1,6 @@
 /// A file system in which damaged files that are opened for reading read as they were.
-final class MendedFileSystem: FileSystem {
-  private let base: any FileSystem
+final class MendedFileSystem: ForwardingFileSystem {
+  let base: any FileSystem
   /// By their paths.
   private let files: [String: MendedFile]
 
@@ -15,14 +15,4 @@ final class MendedFileSystem: FileSystem {
     if mode == .read, let file = files[path] { return file }
     return try base.open(path, mode)
   }
-
-  func createDirectory(_ path: String) throws(SystemError) { try base.createDirectory(path) }
-  func list(_ directory: String) throws(SystemError) -> [String] { try base.list(directory) }
-  func rename(_ from: String, to: String) throws(SystemError) { try base.rename(from, to: to) }
-  func remove(_ path: String) throws(SystemError) { try base.remove(path) }
-  func openDirectory(_ path: String) throws(SystemError) -> any DirectoryHandle {
-    try base.openDirectory(path)
-  }
-  func identity(_ path: String) throws(SystemError) -> FileIdentity { try base.identity(path) }
-  func watch(_ directory: String) -> (any DirectoryWatch)? { base.watch(directory) }
 }

@@ -38,6 +38,35 @@ import Testing
     return scanned
   }
 
+  @Test("a cursor that is slower than the writer comes to its end")
+  func fasterWriter() throws {
+    let disk = SimulatedDisk(seed: 9)
+    let directory = try open(disk)
+    let writer = try newLog(directory)
+    for number in 0..<4 { try writer.append(payload(number, 100)) }
+    let reading = try openReadOnly(disk)
+    defer { reading.close() }
+    let cursor = LogCursor(reading)
+    var lsns: [UInt64] = []
+    var steps = 0
+    while try cursor.step({ (item) throws(StorageError) in
+      if case .record(let record, _, _?) = item, record.kind == .writes {
+        lsns.append(record.lastLSN.rawValue)
+      }
+    }) {
+      // Two segments more for each step.
+      for _ in 0..<2 where steps < 20 {
+        try writer.append(payload(steps, 100))
+        try writer.roll(time: 1_704_067_200_000)
+      }
+      steps += 1
+      try #require(steps < 100)
+    }
+    #expect(lsns.starts(with: [1, 2, 3, 4]) && lsns.count < 8, "\(lsns)")
+    try writer.close()
+    directory.close()
+  }
+
   /// Three segments, an opening in the midst of the second, closed in order.
   static func sample() throws -> (SimulatedDisk, [Entry]) {
     let disk = SimulatedDisk(seed: 8)

@@ -1,5 +1,3 @@
-package import DendroStorage
-
 /// A file in front of another one, to which it passes on each call that it does not implement itself.
 package protocol ForwardingFile: File {
   var file: any File { get }
