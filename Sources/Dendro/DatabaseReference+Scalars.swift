@@ -7,44 +7,17 @@ import DendroTree
 // MARK: - Setting scalars
 
 extension DatabaseReference {
-  /// `setValue(_:)` with a string of at most 10 MiB.
-  public func setValue(_ value: String) { set(.string(value)) }
+  /// `setValue(_:)` with a string of at most 10 MiB, an integer, a finite double or a boolean, the type of which the compiler
+  /// knows.
+  public func setValue<Value: DatabaseScalar>(_ value: Value) { set(value._databaseScalar.scalar) }
 
-  /// `setValue(_:)` with an integer.
-  public func setValue(_ value: Int) { set(.integer(Int64(value))) }
-
-  /// `setValue(_:)` with a double, which must be finite.
-  public func setValue(_ value: Double) { set(.double(value)) }
-
-  /// `setValue(_:)` with a boolean.
-  public func setValue(_ value: Bool) { set(.bool(value)) }
-
-  /// `setValue(_:)` with a string of at most 10 MiB, and waits until the write is durable.
+  /// `setValue(_:)` with a string of at most 10 MiB, an integer, a finite double or a boolean, and waits until the write is
+  /// durable.
   @discardableResult
-  public func setValue(_ value: String) async throws -> DatabaseReference {
-    try await commit(
-      made { (path, use) throws(ValidationError) in try Writes.set(value, at: path, use) })
-  }
-
-  /// `setValue(_:)` with an integer, and waits until the write is durable.
-  @discardableResult
-  public func setValue(_ value: Int) async throws -> DatabaseReference {
-    try await commit(
-      made { (path, use) throws(ValidationError) in try Writes.set(value, at: path, use) })
-  }
-
-  /// `setValue(_:)` with a double, which must be finite, and waits until the write is durable.
-  @discardableResult
-  public func setValue(_ value: Double) async throws -> DatabaseReference {
-    try await commit(
-      made { (path, use) throws(ValidationError) in try Writes.set(value, at: path, use) })
-  }
-
-  /// `setValue(_:)` with a boolean, and waits until the write is durable.
-  @discardableResult
-  public func setValue(_ value: Bool) async throws -> DatabaseReference {
-    try await commit(
-      made { (path, use) throws(ValidationError) in try Writes.set(value, at: path, use) })
+  public func setValue<Value: DatabaseScalar>(_ value: Value) async throws -> DatabaseReference {
+    let scalar = value._databaseScalar.scalar
+    return try await commit(
+      made { (path, use) throws(ValidationError) in try Writes.set(scalar, at: path, use) })
   }
 }
 

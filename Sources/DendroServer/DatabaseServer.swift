@@ -70,7 +70,9 @@ public final class DatabaseServer: Sendable {
   private init(_ namespaces: any Namespaces, _ options: DatabaseServerOptions) throws {
     let service = try RESTService(namespaces, options)
     self.service = service
-    http = try HTTPServer(options, service.figures) { service.perform($0) }
+    http = try HTTPServer(options, try service.policy(options), service.figures) {
+      service.perform($0)
+    }
     port = http.port
     timer = RepeatingTimer(options.keepAliveInterval / 2) { service.keepStreamsAlive() }
     tokenTimer = RepeatingTimer(.seconds(1)) {

@@ -84,6 +84,8 @@ struct InspectionTests {
     #expect(info.object["durableUpTo"] as? Int == 6)
     #expect(info.object["leaves"] as? Int == 5)
     #expect((info.object["checkpoints"] as? [Any])?.count == 1)
+    let headers = try dendro("info", "db", "--json").object
+    #expect(headers["good"] is NSNull, "not all was read")
     let text = try dendro("info", "db").output
     for word in [
       "directory", "database id", "last write", "known durable", "segment", "checkpoint",

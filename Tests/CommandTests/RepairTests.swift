@@ -84,7 +84,8 @@ struct RepairTests {
         "tree          10 leaves as of write 12, without the lost writes",
         "history       from write 3 on", "in doubt      /users/u1  1 leaf",
         "in doubt      /users/u2  1 leaf",
-        "              (not set behind write 3: they may be older than they should be)",
+        "              (not set behind write 3: a lost write may have changed or removed them, "
+          + "and what one has added is missing)",
         "written       to new; read back and good",
       ])
     #expect(try files("db") == before)

@@ -227,14 +227,15 @@ struct ServeTests {
     for arguments in [
       ["--users"], ["--viewer", "--no-viewer"], ["--sessions", "0"], ["--rate", "x"],
       ["--token-issuer", "x"], ["--token-audience", "x"],
-      ["--token-secret-file", good, "--insecure"],
+      ["--token-secret-file", good, "--insecure"], ["--token-keys", good],
     ] {
       #expect(try dendro.run(["serve", "--memory"] + arguments).status == 64)
     }
     #expect(try dendro("serve", "--memory", "--token-secret-file", file).status == 65)
-    #expect(try dendro("serve", "--memory", "--token-keys", file).status == 69)
+    let audience = ["--token-audience", "app"]
+    #expect(try dendro.run(["serve", "--memory", "--token-keys", file] + audience).status == 69)
     let url = "http://example.com/keys"
-    let refused = try dendro("serve", "--memory", "--token-keys", url)
+    let refused = try dendro.run(["serve", "--memory", "--token-keys", url] + audience)
     #expect(refused.status == 69 && refused.errors.contains("\(url) is not a URL with https"))
   }
 

@@ -1,9 +1,12 @@
 import DendroEngine
 import DendroStorage
+import DendroTesting
 import DendroTree
 import DendroTestSupport
 import Foundation
 import Testing
+
+@testable import DendroCommandLine
 
 /// What `verify` compares: the log's replay with every checkpoint, and with the tree that opening gives.
 @Suite("dendro: verify")
@@ -196,5 +199,38 @@ struct VerifyTests {
     #expect(messages.count == (isNewest ? 2 : 1), "\(messages)")
     #expect(messages.last?.contains("opening gives") == isNewest, "\(messages)")
     #expect(outcome.object["comparedCheckpoints"] as? Int == 4)
+  }
+
+  @Test("a sector that cannot be read is damage, and the rest is judged", arguments: [false, true])
+  func unreadableSectors(isQuick: Bool) throws {
+    let disk = SimulatedDisk(seed: 5)
+    var options = EngineOptions()
+    options.checkpointFactor = 0
+    let environment = Environment(
+      fileSystem: disk, clock: disk.clock, randomness: disk.randomness)
+    let engine = try Engine.open(at: "/db", options: options, environment: environment)
+    var generator = WriteGenerator(seed: 7)
+    for index in 1...400 {
+      engine.submit(Draft(generator.write()), completion: nil)
+      if index % 150 == 0 { try engine.checkpoint() }
+    }
+    try engine.close()
+    let paths = try disk.list("/db").map { "/db/\($0)" }
+      .filter { $0.hasSuffix(".log") || $0.hasSuffix(".checkpoint") }
+    #expect(paths.count >= 3)
+    for path in paths {
+      let size = try #require(disk.contents(of: path)).count
+      for sector in Set([0, size / 1024, (size - 1) / 512]) {
+        let bad = UnreadableDisk(disk, sectors: [path: [sector]])
+        let directory = try DatabaseDirectory.open(
+          "/db", environment: bad.environment, mode: .readOnly)
+        defer { directory.close() }
+        var verification = try Verification(directory, isQuick: isQuick)
+        try verification.run()
+        #expect(
+          verification.damage.contains { $0.file == path && $0.offset == UInt64(sector * 512) },
+          "\(path), sector \(sector): \(verification.damage)")
+      }
+    }
   }
 }

@@ -145,7 +145,8 @@ import Testing
     /// Returns once the first write was seen.
     func begin() async throws {
       let (begun, continuation) = AsyncStream.makeStream(of: Void.self)
-      Task { [self] in
+      let executor = QueueExecutor()
+      Task(executorPreference: executor) { [self] in
         do {
           for try await change in database.changes(since: 0) {
             state.withLock { $0.lsns.append(change.lsn) }
@@ -170,7 +171,7 @@ import Testing
             state.total = value
           }
         }, withCancel: { [self] in note("total: \($0)") })
-      Task { [self] in
+      Task(executorPreference: executor) { [self] in
         do {
           for try await event in database.reference(withPath: "posts").childEvents() {
             state.withLock { state in

@@ -157,4 +157,16 @@ struct RESTRequestTests {
     #expect(try request("GET", "/a.json", accept + [("Last-Event-ID", "x")]).lastEventID == nil)
     #expect(try request("GET", "/a.json?eventIds=true", accept).wantsEventIDs)
   }
+
+  @Test("a log shows no credential, however its parameter is spelled")
+  func withoutCredentials() throws {
+    for (target, shown) in [
+      ("/a.json", "/a.json"), ("/a.json?auth=x&print=pretty", "/a.json?auth=…&print=pretty"),
+      ("/a.json?%61uth=x", "/a.json?%61uth=…"), ("/a.json?a%75th=x=y&b", "/a.json?a%75th=…&b"),
+      ("/a.json?author=x", "/a.json?author=x"), ("/a.json?%zz=x", "/a.json?%zz=…"),
+      ("/a.json?", "/a.json?"), ("/a.json?&&x=1", "/a.json?&&x=1"),
+    ] {
+      #expect(RequestTarget.text(of: target) { $0 == "auth" } == shown)
+    }
+  }
 }

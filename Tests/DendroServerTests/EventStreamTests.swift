@@ -1,6 +1,7 @@
 import Dendro
 import DendroServer
 import Dispatch
+import Synchronization
 import Testing
 
 @Suite("serving: event streams")
@@ -22,6 +23,32 @@ struct EventStreamTests {
       #expect(try stream.event() == "put {\"path\":\"/\",\"data\":null}")
       try await served.database.reference(withPath: "room/k").setValue("direct")
       #expect(try stream.event() == "put {\"path\":\"/k\",\"data\":\"direct\"}")
+    }
+  }
+
+  @Test("a client that has fallen behind still learns why its stream ends")
+  func lastWord() async throws {
+    final class Gate: Authorizer {
+      let isOpen = Atomic<Bool>(true)
+      func allows(_ request: AuthorizationRequest) -> Bool { isOpen.load(ordering: .relaxed) }
+    }
+    let gate = Gate()
+    try await serving({
+      $0.authorizer = gate
+      $0.backlogByteLimit = 16
+    }) { served in
+      let stream = try served.stream("/a.json")
+      #expect(try stream.event() == "put {\"path\":\"/\",\"data\":null}")
+      let text = String(repeating: "x", count: 1 << 20)
+      // More than the sockets take.
+      for number in 0..<24 {
+        try await served.database.reference(withPath: "a").setValue("\(number) \(text)")
+      }
+      gate.isOpen.store(false, ordering: .relaxed)
+      served.server.reauthorize()
+      var last = ""
+      while let event = try? stream.event() { last = event }
+      #expect(last == "cancel \"Permission denied\"", "\(last.prefix(60))")
     }
   }
 

@@ -34,6 +34,7 @@ struct FetchedKeyTests {
       options.authorizer = UsersAuthorizer()
       options.tokens = TokenOptions()
       options.tokens?.keySetURL = keys.url
+      options.tokens?.audience = "app"
       options.keySetTimeout = timeout
       options.clock = { watched.now }
       options.errorLog = { watched.note($0) }
@@ -198,6 +199,7 @@ struct FetchedKeyTests {
     var options = DatabaseServerOptions()
     options.tokens = TokenOptions()
     options.tokens?.keySetURL = url
+    options.tokens?.audience = "app"
     await #expect(throws: DatabaseServerError.self) {
       try await DatabaseServer.start(serving: Database.inMemory(), options: options)
     }
@@ -210,6 +212,7 @@ struct FetchedKeyTests {
     options.tokens = TokenOptions()
     options.tokens?.keySetFile = try folder.write("keys", SignedTokens.keySet)
     options.tokens?.keySetURL = "https://example.com/keys"
+    options.tokens?.audience = "app"
     await #expect(throws: DatabaseServerError.self) {
       try await DatabaseServer.start(serving: Database.inMemory(), options: options)
     }

@@ -219,14 +219,20 @@ struct TokenTests {
   func weak() async throws {
     let folder = try TemporaryFolder()
     let file = try folder.write("keys", SignedTokens.smallKeySet)
+    let good = try folder.write("good", SignedTokens.keySet)
     for change in [
       { (tokens: inout TokenOptions) in tokens.secret = "short" },
       { (tokens: inout TokenOptions) in tokens.keySetFile = file },
+      { (tokens: inout TokenOptions) in
+        tokens.keySetFile = good
+        tokens.audience = nil
+      },
       { (tokens: inout TokenOptions) in tokens.keySetFile = folder.path + "/missing" },
     ] {
       let database = Database.inMemory()
       var options = DatabaseServerOptions()
       var tokens = TokenOptions()
+      tokens.audience = "app"
       change(&tokens)
       options.tokens = tokens
       await #expect(throws: DatabaseServerError.self) {
@@ -275,6 +281,7 @@ struct TokenTests {
     ] as [(String, Bool?, Int)] {
       try await serving({
         $0.host = host
+        $0.authorizer = OpenAuthorizer()
         $0.trustsUnsignedTokens = trusts
       }) { served in
         let http = try served.client()

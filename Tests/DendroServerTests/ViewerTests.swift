@@ -60,6 +60,7 @@ struct ViewerTests {
     for (host, viewer) in [("127.0.0.1", false), ("0.0.0.0", nil)] as [(String, Bool?)] {
       try await serving({
         $0.host = host
+        $0.authorizer = OpenAuthorizer()
         $0.viewer = viewer
       }) { served in
         let http = try served.client()
@@ -70,6 +71,7 @@ struct ViewerTests {
     }
     try await serving({
       $0.host = "0.0.0.0"
+      $0.authorizer = OpenAuthorizer()
       $0.viewer = true
     }) { served in
       let answer = try served.client()("GET", "/")

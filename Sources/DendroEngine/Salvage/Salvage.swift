@@ -80,7 +80,7 @@ package struct Salvage: Sendable {
     {
       missingEnd = lastOfLog.next
     }
-    problems += readableFiles.problems
+    problems += readableFiles.problems + (try directory.missingFileProblems())
     end = max(end, log.durableUpTo)
     // Opening keeps the log back to the older of the last two checkpoints.
     let older = contents.checkpoints.dropLast().last

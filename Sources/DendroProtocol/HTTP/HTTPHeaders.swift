@@ -26,6 +26,11 @@ package struct HTTPHeaders: Sendable {
   /// - Parameter name: in lower case.
   package subscript(name: String) -> String? { fields.first { $0.key == name }?.value }
 
+  /// The values of all fields with this name.
+  ///
+  /// - Parameter name: in lower case.
+  package func values(_ name: String) -> [String] { fields.filter { $0.key == name }.map(\.value) }
+
   /// Whether the fields contradict each other about the end of the body. Servers on the way may see another one, and
   /// take the rest for a request of its own.
   package var hasAmbiguousBody: Bool {

@@ -28,6 +28,22 @@ package struct RequestTarget: Sendable {
   /// The value of the first item with this name.
   package subscript(name: String) -> String? { items.first { $0.name == name }?.value }
 
+  /// The text of a target in which the values of some parameters are left out. A parameter whose name cannot be decoded
+  /// may be one of them.
+  package static func text(
+    of text: String, withoutValuesOf isLeftOut: (String) -> Bool
+  ) -> String {
+    guard let mark = text.firstIndex(of: "?") else { return text }
+    let items = text[text.index(after: mark)...]
+      .split(separator: "&", omittingEmptySubsequences: false)
+    let shown = items.map { item -> Substring in
+      let name = item.prefix { $0 != "=" }
+      let decoded = decoded(Array(name.utf8)[...], plusIsSpace: true)
+      return decoded.map(isLeftOut) ?? true ? name + "=…" : item
+    }
+    return text[...mark] + shown.joined(separator: "&")
+  }
+
   /// Decodes percent-encoded UTF-8 once; nil if it is not that.
   private static func decoded(_ bytes: ArraySlice<UInt8>, plusIsSpace: Bool) -> String? {
     var result: [UInt8] = []

@@ -45,6 +45,14 @@ package struct RESTAnswer: Sendable {
 
   // MARK: Refusals
 
+  /// A refusal that no page of another origin can read.
+  package init(refusal error: RESTError) {
+    self.init(error)
+    headers = HTTPHeaders(
+      headers.fields.filter { !$0.name.lowercased().hasPrefix("access-control-") }
+        .map { ($0.name, $0.value) })
+  }
+
   /// A refusal of the request, which is nil if its head could not be read.
   package init(_ error: RESTError, to request: RESTRequest? = nil) {
     var text = AnswerText("{\n  \"error\" : ")

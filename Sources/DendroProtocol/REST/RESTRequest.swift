@@ -196,12 +196,14 @@ extension RESTRequest {
     return headers["host"].flatMap(namespace(ofHost:))
   }
 
-  /// The first label of a host name that has others, as in production; nil for addresses.
+  /// The first label of a host name that has others, as in production; nil for addresses, and for the name by which
+  /// containers reach their host.
   package static func namespace(ofHost host: String) -> String? {
     let name = host.split(separator: ":", maxSplits: 1).first ?? ""
     let labels = name.split(separator: ".", omittingEmptySubsequences: false)
     guard labels.count > 1, let first = labels.first, let last = labels.last,
-      last.utf8.contains(where: { !(0x30...0x39).contains($0) })
+      last.utf8.contains(where: { !(0x30...0x39).contains($0) }),
+      name.lowercased() != "host.docker.internal"
     else { return nil }
     return isNamespace(String(first)) && first != "www" ? String(first) : nil
   }

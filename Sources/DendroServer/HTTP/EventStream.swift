@@ -112,10 +112,20 @@ final class EventStream: ListenReceiver {
     }
   }
 
-  /// Sends a last event, and ends the stream.
+  /// Sends a last event, and ends the stream. If too much waits, it is dropped: the client learns why nothing follows.
   func end(with event: StreamEvent) {
-    append(event.text(form))
-    end()
+    let text = event.text(form)
+    state.withLock { state in
+      guard !state.isClosed, !state.isEnded else { return }
+      if state.byteCount + text.byteCount > backlogByteLimit {
+        state.events = EventQueue()
+        state.byteCount = 0
+      }
+      state.events.append(text)
+      state.byteCount += text.byteCount
+      state.isEnded = true
+      state.resume()
+    }
   }
 
   /// Sends a `keep-alive` if nothing was sent since the last call.

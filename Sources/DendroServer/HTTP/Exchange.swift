@@ -13,6 +13,8 @@ import Synchronization
 /// connection's thread, then the one that performs the request, and after `finish` the connection's again.
 final class Exchange: @unchecked Sendable {
   let target: String
+  /// Whether the target is UTF-8, and so the same for all that read it.
+  private let isTargetValid: Bool
   let context: HTTPContext
   private(set) var method = ""
   private(set) var headers = HTTPHeaders()
@@ -65,28 +67,32 @@ final class Exchange: @unchecked Sendable {
     let upgrade: Unmanaged<PendingUpgrade>
   }
 
-  init(_ target: String, _ context: HTTPContext) {
-    self.target = target
+  /// - Parameter target: as in the request line; nil if that is not UTF-8.
+  init(_ target: String?, _ context: HTTPContext) {
+    self.target = target ?? ""
+    isTargetValid = target != nil
     self.context = context
   }
 
   // MARK: Steps
 
   func step(
-    _ connection: OpaquePointer, _ method: UnsafePointer<CChar>?,
+    _ connection: OpaquePointer,
+    _ line: (method: UnsafePointer<CChar>?, version: UnsafePointer<CChar>?),
     _ upload: UnsafePointer<CChar>?, _ uploadCount: UnsafeMutablePointer<Int>
   ) -> MHD_Result {
     switch phase {
     case .head:
       phase = .body
-      self.method = method.map { String(cString: $0) } ?? ""
+      method = line.method.map { String(cString: $0) } ?? ""
       headers = Self.headers(of: connection)
       if context.accessLog != nil, let address = dendro_client_address(connection) {
         client = SocketAddress.text(of: address) ?? ""
       }
-      if headers.hasAmbiguousBody {
-        let refusal = RESTError.badRequest("The length of the body is ambiguous.")
-        return send(.whole(RESTAnswer(refusal)), connection)
+      do throws(RESTError) {
+        try check(version: line.version.map { String(cString: $0) } ?? "")
+      } catch {
+        return send(.whole(RESTAnswer(refusal: error)), connection)
       }
       // A body that says that it is too long is not even read.
       if let count = headers["content-length"].flatMap({ Int($0) }), count > context.bodyByteLimit {
@@ -127,6 +133,13 @@ final class Exchange: @unchecked Sendable {
     case .performing: return answerOrWait(connection)
     case .answered: return dendro_no
     }
+  }
+
+  /// Refuses what is refused before its body is read.
+  private func check(version: String) throws(RESTError) {
+    guard isTargetValid else { throw .badRequest("The target of the request is not UTF-8.") }
+    if headers.hasAmbiguousBody { throw .badRequest("The length of the body is ambiguous.") }
+    try context.policy.check(method: method, target: target, version: version, headers: headers)
   }
 
   /// Whether a body of so many bytes has room beside those of other requests; they are counted then. The first
@@ -229,7 +242,7 @@ final class Exchange: @unchecked Sendable {
     log(
       AccessRecord(
         time: time, client: client, namespace: namespace, method: method,
-        target: Self.withoutCredentials(target), status: status,
+        target: RequestTarget.text(of: target, withoutValuesOf: Self.isSecret), status: status,
         duration: ContinuousClock.now - start))
   }
 
@@ -252,22 +265,15 @@ final class Exchange: @unchecked Sendable {
 
   private static func add(_ headers: HTTPHeaders, to response: OpaquePointer?) {
     for field in headers.fields { MHD_add_response_header(response, field.name, field.value) }
+    // No browser takes data for something else, whatever is in them.
+    if headers["x-content-type-options"] == nil {
+      MHD_add_response_header(response, "X-Content-Type-Options", "nosniff")
+    }
   }
 
   /// Whether a parameter is a credential, names a session, or is a part of a message.
-  private static func isSecret(_ name: Substring) -> Bool {
+  private static func isSecret(_ name: String) -> Bool {
     ["auth", "access_token", "ac", "pw", "s", "ls"].contains(name)
       || name.first == "d" && name.count > 1 && name.dropFirst().allSatisfy(\.isNumber)
-  }
-
-  /// The target for the log: the values of parameters that may be secrets are left out.
-  static func withoutCredentials(_ target: String) -> String {
-    guard let mark = target.firstIndex(of: "?") else { return target }
-    let items = target[target.index(after: mark)...].split(separator: "&").map {
-      item -> Substring in
-      let name = item.prefix { $0 != "=" }
-      return isSecret(name) ? name + "=…" : item
-    }
-    return target[...mark] + items.joined(separator: "&")
   }
 }

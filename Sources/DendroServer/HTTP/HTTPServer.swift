@@ -16,7 +16,7 @@ final class HTTPServer: @unchecked Sendable {
 
   /// - Parameter perform: answers a request; called on one of the server's threads.
   init(
-    _ options: DatabaseServerOptions, _ figures: ServerFigures,
+    _ options: DatabaseServerOptions, _ policy: RequestPolicy, _ figures: ServerFigures,
     perform: @escaping @Sendable (Exchange) -> Void
   ) throws(DatabaseServerError) {
     // A client that leaves must not end the process.
@@ -24,7 +24,7 @@ final class HTTPServer: @unchecked Sendable {
       signal(SIGPIPE, SIG_IGN)
     }
     var address = try SocketAddress(host: options.host, port: options.port)
-    let context = Unmanaged.passRetained(HTTPContext(options, figures, perform))
+    let context = Unmanaged.passRetained(HTTPContext(options, policy, figures, perform))
     self.context = context
     let threads = min(4, max(2, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
     let daemon = address.withPointer { pointer, isIPv6 in
@@ -36,12 +36,12 @@ final class HTTPServer: @unchecked Sendable {
       http.timeout_seconds = UInt32(clamping: max(1, options.idleTimeout.components.seconds))
       http.connection_memory = 12 << 10
       http.is_ipv6 = isIPv6 ? 1 : 0
-      http.handler = { _, connection, _, method, _, upload, uploadCount, exchange in
+      http.handler = { _, connection, _, method, version, upload, uploadCount, exchange in
         guard let connection, let uploadCount, let exchange = exchange?.pointee else {
           return dendro_no
         }
         return Unmanaged<Exchange>.fromOpaque(exchange).takeUnretainedValue().step(
-          connection, method, upload, uploadCount)
+          connection, (method, version), upload, uploadCount)
       }
       http.handler_context = context.toOpaque()
       http.completed = { _, _, exchange, _ in
@@ -67,7 +67,7 @@ final class HTTPServer: @unchecked Sendable {
       http.target = { context, target, _ in
         guard let context, let target else { return nil }
         let exchange = Exchange(
-          String(cString: target),
+          String(validatingCString: target),
           Unmanaged<HTTPContext>.fromOpaque(context).takeUnretainedValue())
         return Unmanaged.passRetained(exchange).toOpaque()
       }
@@ -120,6 +120,7 @@ final class HTTPContext: Sendable {
   static let freeBodyByteCount = 16 << 10
   /// The others, of all bodies.
   let bodiesByteCount = Atomic<Int>(0)
+  let policy: RequestPolicy
   let figures: ServerFigures
   let accessLog: (@Sendable (AccessRecord) -> Void)?
   let perform: @Sendable (Exchange) -> Void
@@ -133,9 +134,10 @@ final class HTTPContext: Sendable {
   let sentPartCount = Atomic<Int>(0)
 
   init(
-    _ options: DatabaseServerOptions, _ figures: ServerFigures,
+    _ options: DatabaseServerOptions, _ policy: RequestPolicy, _ figures: ServerFigures,
     _ perform: @escaping @Sendable (Exchange) -> Void
   ) {
+    self.policy = policy
     self.figures = figures
     bodyByteLimit = options.bodyByteLimit
     bodiesByteLimit = options.bodiesByteLimit

@@ -63,3 +63,10 @@ struct SocketAddress {
     String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 }
+
+/// The name that the machine gives itself; empty if it has none.
+func machineName() -> String {
+  var name = [CChar](repeating: 0, count: 256)
+  guard gethostname(&name, name.count - 1) == 0 else { return "" }
+  return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+}

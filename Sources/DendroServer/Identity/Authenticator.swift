@@ -26,6 +26,10 @@ final class Authenticator: Sendable {
       if let secret, secret.count < 32 {
         throw DatabaseServerError("the secret of tokens has less than 32 bytes")
       }
+      if options.keySetFile != nil || options.keySetURL != nil, options.audience == nil {
+        throw DatabaseServerError(
+          "the keys of tokens may sign those of other apps, too: say the audience of this one")
+      }
       return SignedTokens(
         secret: secret, keys: try Self.keys(options, server),
         rules: ClaimRules(issuer: options.issuer, audience: options.audience))
@@ -51,6 +55,11 @@ final class Authenticator: Sendable {
     default:
       throw DatabaseServerError("the keys of tokens come from a file or from a URL, not from both")
     }
+  }
+
+  /// Whether credentials need no proof.
+  var believesAll: Bool {
+    if case .trusting = policy { tokens == nil } else { false }
   }
 
   /// Seconds since 1970.

@@ -25,8 +25,8 @@ public struct TokenOptions: Sendable {
   public var keySetURL: String?
   /// What the claim `iss` has to be; nil, the default, for anything.
   public var issuer: String?
-  /// What the claim `aud` has to be, or to contain; nil, the default, for anything. Without it a token that was
-  /// made for another service is believed here.
+  /// What the claim `aud` has to be, or to contain. Needed with keys, which may sign the tokens of other apps as well; nil,
+  /// the default, for anything.
   public var audience: String?
 
   /// No tokens.

@@ -69,7 +69,7 @@ final class PollService: Sendable {
   private func begin(
     _ start: PollStart, _ exchange: Exchange, _ namespace: Namespace, _ service: RESTService
   ) {
-    service.sessions.end(start.lastSession)
+    service.sessions.end(start.lastSession, in: namespace)
     if let error = service.sessionRefusal { return exchange.finish(RESTAnswer(error)) }
     let key = PollKey(id: WireSessions.makeID(), password: WireSessions.makeID())
     let connection = PollConnection(key, service, limits, patience, figures)

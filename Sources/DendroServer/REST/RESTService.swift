@@ -32,7 +32,7 @@ final class RESTService: Sendable {
 
   init(_ namespaces: any Namespaces, _ options: DatabaseServerOptions) throws(DatabaseServerError) {
     self.namespaces = namespaces
-    authorizer = options.authorizer
+    authorizer = try Self.authorizer(options)
     authenticator = try Authenticator(options)
     settings = ServerSettings()
     backlogByteLimit = options.backlogByteLimit
@@ -42,6 +42,32 @@ final class RESTService: Sendable {
     sessionLimit = options.sessionLimit
     viewer =
       options.viewer ?? SocketAddress.isLoopback(options.host) ? ViewerService() : nil
+  }
+
+  /// Who decides if the options do not say it.
+  private static func authorizer(
+    _ options: DatabaseServerOptions
+  ) throws(DatabaseServerError) -> any Authorizer {
+    if let authorizer = options.authorizer { return authorizer }
+    if options.secret != nil || options.tokens != nil { return AdministratorsAuthorizer() }
+    guard SocketAddress.isLoopback(options.host) else {
+      throw DatabaseServerError(
+        "\(options.host) may be reached by others: say by a secret, tokens or an authorizer who may do what"
+      )
+    }
+    return OpenAuthorizer()
+  }
+
+  /// Which names and origins requests may have.
+  func policy(_ options: DatabaseServerOptions) throws(DatabaseServerError) -> RequestPolicy {
+    let machine = [machineName()].filter { Authority($0).map { $0.port == nil } ?? false }
+    do throws(RESTError) {
+      return try RequestPolicy(
+        isStrict: authenticator.believesAll || authorizer is OpenAuthorizer,
+        hostNames: options.hostNames + machine, origins: options.origins)
+    } catch {
+      throw DatabaseServerError(error.text)
+    }
   }
 
   /// - Parameter exchange: with its whole body. It gets its answer at once or later.

@@ -30,7 +30,7 @@ final class WebSocketService: Sendable {
   func open(
     _ handshake: Handshake, _ exchange: Exchange, _ namespace: Namespace, _ service: RESTService
   ) {
-    service.sessions.end(handshake.lastSession)
+    service.sessions.end(handshake.lastSession, in: namespace)
     if let error = service.sessionRefusal { return exchange.finish(RESTAnswer(error)) }
     let upgrade = Unmanaged.passRetained(
       PendingUpgrade { [self] socket, early in

@@ -14,10 +14,10 @@ final class WireSessions: Sendable {
     sessions.withLock { _ = $0.removeValue(forKey: session.id) }
   }
 
-  /// Ends the session of a client's connection before this one: what was to be written at its end is written before
-  /// the new connection is served.
-  func end(_ id: String?) {
-    guard let id, let session = self[id] else { return }
+  /// Ends the session of a client's connection before this one, to the same database: what was to be written at its end is
+  /// written before the new connection is served.
+  func end(_ id: String?, in namespace: Namespace) {
+    guard let id, let session = self[id], session.namespace === namespace else { return }
     session.end()
     session.close()
   }

@@ -34,6 +34,20 @@ extension DatabaseDirectory {
       let own = Set(fileNames.map { FileName.parityName(of: $0) })
       return parityFiles.filter { !own.contains($0) }
     }
+
+    /// The files that are missing, as their parity shows. Cleanups remove the oldest files first, and of a file the parity
+    /// last: parity that is older than all files of its kind is what a power loss left.
+    package var missingFiles: [String] {
+      orphanedParityFiles.compactMap { name in
+        guard case .parity(let covered) = FileName(name) else { return nil }
+        switch FileName(covered) {
+        case .segment(let segment):
+          return segments.first.map { $0 < segment } ?? true ? covered : nil
+        case .checkpoint(let lsn): return checkpoints.first.map { $0 < lsn } ?? true ? covered : nil
+        default: return nil
+        }
+      }
+    }
   }
 
   /// The names in the directory, by kind.

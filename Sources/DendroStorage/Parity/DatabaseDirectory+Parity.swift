@@ -63,6 +63,21 @@ extension DatabaseDirectory {
     }
   }
 
+  /// The files that are missing, as their parity shows; see ``Contents/missingFiles``.
+  ///
+  /// - Returns: a problem for each. A writer that removes files meanwhile causes none.
+  package func missingFileProblems() throws(StorageError) -> [LogCursor.Problem] {
+    let missing = try contents().missingFiles
+    if missing.isEmpty { return [] }
+    let still = Set(try contents().missingFiles)
+    return missing.filter { still.contains($0) }.map { name in
+      LogCursor.Problem(
+        path: path + "/" + name, offset: 0,
+        expected: "the file of which \(FileName.parityName(of: name)) is the parity",
+        found: "no such file")
+    }
+  }
+
   /// Compares each file that has parity with it.
   ///
   /// - Throws: `.io`.

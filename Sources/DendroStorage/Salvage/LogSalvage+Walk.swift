@@ -66,9 +66,12 @@ extension LogSalvage {
           let fault = faults.removeValue(forKey: part.stretch.start)
           if let problem = problem(in: file, fault, before: part.stretch) {
             guard try isDamage(problem, before: next, visit) else { return }
-            checksum = nil
-            isHistoryBroken = true
-            if let fault { try segment.keepDamaged(from: fault.start, to: fault.end) }
+            // Bytes between records of which none is missing are no part of the history.
+            if !follows(part.stretch) {
+              checksum = nil
+              isHistoryBroken = true
+              if let fault { try segment.keepDamaged(from: fault.start, to: fault.end) }
+            }
           }
         }
         guard try read(&part, &rest, of: segment, before: next, visit) else { return }
@@ -89,6 +92,11 @@ extension LogSalvage {
     /// Whether the writes of a stretch were read already: it is a copy.
     private func isRead(_ stretch: SegmentMap.Stretch) -> Bool {
       stretch.lastLSN < lastLSN || (stretch.lastLSN == lastLSN && stretch.firstLSN <= lastLSN)
+    }
+
+    /// Whether a stretch begins with the record behind the one that was read last.
+    private func follows(_ stretch: SegmentMap.Stretch) -> Bool {
+      link.map { $0.fault(of: stretch.first) == nil } ?? false
     }
 
     /// What is wrong in front of a stretch; nil if nothing is.

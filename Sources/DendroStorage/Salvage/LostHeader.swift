@@ -87,10 +87,16 @@ enum LostHeader {
     return [AnySequence(up), AnySequence(max(middle, up.upperBound)...last)].joined()
   }
 
-  /// The salt that a record shows whose header is right with it, or that two records show.
+  /// By how many bytes a record may be displaced whose header alone has to show that a salt is right.
+  private static let distanceMax: UInt64 = 4096
+  /// How many distances may be tried in all: some tenths of a second's work.
+  private static let distanceTrialCountMax = 1 << 22
+
+  /// The salt that a record shows whose header is right with it, at its place or near it, or that two records show.
   private static func salt(of segment: SegmentReader) throws(StorageError) -> UInt64? {
     var shown: Set<UInt64> = []
     var found: UInt64?
+    var trialCount = 0
     try segment.lookForRecords(from: 0) { (bytes, place) throws(StorageError) in
       guard
         let (record, byteCount, _) = RecordHeader.decodeDisplaced(bytes, segment: segment.header),
@@ -104,7 +110,18 @@ enum LostHeader {
       }
       var header = segment.header
       header.salt = salt
-      if case .valid = RecordHeader.decode(bytes, offset: place, segment: header) {
+      func isRight(_ distance: UInt64) -> Bool {
+        trialCount += 1
+        if case .valid = RecordHeader.decode(bytes, offset: place &+ distance, segment: header) {
+          return true
+        }
+        return false
+      }
+      // What was cut off the beginning, or put there, has displaced all records.
+      if isRight(0)
+        || trialCount < distanceTrialCountMax
+          && (1...distanceMax).contains(where: { isRight($0) || isRight(0 &- $0) })
+      {
         found = salt
       } else if shown.count < 1 << 16, !shown.insert(salt).inserted {
         found = salt

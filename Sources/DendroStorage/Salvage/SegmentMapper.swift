@@ -8,6 +8,11 @@ struct SegmentMapper {
   private var places: [LogSequenceNumber: UInt64] = [:]
   /// Where they stand in the file.
   private var known: Set<UInt64> = []
+  /// Where what may be records stands whose distance is not known yet, by their first writes.
+  private var unplaced: [LogSequenceNumber: [UInt64]] = [:]
+  private var unplacedCount = 0
+  /// Bytes may look like very many records.
+  private static let unplacedCountMax = 1 << 16
 
   private init(_ segment: SegmentReader) {
     self.segment = segment
@@ -121,28 +126,61 @@ struct SegmentMapper {
   // MARK: What was passed over
 
   /// Searches the whole file for records with writes that were not found: they may lie in the payload of another
-  /// record. The first LSN of one that follows a record that was found, and the checksum that it repeats, say where it
-  /// was written.
+  /// record, or where the header was. The first LSN of one that follows a record that was found, and the checksum that it
+  /// repeats, say where it was written.
   ///
   /// - Parameter amongCopies: whether writes that were found are searched at other places, too.
   private mutating func findMissing(amongCopies: Bool) throws(StorageError) {
     var found = FoundWrites(map.stretches)
-    try segment.lookForRecords(from: UInt64(SegmentHeader.byteCount)) {
+    try segment.lookForRecords(from: 0) {
       (bytes, place) throws(StorageError) in
       let header = RecordHeader.decodeDisplaced(bytes, segment: segment.header)?.header
       guard let header, header.count > 0,
-        amongCopies ? !known.contains(place) : !found.contains(header.firstLSN),
-        let distance = try distance(
-          of: bytes, header, behind: found.ends[header.firstLSN.previous], at: place)
+        amongCopies ? !known.contains(place) : !found.contains(header.firstLSN)
       else { return .next }
-      scan.goOn(at: place, displacedBy: distance)
-      while let record = try scan.header()?.record {
-        known.insert(record.offset)
-        take(record)
+      let before = found.ends[header.firstLSN.previous]
+      guard let distance = try distance(of: bytes, header, behind: before, at: place) else {
+        if unplacedCount < Self.unplacedCountMax {
+          unplaced[header.firstLSN, default: []].append(place)
+          unplacedCount += 1
+        }
+        return .next
       }
-      if let stretch = map.stretches.last { found.add(stretch) }
+      try takeStretch(at: place, displacedBy: distance, into: &found)
       // The payload of the last record may reach over others.
-      return .jump(to: max(scan.last?.payloadOffset ?? 0, place + 1))
+      let next = max(scan.last?.payloadOffset ?? 0, place + 1)
+      try placeFollowing(into: &found)
+      return .jump(to: next)
+    }
+  }
+
+  private mutating func takeStretch(
+    at place: UInt64, displacedBy distance: UInt64, into found: inout FoundWrites
+  ) throws(StorageError) {
+    scan.goOn(at: place, displacedBy: distance)
+    while let record = try scan.header()?.record {
+      known.insert(record.offset)
+      take(record)
+    }
+    if let stretch = map.stretches.last { found.add(stretch) }
+  }
+
+  /// Takes what was passed over before it was known that it follows the stretch that was found last, as of records that
+  /// have changed places.
+  private mutating func placeFollowing(into found: inout FoundWrites) throws(StorageError) {
+    while let stretch = map.stretches.last,
+      let places = unplaced.removeValue(forKey: stretch.lastLSN.next)
+    {
+      unplacedCount -= places.count
+      for place in places where !known.contains(place) {
+        let bytes = try segment.bytes(at: place, count: RecordHeader.byteCountMax)
+        guard let header = RecordHeader.decodeDisplaced(bytes, segment: segment.header)?.header,
+          !found.contains(header.firstLSN),
+          let distance = knownDistance(of: bytes, header, behind: stretch, at: place)
+        else { continue }
+        try takeStretch(at: place, displacedBy: distance, into: &found)
+        break
+      }
     }
   }
 
@@ -151,15 +189,26 @@ struct SegmentMapper {
     of bytes: UnsafeRawBufferPointer, _ header: RecordHeader, behind before: SegmentMap.Stretch?,
     at offset: UInt64
   ) throws(StorageError) -> UInt64? {
+    if let known = knownDistance(of: bytes, header, behind: before, at: offset) { return known }
+    return try displacements.distance(of: bytes, at: offset, in: segment)
+  }
+
+  /// The distance of the first record of the segment, of one that follows one that was found, or of a copy.
+  private func knownDistance(
+    of bytes: UnsafeRawBufferPointer, _ header: RecordHeader, behind before: SegmentMap.Stretch?,
+    at offset: UInt64
+  ) -> UInt64? {
     let behind = before.flatMap {
       header.follows($0.checksum) ? $0.end &+ $0.distance : nil
     }
-    for place in [behind, places[header.firstLSN]] {
+    let isFirst = header.firstLSN == segment.header.firstLSN
+    let first = isFirst ? UInt64(SegmentHeader.byteCount) : nil
+    for place in [first, behind, places[header.firstLSN]] {
       guard let place else { continue }
       if case .valid = RecordHeader.decode(bytes, offset: place, segment: segment.header) {
         return place &- offset
       }
     }
-    return try displacements.distance(of: bytes, at: offset, in: segment)
+    return nil
   }
 }

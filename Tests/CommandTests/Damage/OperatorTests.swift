@@ -42,6 +42,27 @@ struct OperatorTests {
     #expect(text.output.contains("write \(last + 1) and those behind it; how many is not known"))
   }
 
+  @Test("a file that is missing beside its parity is named")
+  func missingFile() throws {
+    try set(1...20)
+    try dendro("checkpoint", "db")
+    try set(21...40)
+    try dendro("backup", "db", "archive", "--incremental")
+    #expect(try dendro("verify", "archive").status == 0)
+    let parity = try #require(
+      try folder.names(in: "archive").last { $0.hasSuffix(".log.parity") })
+    let name = String(parity.dropLast(".parity".count))
+    try FileManager.default.removeItem(atPath: "\(folder.path)/archive/\(name)")
+    for outcome in [
+      try dendro("verify", "archive"), try dendro("repair", "archive", "--dry-run"),
+    ] {
+      let text = outcome.output + outcome.errors
+      #expect(
+        text.contains("/\(name), offset 0: expected the file of which \(parity) is the parity"),
+        "\(text)")
+    }
+  }
+
   @Test("without its last segment, a checkpoint is not called that of another log")
   func missingSegment() throws {
     try set(1...20)

@@ -1,5 +1,6 @@
 import Dendro
 import DendroEngine
+import DendroTestSupport
 import DendroTesting
 import DendroTree
 import Dispatch

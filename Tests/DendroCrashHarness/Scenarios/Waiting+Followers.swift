@@ -1,5 +1,6 @@
 import DendroEngine
 import DendroStorage
+import DendroTestSupport
 import DendroTesting
 import DendroTree
 import Dispatch

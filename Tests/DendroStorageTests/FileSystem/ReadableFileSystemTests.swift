@@ -14,7 +14,7 @@ struct ReadableFileSystemTests {
     let size = 1 + random.below(20_000)
     let content = noise(size, seed: seed)
     let sectors = (0..<random.below(6)).map { _ in random.below(size / 512 + 1) }
-    let disk = try BadDisk(content, bad: Set(sectors), with: SystemError(5))
+    let disk = try Self.disk(content, Set(sectors))
     let files = ReadableFileSystem(disk)
     let file = try files.open("/file", .read)
     var expected = content
@@ -44,50 +44,20 @@ struct ReadableFileSystemTests {
 
   @Test("an error that is not the medium's is an error")
   func otherErrors() throws {
-    let disk = try BadDisk([1, 2, 3], bad: [0], with: SystemError(13))
+    let disk = try Self.disk([1, 2, 3], [0], SystemError(13))
     let file = try ReadableFileSystem(disk).open("/file", .read)
     var bytes: [UInt8] = [0, 0, 0]
     #expect(throws: StorageError.self) {
       try bytes.withUnsafeMutableBytes { try file.readFully(into: $0, at: 0, path: "/file") }
     }
   }
-}
 
-/// A simulated disk, some of whose sectors cannot be read.
-private final class BadDisk: ForwardingDisk {
-  let disk: SimulatedDisk
-  private let bad: Set<Int>
-  private let error: SystemError
-
-  init(_ content: [UInt8], bad: Set<Int>, with error: SystemError) throws {
-    disk = SimulatedDisk()
-    (self.bad, self.error) = (bad, error)
+  private static func disk(
+    _ content: [UInt8], _ sectors: Set<Int>, _ error: SystemError = .inputOutput
+  ) throws -> UnreadableDisk {
+    let disk = SimulatedDisk()
     let file = try disk.open("/file", .create)
     try content.withUnsafeBytes { try file.writeAll($0, at: 0, path: "/file") }
-  }
-
-  func open(_ path: String, _ mode: OpenMode) throws(SystemError) -> any File {
-    BadFile(try disk.open(path, mode), bad, error)
-  }
-}
-
-private final class BadFile: ForwardingFile {
-  let file: any File
-  private let bad: Set<Int>
-  private let error: SystemError
-
-  init(_ file: any File, _ bad: Set<Int>, _ error: SystemError) {
-    (self.file, self.bad, self.error) = (file, bad, error)
-  }
-
-  func read(
-    into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64
-  ) throws(SystemError) -> Int {
-    let start = Int(offset)
-    let end = min(Int(try file.size()), start + buffer.count)
-    if start < end, (start / 512...(end - 1) / 512).contains(where: { bad.contains($0) }) {
-      throw error
-    }
-    return try file.read(into: buffer, at: offset)
+    return UnreadableDisk(disk, sectors: ["/file": sectors], error: error)
   }
 }

@@ -4,7 +4,7 @@ import Testing
 @testable import DendroStorage
 
 /// Removes bytes from a log and inserts bytes into it, at every place.
-@Suite("Salvage: bytes removed and inserted at every offset")
+@Suite("Salvage: bytes removed, inserted and moved")
 struct DisplacementSweepTests {
   private struct Sample {
     let disk = SimulatedDisk(seed: 3)
@@ -14,17 +14,18 @@ struct DisplacementSweepTests {
 
   /// Records of every kind, each of which proves those before it durable.
   private static func sample() throws -> Sample {
+    try sample { number in
+      if number == 4 { return [0, 1, 0, 2, 1, 97, 1] }
+      // Without anything that a payload before it has.
+      return (0..<30).map { UInt8(truncatingIfNeeded: number * 31 + $0 * $0 * 7) }
+    }
+  }
+
+  private static func sample(_ payload: (Int) -> [UInt8]) throws -> Sample {
     var sample = Sample()
     let directory = try open(sample.disk)
     let writer = try newLog(directory)
-    for number in 0..<8 {
-      if number == 4 {
-        try writer.append([0, 1, 0, 2, 1, 97, 1])
-      } else {
-        // Without anything that a payload before it has.
-        try writer.append((0..<30).map { UInt8(truncatingIfNeeded: number * 31 + $0 * $0 * 7) })
-      }
-    }
+    for number in 0..<8 { try writer.append(payload(number)) }
     try writer.close()
     directory.close()
     sample.bytes = try #require(sample.disk.contents(of: segmentPath(1)))
@@ -70,6 +71,42 @@ struct DisplacementSweepTests {
       var bytes = sample.bytes
       bytes.insert(contentsOf: repeatElement(0xA5, count: byteCount), at: offset)
       try check(try Self.saved(bytes, sample), offset..<offset, sample)
+    }
+  }
+
+  @Test(
+    "of two records that have changed places none is lost, and none that was compressed behind them",
+    arguments: DisplacedRecordTests.Form.allCases, [false, true])
+  func exchanged(form: DisplacedRecordTests.Form, areEqual: Bool) throws {
+    let sample = try Self.sample { number in
+      // Records of equal size, or of any: what stands between them is displaced then.
+      let payload = form.payload(areEqual ? 10 + number : number)
+      return areEqual ? payload : payload + payload.prefix(number)
+    }
+    let writes = sample.records.filter { $0.kind == .writes }
+    for (index, one) in writes.enumerated() {
+      for other in writes[(index + 1)...] {
+        let range = Int(one.offset)..<Int(one.endOffset)
+        let otherRange = Int(other.offset)..<Int(other.endOffset)
+        var bytes = Array(sample.bytes[..<range.lowerBound])
+        bytes += sample.bytes[otherRange]
+        bytes += sample.bytes[range.upperBound..<otherRange.lowerBound]
+        bytes += sample.bytes[range]
+        bytes += sample.bytes[otherRange.upperBound...]
+        let saved = try Self.saved(bytes, sample)
+        #expect(
+          saved == writes.map(\.firstLSN.rawValue),
+          "writes \(one.firstLSN) and \(other.firstLSN): \(saved)")
+      }
+    }
+  }
+
+  @Test("records of which the bytes of a lost header have taken the place are read")
+  func cutHeader() throws {
+    let sample = try Self.sample()
+    for byteCount in 1...SegmentHeader.byteCount {
+      let saved = try Self.saved(Array(sample.bytes[byteCount...]), sample)
+      #expect(saved == (1...8).map { UInt64($0) }, "\(byteCount) bytes: \(saved)")
     }
   }
 

@@ -1,13 +1,20 @@
 import Dendro
 import Testing
 
+private typealias Database = SampleDatabase
+
 @Suite("ComingFromFirebase.md")
 struct ComingFromFirebaseSamples {
-  /// Compiled, not run: it would open the user's default database.
-  static func first() {
+  @Test("the first write")
+  func first() async throws {
+    #expect(shown(try await write().getData().value) == #"{users:{ada:{name:"Ada"}}}"#)
+  }
+
+  private func write() -> DatabaseReference {
     // sample
     let ref = Database.database().reference()
     ref.child("users/ada").setValue(["name": "Ada"])
     // end
+    return ref
   }
 }

@@ -1,14 +1,20 @@
 import Dendro
 import Testing
 
+private typealias Database = SampleDatabase
+
 @Suite("GettingStarted.md")
 struct GettingStartedSamples {
-  /// Compiled, not run: it names a directory outside of the tests.
-  static func open() async throws -> Database {
-    // sample
-    let database = try await Database.open(at: "/var/lib/blog/data")
-    // end
-    return database
+  @Test("a directory")
+  func open() async throws {
+    let directory = TemporaryDirectory()
+    try await SampleDatabase.$root.withValue(directory.path) {
+      // sample
+      let database = try await Database.open(at: "/var/lib/blog/data")
+      // end
+      #expect(database.directory?.hasSuffix("/var/lib/blog/data") == true)
+      try await database.close()
+    }
   }
 
   @Test("write, read, listen")

@@ -2,6 +2,8 @@ import Dendro
 import Foundation
 import Testing
 
+private func print(_ items: Any...) { SampleOutput.print(items) }
+
 @Suite("Tutorial.md")
 struct TutorialSamples {
   // sample
@@ -77,5 +79,6 @@ struct TutorialSamples {
     try await run([], in: folder.path)
     await #expect(throws: TodoError.self) { try await run(["done", "9"], in: folder.path) }
     try await follower.close()
+    try await SampleOutput().run(until: "1. [x] buy milk") { try await watch(folder.path) }
   }
 }

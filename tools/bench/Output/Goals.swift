@@ -2,7 +2,7 @@ extension Goal {
   /// The goals, in the order of the table.
   static let all: [Goal] =
     sets + durable + fanOut + counters + opening + reads + singleReads + top + space + listeners
-    + growth
+    + growth + typed
 
   private static func entrants(
     _ workload: String, _ comparison: String, _ contestants: [String]
@@ -342,4 +342,30 @@ extension Goal {
           "checkpoint", "sets beside checkpoints of 1 million leaves",
           ["dendro, beside checkpoints"]))),
   ]
+
+  // MARK: W10
+
+  private static let typed: [Goal] = {
+    func goal(
+      _ title: String, _ comparison: String, _ way: String, _ bound: Double, _ name: String,
+      _ other: String
+    ) -> Goal {
+      Goal(
+        row: "W10", title: "CPU time of \(title)", bound: .atMost(bound), unit: "times \(name)",
+        reached: .ratio(
+          .processorTime, of: entrants("typed", comparison, [way]),
+          to: Entrant("typed", comparison, other)))
+    }
+    return [
+      goal(
+        "children(as:)", "lists of 100 decoded", "dendro, children(as:)", 1.5, "JSONDecoder",
+        "foundation, JSONDecoder of a dictionary"),
+      goal(
+        "setValue(from:)", "posts set", "dendro, setValue(from:)", 1.5, "its dictionary",
+        "dendro, setValue([String: Any])"),
+      goal(
+        "runTransaction(as:)", "transactions", "dendro, runTransaction(as:)", 1.3,
+        "one with the dictionary", "dendro, transaction with the dictionary"),
+    ]
+  }()
 }

@@ -221,7 +221,7 @@ final class Demonstration {
     let survey = try Survey(files, isFull: true)
     try survey.print(to: terminal)
     try heading("Verified")
-    var verification = Verification(files)
+    var verification = try Verification(files)
     try verification.run()
     try verification.print(to: terminal)
     for damage in verification.damage { problems.append(damage.message) }

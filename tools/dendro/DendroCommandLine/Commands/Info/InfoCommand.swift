@@ -5,10 +5,10 @@ extension Command {
   static let info = Command(
     name: "info", summary: "what is in the directory: files, sizes, numbers, checkpoints",
     discussion: """
-      Reads the headers of the files and the last segment, whatever the size of the rest. With --full it
-      reads all of them: the leaves of the tree, the records and the compression of every segment, and what
-      is damaged there. Of a damaged database it prints as much as can be read, and ends with exit code 2.
-      Works beside a running writer.
+      Reads the headers of the files and the last segment, whatever the size of the rest: it does not say
+      that a database is good. With --full it reads all of them: the leaves of the tree, the records and the
+      compression of every segment, and what is damaged there. If it meets damage, it prints as much as can
+      be read, and ends with exit code 2. Works beside a running writer.
       """,
     parameters: [.directory],
     options: [

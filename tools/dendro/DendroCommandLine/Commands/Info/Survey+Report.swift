@@ -9,7 +9,8 @@ extension Survey {
       ("oldestFormat", .integer(Int64(formatVersions.lowerBound))),
       ("secondRoot", .bool(hasSecondRoot)),
       ("id", databaseID.map { .string("\($0)") } ?? .null),
-      ("good", .bool(!isDamaged)), ("lastLSN", .unsigned(lastLSN.rawValue)),
+      ("good", isDamaged ? .bool(false) : isFull ? .bool(true) : .null),
+      ("lastLSN", .unsigned(lastLSN.rawValue)),
       ("durableUpTo", .unsigned(durableUpTo.rawValue)),
       ("leaves", leafCount.map { .count($0) } ?? .null),
       ("bytes", .unsigned(totalByteCount)), ("writesInLog", .unsigned(writeCount)),
@@ -154,7 +155,7 @@ extension Survey {
     let lsnWidth = checkpoints.map { "\($0.lsn)".count }.max() ?? 0
     for checkpoint in checkpoints {
       let rest =
-        checkpoint.problem.map { terminal.colored("unreadable: \($0)", .red) }
+        checkpoint.problem.map { terminal.colored("damaged: \($0)", .red) }
         ?? "\(Format.count(checkpoint.leafCount ?? 0, "leaf")), \(Format.count(checkpoint.chunkCount ?? 0, "chunk")), "
         + "hash \(Self.hash(checkpoint.contentHash ?? 0))"
         + (checkpoint.time.map { ", \(Format.time($0))" } ?? "")

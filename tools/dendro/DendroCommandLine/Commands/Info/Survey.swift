@@ -36,6 +36,8 @@ struct Survey {
   }
 
   let path: String
+  /// Whether every record and every part of a checkpoint was read.
+  let isFull: Bool
   private(set) var segments: [Segment] = []
   private(set) var checkpoints: [Checkpoint] = []
   let contents: DatabaseDirectory.Contents
@@ -99,6 +101,7 @@ struct Survey {
   /// - Parameter isFull: whether every record is read, and the tree is built.
   init(_ directory: DatabaseDirectory, isFull: Bool) throws {
     path = directory.path
+    self.isFull = isFull
     contents = try directory.contents()
     guard !contents.isEmpty else { return }
     for name in contents.parityFiles { parityByteCount += try directory.byteCount(ofFile: name) }
@@ -198,6 +201,7 @@ struct Survey {
         checkpoint.contentHash = reader.contentHash
         checkpoint.chunkCount = reader.chunkCount
         databaseID = databaseID ?? reader.databaseID
+        if isFull { try CheckpointCoding.checkChunks(reader) { _ in } }
       } catch {
         checkpoint.problem = "\(error)"
       }

@@ -12,8 +12,9 @@ extension Command {
       Prints what was saved and what was not. A write is lost if its record cannot be read and no later
       checkpoint contains it; a part of a checkpoint is lost if its chunk cannot be read and no older
       checkpoint and log lead to it. If saved writes follow a lost one, the tree is one that never was:
-      leaves that were not written again behind the lost write may be older than they should be, and are
-      counted by path as being in doubt. With --before-gap the last state that surely was is written.
+      leaves that were not written again behind the lost write may be older than they should be, or may have
+      been removed, and are counted by path as being in doubt; what the lost write added is missing. With
+      --before-gap the last state that surely was is written.
 
       What can be read, but has no place in the new database, is written to TARGET-apart.jsonl: parts of a
       checkpoint that nothing leads to, and the writes of a second file under the same numbers, of which

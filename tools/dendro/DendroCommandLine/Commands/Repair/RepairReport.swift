@@ -133,9 +133,13 @@ struct RepairReport {
     if outcome.isSystemInDoubt { try printWithdrawn(outcome.withdrawn, to: terminal) }
     guard !outcome.doubts.isEmpty else { return }
     let why =
-      plan.gap.map { "not set behind write \($0.upperBound)" }
-      ?? "taken from before the damaged checkpoint"
-    try terminal.report("              (\(why): they may be older than they should be)")
+      plan.gap.map { gap in
+        "not set behind write \(gap.upperBound): a lost write may have changed or removed them, and what one "
+          + "has added is missing"
+      }
+      ?? "taken from before the damaged checkpoint: they may have been changed or removed since, and what was "
+      + "added since is missing"
+    try Self.row("", "(\(why))", to: terminal)
   }
 
   /// What clients had registered for their end.

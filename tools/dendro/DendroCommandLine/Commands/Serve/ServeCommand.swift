@@ -17,7 +17,12 @@ extension Command {
       administrators may, who know the secret (--secret-file), unless --insecure opens it. Signed ID tokens say
       who a user is (--token-secret-file for HS256, --token-keys for RS256: a JSON Web Key Set, PEM texts by
       their names, or one PEM text, in a file or at a URL with https, which is fetched again as its Cache-Control
-      says); with --users all who have signed in may read and write. TLS is left to a proxy.
+      says), for the audience of --token-audience; with --users all who have signed in may read and write.
+      TLS is left to a proxy.
+
+      While every client may do everything, no page of a stranger may: requests with a host name get 403 that
+      is neither an address, nor without a dot, nor that of this machine, nor one of --allow-host, and so
+      do pages, unless they are the server's own, of this machine, or of an origin of --allow-origin.
 
       At the default address / is a page that shows and edits the data; /.metrics has figures for Prometheus, and
       /.status.json says whether the databases can be opened and take writes.
@@ -54,6 +59,12 @@ extension Command {
       Option(name: "replace", short: "r", summary: "import in place of the data that is there"),
       Option(name: "export-on-exit", value: "FILE", summary: "write the root as JSON at the end"),
       Option(name: "secret-file", value: "FILE", summary: "its first line is the administrators'"),
+      Option(
+        name: "allow-host", value: "NAMES",
+        summary: "host names of the server, with commas between them"),
+      Option(
+        name: "allow-origin", value: "ORIGINS",
+        summary: "of pages that may ask, as https://app.example.com; * for all"),
       Option(name: "insecure", summary: "open to every client that reaches the address"),
       Option(
         name: "token-secret-file", value: "FILE", summary: "its first line signs tokens with HS256"),

@@ -20,10 +20,16 @@ struct ServeOptions {
     var options = DatabaseServerOptions()
     options.port = try arguments.integer("port", in: 0...UInt16.max) ?? 9000
     options.host = host
+    options.hostNames = list("allow-host")
+    options.origins = list("allow-origin")
     try addCredentials(to: &options)
     try addLimits(to: &options)
     addLog(to: &options, log)
     return options
+  }
+
+  private func list(_ option: String) -> [String] {
+    arguments.value(option)?.split(separator: ",").map(String.init) ?? []
   }
 
   // MARK: Credentials
@@ -40,6 +46,7 @@ struct ServeOptions {
           "\(host) may be reached by others: everybody could read and write everything",
           hint: "--secret-file restricts it to administrators, --insecure opens it nevertheless")
       }
+      options.authorizer = OpenAuthorizer()
       options.trustsUnsignedTokens = true
       return
     }
@@ -60,6 +67,10 @@ struct ServeOptions {
         throw Failure.usage("--\(name) needs --token-secret-file or --token-keys")
       }
       return nil
+    }
+    if keys != nil, arguments.value("token-audience") == nil {
+      throw Failure.usage(
+        "--token-keys needs --token-audience: the keys may sign the tokens of other apps, too")
     }
     var tokens = TokenOptions()
     tokens.secret = try secretFile.map { try secret(in: $0, byteMin: 32) }

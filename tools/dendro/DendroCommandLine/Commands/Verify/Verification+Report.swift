@@ -74,7 +74,9 @@ extension Verification {
     if places.count < damage.count {
       let rest = Format.count(damage.count - places.count, "record")
       try terminal.report(
-        terminal.colored("unreadable: \(rest), compressed against damaged ones (--json)", .red))
+        terminal.colored(
+          "unreadable: \(rest), compressed against damaged ones and perhaps damaged, too (--json)",
+          .red))
     }
     try terminal.report(
       damage.isEmpty

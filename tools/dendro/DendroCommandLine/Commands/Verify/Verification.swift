@@ -5,6 +5,8 @@ import DendroTree
 /// One check of a whole database.
 struct Verification {
   private let directory: DatabaseDirectory
+  /// What notes the bytes that the medium does not give back. They are damaged ones.
+  private let readableFiles: ReadableFileSystem
   /// What is damaged, in the order in which it was met.
   private(set) var damage: [Damage] = []
   private(set) var tail: LogCursor.Problem?
@@ -32,7 +34,7 @@ struct Verification {
     var message: String
     var file: String?
     var offset: UInt64?
-    /// Whether this is a record whose bytes may be right, and depend on those of a damaged one before it.
+    /// Whether this is a record that was compressed against a damaged one before it. Its own bytes may be right.
     var dependsOnDamage = false
   }
 
@@ -42,8 +44,9 @@ struct Verification {
     var hashes: TreeHashes
   }
 
-  init(_ directory: DatabaseDirectory, isQuick: Bool = false) {
-    self.directory = directory
+  /// - Throws: `.io`.
+  init(_ directory: DatabaseDirectory, isQuick: Bool = false) throws(StorageError) {
+    (self.directory, readableFiles) = try directory.readable()
     self.isQuick = isQuick
   }
 
@@ -82,6 +85,10 @@ struct Verification {
     progress.begin("parity")
     mendings = try directory.mendings()
     for mending in mendings where mending.isDamage { add(mending) }
+    for problem in try directory.missingFileProblems() + readableFiles.problems {
+      damage.append(
+        Damage(message: "\(problem)", file: problem.path, offset: problem.offset))
+    }
     seconds = progress.seconds
   }
 
@@ -112,7 +119,8 @@ struct Verification {
       progress.begin("opening")
       var options = EngineOptions()
       options.loading = .whole
-      let engine = try Engine.open(at: directory.path, options: options, mode: .readOnly)
+      let engine = try Engine.open(
+        at: directory.path, options: options, environment: directory.environment, mode: .readOnly)
       let (root, lsn) = engine.head
       let head = HistoryState(
         roots: TreeRoots(data: root, system: engine.systemNode(at: .root)), lsn: lsn)

@@ -8,7 +8,8 @@ extension Command {
       checks that it keeps its own rules, and that the log leads back to the older of the last two
       checkpoints. Exit code 2 if anything is damaged or missing, also if the database can still be
       opened without it. What a crash left at the end of the log is no damage. Works beside a running
-      writer, for what was written when it began.
+      writer, for what was written when it began. Bytes that the medium does not give back are damaged
+      ones, and the rest is read.
 
       Files with parity are compared with it: a damaged file is said to be, and whether 'dendro repair' mends
       it by its parity; a damaged parity file is damage, too. Parity that is older than its file is none.
@@ -31,7 +32,7 @@ extension Command {
       let directory = try DatabaseDirectory.open(
         arguments.directoryPath(), environment: .system, mode: .readOnly)
       defer { directory.close() }
-      var verification = Verification(directory, isQuick: arguments.has("quick"))
+      var verification = try Verification(directory, isQuick: arguments.has("quick"))
       try verification.run()
       let terminal = try Terminal(color: arguments.value("color"))
       if arguments.wantsJSON {

@@ -1,18 +1,8 @@
+import DendroTestSupport
 import Dispatch
 import Foundation
 
-/// Runs a task beside the pool, whose threads may all be waiting for it.
-final class QueueExecutor: TaskExecutor {
-  private let queue = DispatchQueue(label: "dendro.tasks")
-
-  func enqueue(_ job: consuming ExecutorJob) {
-    let job = UnownedJob(job)
-    queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
-  }
-
-  /// Waits until all that it was given so far was run.
-  func settle() { queue.sync {} }
-
+extension QueueExecutor {
   /// Starts a task in which `body` notes the elements of a sequence; at its end the task notes «end» or the
   /// error, and signals. Returns once the first element was noted and the task waits for the next.
   func follow(

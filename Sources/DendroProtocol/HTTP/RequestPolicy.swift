@@ -1,0 +1,145 @@
+/// By which names a server is asked, and by pages of which origins.
+///
+/// A browser sends requests for whatever page it shows, with any name that leads to the server's address: the page of a
+/// stranger could write to a server on its reader's own machine. So a server that believes credentials without a proof, or
+/// lets everybody do everything, is asked by its own names only, and by its own pages, those of this machine, and those that
+/// it is told of. Other servers need no such policy: a stranger's page has no credential.
+package struct RequestPolicy: Sendable {
+  private let isStrict: Bool
+  private let hostNames: Set<String>
+  private let origins: Set<WebOrigin>
+  private let allowsAllOrigins: Bool
+
+  /// - Parameters:
+  ///   - isStrict: whether names and origins are looked at, and not only whether the head is well formed.
+  ///   - hostNames: names that the server goes by, beside those that every server does.
+  ///   - origins: of pages that may ask; `*` for all.
+  /// - Throws: `RESTError` with what is no name or origin.
+  package init(
+    isStrict: Bool, hostNames: [String] = [], origins: [String] = []
+  ) throws(RESTError) {
+    self.isStrict = isStrict
+    var names: Set<String> = ["host.docker.internal"]
+    for name in hostNames {
+      guard let authority = Authority(name), authority.port == nil else {
+        throw .badRequest("\(RESTRequest.shortened(name)) is no host name")
+      }
+      names.insert(authority.name)
+    }
+    self.hostNames = names
+    allowsAllOrigins = origins.contains("*")
+    var allowed: Set<WebOrigin> = []
+    for text in origins where text != "*" {
+      guard let origin = WebOrigin(text) else {
+        throw .badRequest(
+          "\(RESTRequest.shortened(text)) is no origin, such as https://app.example.com")
+      }
+      allowed.insert(origin)
+    }
+    self.origins = allowed
+  }
+
+  /// What the head of a request says about its sender.
+  private struct Head {
+    let host: Authority?
+    /// As it stands there.
+    let origin: String?
+    /// Of the page that has the link or the script.
+    let referrer: WebOrigin?
+    /// Where a browser says that the page is, relative to the server; nil for other clients, and where browsers do not say
+    /// it.
+    let site: String?
+  }
+
+  /// Checks the head of a request: its method, target and version as in the request line.
+  ///
+  /// - Throws: `RESTError` with status 400 for a head that is not well formed, or 403.
+  package func check(
+    method: String, target: String, version: String, headers: HTTPHeaders
+  ) throws(RESTError) {
+    let head = try Self.head(target, version, headers)
+    guard isStrict else { return }
+    if let host = head.host, !isOwn(host) {
+      throw RESTError(
+        403, "The server does not go by the name \(RESTRequest.shortened(host.name)).")
+    }
+    try checkOrigin(head)
+    let query = target.contains("?") ? try RequestTarget(target) : nil
+    if let origin = head.origin {
+      // A page may send a POST to any server without being asked whether it may.
+      if method == "POST", query?["x-http-method-override"] != nil,
+        headers["x-http-method-override"] == nil, !Self.isOwn(origin, head)
+      {
+        throw RESTError(
+          403, "A page of another origin says the method in the request line or in a header.")
+      }
+    } else if target.hasPrefix("/.lp") || query?["callback"] != nil {
+      // A page can load these as scripts.
+      try checkScript(head)
+    }
+  }
+
+  private static func head(
+    _ target: String, _ version: String, _ headers: HTTPHeaders
+  ) throws(RESTError) -> Head {
+    guard target.hasPrefix("/") || target == "*" else {
+      throw .badRequest("The target of the request is no path.")
+    }
+    let hosts = headers.values("host")
+    guard hosts.count == 1 || hosts.isEmpty && version == "HTTP/1.0" else {
+      throw .badRequest("A request has the header field Host once.")
+    }
+    let host = hosts.first.flatMap { Authority($0) }
+    if !hosts.isEmpty, host == nil { throw .badRequest("The header field Host is malformed.") }
+    let origins = headers.values("origin")
+    guard origins.count <= 1 else {
+      throw .badRequest("A request has the header field Origin once.")
+    }
+    return Head(
+      host: host, origin: origins.first,
+      referrer: headers["referer"].flatMap { WebOrigin($0) }, site: headers["sec-fetch-site"])
+  }
+
+  /// An address is no name that somebody else could let lead here, and neither is a name without a dot.
+  private func isOwn(_ host: Authority) -> Bool {
+    host.isAddress || host.isLoopback || !host.name.contains(".") || hostNames.contains(host.name)
+  }
+
+  private func checkOrigin(_ head: Head) throws(RESTError) {
+    if let origin = head.origin {
+      guard allowsAllOrigins || WebOrigin(origin).map({ isAllowed($0, head) }) ?? false else {
+        throw .otherOrigin
+      }
+    } else if head.site == "cross-site" {
+      guard isReferrerAllowed(head) else { throw .otherOrigin }
+    }
+  }
+
+  private func checkScript(_ head: Head) throws(RESTError) {
+    switch head.site {
+    case "same-origin", "same-site", "none": return
+    case nil where head.host?.isLoopback ?? false: return
+    default:
+      guard isReferrerAllowed(head) else { throw .otherOrigin }
+    }
+  }
+
+  private func isReferrerAllowed(_ head: Head) -> Bool {
+    allowsAllOrigins || head.referrer.map { isAllowed($0, head) } ?? false
+  }
+
+  private func isAllowed(_ origin: WebOrigin, _ head: Head) -> Bool {
+    origin.authority.isLoopback || origins.contains(origin)
+      || head.host.map { origin.isOwn($0) } ?? false
+  }
+
+  private static func isOwn(_ origin: String, _ head: Head) -> Bool {
+    guard let origin = WebOrigin(origin), let host = head.host else { return false }
+    return origin.isOwn(host)
+  }
+}
+
+extension RESTError {
+  fileprivate static let otherOrigin = RESTError(
+    403, "The server does not answer to pages of this origin.")
+}
