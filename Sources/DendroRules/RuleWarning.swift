@@ -17,9 +17,8 @@ extension RuleWarning {
     about program: RuleProgram, hints: [(message: String, offset: Int)]
   ) -> [RuleWarning] {
     let found = hints + program.rules.indices.compactMap { program.hint(about: $0) }
-    var finder = PositionFinder(program.bytes)
     return found.sorted { ($0.offset, $0.message) < ($1.offset, $1.message) }.prefix(countMax).map {
-      RuleWarning(position: finder.position(of: $0.offset), message: $0.message)
+      RuleWarning(position: program.positions.position(of: $0.offset), message: $0.message)
     }
   }
 }

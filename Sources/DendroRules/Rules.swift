@@ -39,7 +39,7 @@ public struct Rules: Sendable {
       }
       var reader = StructureReader(bytes)
       try reader.read(TextParser.parse(bytes, .lenient))
-      let program = RuleProgram(bytes, reader)
+      let program = RuleProgram(reader)
       self.text = text
       self.program = program
       warnings = RuleWarning.all(about: program, hints: reader.hints)

@@ -2,7 +2,7 @@ import DendroTree
 
 /// Compiled rules. Nothing of it ever changes.
 final class RuleProgram: Sendable {
-  let bytes: [UInt8]
+  let positions: PositionTable
   let nodes: [RuleNode]
   let rules: [Rule]
   let code: [Instruction]
@@ -12,8 +12,8 @@ final class RuleProgram: Sendable {
   let patterns: [Pattern]
   let spans: [Span]
 
-  init(_ bytes: [UInt8], _ reader: StructureReader) {
-    self.bytes = bytes
+  init(_ reader: StructureReader) {
+    positions = reader.positions
     nodes = reader.nodes
     rules = reader.rules
     code = reader.code.code

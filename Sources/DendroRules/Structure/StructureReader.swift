@@ -6,11 +6,11 @@ struct StructureReader {
   private(set) var rules: [Rule] = []
   private(set) var code = CodeBuilder()
   private(set) var hints: [(message: String, offset: Int)] = []
-  private var finder: PositionFinder
+  let positions: PositionTable
   /// The `$` names above the node that is read.
   private var bindings: [String: Int] = [:]
 
-  init(_ bytes: [UInt8]) { finder = PositionFinder(bytes) }
+  init(_ bytes: [UInt8]) { positions = PositionTable(bytes) }
 
   mutating func read(_ document: TextValue) throws(TextFailure) {
     guard case .object(let members) = document.kind else {
@@ -156,7 +156,7 @@ struct StructureReader {
     nodes[node][kind] = Int32(rules.count)
     rules.append(
       Rule(
-        kind: kind, node: node, source: source, position: finder.position(of: offset(0)),
+        kind: kind, node: node, source: source, position: positions.position(of: offset(0)),
         offset: offset, code: codeStart..<code.next, spans: spanStart..<code.spans.count,
         constant: expression.literal))
   }

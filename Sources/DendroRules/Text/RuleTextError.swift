@@ -30,7 +30,6 @@ struct TextFailure: Error {
   }
 
   func error(in bytes: [UInt8]) -> RuleTextError {
-    var finder = PositionFinder(bytes)
-    return RuleTextError(message, at: finder.position(of: offset))
+    RuleTextError(message, at: PositionTable(bytes).position(of: offset))
   }
 }

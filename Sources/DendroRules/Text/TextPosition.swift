@@ -23,28 +23,3 @@ extension TextPosition: CustomStringConvertible {
   /// The line and the column, as `3:14`.
   public var description: String { "\(line):\(column)" }
 }
-
-/// Finds the positions of offsets in a text. Ascending offsets cost no more than one reading of the text.
-struct PositionFinder {
-  private let bytes: [UInt8]
-  private var offset = 0
-  private var line = 1
-  private var column = 1
-
-  init(_ bytes: [UInt8]) { self.bytes = bytes }
-
-  mutating func position(of target: Int) -> TextPosition {
-    if target < offset { (offset, line, column) = (0, 1, 1) }
-    while offset < target, offset < bytes.count {
-      let byte = bytes[offset]
-      offset += 1
-      if byte == UInt8(ascii: "\n") {
-        line += 1
-        column = 1
-      } else if offset == bytes.count || bytes[offset] & 0xC0 != 0x80 {
-        column += 1  // The next byte begins a scalar.
-      }
-    }
-    return TextPosition(line: line, column: column)
-  }
-}

@@ -87,27 +87,8 @@ extension RuleEvaluation.Step {
     let range = program.spans[span].source
     let text = String(decoding: rule.source[range].prefix(4 * Self.characterCountMax), as: UTF8.self)
     source = text.count > Self.characterCountMax ? text.prefix(Self.characterCountMax) + "…" : text
-    position = program.position(of: range.lowerBound, in: rule)
+    position = program.positions.position(of: rule.offset(range.lowerBound))
     self.value = value
     self.span = span
-  }
-}
-
-extension RuleProgram {
-  /// The place in the text of a byte of a rule's expression.
-  func position(of offset: Int, in rule: Rule) -> TextPosition {
-    var (line, column) = (rule.position.line, rule.position.column)
-    var current = rule.offset(0)
-    let target = rule.offset(offset)
-    while current < target {
-      let byte = bytes[current]
-      current += 1
-      if byte == UInt8(ascii: "\n") {
-        (line, column) = (line + 1, 1)
-      } else if bytes[current] & 0xC0 != 0x80 {
-        column += 1
-      }
-    }
-    return TextPosition(line: line, column: column)
   }
 }
