@@ -101,12 +101,8 @@ extension Rules {
   package func decide(
     _ request: RuleRequest, data: Node, newData: Node? = nil, details: RuleDetails = []
   ) -> RuleVerdict {
-    data.withView { old in
-      (newData ?? .empty).withView { new in
-        decide(
-          request, NodeSource(node: data, root: old),
-          NodeSource(node: newData ?? .empty, root: new), details)
-      }
+    NodeSource.with(data, newData ?? .empty) { data, newData in
+      decide(request, data, newData, details)
     }
   }
 
@@ -121,8 +117,10 @@ extension Rules {
   private func decide<Source: DataSource>(
     _ request: RuleRequest, _ data: Source, _ newData: Source, _ details: RuleDetails
   ) -> RuleVerdict {
-    var evaluation = Evaluation(program, request, data, newData, details)
-    let isAllowed = evaluation.decide()
-    return evaluation.verdict(isAllowed)
+    EvaluationMemory<Source.View>.with { memory in
+      var evaluation = Evaluation(program, request, data, newData, details, memory)
+      let isAllowed = evaluation.decide()
+      return evaluation.verdict(isAllowed)
+    }
   }
 }

@@ -126,6 +126,11 @@ extension ExpressionCompiler {
       throw TextFailure(
         "hasChildren() expects an array of child names.", at: list.range.lowerBound)
     }
+    if let paths = names.allStrings, let count = UInt16(exactly: paths.count) {
+      let indices = paths.map { code.index(path: $0) }
+      code.emit(.hasChildrenAt(first: indices.first ?? 0, count: count))
+      return .boolean
+    }
     let types = try compile(all: names)
     guard types.allSatisfy(\.isText) else {
       throw TextFailure("hasChildren() expects an array of strings.", at: list.range.lowerBound)
@@ -147,5 +152,15 @@ extension [Expression] {
   /// The only element, if it is a literal string.
   fileprivate var onlyString: String? {
     if count == 1, case .string(let value) = self[0].kind { value } else { nil }
+  }
+
+  /// The elements, if all are literal strings.
+  fileprivate var allStrings: [String]? {
+    var strings: [String] = []
+    for element in self {
+      guard case .string(let value) = element.kind else { return nil }
+      strings.append(value)
+    }
+    return strings
   }
 }

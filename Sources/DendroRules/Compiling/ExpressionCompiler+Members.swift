@@ -15,9 +15,13 @@ extension ExpressionCompiler {
     _ base: Expression, _ suffixes: [Expression.Suffix]
   ) throws(TextFailure) -> ExpressionType {
     let start = code.next
-    var type = try compile(base)
+    let isBelowAuth = emitPropertyOfAuth(base, suffixes)
+    var type = isBelowAuth ? .any : try compile(base)
     var method: Method?
-    for (index, suffix) in suffixes.enumerated() {
+    if isBelowAuth, suffixes.count > 1 {
+      code.mark(base.range.lowerBound..<suffixes[0].range.upperBound, from: start)
+    }
+    for (index, suffix) in suffixes.enumerated().dropFirst(isBelowAuth ? 1 : 0) {
       let isCalled = suffixes.dropFirst(index + 1).first?.isCall ?? false
       switch suffix.kind {
       case .call(let arguments):
@@ -44,6 +48,19 @@ extension ExpressionCompiler {
     }
     if method != nil { code.emit(.makeUnusable) }
     return type
+  }
+
+  /// `auth.x` is one instruction, which does not push `auth`.
+  ///
+  /// - Returns: whether the expression begins like that, and the instruction was made.
+  private mutating func emitPropertyOfAuth(
+    _ base: Expression, _ suffixes: [Expression.Suffix]
+  ) -> Bool {
+    guard case .name("auth") = base.kind, case .member(let name) = suffixes[0].kind,
+      suffixes.count == 1 || !suffixes[1].isCall, name != "length"
+    else { return false }
+    code.emit(name == "uid" ? .authUserID : .authProperty(code.index(name: name)))
+    return true
   }
 
   private mutating func element(

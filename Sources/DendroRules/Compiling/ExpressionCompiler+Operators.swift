@@ -49,18 +49,7 @@ extension ExpressionCompiler {
 
   private mutating func emit(_ link: Expression.Link, _ right: ExpressionType) {
     switch link.operator {
-    case .equal:
-      if link.operand.isConstant, let constant = code.takeConstant() {
-        code.emit(.equalTo(constant))
-      } else {
-        code.emit(.equal)
-      }
-    case .notEqual:
-      if link.operand.isConstant, let constant = code.takeConstant() {
-        code.emit(.notEqualTo(constant))
-      } else {
-        code.emit(.notEqual)
-      }
+    case .equal, .notEqual: emitEquality(link)
     case .less: code.emit(.less)
     case .lessOrEqual: code.emit(.lessOrEqual)
     case .greater: code.emit(.greater)
@@ -71,6 +60,19 @@ extension ExpressionCompiler {
     case .divide: code.emit(.divide)
     case .remainder: code.emit(.remainder)
     case .and, .or: break
+    }
+  }
+
+  /// Comparisons with a literal are instructions of their own, since most comparisons are.
+  private mutating func emitEquality(_ link: Expression.Link) {
+    let isEqual = link.operator == .equal
+    guard link.operand.isConstant, let constant = code.takeConstant() else {
+      return code.emit(isEqual ? .equal : .notEqual)
+    }
+    if case .null = link.operand.kind {
+      code.emit(isEqual ? .isNull : .isNotNull)
+    } else {
+      code.emit(isEqual ? .equalTo(constant) : .notEqualTo(constant))
     }
   }
 

@@ -34,11 +34,31 @@ package protocol DataSource {
 
 /// A root of the tree. It may be used within `Node.withView` alone, as the view may.
 package struct NodeSource: DataSource {
-  let node: Node
+  /// By its address: each copy of a node would count a reference.
+  private let node: UnsafePointer<Node>
   package let root: NodeView
 
+  private init(_ node: UnsafePointer<Node>, _ root: NodeView) {
+    self.node = node
+    self.root = root
+  }
+
+  /// Calls `body` with two trees, which are valid during the call.
+  @inline(__always)
+  static func with<R>(
+    _ a: Node, _ b: Node, _ body: (NodeSource, NodeSource) -> R
+  ) -> R {
+    withUnsafePointer(to: a) { a in
+      withUnsafePointer(to: b) { b in
+        a.pointee.withView { aRoot in
+          b.pointee.withView { bRoot in body(NodeSource(a, aRoot), NodeSource(b, bRoot)) }
+        }
+      }
+    }
+  }
+
   package func priority(at keys: [Key]) -> Scalar? {
-    keys.reduce(node) { $0.child($1) }.priority
+    keys.reduce(node.pointee) { $0.child($1) }.priority
   }
 }
 

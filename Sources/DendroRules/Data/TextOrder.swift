@@ -4,11 +4,30 @@ import DendroTree
 /// `String`'s own operators do.
 enum TextOrder {
   static func isEqual(_ a: String, _ b: String) -> Bool {
-    // Short strings are equal bit by bit; equal ASCII is too. `==` sees both at once.
-    guard a == b else { return false }
-    return a.withBytes { a in
-      b.withBytes { b in a.count == b.count && a.elementsEqual(b) }
+    a.withBytes { a in
+      b.withBytes { b in
+        guard a.count == b.count, let x = a.baseAddress, let y = b.baseAddress else {
+          return a.isEmpty && b.isEmpty
+        }
+        return isEqual(UnsafeRawPointer(x), UnsafeRawPointer(y), a.count)
+      }
     }
+  }
+
+  /// Whether so many bytes are the same. Both addresses have as many.
+  private static func isEqual(_ a: UnsafeRawPointer, _ b: UnsafeRawPointer, _ count: Int) -> Bool {
+    var offset = 0
+    while offset &+ 8 <= count {
+      let (x, y) = (a + offset, b + offset)
+      guard x.loadUnaligned(as: UInt64.self) == y.loadUnaligned(as: UInt64.self) else { return false }
+      offset &+= 8
+    }
+    while offset < count {
+      guard a.load(fromByteOffset: offset, as: UInt8.self) == b.load(fromByteOffset: offset, as: UInt8.self)
+      else { return false }
+      offset &+= 1
+    }
+    return true
   }
 
   /// Whether `a` comes first by UTF-16 code units, as in Java and JavaScript.

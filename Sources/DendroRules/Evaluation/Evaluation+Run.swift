@@ -3,15 +3,15 @@ import DendroTree
 extension Evaluation {
   /// Runs the instructions of a rule.
   mutating func run(_ range: Range<Int>, at level: Int) throws(Failure) -> Bool {
-    stack.removeAll(keepingCapacity: true)
-    let program = program
+    stack.truncate(to: 0)
+    let code = program.code
     var next = range.lowerBound
     while next < range.upperBound {
       stepsLeft &-= 1
       guard stepsLeft >= 0 else { throw .steps }
       let current = next
       next &+= 1
-      switch program.code[current] {
+      switch code[current] {
       case .jump(let target): next = Int(target)
       case .jumpIfFalse(let target):
         if try bool() { stack.removeLast() } else { next = Int(target) }
@@ -30,14 +30,17 @@ extension Evaluation {
 
   /// The boolean on top of the stack, which stays there.
   private func bool() throws(Failure) -> Bool {
-    guard case .bool(let value)? = stack.last else { throw .boolean }
+    guard case .bool(let value) = stack.top else { throw .boolean }
     return value
   }
 
+  @inline(__always)
   private mutating func execute(_ instruction: Instruction, _ level: Int) throws(Failure) {
     switch instruction {
     case .constant(let index): stack.append(program.constants[Int(index)])
     case .auth: pushAuth()
+    case .authUserID: pushUserID()
+    case .authProperty(let name): pushPropertyOfAuth(program.names[Int(name)])
     case .now:
       uses.insert(.now)
       stack.append(.integer(request.now))
@@ -51,13 +54,11 @@ extension Evaluation {
       uses.insert(.query)
       replace((request.query ?? RuleQuery()).value(of: property))
 
-    case .childAt(let path): try move { (e, p) throws(Failure) in
-      try e.child(p, at: e.program.paths[Int(path)])
-    }
+    case .childAt(let path): move(try child(snapshot(), at: Int(path)))
     case .child:
       let path = try text()
-      try move { (e, p) throws(Failure) in try e.child(p, atPath: path) }
-    case .parent: try move { (e, p) throws(Failure) in try e.parent(p) }
+      move(try child(snapshot(), atPath: path))
+    case .parent: move(try parent(snapshot()))
     case .value: replace(value(try snapshot()))
     case .priority: replace(priority(try snapshot()))
     case .exists: replace(.bool(exists(try snapshot())))
@@ -65,13 +66,11 @@ extension Evaluation {
     case .isNumber: replace(.bool(kind(try snapshot()) == .number))
     case .isString: replace(.bool(kind(try snapshot()) == .string))
     case .isBoolean: replace(.bool(kind(try snapshot()) == .boolean))
-    case .hasChildAt(let path):
-      let place = try child(snapshot(), at: program.paths[Int(path)])
-      replace(.bool(exists(place)))
+    case .hasChildAt(let path): replace(.bool(exists(try child(snapshot(), at: Int(path)))))
     case .hasChild:
       let path = try text()
-      let place = try child(snapshot(), atPath: path)
-      replace(.bool(exists(place)))
+      replace(.bool(exists(try child(snapshot(), atPath: path))))
+    case .hasChildrenAt(let first, let count): try hasChildren(from: Int(first), Int(count))
     case .hasChildren(let count): try hasChildren(Int(count))
     default: try operate(instruction)
     }
@@ -79,15 +78,16 @@ extension Evaluation {
 
   private mutating func operate(_ instruction: Instruction) throws(Failure) {
     switch instruction {
-    case .equal: try compare { a, b in Value.isEqual(a, b) }
-    case .notEqual: try compare { a, b in !Value.isEqual(a, b) }
-    case .equalTo(let index): try compare(to: Int(index), isEqual: true)
-    case .notEqualTo(let index): try compare(to: Int(index), isEqual: false)
-    case .less: try compare { a, b throws(Failure) in try Value.isLess(a, b, orEqual: false) }
-    case .lessOrEqual: try compare { a, b throws(Failure) in try Value.isLess(a, b, orEqual: true) }
-    case .greater: try compare { a, b throws(Failure) in try Value.isLess(b, a, orEqual: false) }
-    case .greaterOrEqual:
-      try compare { a, b throws(Failure) in try Value.isLess(b, a, orEqual: true) }
+    case .equal: try compare(isEqual: true)
+    case .notEqual: try compare(isEqual: false)
+    case .equalTo(let index): compare(to: Int(index), isEqual: true)
+    case .notEqualTo(let index): compare(to: Int(index), isEqual: false)
+    case .isNull: replace(.bool(stack.top.isNull))
+    case .isNotNull: replace(.bool(!stack.top.isNull))
+    case .less: try order(isReversed: false, orEqual: false)
+    case .lessOrEqual: try order(isReversed: false, orEqual: true)
+    case .greater: try order(isReversed: true, orEqual: false)
+    case .greaterOrEqual: try order(isReversed: true, orEqual: true)
     case .not: replace(.bool(try !bool()))
     case .negate: replace(try Value.negated(top))
     case .add: try add()
@@ -104,49 +104,57 @@ extension Evaluation {
 
   // MARK: The stack
 
-  /// The compiler pushes what each instruction takes.
-  var top: Value { stack[stack.count &- 1] }
+  /// What is on top of the stack. The compiler has pushed what each instruction takes.
+  var top: Value { stack.top }
 
   @inline(__always)
-  mutating func replace(_ value: Value) { stack[stack.count &- 1] = value }
+  mutating func replace(_ value: Value) { stack.top = value }
 
   @inline(__always)
   func snapshot() throws(Failure) -> Int {
-    guard case .snapshot(let place) = top else { throw .receiver }
+    guard case .snapshot(let place) = stack.top else { throw .receiver }
     return Int(place)
   }
 
   /// Takes an argument that has to be a string.
   mutating func text() throws(Failure) -> String {
-    guard case .string(let text)? = stack.popLast() else { throw .argument }
+    guard case .string(let text) = stack.removeLast() else { throw .argument }
     return text
   }
 
-  private mutating func move(
-    _ body: (inout Evaluation, Int) throws(Failure) -> Int
-  ) throws(Failure) {
-    let place = try snapshot()
-    replace(.snapshot(Int32(truncatingIfNeeded: try body(&self, place))))
+  @inline(__always)
+  private mutating func move(_ place: Int) {
+    replace(.snapshot(Int32(truncatingIfNeeded: place)))
   }
 
   // MARK: Operators
 
-  private mutating func compare(_ body: (Value, Value) throws(Failure) -> Bool) throws(Failure) {
+  private mutating func compare(isEqual: Bool) throws(Failure) {
     let right = stack.removeLast()
-    try work(onBoth: top, right)
-    replace(.bool(try body(top, right)))
+    try work(onBoth: stack.top, right)
+    replace(.bool(Value.isEqual(stack.top, right) == isEqual))
   }
 
-  private mutating func compare(to constant: Int, isEqual: Bool) throws(Failure) {
+  private mutating func compare(to constant: Int, isEqual: Bool) {
     // A long string equals no shorter one, which takes no time to find out.
-    replace(.bool(Value.isEqual(top, program.constants[constant]) == isEqual))
+    replace(.bool(Value.isEqual(stack.top, program.constants[constant]) == isEqual))
+  }
+
+  private mutating func order(isReversed: Bool, orEqual: Bool) throws(Failure) {
+    let right = stack.removeLast()
+    try work(onBoth: stack.top, right)
+    let result =
+      isReversed
+      ? try Value.isLess(right, stack.top, orEqual: orEqual)
+      : try Value.isLess(stack.top, right, orEqual: orEqual)
+    replace(.bool(result))
   }
 
   private mutating func calculate(
     _ body: (Value, Value) throws(Failure) -> Value
   ) throws(Failure) {
     let right = stack.removeLast()
-    replace(try body(top, right))
+    replace(try body(stack.top, right))
   }
 
   // MARK: Variables
@@ -156,23 +164,22 @@ extension Evaluation {
     stack.append(request.auth.map { .json(.object($0.variable)) } ?? .null)
   }
 
-  /// The key that the `$` name with a number is bound to.
-  private mutating func name(ofBinding slot: Int, _ level: Int) -> String {
-    var current = level
-    // The name of the innermost level that has this number.
-    while current > 0 {
-      let node = program.nodes[levels[current].node]
-      if node.isWildcard, node.bindingCount == slot { break }
-      current -= 1
-    }
-    if let name = levels[current].name { return name }
-    let name = places[2 * current].key?.string ?? ""
-    levels[current].name = name
-    return name
+  private mutating func pushPropertyOfAuth(_ name: String) {
+    uses.insert(.auth)
+    stack.append(request.auth.map { Value($0.variable[name]) } ?? .null)
+  }
+
+  private mutating func pushUserID() {
+    uses.insert(.auth)
+    stack.append(request.auth.map { Value($0.userID) } ?? .null)
   }
 
   private mutating func property(_ name: String) {
     guard case .json(let json) = top else { return replace(.null) }
+    if case .array(let elements) = json {
+      let index = Int(name) ?? -1
+      return replace(elements.indices.contains(index) ? Value(elements[index]) : .null)
+    }
     replace(Value(json[name]))
   }
 
@@ -184,10 +191,6 @@ extension Evaluation {
     case .integer(let value): name = String(value)
     case .double(let value) where value == value.rounded(): name = Self.spelling(of: value)
     default: throw .index
-    }
-    if case .json(.array(let elements)) = top {
-      let place = Int(name) ?? -1
-      return replace(elements.indices.contains(place) ? Value(elements[place]) : .null)
     }
     property(name)
   }

@@ -82,8 +82,9 @@ extension Evaluation {
   }
 
   mutating func hasChildren(_ count: Int) throws(Failure) {
-    let paths = stack.suffix(count)
-    stack.removeLast(count)
+    let first = stack.count - count
+    let paths = (0..<count).map { stack[first + $0] }
+    stack.truncate(to: first)
     let place = try snapshot()
     var hasAll = true
     for path in paths {
@@ -91,6 +92,15 @@ extension Evaluation {
       guard case .string(let path) = path else { throw .argument }
       guard hasAll else { continue }
       hasAll = exists(try child(place, atPath: path))
+    }
+    replace(.bool(hasAll))
+  }
+
+  mutating func hasChildren(from first: Int, _ count: Int) throws(Failure) {
+    let place = try snapshot()
+    var hasAll = true
+    for path in first..<first &+ count where hasAll {
+      hasAll = exists(try child(place, at: path))
     }
     replace(.bool(hasAll))
   }

@@ -1,17 +1,22 @@
 import DendroTree
 
 /// One verdict while it is made.
-struct Evaluation<Source: DataSource> {
+struct Evaluation<Source: DataSource>: ~Copyable {
   let program: RuleProgram
   let request: RuleRequest
   let old: Source
   let new: Source
 
   /// The rules' nodes from the root to the one whose rule is evaluated.
-  var levels: [Level] = []
+  var levels: Stack<Level>
   /// Two places for each level, then those of the expression.
-  var places: [Place<Source.View>] = []
-  var stack: [Value] = []
+  var places: Stack<Place<Source.View>>
+  /// The keys of levels, then those that the expression made.
+  var ownKeys: Stack<Key>
+  /// What the `$` name is bound to that was asked for last; -1 if none was.
+  var boundSlot = -1
+  var boundName = ""
+  var stack: Stack<Value>
   var stepsLeft = RuleLimits.steps
   var uses: RuleObservations.Inputs = []
   var recorder: TraceRecorder?
@@ -19,20 +24,21 @@ struct Evaluation<Source: DataSource> {
 
   init(
     _ program: RuleProgram, _ request: RuleRequest, _ old: Source, _ new: Source,
-    _ details: RuleDetails
+    _ details: RuleDetails, _ memory: borrowing EvaluationMemory<Source.View>
   ) {
+    levels = Stack(in: memory.levels)
+    places = Stack(in: memory.places)
+    ownKeys = Stack(in: memory.keys)
+    stack = Stack(in: memory.values)
     self.program = program
     self.request = request
     self.old = old
     self.new = new
     if details.contains(.trace) { recorder = TraceRecorder(program) }
     if details.contains(.observations) { observer = ObservationRecorder(request) }
-    levels.reserveCapacity(12)
-    places.reserveCapacity(40)
-    stack.reserveCapacity(8)
     levels.append(Level(node: 0))
-    places.append(Place(view: old.root, key: nil, parent: -1, isNew: false, depth: 0))
-    places.append(Place(view: new.root, key: nil, parent: -1, isNew: true, depth: 0))
+    places.append(Place(view: old.root, key: .none, parent: -1, depth: 0, isNew: false))
+    places.append(Place(view: new.root, key: .none, parent: -1, depth: 0, isNew: true))
   }
 
   consuming func verdict(_ isAllowed: Bool) -> RuleVerdict {
@@ -56,10 +62,11 @@ struct Evaluation<Source: DataSource> {
 
   /// Whether a `.read` from the root to the path is true.
   private mutating func isReadable(_ path: Path) -> Bool {
-    if isTrue(.read, at: 0) { return true }
+    if isTrue(program.nodeCodes[0].read, at: 0) { return true }
     for key in path.keys {
       guard descend(key) else { return false }
-      if isTrue(.read, at: levels.count - 1) { return true }
+      let level = levels.count - 1
+      if isTrue(program.nodeCodes[Int(levels[level].node)].read, at: level) { return true }
     }
     return false
   }
@@ -71,53 +78,13 @@ struct Evaluation<Source: DataSource> {
     return !isComplete || isValidBelow(levels.count - 1)
   }
 
-  /// Makes the levels from the root to the path, and keeps those that the entry before had as well: their rules see
-  /// the same data, and are not asked again.
-  ///
-  /// - Returns: whether there are rules for the path itself.
-  private mutating func walk(to path: Path) -> Bool {
-    var depth = 1
-    for key in path.keys {
-      if depth < levels.count, places[2 * depth].key == key {
-        depth += 1
-        continue
-      }
-      if depth < levels.count { ascend(to: depth) }
-      guard descend(key) else { return false }
-      depth += 1
-    }
-    if depth < levels.count { ascend(to: depth) }
-    return true
-  }
-
-  /// - Returns: false if there are no rules for the child.
-  private mutating func descend(_ key: Key) -> Bool {
-    let node = program.nodes[levels[levels.count - 1].node].child(key)
-    guard node >= 0 else { return false }
-    push(key, Int(node), nil)
-    return true
-  }
-
-  private mutating func push(_ key: Key, _ node: Int, _ new: Source.View?) {
-    let parent = Int32(truncatingIfNeeded: places.count - 2)
-    let depth = Int32(truncatingIfNeeded: levels.count)
-    levels.append(Level(node: node))
-    places.append(Place(view: nil, key: key, parent: parent, isNew: false, depth: depth))
-    places.append(Place(view: new, key: key, parent: parent + 1, isNew: true, depth: depth))
-  }
-
-  private mutating func ascend(to count: Int) {
-    levels.removeLast(levels.count - count)
-    places.removeLast(places.count - 2 * count)
-  }
-
   private mutating func isGranted() -> Bool {
-    for level in levels.indices {
+    for level in 0..<levels.count {
       let isGranted: Bool
       if let known = levels[level].isWritable {
         isGranted = known
       } else {
-        isGranted = isTrue(.write, at: level)
+        isGranted = isTrue(program.nodeCodes[Int(levels[level].node)].write, at: level)
         levels[level].isWritable = isGranted
       }
       if isGranted { return true }
@@ -127,7 +94,7 @@ struct Evaluation<Source: DataSource> {
 
   /// Whether the `.validate` rules on the way are true, of nodes that exist after the write.
   private mutating func areValid() -> Bool {
-    for level in levels.indices where !levels[level].isValid {
+    for level in 0..<levels.count where !levels[level].isValid {
       guard isValid(at: level) else { return false }
       levels[level].isValid = true
     }
@@ -135,49 +102,57 @@ struct Evaluation<Source: DataSource> {
   }
 
   private mutating func isValid(at level: Int) -> Bool {
-    guard program.nodes[levels[level].node].validate >= 0 else { return true }
-    guard exists(2 * level + 1) else { return true }
-    return isTrue(.validate, at: level)
+    let rule = program.nodeCodes[Int(levels[level].node)].validate
+    return rule < 0 || !exists(2 &* level &+ 1) || isTrue(rule, at: level)
   }
 
   // MARK: Below the write
 
   /// Whether the `.validate` rules of all that exists below a level are true.
   private mutating func isValidBelow(_ level: Int) -> Bool {
-    let node = program.nodes[levels[level].node]
-    guard node.validatesBelow else { return true }
-    let view = self.view(2 * level + 1)
-    for child in node.children where program.nodes[Int(child.node)].validates {
-      guard isValid(child.key, Int(child.node), view.child(child.key)) else { return false }
+    let node = Int(levels[level].node)
+    let code = program.nodeCodes[node]
+    guard code.validatesBelow else { return true }
+    let place = 2 &* level &+ 1
+    let view = self.view(place)
+    let first = Int(code.firstChild)
+    for index in first..<first &+ Int(code.childCount) {
+      let child = Int(program.childNodes[index])
+      guard program.nodeCodes[child].validates else { continue }
+      let key = program.childKeys[index]
+      guard isValid(key, child, view.child(key)) else { return false }
     }
-    guard node.wildcard >= 0, program.nodes[Int(node.wildcard)].validates else { return true }
-    var result = true
+    let wildcard = Int(code.wildcard)
+    guard wildcard >= 0, program.nodeCodes[wildcard].validates else { return true }
+    var isValid = true
     view.forEachChild { key, child in
-      if node.literalChild(key) < 0 { result = isValid(key, Int(node.wildcard), child) }
-      return result
+      if program.literalChild(node, key) < 0 { isValid = self.isValid(key, wildcard, child) }
+      return isValid
     }
-    return result
+    if isValid { noteKeys(place) }
+    return isValid
   }
 
   /// Whether a child of the last level is valid, and all below it.
   private mutating func isValid(_ key: Key, _ node: Int, _ new: Source.View) -> Bool {
-    stepsLeft -= 1
+    stepsLeft &-= 1
     guard stepsLeft >= 0, levels.count <= RuleLimits.depth else { return false }
-    guard new.kind != .nothing else { return true }
+    let isThere = new.kind != .nothing
+    if !isThere, observer == nil { return true }
     push(key, node, new)
-    let level = levels.count - 1
-    let result = isValid(at: level) && isValidBelow(level)
+    let level = levels.count &- 1
+    // Noted as well: the rules of the child and below are asked only if it is there.
+    let result = !exists(2 &* level &+ 1) || (isValid(at: level) && isValidBelow(level))
     ascend(to: level)
     return result
   }
 
   // MARK: Rules
 
-  /// Whether the rule of a kind at a level is true; false if there is none.
+  /// Whether a rule is true at a level; false if there is none.
   @inline(__always)
-  private mutating func isTrue(_ kind: RuleKind, at level: Int) -> Bool {
-    let index = program.nodes[levels[level].node][kind]
-    return index >= 0 && isTrue(rule: Int(index), at: level)
+  private mutating func isTrue(_ rule: Int32, at level: Int) -> Bool {
+    rule >= 0 && isTrue(rule: Int(rule), at: level)
   }
 
   private mutating func isTrue(rule index: Int, at level: Int) -> Bool {
@@ -185,15 +160,15 @@ struct Evaluation<Source: DataSource> {
       let location = Self.location(keys(2 * level))
       recorder?.begin(index, location)
     }
-    if let constant = program.rules[index].constant {
-      stepsLeft -= 1
-      recorder?.end(.success(constant))
-      return constant && stepsLeft >= 0
+    let code = program.ruleCodes[index]
+    if code.literal != .none {
+      stepsLeft &-= 1
+      recorder?.end(.success(code.literal == .isTrue))
+      return code.literal == .isTrue && stepsLeft >= 0
     }
-    let placeCount = places.count
-    defer { places.removeLast(places.count - placeCount) }
+    defer { dropPlaces() }
     do throws(Failure) {
-      let result = try run(program.rules[index].code, at: level)
+      let result = try run(Int(code.start)..<Int(code.end), at: level)
       recorder?.end(.success(result))
       return result
     } catch {

@@ -16,6 +16,8 @@ enum Value: Sendable {
 }
 
 extension Value {
+  var isNull: Bool { if case .null = self { true } else { false } }
+
   init(_ scalar: RuleScalar) {
     switch scalar {
     case .boolean(let value): self = .bool(value)

@@ -33,6 +33,8 @@ public struct RuleObservations: Sendable {
     /// The value of a leaf.
     case value(Scalar)
     case priority(Scalar?)
+    /// All children.
+    case keys([Key])
   }
 
   /// One look at one location.
@@ -68,12 +70,7 @@ public struct RuleObservations: Sendable {
 
   /// Whether everything that was seen is the same in other trees.
   package func hold(data: Node, newData: Node? = nil) -> Bool {
-    data.withView { old in
-      (newData ?? .empty).withView { new in
-        hold(
-          NodeSource(node: data, root: old), NodeSource(node: newData ?? .empty, root: new))
-      }
-    }
+    NodeSource.with(data, newData ?? .empty) { hold($0, $1) }
   }
 
   private func hold<Source: DataSource>(_ old: Source, _ new: Source) -> Bool {
@@ -93,8 +90,20 @@ extension RuleObservations.Observation {
     case .children(let hasChildren): (view.kind == .object) == hasChildren
     case .kind(let kind): view.kind == kind
     case .value(let scalar): view.scalar.map { $0.isSame(as: scalar) } ?? false
+    case .keys(let keys): view.keys == keys
     case .priority: true
     }
+  }
+}
+
+extension DataView {
+  fileprivate var keys: [Key] {
+    var keys: [Key] = []
+    forEachChild { key, _ in
+      keys.append(key)
+      return true
+    }
+    return keys.sorted()
   }
 }
 

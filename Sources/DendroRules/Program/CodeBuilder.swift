@@ -5,6 +5,7 @@ struct CodeBuilder {
   private(set) var code: [Instruction] = []
   private(set) var constants: [Value] = []
   private(set) var paths: [ConstantPath] = []
+  private(set) var pathKeys: [Key] = []
   private(set) var names: [String] = []
   private(set) var patterns: [Pattern] = []
   private(set) var spans: [Span] = []
@@ -22,7 +23,10 @@ struct CodeBuilder {
   }
 
   mutating func index(path: String) -> Int32 {
-    paths.append(ConstantPath(path))
+    let parsed = try? Path(parsing: path)
+    paths.append(
+      ConstantPath(first: Int32(pathKeys.count), count: parsed.map { Int32($0.count) } ?? -1))
+    if let parsed { pathKeys += parsed.keys }
     return Int32(paths.count - 1)
   }
 
@@ -64,14 +68,6 @@ struct CodeBuilder {
   mutating func mark(_ source: Range<Int>, from start: Int) {
     spans.append(Span(source: source, code: start..<next))
   }
-}
-
-/// A path that a rule spells out.
-struct ConstantPath {
-  /// Nil if no location can have it.
-  let keys: [Key]?
-
-  init(_ text: String) { keys = (try? Path(parsing: text)).map { Array($0.keys) } }
 }
 
 /// A part of an expression whose value a trace shows.

@@ -1,4 +1,4 @@
-/// An instruction of the stack machine that evaluates expressions: eight plain bytes.
+/// An instruction of the stack machine that evaluates expressions: a few plain bytes.
 ///
 /// Numbers are indices: of a constant, path, name or pattern of the program, or of an instruction. «Top» is
 /// the value on top of the stack; what an instruction takes is popped, and its result pushed.
@@ -32,6 +32,8 @@ enum Instruction {
   case hasAnyChild
   /// Takes so many strings, and the snapshot below them.
   case hasChildren(Int32)
+  /// Whether the top has a child at each of so many constant paths, from one on.
+  case hasChildrenAt(first: Int32, count: UInt16)
   case isNumber
   case isString
   case isBoolean
@@ -47,6 +49,8 @@ enum Instruction {
   case matches(Int32)
 
   // MARK: Below auth
+  case authProperty(Int32)
+  case authUserID
   case property(Int32)
   case index
   /// `length` of what may be a string, or an object that has such a property.
@@ -59,6 +63,8 @@ enum Instruction {
   case notEqual
   case equalTo(Int32)
   case notEqualTo(Int32)
+  case isNull
+  case isNotNull
   case less
   case lessOrEqual
   case greater

@@ -2,9 +2,14 @@
 public struct RuleAuth: Hashable, Sendable {
   /// What `auth` is: an object.
   public let variable: JSONObject
+  /// `auth.uid`, which rules ask for most.
+  let userID: JSONValue
 
   /// Makes `auth` of any object: what an administrator says in place of it.
-  public init(variable: JSONObject) { self.variable = variable }
+  public init(variable: JSONObject) {
+    self.variable = variable
+    userID = variable["uid"]
+  }
 
   /// Makes `auth` of an ID token: `auth.token` is its claims, and `auth.provider` is
   /// `token.firebase.sign_in_provider`.
@@ -15,10 +20,11 @@ public struct RuleAuth: Hashable, Sendable {
   public init(userID: String? = nil, claims: JSONObject) {
     let id = userID.map { JSONValue.scalar(.string($0)) }
     let fallback = claims["user_id"] == .null ? claims["sub"] : claims["user_id"]
-    variable = JSONObject([
-      ("uid", id ?? fallback), ("token", .object(claims)),
-      ("provider", claims["firebase"]["sign_in_provider"]),
-    ])
+    self.init(
+      variable: JSONObject([
+        ("uid", id ?? fallback), ("token", .object(claims)),
+        ("provider", claims["firebase"]["sign_in_provider"]),
+      ]))
   }
 
   /// Makes `auth` of a user without further claims.

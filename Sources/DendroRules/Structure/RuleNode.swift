@@ -29,28 +29,6 @@ struct RuleNode {
 
   var isWildcard: Bool { name.utf8.first == UInt8(ascii: "$") }
 
-  /// The child that is for a key; -1 if there is none. A literal child hides the wildcard completely.
-  @inline(__always)
-  func child(_ key: Key) -> Int32 {
-    let literal = literalChild(key)
-    return literal >= 0 ? literal : wildcard
-  }
-
-  func literalChild(_ key: Key) -> Int32 {
-    if children.count <= 4 {
-      for child in children where child.key == key { return child.node }
-      return -1
-    }
-    var low = 0
-    var high = children.count
-    while low < high {
-      let middle = (low &+ high) / 2
-      if children[middle].key == key { return children[middle].node }
-      if children[middle].key < key { low = middle &+ 1 } else { high = middle }
-    }
-    return -1
-  }
-
   subscript(kind: RuleKind) -> Int32 {
     get {
       switch kind {

@@ -61,8 +61,8 @@ struct TraceRecorder {
 extension Evaluation {
   @inline(never)
   mutating func record(_ range: Range<Int>, executed: Int, next: Int) {
-    guard let value = stack.last else { return }
-    let description = description(of: value)
+    guard stack.count > 0 else { return }
+    let description = description(of: stack.top)
     recorder?.record(executed: executed, next: next, description)
   }
 
