@@ -75,6 +75,7 @@ let package = Package(
     .library(name: "Dendro", targets: ["Dendro"]),
     .library(name: "DendroTesting", targets: ["DendroTesting"]),
     .library(name: "DendroServer", targets: ["DendroServer"]),
+    .library(name: "DendroRules", targets: ["DendroRules"]),
     .executable(name: "dendro", targets: ["DendroCommand"]),
     .executable(name: "crashlab", targets: ["DendroCrashLab"]),
     .executable(name: "dendro-bench", targets: ["DendroBench"]),
@@ -104,6 +105,7 @@ let package = Package(
       "DendroEngine", "CDendroProcessor", "DendroTree", "DendroStorage", "DendroPlatform"),
     library("Dendro", "DendroEngine", "DendroPlatform"),
     library("DendroProtocol", "DendroTree", "CDendroCrypto"),
+    library("DendroRules", "DendroTree"),
     library(
       "DendroServer", "Dendro", "DendroProtocol", "DendroEngine", "DendroStorage", "DendroTree",
       "DendroPlatform", "CDendroMicroHTTPD", "CDendroWSLay", "CDendroCrypto", "CDendroCurl",
@@ -159,6 +161,7 @@ let package = Package(
       "DendroTree", "DendroTesting",
       "DendroTestSupport"),
     tests("DendroProtocolTests", "DendroProtocol", "DendroTree", "DendroTestSupport"),
+    tests("DendroRulesTests", "DendroRules", "DendroTestSupport"),
   ],
   swiftLanguageModes: [.v6]
 )

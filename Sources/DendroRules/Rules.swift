@@ -93,7 +93,8 @@ extension Rules {
     _ request: RuleRequest, data: Data, newData: Data? = nil, details: RuleDetails = []
   ) -> RuleVerdict {
     decide(
-      request, ForeignSource(data), newData.map { ForeignSource($0) } ?? ForeignSource(nothing: Data.self),
+      request, ForeignSource(data),
+      newData.map { ForeignSource($0) } ?? ForeignSource(nothing: Data.self),
       details)
   }
 

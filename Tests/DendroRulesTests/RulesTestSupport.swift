@@ -6,6 +6,9 @@ func quoted(_ text: String) -> String {
   for scalar in text.unicodeScalars {
     switch scalar {
     case "\"", "\\": json += "\\\(scalar)"
+    case "\u{0}"..<" ":
+      let digits = String(scalar.value, radix: 16)
+      json += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
     default: json.unicodeScalars.append(scalar)
     }
   }
@@ -13,7 +16,8 @@ func quoted(_ text: String) -> String {
 }
 
 /// Rules with one expression, at `/p`; below `$x` and `$y` if it is at `/p/$x/$y`.
-func rulesText(_ expression: String, _ kind: RuleKind = .read, at names: [String] = ["p"]) -> String {
+func rulesText(_ expression: String, _ kind: RuleKind = .read, at names: [String] = ["p"]) -> String
+{
   let rule = "{\(quoted(kind.rawValue)): \(quoted(expression))}"
   return "{\"rules\": \(names.reversed().reduce(rule) { "{\(quoted($1)): \($0)}" })}"
 }
@@ -53,7 +57,8 @@ func decide(
 }
 
 /// Why a rule did not become true or false; nil if it did.
-func failure(_ expression: String, _ data: String = "null", auth: RuleAuth? = nil) throws -> String? {
+func failure(_ expression: String, _ data: String = "null", auth: RuleAuth? = nil) throws -> String?
+{
   let verdict = try decide(expression, data, auth: auth, details: .trace)
   if case .failed(let reason)? = verdict.trace?.evaluations.first?.outcome { return reason }
   return nil

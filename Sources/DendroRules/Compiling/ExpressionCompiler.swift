@@ -30,7 +30,8 @@ struct ExpressionCompiler {
     return type
   }
 
-  private mutating func compileParts(of expression: Expression) throws(TextFailure) -> ExpressionType
+  private mutating func compileParts(of expression: Expression) throws(TextFailure)
+    -> ExpressionType
   {
     switch expression.kind {
     case .null: return constant(.null, .null)

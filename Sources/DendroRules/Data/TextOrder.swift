@@ -19,11 +19,15 @@ enum TextOrder {
     var offset = 0
     while offset &+ 8 <= count {
       let (x, y) = (a + offset, b + offset)
-      guard x.loadUnaligned(as: UInt64.self) == y.loadUnaligned(as: UInt64.self) else { return false }
+      guard x.loadUnaligned(as: UInt64.self) == y.loadUnaligned(as: UInt64.self) else {
+        return false
+      }
       offset &+= 8
     }
     while offset < count {
-      guard a.load(fromByteOffset: offset, as: UInt8.self) == b.load(fromByteOffset: offset, as: UInt8.self)
+      guard
+        a.load(fromByteOffset: offset, as: UInt8.self)
+          == b.load(fromByteOffset: offset, as: UInt8.self)
       else { return false }
       offset &+= 1
     }

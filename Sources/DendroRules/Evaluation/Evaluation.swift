@@ -46,7 +46,7 @@ struct Evaluation<Source: DataSource>: ~Copyable {
     return RuleVerdict(
       isAllowed: isAllowed, stepCount: stepCount,
       trace: recorder.map { RuleTrace(isAllowed, stepCount, $0) },
-      observations: observer?.finish(uses))
+      observations: observer?.finish(uses, isComplete: stepsLeft >= 0))
   }
 
   // MARK: Deciding
@@ -136,7 +136,10 @@ struct Evaluation<Source: DataSource>: ~Copyable {
   /// Whether a child of the last level is valid, and all below it.
   private mutating func isValid(_ key: Key, _ node: Int, _ new: Source.View) -> Bool {
     stepsLeft &-= 1
-    guard stepsLeft >= 0, levels.count <= RuleLimits.depth else { return false }
+    guard stepsLeft >= 0, levels.count <= RuleLimits.depth else {
+      stepsLeft = -1
+      return false
+    }
     let isThere = new.kind != .nothing
     if !isThere, observer == nil { return true }
     push(key, node, new)

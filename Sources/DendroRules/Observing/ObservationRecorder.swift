@@ -25,8 +25,8 @@ struct ObservationRecorder {
     if observations.last != observation { observations.append(observation) }
   }
 
-  consuming func finish(_ inputs: RuleObservations.Inputs) -> RuleObservations {
-    RuleObservations(inputs: inputs, observations: observations)
+  func finish(_ inputs: RuleObservations.Inputs, isComplete: Bool) -> RuleObservations {
+    RuleObservations(inputs: inputs, observations: observations, isComplete: isComplete)
   }
 }
 

@@ -7,7 +7,8 @@ package import DendroTree
 /// being made again.
 ///
 /// What the write itself put into the new tree is not part of it, since it is the same whatever was stored before;
-/// unless the write had server values (``RuleRequest/hasServerValues``).
+/// unless the write had server values (``RuleRequest/hasServerValues``). A verdict that took more steps than
+/// ``RuleLimits/steps`` holds for no other tree.
 public struct RuleObservations: Sendable {
   /// The variables that a verdict may depend on, beside the data.
   public struct Inputs: OptionSet, Hashable, Sendable {
@@ -48,6 +49,8 @@ public struct RuleObservations: Sendable {
   /// The variables that rules looked at.
   public let inputs: Inputs
   package let observations: [Observation]
+  /// Whether the verdict depends on nothing else. One that took too many steps depends on how many there were.
+  let isComplete: Bool
 
   /// How many looks at the tree were noted.
   public var count: Int { observations.count }
@@ -74,7 +77,7 @@ public struct RuleObservations: Sendable {
   }
 
   private func hold<Source: DataSource>(_ old: Source, _ new: Source) -> Bool {
-    observations.allSatisfy { $0.holds(in: $0.isNew ? new : old) }
+    isComplete && observations.allSatisfy { $0.holds(in: $0.isNew ? new : old) }
   }
 }
 

@@ -1,5 +1,5 @@
 /// The characters that a position of a regular expression takes: Unicode scalars.
-struct CharacterSet {
+struct CharacterSet: Equatable {
   private(set) var ranges: [ClosedRange<UInt32>] = []
   var isNegated = false
   /// Whether a character also counts if it is the other case of one of these.
@@ -31,6 +31,9 @@ struct CharacterSet {
     }
     return found != isNegated
   }
+
+  /// The codes of the ASCII characters in it.
+  var asciiCodes: [Int] { (0..<128).filter { contains(Unicode.Scalar(UInt8($0))) } }
 
   private func hasRange(of scalar: Unicode.Scalar) -> Bool {
     ranges.contains { $0.contains(scalar.value) }

@@ -64,9 +64,15 @@ struct Pattern: Sendable {
   }
 
   private static func table(_ sets: [CharacterSet], _ width: Int) -> [UInt64] {
-    (0..<128).flatMap { (code: UInt8) in
-      bits(sets.indices.filter { sets[$0].contains(Unicode.Scalar(code)) }, width)
+    var table = [UInt64](repeating: 0, count: 128 * width)
+    // A repetition has the same set many times in a row.
+    var last: (set: CharacterSet, codes: [Int])?
+    for (state, set) in sets.enumerated() {
+      let codes = last.flatMap { $0.set == set ? $0.codes : nil } ?? set.asciiCodes
+      last = (set, codes)
+      for code in codes { table[code * width + state / 64] |= 1 << UInt64(state % 64) }
     }
+    return table
   }
 
   private static func bits(_ states: [Int], _ width: Int) -> [UInt64] {

@@ -37,8 +37,10 @@ struct TextParser {
     guard let byte = peek else { throw unexpected() }
     let kind: TextValue.Kind
     switch byte {
-    case UInt8(ascii: "{"): kind = .object(try nested { (p) throws(TextFailure) in try p.members() })
-    case UInt8(ascii: "["): kind = .array(try nested { (p) throws(TextFailure) in try p.elements() })
+    case UInt8(ascii: "{"):
+      kind = .object(try nested { (p) throws(TextFailure) in try p.members() })
+    case UInt8(ascii: "["):
+      kind = .array(try nested { (p) throws(TextFailure) in try p.elements() })
     case UInt8(ascii: "\""): kind = .string(try string())
     case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): kind = .number(try number())
     default: kind = try word()
@@ -157,7 +159,9 @@ struct TextParser {
     if take("/") {
       while let byte = peek, byte != UInt8(ascii: "\n") { next += 1 }
     } else if take("*") {
-      while !(peek == UInt8(ascii: "*") && next + 1 < bytes.count && bytes[next + 1] == UInt8(ascii: "/")) {
+      while !(peek == UInt8(ascii: "*") && next + 1 < bytes.count
+        && bytes[next + 1] == UInt8(ascii: "/"))
+      {
         guard next < bytes.count else { throw TextFailure("Unterminated comment.", at: start) }
         next += 1
       }

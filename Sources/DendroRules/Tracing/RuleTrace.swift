@@ -85,7 +85,8 @@ extension RuleEvaluation.Step {
   init(_ program: RuleProgram, _ index: Int, span: Int, value: String) {
     let rule = program.rules[index]
     let range = program.spans[span].source
-    let text = String(decoding: rule.source[range].prefix(4 * Self.characterCountMax), as: UTF8.self)
+    let text = String(
+      decoding: rule.source[range].prefix(4 * Self.characterCountMax), as: UTF8.self)
     source = text.count > Self.characterCountMax ? text.prefix(Self.characterCountMax) + "…" : text
     position = program.positions.position(of: rule.offset(range.lowerBound))
     self.value = value

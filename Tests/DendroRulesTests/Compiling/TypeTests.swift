@@ -21,9 +21,11 @@ struct TypeTests {
       "(true ? 'a' : 1) == 'a'", "(true ? 'a' : 1) - 1 == 0", "data.child(true ? 'a' : 1).exists()",
       "(true ? /a/ : 1) == 1", "(true ? data : 1) == 1", "(true ? data.val : 1) == 1",
       "(true ? query : 1) == 1", "(true ? 'a' : 'b').length == 1", "(true ? 'a' : 1).length == 1",
-      "(true ? 1 : data.val()).contains('a')", "true ? false : true", "(true ? data : root).exists()",
+      "(true ? 1 : data.val()).contains('a')", "true ? false : true",
+      "(true ? data : root).exists()",
       "'a' + 1 == 'a1'", "data.val() + 'a' == 'a'", "(data.val() + 1).length == 1", "1 % 2 == 1",
-      "auth.a.b.c.d == null", "auth.val == null", "auth.exists == null", "data.child(data.val()).exists()",
+      "auth.a.b.c.d == null", "auth.val == null", "auth.exists == null",
+      "data.child(data.val()).exists()",
       "newData.parent().parent().exists()", "'a' < 'b'", "query.startAt < query.endAt", "!!true",
       "(now)== 1", "$x==='a'&&$x!=='b'||$x!=\"c\"", ".5 < 1e3", "1.5e-3<2E+3", "'\\'' == \"'\"",
     ])
@@ -221,13 +223,17 @@ struct TypeTests {
   }
 
   @Test(
-    "syntax", arguments: [
+    "syntax",
+    arguments: [
       ("", "Unexpected end of expression."), ("1 +", "Unexpected end of expression."),
       ("true true", "Unexpected 't'."), ("true;", "Unexpected ';'."), ("(true", "Expected ')'."),
       ("2 ** 2 == 4", "Unexpected '*'."), ("true ? false", "Expected ':'."),
-      ("data.", "Expected a name."), ("auth['a'", "Expected ']'."), ("data.child('a'", "Expected ',' or ')'."),
-      ("'a", "Unterminated string literal."), ("'\\u12' == ''", "Invalid escape in a string literal."),
-      ("true & true", "Unexpected '&'."), ("é", "Unexpected 'é'."), ("1e999 == 1", "The number is out of range."),
+      ("data.", "Expected a name."), ("auth['a'", "Expected ']'."),
+      ("data.child('a'", "Expected ',' or ')'."),
+      ("'a", "Unterminated string literal."),
+      ("'\\u12' == ''", "Invalid escape in a string literal."),
+      ("true & true", "Unexpected '&'."), ("é", "Unexpected 'é'."),
+      ("1e999 == 1", "The number is out of range."),
     ])
   func syntax(expression: String, message: String) { #expect(refusal(of: expression) == message) }
 
@@ -237,7 +243,8 @@ struct TypeTests {
     #expect(refusal(of: "true" + String(repeating: link, count: 100)) == nil)
     for link in [" || true", "+ 1", ".child('a')", " == 1", " ? true : false", " && 1 < 2"] {
       let count = RuleLimits.textBytes / (link.utf8.count + 1) - 20
-      let start = link == " == 1" ? "1" : link == "+ 1" ? "1" : link == ".child('a')" ? "data" : "true"
+      let start =
+        link == " == 1" ? "1" : link == "+ 1" ? "1" : link == ".child('a')" ? "data" : "true"
       let message = refusal(of: start + String(repeating: link, count: count))
       #expect(message == nil || message?.hasPrefix("The expression") != true)
     }

@@ -52,7 +52,9 @@ struct BoundTests {
   func search(method: String) throws {
     let text = String(repeating: "a", count: 1 << 20)
     let pattern = String(text.prefix(100_000)) + "b"
-    let call = method == "replace" ? "replace('\(pattern)', '').length == 1048576" : "contains('\(pattern)') == false"
+    let call =
+      method == "replace"
+      ? "replace('\(pattern)', '').length == 1048576" : "contains('\(pattern)') == false"
     #expect(try allows("data.val().\(call)", quoted(text)))
   }
 
@@ -87,9 +89,12 @@ struct BoundTests {
     let name = String(repeating: "a", count: 769)
     #expect(refusal(of: name) == "The name is longer than 768 bytes.")
     #expect(refusal(of: String(name.dropLast())) == "Unknown variable '\(name.dropLast())'.")
-    for (opening, closing) in [("(", ")"), ("!(", ")"), ("data.child(", ")"), ("auth[", "]"), ("true ? (", ") : true")] {
+    for (opening, closing) in [
+      ("(", ")"), ("!(", ")"), ("data.child(", ")"), ("auth[", "]"), ("true ? (", ") : true"),
+    ] {
+      let count = 10_000
       let deep =
-        String(repeating: opening, count: 20_000) + "true" + String(repeating: closing, count: 20_000)
+        String(repeating: opening, count: count) + "true" + String(repeating: closing, count: count)
       #expect(
         refusal(of: deep) == "The expression is nested more than 100 levels deep.", "\(opening)")
     }

@@ -49,7 +49,8 @@ struct ObservationTests {
     let seen = try #require(verdict.observations)
     #expect(verdict.isAllowed)
     for (stored, isSame) in [
-      ("{\"a\":{\"b\":2,\"c\":1}}", true), ("{\"a\":{\"c\":1}}", false), ("{\"a\":{\"c\":1,\"d\":1}}", false),
+      ("{\"a\":{\"b\":2,\"c\":1}}", true), ("{\"a\":{\"c\":1}}", false),
+      ("{\"a\":{\"c\":1,\"d\":1}}", false),
     ] {
       let tree = try JSONTree(stored)
       #expect(seen.hold(data: tree, newData: try tree.setting("a/c", to: "null")) == isSame)
@@ -77,7 +78,8 @@ struct ObservationTests {
     "which variables were looked at",
     arguments: [
       ("now > 1", .now), ("auth != null", .auth), ("query.orderByKey", .query),
-      ("auth == null && now > 1", [.auth, .now]), ("false && now > 1", []), ("true || auth.x == 1", []),
+      ("auth == null && now > 1", [.auth, .now]), ("false && now > 1", []),
+      ("true || auth.x == 1", []),
     ] as [(String, RuleObservations.Inputs)])
   func inputs(expression: String, inputs: RuleObservations.Inputs) throws {
     let verdict = try decide(expression, details: .observations)

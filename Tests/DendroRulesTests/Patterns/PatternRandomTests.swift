@@ -31,7 +31,8 @@ struct PatternRandomTests {
     private mutating func atom(_ depth: Int) -> String {
       if depth > 0, generator.oneIn(4) { return "(\(choice(depth - 1)))" }
       let atoms = [
-        "a", "b", "c", "é", ".", "[ab]", "[^a]", "[a-c]", "\\d", "\\w", "\\S", "[^\\d]", "\\.", "1", "[\\W1]",
+        "a", "b", "c", "é", ".", "[ab]", "[^a]", "[a-c]", "\\d", "\\w", "\\S", "[^\\d]", "\\.", "1",
+        "[\\W1]",
       ]
       return atoms[generator.below(atoms.count)]
     }
@@ -73,7 +74,8 @@ struct PatternRandomTests {
   func damage(seed: UInt64) {
     var generator = SeededGenerator(seed: seed)
     let pieces = [
-      "(", ")", "[", "]", "{", "}", "*", "+", "?", "|", "^", "$", "\\", "-", ",", "1", "99", "a", ".", "é", "\\d", "{2,3}", "[^",
+      "(", ")", "[", "]", "{", "}", "*", "+", "?", "|", "^", "$", "\\", "-", ",", "1", "99", "a",
+      ".", "é", "\\d", "{2,3}", "[^",
     ]
     for _ in 0..<1_500 {
       let pattern = (0..<generator.below(12)).map { _ in pieces[generator.below(pieces.count)] }

@@ -18,7 +18,7 @@ struct RuleGenerator {
   private mutating func node(_ depth: Int, bound: [String]) -> String {
     var members: [String] = []
     for kind in RuleKind.allCases where generator.oneIn(2) {
-      let expression = rule(bound: bound)
+      let expression = rule(kind, bound: bound)
       members.append("\"\(kind.rawValue)\": \(generator.oneIn(6) ? "true" : quoted(expression))")
     }
     guard depth > 0 else { return "{\(members.joined(separator: ", "))}" }
@@ -32,8 +32,9 @@ struct RuleGenerator {
     return "{\(members.joined(separator: ", "))}"
   }
 
-  private mutating func rule(bound: [String]) -> String {
-    var expression = ExpressionGenerator(generator: generator, names: bound)
+  private mutating func rule(_ kind: RuleKind, bound: [String]) -> String {
+    var expression = ExpressionGenerator(
+      generator: generator, names: bound, isWriting: kind != .read || generator.oneIn(100))
     defer { generator = expression.generator }
     return expression.boolean(3)
   }
@@ -71,7 +72,8 @@ struct RuleGenerator {
     default:
       RuleAuth(
         claims: JSONObject([
-          ("sub", "a"), ("a", ["b": 1]), ("list", ["x", 2]), ("firebase", ["sign_in_provider": "custom"]),
+          ("sub", "a"), ("a", ["b": 1]), ("list", ["x", 2]),
+          ("firebase", ["sign_in_provider": "custom"]),
         ]))
     }
   }

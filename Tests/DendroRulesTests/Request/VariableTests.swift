@@ -16,7 +16,8 @@ struct VariableTests {
       "auth != null", "auth.uid == 'ann'", "auth.provider == 'password'",
       "auth.token.sub == 'ann'", "auth.token.email.contains('@')", "auth.token.org.tier == 'gold'",
       "auth.token['a.b/c'] == true", "auth.token.roles[0] == 'a'", "auth.token.roles['1'] == 'b'",
-      "auth.token.roles[2] == null", "auth.token.roles[-1] == null", "auth.token.roles[0.5 * 2] == 'b'",
+      "auth.token.roles[2] == null", "auth.token.roles[-1] == null",
+      "auth.token.roles[0.5 * 2] == 'b'",
       "auth.token.level >= 3", "auth.token.length == 7", "auth.uid.length == 3",
       "auth.token.org != null", "auth.token.org != 'gold'", "!(auth.token.org == auth.token.org)",
       "auth.uid.x == null", "auth.token.nothing.at.all == null", "auth.uid[0] == null",
@@ -38,13 +39,16 @@ struct VariableTests {
     #expect(try allows("auth.provider == null && auth.uid == 'x'", auth: RuleAuth(userID: "x")))
     let override = RuleAuth(variable: JSONObject([("uid", "worker"), ("admin", true)]))
     #expect(
-      try allows("auth.uid == 'worker' && auth.admin == true && auth.token == null", auth: override))
+      try allows("auth.uid == 'worker' && auth.admin == true && auth.token == null", auth: override)
+    )
   }
 
   @Test("now")
   func now() throws {
     #expect(try allows("now == 1700000000123", now: 1_700_000_000_123))
-    #expect(try allows("now - 1000 < 1700000000000 && now + '' == '1700000000123'", now: 1_700_000_000_123))
+    #expect(
+      try allows(
+        "now - 1000 < 1700000000000 && now + '' == '1700000000123'", now: 1_700_000_000_123))
     let bench = try Bench("{\"q\": {\".write\": true, \".validate\": \"newData.val() === now\"}}")
     #expect(try bench.set("q", "{\".sv\":\"timestamp\"}"))
     #expect(try !bench.set("q", "1001"))
@@ -79,7 +83,8 @@ struct VariableTests {
   @Test(
     "query",
     arguments: [
-      ("query.orderByKey", RuleQuery(order: .key)), ("query.orderByValue", RuleQuery(order: .value)),
+      ("query.orderByKey", RuleQuery(order: .key)),
+      ("query.orderByValue", RuleQuery(order: .value)),
       ("query.orderByPriority && !query.orderByKey", RuleQuery(order: .priority)),
       ("query.orderByChild == 'a/b' && !query.orderByKey", RuleQuery(order: .child("a/b"))),
       ("query.startAt == 'a' && query.endAt == 2", RuleQuery(order: .key, startAt: "a", endAt: 2)),
@@ -93,7 +98,8 @@ struct VariableTests {
 
   @Test("a limit fails for a plain read")
   func limit() throws {
-    #expect(try failure("query.limitToFirst <= 10") == "Only two numbers or two strings can be compared.")
+    #expect(
+      try failure("query.limitToFirst <= 10") == "Only two numbers or two strings can be compared.")
     #expect(try !allows("query.limitToFirst <= 10", query: RuleQuery(limitToFirst: 11)))
   }
 }
