@@ -25,8 +25,8 @@ let labLinking: [LinkerSetting] =
 /// What the tests execute most. `tools/test` optimizes these modules and keeps their assertions. For the others,
 /// the optimizer would take more time than it saves.
 let hotModules: Set = [
-  "DendroTree", "DendroStorage", "DendroEngine", "DendroTesting", "DendroTestSupport",
-  "DendroCrashHarness",
+  "DendroTree", "DendroStorage", "DendroEngine", "DendroRules", "DendroTesting",
+  "DendroTestSupport", "DendroCrashHarness",
 ]
 func optimization(of module: String) -> [SwiftSetting] {
   guard isForTests else { return [] }

@@ -43,6 +43,10 @@ struct Evaluation<Source: DataSource>: ~Copyable {
 
   consuming func verdict(_ isAllowed: Bool) -> RuleVerdict {
     let stepCount = RuleLimits.steps - max(0, stepsLeft)
+    if recorder == nil, observer == nil {
+      return RuleVerdict(
+        isAllowed: isAllowed, stepCount: stepCount, trace: nil, observations: nil)
+    }
     return RuleVerdict(
       isAllowed: isAllowed, stepCount: stepCount,
       trace: recorder.map { RuleTrace(isAllowed, stepCount, $0) },

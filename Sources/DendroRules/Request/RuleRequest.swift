@@ -40,6 +40,11 @@ public struct RuleRequest: Sendable {
 
   /// A reading, once or by listening.
   ///
+  /// - Parameters:
+  ///   - path: keys, separated by slashes.
+  ///   - query: how the location is read.
+  ///   - auth: who asks; nil if nobody is signed in.
+  ///   - now: milliseconds since 1970.
   /// - Throws: ``RuleRequestError`` for an impossible path.
   public init(
     reading path: String, query: RuleQuery = RuleQuery(), auth: RuleAuth? = nil, now: Int64
@@ -49,6 +54,10 @@ public struct RuleRequest: Sendable {
 
   /// A set, a removal or a transaction's write: the location gets a new value.
   ///
+  /// - Parameters:
+  ///   - path: keys, separated by slashes.
+  ///   - auth: who asks; nil if nobody is signed in.
+  ///   - now: milliseconds since 1970.
   /// - Throws: ``RuleRequestError`` for an impossible path.
   public init(
     setting path: String, auth: RuleAuth? = nil, now: Int64
@@ -61,6 +70,8 @@ public struct RuleRequest: Sendable {
   /// - Parameters:
   ///   - path: the location of the update.
   ///   - children: the paths of its entries below it. One may end in `.priority`.
+  ///   - auth: who asks; nil if nobody is signed in.
+  ///   - now: milliseconds since 1970.
   /// - Throws: ``RuleRequestError`` for an impossible path.
   public init(
     updating path: String, children: [String], auth: RuleAuth? = nil, now: Int64
@@ -77,6 +88,10 @@ public struct RuleRequest: Sendable {
 
   /// A set of a priority: the location keeps its value.
   ///
+  /// - Parameters:
+  ///   - path: keys, separated by slashes.
+  ///   - auth: who asks; nil if nobody is signed in.
+  ///   - now: milliseconds since 1970.
   /// - Throws: ``RuleRequestError`` for an impossible path.
   public init(
     settingPriority path: String, auth: RuleAuth? = nil, now: Int64
