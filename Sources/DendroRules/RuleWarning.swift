@@ -40,7 +40,7 @@ extension RuleProgram {
           "The rule has no effect: '\(rule.kind.rawValue)' of \(location(of: above)) is true already."
       }
       guard rule.node == 0, rule.constant == true else { return nil }
-      return "Everybody may \(rule.kind == .read ? "read" : "write") the whole database."
+      return "Any client may \(rule.kind == .read ? "read" : "write") the whole database."
     }
   }
 

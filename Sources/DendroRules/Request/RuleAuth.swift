@@ -1,4 +1,4 @@
-/// The variable `auth`: who asks. Nil where a request takes one means that nobody is signed in.
+/// The variable `auth`: who asks. Nil where a request takes one means that no user is signed in.
 public struct RuleAuth: Hashable, Sendable {
   /// What `auth` is: an object.
   public let variable: JSONObject

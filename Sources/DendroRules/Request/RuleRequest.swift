@@ -23,7 +23,7 @@ public struct RuleRequest: Sendable {
   package let query: RuleQuery?
   /// What is read, or each location that is written.
   package let locations: [Location]
-  /// Who asks; nil if nobody is signed in.
+  /// Who asks; nil if no user is signed in.
   public var auth: RuleAuth?
   /// `now`: milliseconds since 1970. The same number that server timestamps of the write became.
   public var now: Int64
@@ -43,7 +43,7 @@ public struct RuleRequest: Sendable {
   /// - Parameters:
   ///   - path: keys, separated by slashes.
   ///   - query: how the location is read.
-  ///   - auth: who asks; nil if nobody is signed in.
+  ///   - auth: who asks; nil if no user is signed in.
   ///   - now: milliseconds since 1970.
   /// - Throws: ``RuleRequestError`` for an impossible path.
   public init(
@@ -56,7 +56,7 @@ public struct RuleRequest: Sendable {
   ///
   /// - Parameters:
   ///   - path: keys, separated by slashes.
-  ///   - auth: who asks; nil if nobody is signed in.
+  ///   - auth: who asks; nil if no user is signed in.
   ///   - now: milliseconds since 1970.
   /// - Throws: ``RuleRequestError`` for an impossible path.
   public init(
@@ -70,7 +70,7 @@ public struct RuleRequest: Sendable {
   /// - Parameters:
   ///   - path: the location of the update.
   ///   - children: the paths of its entries below it. One may end in `.priority`.
-  ///   - auth: who asks; nil if nobody is signed in.
+  ///   - auth: who asks; nil if no user is signed in.
   ///   - now: milliseconds since 1970.
   /// - Throws: ``RuleRequestError`` for an impossible path.
   public init(
@@ -90,7 +90,7 @@ public struct RuleRequest: Sendable {
   ///
   /// - Parameters:
   ///   - path: keys, separated by slashes.
-  ///   - auth: who asks; nil if nobody is signed in.
+  ///   - auth: who asks; nil if no user is signed in.
   ///   - now: milliseconds since 1970.
   /// - Throws: ``RuleRequestError`` for an impossible path.
   public init(

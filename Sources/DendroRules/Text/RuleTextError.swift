@@ -19,7 +19,7 @@ extension RuleTextError: CustomStringConvertible {
   public var description: String { "\(position): \(message)" }
 }
 
-/// An error at an offset of the text. Whoever has the text makes a ``RuleTextError`` of it.
+/// An error at an offset of the text. With the text it becomes a ``RuleTextError``.
 struct TextFailure: Error {
   let message: String
   let offset: Int

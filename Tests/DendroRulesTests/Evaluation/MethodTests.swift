@@ -117,7 +117,7 @@ struct MethodTests {
   func failing(expression: String, reason: String) throws {
     #expect(try failure(expression, Self.data) == reason)
     #expect(try !allows(expression, Self.data))
-    // Where there is nobody, not even a child called «null» is found.
+    // Null is not converted: a child called «null» is not found.
     #expect(try !allows(expression, "{\"null\": 1, \"o\": {\"x\": 1}, \"n\": 4, \"b\": false}"))
   }
 }

@@ -26,12 +26,12 @@ struct VariableTests {
   func user(expression: String) throws { #expect(try allows(expression, auth: Self.ann)) }
 
   @Test(
-    "auth of nobody",
+    "auth without a user",
     arguments: [
       "auth == null", "auth.uid == null", "auth.uid != 'x'", "auth.token.a.b.c == null",
       "auth.provider === null", "auth[0] == null", "auth['a']['b'] == null",
     ])
-  func nobody(expression: String) throws { #expect(try allows(expression)) }
+  func signedOut(expression: String) throws { #expect(try allows(expression)) }
 
   @Test("auth of other tokens")
   func others() throws {

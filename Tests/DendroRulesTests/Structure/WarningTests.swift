@@ -6,8 +6,8 @@ struct WarningTests {
   @Test(
     "what is allowed and probably not meant",
     arguments: [
-      ("{\".read\": true}", ["1:21: Everybody may read the whole database."]),
-      ("{\".write\": \"true\"}", ["1:23: Everybody may write the whole database."]),
+      ("{\".read\": true}", ["1:21: Any client may read the whole database."]),
+      ("{\".write\": \"true\"}", ["1:23: Any client may write the whole database."]),
       (
         "{\"a\": {\".read\": true, \"b\": {\".read\": \"auth != null\"}}}",
         ["1:49: The rule has no effect: '.read' of /a is true already."]
