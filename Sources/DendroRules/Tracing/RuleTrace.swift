@@ -65,13 +65,14 @@ public struct RuleEvaluation: Sendable {
 
 extension RuleEvaluation {
   init(
-    _ program: RuleProgram, _ index: Int, location: String, outcome: Outcome, steps: [Step]
+    _ program: RuleProgram, _ index: Int, _ source: String, location: String, outcome: Outcome,
+    steps: [Step]
   ) {
     let rule = program.rules[index]
     self.location = location
     ruleLocation = program.location(of: rule.node)
     kind = rule.kind
-    source = String(decoding: rule.source, as: UTF8.self)
+    self.source = source
     position = rule.position
     self.outcome = outcome
     self.steps = steps
@@ -80,14 +81,14 @@ extension RuleEvaluation {
 }
 
 extension RuleEvaluation.Step {
-  static let characterCountMax = 200
+  static let scalarCountMax = 200
 
   init(_ program: RuleProgram, _ index: Int, span: Int, value: String) {
     let rule = program.rules[index]
     let range = program.spans[span].source
-    let text = String(
-      decoding: rule.source[range].prefix(4 * Self.characterCountMax), as: UTF8.self)
-    source = text.count > Self.characterCountMax ? text.prefix(Self.characterCountMax) + "…" : text
+    // At most four bytes are a scalar.
+    let start = rule.source[range].prefix(4 * Self.scalarCountMax)
+    source = String(decoding: start, as: UTF8.self).cut(after: Self.scalarCountMax)
     position = program.positions.position(of: rule.offset(range.lowerBound))
     self.value = value
     self.span = span

@@ -6,6 +6,8 @@ struct TraceRecorder {
   /// The evaluations that were too many.
   private(set) var omittedCount = 0
   private var stepCount = 0
+  /// The expressions, so that all evaluations of a rule share one text.
+  private var sources: [Int: String] = [:]
   private var rule = 0
   private var location = ""
 
@@ -27,8 +29,11 @@ struct TraceRecorder {
     case .success(let value): outcome = value ? .true : .false
     case .failure(let failure): outcome = .failed(failure.reason)
     }
+    let source = sources[rule] ?? String(decoding: program.rules[rule].source, as: UTF8.self)
+    sources[rule] = source
     evaluations.append(
-      RuleEvaluation(program, rule, location: location, outcome: outcome, steps: values))
+      RuleEvaluation(
+        program, rule, source, location: location, outcome: outcome, steps: values))
   }
 
   /// Notes the values that are complete: of expressions of which the last instruction is the one before `next`, unless
@@ -74,17 +79,26 @@ extension Evaluation {
     case .bool(let value): text = value ? "true" : "false"
     case .integer(let value): text = String(value)
     case .double(let value): text = Value.spelling(of: value)
-    case .string(let value): text = value.prefix(RuleEvaluation.Step.characterCountMax + 1).quoted
+    case .string(let value): text = value.cut(after: RuleEvaluation.Step.scalarCountMax).quoted
     case .snapshot(let place): text = Self.location(keys(Int(place)))
-    case .json: text = "an object"
-    case .unusable: text = "an object"
+    case .json, .unusable: text = "an object"
     }
-    let countMax = RuleEvaluation.Step.characterCountMax
-    return text.count > countMax ? text.prefix(countMax) + "…" : text
+    return text.cut(after: RuleEvaluation.Step.scalarCountMax)
   }
 }
 
-extension Substring {
+extension String {
+  /// The first scalars, and a mark if that is not all. Of scalars and not of characters: a stranger can make one
+  /// character of a million scalars.
+  func cut(after countMax: Int) -> String {
+    guard
+      let end = unicodeScalars.index(
+        unicodeScalars.startIndex, offsetBy: countMax, limitedBy: unicodeScalars.endIndex),
+      end < unicodeScalars.endIndex
+    else { return self }
+    return String(unicodeScalars[..<end]) + "…"
+  }
+
   /// In quotation marks, on one line.
   var quoted: String {
     var text = "\""

@@ -79,6 +79,14 @@ struct TraceTests {
     #expect(value.count <= 201)
   }
 
+  @Test("a character of a million scalars is cut as well")
+  func hugeCharacter() throws {
+    let text = "a" + String(repeating: "\u{301}", count: 1_000_000)
+    let verdict = try decide("data.val() == ''", quoted(text), details: .trace)
+    let value = try #require(verdict.trace?.evaluations.first?.steps.first?.value)
+    #expect(value.utf8.count < 1_000)
+  }
+
   @Test("a long expression is cut in the parts, and a trace stays small")
   func long() throws {
     let expression = "'' == ''" + String(repeating: " + 'aaaaaaaaaa'", count: 15_000)
