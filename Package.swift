@@ -25,8 +25,8 @@ let labLinking: [LinkerSetting] =
 /// What the tests execute most. `tools/test` optimizes these modules and keeps their assertions. For the others,
 /// the optimizer would take more time than it saves.
 let hotModules: Set = [
-  "DendroTree", "DendroStorage", "DendroEngine", "DendroTesting", "DendroTestSupport",
-  "DendroCrashHarness",
+  "DendroTree", "DendroStorage", "DendroEngine", "DendroRules", "DendroTesting",
+  "DendroTestSupport", "DendroCrashHarness",
 ]
 func optimization(of module: String) -> [SwiftSetting] {
   guard isForTests else { return [] }
@@ -75,6 +75,7 @@ let package = Package(
     .library(name: "Dendro", targets: ["Dendro"]),
     .library(name: "DendroTesting", targets: ["DendroTesting"]),
     .library(name: "DendroServer", targets: ["DendroServer"]),
+    .library(name: "DendroRules", targets: ["DendroRules"]),
     .executable(name: "dendro", targets: ["DendroCommand"]),
     .executable(name: "crashlab", targets: ["DendroCrashLab"]),
     .executable(name: "dendro-bench", targets: ["DendroBench"]),
@@ -104,6 +105,7 @@ let package = Package(
       "DendroEngine", "CDendroProcessor", "DendroTree", "DendroStorage", "DendroPlatform"),
     library("Dendro", "DendroEngine", "DendroPlatform"),
     library("DendroProtocol", "DendroTree", "CDendroCrypto"),
+    library("DendroRules", "DendroTree"),
     library(
       "DendroServer", "Dendro", "DendroProtocol", "DendroEngine", "DendroStorage", "DendroTree",
       "DendroPlatform", "CDendroMicroHTTPD", "CDendroWSLay", "CDendroCrypto", "CDendroCurl",
@@ -159,6 +161,7 @@ let package = Package(
       "DendroTree", "DendroTesting",
       "DendroTestSupport"),
     tests("DendroProtocolTests", "DendroProtocol", "DendroTree", "DendroTestSupport"),
+    tests("DendroRulesTests", "DendroRules", "DendroTestSupport"),
   ],
   swiftLanguageModes: [.v6]
 )

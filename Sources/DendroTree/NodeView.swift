@@ -59,6 +59,9 @@ package struct NodeView {
 
   // MARK: Content
 
+  /// What is at a location without data.
+  package static var nothing: NodeView { NodeView(Content.empty) }
+
   package var isEmpty: Bool { if case .empty = content { true } else { false } }
 
   /// The value of a leaf; nil for a branch and for nothing.
@@ -67,6 +70,26 @@ package struct NodeView {
     case .empty, .branch: nil
     case .packed(let address): PackedScalar.readTrusted(address).scalar
     case .scalar(let scalar): scalar.pointee
+    }
+  }
+
+  /// What is there, without making the scalar.
+  package enum ContentKind {
+    case nothing, bool, number, string, bytes, branch
+  }
+
+  package var contentKind: ContentKind {
+    switch content {
+    case .empty: .nothing
+    case .branch: .branch
+    case .packed(let address): PackedScalar.kind(address)
+    case .scalar(let scalar):
+      switch scalar.pointee {
+      case .bool: .bool
+      case .integer, .double: .number
+      case .string: .string
+      case .bytes: .bytes
+      }
     }
   }
 

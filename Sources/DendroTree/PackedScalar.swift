@@ -239,6 +239,16 @@ package enum PackedScalar {
     return 1 + (tag < integerTag ? 0 : Int(tag & 0x0F))
   }
 
+  /// What the valid packed scalar at an address is.
+  static func kind(_ address: UnsafeRawPointer) -> NodeView.ContentKind {
+    switch address.load(as: UInt8.self) {
+    case 0, 1: .bool
+    case ..<bytesTag: .number
+    case bytesTag: .bytes
+    default: .string
+    }
+  }
+
   /// Whether the valid packed scalar at an address is a number.
   @inline(__always)
   static func isNumber(_ address: UnsafeRawPointer) -> Bool {

@@ -1,0 +1,186 @@
+import DendroTree
+
+/// One verdict while it is made.
+struct Evaluation<Source: DataSource>: ~Copyable {
+  let program: RuleProgram
+  let request: RuleRequest
+  let old: Source
+  let new: Source
+
+  /// The rules' nodes from the root to the one whose rule is evaluated.
+  var levels: Stack<Level>
+  /// Two places for each level, then those of the expression.
+  var places: Stack<Place<Source.View>>
+  /// The keys of levels, then those that the expression made.
+  var ownKeys: Stack<Key>
+  /// What the `$` name is bound to that was asked for last; -1 if none was.
+  var boundSlot = -1
+  var boundName = ""
+  var stack: Stack<Value>
+  var stepsLeft = RuleLimits.steps
+  var uses: RuleObservations.Inputs = []
+  var recorder: TraceRecorder?
+  var observer: ObservationRecorder?
+
+  init(
+    _ program: RuleProgram, _ request: RuleRequest, _ old: Source, _ new: Source,
+    _ details: RuleDetails, _ memory: borrowing EvaluationMemory<Source.View>
+  ) {
+    levels = Stack(in: memory.levels)
+    places = Stack(in: memory.places)
+    ownKeys = Stack(in: memory.keys)
+    stack = Stack(in: memory.values)
+    self.program = program
+    self.request = request
+    self.old = old
+    self.new = new
+    if details.contains(.trace) { recorder = TraceRecorder(program) }
+    if details.contains(.observations) { observer = ObservationRecorder(request) }
+    levels.append(Level(node: 0))
+    places.append(Place(view: old.root, key: .none, parent: -1, depth: 0, isNew: false))
+    places.append(Place(view: new.root, key: .none, parent: -1, depth: 0, isNew: true))
+  }
+
+  consuming func verdict(_ isAllowed: Bool) -> RuleVerdict {
+    let stepCount = RuleLimits.steps - max(0, stepsLeft)
+    if recorder == nil, observer == nil {
+      return RuleVerdict(
+        isAllowed: isAllowed, stepCount: stepCount, trace: nil, observations: nil)
+    }
+    return RuleVerdict(
+      isAllowed: isAllowed, stepCount: stepCount,
+      trace: recorder.map { RuleTrace(isAllowed, stepCount, $0) },
+      observations: observer?.finish(uses, isComplete: stepsLeft >= 0))
+  }
+
+  // MARK: Deciding
+
+  mutating func decide() -> Bool {
+    let isRead = request.query != nil
+    for location in request.locations {
+      guard location.path.count <= RuleLimits.depth else { return false }
+      guard isRead ? isReadable(location.path) : isWritable(location.path) else { return false }
+    }
+    return !request.locations.isEmpty
+  }
+
+  /// Whether a `.read` from the root to the path is true.
+  private mutating func isReadable(_ path: Path) -> Bool {
+    if isTrue(program.nodeCodes[0].read, at: 0) { return true }
+    for key in path.keys {
+      guard descend(key) else { return false }
+      let level = levels.count - 1
+      if isTrue(program.nodeCodes[Int(levels[level].node)].read, at: level) { return true }
+    }
+    return false
+  }
+
+  /// Whether a `.write` from the root to the path is true, and every `.validate` that applies.
+  private mutating func isWritable(_ path: Path) -> Bool {
+    let isComplete = walk(to: path)
+    guard isGranted(), areValid() else { return false }
+    return !isComplete || isValidBelow(levels.count - 1)
+  }
+
+  private mutating func isGranted() -> Bool {
+    for level in 0..<levels.count {
+      let isGranted: Bool
+      if let known = levels[level].isWritable {
+        isGranted = known
+      } else {
+        isGranted = isTrue(program.nodeCodes[Int(levels[level].node)].write, at: level)
+        levels[level].isWritable = isGranted
+      }
+      if isGranted { return true }
+    }
+    return false
+  }
+
+  /// Whether the `.validate` rules on the way are true, of nodes that exist after the write.
+  private mutating func areValid() -> Bool {
+    for level in 0..<levels.count where !levels[level].isValid {
+      guard isValid(at: level) else { return false }
+      levels[level].isValid = true
+    }
+    return true
+  }
+
+  private mutating func isValid(at level: Int) -> Bool {
+    let rule = program.nodeCodes[Int(levels[level].node)].validate
+    return rule < 0 || !exists(2 &* level &+ 1) || isTrue(rule, at: level)
+  }
+
+  // MARK: Below the write
+
+  /// Whether the `.validate` rules of all that exists below a level are true.
+  private mutating func isValidBelow(_ level: Int) -> Bool {
+    let node = Int(levels[level].node)
+    let code = program.nodeCodes[node]
+    guard code.validatesBelow else { return true }
+    let place = 2 &* level &+ 1
+    let view = self.view(place)
+    let first = Int(code.firstChild)
+    for index in first..<first &+ Int(code.childCount) {
+      let child = Int(program.childNodes[index])
+      guard program.nodeCodes[child].validates else { continue }
+      let key = program.childKeys[index]
+      guard isValid(key, child, view.child(key)) else { return false }
+    }
+    let wildcard = Int(code.wildcard)
+    guard wildcard >= 0, program.nodeCodes[wildcard].validates else { return true }
+    var isValid = true
+    view.forEachChild { key, child in
+      if program.literalChild(node, key) < 0 { isValid = self.isValid(key, wildcard, child) }
+      return isValid
+    }
+    if isValid { noteKeys(place) }
+    return isValid
+  }
+
+  /// Whether a child of the last level is valid, and all below it.
+  private mutating func isValid(_ key: Key, _ node: Int, _ new: Source.View) -> Bool {
+    stepsLeft &-= 1
+    guard stepsLeft >= 0, levels.count <= RuleLimits.depth else {
+      stepsLeft = -1
+      return false
+    }
+    let isThere = new.kind != .nothing
+    if !isThere, observer == nil { return true }
+    push(key, node, new)
+    let level = levels.count &- 1
+    // Noted as well: the rules of the child and below are asked only if it is there.
+    let result = !exists(2 &* level &+ 1) || (isValid(at: level) && isValidBelow(level))
+    ascend(to: level)
+    return result
+  }
+
+  // MARK: Rules
+
+  /// Whether a rule is true at a level; false if there is none.
+  @inline(__always)
+  private mutating func isTrue(_ rule: Int32, at level: Int) -> Bool {
+    rule >= 0 && isTrue(rule: Int(rule), at: level)
+  }
+
+  private mutating func isTrue(rule index: Int, at level: Int) -> Bool {
+    if recorder != nil {
+      let location = Self.location(keys(2 * level))
+      recorder?.begin(index, location)
+    }
+    let code = program.ruleCodes[index]
+    if code.literal != .none {
+      stepsLeft &-= 1
+      recorder?.end(.success(code.literal == .isTrue))
+      return code.literal == .isTrue && stepsLeft >= 0
+    }
+    defer { dropPlaces() }
+    do throws(Failure) {
+      let result = try run(Int(code.start)..<Int(code.end), at: level)
+      recorder?.end(.success(result))
+      return result
+    } catch {
+      recorder?.end(.failure(error))
+      return false
+    }
+  }
+}

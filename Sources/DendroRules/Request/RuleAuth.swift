@@ -1,0 +1,34 @@
+/// The variable `auth`: who asks. Nil where a request takes one means that no user is signed in.
+public struct RuleAuth: Hashable, Sendable {
+  /// What `auth` is: an object.
+  public let variable: JSONObject
+  /// `auth.uid`, which rules ask for most.
+  let userID: JSONValue
+
+  /// Makes `auth` of any object: what an administrator says in place of it.
+  public init(variable: JSONObject) {
+    self.variable = variable
+    userID = variable["uid"]
+  }
+
+  /// Makes `auth` of an ID token: `auth.token` is its claims, and `auth.provider` is
+  /// `token.firebase.sign_in_provider`.
+  ///
+  /// - Parameters:
+  ///   - userID: `auth.uid`; nil for the claim `user_id`, or `sub`.
+  ///   - claims: those of the token.
+  public init(userID: String? = nil, claims: JSONObject) {
+    let id = userID.map { JSONValue.scalar(.string($0)) }
+    let fallback = claims["user_id"] == .null ? claims["sub"] : claims["user_id"]
+    self.init(
+      variable: JSONObject([
+        ("uid", id ?? fallback), ("token", .object(claims)),
+        ("provider", claims["firebase"]["sign_in_provider"]),
+      ]))
+  }
+
+  /// Makes `auth` of a user without further claims.
+  public init(userID: String) {
+    self.init(userID: userID, claims: JSONObject([("sub", .scalar(.string(userID)))]))
+  }
+}
