@@ -116,9 +116,8 @@ let package = Package(
       swiftSettings: settings + optimization(of: "DendroTesting")),
 
     library(
-      "DendroCommandLine", "CDendroEdit", "DendroServer", "Dendro", "DendroEngine", "DendroStorage",
-      "DendroTree",
-      "DendroPlatform", at: "tools/dendro/DendroCommandLine"),
+      "DendroCommandLine", "CDendroEdit", "DendroServer", "DendroRules", "Dendro", "DendroEngine",
+      "DendroStorage", "DendroTree", "DendroPlatform", at: "tools/dendro/DendroCommandLine"),
     tool("DendroCommand", "DendroCommandLine", at: "tools/dendro/DendroCommand"),
     tool(
       "DendroCrashLab", "Dendro", "DendroEngine", "DendroStorage", "DendroTesting",
@@ -134,9 +133,9 @@ let package = Package(
       "DendroCrashHarness", "Dendro", "DendroEngine", "DendroStorage", "DendroTree",
       "DendroTesting", "DendroTestSupport"),
     support(
-      "DendroFuzzTargets", "Dendro", "DendroProtocol", "DendroEngine", "DendroStorage",
-      "DendroTree",
-      "DendroTesting", "DendroCommandLine", "DendroTestSupport", "DendroCrashHarness",
+      "DendroFuzzTargets", "Dendro", "DendroProtocol", "DendroRules", "DendroEngine",
+      "DendroStorage", "DendroTree", "DendroTesting", "DendroCommandLine", "DendroTestSupport",
+      "DendroCrashHarness",
       "CDendroLZ4"),
     tests("DendroTreeTests", "DendroTree", "DendroTestSupport"),
     tests("DendroStorageTests", "DendroStorage", "DendroTesting", "DendroTestSupport"),

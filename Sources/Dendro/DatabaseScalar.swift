@@ -1,6 +1,7 @@
 import DendroTree
 
-/// A type whose values a location holds as they are: `String`, `Int`, `Double` and `Bool`. No other type can conform.
+/// A type whose values a location holds as they are: `String`, `Int`, `Double` and `Bool`. No type of a program should
+/// conform: ``DatabaseReference/setValue(from:encoder:)`` is for those.
 ///
 /// A value of such a type needs no look at what it is while the program runs, which a value of type `Any` does.
 public protocol DatabaseScalar: Sendable {
@@ -8,7 +9,7 @@ public protocol DatabaseScalar: Sendable {
   var _databaseScalar: _StoredScalar { get }
 }
 
-/// What a location holds. Only the database makes one.
+/// What a location holds.
 public struct _StoredScalar: Sendable {
   let scalar: Scalar
 

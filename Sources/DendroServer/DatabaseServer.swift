@@ -64,6 +64,12 @@ public final class DatabaseServer: Sendable {
   /// Whether what may be a file or a URL is a URL.
   package static func isURL(_ text: String) -> Bool { WebAddress.isMeant(by: text) }
 
+  /// Whether a server may go by this name.
+  package static func isHostName(_ text: String) -> Bool { RequestPolicy.hostName(text) != nil }
+
+  /// Whether pages may come from there.
+  package static func isOrigin(_ text: String) -> Bool { text == "*" || WebOrigin(text) != nil }
+
   /// Whether a namespace may have this name.
   package static func isNamespace(_ name: String) -> Bool { RESTRequest.isNamespace(name) }
 

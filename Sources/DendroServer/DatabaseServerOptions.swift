@@ -9,8 +9,8 @@ public struct DatabaseServerOptions: Sendable {
   public var port: UInt16 = 0
   /// The one name under which the database is served. By default every name reaches it.
   public var namespace: String?
-  /// Who may read and write what. By default, nil, only administrators if there is a ``secret`` or are ``tokens``. Without
-  /// both, everybody may do everything at a loopback address, and the server does not start at another one.
+  /// Who may read and write what. By default, nil, only administrators if there is a ``secret``. Without one, everybody may
+  /// do everything at a loopback address; at another one, or with ``tokens``, the server does not start.
   public var authorizer: (any Authorizer)?
   /// The secret of administrators, as a bearer token or as `auth`. Without one, the default, no client is an
   /// administrator but those of ``trustsUnsignedTokens``.
@@ -21,13 +21,14 @@ public struct DatabaseServerOptions: Sendable {
   /// tokens need no signature and do not expire. It has no effect with ``secret`` or ``tokens``. By default, nil,
   /// only if the server listens at a loopback address; elsewhere credentials are refused then.
   public var trustsUnsignedTokens: Bool?
-  /// Further names under which clients reach the server, without a port: `db.example.com`. If anonymous clients may do
-  /// everything, or credentials are believed without a proof, requests with other names in their header field Host get
+  /// Further names under which clients reach the server, without a port: `db.example.com`. With an ``OpenAuthorizer``, or if
+  /// credentials are believed without a proof, requests with other names in their header field Host get
   /// status 403: a page of a stranger could let its own name lead to the server. Always allowed are addresses, names
-  /// without a dot, names that end in `.localhost`, `host.docker.internal`, and the name of the machine.
+  /// without a dot, names that end in `.localhost`, `host.docker.internal`, `host.containers.internal`, and the name of the
+  /// machine, also with `.local`.
   public var hostNames: [String] = []
-  /// The origins of pages that may ask a server of that kind, as `https://app.example.com`, or `*` for all. Always
-  /// allowed are the server's own pages and those of this machine. Other servers answer the pages of all origins.
+  /// The origins of pages that may ask a server of that kind, as `https://app.example.com` or `capacitor://localhost`, or
+  /// `*` for all. Always allowed are the server's own pages and those of this machine. Other servers answer the pages of all origins.
   public var origins: [String] = []
   /// The largest body of a request, in bytes. By default 256 MiB.
   public var bodyByteLimit = 256 << 20

@@ -85,7 +85,7 @@ struct RepairTests {
         "history       from write 3 on", "in doubt      /users/u1  1 leaf",
         "in doubt      /users/u2  1 leaf",
         "              (not set behind write 3: a lost write may have changed or removed them, "
-          + "and what one has added is missing)",
+          + "and what a lost write added is missing)",
         "written       to new; read back and good",
       ])
     #expect(try files("db") == before)

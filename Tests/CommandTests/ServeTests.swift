@@ -228,6 +228,9 @@ struct ServeTests {
       ["--users"], ["--viewer", "--no-viewer"], ["--sessions", "0"], ["--rate", "x"],
       ["--token-issuer", "x"], ["--token-audience", "x"],
       ["--token-secret-file", good, "--insecure"], ["--token-keys", good],
+      ["--allow-host", "a b"], ["--allow-host", "a:1"], ["--allow-host", "a,,b"],
+      ["--allow-origin", "app.example.com"], ["--allow-origin", "https://a/b"],
+      ["--secret-file", good, "--allow-host", "a"],
     ] {
       #expect(try dendro.run(["serve", "--memory"] + arguments).status == 64)
     }

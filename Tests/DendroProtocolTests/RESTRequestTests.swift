@@ -164,7 +164,9 @@ struct RESTRequestTests {
       ("/a.json", "/a.json"), ("/a.json?auth=x&print=pretty", "/a.json?auth=…&print=pretty"),
       ("/a.json?%61uth=x", "/a.json?%61uth=…"), ("/a.json?a%75th=x=y&b", "/a.json?a%75th=…&b"),
       ("/a.json?author=x", "/a.json?author=x"), ("/a.json?%zz=x", "/a.json?%zz=…"),
-      ("/a.json?", "/a.json?"), ("/a.json?&&x=1", "/a.json?&&x=1"),
+      ("/a.json?\u{301}=1&auth=x", "/a.json?\u{301}=1&auth=…"),
+      ("/a.json?auth=\u{301}x", "/a.json?auth=…"), ("/a.json?", "/a.json?"),
+      ("/a.json?&&x=1", "/a.json?&&x=1"),
     ] {
       #expect(RequestTarget.text(of: target) { $0 == "auth" } == shown)
     }

@@ -7,7 +7,8 @@ struct RequestPolicyTests {
   private static let policy: RequestPolicy = {
     do throws(RESTError) {
       return try RequestPolicy(
-        isStrict: true, hostNames: ["db.example.com"], origins: ["https://app.example.com"])
+        isStrict: true, hostNames: ["db.example.com"],
+        origins: ["https://app.example.com", "capacitor://localhost"])
     } catch {
       fatalError(error.text)
     }
@@ -33,6 +34,7 @@ struct RequestPolicyTests {
       ("127.0.0.1:9000", nil), ("localhost", nil), ("LocalHost:1", nil), ("db.localhost:9000", nil),
       ("[::1]:9000", nil), ("[fe80::1]", nil), ("192.168.1.7:9000", nil), ("203.0.113.9", nil),
       ("nas", nil), ("nas:9000", nil), ("host.docker.internal:9000", nil),
+      ("host.containers.internal", nil),
       ("db.example.com", nil), ("DB.Example.com:443", nil),
       ("evil.example", 403), ("evil.example:9000", 403), ("127.0.0.1.evil.example", 403),
       ("localhost.evil.example", 403), ("sub.db.example.com", 403), ("1.2.3", 403),
@@ -65,6 +67,7 @@ struct RequestPolicyTests {
       ("http://127.0.0.1:9000", nil), ("http://localhost:3000", nil), ("https://localhost", nil),
       ("http://app.localhost:5173", nil), ("http://[::1]:80", nil),
       ("https://app.example.com", nil), ("https://app.example.com:443", nil),
+      ("capacitor://localhost", nil), ("tauri://localhost", 403),
       ("http://app.example.com", 403), ("https://app.example.com:444", 403),
       ("https://app.example.com.evil.example", 403), ("https://evil.example", 403),
       ("http://localhost.evil.example", 403), ("http://192.168.1.7:3000", 403), ("null", 403),
@@ -110,10 +113,23 @@ struct RequestPolicyTests {
       #expect(refusal(site, nil, "/a.json?callback=f") == nil)
       #expect(refusal(site, nil, "/.lp?start=t&v=5") == nil)
     }
+    // A link opens the viewer's page, and nothing else.
+    for (target, destination, status) in [
+      ("/", "document", nil), ("/?ns=a", "document", nil), ("/", "iframe", 403),
+      ("/a.json", "document", 403), ("//", "document", 403),
+    ] as [(String, String, Int?)] {
+      let visit = [
+        ("Host", "localhost:9000"), ("Sec-Fetch-Site", "cross-site"),
+        ("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", destination),
+        ("Referer", "https://evil.example/"),
+      ]
+      #expect(Self.refusal(visit, "GET", target) == status, "\(target) \(destination)")
+    }
     // Browsers do not say it to plain addresses of a network.
     #expect(refusal(nil, nil, "/a.json") == nil)
     for target in [
       "/a.json?callback=f", "/a.json?c%61llback=f", "/a.json?x=1&callback=f", "/.lp?start=t",
+      "/a.json?\u{301}=x&callback=f",
     ] {
       #expect(refusal(nil, nil, target) == 403, "\(target)")
       #expect(refusal(nil, "https://evil.example/", target) == 403, "\(target)")
@@ -145,7 +161,9 @@ struct RequestPolicyTests {
     for name in ["a b", "a:1", "", "http://a"] {
       #expect(throws: RESTError.self) { try RequestPolicy(isStrict: true, hostNames: [name]) }
     }
-    for origin in ["app.example.com", "ftp://a", "null", "https://", "https://a.", "**"] {
+    for origin in [
+      "app.example.com", "null", "https://", "https://a.", "**", "https://a/", "https://a/b",
+    ] {
       #expect(throws: RESTError.self) { try RequestPolicy(isStrict: true, origins: [origin]) }
     }
   }

@@ -37,13 +37,12 @@ struct EventStreamTests {
       $0.authorizer = gate
       $0.backlogByteLimit = 16
     }) { served in
-      let stream = try served.stream("/a.json")
+      let stream = try served.stream("/a.json", receiveBuffer: 4096)
       #expect(try stream.event() == "put {\"path\":\"/\",\"data\":null}")
-      let text = String(repeating: "x", count: 1 << 20)
-      // More than the sockets take.
-      for number in 0..<24 {
-        try await served.database.reference(withPath: "a").setValue("\(number) \(text)")
-      }
+      let text = String(repeating: "x", count: 8 << 20)
+      // More than the sockets take: it is being sent. One event waits behind it.
+      try await served.database.reference(withPath: "a").setValue(["b": text, "c": text])
+      try await served.database.reference(withPath: "a/n").setValue(1)
       gate.isOpen.store(false, ordering: .relaxed)
       served.server.reauthorize()
       var last = ""

@@ -132,15 +132,19 @@ final class HTTPClient {
   }
 
   private var streamed: [UInt8] = []
+  /// Bytes of it in which no event ends.
+  private var searchedCount = 0
 
   /// The next event of a stream, as `put {"path":…}`.
   func event() throws -> String {
     while true {
-      if let end = streamed.firstRange(of: Array("\n\n".utf8)) {
+      if let end = streamed[searchedCount...].firstRange(of: Array("\n\n".utf8)) {
         let text = String(decoding: streamed[..<end.lowerBound], as: UTF8.self)
         streamed.removeSubrange(..<end.upperBound)
+        searchedCount = 0
         return text.replacing("event: ", with: "").replacing("\ndata: ", with: " ")
       }
+      searchedCount = max(0, streamed.count - 1)
       guard let part = try chunk() else { throw Ended() }
       streamed += part
     }

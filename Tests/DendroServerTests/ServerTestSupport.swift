@@ -28,8 +28,12 @@ struct Served {
   func client() throws -> HTTPClient { try HTTPClient(port: server.port) }
 
   /// A connection that gets the events of a stream.
-  func stream(_ target: String, _ headers: [String: String] = [:]) throws -> HTTPClient {
-    let client = try client()
+  ///
+  /// - Parameter receiveBuffer: in bytes; nil for that of the system.
+  func stream(
+    _ target: String, _ headers: [String: String] = [:], receiveBuffer: Int32? = nil
+  ) throws -> HTTPClient {
+    let client = try HTTPClient(port: server.port, receiveBuffer: receiveBuffer)
     try client.send(
       HTTPClient.request(
         "GET", target, nil, headers.merging(["Accept": "text/event-stream"]) { $1 }))

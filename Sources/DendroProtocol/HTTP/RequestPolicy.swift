@@ -19,12 +19,12 @@ package struct RequestPolicy: Sendable {
     isStrict: Bool, hostNames: [String] = [], origins: [String] = []
   ) throws(RESTError) {
     self.isStrict = isStrict
-    var names: Set<String> = ["host.docker.internal"]
-    for name in hostNames {
-      guard let authority = Authority(name), authority.port == nil else {
-        throw .badRequest("\(RESTRequest.shortened(name)) is no host name")
+    var names = Self.namesOfContainers
+    for text in hostNames {
+      guard let name = Self.hostName(text) else {
+        throw .badRequest("\(RESTRequest.shortened(text)) is no host name")
       }
-      names.insert(authority.name)
+      names.insert(name)
     }
     self.hostNames = names
     allowsAllOrigins = origins.contains("*")
@@ -39,6 +39,14 @@ package struct RequestPolicy: Sendable {
     self.origins = allowed
   }
 
+  /// By which containers reach their host.
+  static let namesOfContainers: Set<String> = ["host.docker.internal", "host.containers.internal"]
+
+  /// The name as it is compared; nil if it is none, or has a port.
+  package static func hostName(_ text: String) -> String? {
+    Authority(text).flatMap { $0.port == nil ? $0.name : nil }
+  }
+
   /// What the head of a request says about its sender.
   private struct Head {
     let host: Authority?
@@ -49,6 +57,8 @@ package struct RequestPolicy: Sendable {
     /// Where a browser says that the page is, relative to the server; nil for other clients, and where browsers do not say
     /// it.
     let site: String?
+    /// Whether the user goes to the page at `/`, as by a link.
+    let isVisit: Bool
   }
 
   /// Checks the head of a request: its method, target and version as in the request line.
@@ -57,21 +67,23 @@ package struct RequestPolicy: Sendable {
   package func check(
     method: String, target: String, version: String, headers: HTTPHeaders
   ) throws(RESTError) {
-    let head = try Self.head(target, version, headers)
+    let head = try Self.head(method, target, version, headers)
     guard isStrict else { return }
     if let host = head.host, !isOwn(host) {
       throw RESTError(
-        403, "The server does not go by the name \(RESTRequest.shortened(host.name)).")
+        403,
+        "The server does not go by the name \(RESTRequest.shortened(host.name)): --allow-host, or "
+          + "DatabaseServerOptions.hostNames, allows it.")
     }
     try checkOrigin(head)
-    let query = target.contains("?") ? try RequestTarget(target) : nil
+    let query = target.utf8.contains(UInt8(ascii: "?")) ? try RequestTarget(target) : nil
     if let origin = head.origin {
       // A page may send a POST to any server without being asked whether it may.
       if method == "POST", query?["x-http-method-override"] != nil,
         headers["x-http-method-override"] == nil, !Self.isOwn(origin, head)
       {
         throw RESTError(
-          403, "A page of another origin says the method in the request line or in a header.")
+          403, "A page of another origin must say the method in the request line or in a header.")
       }
     } else if target.hasPrefix("/.lp") || query?["callback"] != nil {
       // A page can load these as scripts.
@@ -80,7 +92,7 @@ package struct RequestPolicy: Sendable {
   }
 
   private static func head(
-    _ target: String, _ version: String, _ headers: HTTPHeaders
+    _ method: String, _ target: String, _ version: String, _ headers: HTTPHeaders
   ) throws(RESTError) -> Head {
     guard target.hasPrefix("/") || target == "*" else {
       throw .badRequest("The target of the request is no path.")
@@ -97,7 +109,10 @@ package struct RequestPolicy: Sendable {
     }
     return Head(
       host: host, origin: origins.first,
-      referrer: headers["referer"].flatMap { WebOrigin($0) }, site: headers["sec-fetch-site"])
+      referrer: headers["referer"].flatMap { WebOrigin(url: $0) },
+      site: headers["sec-fetch-site"],
+      isVisit: method == "GET" && (target == "/" || target.hasPrefix("/?"))
+        && headers["sec-fetch-mode"] == "navigate" && headers["sec-fetch-dest"] == "document")
   }
 
   /// An address is no name that somebody else could let lead here, and neither is a name without a dot.
@@ -110,7 +125,7 @@ package struct RequestPolicy: Sendable {
       guard allowsAllOrigins || WebOrigin(origin).map({ isAllowed($0, head) }) ?? false else {
         throw .otherOrigin
       }
-    } else if head.site == "cross-site" {
+    } else if head.site == "cross-site", !head.isVisit {
       guard isReferrerAllowed(head) else { throw .otherOrigin }
     }
   }
@@ -129,7 +144,7 @@ package struct RequestPolicy: Sendable {
   }
 
   private func isAllowed(_ origin: WebOrigin, _ head: Head) -> Bool {
-    origin.authority.isLoopback || origins.contains(origin)
+    origin.isLoopback || origins.contains(origin)
       || head.host.map { origin.isOwn($0) } ?? false
   }
 
@@ -141,5 +156,7 @@ package struct RequestPolicy: Sendable {
 
 extension RESTError {
   fileprivate static let otherOrigin = RESTError(
-    403, "The server does not answer to pages of this origin.")
+    403,
+    "The server does not answer to pages of this origin: --allow-origin, or "
+      + "DatabaseServerOptions.origins, allows it.")
 }

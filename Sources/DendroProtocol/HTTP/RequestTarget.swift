@@ -33,15 +33,18 @@ package struct RequestTarget: Sendable {
   package static func text(
     of text: String, withoutValuesOf isLeftOut: (String) -> Bool
   ) -> String {
-    guard let mark = text.firstIndex(of: "?") else { return text }
-    let items = text[text.index(after: mark)...]
-      .split(separator: "&", omittingEmptySubsequences: false)
-    let shown = items.map { item -> Substring in
-      let name = item.prefix { $0 != "=" }
-      let decoded = decoded(Array(name.utf8)[...], plusIsSpace: true)
-      return decoded.map(isLeftOut) ?? true ? name + "=…" : item
+    let bytes = Array(text.utf8)
+    guard let mark = bytes.firstIndex(of: UInt8(ascii: "?")) else { return text }
+    var shown = bytes[...mark]
+    for item in bytes[(mark + 1)...].split(
+      separator: UInt8(ascii: "&"), omittingEmptySubsequences: false)
+    {
+      if item.startIndex > mark + 1 { shown.append(UInt8(ascii: "&")) }
+      let name = item.prefix { $0 != UInt8(ascii: "=") }
+      let decoded = decoded(name, plusIsSpace: true)
+      shown += decoded.map(isLeftOut) ?? true ? name + Array("=…".utf8) : item
     }
-    return text[...mark] + shown.joined(separator: "&")
+    return String(decoding: shown, as: UTF8.self)
   }
 
   /// Decodes percent-encoded UTF-8 once; nil if it is not that.

@@ -31,7 +31,6 @@ package struct RESTAnswer: Sendable {
   /// A script for pages of any origin, as WebSockets are for.
   package init(script: AnswerText) {
     self.init(page: script, type: "text/javascript; charset=utf-8")
-    headers.append("X-Content-Type-Options", "nosniff")
     headers.append("Access-Control-Allow-Origin", "*")
   }
 

@@ -126,6 +126,11 @@ package struct RESTRequest: Sendable {
     }
   }
 
+  /// Whether the request reads data once.
+  package var isReading: Bool {
+    resource.path != nil && (method == .get || method == .head) && !wantsStream
+  }
+
   /// Whether the request is for one database, and not for the server.
   package var isForDatabase: Bool { resource.isOfDatabase }
 
@@ -203,7 +208,7 @@ extension RESTRequest {
     let labels = name.split(separator: ".", omittingEmptySubsequences: false)
     guard labels.count > 1, let first = labels.first, let last = labels.last,
       last.utf8.contains(where: { !(0x30...0x39).contains($0) }),
-      name.lowercased() != "host.docker.internal"
+      !RequestPolicy.namesOfContainers.contains(name.lowercased())
     else { return nil }
     return isNamespace(String(first)) && first != "www" ? String(first) : nil
   }

@@ -27,6 +27,28 @@ public struct RuleAuth: Hashable, Sendable {
       ]))
   }
 
+  /// Reads who asks, as tests of rules say it: null for nobody, or an object with the claims of an ID token and `uid`,
+  /// `user_id` or `sub`; with an object `token`, it is the variable `auth` itself.
+  ///
+  /// - Throws: ``RuleTextError`` if the text is no JSON, or neither null nor an object.
+  public static func parsed(_ text: String) throws(RuleTextError) -> RuleAuth? {
+    guard let auth = RuleAuth.said(by: try JSONValue(parsing: text)) else {
+      throw RuleTextError("Expected null or an object.", at: TextPosition(line: 1, column: 1))
+    }
+    return auth
+  }
+
+  /// - Returns: nil for what does not say who asks, and inside nil for nobody.
+  static func said(by value: JSONValue) -> RuleAuth?? {
+    switch value {
+    case .null: return .some(nil)
+    case .object(let object):
+      if case .object = object["token"] { return RuleAuth(variable: object) }
+      return RuleAuth(userID: object["uid"].string, claims: object)
+    default: return nil
+    }
+  }
+
   /// Makes `auth` of a user without further claims.
   public init(userID: String) {
     self.init(userID: userID, claims: JSONObject([("sub", .scalar(.string(userID)))]))

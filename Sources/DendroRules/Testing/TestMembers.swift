@@ -69,13 +69,10 @@ struct TestMembers {
 
   func auth() throws(TextFailure) -> RuleAuth? {
     guard let value = values["as"] else { return nil }
-    switch try JSONValue(value) {
-    case .null: return nil
-    case .object(let object):
-      if case .object = object["token"] { return RuleAuth(variable: object) }
-      return RuleAuth(userID: object["uid"].string, claims: object)
-    default: throw failure("Expected null or an object as 'as'.", "as")
+    guard let auth = RuleAuth.said(by: try JSONValue(value)) else {
+      throw failure("Expected null or an object as 'as'.", "as")
     }
+    return auth
   }
 
   // MARK: Queries

@@ -266,9 +266,7 @@ final class Exchange: @unchecked Sendable {
   private static func add(_ headers: HTTPHeaders, to response: OpaquePointer?) {
     for field in headers.fields { MHD_add_response_header(response, field.name, field.value) }
     // No browser takes data for something else, whatever is in them.
-    if headers["x-content-type-options"] == nil {
-      MHD_add_response_header(response, "X-Content-Type-Options", "nosniff")
-    }
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff")
   }
 
   /// Whether a parameter is a credential, names a session, or is a part of a message.

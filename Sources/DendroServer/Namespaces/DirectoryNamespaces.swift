@@ -50,7 +50,7 @@ extension OpeningNamespaces {
   }
 
   /// Nil if there is nothing with this path.
-  private static func isDirectory(_ path: String) -> Bool? {
+  static func isDirectory(_ path: String) -> Bool? {
     var status = stat()
     guard stat(path, &status) == 0 else { return nil }
     return status.st_mode & S_IFMT == S_IFDIR

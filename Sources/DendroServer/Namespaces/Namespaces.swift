@@ -11,6 +11,10 @@ package protocol Namespaces: Sendable {
   ///   - name: valid; nil if the request names none.
   ///   - makesNew: whether a database that does not exist is made. The one without a name always is.
   func namespace(_ name: String?, makesNew: Bool) throws -> Namespace
+  /// Whether databases are made under names that are asked for.
+  var makesNamespaces: Bool { get }
+  /// Why none could be made under a name; nil if it could.
+  func refusal(ofMaking name: String?) -> NamespaceError?
   /// The database with this name, if that takes no time.
   func open(_ name: String?) -> Namespace?
   /// What is left of the database with this name, if it is damaged and cannot be opened for that reason; nil otherwise, or
@@ -50,6 +54,8 @@ package enum NamespaceError: Error {
 }
 
 extension Namespaces {
+  package var makesNamespaces: Bool { false }
+  package func refusal(ofMaking name: String?) -> NamespaceError? { nil }
   package func remains(of name: String?) -> Namespace? { nil }
   package func writeLeftovers() {}
   package var failures: [String: DatabaseError] { [:] }

@@ -66,6 +66,13 @@ package final class OpeningNamespaces: Namespaces {
     self.opener = opener
   }
 
+  package var makesNamespaces: Bool { true }
+
+  package func refusal(ofMaking name: String?) -> NamespaceError? {
+    let name = name ?? defaultName
+    return directory(name).flatMap { Self.isDirectory($0) } == false ? .noDirectory(name) : nil
+  }
+
   package func open(_ name: String?) -> Namespace? {
     state.withLock { $0.open[name ?? defaultName] }
   }

@@ -49,7 +49,12 @@ final class RESTService: Sendable {
     _ options: DatabaseServerOptions
   ) throws(DatabaseServerError) -> any Authorizer {
     if let authorizer = options.authorizer { return authorizer }
-    if options.secret != nil || options.tokens != nil { return AdministratorsAuthorizer() }
+    if options.secret != nil { return AdministratorsAuthorizer() }
+    guard options.tokens == nil else {
+      throw DatabaseServerError(
+        "tokens say who a user is: say by an authorizer what users may do, or who administrators are by a secret"
+      )
+    }
     guard SocketAddress.isLoopback(options.host) else {
       throw DatabaseServerError(
         "\(options.host) may be reached by others: say by a secret, tokens or an authorizer who may do what"
@@ -60,7 +65,9 @@ final class RESTService: Sendable {
 
   /// Which names and origins requests may have.
   func policy(_ options: DatabaseServerOptions) throws(DatabaseServerError) -> RequestPolicy {
-    let machine = [machineName()].filter { Authority($0).map { $0.port == nil } ?? false }
+    let name = machineName()
+    // As others call the machine in a network without a server of names.
+    let machine = [name, name + ".local"].filter { Authority($0).map { $0.port == nil } ?? false }
     do throws(RESTError) {
       return try RequestPolicy(
         isStrict: authenticator.believesAll || authorizer is OpenAuthorizer,
@@ -103,15 +110,23 @@ final class RESTService: Sendable {
     if let open = namespaces.open(request.namespace) { return call.perform(in: open) }
     workers.async { [self] in
       do {
-        call.perform(
-          in: try namespace(request.namespace, for: authentication.identity))
+        let makesNew = mayInspect(authentication.identity) && !request.isReading
+        call.perform(in: try namespaces.namespace(request.namespace, makesNew: makesNew))
+      } catch NamespaceError.unknown
+        where namespaces.makesNamespaces && mayInspect(authentication.identity) && request.isReading
+      {
+        if let refusal = namespaces.refusal(ofMaking: request.namespace) {
+          return call.refuse(RESTError(refusal))
+        }
+        exchange.finish(RESTAnswer(reading: .empty, request))
       } catch {
         call.perform(because: error)
       }
     }
   }
 
-  /// The database with this name, which is opened if it is not, and made if the client may do so.
+  /// The database with this name, which is opened if it is not, and made if the client may do so. A REST request that reads
+  /// makes none: a page of a stranger can have a browser send it.
   ///
   /// Only administrators make databases if not everybody may do everything: others could make as many as there
   /// may be.

@@ -27,7 +27,6 @@ final class ViewerService: Sendable {
     guard let file = files[target.path] else { return nil }
     var answer = RESTAnswer(page: file.bytes, type: file.type)
     answer.headers.append("Content-Security-Policy", policy)
-    answer.headers.append("X-Content-Type-Options", "nosniff")
     answer.headers.append("Referrer-Policy", "no-referrer")
     return answer
   }

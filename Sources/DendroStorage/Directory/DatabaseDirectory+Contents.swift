@@ -35,10 +35,11 @@ extension DatabaseDirectory {
       return parityFiles.filter { !own.contains($0) }
     }
 
-    /// The files that are missing, as their parity shows. Cleanups remove the oldest files first, and of a file the parity
-    /// last: parity that is older than all files of its kind is what a power loss left.
+    /// The files of an archive that are missing, as their parity shows. In a database, a power loss may leave the parity of
+    /// any file that was removed. An archive loses its oldest files at most, as a purge removes them.
     package var missingFiles: [String] {
-      orphanedParityFiles.compactMap { name in
+      if !isArchive { return [] }
+      return orphanedParityFiles.compactMap { name in
         guard case .parity(let covered) = FileName(name) else { return nil }
         switch FileName(covered) {
         case .segment(let segment):

@@ -13,6 +13,8 @@ struct SegmentMapper {
   private var unplacedCount = 0
   /// Bytes may look like very many records.
   private static let unplacedCountMax = 1 << 16
+  /// As many of them may begin with the same write.
+  private static let rivalCountMax = 8
 
   private init(_ segment: SegmentReader) {
     self.segment = segment
@@ -140,45 +142,56 @@ struct SegmentMapper {
       else { return .next }
       let before = found.ends[header.firstLSN.previous]
       guard let distance = try distance(of: bytes, header, behind: before, at: place) else {
-        if unplacedCount < Self.unplacedCountMax {
-          unplaced[header.firstLSN, default: []].append(place)
-          unplacedCount += 1
-        }
+        note(unplaced: header.firstLSN, at: place)
         return .next
       }
-      try takeStretch(at: place, displacedBy: distance, into: &found)
+      let count = map.stretches.count
+      try takeStretches(at: place, displacedBy: distance, into: &found)
       // The payload of the last record may reach over others.
       let next = max(scan.last?.payloadOffset ?? 0, place + 1)
-      try placeFollowing(into: &found)
+      try placeFollowing(from: count, into: &found)
       return .jump(to: next)
     }
   }
 
-  private mutating func takeStretch(
-    at place: UInt64, displacedBy distance: UInt64, into found: inout FoundWrites
-  ) throws(StorageError) {
-    scan.goOn(at: place, displacedBy: distance)
-    while let record = try scan.header()?.record {
-      known.insert(record.offset)
-      take(record)
-    }
-    if let stretch = map.stretches.last { found.add(stretch) }
+  private mutating func note(unplaced lsn: LogSequenceNumber, at place: UInt64) {
+    guard unplacedCount < Self.unplacedCountMax,
+      unplaced[lsn]?.count ?? 0 < Self.rivalCountMax
+    else { return }
+    unplaced[lsn, default: []].append(place)
+    unplacedCount += 1
   }
 
-  /// Takes what was passed over before it was known that it follows the stretch that was found last, as of records that
-  /// have changed places.
-  private mutating func placeFollowing(into found: inout FoundWrites) throws(StorageError) {
-    while let stretch = map.stretches.last,
-      let places = unplaced.removeValue(forKey: stretch.lastLSN.next)
-    {
-      unplacedCount -= places.count
-      for place in places where !known.contains(place) {
+  /// Takes the records that stand here one behind the other, up to one that was taken already.
+  private mutating func takeStretches(
+    at place: UInt64, displacedBy distance: UInt64, into found: inout FoundWrites
+  ) throws(StorageError) {
+    let count = map.stretches.count
+    scan.goOn(at: place, displacedBy: distance)
+    while let record = try scan.header()?.record, known.insert(record.offset).inserted {
+      take(record)
+    }
+    for stretch in map.stretches[count...] { found.add(stretch) }
+  }
+
+  /// Takes what was passed over before it was known that it follows one of the stretches that were found last, as of records
+  /// that have changed places.
+  ///
+  /// - Parameter first: the index of the first of these stretches.
+  private mutating func placeFollowing(
+    from first: Int, into found: inout FoundWrites
+  ) throws(StorageError) {
+    var index = first
+    while index < map.stretches.count {
+      let stretch = map.stretches[index]
+      index += 1
+      for place in unplaced[stretch.lastLSN.next] ?? [] where !known.contains(place) {
         let bytes = try segment.bytes(at: place, count: RecordHeader.byteCountMax)
         guard let header = RecordHeader.decodeDisplaced(bytes, segment: segment.header)?.header,
-          !found.contains(header.firstLSN),
           let distance = knownDistance(of: bytes, header, behind: stretch, at: place)
         else { continue }
-        try takeStretch(at: place, displacedBy: distance, into: &found)
+        unplaced[header.firstLSN] = nil
+        try takeStretches(at: place, displacedBy: distance, into: &found)
         break
       }
     }

@@ -45,16 +45,13 @@ struct HowDoISamples {
     let scores = Dictionary(uniqueKeysWithValues: (1...12).map { ("p\($0)", ["score": $0]) })
     try await database.reference(withPath: "players").setValue(scores)
     let seen = Mutex<[[String]]>([])
-    func show(_ players: DataSnapshot) { seen.withLock { $0.append(players.map(\.key)) } }
-    let showing = Task {
+    @Sendable func show(_ players: DataSnapshot) { seen.withLock { $0.append(players.map(\.key)) } }
+    try await runEndless(until: { seen.withLock { !$0.isEmpty } }) {
       // sample
       let best = database.reference(withPath: "players").queryOrdered(byChild: "score")
       for try await players in best.queryLimited(toLast: 10).snapshots { show(players) }
       // end
     }
-    while seen.withLock({ $0.isEmpty }) { await Task.yield() }
-    showing.cancel()
-    try await showing.value
     #expect(seen.withLock { $0.first } == (3...12).map { "p\($0)" })
   }
 

@@ -1,5 +1,6 @@
 import Dendro
 import Synchronization
+import Testing
 
 // What the samples of articles have around them, so that they run as they stand there: a file of samples that opens a
 // directory of an app says `private typealias Database = SampleDatabase`, one that prints
@@ -40,10 +41,22 @@ final class SampleOutput: Sendable {
     until line: String, _ sample: @escaping @Sendable () async throws -> Void
   ) async throws {
     try await SampleOutput.$current.withValue(self) {
-      let running = Task { try await sample() }
-      while !lines.withLock({ $0.contains(line) }) { await Task.yield() }
-      running.cancel()
-      try await running.value
+      try await runEndless(until: { lines.withLock { $0.contains(line) } }, sample)
     }
   }
+}
+
+/// Runs a sample that goes on until its task is cancelled, up to the moment when something has happened.
+func runEndless(
+  until hasHappened: () -> Bool, _ sample: @escaping @Sendable () async throws -> Void
+) async throws {
+  let isOver = Mutex(false)
+  let running = Task {
+    defer { isOver.withLock { $0 = true } }
+    try await sample()
+  }
+  while !hasHappened(), !isOver.withLock({ $0 }) { await Task.yield() }
+  #expect(hasHappened(), "the sample has ended before")
+  running.cancel()
+  try await running.value
 }

@@ -12,8 +12,8 @@ package enum CommandLineTool {
   static let commands: [Command] = [
     .import, .export, .get, .set, .update, .push, .remove, .increment, .apply, .watch, .serve,
     .log, .history, .blame, .diff, .compare, .hash, .dump, .info, .verify, .repair, .checkpoint,
-    .purge,
-    .backup, .archive, .restore, .shell, .demo, .completion, .manual, .demoWriter, .completePath,
+    .purge, .backup, .archive, .restore, .rules, .shell, .demo, .completion, .manual, .demoWriter,
+    .completePath,
   ]
 
   /// Runs the verb of the process's command line.

@@ -14,6 +14,7 @@ enum ExitCodes {
       switch code {
       case 1: own[command.name].map { (1, $0) }
       case 2 where withoutDatabase.contains(command.name): nil
+      case 69 where command.name == "rules": (69, "unavailable: there is no database")
       case 69 where comparing.contains(command.name):
         (69, "unavailable: there is no database, or the state is not kept")
       case 75 where !locking(command): nil
@@ -51,6 +52,7 @@ enum ExitCodes {
     "backup": "TARGET exists already, or there is no database",
     "archive": "the archive is of another log, or there is no database",
     "restore": "TARGET exists already, or there is no such archive",
+    "rules": "a case of the tests failed, or the request that is explained is denied",
     "serve": "another problem",
     "shell": "the last line of a script found nothing, or a problem",
     "demo": "a promise did not hold, or DIRECTORY exists already",

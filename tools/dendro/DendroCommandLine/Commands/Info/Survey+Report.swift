@@ -155,7 +155,7 @@ extension Survey {
     let lsnWidth = checkpoints.map { "\($0.lsn)".count }.max() ?? 0
     for checkpoint in checkpoints {
       let rest =
-        checkpoint.problem.map { terminal.colored("damaged: \($0)", .red) }
+        checkpoint.problem.map { terminal.colored("not good: \($0)", .red) }
         ?? "\(Format.count(checkpoint.leafCount ?? 0, "leaf")), \(Format.count(checkpoint.chunkCount ?? 0, "chunk")), "
         + "hash \(Self.hash(checkpoint.contentHash ?? 0))"
         + (checkpoint.time.map { ", \(Format.time($0))" } ?? "")

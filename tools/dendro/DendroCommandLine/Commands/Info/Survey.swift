@@ -112,6 +112,7 @@ struct Survey {
       return
     }
     try readLog(directory)
+    problems += try directory.missingFileProblems()
     do throws(EngineError) {
       let engine = try Engine.open(at: directory.path, mode: .readOnly)
       report = engine.report

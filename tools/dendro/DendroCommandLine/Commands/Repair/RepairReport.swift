@@ -134,8 +134,8 @@ struct RepairReport {
     guard !outcome.doubts.isEmpty else { return }
     let why =
       plan.gap.map { gap in
-        "not set behind write \(gap.upperBound): a lost write may have changed or removed them, and what one "
-          + "has added is missing"
+        "not set behind write \(gap.upperBound): a lost write may have changed or removed them, and "
+          + "what a lost write added is missing"
       }
       ?? "taken from before the damaged checkpoint: they may have been changed or removed since, and what was "
       + "added since is missing"

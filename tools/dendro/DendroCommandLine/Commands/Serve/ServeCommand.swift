@@ -20,9 +20,10 @@ extension Command {
       says), for the audience of --token-audience; with --users all who have signed in may read and write.
       TLS is left to a proxy.
 
-      While every client may do everything, no page of a stranger may: requests with a host name get 403 that
-      is neither an address, nor without a dot, nor that of this machine, nor one of --allow-host, and so
-      do pages, unless they are the server's own, of this machine, or of an origin of --allow-origin.
+      While every client may do everything, pages of strangers may do nothing. A request needs a host name
+      that is an address, has no dot, ends in .localhost, is that of this machine or the one by which
+      containers reach it, or stands in --allow-host; and its page, if there is one, has to be the server's
+      own, of this machine, or of an origin of --allow-origin. Others get 403.
 
       At the default address / is a page that shows and edits the data; /.metrics has figures for Prometheus, and
       /.status.json says whether the databases can be opened and take writes.

@@ -20,16 +20,30 @@ struct ServeOptions {
     var options = DatabaseServerOptions()
     options.port = try arguments.integer("port", in: 0...UInt16.max) ?? 9000
     options.host = host
-    options.hostNames = list("allow-host")
-    options.origins = list("allow-origin")
+    options.hostNames = try list("allow-host", "host name", DatabaseServer.isHostName)
+    options.origins = try list(
+      "allow-origin", "origin, such as https://app.example.com", DatabaseServer.isOrigin)
     try addCredentials(to: &options)
     try addLimits(to: &options)
     addLog(to: &options, log)
     return options
   }
 
-  private func list(_ option: String) -> [String] {
-    arguments.value(option)?.split(separator: ",").map(String.init) ?? []
+  /// What an option names, with commas between them.
+  private func list(
+    _ option: String, _ what: String, _ isValid: (String) -> Bool
+  ) throws -> [String] {
+    guard let text = arguments.value(option) else { return [] }
+    guard !Self.isRestricted(arguments) else {
+      throw Failure.usage(
+        "--\(option) is for servers that are open to every client; this one answers under all names and to "
+          + "pages of all origins, and asks for credentials")
+    }
+    let words = text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+    for word in words where !isValid(word) {
+      throw Failure.usage("--\(option): \(Failure.quoted(word)) is no \(what)")
+    }
+    return words
   }
 
   // MARK: Credentials

@@ -85,9 +85,12 @@ struct Verification {
     progress.begin("parity")
     mendings = try directory.mendings()
     for mending in mendings where mending.isDamage { add(mending) }
-    for problem in try directory.missingFileProblems() + readableFiles.problems {
-      damage.append(
-        Damage(message: "\(problem)", file: problem.path, offset: problem.offset))
+    for problem in try directory.missingFileProblems() {
+      damage.append(Damage(message: "\(problem)", file: problem.path, offset: problem.offset))
+    }
+    for problem in readableFiles.problems {
+      let one = Damage(message: "\(problem)", file: problem.path, offset: problem.offset)
+      if !damage.contains(where: { $0.isAt(one) }) { damage.append(one) }
     }
     seconds = progress.seconds
   }
