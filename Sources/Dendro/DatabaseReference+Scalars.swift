@@ -119,6 +119,24 @@ extension DatabaseReference {
 }
 
 extension Scalar {
+  /// The scalar that a value of one of these types is; nil for others, which are not made an `Any` for it.
+  init?<Value>(of value: Value) {
+    if Value.self == String.self {
+      self = .string(value as! String)
+    } else if Value.self == Int.self {
+      self = .integer(Int64(value as! Int))
+    } else if Value.self == Double.self {
+      self = .double(value as! Double)
+    } else if Value.self == Bool.self {
+      self = .bool(value as! Bool)
+    } else if Value.self == Database.Value.self {
+      guard let scalar = (value as! Database.Value).scalar else { return nil }
+      self = scalar
+    } else {
+      return nil
+    }
+  }
+
   /// The scalar in a value of exactly one of these types; nil for others. Each is one comparison, where a cast
   /// would cost ten times as much.
   init?(exactly value: Any) {

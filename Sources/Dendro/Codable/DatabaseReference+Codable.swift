@@ -20,7 +20,7 @@ extension DatabaseReference {
     from value: T, encoder: Database.Encoder = Database.Encoder(),
     @_inheritActorContext completion: (@Sendable @isolated(any) (Error?) -> Void)? = nil
   ) throws {
-    if completion == nil, let scalar = Scalar(exactly: value), scalar.isValid,
+    if completion == nil, let scalar = Scalar(of: value), scalar.isValid,
       location.count <= Limits.depth
     {
       return set(scalar)

@@ -81,15 +81,16 @@ enum EncodedValue {
 
 /// What a keyed container holds. Of several values at one key the last holds.
 final class KeyedValues {
-  private(set) var entries: [(name: String, value: EncodedValue)] = []
+  // No access to one of these contains another: so none is checked at run time, once for each property.
+  @exclusivity(unchecked) private(set) var entries: [(name: String, value: EncodedValue)] = []
   /// Where each name stands; made once a nested container is asked for. `Scalar` compares strings
   /// literally.
-  private var places: [Scalar: Int]?
+  @exclusivity(unchecked) private var places: [Scalar: Int]?
 
   /// Whether there is a name that begins with a dot.
-  private(set) var hasMetadata = false
+  @exclusivity(unchecked) private(set) var hasMetadata = false
   /// Whether the names are data, so that one without a value would be lost. Known once there may be such a name.
-  var hasAnyNames = false
+  @exclusivity(unchecked) var hasAnyNames = false
   /// A name that is none of data, and that no decoder would read back from here.
   var misplacedName: String?
   /// Whether this is a container that was asked for at a key, as for the values of an enum's case.

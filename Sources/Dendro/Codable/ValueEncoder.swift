@@ -7,7 +7,7 @@ final class EncodingRun {
   let hasPassthroughTypes: Bool
   let convertsKeys: Bool
   /// What went wrong where nothing could be thrown; thrown at the end.
-  private(set) var failure: EncodingError?
+  @exclusivity(unchecked) private(set) var failure: EncodingError?
 
   init(_ options: EncodingOptions) {
     self.options = options
@@ -36,7 +36,7 @@ final class ValueEncoder: Swift.Encoder {
   /// Whether the keys of this value's container are data, which no strategy converts.
   private let keysAreData: Bool
   /// What was encoded; nil if that is nothing.
-  private(set) var value: EncodedValue?
+  @exclusivity(unchecked) private(set) var value: EncodedValue?
 
   /// For the outermost value.
   init(_ run: EncodingRun) {
