@@ -9,7 +9,7 @@ struct IdentityTests {
 
   private static let header = "{\"alg\":\"none\",\"type\":\"JWT\"}"
 
-  @Test("a trusting server takes every bearer, and every token, whoever has signed it")
+  @Test("a trusting server accepts every bearer, and every token without checking its signature")
   func trusting() throws {
     let policy = CredentialPolicy.trusting
     #expect(try policy.identity(of: Credentials()) == .anonymous)

@@ -1,9 +1,10 @@
-/// By which names a server is asked, and by pages of which origins.
+/// Decides by the host name and the origin of a request whether a server answers it.
 ///
-/// A browser sends requests for whatever page it shows, with any name that leads to the server's address: the page of a
-/// stranger could write to a server on its reader's own machine. So a server that believes credentials without a proof, or
-/// lets everybody do everything, is asked by its own names only, and by its own pages, those of this machine, and those that
-/// it is told of. Other servers need no such policy: a stranger's page has no credential.
+/// A browser sends requests for every page that it shows, and the page chooses their host name: the page of a stranger
+/// could write to a server on its reader's own machine. So a server that believes credentials without a proof, or lets
+/// everybody do everything, answers requests under its own host names only, and only from its own pages, from pages of this
+/// machine, and from the origins that its options name. A server that checks credentials answers pages of all origins: the
+/// page of a stranger has no credential.
 package struct RequestPolicy: Sendable {
   private let isStrict: Bool
   private let hostNames: Set<String>
@@ -115,7 +116,8 @@ package struct RequestPolicy: Sendable {
         && headers["sec-fetch-mode"] == "navigate" && headers["sec-fetch-dest"] == "document")
   }
 
-  /// An address is no name that somebody else could let lead here, and neither is a name without a dot.
+  /// Whether the server answers requests under a host name. Nobody on the internet can make an address, or a name without
+  /// a dot, lead to this server.
   private func isOwn(_ host: Authority) -> Bool {
     host.isAddress || host.isLoopback || !host.name.contains(".") || hostNames.contains(host.name)
   }

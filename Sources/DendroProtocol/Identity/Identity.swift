@@ -31,7 +31,7 @@ package enum CredentialPolicy: Sendable {
     case .trusting:
       if credentials.bearer != nil { return .administrator }
       guard let token = credentials.token else { return .anonymous }
-      // As emulators accept it, whoever has signed it, and for ever: an app with a real sign-in sends production's.
+      // An emulator checks neither the signature nor the expiry: an app with a real sign-in sends production's tokens.
       guard let token = IDToken(token), let id = token.userID else { throw .badToken }
       return .user(id: id, claims: token.claims)
     case .secret(let secret):

@@ -27,8 +27,8 @@ public struct RuleAuth: Hashable, Sendable {
       ]))
   }
 
-  /// Reads who asks, as tests of rules say it: null for nobody, or an object with the claims of an ID token and `uid`,
-  /// `user_id` or `sub`; with an object `token`, it is the variable `auth` itself.
+  /// Parses `auth` from JSON, as ``RuleTests`` have it in `as`. `null` is nobody. An object with an object `token` is the
+  /// variable `auth` itself; any other object is the claims of an ID token, with the user's id as `uid`, `user_id` or `sub`.
   ///
   /// - Throws: ``RuleTextError`` if the text is no JSON, or neither null nor an object.
   public static func parsed(_ text: String) throws(RuleTextError) -> RuleAuth? {
@@ -38,7 +38,9 @@ public struct RuleAuth: Hashable, Sendable {
     return auth
   }
 
-  /// - Returns: nil for what does not say who asks, and inside nil for nobody.
+  /// Makes `auth` of a JSON value.
+  ///
+  /// - Returns: nil if the value is neither null nor an object. For null, the value inside is nil.
   static func said(by value: JSONValue) -> RuleAuth?? {
     switch value {
     case .null: return .some(nil)

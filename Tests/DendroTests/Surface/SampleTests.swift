@@ -5,22 +5,6 @@ import Testing
 /// The calls of Firebase's guides, as an app writes them: completion blocks and plain closures.
 @Suite("As an app writes it")
 struct SampleTests {
-  @Test("the example of the README")
-  func readme() async throws {
-    let directory = TemporaryDirectory()
-    let database = try await Database.open(at: directory.path)
-    let posts = database.reference().child("posts")
-    posts.observe(.childAdded) { post in
-      print("new post:", post.childSnapshot(forPath: "title").string ?? "untitled")
-    }
-    let post = posts.childByAutoId()
-    try await post.setValue(["title": "Tree rings", "stars": 0])
-    try await post.child("stars").setValue(ServerValue.increment(1))
-    #expect(try await post.child("stars").getData().int == 1)
-    posts.removeAllObservers()
-    try await database.close()
-  }
-
   /// An object of the user interface: closures that touch it must compile, and are called where it lives.
   @MainActor
   final class App {
