@@ -104,10 +104,11 @@ let package = Package(
     library(
       "DendroEngine", "CDendroProcessor", "DendroTree", "DendroStorage", "DendroPlatform"),
     library("Dendro", "DendroEngine", "DendroPlatform"),
-    library("DendroProtocol", "DendroTree", "CDendroCrypto"),
     library("DendroRules", "DendroTree"),
+    library("DendroProtocol", "DendroTree", "DendroRules", "CDendroCrypto"),
     library(
-      "DendroServer", "Dendro", "DendroProtocol", "DendroEngine", "DendroStorage", "DendroTree",
+      "DendroServer", "Dendro", "DendroProtocol", "DendroRules", "DendroEngine", "DendroStorage",
+      "DendroTree",
       "DendroPlatform", "CDendroMicroHTTPD", "CDendroWSLay", "CDendroCrypto", "CDendroCurl",
       resources: ["html", "css", "js"].map { .embedInCode("Viewer/viewer.\($0)") }),
     .target(

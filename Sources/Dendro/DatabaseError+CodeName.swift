@@ -2,6 +2,7 @@ extension DatabaseError.Code: CustomStringConvertible {
   /// The name of the code; the number of one that the database does not use.
   public var description: String {
     switch self {
+    case .permissionDenied: "permissionDenied"
     case .unavailable: "unavailable"
     case .invalidData: "invalidData"
     case .invalidLeafValueType: "invalidLeafValueType"

@@ -18,6 +18,8 @@ public struct DatabaseError: Error, Sendable {
     /// Makes a code; the database uses only those named here.
     public init(rawValue: Int) { self.rawValue = rawValue }
 
+    /// Rules, or a server that decides otherwise, do not allow the operation.
+    public static let permissionDenied = Code(rawValue: 1)
     /// The operation is not available in this state of the database.
     public static let unavailable = Code(rawValue: 2)
     /// A value that the data model cannot hold, or update paths that contradict each other.
@@ -224,6 +226,7 @@ extension DatabaseError {
     case .outOfHistory(let point, let range): self.init(point, outOf: HistoryRange(range))
     case .noHistory: self.init(.unavailable, "HistoryUnavailable", error.description)
     case .noData: self.init(.noData, "NoData", error.description)
+    case .denied: self.init(.permissionDenied, "permission_denied", error.description)
     case .overtaken: self.init(.maxRetry, "maxretry", error.description)
     case .tooManyWaiting: self.init(.unavailable, "TooManyWaiting", error.description)
     }

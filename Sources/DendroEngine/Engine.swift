@@ -75,7 +75,8 @@ package final class Engine: Sendable {
     checkpointing = nil
     history = nil
     pipeline = CommitPipeline(
-      root: state?.root ?? .empty, lastLSN: state?.lsn ?? .zero, lastTime: state?.time ?? 0,
+      root: state?.root ?? .empty, system: state?.roots.system ?? .empty,
+      lastLSN: state?.lsn ?? .zero, lastTime: state?.time ?? 0,
       disk: nil, clock: environment.clock, options: options)
   }
 
@@ -139,6 +140,14 @@ package final class Engine: Sendable {
     pipeline.submit(write, completion: completion)
   }
 
+  /// `submit` of a write that is admitted only to a state in which `judge` allows it.
+  ///
+  /// - Parameter completion: gets `.denied`, on the calling thread, if it does not.
+  package func submit(_ write: EncodedWrite, judge: any WriteJudge, completion: Completion?) {
+    if let refusal { return pipeline.report(refusal, completion) }
+    pipeline.submit(write, judge: judge, completion: completion)
+  }
+
   /// `submit` of a write that is lent for the time of the call: nothing is allocated for it, unless it has to wait.
   @inline(__always)
   package func submit(_ write: WriteView, completion: Completion?) {
@@ -157,14 +166,17 @@ package final class Engine: Sendable {
 
   /// Admits a write, and waits without blocking a thread until it is as durable as the options ask.
   ///
+  /// - Parameters:
+  ///   - write: keeps the rules of the data model.
+  ///   - judge: asked whether the write may be made.
   /// - Returns: the write's LSN; nil if it changed nothing.
   /// - Throws: why it failed; it was undone then. Cancellation does not undo a write.
   @discardableResult
   @concurrent package func write(
-    _ write: EncodedWrite
+    _ write: EncodedWrite, judge: (any WriteJudge)? = nil
   ) async throws(EngineError) -> LogSequenceNumber? {
     if let refusal { throw refusal }
-    return try await pipeline.write(write).get()
+    return try await pipeline.write(write, judge: judge).get()
   }
 
   /// `write` of what exists as values.
@@ -212,6 +224,16 @@ package final class Engine: Sendable {
 
   /// The head as the only state that can be read.
   var headRange: HistoryBounds { pipeline.range }
+
+  /// The head, to be read and judged while writes go on, its LSN, and the time that a write would get now.
+  package func pin() -> PinnedHead {
+    let now = pipeline.clock.now()
+    return pipeline.withAdmission { admission in
+      PinnedHead(
+        node: HeadNode(admission.root, admission.pages), lsn: admission.lastLSN,
+        time: admission.nextTime(now))
+    }
+  }
 
   /// The head and the LSN of its last write.
   package var head: (root: Node, lsn: LogSequenceNumber) { withHead { ($0, $1) } }

@@ -31,6 +31,8 @@ package enum EngineError: Error, Sendable, Hashable, CustomStringConvertible {
   case noData(Path)
   /// A transaction at the path has lost each of its runs to another write.
   case overtaken(Path, runs: Int)
+  /// The write's judge does not allow it.
+  case denied
   /// A transaction's block has made more writes than can be held until its end.
   case tooManyWaiting(limit: Int)
 
@@ -57,6 +59,7 @@ package enum EngineError: Error, Sendable, Hashable, CustomStringConvertible {
     case .noData(let path): return "there is no data at \(path) to give a priority to"
     case .overtaken(let path, let runs):
       return "other writes came between each of \(runs) runs of the transaction at \(path)"
+    case .denied: return "the write is not allowed"
     case .tooManyWaiting(let limit):
       return "more than \(limit) operations wait for the end of a transaction's block"
     }

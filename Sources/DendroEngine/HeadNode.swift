@@ -60,6 +60,14 @@ package struct HeadNode: Sendable {
   }
 }
 
+/// A state that stays as it is.
+package struct PinnedHead: Sendable {
+  package let node: HeadNode
+  package let lsn: LogSequenceNumber
+  /// The time that a write would have got then, in milliseconds since 1970.
+  package let time: Int64
+}
+
 /// Whether all pages that were read since it was made could be read. Valid within the call of
 /// `HeadNode.reading` alone, which keeps the source of the pages alive: no reference is counted.
 package struct ReadingCheck {
@@ -91,28 +99,6 @@ extension Engine {
   /// - Complexity: O(depth · log children). Pages that were not read since opening are read on the calling
   ///   thread.
   package func view(at path: Path) throws(EngineError) -> Node { try node(at: path).whole() }
-
-  /// What `view(at:)` would give after a write, which is not made.
-  ///
-  /// - Parameters:
-  ///   - path: of the node.
-  ///   - write: the write.
-  ///   - time: for the server values of the write; milliseconds since 1970.
-  package func view(
-    at path: Path, after write: EncodedWrite, time: Int64
-  ) throws(EngineError) -> Node {
-    let (head, pages) = pipeline.withAdmission { ($0.root, $0.pages) }
-    guard let pages, pages.isPartial else {
-      return head.applying(write, time: time).node(at: path)
-    }
-    if let failure = pipeline.load(pages, of: head, for: write) { throw failure }
-    return try pages.reading { () throws(PageFailure) in
-      try head.load(along: path)
-      let node = head.applying(write, time: time).node(at: path)
-      try node.load()
-      return node
-    }
-  }
 
   /// Calls `body` with the head, to be read in place. Mostly without the admission lock.
   ///

@@ -87,8 +87,13 @@ public final class DatabaseServer: Sendable {
       service.refill()
       service.polls.tick()
       service.retryLastWrites()
+      service.refreshRules()
     }
-    Self.blocking.async { namespaces.writeLeftovers() }
+    for namespace in namespaces.all { service.prepare(namespace) }
+    Self.blocking.async {
+      namespaces.writeLeftovers()
+      for namespace in namespaces.all { service.prepare(namespace) }
+    }
   }
 
   deinit { end() }

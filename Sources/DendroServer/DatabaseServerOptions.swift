@@ -1,4 +1,5 @@
 import DendroPlatform
+public import DendroRules
 
 /// How a server behaves.
 public struct DatabaseServerOptions: Sendable {
@@ -9,9 +10,18 @@ public struct DatabaseServerOptions: Sendable {
   public var port: UInt16 = 0
   /// The one name under which the database is served. By default every name reaches it.
   public var namespace: String?
-  /// Who may read and write what. By default, nil, only administrators if there is a ``secret``. Without one, everybody may
-  /// do everything at a loopback address; at another one, or with ``tokens``, the server does not start.
+  /// Who may read and write what, where no rules say it. By default, nil, only administrators if there is a ``secret``. Without
+  /// one, everybody may do everything at a loopback address; at another one, or with ``tokens``, the server does not start
+  /// unless there are ``rules`` or a ``rulesFile``: then only administrators may do what rules do not decide.
   public var authorizer: (any Authorizer)?
+  /// Security rules for all databases of the server. By default, nil, each database has its own, which administrators put under
+  /// `/.settings/rules.json`, or none. They decide about all clients but administrators, in place of an ``authorizer`` that
+  /// yields to them, as those do that come with the server, but for ``LockedAuthorizer``.
+  public var rules: Rules?
+  /// The path of a file with security rules, in place of ``rules``. The server looks once a second whether it has changed. While
+  /// it is broken, the rules before stay in force; from the start, only administrators may read and write then. The ``errorLog``
+  /// gets the reason with line and column.
+  public var rulesFile: String?
   /// The secret of administrators, as a bearer token or as `auth`. Without one, the default, no client is an
   /// administrator but those of ``trustsUnsignedTokens``.
   public var secret: String?
@@ -71,6 +81,8 @@ public struct DatabaseServerOptions: Sendable {
   package var pollSilence: Duration = .seconds(60)
   /// What a fetch of ``TokenOptions/keySetURL`` may take.
   package var keySetTimeout: Duration = .seconds(10)
+  /// After how many seconds at most a listen ends whose right was read from data that have changed.
+  package var verdictInterval = 10
   /// The time in seconds since 1970, for tokens.
   package var clock: @Sendable () -> Int64 = systemSeconds
 

@@ -30,7 +30,9 @@ struct EventStreamTests {
   func lastWord() async throws {
     final class Gate: Authorizer {
       let isOpen = Atomic<Bool>(true)
-      func allows(_ request: AuthorizationRequest) -> Bool { isOpen.load(ordering: .relaxed) }
+      func decide(_ request: AuthorizationRequest) -> AuthorizationVerdict {
+        isOpen.load(ordering: .relaxed) ? .allow : .deny
+      }
     }
     let gate = Gate()
     try await serving({

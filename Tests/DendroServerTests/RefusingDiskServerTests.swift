@@ -243,7 +243,7 @@ struct RefusingDiskServerTests {
         var session = DisconnectJournal.Session()
         let increment = Draft(.increment(try Path(parsing: "n"), .integer(1)))
         let isKept = await withCheckedContinuation { continuation in
-          journal.keep(.register(increment), of: "session", &session, neededByteCount: 0) {
+          journal.keep(.register(increment, by: 0), of: "session", &session, neededByteCount: 0) {
             continuation.resume(returning: $0)
           }
         }

@@ -1,3 +1,5 @@
+import Foundation
+
 /// Tokens and keys that were made once, with openssl: of the claims `iss` https://issuer.example, `aud` app,
 /// `sub` ada, `iat` and `auth_time` 1,700,000,000, and `exp` an hour later, apart from what the name says.
 enum SignedTokens {
@@ -141,6 +143,15 @@ enum SignedTokens {
     YXBwIiwiaWF0IjoxNzAwMDAwMDAwLCJhdXRoX3RpbWUiOjE3MDAwMDAwMDAsImV4cCI6MTcwMDAwMzYwMCwic3Vi\
     IjoiYWRhIiwiZmlyZWJhc2UiOnsiaWRlbnRpdGllcyI6eyJnb29nbGUuY29tIjpbIjEiXX19fQ.
     """
+
+  /// A token without a signature, for a user.
+  static func unsigned(_ user: String) -> String {
+    let parts = ["{\"alg\":\"none\",\"typ\":\"JWT\"}", "{\"sub\":\"\(user)\"}"].map { text in
+      Data(text.utf8).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_")
+        .replacing("=", with: "")
+    }
+    return parts.joined(separator: ".") + "."
+  }
 
   /// A JSON Web Key Set of the keys one and two.
   static let keySet =

@@ -245,8 +245,8 @@ struct TokenTests {
   func reauthorization() async throws {
     final class Gate: Authorizer {
       let isOpen = Atomic<Bool>(true)
-      func allows(_ request: AuthorizationRequest) -> Bool {
-        request.path != "/a" || isOpen.load(ordering: .relaxed)
+      func decide(_ request: AuthorizationRequest) -> AuthorizationVerdict {
+        request.path != "/a" || isOpen.load(ordering: .relaxed) ? .allow : .deny
       }
     }
     let gate = Gate()

@@ -32,30 +32,22 @@ extension Database {
   /// A new child key; see ``DatabaseReference/childByAutoId()``.
   package func newPushID() -> String { nextPushID() }
 
-  /// What is at `path`, now or after a write that is not made.
-  ///
-  /// - Returns: nothing, and `isRead` false, if it cannot be read from its file, or the database is closed.
-  package func snapshot(
-    at path: Path, after draft: Draft? = nil
-  ) -> (snapshot: DataSnapshot, isRead: Bool) {
-    let now = Int64(Date().timeIntervalSince1970 * 1000)
-    let node =
-      try? draft.map { try usable().view(at: path, after: EncodedWrite($0), time: now) }
-      ?? usable().view(at: path)
-    let snapshot = DataSnapshot(node ?? .empty, at: DatabaseReference(self, path))
-    return (snapshot, node != nil)
+  /// A snapshot of what was read at `path`.
+  package func snapshot(_ node: Node, at path: Path) -> DataSnapshot {
+    DataSnapshot(node, at: DatabaseReference(self, path))
   }
 
   /// Writes what `decide` makes of the node at `path`, as a transaction.
   ///
   /// - Parameters:
+  ///   - judge: asked whether what `decide` returns may be written; nil if everybody may.
   ///   - decide: called with the node, again if another write comes between; returns a set or a removal at
   ///     the path, or nil for no write.
   ///   - admitted: called once, when readers see the write or there is none. It may not wait.
   ///   - completion: called once, on any thread, with whether there was a write, and the node at the path after
   ///     it; without a write, with the node that `decide` was given. It may not wait.
   package func transact(
-    at path: Path, decide: @escaping @Sendable (Node) -> Draft?,
+    at path: Path, judge: (any WriteJudge)? = nil, decide: @escaping @Sendable (Node) -> Draft?,
     admitted: @escaping @Sendable () -> Void = {},
     completion: @escaping @Sendable (Result<(isWritten: Bool, node: Node), DatabaseError>) -> Void
   ) {
@@ -78,7 +70,7 @@ extension Database {
       } decide: { input in
         let draft = decide(input)
         let isWritten = draft != nil
-        return TransactionDecision(draft) { result in
+        return TransactionDecision(draft, judge: judge) { result in
           completion(result.map { (isWritten, $0) }.mapError { DatabaseError($0) })
         }
       }

@@ -19,6 +19,8 @@ enum AdmissionOutcome {
   case needsPages(Node, CheckpointPages)
   /// The caller compares this tree with the one that it sets in its place, then offers the write again.
   case needsComparison(Node)
+  /// The caller has the write judged on this head and for this time, then offers the write again.
+  case needsJudgement(HeadNode, time: Int64)
   /// The caller has the log take writes to the second root, then offers the write again.
   case needsSecondRoot
 }
@@ -36,6 +38,8 @@ struct PermittedWaits {
   var comparison: Comparison?
   /// The probe of a full disk that the caller waits for.
   var probe: UInt64?
+  /// The judging of the write; nil if everybody may make it.
+  var judging: Judging?
   /// Whether the next of the tasks in `WriteStall` passes once the write was offered again.
   var passesOn = false
 
@@ -99,8 +103,30 @@ extension Admission {
         return .needsComparison(existing)
       }
     }
-    let refusal = admit(write, isEqual: isEqual, now: now, completion: completion)
+    if waits.judging != nil, let outcome = judge(write, now: now, completion, &waits) {
+      return outcome
+    }
+    let refusal = admit(
+      write, isEqual: isEqual, now: waits.judging?.time ?? now, completion: completion)
     return refusal.map { conclude($0, completion) } ?? .settled
+  }
+
+  /// Looks whether the judgement of a write holds for the head.
+  ///
+  /// - Returns: nil if it does; then the write is admitted at the time that was judged.
+  private mutating func judge(
+    _ write: WriteView, now: Int64, _ completion: Completion?, _ waits: inout PermittedWaits
+  ) -> AdmissionOutcome? {
+    let write = EncodedWrite.keeping(write)
+    let isPartial = pages?.isPartial ?? false
+    guard
+      waits.judging?.holds(for: write, on: root, isPartial: isPartial, lastTime: lastTime) == false
+    else { return nil }
+    let time = nextTime(now)
+    guard waits.judging?.isUnderLock == true, !isPartial else {
+      return .needsJudgement(HeadNode(root, pages), time: time)
+    }
+    return waits.judging?.judge(write, on: root, time: time).map { conclude($0, completion) }
   }
 
   /// Whether all pages of the tree that a write needs were read.

@@ -83,15 +83,17 @@ final class CommitPipeline: Sendable {
   }
 
   /// `submit` of a write that is kept.
-  func submit(_ write: EncodedWrite, completion: Completion?) {
-    submit(write, completion, permittedWaits)
+  ///
+  /// - Parameter judge: asked whether the write may be made.
+  func submit(_ write: EncodedWrite, judge: (any WriteJudge)? = nil, completion: Completion?) {
+    submit(write, completion, permittedWaits(judge))
   }
 
   /// Submits what a transaction's block has written: when it has ended, or before the engine is closed.
   ///
   /// - Parameter gate: holds the completions back.
   func submit(_ writes: BlockWrites, _ gate: CompletionGate? = nil) {
-    var permitted = permittedWaits
+    var permitted = permittedWaits()
     permitted.transaction = false
     writes.takeAll { write, completion in
       submit(write, completion.map { gate?.holding($0) ?? $0 }, permitted)
@@ -120,8 +122,10 @@ final class CommitPipeline: Sendable {
   }
 
   /// Admits one write, and waits without blocking a thread until it is as durable as the options ask.
-  func write(_ write: EncodedWrite) async -> Result<LogSequenceNumber?, EngineError> {
-    var waits = permittedWaits
+  func write(
+    _ write: EncodedWrite, judge: (any WriteJudge)? = nil
+  ) async -> Result<LogSequenceNumber?, EngineError> {
+    var waits = permittedWaits(judge)
     while true {
       let hasStalled = waits.passesOn
       let answer = await withUnsafeContinuation { (task: UnsafeContinuation<Answer, Never>) in
@@ -161,7 +165,11 @@ final class CommitPipeline: Sendable {
   }
 
   /// Under inline execution the caller does the disk's work itself.
-  private var permittedWaits: PermittedWaits { PermittedWaits(disk: executor != nil) }
+  private func permittedWaits(_ judge: (any WriteJudge)? = nil) -> PermittedWaits {
+    var waits = PermittedWaits(disk: executor != nil)
+    waits.judging = judge.map { Judging($0) }
+    return waits
+  }
 
   /// Offers a write until it is settled or has to wait, and does without the lock what the offers ask for.
   ///
@@ -172,6 +180,8 @@ final class CommitPipeline: Sendable {
     then: ((inout Admission) -> Void)? = nil
   ) -> Pause? {
     write.prepare(isLogged: isPersistent)
+    var reservation: BlockWrites?
+    defer { if let reservation { endReservation(reservation) } }
     while true {
       let now = clock.now()
       let outcome = withAdmission { admission in
@@ -208,10 +218,44 @@ final class CommitPipeline: Sendable {
           report(failure, completion)
           return nil
         }
+      case .needsJudgement(let head, let time):
+        if waits.judging?.needsReservation == true, reservation == nil {
+          reservation = reserveAll()
+          if reservation != nil {
+            waits.transaction = false
+            continue
+          }
+        }
+        if let refusal = waits.judging?.judge(write, on: head, time: time) {
+          if let then { withAdmission(then) }
+          report(refusal, completion)
+          return nil
+        }
       case .needsComparison(let existing):
         waits.comparison = write.withView { PermittedWaits.Comparison($0, with: existing) }
       }
     }
+  }
+
+  /// Has all other writes wait, as if a transaction had reserved the root.
+  ///
+  /// - Returns: nil if a transaction's block runs on this thread, whose writes wait for each other.
+  private func reserveAll() -> BlockWrites? {
+    withAdmission { admission in
+      guard admission.transactions.ofThisThread == nil else { return nil }
+      let writes = BlockWrites()
+      admission.transactions.begin(writes)
+      admission.transactions.reserve(.root, timeout: options.reservationTimeout, for: writes)
+      return writes
+    }
+  }
+
+  /// - Parameter writes: what the judge itself has written.
+  private func endReservation(_ writes: BlockWrites) {
+    withAdmission { $0.transactions.end(writes) }
+    if writes.isEmpty { return }
+    submit(writes)
+    withAdmission { $0.transactions.remove(writes) }
   }
 
   /// Reads the pages of the tree that a write needs.
@@ -230,7 +274,7 @@ final class CommitPipeline: Sendable {
 
   /// Waits on the calling thread until the batch is under its limit, and on a full disk for one probe.
   func waitForDisk() {
-    var waits = permittedWaits
+    var waits = permittedWaits()
     while withAdmission({ admission in
       let waits = admission.askForDisk(&waits)
       if waits { stall.begin() }

@@ -74,8 +74,15 @@ extension Salvage {
   }
 
   /// The present tree, and what of it is lost; nil if writes are missing, so that no location is surely as it was.
-  package func present() throws(StorageError) -> (state: HistoryState, holes: [PartialTree.Hole])? {
-    try builtPresent()?.present
+  package func present() throws(StorageError) -> Present? { try builtPresent()?.present }
+
+  /// What is left of a damaged database.
+  package struct Present: Sendable {
+    package let state: HistoryState
+    /// What of the data is lost.
+    package let holes: [PartialTree.Hole]
+    /// Whether the second root may differ from what it was.
+    package let isSystemInDoubt: Bool
   }
 
   /// The present tree if all of it is as it was, though no state before proves it: what a damaged checkpoint has lost is
@@ -137,8 +144,10 @@ extension Salvage {
     }
 
     /// The trees as far as they are certain.
-    var present: (state: HistoryState, holes: [PartialTree.Hole]) {
-      (HistoryState(roots: state.roots, lsn: state.lsn, time: state.time), state.holes)
+    var present: Present {
+      Present(
+        state: HistoryState(roots: state.roots, lsn: state.lsn, time: state.time),
+        holes: state.holes, isSystemInDoubt: isSystemInDoubt)
     }
 
     var outcome: Outcome {

@@ -5,15 +5,19 @@ import Synchronization
 package struct TransactionDecision {
   /// Sets or removes the node at the path; nil if the block aborts.
   package var draft: Draft?
+  /// Asked whether the decision may be written; nil if everybody may. The completion gets `.denied` if it may not.
+  package var judge: (any WriteJudge)?
   /// Receives the node at the path after the write, in the order of the writes and once it is as durable as
   /// the options ask; or why the write failed. If the block aborts, it receives the block's input once
   /// that is durable. Called as all completions are: it may not wait.
   package var completion: @Sendable (Result<Node, EngineError>) -> Void
 
   package init(
-    _ draft: Draft?, completion: @escaping @Sendable (Result<Node, EngineError>) -> Void
+    _ draft: Draft?, judge: (any WriteJudge)? = nil,
+    completion: @escaping @Sendable (Result<Node, EngineError>) -> Void
   ) {
     self.draft = draft
+    self.judge = judge
     self.completion = completion
   }
 }

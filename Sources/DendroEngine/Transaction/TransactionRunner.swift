@@ -33,17 +33,22 @@ struct TransactionRunner {
   func run(_ begun: () -> Void, _ decide: (Node) -> TransactionDecision) {
     pipeline.waitForDisk()
     begun()
+    var reserved = path
     for run in 1...Self.runLimit {
-      guard let input = begin(run) else { break }
-      if settle(decide(input), input) { break }
+      guard let input = begin(run, reserving: reserved) else { break }
+      let decision = decide(input)
+      if settle(decision, input) { break }
+      // What a judge reads may be anywhere.
+      if decision.judge?.isBounded == false { reserved = .root }
       if run == Self.runLimit { refuse(.overtaken(path, runs: run)) }
     }
   }
 
   /// Begins a run of the block.
   ///
+  /// - Parameter reserved: where other writes wait for a late run.
   /// - Returns: the block's input; nil if no write would be admitted.
-  private func begin(_ run: Int) -> Node? {
+  private func begin(_ run: Int, reserving reserved: Path) -> Node? {
     let (input, pages, refusal) = pipeline.withAdmission {
       admission -> (Node, CheckpointPages?, EngineError?) in
       if run == 1 { admission.transactions.begin(writes) }
@@ -53,7 +58,7 @@ struct TransactionRunner {
       }
       if run > Self.runsBeforeReservation {
         admission.transactions.reserve(
-          path, timeout: pipeline.options.reservationTimeout, for: writes)
+          reserved, timeout: pipeline.options.reservationTimeout, for: writes)
       }
       // The pages on the way are read without the lock.
       if let pages = admission.pages, pages.isPartial { return (admission.root, pages, nil) }
@@ -99,9 +104,19 @@ struct TransactionRunner {
     // the identity of the node with the one that was found equal is checked.
     var equal = input
     var comparisonCount = 0
+    var judging = decision.judge.map { Judging($0) }
     while comparisonCount < Self.comparisonLimit {
-      switch admit(draft, encoded, decision.completion, input, equal) {
+      switch admit(draft, encoded, decision.completion, input, equal, &judging) {
       case .settled: return true
+      case .needsJudgement(let head, let time, let write):
+        if judging?.needsReservation == true { comparisonCount += 1 }
+        if let refusal = judging?.judge(write, on: head, time: time) {
+          complete({ result in decision.completion(result.flatMap { _ in .failure(refusal) }) }) {
+            _ in
+            nil
+          }
+          return true
+        }
       case .needsPages(let root, let pages, let write):
         if let failure = pipeline.load(pages, of: root, for: write) {
           refuse(failure)
@@ -121,6 +136,8 @@ struct TransactionRunner {
     case settled
     /// Nothing was admitted: this is the node at the path now; nil if it would have to be read.
     case changed(Node?)
+    /// Nothing was admitted: the decision's write has to be judged first.
+    case needsJudgement(HeadNode, time: Int64, EncodedWrite)
     /// Nothing was admitted: pages that the decision's write needs have to be read first.
     case needsPages(Node, CheckpointPages, EncodedWrite)
   }
@@ -129,9 +146,9 @@ struct TransactionRunner {
   private func admit(
     _ draft: Draft, _ encoded: EncodedWrite?,
     _ completion: @escaping @Sendable (Result<Node, EngineError>) -> Void, _ input: Node,
-    _ equal: Node
+    _ equal: Node, _ judging: inout Judging?
   ) -> Outcome {
-    let now = pipeline.clock.now()
+    let now = judging?.time ?? pipeline.clock.now()
     let gate = gate
     let (outcome, late) = pipeline.withAdmission { admission -> (Outcome, LateCompletion?) in
       guard let current = admission.loadedNode(at: path) else { return (.changed(nil), nil) }
@@ -147,6 +164,8 @@ struct TransactionRunner {
       // Without an LSN the write has changed nothing.
       let completion = held(by: gate) { completion($0.map { $0 == nil ? input : output }) }
       var waits = PermittedWaits.none
+      waits.judging = judging
+      defer { judging = waits.judging }
       switch change.withView({ admission.offer($0, now: now, completion, &waits) }) {
       case .settled:
         end(&admission)
@@ -155,6 +174,8 @@ struct TransactionRunner {
         end(&admission)
         return (.settled, { completion(.failure(refusal)) })
       case .needsPages(let root, let pages): return (.needsPages(root, pages, change), nil)
+      case .needsJudgement(let head, let time):
+        return (.needsJudgement(head, time: time, change), nil)
       case .followsTransaction, .waitsForDisk, .waitsForTransaction, .needsMeasure,
         .needsComparison, .needsSecondRoot:
         preconditionFailure(

@@ -98,9 +98,8 @@ package struct ClaimRules: Hashable, Sendable {
       guard let time = token.time(name) else { continue }
       if time > now + Self.clockDifference { throw .earlyToken }
     }
-    return Authentication(
-      .user(id: id, claims: token.claims), issued: token.time("auth_time") ?? issued,
-      expiry: expiry)
+    guard let user = Identity.user(id: id, claims: token.claims) else { throw .badToken }
+    return Authentication(user, issued: token.time("auth_time") ?? issued, expiry: expiry)
   }
 }
 
@@ -111,6 +110,8 @@ package struct Authentication: Hashable, Sendable {
   package var issued: Int64?
   /// When it ends, in seconds since 1970; nil for never.
   package var expiry: Int64?
+  /// What vouches for it: the name of a key, or of a secret's trace. Nil if nothing has to.
+  package var voucher: String?
 
   package static let anonymous = Authentication(.anonymous)
 

@@ -1,14 +1,45 @@
-import DendroTree
+package import DendroRules
 
 /// Who sends a request.
 package enum Identity: Hashable, Sendable {
   case anonymous
-  /// A user of the app.
-  case user(id: String, claims: String)
+  /// A user of the app, by a token with these claims, which are JSON.
+  case user(id: String, claims: String, auth: RuleAuth)
+  /// Whom an administrator asks as; the variable `auth` is JSON.
+  case standIn(id: String, variable: String, auth: RuleAuth)
   /// May do everything.
   case administrator
 
   package var isAdministrator: Bool { self == .administrator }
+
+  /// The variable `auth` of rules; nil if no user is signed in.
+  package var auth: RuleAuth? {
+    switch self {
+    case .anonymous, .administrator: nil
+    case .user(_, _, let auth), .standIn(_, _, let auth): auth
+    }
+  }
+
+  /// Makes whom an administrator asks as: nobody if the variable is null.
+  ///
+  /// - Returns: nil if the text is neither null nor a JSON object.
+  package static func standIn(_ variable: String) -> Identity? {
+    switch try? JSONValue(parsing: variable) {
+    case .null?: .anonymous
+    case .object(let object)?:
+      .standIn(
+        id: object["uid"].string ?? "", variable: variable, auth: RuleAuth(variable: object))
+    default: nil
+    }
+  }
+
+  /// Makes a user of an ID token.
+  ///
+  /// - Returns: nil if the claims are no JSON object.
+  package static func user(id: String, claims: String) -> Identity? {
+    guard case .object(let object)? = try? JSONValue(parsing: claims) else { return nil }
+    return .user(id: id, claims: claims, auth: RuleAuth(userID: id, claims: object))
+  }
 }
 
 /// Which credentials a server believes that checks no signatures.
@@ -32,8 +63,10 @@ package enum CredentialPolicy: Sendable {
       if credentials.bearer != nil { return .administrator }
       guard let token = credentials.token else { return .anonymous }
       // An emulator checks neither the signature nor the expiry: an app with a real sign-in sends production's tokens.
-      guard let token = IDToken(token), let id = token.userID else { throw .badToken }
-      return .user(id: id, claims: token.claims)
+      guard let token = IDToken(token), let id = token.userID,
+        let user = Identity.user(id: id, claims: token.claims)
+      else { throw .badToken }
+      return user
     case .secret(let secret):
       guard let given = credentials.bearer ?? credentials.token else { return .anonymous }
       guard Self.isEqual(given, secret) else { throw .badToken }
@@ -59,25 +92,9 @@ extension Credentials {
   package func overriding(_ identity: Identity) throws(RESTError) -> Identity {
     guard let authOverride else { return identity }
     guard identity.isAdministrator else { throw .permissionDenied }
-    return try Self.overridden(authOverride)
-  }
-
-  private static func overridden(_ text: String) throws(RESTError) -> Identity {
-    guard let claims = try? JSONParser.parse(text) else {
+    guard let standIn = Identity.standIn(authOverride) else {
       throw .badRequest("auth_variable_override must be a JSON object or null")
     }
-    if claims.isEmpty { return .anonymous }
-    guard claims.isBranch else {
-      throw .badRequest("auth_variable_override must be a JSON object or null")
-    }
-    guard let key = try? Key("uid"), let id = claims.child(key).text else {
-      return .user(id: "", claims: text)
-    }
-    return .user(id: id, claims: text)
+    return standIn
   }
-}
-
-extension Node {
-  /// The string of a leaf.
-  fileprivate var text: String? { if case .string(let text)? = scalar { text } else { nil } }
 }

@@ -21,6 +21,8 @@ package struct RESTError: Error, Hashable, Sendable {
     404, "append .json to your request URI to use the REST API.")
   package static let writeTooLarge = badRequest(
     "Data to write exceeds the maximum size that can be modified with a single request.")
+  package static let readTooLarge = badRequest(
+    "Data requested exceeds the maximum size that can be accessed with a single request.")
   package static let tooLarge = RESTError(413, "Payload is too large")
   package static let internalError = RESTError(500, "An internal error occurred")
 }

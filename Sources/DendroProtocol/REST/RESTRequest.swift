@@ -65,6 +65,10 @@ package struct RESTRequest: Sendable {
   package let wantsEventIDs: Bool
   /// Whether a settings page is only checked.
   package let isDryRun: Bool
+  /// Whether rules are answered as strict JSON.
+  package let isStrict: Bool
+  /// Whether the answer says how rules have decided, if an administrator asks.
+  package let wantsTrace: Bool
   package let origin: Origin
   /// The headers that a preflight asks for.
   package let requestedHeaders: String?
@@ -101,6 +105,8 @@ package struct RESTRequest: Sendable {
     form = parameters.form
     isShallow = parameters.flag("shallow")
     isDryRun = parameters.flag("dryRun")
+    isStrict = target["format"] == "strict"
+    wantsTrace = headers["x-firebase-auth-debug"] != nil
     let reads = method == .get || method == .head
     let isData = resource.path != nil
     wantsStream =

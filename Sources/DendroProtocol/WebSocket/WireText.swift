@@ -114,6 +114,14 @@ package enum WireText {
     return text
   }
 
+  /// A text for the client's console.
+  package static func debug(_ message: String) -> AnswerText {
+    var text = AnswerText("{\"t\":\"d\",\"d\":{\"a\":\"sd\",\"b\":{\"msg\":")
+    text.append(string: message)
+    text.append("}}}")
+    return text
+  }
+
   /// The client's credential is no longer valid.
   package static func revoked(status: String, _ reason: String) -> AnswerText {
     var text = AnswerText(

@@ -55,6 +55,9 @@ public struct RuleObservations: Sendable {
   /// How many looks at the tree were noted.
   public var count: Int { observations.count }
 
+  /// Whether rules looked at something in the new tree that the write did not put there.
+  package var includeNewData: Bool { observations.contains { $0.isNew } }
+
   /// The locations that rules looked at, each once, as `/users/ann`.
   public var locations: [String] {
     Set(observations.map(\.path)).sorted().map(\.description)

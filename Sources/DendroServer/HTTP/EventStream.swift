@@ -255,10 +255,13 @@ extension EventStream.State {
   }
 }
 
-/// Who reads a location, and what is asked before it.
+/// Who reads what.
 struct ReadAccess: Sendable {
   let authentication: Authentication
-  let request: AuthorizationRequest
+  let namespace: Namespace
+  let path: Path
+  /// Nil for the whole location.
+  let query: QueryParameters?
 }
 
 /// First in, first out.

@@ -67,11 +67,19 @@ final class Authenticator: Sendable {
 
   /// - Throws: `RESTError` with status 401 for a credential that cannot be used.
   func authentication(of credentials: Credentials) throws(RESTError) -> Authentication {
-    guard let tokens else { return Authentication(try policy.identity(of: credentials)) }
+    guard let tokens else {
+      var found = Authentication(try policy.identity(of: credentials))
+      if credentials.bearer != nil || credentials.token != nil {
+        found.voucher = secret.map { Self.voucher("secret", Array($0.utf8)) } ?? Self.belief
+      }
+      return found
+    }
     if let secret, let given = credentials.bearer ?? credentials.token,
       CredentialPolicy.isEqual(given, secret)
     {
-      return Authentication(try credentials.overriding(.administrator))
+      var found = Authentication(try credentials.overriding(.administrator))
+      found.voucher = Self.voucher("secret", Array(secret.utf8))
+      return found
     }
     guard credentials.bearer == nil else { throw .badToken }
     guard let token = credentials.token else {
@@ -86,9 +94,37 @@ final class Authenticator: Sendable {
     of text: String, _ tokens: SignedTokens
   ) throws(RESTError) -> Authentication {
     guard let token = IDToken(text), isSigned(token, tokens) else { throw .badToken }
-    let found = try tokens.rules.authentication(by: token, now: now)
+    var found = try tokens.rules.authentication(by: token, now: now)
     if isRevoked(found) { throw .revokedToken }
+    found.voucher =
+      token.algorithm == "HS256"
+      ? tokens.secret.map { Self.voucher("HS256", $0) } : "RS256 \(token.keyID ?? "")"
     return found
+  }
+
+  // MARK: What vouches for a client
+
+  /// That of a server which believes every credential.
+  private static let belief = "belief"
+
+  /// A name for a secret, from which it cannot be found.
+  private static func voucher(_ kind: String, _ secret: [UInt8]) -> String {
+    let trace = SHA1.digest(of: Array("dendro \(kind) ".utf8) + secret).prefix(4)
+    return kind + " " + trace.map { String($0, radix: 16) }.joined(separator: "-")
+  }
+
+  /// Whether what has vouched for a client is still believed, when its token is not looked at any more.
+  ///
+  /// - Parameter voucher: of its authentication.
+  func believes(_ voucher: String?) -> Bool {
+    guard let voucher else { return true }
+    if voucher == Self.belief { return believesAll }
+    if let secret, voucher == Self.voucher("secret", Array(secret.utf8)) { return true }
+    if let secret = tokens?.secret, voucher == Self.voucher("HS256", secret) { return true }
+    let key = "RS256 "
+    guard voucher.hasPrefix(key), let keys = tokens?.keys?.keys else { return false }
+    let name = String(voucher.dropFirst(key.count))
+    return keys.key(name.isEmpty ? nil : name) != nil
   }
 
   /// The server says which key belongs to which algorithm, never the token: a public key is no secret.
@@ -125,7 +161,8 @@ final class Authenticator: Sendable {
   }
 
   private func isRevoked(_ authentication: Authentication) -> Bool {
-    guard case .user(let id, _) = authentication.identity, let issued = authentication.issued else {
+    guard case .user(let id, _, _) = authentication.identity, let issued = authentication.issued
+    else {
       return false
     }
     return revocations.withLock { $0[id].map { issued <= $0 } ?? false }

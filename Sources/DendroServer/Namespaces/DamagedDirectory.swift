@@ -40,8 +40,10 @@ final class DamagedDirectory: Sendable {
   private func read() throws -> Namespace? {
     let directory = try DatabaseDirectory.open(path, environment: .system, mode: .readOnly)
     defer { directory.close() }
-    guard let (state, holes) = try Salvage(directory).present() else { return nil }
-    return try Namespace(name, Database.showing(state), losses: Losses(holes: holes))
+    guard let present = try Salvage(directory).present() else { return nil }
+    return try Namespace(
+      name, Database.showing(present.state),
+      losses: Losses(holes: present.holes, mayHaveOtherRules: present.isSystemInDoubt))
   }
 
   private var files: [String: FileVersion] {

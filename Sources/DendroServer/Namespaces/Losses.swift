@@ -4,6 +4,8 @@ import DendroTree
 /// What a damaged database has lost of its data.
 struct Losses: Sendable {
   let holes: [PartialTree.Hole]
+  /// Whether the rules may be others than those that are left.
+  let mayHaveOtherRules: Bool
 
   static let sentence = "The database is damaged."
 

@@ -1,5 +1,6 @@
 package import Dendro
 import DendroEngine
+import DendroStorage
 import Dispatch
 package import DendroTree
 import Synchronization
@@ -10,11 +11,17 @@ package final class Namespace: Sendable {
   package let database: Database
   let engine: Engine
   let hub: ListenHub
+  let settings: NamespaceSettings
   /// Nil if the database is not on the disk.
   let journal: DisconnectJournal?
   /// What is missing, if it is what is left of a damaged database.
   let losses: Losses?
   private let wasLoaded = Atomic<Bool>(false)
+  /// The last write when `takeChange` was called.
+  private let lastLSN = Atomic<UInt64>(0)
+  private let wasPrepared = Atomic<Bool>(false)
+  /// Held while it is prepared.
+  private let preparation = Mutex(())
 
   package convenience init(_ name: String, _ database: Database) throws(DatabaseError) {
     try self.init(name, database, losses: nil)
@@ -27,8 +34,36 @@ package final class Namespace: Sendable {
     engine = try database.servedEngine()
     hub = ListenHub(engine)
     database.serve(commitsTo: hub)
+    settings = NamespaceSettings(engine, mayHaveOtherRules: losses?.mayHaveOtherRules ?? false)
     journal = DisconnectJournal(engine)
-    journal?.writeLeftovers()
+  }
+
+  // MARK: Before the first client
+
+  /// Whether clients can be let in.
+  var isPrepared: Bool { wasPrepared.load(ordering: .acquiring) }
+
+  /// Does what comes before the first client: reads the data that rules may look at, and writes what clients of a server that
+  /// has crashed had registered, as far as `rights` allows it. It may wait for the disk.
+  ///
+  /// - Parameter queue: for what may wait.
+  func prepare(_ rights: Rights, _ authenticator: Authenticator, on queue: DispatchQueue) {
+    if isPrepared { return }
+    preparation.withLock { _ in
+      if isPrepared { return }
+      if rights.rules != nil { loadAll() }
+      journal?.writeLeftovers(rights, authenticator, on: queue)
+      wasPrepared.store(true, ordering: .releasing)
+    }
+  }
+
+  /// Reads what is not in memory yet. What cannot be read is an error of the reading that needs it.
+  func loadAll() { _ = try? engine.wholeHead() }
+
+  /// Whether writes have come since it was asked last.
+  func takeChange() -> Bool {
+    let lsn = engine.head.lsn.rawValue
+    return lastLSN.exchange(lsn, ordering: .relaxed) != lsn
   }
 
   /// Whether all of the data is in memory, so that no reading waits for the disk.

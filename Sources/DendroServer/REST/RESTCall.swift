@@ -29,7 +29,9 @@ struct RESTCall: Sendable {
       }
     case .settings(let name): answerSettings(name, namespace)
     case .databases:
-      guard identity.isAdministrator else { return refuse(.permissionDenied) }
+      guard identity.isAdministrator, service.mayInspect(identity) else {
+        return refuse(.permissionDenied)
+      }
       answer(
         text: "[" + service.namespaces.names.map { "{\"name\":\"\($0)\"}" }.joined(separator: ",")
           + "]")
@@ -61,7 +63,7 @@ struct RESTCall: Sendable {
     }
   }
 
-  private func answer(text: String) { exchange.finish(RESTAnswer(text: text, request)) }
+  func answer(text: String) { exchange.finish(RESTAnswer(text: text, request)) }
 
   private func runInBackground(_ isLong: Bool, _ body: @escaping @Sendable () -> Void) {
     if isLong { service.workers.async(execute: body) } else { body() }
@@ -70,19 +72,22 @@ struct RESTCall: Sendable {
   // MARK: Reading
 
   private func read(_ path: Path, _ namespace: Namespace) {
-    let asked = AuthorizationRequest(
-      .read, at: path, by: identity, query: request.query, in: namespace.database)
-    guard service.authorizer.admits(asked) else { return refuse(.permissionDenied) }
+    let pinned = namespace.engine.pin()
+    let verdict = service.rights(in: namespace).verdict(
+      reading: path, request.query, by: identity, on: pinned, wantsTrace: wantsTrace)
+    if let error = RESTError(reading: verdict) { return refuse(error, verdict) }
     if let refusal = namespace.losses?.refusal(ofReading: path) { return refuse(refusal) }
     // A listen needs it too: from then on all of it is in memory.
     let node: Node
     do throws(EngineError) {
-      node = try namespace.engine.view(at: path)
+      node = try pinned.node.whole { $0.node(at: path) }
     } catch {
       return refuse(RESTError(error))
     }
     if request.wantsStream {
-      return stream(path, namespace, ReadAccess(authentication: authentication, request: asked))
+      let access = ReadAccess(
+        authentication: authentication, namespace: namespace, path: path, query: request.query)
+      return stream(path, namespace, access)
     }
     let conditions = request.conditions
     let isLong =
@@ -90,7 +95,9 @@ struct RESTCall: Sendable {
       && (conditions.wantsETag || conditions.ifNoneMatch != nil
         || request.query.map { node.filteringCost($0) > 1_000 } ?? false
         || (request.isShallow && node.childCount > 1_000))
-    runInBackground(isLong) { exchange.finish(RESTAnswer(reading: node, request)) }
+    runInBackground(isLong) {
+      exchange.finish(traced(RESTAnswer(reading: node, request), verdict))
+    }
   }
 
   private func stream(_ path: Path, _ namespace: Namespace, _ access: ReadAccess) {
@@ -129,8 +136,8 @@ struct RESTCall: Sendable {
     // A right that has ended since it was asked for was not found with the others.
     if service.authenticator.end(of: authentication) != nil {
       stream.end(with: .authRevoked)
-    } else if !service.authorizer.admits(stream.access.request) {
-      stream.end(with: .cancel(RESTError.permissionDenied.text))
+    } else if let error = service.refusal(of: stream.access) {
+      stream.end(with: .cancel(error.text))
     }
   }
 
@@ -140,12 +147,13 @@ struct RESTCall: Sendable {
     let key = request.method == .post ? namespace.database.newPushID() : nil
     let place = key.flatMap { try? Key($0) }.map(path.appending) ?? path
     let draft: Draft
+    let encoded: EncodedWrite
     do {
       let result = exchange.body.withUnsafeBytes { bytes in
         Result { () throws(RESTError) in try RESTBody.draft(request, bytes, at: place) }
       }
       draft = try result.get()
-      try draft.write.validate()
+      encoded = try EncodedWrite(validating: draft)
     } catch let error as RESTError {
       return refuse(error)
     } catch let error as ValidationError {
@@ -153,22 +161,81 @@ struct RESTCall: Sendable {
     } catch {
       return refuse(.internalError)
     }
-    let asked = AuthorizationRequest(
-      .write, at: place, by: identity, draft: draft, in: namespace.database)
-    guard service.authorizer.admits(asked) else { return refuse(.permissionDenied) }
+    let judge: RequestedWrite?
+    let rights = service.rights(in: namespace)
+    switch rights.admission(
+      of: encoded, draft.locations, at: place, by: identity, alsoReads: showsData(draft),
+      wantsTrace: wantsTrace)
+    {
+    case .refused(let verdict):
+      return refuse(RESTError(writing: verdict) ?? .permissionDenied, verdict)
+    case .free: judge = nil
+    case .judged(let write): judge = write
+    }
     if request.conditions.ifMatch != nil || needsResult(draft) {
-      return transact(draft, at: place, key: key, in: namespace)
+      if showsData(draft) {
+        // If the ETag is another one, nothing is written, and nothing judged.
+        let verdict = rights.verdict(
+          reading: place, nil, by: identity, on: namespace.engine.pin(), wantsTrace: wantsTrace)
+        if let error = RESTError(reading: verdict) { return refuse(error, verdict) }
+      }
+      return transact(draft, judge, at: place, key: key, in: namespace)
     }
     let completion = acknowledged { (result: Result<LogSequenceNumber?, EngineError>) in
       // After the events of this write, as listeners of the same client expect it.
       namespace.hub.afterEvents {
         switch result {
-        case .success: exchange.finish(answer(draft, key))
-        case .failure(let error): refuse(RESTError(writing: DatabaseError(served: error)))
+        case .success: exchange.finish(traced(answer(draft, key), judge?.verdict))
+        case .failure(let error): refuseWrite(DatabaseError(served: error), judge)
         }
       }
     }
-    namespace.engine.submit(draft, completion: completion)
+    if let judge {
+      namespace.engine.submit(encoded, judge: judge, completion: completion)
+    } else {
+      namespace.engine.submit(encoded, completion: completion)
+    }
+  }
+
+  private func refuseWrite(_ error: DatabaseError, _ judge: RequestedWrite?) {
+    guard error.code == .permissionDenied, let verdict = judge?.verdict else {
+      return refuse(RESTError(writing: error))
+    }
+    refuse(RESTError(writing: verdict) ?? .permissionDenied, verdict)
+  }
+
+  // MARK: How rules have decided
+
+  /// Whether the answer says how rules have decided: what they are is for administrators.
+  private var wantsTrace: Bool {
+    guard request.wantsTrace else { return false }
+    if case .standIn = identity { return true }
+    return identity.isAdministrator
+  }
+
+  /// An answer with how rules have decided, if that was asked for.
+  private func traced(_ answer: RESTAnswer, _ verdict: AuthorizationVerdict?) -> RESTAnswer {
+    guard wantsTrace, let trace = verdict?.trace else { return answer }
+    var answer = answer
+    var bytes: [UInt8] = []
+    JSONText.append(string: String(trace.prefix(Self.traceLengthMax)), to: &bytes)
+    answer.headers.append("X-Firebase-Auth-Debug", String(decoding: bytes, as: UTF8.self))
+    return answer
+  }
+
+  private func refuse(_ error: RESTError, _ verdict: AuthorizationVerdict) {
+    exchange.finish(traced(RESTAnswer(error, to: request), verdict))
+  }
+
+  /// The most characters of it: it is a header field.
+  private static let traceLengthMax = 4096
+
+  /// Whether the answer shows what was there.
+  private func showsData(_ draft: Draft) -> Bool {
+    if request.conditions.ifMatch != nil { return true }
+    guard needsResult(draft) else { return false }
+    if case .increment = draft.write { return true }
+    return draft.deferred.contains { if case .increment = $0.value { true } else { false } }
   }
 
   /// Whether the answer shows what server values have become.
@@ -200,19 +267,22 @@ struct RESTCall: Sendable {
   }
 
   /// Writes in a transaction: only if the ETag is the one that the request names, and with the result.
-  private func transact(_ draft: Draft, at place: Path, key: String?, in namespace: Namespace) {
+  private func transact(
+    _ draft: Draft, _ judge: RequestedWrite?, at place: Path, key: String?,
+    in namespace: Namespace
+  ) {
     let request = request
     let expected = request.conditions.ifMatch
     let start = ContinuousClock.now
     let writes = service.figures.writes
-    namespace.database.transact(at: place) { current in
+    namespace.database.transact(at: place, judge: judge) { current in
       if let expected, TreeHash.etag(shown(current)) != expected { return nil }
       return draft.asSet(over: current)
     } completion: { result in
       writes.observe(since: start)
       namespace.hub.afterEvents {
         switch result {
-        case .failure(let error): refuse(RESTError(writing: error))
+        case .failure(let error): refuseWrite(error, judge)
         case .success(let outcome):
           let node = shown(outcome.node)
           if !outcome.isWritten {
@@ -233,37 +303,6 @@ struct RESTCall: Sendable {
   private func shown(_ node: Node) -> Node {
     if case .priority = request.resource { return node.priority.map { Node($0) } ?? .empty }
     return node
-  }
-
-  // MARK: Settings
-
-  private func answerSettings(_ name: String, _ namespace: Namespace) {
-    guard identity.isAdministrator else { return refuse(.permissionDenied) }
-    guard ServerSettings.names.contains(name) else { return refuse(.notFound) }
-    switch request.method {
-    case .get, .head:
-      answer(text: service.settings[namespace.name, name] ?? defaultSetting(name))
-    case .put:
-      guard name != "rules" || service.authorizer is OpenAuthorizer else {
-        return refuse(RESTError(501, "This server decides by its own authorizer, not by rules."))
-      }
-      let text = String(validating: exchange.body, as: UTF8.self)
-      guard let text, !text.isEmpty else { return refuse(.badRequest("Error: No data supplied.")) }
-      if !request.isDryRun { service.settings[namespace.name, name] = text }
-      answer(text: "{\"status\":\"ok\"}")
-    default: refuse(RESTError(405, "A setting is read and written with GET and PUT."))
-    }
-  }
-
-  private func defaultSetting(_ name: String) -> String {
-    switch name {
-    case "rules":
-      let isOpen = service.authorizer is OpenAuthorizer
-      return "{\n  \"rules\": {\n    \".read\": \(isOpen),\n    \".write\": \(isOpen)\n  }\n}\n"
-    case "defaultWriteSizeLimit": return "\"large\""
-    case "strictTriggerValidation": return "false"
-    default: return "null"
-    }
   }
 }
 

@@ -21,6 +21,7 @@ extension RESTError {
   /// Why a database refused a reading or writing.
   init(_ error: DatabaseError) {
     switch error.code {
+    case .permissionDenied: self = .permissionDenied
     case .invalidData, .invalidLeafValueType, .invalidPath, .invalidKey, .notWritable,
       .invalidQuery, .invalidArgument, .noData:
       self = .badRequest("Invalid data; \(error.message)")
@@ -37,6 +38,25 @@ extension RESTError {
     case .unsupportedFormat: self.init(500, "The database is of a newer version.")
     case .inputOutput: self.init(500, "The system refuses to read or write files of the database.")
     default: self = .internalError
+    }
+  }
+
+  /// What a client is told that may not read; nil if it may.
+  init?(reading verdict: AuthorizationVerdict) {
+    switch verdict.decision {
+    case .allow: return nil
+    case .deny: self = .permissionDenied
+    case .noIndex(let message): self = .badRequest(message)
+    case .tooLarge: self = .readTooLarge
+    }
+  }
+
+  /// What a client is told that may not write; nil if it may.
+  init?(writing verdict: AuthorizationVerdict) {
+    switch verdict.decision {
+    case .allow: return nil
+    case .deny, .noIndex: self = .permissionDenied
+    case .tooLarge: self = .writeTooLarge
     }
   }
 

@@ -10,19 +10,23 @@ import Synchronization
 final class RESTService: Sendable {
   let namespaces: any Namespaces
   let authorizer: any Authorizer
+  /// Rules for all databases; nil if each has its own.
+  let commonRules: (any RuleSource)?
   let authenticator: Authenticator
-  let settings: ServerSettings
   let backlogByteLimit: Int
   let sessionByteLimit: Int
   let sessions = WireSessions()
   let webSockets: WebSocketService
   let polls: PollService
   private let sessionLimit: Int
+  /// In seconds.
+  private let verdictInterval: Int
   let figures = ServerFigures()
   /// Nil if it is off.
   private let viewer: ViewerService?
   private let streams = Mutex<[ObjectIdentifier: WeakStream]>([:])
   private let isStopping = Atomic<Bool>(false)
+  private let rulesTick = Atomic<Int>(0)
   /// For work that takes longer than an answer may hold up the other connections of a thread.
   let workers = DispatchQueue(label: "dendro-serve", attributes: .concurrent)
 
@@ -32,32 +36,48 @@ final class RESTService: Sendable {
 
   init(_ namespaces: any Namespaces, _ options: DatabaseServerOptions) throws(DatabaseServerError) {
     self.namespaces = namespaces
+    commonRules = try Self.commonRules(options)
     authorizer = try Self.authorizer(options)
     authenticator = try Authenticator(options)
-    settings = ServerSettings()
     backlogByteLimit = options.backlogByteLimit
     sessionByteLimit = options.sessionByteLimit
     webSockets = try WebSocketService(options, figures)
     polls = PollService(options, figures)
     sessionLimit = options.sessionLimit
+    verdictInterval = options.verdictInterval
     viewer =
       options.viewer ?? SocketAddress.isLoopback(options.host) ? ViewerService() : nil
+  }
+
+  private static func commonRules(
+    _ options: DatabaseServerOptions
+  ) throws(DatabaseServerError) -> (any RuleSource)? {
+    switch (options.rules, options.rulesFile) {
+    case (nil, nil): return nil
+    case (let rules?, nil): return GivenRules(rules)
+    case (nil, let path?): return RulesFile(path, options.report)
+    default: throw DatabaseServerError("rules come from a program or from a file, not from both")
+    }
   }
 
   /// Who decides if the options do not say it.
   private static func authorizer(
     _ options: DatabaseServerOptions
   ) throws(DatabaseServerError) -> any Authorizer {
+    let hasRules = options.rules != nil || options.rulesFile != nil
     if let authorizer = options.authorizer { return authorizer }
     if options.secret != nil { return AdministratorsAuthorizer() }
+    if hasRules, options.tokens != nil || !SocketAddress.isLoopback(options.host) {
+      return AdministratorsAuthorizer()
+    }
     guard options.tokens == nil else {
       throw DatabaseServerError(
-        "tokens say who a user is: say by an authorizer what users may do, or who administrators are by a secret"
+        "tokens say who a user is: say by rules or an authorizer what users may do, or who administrators are by a secret"
       )
     }
     guard SocketAddress.isLoopback(options.host) else {
       throw DatabaseServerError(
-        "\(options.host) may be reached by others: say by a secret, tokens or an authorizer who may do what"
+        "\(options.host) may be reached by others: say by a secret, rules or an authorizer who may do what"
       )
     }
     return OpenAuthorizer()
@@ -70,7 +90,7 @@ final class RESTService: Sendable {
     let machine = [name, name + ".local"].filter { Authority($0).map { $0.port == nil } ?? false }
     do throws(RESTError) {
       return try RequestPolicy(
-        isStrict: authenticator.believesAll || authorizer is OpenAuthorizer,
+        isStrict: authenticator.believesAll || (authorizer.isOpen && commonRules == nil),
         hostNames: options.hostNames + machine, origins: options.origins)
     } catch {
       throw DatabaseServerError(error.text)
@@ -107,13 +127,17 @@ final class RESTService: Sendable {
     let call = RESTCall(
       exchange: exchange, request: request, authentication: authentication, service: self)
     if case .status = request.resource { return call.answerStatus() }
-    if let open = namespaces.open(request.namespace) { return call.perform(in: open) }
+    if let open = namespaces.open(request.namespace), open.isPrepared {
+      return call.perform(in: open)
+    }
     workers.async { [self] in
       do {
-        let makesNew = mayInspect(authentication.identity) && !request.isReading
-        call.perform(in: try namespaces.namespace(request.namespace, makesNew: makesNew))
+        let makesNew = mayCreate(authentication.identity) && !request.isReading
+        let namespace = try namespaces.namespace(request.namespace, makesNew: makesNew)
+        prepare(namespace)
+        call.perform(in: namespace)
       } catch NamespaceError.unknown
-        where namespaces.makesNamespaces && mayInspect(authentication.identity) && request.isReading
+        where namespaces.makesNamespaces && mayCreate(authentication.identity) && request.isReading
       {
         if let refusal = namespaces.refusal(ofMaking: request.namespace) {
           return call.refuse(RESTError(refusal))
@@ -131,7 +155,19 @@ final class RESTService: Sendable {
   /// Only administrators make databases if not everybody may do everything: others could make as many as there
   /// may be.
   func namespace(_ name: String?, for client: Identity) throws -> Namespace {
-    try namespaces.namespace(name, makesNew: mayInspect(client))
+    let namespace = try namespaces.namespace(name, makesNew: mayCreate(client))
+    prepare(namespace)
+    return namespace
+  }
+
+  /// Does what comes before the first client of a database. It may wait for the disk.
+  func prepare(_ namespace: Namespace) {
+    namespace.prepare(rights(in: namespace), authenticator, on: workers)
+  }
+
+  /// Who may do what in a database.
+  func rights(in namespace: Namespace) -> Rights {
+    Rights(authorizer: authorizer, namespace: namespace, common: commonRules)
   }
 
   /// Answers what is neither data nor settings: figures, and the viewer's page.
@@ -160,10 +196,11 @@ final class RESTService: Sendable {
     return true
   }
 
-  /// Whether a client may see the server's figures and the names of its databases, and make databases.
-  func mayInspect(_ identity: Identity) -> Bool {
-    identity.isAdministrator || authorizer is OpenAuthorizer
-  }
+  /// Whether a client may see the server's figures and the names of its databases.
+  func mayInspect(_ identity: Identity) -> Bool { authorizer.allows(.inspection, identity) }
+
+  /// Whether a client may make databases.
+  func mayCreate(_ identity: Identity) -> Bool { authorizer.allows(.creation, identity) }
 
   /// Notes for the log which database a request is for.
   func note(_ namespace: String?, _ exchange: Exchange) {
@@ -240,31 +277,43 @@ final class RESTService: Sendable {
   func refill() { for session in sessions.all { session.refill() } }
 
   /// Judges what clients listen to again.
-  func reauthorize() {
-    for stream in openStreams where !authorizer.admits(stream.access.request) {
-      stream.end(with: .cancel(RESTError.permissionDenied.text))
+  ///
+  /// - Parameter namespace: nil for all of them.
+  func reauthorize(_ namespace: Namespace? = nil) {
+    for stream in openStreams where namespace.map({ $0 === stream.access.namespace }) ?? true {
+      if let error = refusal(of: stream.access) { stream.end(with: .cancel(error.text)) }
     }
-    for session in sessions.all { session.reauthorize() }
+    for session in sessions.all where namespace.map({ $0 === session.namespace }) ?? true {
+      session.reauthorize()
+    }
   }
 
+  /// Why a stream is not allowed any more; nil if it is.
+  func refusal(of access: ReadAccess) -> RESTError? {
+    let verdict = rights(in: access.namespace).verdict(
+      reading: access.path, access.query, by: access.authentication.identity,
+      on: access.namespace.engine.pin())
+    return RESTError(reading: verdict)
+  }
+
+  /// Looks for rules that have changed, and for data that the verdicts of listens may have read. Called once a second.
+  func refreshRules() {
+    if commonRules?.refresh() == true { reauthorize() }
+    for namespace in namespaces.all where namespace.settings.refresh() { reauthorize(namespace) }
+    let tick = rulesTick.wrappingAdd(1, ordering: .relaxed).newValue
+    guard tick.isMultiple(of: verdictInterval) else { return }
+    // A rule may look at the time.
+    let isMinute = tick.isMultiple(of: 60)
+    for namespace in namespaces.all where rights(in: namespace).rules != nil {
+      guard namespace.takeChange() || isMinute else { continue }
+      workers.async { [self] in reauthorize(namespace) }
+    }
+  }
   /// Refuses requests from now on, and ends the streams.
   func stop() {
     streams.withLock { _ in isStopping.store(true, ordering: .releasing) }
     for stream in openStreams { stream.end() }
     webSockets.end()
     polls.end()
-  }
-}
-
-/// What `/.settings/` has, for as long as the server runs.
-final class ServerSettings: Sendable {
-  private let pages = Mutex<[String: String]>([:])
-  static let names: Set<String> = [
-    "rules", "defaultWriteSizeLimit", "strictTriggerValidation", "functionTriggers",
-  ]
-
-  subscript(_ namespace: String, _ name: String) -> String? {
-    get { pages.withLock { $0["\(namespace)/\(name)"] } }
-    set { pages.withLock { $0["\(namespace)/\(name)"] = newValue } }
   }
 }

@@ -52,8 +52,9 @@ struct ViewerCall: Sendable {
   }
 
   private func allows(_ path: Path, _ identity: Identity, _ namespace: Namespace) -> Bool {
-    service.authorizer.admits(
-      AuthorizationRequest(.read, at: path, by: identity, in: namespace.database))
+    service.rights(in: namespace).verdict(
+      reading: path, nil, by: identity, on: namespace.engine.pin()
+    ).decision == .allow
   }
 
   /// Their names are for those who may read everything.

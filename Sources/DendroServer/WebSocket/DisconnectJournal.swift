@@ -1,7 +1,9 @@
 import Dendro
 import DendroEngine
+import DendroProtocol
 import DendroStorage
 import DendroTree
+import Dispatch
 import Synchronization
 
 /// What clients have registered to be written when they leave, kept in the second root of the database: what a crash of the
@@ -9,7 +11,10 @@ import Synchronization
 ///
 /// | path in the second root | value |
 /// | --- | --- |
-/// | `onDisconnect/SESSION/NUMBER` | a write that is kept (`Node(keeping:)`), or a string: the path whose operations are cancelled |
+/// | `onDisconnect/SESSION/NUMBER` | children `write`, a write that is kept (`Node(keeping:)`), and `by`, the number of its registrant; or a string: the path whose operations are cancelled |
+/// | `onDisconnect/SESSION/by-NUMBER` | a registrant (`Registrant`) |
+///
+/// Earlier releases have kept a write without its registrant, at the place itself. It is written without being judged again.
 ///
 /// The numbers of a session ascend; together its entries add up to its operations. A request is answered once its entry is
 /// as durable as the database makes its writes. The last write of a session removes its entries: both happen, or neither.
@@ -19,7 +24,12 @@ import Synchronization
 final class DisconnectJournal: Sendable {
   private let engine: Engine
   /// The last writes of sessions that the disk has refused.
-  private let refused = Mutex<[EncodedWrite]>([])
+  private let refused = Mutex<[Refused]>([])
+
+  private struct Refused {
+    let write: EncodedWrite
+    let judge: (any WriteJudge)?
+  }
 
   /// The entries of one session.
   struct Session {
@@ -27,6 +37,10 @@ final class DisconnectJournal: Sendable {
     fileprivate var next = 0
     /// Of all entries.
     fileprivate var byteCount = 0
+    /// Also of a session that keeps nothing.
+    var registrants = Registrants()
+    /// How many of them are kept.
+    fileprivate var keptRegistrantCount = 0
 
     init() {}
 
@@ -36,7 +50,8 @@ final class DisconnectJournal: Sendable {
 
   /// What a request does.
   enum Request {
-    case register(Draft)
+    /// The number is that of its registrant.
+    case register(Draft, by: Int)
     case cancel(Path)
   }
 
@@ -64,7 +79,7 @@ final class DisconnectJournal: Sendable {
   ) {
     let entry: Node
     switch request {
-    case .register(let draft): entry = Node(keeping: EncodedWrite(draft))
+    case .register(let draft, let registrant): entry = Self.entry(draft, by: registrant)
     case .cancel(let path): entry = Node(.string("\(path)"))
     }
     session.byteCount += Self.byteCount(of: entry)
@@ -72,15 +87,34 @@ final class DisconnectJournal: Sendable {
     if session.byteCount > 2 * neededByteCount + Self.spareByteCountMax {
       var all = operations(of: id)
       switch request {
-      case .register(let draft): all.add(draft)
+      case .register(let draft, _): all.add(draft)
       case .cancel(let path): all.cancel(path)
       }
       change = Self.replacement(of: id, &session, by: all)
     } else {
-      change = .set(Self.path(of: id).appending(Self.key(session.next)), entry)
+      var entries: [Write.Entry] = []
+      for (number, registrant) in session.registrants.all.enumerated().dropFirst(
+        session.keptRegistrantCount)
+      {
+        entries.append(Self.entry(at: Self.key(registrant: number), registrant.node))
+      }
+      session.keptRegistrantCount = session.registrants.all.count
+      entries.append(Self.entry(at: Self.key(session.next), entry))
       session.next += 1
+      change = .update(Self.path(of: id), entries)
     }
     submit(change, completion)
+  }
+
+  private static func entry(_ draft: Draft, by registrant: Int) -> Node {
+    var entry = Node.empty
+    entry.graft(Node(keeping: EncodedWrite(draft)), at: Path.root.appending(writeKey))
+    entry.graft(Node(.integer(Int64(registrant))), at: Path.root.appending(registrantKey))
+    return entry
+  }
+
+  private static func entry(at key: Key, _ node: Node) -> Write.Entry {
+    Write.Entry(path: Path.root.appending(key), action: .set(node))
   }
 
   private func submit(_ change: Write, _ completion: @escaping @Sendable (Bool) -> Void) {
@@ -89,17 +123,28 @@ final class DisconnectJournal: Sendable {
     }
   }
 
-  /// The write that puts one entry in the place of all.
+  /// The write that puts one entry of each registrant in the place of all.
   private static func replacement(
     of id: String, _ session: inout Session, by all: DisconnectOperations
   ) -> Write {
     session.byteCount = 0
+    session.keptRegistrantCount = 0
     guard let draft = all.draft else { return .remove(path(of: id)) }
-    let entry = Node(keeping: EncodedWrite(draft))
-    session.byteCount = byteCount(of: entry)
     var entries = Node.empty
-    entries.graft(entry, at: Path.root.appending(key(session.next)))
-    session.next += 1
+    for (number, registrant) in session.registrants.all.enumerated() {
+      entries.graft(registrant.node, at: Path.root.appending(key(registrant: number)))
+    }
+    session.keptRegistrantCount = session.registrants.all.count
+    let parts = Dictionary(grouping: draft.parts) { session.registrants.number(at: $0.path) }
+    for (registrant, parts) in parts.sorted(by: { $0.key < $1.key }) {
+      guard let own = Draft(parts: parts.map(\.draft)) else { continue }
+      let isKnown = registrant < session.registrants.all.count
+      let entry =
+        isKnown ? Self.entry(own, by: registrant) : Node(keeping: EncodedWrite(own))
+      session.byteCount += byteCount(of: entry)
+      entries.graft(entry, at: Path.root.appending(key(session.next)))
+      session.next += 1
+    }
     return .set(path(of: id), entries)
   }
 
@@ -110,6 +155,11 @@ final class DisconnectJournal: Sendable {
   private static func path(of id: String) -> Path { root.appending(key(id)) }
 
   private static func key(_ number: Int) -> Key { key(String(number)) }
+
+  private static let registrantPrefix = "by-"
+  private static func key(registrant number: Int) -> Key { key("\(registrantPrefix)\(number)") }
+  private static let writeKey = key("write")
+  private static let registrantKey = key("by")
 
   private static func key(_ text: String) -> Key {
     guard let key = try? Key(text) else { preconditionFailure("\(text) is a key") }
@@ -123,23 +173,32 @@ final class DisconnectJournal: Sendable {
 
   // MARK: The end of a session
 
-  /// Writes what a session has registered, and removes its entries in the same write.
+  /// Writes what a session has registered, as far as it is allowed, and removes its entries in the same write.
   ///
-  /// A write that is refused is reported once, as one without a completion is.
+  /// A write that the disk refuses is reported once, as one without a completion is.
   ///
   /// - Parameters:
   ///   - id: of the session.
-  ///   - revise: gets all operations as one update of the root, and returns what of it is to be written.
-  func end(_ id: String, _ revise: (Draft) -> Draft? = { $0 }) {
-    let draft = operations(of: id).draft.flatMap(revise)
+  ///   - rights: who may do what.
+  ///   - identity: who has registered what is at a location; nil if that is not known.
+  func end(
+    _ id: String, _ rights: Rights, on queue: DispatchQueue, identity: (Path) -> Identity?
+  ) {
     let removal = EncodedWrite(.remove(Self.path(of: id)))
-    write(EncodedWrite(draft.map { EncodedWrite($0) }, system: removal), isFirst: true)
+    LastWrite(
+      operations(of: id).draft, rights, removal: removal, on: queue, identity: identity
+    ).make { [self] write, judge, wasDenied in
+      self.write(Refused(write: write, judge: judge), isFirst: true, wasDenied)
+    }
   }
 
-  private func write(_ last: EncodedWrite, isFirst: Bool) {
-    engine.submit(last) { [self] result in
-      guard case .failure(let error) = result else { return }
+  private func write(
+    _ last: Refused, isFirst: Bool, _ wasDenied: @escaping @Sendable (Bool) -> Void = { _ in }
+  ) {
+    let completion: Completion = { [self] result in
+      guard case .failure(let error) = result else { return wasDenied(false) }
       switch error {
+      case .denied: return wasDenied(true)
       case .diskFull, .memoryLimit, .tooManyWaiting: refused.withLock { $0.append(last) }
       case .storage(let cause) where cause.isOutOfSpace: refused.withLock { $0.append(last) }
       // Only an engine that opens the database again takes it.
@@ -147,6 +206,11 @@ final class DisconnectJournal: Sendable {
       }
       if case .closed = error { return }
       if isFirst { engine.options.unreportedFailure?(error, .zero) }
+    }
+    if let judge = last.judge {
+      engine.submit(last.write, judge: judge, completion: completion)
+    } else {
+      engine.submit(last.write, completion: completion)
     }
   }
 
@@ -170,8 +234,9 @@ final class DisconnectJournal: Sendable {
   }
 
   /// Writes what the sessions of a server that has crashed had registered, each session as one write with the removal of
-  /// its entries.
-  func writeLeftovers() {
+  /// its entries. Who has registered it counts with the claims of then, whether the token has expired since or not, unless
+  /// what has vouched for them is not believed any more.
+  func writeLeftovers(_ rights: Rights, _ authenticator: Authenticator, on queue: DispatchQueue) {
     let areFilesGone =
       DisconnectFiles(engine)?.takeOver { id, operations, completion in
         guard (try? Key(id)) != nil else { return completion(false) }
@@ -180,7 +245,32 @@ final class DisconnectJournal: Sendable {
       } ?? true
     // What is written now would be written again otherwise.
     guard areFilesGone else { return }
-    for (id, _) in engine.systemNode(at: Self.root).children { end("\(id)") }
+    for (id, entries) in engine.systemNode(at: Self.root).children {
+      let registrants = Self.registrants(entries)
+      end("\(id)", rights, on: queue) { path in
+        guard let registrant = registrants[path] else { return nil }
+        return authenticator.believes(registrant.voucher) ? registrant.identity : .anonymous
+      }
+    }
+  }
+
+  /// Who has registered the entries of a session.
+  private static func registrants(_ entries: Node) -> Registrants {
+    var registrants = Registrants()
+    var numbers: [Int64: Int] = [:]
+    for (key, node) in entries.children {
+      guard key.string.hasPrefix(registrantPrefix), let registrant = Registrant(node),
+        let old = Int64(key.string.dropFirst(registrantPrefix.count))
+      else { continue }
+      numbers[old] = registrants.number(of: registrant)
+    }
+    for (_, entry) in entries.children {
+      guard case .integer(let old)? = entry.child(registrantKey).scalar, let number = numbers[old],
+        let write = entry.child(writeKey).keptWrite
+      else { continue }
+      registrants.note(write.withView { Draft(decoding: $0) }, number)
+    }
+    return registrants
   }
 
   /// What the entries of a session add up to.
@@ -189,7 +279,7 @@ final class DisconnectJournal: Sendable {
     for (_, entry) in entries.children {
       if case .string(let text) = entry.scalar {
         if let path = try? Path(parsing: text) { operations.cancel(path) }
-      } else if let write = entry.keptWrite {
+      } else if let write = entry.keptWrite ?? entry.child(writeKey).keptWrite {
         operations.add(write.withView { Draft(decoding: $0) })
       }
     }

@@ -5,6 +5,7 @@ import Synchronization
 /// One listen of a session.
 final class WireListen: ListenReceiver {
   private let location: WireLocation
+  private let lacksIndex: Bool
   private let session: WireSession
   private let state: Mutex<State>
 
@@ -20,8 +21,10 @@ final class WireListen: ListenReceiver {
     var isStopped = false
   }
 
-  init(_ location: WireLocation, known: Node?, _ session: WireSession) {
+  /// - Parameter lacksIndex: whether the client is warned that the rules declare no index for its query.
+  init(_ location: WireLocation, known: Node?, lacksIndex: Bool, _ session: WireSession) {
     self.location = location
+    self.lacksIndex = lacksIndex
     self.session = session
     state = Mutex(State(known: known))
   }
@@ -35,7 +38,7 @@ final class WireListen: ListenReceiver {
       return false
     }
     // Ended by another thread before it has begun.
-    if isStopped { return session.began(number) }
+    if isStopped { return session.began(number, lacksIndex: lacksIndex) }
     hub.register(listen)
   }
 
@@ -81,7 +84,7 @@ final class WireListen: ListenReceiver {
           : WireText.push(.put(.root, node), at: location.path, tag: location.tag),
         isFirst: number != nil)
     }
-    if let number { session.began(number) }
+    if let number { session.began(number, lacksIndex: lacksIndex) }
     if wasLagging, !state.withLock({ $0.isLagging }) { session.caughtUp(self) }
   }
 

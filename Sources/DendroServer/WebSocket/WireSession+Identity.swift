@@ -10,7 +10,7 @@ extension WireSession {
       let authentication = try service.authenticator.authentication(of: credentials)
       change(to: authentication)
       var auth = "null"
-      if case .user(_, let claims) = authentication.identity, credentials.token != nil {
+      if case .user(_, let claims, _) = authentication.identity {
         auth = claims
       }
       // Far away: tokens without a signature do not expire.
@@ -32,7 +32,7 @@ extension WireSession {
   /// Judges every listen again.
   func reauthorize() {
     let (listens, identity) = state.withLock { ($0.listens, $0.authentication.identity) }
-    for (location, listen) in listens where !allowsRead(location, by: identity) {
+    for (location, listen) in listens where !allowsListen(location, by: identity) {
       let isOpen = state.withLock { state in
         guard state.listens[location] === listen else { return false }
         state.listens[location] = nil

@@ -7,6 +7,30 @@ import Synchronization
 // What is to be written when the client leaves: it is kept until then, and written at the end.
 
 extension WireSession {
+  /// Registers what is to be written at the end, and answers once it is as durable as the database makes its writes.
+  func keep(_ draft: Draft, _ number: Int64) {
+    let registrant = Registrant(state.withLock { $0.authentication })
+    let place = kept.withLock { $0?.registrants.number(of: registrant) }
+    guard let place else { return refuse(number, .tooMuchKept, status: "too_big") }
+    keep(.register(draft, by: place), number)
+  }
+
+  /// Whether an operation may be registered: if not, the client has got the reason.
+  func allowsRegistering(_ draft: Draft, at path: Path, _ number: Int64) -> Bool {
+    let encoded: EncodedWrite
+    do throws(ValidationError) {
+      encoded = try EncodedWrite(validating: draft)
+    } catch {
+      refuse(number, .validation(error))
+      return false
+    }
+    let verdict = service.rights(in: namespace).verdict(
+      writing: encoded, draft.locations, at: path, by: identity, on: namespace.engine.pin())
+    if verdict.decision == .allow { return true }
+    refuse(number, verdict)
+    return false
+  }
+
   /// Answers a change of what is to be written at the end once it is as durable as the database makes its writes.
   func keep(_ request: DisconnectJournal.Request, _ number: Int64) {
     let refusal = kept.withLock { session -> RESTError? in
@@ -17,10 +41,11 @@ extension WireSession {
       }
       do throws(DatabaseError) {
         switch request {
-        case .register(let draft):
+        case .register(let draft, let registrant):
           guard try client.register(draft, upTo: service.sessionByteLimit) else {
             return .tooMuchKept
           }
+          session?.registrants.note(draft, registrant)
         case .cancel(let path):
           guard try client.cancel(path, upTo: service.sessionByteLimit) else {
             return .tooMuchKept
@@ -57,55 +82,43 @@ extension WireSession {
 
   /// The connection is gone: writes what was to be written then.
   func end() {
-    let (isFirst, listens, identity) = state.withLock { state in
+    let (isFirst, listens) = state.withLock { state in
       defer {
         state.isEnded = true
         state.listens = [:]
         state.lagging = [:]
         state.heldAnswers = []
       }
-      return (!state.isEnded, state.listens, state.authentication.identity)
+      return (!state.isEnded, state.listens)
     }
     guard isFirst else { return }
     for listen in listens.values { listen.stop(namespace.hub) }
     service.sessions.remove(self)
     kept.withLock { session in
       let isKept = session?.isKept == true
+      let registrants = session?.registrants ?? Registrants()
       session = nil
       let registered = client.finish()
+      let rights = service.rights(in: namespace)
+      let identity = { registrants[$0]?.identity }
       if isKept, let journal = namespace.journal {
-        journal.end(id) { allowed(of: $0, by: identity) }
-      } else if let draft = registered.flatMap({ allowed(of: $0, by: identity) }) {
-        namespace.engine.submit(draft) { [client] result in
-          guard case .failure(let error) = result else { return }
-          if case .closed = error { return }
-          client.report(error)
-        }
+        return journal.end(id, rights, on: service.workers, identity: identity)
       }
+      LastWrite(registered, rights, removal: nil, on: service.workers, identity: identity)
+        .make { [namespace, client] write, judge, wasDenied in
+          let completion: Completion = { result in
+            guard case .failure(let error) = result else { return wasDenied(false) }
+            if case .denied = error { return wasDenied(true) }
+            if case .closed = error { return }
+            client.report(error)
+          }
+          if let judge {
+            namespace.engine.submit(write, judge: judge, completion: completion)
+          } else {
+            namespace.engine.submit(write, completion: completion)
+          }
+        }
     }
-  }
-
-  /// Judges the last writes again, one by one, by the rules of this moment.
-  ///
-  /// - Complexity: O(entries and server values).
-  private func allowed(of draft: Draft, by identity: Identity) -> Draft? {
-    guard case .update(let base, let entries) = draft.write else { return nil }
-    let places = Set(entries.map(\.path))
-    // At most 32 steps down for each, whatever the number of entries.
-    let serverValues = Dictionary(grouping: draft.deferred) { item in
-      (0...item.path.count).lazy.map(item.path.prefix).first(where: places.contains)
-    }
-    let allowed = entries.filter { entry in
-      service.authorizer.admits(
-        AuthorizationRequest(
-          .write, at: base.appending(entry.path), by: identity,
-          draft: Draft(.update(base, [entry]), deferred: serverValues[entry.path] ?? []),
-          in: namespace.database))
-    }
-    if allowed.isEmpty { return nil }
-    if allowed.count == entries.count { return draft }
-    let deferred = Set(allowed.map(\.path)).flatMap { serverValues[$0] ?? [] }
-    return Draft(.update(base, allowed), deferred: deferred)
   }
 }
 

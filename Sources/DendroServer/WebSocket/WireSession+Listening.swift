@@ -9,10 +9,25 @@ extension WireSession {
   /// The most listens of one client.
   private static let listenLimit = 100_000
 
-  func allowsRead(_ location: WireLocation, by identity: Identity) -> Bool {
-    service.authorizer.admits(
-      AuthorizationRequest(
-        .read, at: location.path, by: identity, query: location.query, in: namespace.database))
+  /// Whether a location may be read, in the state of this moment.
+  func verdict(_ location: WireLocation, by identity: Identity) -> AuthorizationVerdict {
+    service.rights(in: namespace).verdict(
+      reading: location.path, location.query, by: identity, on: namespace.engine.pin())
+  }
+
+  /// Whether a listen may go on. Without an index it may: the client is warned.
+  func allowsListen(_ location: WireLocation, by identity: Identity) -> Bool {
+    switch verdict(location, by: identity).decision {
+    case .allow, .noIndex: true
+    case .deny, .tooLarge: false
+    }
+  }
+
+  /// Why a location cannot be read; nil if it can.
+  func refusal(ofReading path: Path, _ query: QueryParameters?) -> RESTError? {
+    RESTError(
+      reading: service.rights(in: namespace).verdict(
+        reading: path, query, by: identity, on: namespace.engine.pin()))
   }
 
   var identity: Identity { state.withLock { $0.authentication.identity } }
@@ -21,12 +36,18 @@ extension WireSession {
     let (authentication, authenticationCount) = state.withLock {
       ($0.authentication, $0.authenticationCount)
     }
-    guard allowsRead(location, by: authentication.identity) else {
-      return refuse(number, .permissionDenied)
+    let verdict = verdict(location, by: authentication.identity)
+    var lacksIndex = false
+    switch verdict.decision {
+    case .allow: break
+    case .noIndex: lacksIndex = true
+    case .deny: return refuse(number, .permissionDenied)
+    case .tooLarge: return refuse(number, .readTooLarge, status: "too_big")
     }
     // From here on all of it is in memory, and the states that the listen gets are whole.
     guard let node = read(location, number) else { return }
-    let new = WireListen(location, known: known(node, location, hash), self)
+    let new = WireListen(
+      location, known: known(node, location, hash), lacksIndex: lacksIndex, self)
     let (old, isFull) = state.withLock { state -> (WireListen?, Bool) in
       if state.isEnded { return (nil, true) }
       guard state.listens.count < Self.listenLimit else { return (nil, true) }
@@ -67,7 +88,9 @@ extension WireSession {
   }
 
   func get(_ location: WireLocation, _ number: Int64) {
-    guard allowsRead(location, by: identity) else { return refuse(number, .permissionDenied) }
+    if let refusal = refusal(ofReading: location.path, location.query) {
+      return refuse(number, refusal)
+    }
     guard read(location, number) != nil else { return }
     // Between the pushes: a client that listens below never sees an older value after a newer one.
     namespace.hub.read(location.path) { [self] node in
@@ -83,7 +106,9 @@ extension WireSession {
   var listenCount: Int { state.withLock { $0.listens.count } }
 
   /// Called by a listen when it has its first value.
-  func began(_ number: Int64) { answer(number, .object) }
+  func began(_ number: Int64, lacksIndex: Bool) {
+    answer(number, lacksIndex ? .json("{\"w\":[\"no_index\"]}") : .object)
+  }
 
   /// - Returns: false if the client is too slow, and the listen has to begin anew.
   func push(_ text: AnswerText, isFirst: Bool) -> Bool {

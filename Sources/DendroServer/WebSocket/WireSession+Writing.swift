@@ -8,32 +8,66 @@ import Synchronization
 // Writes of one client.
 
 extension WireSession {
-  func allowsWrite(_ draft: Draft, at path: Path) -> Bool {
-    service.authorizer.admits(
-      AuthorizationRequest(.write, at: path, by: identity, draft: draft, in: namespace.database))
+  /// Judges a write as far as that can be done without the data; nil if it is refused: the client has got the reason.
+  func judged(
+    _ draft: Draft, at path: Path, alsoReads: Bool = false, _ number: Int64
+  ) -> JudgedDraft? {
+    let encoded: EncodedWrite
+    do throws(ValidationError) {
+      encoded = try EncodedWrite(validating: draft)
+    } catch {
+      refuse(number, .validation(error))
+      return nil
+    }
+    let admission = service.rights(in: namespace).admission(
+      of: encoded, draft.locations, at: path, by: identity, alsoReads: alsoReads,
+      wantsTrace: wantsTrace)
+    switch admission {
+    case .refused(let verdict):
+      refuse(number, verdict)
+      return nil
+    case .free: return JudgedDraft(write: encoded, judge: nil)
+    case .judged(let judge): return JudgedDraft(write: encoded, judge: judge)
+    }
   }
 
-  func write(_ draft: Draft, _ number: Int64) {
+  /// A write that may be made, or that has to be judged on the state to which it is admitted.
+  struct JudgedDraft {
+    let write: EncodedWrite
+    let judge: RequestedWrite?
+  }
+
+  /// Whether the client is told how rules have decided: an administrator who asks as somebody else.
+  private var wantsTrace: Bool { if case .standIn = identity { true } else { false } }
+
+  func write(_ draft: JudgedDraft, _ number: Int64) {
     let start = ContinuousClock.now
-    namespace.engine.submit(draft) { result in
+    let completion: Completion = { result in
       self.service.figures.writes.observe(since: start)
       self.afterEvents { session in
         switch result {
         case .success: session.answer(number)
+        case .failure(.denied): session.refuse(number, draft.judge?.verdict ?? .deny)
         case .failure(let error): session.refuse(number, error)
         }
       }
+    }
+    if let judge = draft.judge {
+      namespace.engine.submit(draft.write, judge: judge, completion: completion)
+    } else {
+      namespace.engine.submit(draft.write, completion: completion)
     }
   }
 
   /// Writes only if what is there has the hash. The messages of this client that follow wait until that is
   /// decided.
   func transact(
-    _ draft: Draft, at path: Path, isPriority: Bool, _ hash: String, _ number: Int64
+    _ draft: Draft, _ judge: RequestedWrite?, at path: Path, isPriority: Bool, _ hash: String,
+    _ number: Int64
   ) {
     state.withLock { $0.isWaiting = true }
     let start = ContinuousClock.now
-    namespace.database.transact(at: path) { current in
+    namespace.database.transact(at: path, judge: judge) { current in
       let compared = isPriority ? current.priority.map { Node($0) } ?? .empty : current
       return TreeHash.hash(compared) == hash ? draft.asSet(over: current) : nil
     } admitted: { [self] in
@@ -42,6 +76,8 @@ extension WireSession {
       self.service.figures.writes.observe(since: start)
       self.afterEvents { session in
         switch result {
+        case .failure(let error) where error.code == .permissionDenied:
+          session.refuse(number, judge?.verdict ?? .deny)
         case .failure(let error): session.refuse(number, RESTError(error))
         case .success(let outcome) where outcome.isWritten: session.answer(number)
         case .success:
@@ -55,6 +91,13 @@ extension WireSession {
   /// Refuses a message of which only the number is known. A client whose connection were closed instead would
   /// send it again over the next one, and so on.
   func refuseTooLarge(_ number: Int64) { refuse(number, .writeTooLarge, status: "too_big") }
+
+  /// Refuses a write that is not allowed.
+  func refuse(_ number: Int64, _ verdict: AuthorizationVerdict) {
+    if case .tooLarge = verdict.decision { return refuseTooLarge(number) }
+    if let trace = verdict.trace { connection.send(WireText.debug(trace)) }
+    refuse(number, .permissionDenied)
+  }
 
   func refuse(_ number: Int64, _ error: EngineError) {
     if case .writeTooLarge = error { return refuseTooLarge(number) }

@@ -153,22 +153,21 @@ final class WireSession: Sendable {
     case .unlisten(let location): unlisten(location, number)
     case .get(let location): return later { $0.get(location, number) }
     case .write(let draft, let path, let isPriority, let hash):
-      guard allowsWrite(draft, at: path) else {
-        refuse(number, .permissionDenied)
-        break
-      }
+      // A wrong hash is told apart from a right one: that shows something of what is there.
+      guard let judged = judged(draft, at: path, alsoReads: hash != nil, number) else { break }
       guard let hash else {
-        write(draft, number)
+        write(judged, number)
         break
       }
-      transact(draft, at: path, isPriority: isPriority, hash, number)
+      if let refusal = refusal(ofReading: path, nil) {
+        refuse(number, refusal)
+        break
+      }
+      transact(draft, judged.judge, at: path, isPriority: isPriority, hash, number)
       return .deciding
     case .onDisconnect(let draft, let path):
-      guard allowsWrite(draft, at: path) else {
-        refuse(number, .permissionDenied)
-        break
-      }
-      keep(.register(draft), number)
+      guard allowsRegistering(draft, at: path, number) else { break }
+      keep(draft, number)
     case .cancelOnDisconnect(let path): keep(.cancel(path), number)
     case .signIn(let credentials): signIn(credentials, number)
     case .signOut:

@@ -124,9 +124,14 @@ struct LoadingTests {
     await failure("snapshots") { for try await _ in bad.snapshots {} }
     // What a server's authorizer asks for.
     let place = try Path(parsing: "posts/\(key)/stars")
-    #expect(!database.snapshot(at: place).isRead)
-    #expect(!database.snapshot(at: place, after: Draft(.increment(place, .integer(1)))).isRead)
-    #expect(database.snapshot(at: try Path(parsing: "posts/p999/stars")).isRead)
+    let pinned = try database.servedEngine().pin()
+    #expect(throws: EngineError.self) { _ = try pinned.node.whole { $0.node(at: place) } }
+    let increment = EncodedWrite(Draft(.increment(place, .integer(1))))
+    #expect(throws: EngineError.self) {
+      _ = try pinned.node.whole { $0.applying(increment, time: 0).node(at: place) }
+    }
+    let other = try Path(parsing: "posts/p999/stars")
+    _ = try pinned.node.whole { $0.node(at: other) }
     let (called, received) = AsyncStream<(any Error)?>.makeStream()
     bad.getData { error, _ in received.yield(error) }
     bad.observe(.value) { _ in

@@ -25,7 +25,7 @@ extension Failure {
       self.init(cause)
       message = "\(error)"
     case .diskFull: self.init(.inputOutput, "\(error)")
-    case .memoryLimit, .closed, .readOnly, .forked, .overtaken, .tooManyWaiting:
+    case .memoryLimit, .closed, .readOnly, .forked, .overtaken, .denied, .tooManyWaiting:
       self.init(.unavailable, "\(error)")
     case .outOfHistory(.lsn, _), .noHistory: self.init(.problem, "\(error)")
     case .outOfHistory(.time(let time), let range):

@@ -66,13 +66,13 @@ struct ReadState {
   private static func present(
     of salvage: Salvage, at location: Path, because error: EngineError
   ) throws -> HistoryState {
-    guard let (state, holes) = try salvage.present() else { throw error }
-    if let hole = holes.first(where: { $0.concerns(location) }) {
+    guard let present = try salvage.present() else { throw error }
+    if let hole = present.holes.first(where: { $0.concerns(location) }) {
       var failure = Failure(describing: error)
       failure.message += "\n  of \(location), it has lost \(hole)"
       throw failure
     }
-    return state
+    return present.state
   }
 
   /// States of a damaged directory that are proven nevertheless.

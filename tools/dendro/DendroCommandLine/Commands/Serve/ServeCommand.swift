@@ -18,6 +18,11 @@ extension Command {
       who a user is (--token-secret-file for HS256, --token-keys for RS256: a JSON Web Key Set, PEM texts by
       their names, or one PEM text, in a file or at a URL with https, which is fetched again as its Cache-Control
       says), for the audience of --token-audience; with --users all who have signed in may read and write.
+
+      Security rules decide about everybody but administrators: those of --rules for all databases, which are read
+      again when the file changes, or those of each database, which administrators put at /.settings/rules.json.
+      'dendro rules' checks and tests them.
+
       TLS is left to a proxy.
 
       While every client may do everything, pages of strangers may do nothing. A request needs a host name
@@ -74,6 +79,9 @@ extension Command {
         summary: "public keys of RS256; read again when they change"),
       Option(name: "token-issuer", value: "ISS", summary: "what the claim iss has to be"),
       Option(name: "token-audience", value: "AUD", summary: "what the claim aud has to be"),
+      Option(
+        name: "rules", value: "FILE",
+        summary: "security rules for all databases; read again when changed"),
       Option(name: "users", summary: "signed-in users may read and write everything"),
       Option(
         name: "sessions", value: "N", summary: "the most clients with a session; 10000 if left out"),

@@ -51,14 +51,22 @@ struct ServeOptions {
   private func addCredentials(to options: inout DatabaseServerOptions) throws {
     options.secret = try arguments.value("secret-file").map { try secret(in: $0, byteMin: 8) }
     options.tokens = try tokens()
+    options.rulesFile = arguments.value("rules")
     guard Self.isRestricted(arguments) else {
       if arguments.has("users") {
         throw Failure.usage("--users needs --token-secret-file or --token-keys")
       }
+      if !DatabaseServer.isLoopback(host), options.rulesFile != nil, !arguments.has("insecure") {
+        // Nobody is an administrator; users and tokens are believed by no one.
+        options.authorizer = AdministratorsAuthorizer()
+        return
+      }
       guard DatabaseServer.isLoopback(host) || arguments.has("insecure") else {
         throw Failure.usage(
           "\(host) may be reached by others: everybody could read and write everything",
-          hint: "--secret-file restricts it to administrators, --insecure opens it nevertheless")
+          hint:
+            "--secret-file restricts it to administrators, --rules to what a file allows, --insecure opens it nevertheless"
+        )
       }
       options.authorizer = OpenAuthorizer()
       options.trustsUnsignedTokens = true

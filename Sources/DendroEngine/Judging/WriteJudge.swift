@@ -1,0 +1,66 @@
+package import DendroTree
+
+/// Decides whether a write may be made.
+///
+/// It is asked without a lock, on a state that never changes. If the write would be admitted to another state, for which its
+/// judgement does not hold, it is asked again.
+package protocol WriteJudge: Sendable {
+  /// Judges the write.
+  func judge(_ state: JudgedState) -> Judgement
+  /// Whether judging is short and calls nothing that may wait. Then it may be done under the admission lock, once other writes
+  /// have come between twice.
+  var isBounded: Bool { get }
+}
+
+/// What a write is judged on.
+package struct JudgedState: Sendable {
+  /// The tree before the write. Outside of `WriteJudge.judge`, `head` gives it.
+  package let before: Node
+  /// The tree before the write, some of whose pages may not be in memory.
+  package let head: HeadNode
+  /// What the write's server values become: the time that the log gives it, in milliseconds since 1970.
+  package let time: Int64
+  private let write: EncodedWrite
+
+  package init(_ head: HeadNode, _ write: EncodedWrite, time: Int64) {
+    self.head = head
+    before = head.node
+    self.write = write
+    self.time = time
+  }
+
+  /// The tree after the write.
+  ///
+  /// - Complexity: that of the write.
+  package func after() -> Node { before.applying(write, time: time) }
+}
+
+/// Whether a write may be made, and in which other states that is so too.
+package struct Judgement: Sendable {
+  /// The states for which a judgement holds.
+  package enum Validity: Sendable {
+    /// All of them.
+    case always
+    /// The one that was judged.
+    case onlyThere
+    /// Those in which what was seen is the same. It is called under the admission lock.
+    case wherever(@Sendable (_ before: Node, _ after: () -> Node) -> Bool)
+  }
+
+  package var isAllowed: Bool
+  package var validity: Validity
+  /// Whether it looked at the time of the write, or at a server value.
+  package var dependsOnTime: Bool
+  /// Whether the write is still judged by the same rules. It is called under the admission lock.
+  package var isCurrent: @Sendable () -> Bool
+
+  package init(
+    isAllowed: Bool, _ validity: Validity, dependsOnTime: Bool = false,
+    isCurrent: @escaping @Sendable () -> Bool = { true }
+  ) {
+    self.isAllowed = isAllowed
+    self.validity = validity
+    self.dependsOnTime = dependsOnTime
+    self.isCurrent = isCurrent
+  }
+}

@@ -1,0 +1,93 @@
+import DendroEngine
+import DendroTree
+import Synchronization
+
+/// What `/.settings/` has for one database: kept in its second root, and hence in backups and not in exports.
+///
+/// | path in the second root | value |
+/// | --- | --- |
+/// | `settings/NAME` | a string: the text that was put last |
+final class NamespaceSettings: Sendable {
+  private let engine: Engine
+  private let state: Mutex<State>
+
+  private struct State {
+    /// The texts, as children of one node.
+    var pages: Node
+    var rules: RuleSet?
+  }
+
+  /// The names that there are.
+  static let names: Set<String> = [
+    rulesName, "defaultWriteSizeLimit", "strictTriggerValidation", "functionTriggers",
+  ]
+  static let rulesName = "rules"
+
+  /// - Parameter mayHaveOtherRules: whether damage has left other rules than there were, or none: nothing is allowed then.
+  init(_ engine: Engine, mayHaveOtherRules: Bool) {
+    self.engine = engine
+    let pages = engine.systemNode(at: Self.root)
+    let rules = mayHaveOtherRules ? RuleSet(compiling: "") : Self.rules(pages)
+    state = Mutex(State(pages: pages, rules: rules))
+  }
+
+  /// The rules of the database; nil if it has none.
+  var rules: RuleSet? { state.withLock { $0.rules } }
+
+  /// The text that was put last under a name; nil if none was.
+  subscript(_ name: String) -> String? {
+    state.withLock { Self.text(name, $0.pages) }
+  }
+
+  /// Keeps a text.
+  ///
+  /// - Parameters:
+  ///   - rules: those that the text is, if it is one of rules. They are in force once the completion is called.
+  ///   - completion: called once, on any thread, as soon as the text is durable, or with the reason why it was not kept.
+  func put(
+    _ text: String, as name: String, rules: RuleSet? = nil,
+    completion: @escaping @Sendable (EngineError?) -> Void
+  ) {
+    let change = EncodedWrite(.set(Self.root.appending(Self.key(name)), Node(.string(text))))
+    engine.submit(EncodedWrite(nil, system: change)) { [self] result in
+      if case .failure(let error) = result { return completion(error) }
+      // Completions come in the order of the writes: the last one wins here as it does on the disk.
+      state.withLock { state in
+        state.pages.graft(Node(.string(text)), at: Path.root.appending(Self.key(name)))
+        if name == Self.rulesName { state.rules = rules ?? RuleSet(compiling: text) }
+      }
+      completion(nil)
+    }
+  }
+
+  /// Looks what another process has written, in a database that follows one.
+  ///
+  /// - Returns: whether the rules have changed.
+  func refresh() -> Bool {
+    guard engine.isReadOnly else { return false }
+    let pages = engine.systemNode(at: Self.root)
+    return state.withLock { state in
+      if pages.isIdentical(to: state.pages) || pages == state.pages { return false }
+      state.pages = pages
+      let old = state.rules
+      if Self.text(Self.rulesName, pages) == old?.text { return false }
+      state.rules = Self.rules(pages)
+      return true
+    }
+  }
+
+  private static func rules(_ pages: Node) -> RuleSet? {
+    text(rulesName, pages).map { RuleSet(compiling: $0) }
+  }
+
+  private static func text(_ name: String, _ pages: Node) -> String? {
+    if case .string(let text)? = pages.child(key(name)).scalar { text } else { nil }
+  }
+
+  private static let root = Path.root.appending(key("settings"))
+
+  private static func key(_ text: String) -> Key {
+    guard let key = try? Key(text) else { preconditionFailure("\(text) is a key") }
+    return key
+  }
+}

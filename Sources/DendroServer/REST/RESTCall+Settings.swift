@@ -1,0 +1,85 @@
+import DendroEngine
+import DendroProtocol
+import DendroRules
+import DendroStorage
+import Dispatch
+
+// Settings of a database, its rules among them.
+
+extension RESTCall {
+  func answerSettings(_ name: String, _ namespace: Namespace) {
+    guard identity.isAdministrator,
+      service.authorizer.allows(.settings, in: namespace.name, identity)
+    else { return refuse(.permissionDenied) }
+    guard NamespaceSettings.names.contains(name) else { return refuse(.notFound) }
+    let isRules = name == NamespaceSettings.rulesName
+    switch request.method {
+    case .get, .head:
+      isRules
+        ? answerRules(namespace) : answer(text: namespace.settings[name] ?? defaultValue(name))
+    case .put:
+      let text = String(validating: exchange.body, as: UTF8.self)
+      guard let text, !text.isEmpty else {
+        return refuse(.badRequest("Error: No data supplied."))
+      }
+      isRules ? putRules(text, namespace) : put(text, as: name, namespace)
+    default: refuse(RESTError(405, "A setting is read and written with GET and PUT."))
+    }
+  }
+
+  private func answerRules(_ namespace: Namespace) {
+    let set = service.rights(in: namespace).rules
+    let text = set?.text ?? defaultRules
+    guard request.isStrict else { return answer(text: text) }
+    // What cannot be compiled is shown as it is.
+    answer(text: (set == nil ? try? Rules(text) : set?.rules)?.strictText ?? text)
+  }
+
+  private func putRules(_ text: String, _ namespace: Namespace) {
+    guard service.authorizer.yieldsToRules else {
+      return refuse(RESTError(501, "This server decides by its own authorizer, not by rules."))
+    }
+    if let common = service.commonRules {
+      return refuse(
+        RESTError(
+          409, "The rules of this server come from \(common.name), and hold for all databases."))
+    }
+    let set = RuleSet(compiling: text)
+    if let failure = set.failure { return refuse(.badRequest("\(failure)\n")) }
+    if request.isDryRun { return answerOK() }
+    service.workers.async {
+      // What rules look at is in memory from then on.
+      namespace.loadAll()
+      namespace.settings.put(text, as: NamespaceSettings.rulesName, rules: set) { error in
+        if let error { return refuse(RESTError(error)) }
+        service.workers.async {
+          service.reauthorize(namespace)
+          answerOK()
+        }
+      }
+    }
+  }
+
+  private func put(_ text: String, as name: String, _ namespace: Namespace) {
+    if request.isDryRun { return answerOK() }
+    namespace.settings.put(text, as: name) { error in
+      if let error { refuse(RESTError(error)) } else { answerOK() }
+    }
+  }
+
+  private func answerOK() { answer(text: "{\"status\":\"ok\"}") }
+
+  /// What stands for rules as long as there are none.
+  private var defaultRules: String {
+    let isOpen = service.authorizer.isOpen
+    return "{\n  \"rules\": {\n    \".read\": \(isOpen),\n    \".write\": \(isOpen)\n  }\n}\n"
+  }
+
+  private func defaultValue(_ name: String) -> String {
+    switch name {
+    case "defaultWriteSizeLimit": "\"large\""
+    case "strictTriggerValidation": "false"
+    default: "null"
+    }
+  }
+}

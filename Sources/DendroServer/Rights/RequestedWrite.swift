@@ -1,0 +1,129 @@
+import DendroEngine
+import DendroProtocol
+import DendroRules
+import DendroTree
+import Synchronization
+
+/// A write that a client asks for, judged by the rights of its database.
+final class RequestedWrite: WriteJudge {
+  private let rights: Rights
+  private let locations: [RuleRequest.Location]
+  /// What an authorizer is shown of it. A transaction may write less, with the same effect.
+  private let write: EncodedWrite
+  private let path: Path
+  private let identity: Identity
+  private let wantsTrace: Bool
+  /// Whether the client learns what was there, and so has to be allowed to read it.
+  private let alsoReads: Bool
+  private let last = Mutex(AuthorizationVerdict.deny)
+
+  init(
+    _ rights: Rights, _ locations: [RuleRequest.Location], _ write: EncodedWrite, at path: Path,
+    by identity: Identity, wantsTrace: Bool = false, alsoReads: Bool = false
+  ) {
+    self.rights = rights
+    self.locations = locations
+    self.write = write
+    self.path = path
+    self.identity = identity
+    self.wantsTrace = wantsTrace
+    self.alsoReads = alsoReads
+  }
+
+  /// The last verdict.
+  var verdict: AuthorizationVerdict { last.withLock { $0 } }
+
+  var isBounded: Bool { rights.rules(for: identity) != nil }
+
+  func judge(_ state: JudgedState) -> Judgement {
+    if let set = rights.rules(for: identity) { return judge(state, set) }
+    let (verdict, wasLookedAt) = ask {
+      RequestState.Pinned(head: state.head, time: state.time) { _ in state.after() }
+    }
+    last.withLock { $0 = verdict }
+    return Judgement(
+      isAllowed: verdict.decision == .allow, wasLookedAt ? .onlyThere : .always,
+      dependsOnTime: wasLookedAt
+    ) { [rights, identity] in rights.rules(for: identity) == nil }
+  }
+
+  // MARK: Rules
+
+  private func judge(_ state: JudgedState, _ set: RuleSet) -> Judgement {
+    let isCurrent = { @Sendable [rights, identity] in rights.rules(for: identity) === set }
+    guard let rules = set.rules else {
+      last.withLock { $0 = .deny }
+      return Judgement(isAllowed: false, .always, isCurrent: isCurrent)
+    }
+    var request = RuleRequest(locations, query: nil, auth: identity.auth, now: state.time)
+    request.hasServerValues = write.facts.hasServerValues
+    let details: RuleDetails = wantsTrace ? [.observations, .trace] : .observations
+    var verdicts = [
+      rules.decide(request, data: state.before, newData: state.after(), details: details)
+    ]
+    if alsoReads, verdicts[0].isAllowed {
+      let reading = RuleRequest(
+        [RuleRequest.Location(path)], query: RuleQuery(), auth: identity.auth, now: state.time)
+      verdicts.append(rules.decide(reading, data: state.before, details: details))
+    }
+    let isAllowed = verdicts.allSatisfy(\.isAllowed)
+    last.withLock {
+      $0 = AuthorizationVerdict(
+        isAllowed ? .allow : .deny, trace: verdicts.last?.trace?.description)
+    }
+    let observations = verdicts.compactMap(\.observations)
+    return Judgement(
+      isAllowed: isAllowed,
+      .wherever { before, after in
+        observations.allSatisfy {
+          $0.hold(data: before, newData: $0.includeNewData ? after() : nil)
+        }
+      },
+      dependsOnTime: request.hasServerValues
+        || observations.contains { $0.inputs.contains(.now) },
+      isCurrent: isCurrent)
+  }
+
+  // MARK: An authorizer
+
+  /// Asks the server's authorizer.
+  ///
+  /// - Returns: its verdict, and whether it has looked at the data.
+  func ask(
+    _ pin: @escaping @Sendable () -> RequestState.Pinned?
+  ) -> (verdict: AuthorizationVerdict, wasLookedAt: Bool) {
+    let state = RequestState(rights.namespace.database, pin)
+    var verdict = decision(
+      on: .write(locations.map { AuthorizationRequest.Entry($0) }), state)
+    if alsoReads, verdict.decision == .allow {
+      verdict = decision(on: .read(RuleQuery()), state)
+    }
+    if state.isUnreadable { verdict.decision = .deny }
+    return (verdict, state.wasLookedAt)
+  }
+
+  private func decision(
+    on operation: AuthorizationRequest.Operation, _ state: RequestState
+  ) -> AuthorizationVerdict {
+    rights.authorizer.decide(
+      AuthorizationRequest(
+        operation, at: path.description, in: rights.namespace.name, by: identity, on: state))
+  }
+}
+
+extension Draft {
+  /// The locations that get new values.
+  var locations: [RuleRequest.Location] {
+    switch write {
+    case .set(let path, _), .remove(let path), .increment(let path, _):
+      [RuleRequest.Location(path)]
+    case .setPriority(let path, _): [RuleRequest.Location(path, isPriority: true)]
+    case .update(let base, let entries):
+      entries.map { entry in
+        var isPriority = false
+        if case .setPriority = entry.action { isPriority = true }
+        return RuleRequest.Location(base.appending(entry.path), isPriority: isPriority)
+      }
+    }
+  }
+}

@@ -1,0 +1,128 @@
+import DendroEngine
+import DendroProtocol
+import DendroRules
+import DendroTree
+
+/// Who may do what in one database: administrators whatever the server's authorizer allows them; everybody else what the
+/// rules allow, if there are some and the authorizer yields to them, and otherwise what it allows.
+struct Rights: Sendable {
+  let authorizer: any Authorizer
+  let namespace: Namespace
+  /// Rules for all databases; nil if each has its own.
+  let common: (any RuleSource)?
+
+  /// The rules in force; nil if there are none.
+  var rules: RuleSet? {
+    guard authorizer.yieldsToRules else { return nil }
+    return common?.current ?? namespace.settings.rules
+  }
+
+  /// The rules that decide about a client; nil if the authorizer does.
+  func rules(for identity: Identity) -> RuleSet? { identity.isAdministrator ? nil : rules }
+
+  // MARK: Reading
+
+  /// Judges a reading of a state.
+  ///
+  /// - Parameters:
+  ///   - query: nil for a plain read.
+  ///   - wantsTrace: whether the verdict says how it came about.
+  func verdict(
+    reading path: Path, _ query: QueryParameters?, by identity: Identity,
+    on pinned: PinnedHead, wantsTrace: Bool = false
+  ) -> AuthorizationVerdict {
+    let rules = rules
+    var verdict: AuthorizationVerdict
+    if !identity.isAdministrator, let rules {
+      verdict = judge(reading: path, query, by: identity, on: pinned, rules, wantsTrace)
+    } else {
+      let state = RequestState(namespace.database) {
+        RequestState.Pinned(head: pinned.node, time: pinned.time) { $0 }
+      }
+      let request = AuthorizationRequest(
+        .read(RuleQuery(query)), at: path.description, in: namespace.name, by: identity, on: state)
+      verdict = authorizer.decide(request)
+      if state.isUnreadable { verdict.decision = .deny }
+    }
+    if verdict.decision == .allow, let missing = rules?.rules?.missingIndex(for: query, at: path) {
+      verdict.decision = .noIndex(missing.message)
+    }
+    return verdict
+  }
+
+  private func judge(
+    reading path: Path, _ query: QueryParameters?, by identity: Identity, on pinned: PinnedHead,
+    _ set: RuleSet, _ wantsTrace: Bool
+  ) -> AuthorizationVerdict {
+    guard let rules = set.rules else { return .deny }
+    let request = RuleRequest(
+      [RuleRequest.Location(path)], query: RuleQuery(query), auth: identity.auth, now: pinned.time)
+    let verdict = try? pinned.node.reading { root, _ in
+      rules.decide(request, data: root, details: wantsTrace ? .trace : [])
+    }
+    guard let verdict else { return .deny }
+    return AuthorizationVerdict(
+      verdict.isAllowed ? .allow : .deny, trace: verdict.trace?.description)
+  }
+
+  // MARK: Writing
+
+  /// What is done with a write that a client asks for.
+  enum Admission {
+    case refused(AuthorizationVerdict)
+    /// Everybody may make it, whatever the data is.
+    case free
+    /// It is judged on the state to which it is admitted.
+    case judged(RequestedWrite)
+  }
+
+  /// Judges a write as far as that can be done without the data.
+  ///
+  /// - Parameters:
+  ///   - path: below which all of the write is.
+  ///   - alsoReads: whether the client learns what is at the path.
+  func admission(
+    of write: EncodedWrite, _ locations: [RuleRequest.Location], at path: Path,
+    by identity: Identity, alsoReads: Bool = false, wantsTrace: Bool = false
+  ) -> Admission {
+    let judge = RequestedWrite(
+      self, locations, write, at: path, by: identity, wantsTrace: wantsTrace, alsoReads: alsoReads)
+    if rules(for: identity) != nil { return .judged(judge) }
+    let (verdict, wasLookedAt) = judge.ask { [namespace] in
+      let pinned = namespace.engine.pin()
+      return RequestState.Pinned(head: pinned.node, time: pinned.time) {
+        $0.applying(write, time: pinned.time)
+      }
+    }
+    guard verdict.decision == .allow else { return .refused(verdict) }
+    return wasLookedAt ? .judged(judge) : .free
+  }
+}
+
+extension Rights {
+  /// Judges a write on a state to which it is not admitted now.
+  func verdict(
+    writing write: EncodedWrite, _ locations: [RuleRequest.Location], at path: Path,
+    by identity: Identity, on pinned: PinnedHead
+  ) -> AuthorizationVerdict {
+    switch admission(of: write, locations, at: path, by: identity) {
+    case .refused(let verdict): return verdict
+    case .free: return .allow
+    case .judged(let judge):
+      let state = JudgedState(pinned.node, write, time: pinned.time)
+      let judgement = try? pinned.node.reading { _, _ in judge.judge(state) }
+      return judgement.map { _ in judge.verdict } ?? .deny
+    }
+  }
+}
+
+extension Authorizer {
+  /// Whether a client may do something beside reading and writing data.
+  func allows(
+    _ management: AuthorizationRequest.Management, in namespace: String = "", _ identity: Identity
+  ) -> Bool {
+    let request = AuthorizationRequest(
+      .manage(management), at: "/", in: namespace, by: identity, on: .none)
+    return decide(request).decision == .allow
+  }
+}

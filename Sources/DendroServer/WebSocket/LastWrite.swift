@@ -1,0 +1,158 @@
+import DendroEngine
+import DendroProtocol
+import DendroRules
+import DendroTree
+import Dispatch
+
+/// What is written when a client leaves: of its operations those that are allowed then, each judged as the one who has
+/// registered it.
+struct LastWrite: Sendable {
+  private let rights: Rights
+  private let parts: [Part]
+  /// What it changes in the second root.
+  private let removal: EncodedWrite?
+  /// For what may wait for the disk.
+  private let queue: DispatchQueue
+
+  /// Makes a write of the data and the second root. The last argument gets whether it was denied.
+  typealias Submission =
+    @Sendable (
+      EncodedWrite, (any WriteJudge)?, _ wasDenied: @escaping @Sendable (Bool) -> Void
+    ) -> Void
+
+  /// One operation.
+  private struct Part {
+    let draft: Draft
+    let path: Path
+    /// Nil if it is not known who has registered it: then it was judged at that time only.
+    let identity: Identity?
+  }
+
+  /// - Parameters:
+  ///   - draft: all operations, as one update of the root.
+  ///   - removal: what it changes in the second root.
+  ///   - identity: who has registered what is at a location.
+  init(
+    _ draft: Draft?, _ rights: Rights, removal: EncodedWrite?, on queue: DispatchQueue,
+    identity: (Path) -> Identity?
+  ) {
+    self.rights = rights
+    self.queue = queue
+    self.removal = removal
+    parts = (draft?.parts ?? []).map { path, draft in
+      Part(draft: draft, path: path, identity: identity(path))
+    }
+  }
+
+  /// How often all of it is judged together, if other writes come between, before each operation is one write.
+  private static let attemptMax = 3
+
+  /// Makes the write: all allowed operations at once. If rules allow them only one by one, they are so many writes.
+  ///
+  func make(_ submit: @escaping Submission) { make(attempt: 1, submit) }
+
+  private func make(attempt: Int, _ submit: @escaping Submission) {
+    let pinned = rights.namespace.engine.pin()
+    let allowed = parts.filter { isAllowed($0, on: pinned) }
+    guard attempt <= Self.attemptMax else {
+      for part in allowed {
+        let write = EncodedWrite(part.draft)
+        submit(write, judge(of: [part]), { _ in })
+      }
+      if let removal { submit(EncodedWrite(nil, system: removal), nil) { _ in } }
+      return
+    }
+    let draft = Draft(parts: allowed.map(\.draft))
+    if draft == nil, removal == nil { return }
+    let write = EncodedWrite(draft.map { EncodedWrite($0) }, system: removal)
+    submit(write, judge(of: allowed)) { isDenied in
+      guard isDenied else { return }
+      // Not in a completion: what is judged may have to be read.
+      queue.async { make(attempt: attempt + 1, submit) }
+    }
+  }
+
+  private func isAllowed(_ part: Part, on pinned: PinnedHead) -> Bool {
+    guard let identity = part.identity else { return true }
+    return rights.verdict(
+      writing: EncodedWrite(part.draft), part.draft.locations, at: part.path, by: identity,
+      on: pinned
+    ).decision == .allow
+  }
+
+  /// Judges the parts, all on the same state; nil if nobody has to.
+  private func judge(of parts: [Part]) -> (any WriteJudge)? {
+    var judges: [RequestedWrite] = []
+    for part in parts {
+      guard let identity = part.identity else { continue }
+      let admission = rights.admission(
+        of: EncodedWrite(part.draft), part.draft.locations, at: part.path, by: identity)
+      if case .judged(let judge) = admission { judges.append(judge) }
+    }
+    return judges.isEmpty ? nil : JointJudge(judges)
+  }
+}
+
+/// Allows a write if all of its parts are allowed.
+private struct JointJudge: WriteJudge {
+  private let judges: [RequestedWrite]
+
+  init(_ judges: [RequestedWrite]) { self.judges = judges }
+
+  /// A client may have registered many.
+  var isBounded: Bool { judges.count <= 16 && judges.allSatisfy(\.isBounded) }
+
+  func judge(_ state: JudgedState) -> Judgement {
+    let judgements = judges.map { $0.judge(state) }
+    let hold = judgements.compactMap {
+      judgement -> (@Sendable (Node, () -> Node) -> Bool)? in
+      if case .wherever(let hold) = judgement.validity { hold } else { nil }
+    }
+    let isOnlyThere = judgements.contains {
+      if case .onlyThere = $0.validity { true } else { false }
+    }
+    return Judgement(
+      isAllowed: judgements.allSatisfy(\.isAllowed),
+      isOnlyThere
+        ? .onlyThere : .wherever { before, after in hold.allSatisfy { $0(before, after) } },
+      dependsOnTime: judgements.contains(where: \.dependsOnTime)
+    ) { judgements.allSatisfy { $0.isCurrent() } }
+  }
+}
+
+extension Draft {
+  /// The entries of an update of the root, each as one of its own with its server values.
+  ///
+  /// - Complexity: O(entries and server values).
+  var parts: [(path: Path, draft: Draft)] {
+    guard case .update(let base, let entries) = write else { return [(write.path, self)] }
+    let places = Set(entries.map(\.path))
+    // At most 32 steps down for each, whatever the number of entries.
+    let serverValues = Dictionary(grouping: deferred) { item in
+      (0...item.path.count).lazy.map(item.path.prefix).first(where: places.contains)
+    }
+    return entries.map { entry in
+      let values = (serverValues[entry.path] ?? []).filter { item in
+        // A value and a priority of one place are two entries.
+        if case .setPriority = entry.action { return item.isPriority && item.path == entry.path }
+        return true
+      }
+      return (base.appending(entry.path), Draft(.update(base, [entry]), deferred: values))
+    }
+  }
+
+  /// Puts updates of one base together; nil if there are none.
+  init?(parts: [Draft]) {
+    var base: Path?
+    var entries: [Write.Entry] = []
+    var deferred: [Deferred] = []
+    for part in parts {
+      guard case .update(let path, let own) = part.write else { continue }
+      base = path
+      entries += own
+      deferred += part.deferred
+    }
+    guard let base else { return nil }
+    self.init(.update(base, entries), deferred: deferred)
+  }
+}

@@ -1,0 +1,106 @@
+import DendroProtocol
+import DendroRules
+import DendroTree
+
+/// Who has registered what is to be written when a client leaves. It stays the same when the client's token expires or the
+/// client signs out.
+struct Registrant: Hashable, Sendable {
+  let identity: Identity
+  /// What vouches for the identity; see `Authenticator.believes`.
+  let voucher: String?
+
+  init(_ authentication: Authentication) {
+    identity = authentication.identity
+    voucher = authentication.voucher
+  }
+}
+
+// MARK: In the second root
+
+extension Registrant {
+  /// The registrant as children of a node.
+  var node: Node {
+    var node = Node.empty
+    func set(_ name: String, _ text: String) {
+      guard let key = try? Key(name) else { preconditionFailure("\(name) is a key") }
+      node.graft(Node(.string(text)), at: Path.root.appending(key))
+    }
+    switch identity {
+    case .anonymous: set("kind", "anonymous")
+    case .administrator: set("kind", "administrator")
+    case .user(let id, let claims, _):
+      set("kind", "user")
+      set("id", id)
+      set("claims", claims)
+    case .standIn(_, let variable, _):
+      set("kind", "standIn")
+      set("claims", variable)
+    }
+    if let voucher { set("voucher", voucher) }
+    return node
+  }
+
+  /// - Returns: nil for what is none.
+  init?(_ node: Node) {
+    func text(_ name: String) -> String? {
+      guard let key = try? Key(name), case .string(let text)? = node.child(key).scalar else {
+        return nil
+      }
+      return text
+    }
+    let identity: Identity?
+    switch (text("kind"), text("claims")) {
+    case ("anonymous", _): identity = .anonymous
+    case ("administrator", _): identity = .administrator
+    case ("user", let claims?): identity = .user(id: text("id") ?? "", claims: claims)
+    case ("standIn", let variable?): identity = .standIn(variable)
+    default: identity = nil
+    }
+    guard let identity else { return nil }
+    self.identity = identity
+    voucher = text("voucher")
+  }
+}
+
+/// Who has registered which operations of a session: the first registrant all of them, but for the places of others.
+struct Registrants: Sendable {
+  /// In the order in which they came.
+  private(set) var all: [Registrant] = []
+  /// Their numbers, at the highest places that they have.
+  private var places: [Path: Int] = [:]
+
+  /// The most that a session may have.
+  static let countMax = 64
+
+  /// The number of a registrant, which is added if it is new; nil if there are too many.
+  mutating func number(of registrant: Registrant) -> Int? {
+    if let number = all.firstIndex(of: registrant) { return number }
+    guard all.count < Self.countMax else { return nil }
+    all.append(registrant)
+    return all.count - 1
+  }
+
+  /// Notes what a registrant has registered.
+  mutating func note(_ draft: Draft, _ number: Int) {
+    if number == 0, places.isEmpty { return }
+    for location in draft.locations { note(location.path, number) }
+  }
+
+  private mutating func note(_ path: Path, _ number: Int) {
+    // What it replaces is there no longer.
+    places = places.filter { !path.isPrefix(of: $0.key) }
+    if number != self.number(at: path) { places[path] = number }
+  }
+
+  /// The number of who has registered what is at a location.
+  func number(at path: Path) -> Int {
+    if places.isEmpty { return 0 }
+    return (0...path.count).reversed().lazy.compactMap { places[path.prefix($0)] }.first ?? 0
+  }
+
+  /// Who has registered what is at a location; nil if that is not known.
+  subscript(_ path: Path) -> Registrant? {
+    let number = number(at: path)
+    return all.indices.contains(number) ? all[number] : nil
+  }
+}

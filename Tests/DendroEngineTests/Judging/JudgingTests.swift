@@ -1,0 +1,231 @@
+import DendroEngine
+import DendroStorage
+import DendroTesting
+import DendroTree
+import Dispatch
+import Synchronization
+import Testing
+
+/// Writes that are admitted only to a state in which they are allowed.
+@Suite("Judged writes")
+struct JudgingTests {
+  /// A judge that is a closure, and counts how often it was asked.
+  private final class Judge: WriteJudge {
+    let isBounded: Bool
+    private let calls = Atomic<Int>(0)
+    private let body: @Sendable (_ call: Int, JudgedState) -> Judgement
+
+    init(isBounded: Bool, _ body: @escaping @Sendable (_ call: Int, JudgedState) -> Judgement) {
+      self.isBounded = isBounded
+      self.body = body
+    }
+
+    var callCount: Int { calls.load(ordering: .relaxed) }
+
+    func judge(_ state: JudgedState) -> Judgement {
+      body(calls.wrappingAdd(1, ordering: .relaxed).newValue, state)
+    }
+  }
+
+  private static func value(_ root: Node, _ name: String) -> Int64 {
+    guard let path = try? Path(parsing: name),
+      case .integer(let value)? = root.node(at: path).scalar
+    else { return 0 }
+    return value
+  }
+
+  /// Allows a write that makes `n` one more than it was, whatever else changes.
+  private static func judgement(_ state: JudgedState) -> Judgement {
+    let old = value(state.before, "n")
+    let isAllowed = value(state.after(), "n") == old + 1
+    return Judgement(isAllowed: isAllowed, .wherever { before, _ in value(before, "n") == old })
+  }
+
+  private static func write(_ name: String, _ value: Int64) -> EncodedWrite {
+    guard let path = try? Path(parsing: name) else { preconditionFailure("\(name) is a path") }
+    return EncodedWrite(.set(path, Node(.integer(value))))
+  }
+
+  private func submit(
+    _ engine: Engine, _ write: EncodedWrite, _ judge: any WriteJudge
+  ) -> Result<LogSequenceNumber?, EngineError>? {
+    let outcome = Mutex<Result<LogSequenceNumber?, EngineError>?>(nil)
+    engine.submit(write, judge: judge) { result in outcome.withLock { $0 = result } }
+    engine.pump()
+    return outcome.withLock { $0 }
+  }
+
+  @Test("a write that is denied changes nothing, and its caller learns it")
+  func denied() {
+    let engine = Engine.inMemory(options: .inline)
+    let judge = Judge(isBounded: true) { Self.judgement($1) }
+    #expect(submit(engine, Self.write("n", 2), judge) == .failure(.denied))
+    #expect(engine.head.root.isEmpty)
+    #expect(submit(engine, Self.write("n", 1), judge) == .success(LogSequenceNumber(1)))
+    #expect(judge.callCount == 2)
+  }
+
+  @Test("writes that change nothing of what was seen cost no second judgement")
+  func unrelated() {
+    let engine = Engine.inMemory(options: .inline)
+    let other = Self.write("other", 1)
+    let judge = Judge(isBounded: true) { _, state in
+      engine.submit(other, completion: nil)
+      return Self.judgement(state)
+    }
+    #expect(submit(engine, Self.write("n", 1), judge) == .success(LogSequenceNumber(2)))
+    #expect(judge.callCount == 1)
+  }
+
+  @Test("a write is judged again if what was seen has changed", arguments: [true, false])
+  func related(isBounded: Bool) {
+    let engine = Engine.inMemory(options: .inline)
+    let one = Self.write("n", 1)
+    let judge = Judge(isBounded: isBounded) { call, state in
+      if call == 1 { engine.submit(one, completion: nil) }
+      return Self.judgement(state)
+    }
+    #expect(submit(engine, Self.write("n", 1), judge) == .failure(.denied))
+    #expect(judge.callCount == 2)
+    #expect(engine.head.lsn == LogSequenceNumber(1))
+  }
+
+  @Test("the third judgement of a bounded judge is made while no write is admitted")
+  func underLock() {
+    let engine = Engine.inMemory(options: .inline)
+    let judge = Judge(isBounded: true) { call, state in
+      // Under the lock it could not.
+      if call <= 2 { engine.submit(Self.write("m", Int64(call)), completion: nil) }
+      let seen = Self.value(state.before, "m")
+      return Judgement(
+        isAllowed: true, .wherever { before, _ in Self.value(before, "m") == seen })
+    }
+    #expect(submit(engine, Self.write("n", 1), judge) == .success(LogSequenceNumber(3)))
+    #expect(judge.callCount == 3)
+  }
+
+  @Test("for the third judgement of another judge, other writers wait")
+  func reserved() async throws {
+    let engine = Engine.inMemory()
+    let others = DispatchGroup()
+    let queue = DispatchQueue(label: "others", attributes: .concurrent)
+    let judge = Judge(isBounded: false) { call, state in
+      queue.async(group: others) {
+        engine.submit(Self.write("m", Int64(call)), completion: nil)
+      }
+      let deadline = ContinuousClock.now + .seconds(30)
+      // The others come between twice, and wait then.
+      while ContinuousClock.now < deadline,
+        call <= 2 ? Self.value(engine.head.root, "m") != call : engine.waitingWriterCount == 0
+      {}
+      return Judgement(isAllowed: Self.value(state.before, "m") == min(call - 1, 2), .onlyThere)
+    }
+    let lsn = try await engine.write(Self.write("n", 1), judge: judge)
+    #expect(lsn == LogSequenceNumber(3))
+    #expect(judge.callCount == 3)
+    await withCheckedContinuation { done in others.notify(queue: queue) { done.resume() } }
+    #expect(Self.value(engine.head.root, "m") == 3)
+    try await engine.close()
+  }
+
+  @Test("a write gets the time that was judged, or is judged again")
+  func time() throws {
+    let disk = SimulatedDisk(seed: 1)
+    let engine = try Engine.open(at: "/db", options: .inline, environment: disk.environment)
+    let times = Mutex<[Int64]>([])
+    let other = Self.write("other", 1)
+    let judge = Judge(isBounded: true) { call, state in
+      times.withLock { $0.append(state.time) }
+      if call == 1 {
+        disk.clock.advance(by: 1000)
+        engine.submit(other, completion: nil)
+      }
+      let isAllowed = Self.value(state.after(), "t") == state.time
+      return Judgement(isAllowed: isAllowed, .always, dependsOnTime: true)
+    }
+    let stamp = EncodedWrite(
+      Draft(
+        .set(try Path(parsing: "t"), Node(.integer(0))),
+        deferred: [Draft.Deferred(path: .root, value: .timestamp)]))
+    #expect(submit(engine, stamp, judge) == .success(LogSequenceNumber(2)))
+    let all = times.withLock { $0 }
+    #expect(all.count == 2)
+    #expect(Self.value(engine.head.root, "t") == all.last)
+    try engine.close()
+  }
+
+  @Test("a transaction's decision is judged with it")
+  func transaction() throws {
+    let engine = Engine.inMemory(options: .inline)
+    let place = try Path(parsing: "n")
+    let limit = Self.write("limit", 2)
+    engine.submit(limit, completion: nil)
+    // Looks at another place than the one that the transaction reads.
+    let judge = Judge(isBounded: true) { _, state in
+      let limit = Self.value(state.before, "limit")
+      return Judgement(
+        isAllowed: Self.value(state.after(), "n") <= limit,
+        .wherever { before, _ in Self.value(before, "limit") == limit })
+    }
+    let lower = Self.write("limit", 1)
+    func add(during: (Int) -> Void = { _ in }) -> Result<Node, EngineError>? {
+      let outcome = Mutex<Result<Node, EngineError>?>(nil)
+      var run = 0
+      engine.transact(at: place, refused: { error in outcome.withLock { $0 = .failure(error) } }) {
+        input in
+        run += 1
+        during(run)
+        let next = Number.integer(1).incrementing(input.scalar)
+        return TransactionDecision(Draft(.set(place, Node(next))), judge: judge) { result in
+          outcome.withLock { $0 = result }
+        }
+      }
+      engine.pump()
+      return outcome.withLock { $0 }
+    }
+    #expect(add() == .success(Node(.integer(1))))
+    // On another thread: what the block itself writes comes after the transaction.
+    let other = DispatchQueue(label: "other")
+    let outcome = add { run in
+      guard run == 1 else { return }
+      let isDone = DispatchSemaphore(value: 0)
+      other.async {
+        engine.submit(lower, completion: nil)
+        isDone.signal()
+      }
+      isDone.wait()
+    }
+    #expect(outcome == .failure(.denied))
+    #expect(Self.value(engine.head.root, "n") == 1)
+  }
+
+  @Test(
+    "of writers that race, only those are admitted that the judge allows in the order of the log",
+    arguments: [true, false])
+  func race(isBounded: Bool) async throws {
+    let engine = Engine.inMemory()
+    let counts = await withTaskGroup(of: Int.self, returning: [Int].self) { group in
+      for _ in 0..<8 {
+        group.addTask { await Self.addOne(to: engine, times: 200, isBounded: isBounded) }
+      }
+      return await group.reduce(into: []) { $0.append($1) }
+    }
+    let count = counts.reduce(0, +)
+    #expect(Self.value(engine.head.root, "n") == count)
+    #expect(count > 0)
+    try await engine.close()
+  }
+
+  /// Tries so many times to make `n` one more than it is.
+  ///
+  /// - Returns: how often it was allowed.
+  private static func addOne(to engine: Engine, times: Int, isBounded: Bool) async -> Int {
+    var count = 0
+    for _ in 0..<times {
+      let next = write("n", value(engine.head.root, "n") + 1)
+      let judge = Judge(isBounded: isBounded) { judgement($1) }
+      if (try? await engine.write(next, judge: judge)) != nil { count += 1 }
+    }
+    return count
+  }
+}
