@@ -62,6 +62,13 @@ static inline const struct sockaddr *dendro_client_address(struct MHD_Connection
   return info == NULL ? NULL : info->client_addr;
 }
 
+// The bytes from the method to the end of the head.
+static inline size_t dendro_head_size(struct MHD_Connection *connection) {
+  const union MHD_ConnectionInfo *info =
+      MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+  return info == NULL ? 0 : info->header_size;
+}
+
 // Another descriptor of the socket, which other programs do not inherit; -1 if there is none.
 static inline int dendro_duplicate(int socket) { return fcntl(socket, F_DUPFD_CLOEXEC, 0); }
 

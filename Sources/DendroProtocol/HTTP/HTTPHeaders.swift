@@ -31,19 +31,6 @@ package struct HTTPHeaders: Sendable {
   /// - Parameter name: in lower case.
   package func values(_ name: String) -> [String] { fields.filter { $0.key == name }.map(\.value) }
 
-  /// Whether the fields contradict each other about the end of the body. Servers on the way may see another one, and
-  /// take the rest for a request of its own.
-  package var hasAmbiguousBody: Bool {
-    var length: String?
-    for field in fields where field.key == "content-length" {
-      if self["transfer-encoding"] != nil || length.map({ $0 != field.value }) ?? false {
-        return true
-      }
-      length = field.value
-    }
-    return false
-  }
-
   /// Replaces the value of the first field with this name, given in lower case; does nothing without one.
   package mutating func replace(_ name: String, by value: String) {
     guard let index = fields.firstIndex(where: { $0.key == name }) else { return }

@@ -18,6 +18,7 @@ final class Exchange: @unchecked Sendable {
   let context: HTTPContext
   private(set) var method = ""
   private(set) var headers = HTTPHeaders()
+  private var framing = BodyFraming.none
   private(set) var body: [UInt8] = []
   /// Bytes of it that count in what all bodies may take.
   private var bodyByteCount = 0
@@ -78,24 +79,25 @@ final class Exchange: @unchecked Sendable {
 
   func step(
     _ connection: OpaquePointer,
-    _ line: (method: UnsafePointer<CChar>?, version: UnsafePointer<CChar>?),
+    _ line: HeadReader.Line,
     _ upload: UnsafePointer<CChar>?, _ uploadCount: UnsafeMutablePointer<Int>
   ) -> MHD_Result {
     switch phase {
     case .head:
       phase = .body
-      method = line.method.map { String(cString: $0) } ?? ""
-      headers = Self.headers(of: connection)
+      method = String(cString: line.method)
+      let head = HeadReader(line, targetByteCount: target.utf8.count, of: connection)
+      headers = head.headers
       if context.accessLog != nil, let address = dendro_client_address(connection) {
         client = SocketAddress.text(of: address) ?? ""
       }
       do throws(RESTError) {
-        try check(version: line.version.map { String(cString: $0) } ?? "")
+        try check(head, version: String(cString: line.version))
       } catch {
         return send(.whole(RESTAnswer(refusal: error)), connection)
       }
       // A body that says that it is too long is not even read.
-      if let count = headers["content-length"].flatMap({ Int($0) }), count > context.bodyByteLimit {
+      if case .length(let count) = framing, count > context.bodyByteLimit {
         return send(.whole(RESTAnswer(.tooLarge)), connection)
       }
       return dendro_yes
@@ -136,9 +138,15 @@ final class Exchange: @unchecked Sendable {
   }
 
   /// Refuses what is refused before its body is read.
-  private func check(version: String) throws(RESTError) {
+  private func check(_ head: HeadReader, version: String) throws(RESTError) {
     guard isTargetValid else { throw .badRequest("The target of the request is not UTF-8.") }
-    if headers.hasAmbiguousBody { throw .badRequest("The length of the body is ambiguous.") }
+    guard head.isIntact, target.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
+      throw .badRequest("The head of the request is malformed.")
+    }
+    framing = try BodyFraming(version: version, headers: headers)
+    if framing != .none, headers["upgrade"] != nil {
+      throw .badRequest("A request that changes the protocol has no body.")
+    }
     try context.policy.check(method: method, target: target, version: version, headers: headers)
   }
 
@@ -214,6 +222,7 @@ final class Exchange: @unchecked Sendable {
       response = custom.response
     }
     guard let response else { return dendro_no }
+    if framing == .chunked { MHD_add_response_header(response, "Connection", "close") }
     defer { MHD_destroy_response(response) }
     return MHD_queue_response(connection, UInt32(status), response)
   }
@@ -247,21 +256,6 @@ final class Exchange: @unchecked Sendable {
   }
 
   // MARK: Headers
-
-  private static func headers(of connection: OpaquePointer) -> HTTPHeaders {
-    var headers = HTTPHeaders()
-    withUnsafeMutablePointer(to: &headers) { headers in
-      _ = MHD_get_connection_values(
-        connection, dendro_header_kind,
-        { headers, _, name, value in
-          guard let headers, let name else { return dendro_yes }
-          headers.assumingMemoryBound(to: HTTPHeaders.self).pointee.append(
-            String(cString: name), value.map { String(cString: $0) } ?? "")
-          return dendro_yes
-        }, headers)
-    }
-    return headers
-  }
 
   private static func add(_ headers: HTTPHeaders, to response: OpaquePointer?) {
     for field in headers.fields { MHD_add_response_header(response, field.name, field.value) }

@@ -36,12 +36,13 @@ final class HTTPServer: @unchecked Sendable {
       http.timeout_seconds = UInt32(clamping: max(1, options.idleTimeout.components.seconds))
       http.connection_memory = 12 << 10
       http.is_ipv6 = isIPv6 ? 1 : 0
-      http.handler = { _, connection, _, method, version, upload, uploadCount, exchange in
-        guard let connection, let uploadCount, let exchange = exchange?.pointee else {
-          return dendro_no
-        }
+      http.handler = { _, connection, target, method, version, upload, uploadCount, exchange in
+        guard let connection, let method, let target, let version, let uploadCount,
+          let exchange = exchange?.pointee
+        else { return dendro_no }
         return Unmanaged<Exchange>.fromOpaque(exchange).takeUnretainedValue().step(
-          connection, (method, version), upload, uploadCount)
+          connection, HeadReader.Line(method: method, target: target, version: version), upload,
+          uploadCount)
       }
       http.handler_context = context.toOpaque()
       http.completed = { _, _, exchange, _ in
