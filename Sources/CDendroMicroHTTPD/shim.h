@@ -55,6 +55,13 @@ static inline int dendro_connection_socket(struct MHD_Connection *connection) {
   return info == NULL ? -1 : info->connect_fd;
 }
 
+// What was kept with the connection when it started; null if nothing was.
+static inline void *dendro_connection_context(struct MHD_Connection *connection) {
+  const union MHD_ConnectionInfo *info =
+      MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+  return info == NULL ? NULL : info->socket_context;
+}
+
 // The other end of the connection; null if that is not known.
 static inline const struct sockaddr *dendro_client_address(struct MHD_Connection *connection) {
   const union MHD_ConnectionInfo *info =

@@ -70,18 +70,23 @@ public final class DatabaseServer: Sendable {
   /// Whether pages may come from there.
   package static func isOrigin(_ text: String) -> Bool { text == "*" || WebOrigin(text) != nil }
 
+  /// Whether a header field may have this name.
+  package static func isHeaderName(_ text: String) -> Bool { HTTPHeaders.isName(text) }
+
   /// Whether a namespace may have this name.
   package static func isNamespace(_ name: String) -> Bool { RESTRequest.isNamespace(name) }
 
   private init(_ namespaces: any Namespaces, _ options: DatabaseServerOptions) throws {
     let service = try RESTService(namespaces, options)
     self.service = service
-    http = try HTTPServer(options, try service.policy(options), service.figures) {
+    let http = try HTTPServer(options, try service.policy(options), service.figures) {
       service.perform($0)
     }
+    self.http = http
     port = http.port
     timer = RepeatingTimer(options.keepAliveInterval / 2) { service.keepStreamsAlive() }
     tokenTimer = RepeatingTimer(.seconds(1)) {
+      http.tick()
       service.endExpired()
       service.authenticator.refreshKeys()
       service.refill()

@@ -21,7 +21,10 @@ final class HTTPClient {
   private let socket: Int32
   private var received: [UInt8] = []
 
-  init(port: UInt16, receiveBuffer: Int32? = nil) throws {
+  /// - Parameters:
+  ///   - own: the address that it has itself, one of this machine.
+  ///   - receiveBuffer: in bytes; nil for that of the system.
+  init(port: UInt16, from own: String = "127.0.0.1", receiveBuffer: Int32? = nil) throws {
     socket = DendroPlatform.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     if var size = receiveBuffer {
       setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
@@ -31,14 +34,18 @@ final class HTTPClient {
       socket, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = port.bigEndian
-    inet_pton(AF_INET, "127.0.0.1", &address.sin_addr)
-    let result = withUnsafePointer(to: &address) { address in
-      address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+    inet_pton(AF_INET, own, &address.sin_addr)
+    func call(_ body: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
+      withUnsafePointer(to: &address) { address in
+        address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          body(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+        }
       }
     }
-    guard result == 0 else { throw Ended() }
+    if own != "127.0.0.1", call(bind) != 0 { throw Ended() }
+    address.sin_port = port.bigEndian
+    inet_pton(AF_INET, "127.0.0.1", &address.sin_addr)
+    guard call(connect) == 0 else { throw Ended() }
   }
 
   deinit { close(socket) }

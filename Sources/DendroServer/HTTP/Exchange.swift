@@ -32,7 +32,10 @@ final class Exchange: @unchecked Sendable {
   private var status = 0
   /// The name of the database that the request is for; nil if it is for none.
   var namespace: String?
-  /// The other end of the connection, for the log.
+  private let peer: HTTPConnection
+  /// Where the client is: the other end of the connection, or what a trusted proxy says. Nil if that is not known.
+  private(set) var address: ClientAddress?
+  /// The same for the log.
   private var client = ""
   private let time = systemMilliseconds()
   private let start = ContinuousClock.now
@@ -69,7 +72,8 @@ final class Exchange: @unchecked Sendable {
   }
 
   /// - Parameter target: as in the request line; nil if that is not UTF-8.
-  init(_ target: String?, _ context: HTTPContext) {
+  init(_ target: String?, _ context: HTTPContext, _ peer: HTTPConnection) {
+    self.peer = peer
     self.target = target ?? ""
     isTargetValid = target != nil
     self.context = context
@@ -88,11 +92,14 @@ final class Exchange: @unchecked Sendable {
       method = String(cString: line.method)
       let head = HeadReader(line, targetByteCount: target.utf8.count, of: connection)
       headers = head.headers
-      if context.accessLog != nil, let address = dendro_client_address(connection) {
-        client = SocketAddress.text(of: address) ?? ""
-      }
+      identify(connection)
       do throws(RESTError) {
         try check(head, version: String(cString: line.version))
+        if context.trustedProxyHeader != nil, let address,
+          !context.connections.lend(peer, to: address)
+        {
+          throw RESTError(503, "Too many requests of this address have no answer yet.")
+        }
       } catch {
         return send(.whole(RESTAnswer(refusal: error)), connection)
       }
@@ -100,10 +107,12 @@ final class Exchange: @unchecked Sendable {
       if case .length(let count) = framing, count > context.bodyByteLimit {
         return send(.whole(RESTAnswer(.tooLarge)), connection)
       }
+      if framing != .none { peer.beginBody() }
       return dendro_yes
     case .body where uploadCount.pointee > 0:
       let count = uploadCount.pointee
       uploadCount.pointee = 0
+      peer.noteBody(count)
       guard count <= context.bodyByteLimit - body.count else { return drop(.tooLarge) }
       guard hasRoom(for: body.count + count) else {
         return drop(
@@ -118,6 +127,7 @@ final class Exchange: @unchecked Sendable {
       return dendro_yes
     case .body:
       phase = .performing
+      peer.beginAnswer()
       // Before the request is accepted: a server that stops waits for the answers of those that were.
       isPending = true
       context.pendingCount.wrappingAdd(1, ordering: .sequentiallyConsistent)
@@ -128,12 +138,28 @@ final class Exchange: @unchecked Sendable {
       return answerOrWait(connection)
     case .excess:
       guard uploadCount.pointee == 0 else {
+        peer.noteBody(uploadCount.pointee)
         uploadCount.pointee = 0
         return dendro_yes
       }
       return send(.whole(RESTAnswer(refusal)), connection)
     case .performing: return answerOrWait(connection)
     case .answered: return dendro_no
+    }
+  }
+
+  /// Finds out where the client is. The last entry of a proxy's header field is its own; those before it may be the client's.
+  private func identify(_ connection: OpaquePointer) {
+    let end = dendro_client_address(connection)
+    if let name = context.trustedProxyHeader,
+      let entry = headers.values(name).last?.split(separator: ",").last?.trimmingSpaces,
+      let told = ClientAddress(entry)
+    {
+      address = told
+      client = String(entry)
+    } else if let end {
+      address = ClientAddress(end)
+      if context.accessLog != nil { client = SocketAddress.text(of: end) ?? "" }
     }
   }
 
@@ -205,6 +231,7 @@ final class Exchange: @unchecked Sendable {
 
   private func send(_ answer: Answer, _ connection: OpaquePointer) -> MHD_Result {
     phase = .answered
+    peer.beginAnswer()
     freeBody()
     defer { noteAnswer() }
     let response: OpaquePointer?
@@ -237,6 +264,8 @@ final class Exchange: @unchecked Sendable {
   func complete() {
     noteAnswer()
     freeBody()
+    if status == 0, peer.isGivenUp { status = 408 }
+    context.connections.endAnswer(peer)
     if isActive {
       context.activeCount.wrappingSubtract(1, ordering: .relaxed)
     }
@@ -267,5 +296,13 @@ final class Exchange: @unchecked Sendable {
   private static func isSecret(_ name: String) -> Bool {
     ["auth", "access_token", "ac", "pw", "s", "ls"].contains(name)
       || name.first == "d" && name.count > 1 && name.dropFirst().allSatisfy(\.isNumber)
+  }
+}
+
+extension Substring {
+  fileprivate var trimmingSpaces: Substring {
+    let isSpace: (Character) -> Bool = { $0 == " " || $0 == "\t" }
+    guard let end = lastIndex(where: { !isSpace($0) }) else { return "" }
+    return self[...end].drop(while: isSpace)
   }
 }

@@ -23,6 +23,9 @@ final class HTTPServer: @unchecked Sendable {
     if MHD_is_feature_supported(dendro_suppresses_sigpipe) != dendro_yes {
       signal(SIGPIPE, SIG_IGN)
     }
+    if let name = options.trustedProxyHeader, !HTTPHeaders.isName(name) {
+      throw DatabaseServerError("\(name) is no name of a header field")
+    }
     var address = try SocketAddress(host: options.host, port: options.port)
     let context = Unmanaged.passRetained(HTTPContext(options, policy, figures, perform))
     self.context = context
@@ -50,26 +53,32 @@ final class HTTPServer: @unchecked Sendable {
         let exchange = Unmanaged<Exchange>.fromOpaque(raw).takeRetainedValue()
         exchange.complete()
       }
-      http.accept = { context, _, _ in
+      http.accept = { context, address, _ in
         guard let context else { return dendro_no }
         let server = Unmanaged<HTTPContext>.fromOpaque(context).takeUnretainedValue()
-        return server.connections.accept() ? dendro_yes : dendro_no
+        let isAccepted = server.connections.accept(address.flatMap { ClientAddress($0) })
+        return isAccepted ? dendro_yes : dendro_no
       }
-      http.connection = { context, connection, _, code in
-        guard let context, let connection else { return }
+      http.connection = { context, connection, own, code in
+        guard let context, let connection, let own else { return }
         let server = Unmanaged<HTTPContext>.fromOpaque(context).takeUnretainedValue()
-        let socket = dendro_connection_socket(connection)
         if code == dendro_connection_started {
-          server.connections.begin(socket)
-        } else {
-          server.connections.end(socket)
+          let address = dendro_client_address(connection).flatMap { ClientAddress($0) }
+          let begun = server.connections.begin(dendro_connection_socket(connection), address)
+          own.pointee = Unmanaged.passRetained(begun).toOpaque()
+        } else if let ended = own.pointee {
+          own.pointee = nil
+          server.connections.end(
+            Unmanaged<HTTPConnection>.fromOpaque(ended).takeRetainedValue())
         }
       }
-      http.target = { context, target, _ in
-        guard let context, let target else { return nil }
+      http.target = { context, target, connection in
+        guard let context, let target, let connection, let peer = HTTPConnection.of(connection)
+        else { return nil }
+        peer.beginHead()
         let exchange = Exchange(
           String(validatingCString: target),
-          Unmanaged<HTTPContext>.fromOpaque(context).takeUnretainedValue())
+          Unmanaged<HTTPContext>.fromOpaque(context).takeUnretainedValue(), peer)
         return Unmanaged.passRetained(exchange).toOpaque()
       }
       return dendro_http_start(&http)
@@ -82,6 +91,9 @@ final class HTTPServer: @unchecked Sendable {
     self.daemon = daemon
     port = dendro_http_port(daemon)
   }
+
+  /// Ends the connections whose clients are too slow. To be called about once a second.
+  func tick() { context.takeUnretainedValue().connections.tick() }
 
   /// Accepts no more connections.
   func quiesce() {
@@ -113,6 +125,15 @@ final class HTTPServer: @unchecked Sendable {
   }
 }
 
+extension HTTPConnection {
+  /// The one that is kept with libmicrohttpd's own.
+  fileprivate static func of(_ connection: OpaquePointer) -> HTTPConnection? {
+    dendro_connection_context(connection).map {
+      Unmanaged<HTTPConnection>.fromOpaque($0).takeUnretainedValue()
+    }
+  }
+}
+
 /// What all exchanges of a server share.
 final class HTTPContext: Sendable {
   let bodyByteLimit: Int
@@ -125,7 +146,9 @@ final class HTTPContext: Sendable {
   let figures: ServerFigures
   let accessLog: (@Sendable (AccessRecord) -> Void)?
   let perform: @Sendable (Exchange) -> Void
-  let connections = HTTPConnections()
+  let connections: HTTPConnections
+  /// The name of the header field that says where clients are, in lower case.
+  let trustedProxyHeader: String?
   /// Requests that were accepted and have no answer yet, and streams that wait for an event: those whose
   /// connections may be suspended, with which libmicrohttpd cannot be stopped.
   let pendingCount = Atomic<Int>(0)
@@ -143,6 +166,8 @@ final class HTTPContext: Sendable {
     bodyByteLimit = options.bodyByteLimit
     bodiesByteLimit = options.bodiesByteLimit
     accessLog = options.accessLog
+    connections = HTTPConnections(options)
+    trustedProxyHeader = options.trustedProxyHeader?.lowercased()
     self.perform = perform
   }
 }

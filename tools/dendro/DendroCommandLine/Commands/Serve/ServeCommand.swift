@@ -79,6 +79,12 @@ extension Command {
         name: "sessions", value: "N", summary: "the most clients with a session; 10000 if left out"),
       Option(
         name: "rate", value: "N", summary: "the most messages of one session in a second"),
+      Option(
+        name: "per-address", value: "N",
+        summary: "the most connections of one address; a quarter of all if left out"),
+      Option(
+        name: "trust-proxy", value: "HEADER",
+        summary: "the field by which the proxy says where a client is"),
       Option(name: "viewer", summary: "the data viewer at / also if others reach the address"),
       Option(name: "no-viewer", summary: "without the data viewer"),
       Option(name: "quiet", short: "q", summary: "without a line for each request"),

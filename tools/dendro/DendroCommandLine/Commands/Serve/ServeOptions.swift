@@ -117,6 +117,13 @@ struct ServeOptions {
       options.sessionLimit = count
       options.connectionLimit = max(options.connectionLimit, count)
     }
+    options.connectionLimitByAddress = try arguments.integer("per-address", in: 1...1_000_000)
+    if let header = arguments.value("trust-proxy") {
+      guard DatabaseServer.isHeaderName(header) else {
+        throw Failure.usage("--trust-proxy: \(Failure.quoted(header)) is no header field")
+      }
+      options.trustedProxyHeader = header
+    }
     options.messageRateLimit = try arguments.integer("rate", in: 1...1_000_000)
     if arguments.has("viewer"), arguments.has("no-viewer") {
       throw Failure.usage("--viewer contradicts --no-viewer")
