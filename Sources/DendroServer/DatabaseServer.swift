@@ -79,9 +79,9 @@ public final class DatabaseServer: Sendable {
   private init(_ namespaces: any Namespaces, _ options: DatabaseServerOptions) throws {
     let service = try RESTService(namespaces, options)
     self.service = service
-    let http = try HTTPServer(options, try service.policy(options), service.figures) {
-      service.perform($0)
-    }
+    let http = try HTTPServer(
+      options, try service.policy(options), service.figures,
+      refusal: { service.refusalBeforeBody($0) }, perform: { service.perform($0) })
     self.http = http
     port = http.port
     timer = RepeatingTimer(options.keepAliveInterval / 2) { service.keepStreamsAlive() }

@@ -35,6 +35,8 @@ public struct DatabaseServerOptions: Sendable {
   /// What the bodies of all requests that have no answer yet may take together, in bytes, the first 16 KiB of each
   /// apart; a request that would take more is refused with status 503. By default 1 GiB.
   public var bodiesByteLimit = 1 << 30
+  /// What of that the requests of one address may take. By default, nil, a half.
+  public var bodiesByteLimitByAddress: Int?
   /// The largest message of a session, in bytes. By default 32 MiB.
   public var messageByteLimit = 32 << 20
   /// The most sessions at a time, each a WebSocket or a client of long polling; further ones are refused with status

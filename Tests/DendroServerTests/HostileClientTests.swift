@@ -55,7 +55,10 @@ struct HostileClientTests {
   @Test(
     "large bodies of some clients take no more than a bound, and small ones are served beside them")
   func manyBodies() async throws {
-    try await serving({ $0.bodiesByteLimit = 100_000 }) { served in
+    try await serving({
+      $0.bodiesByteLimit = 100_000
+      $0.bodiesByteLimitByAddress = 100_000
+    }) { served in
       let http = try served.client()
       let large = "\"" + String(repeating: "x", count: 80_000) + "\""
       for _ in 0..<3 {

@@ -103,23 +103,17 @@ final class Exchange: @unchecked Sendable {
       } catch {
         return send(.whole(RESTAnswer(refusal: error)), connection)
       }
-      // A body that says that it is too long is not even read.
-      if case .length(let count) = framing, count > context.bodyByteLimit {
-        return send(.whole(RESTAnswer(.tooLarge)), connection)
-      }
+      if let error = refusalBeforeBody() { return send(.whole(RESTAnswer(error)), connection) }
       if framing != .none { peer.beginBody() }
       return dendro_yes
     case .body where uploadCount.pointee > 0:
       let count = uploadCount.pointee
       uploadCount.pointee = 0
       peer.noteBody(count)
-      guard count <= context.bodyByteLimit - body.count else { return drop(.tooLarge) }
-      guard hasRoom(for: body.count + count) else {
-        return drop(
-          RESTError(
-            503,
-            "The server is reading \(context.bodiesByteLimit) bytes of requests, which is its limit."
-          ))
+      do throws(RESTError) {
+        try makeRoom(for: count)
+      } catch {
+        return drop(error)
       }
       if let upload {
         body.append(contentsOf: UnsafeRawBufferPointer(start: upload, count: count))
@@ -176,19 +170,23 @@ final class Exchange: @unchecked Sendable {
     try context.policy.check(method: method, target: target, version: version, headers: headers)
   }
 
-  /// Whether a body of so many bytes has room beside those of other requests; they are counted then. The first
-  /// ones of each need none, so that small requests are served whatever large ones take.
-  private func hasRoom(for byteCount: Int) -> Bool {
-    let wanted = byteCount - HTTPContext.freeBodyByteCount
-    guard wanted > bodyByteCount else { return true }
-    let added = wanted - bodyByteCount
-    let (_, all) = context.bodiesByteCount.wrappingAdd(added, ordering: .relaxed)
-    guard all <= context.bodiesByteLimit else {
-      context.bodiesByteCount.wrappingSubtract(added, ordering: .relaxed)
-      return false
+  /// Refuses what needs no look at the body. A short one has room beside all others, and is read.
+  private func refusalBeforeBody() -> RESTError? {
+    switch framing {
+    case .none: return nil
+    case .length(let count) where count > context.bodyByteLimit: return .tooLarge
+    case .length(let count) where count <= BodyBudget.freeByteCount: return nil
+    case .length, .chunked: return context.refusal(self)
     }
-    bodyByteCount = wanted
-    return true
+  }
+
+  /// Counts what the body takes with so many bytes more.
+  private func makeRoom(for byteCount: Int) throws(RESTError) {
+    guard byteCount <= context.bodyByteLimit - body.count else { throw .tooLarge }
+    let added = body.count + byteCount - BodyBudget.freeByteCount - bodyByteCount
+    guard added > 0 else { return }
+    try context.bodies.take(added, for: address)
+    bodyByteCount += added
   }
 
   /// Drops the body, also what is still to come of it.
@@ -201,7 +199,7 @@ final class Exchange: @unchecked Sendable {
 
   private func freeBody() {
     body = []
-    context.bodiesByteCount.wrappingSubtract(bodyByteCount, ordering: .relaxed)
+    context.bodies.giveBack(bodyByteCount, of: address)
     bodyByteCount = 0
   }
 

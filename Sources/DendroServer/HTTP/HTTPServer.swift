@@ -14,9 +14,12 @@ final class HTTPServer: @unchecked Sendable {
   /// The socket that does not listen any more; -1 while it does.
   private let listener = Atomic<Int32>(-1)
 
-  /// - Parameter perform: answers a request; called on one of the server's threads.
+  /// - Parameters:
+  ///   - refusal: called before a long body is read; why the request is refused whatever the body says.
+  ///   - perform: answers a request. Both are called on the server's threads.
   init(
     _ options: DatabaseServerOptions, _ policy: RequestPolicy, _ figures: ServerFigures,
+    refusal: @escaping @Sendable (Exchange) -> RESTError?,
     perform: @escaping @Sendable (Exchange) -> Void
   ) throws(DatabaseServerError) {
     // A client that leaves must not end the process.
@@ -27,7 +30,8 @@ final class HTTPServer: @unchecked Sendable {
       throw DatabaseServerError("\(name) is no name of a header field")
     }
     var address = try SocketAddress(host: options.host, port: options.port)
-    let context = Unmanaged.passRetained(HTTPContext(options, policy, figures, perform))
+    let context = Unmanaged.passRetained(
+      HTTPContext(options, policy, figures, refusal: refusal, perform: perform))
     self.context = context
     let threads = min(4, max(2, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
     let daemon = address.withPointer { pointer, isIPv6 in
@@ -137,14 +141,12 @@ extension HTTPConnection {
 /// What all exchanges of a server share.
 final class HTTPContext: Sendable {
   let bodyByteLimit: Int
-  let bodiesByteLimit: Int
-  /// The first bytes of a body, which count in no sum.
-  static let freeBodyByteCount = 16 << 10
-  /// The others, of all bodies.
-  let bodiesByteCount = Atomic<Int>(0)
+  let bodies: BodyBudget
   let policy: RequestPolicy
   let figures: ServerFigures
   let accessLog: (@Sendable (AccessRecord) -> Void)?
+  /// Why a request is refused whatever its body says.
+  let refusal: @Sendable (Exchange) -> RESTError?
   let perform: @Sendable (Exchange) -> Void
   let connections: HTTPConnections
   /// The name of the header field that says where clients are, in lower case.
@@ -159,12 +161,14 @@ final class HTTPContext: Sendable {
 
   init(
     _ options: DatabaseServerOptions, _ policy: RequestPolicy, _ figures: ServerFigures,
-    _ perform: @escaping @Sendable (Exchange) -> Void
+    refusal: @escaping @Sendable (Exchange) -> RESTError?,
+    perform: @escaping @Sendable (Exchange) -> Void
   ) {
+    self.refusal = refusal
     self.policy = policy
     self.figures = figures
     bodyByteLimit = options.bodyByteLimit
-    bodiesByteLimit = options.bodiesByteLimit
+    bodies = BodyBudget(options)
     accessLog = options.accessLog
     connections = HTTPConnections(options)
     trustedProxyHeader = options.trustedProxyHeader?.lowercased()
