@@ -3,10 +3,15 @@ public import DendroRules
 
 /// How a server behaves.
 public struct DatabaseServerOptions: Sendable {
-  /// The address to listen at: a numeric address or `localhost`. By default `127.0.0.1`, which only this
-  /// machine reaches.
-  public var host = "127.0.0.1"
-  /// The port to listen at; 0, the default, lets the system choose one.
+  /// The addresses to listen at: numeric addresses, or `localhost`, which stands for `127.0.0.1` and `::1`. By default
+  /// `127.0.0.1`, which only this machine reaches.
+  public var hosts = ["127.0.0.1"]
+  /// The first of ``hosts``. Setting it makes it the only one.
+  public var host: String {
+    get { hosts.first ?? "" }
+    set { hosts = [newValue] }
+  }
+  /// The port to listen at, the same at every address; 0, the default, lets the system choose one.
   public var port: UInt16 = 0
   /// The one name under which the database is served. By default every name reaches it.
   public var namespace: String?
@@ -45,6 +50,8 @@ public struct DatabaseServerOptions: Sendable {
   /// What the bodies of all requests that have no answer yet may take together, in bytes, the first 16 KiB of each
   /// apart; a request that would take more is refused with status 503. By default 1 GiB.
   public var bodiesByteLimit = 1 << 30
+  /// What of that the requests of one address may take. By default, nil, a half.
+  public var bodiesByteLimitByAddress: Int?
   /// The largest message of a session, in bytes. By default 32 MiB.
   public var messageByteLimit = 32 << 20
   /// The most sessions at a time, each a WebSocket or a client of long polling; further ones are refused with status
@@ -61,6 +68,21 @@ public struct DatabaseServerOptions: Sendable {
   /// The most connections at a time, WebSockets apart; a client of long polling needs two. By default 10,000; each needs
   /// a file descriptor.
   public var connectionLimit = 10_000
+  /// The most connections of one address at a time, WebSockets apart, so that one client leaves room for others; of IPv6, of one
+  /// network with 64 bits. By default, nil, a quarter of ``connectionLimit``. With ``trustedProxyHeader`` it is the most
+  /// requests that have no answer yet.
+  public var connectionLimitByAddress: Int?
+  /// The header field by which a proxy in front of the server says where a client is, such as `X-Forwarded-For`: an address,
+  /// or several with commas between them, of which the last is the proxy's own word. Limits by address and ``accessLog`` go by
+  /// it. By default, nil, they go by the other end of the connection. Only for servers that clients reach by the proxy
+  /// alone: a client can send the field too.
+  public var trustedProxyHeader: String?
+  /// What the head of a request may take, from the connection's beginning or from the end of the request line, before the
+  /// connection is closed. By default 10 seconds.
+  public var headTimeout: Duration = .seconds(10)
+  /// How slowly a body may come: one of which less than this comes in a second, in bytes on the average of 30 seconds,
+  /// is given up with status 408. By default 1 KiB.
+  public var bodyRateMin = 1 << 10
   /// After how long without a byte in either direction a connection is closed, unless the server owes it an
   /// answer. By default 60 seconds.
   public var idleTimeout: Duration = .seconds(60)
@@ -75,6 +97,8 @@ public struct DatabaseServerOptions: Sendable {
   /// standard error.
   public var errorLog: (@Sendable (String) -> Void)?
 
+  /// Over which ``bodyRateMin`` is measured.
+  package var bodyRateInterval: Duration = .seconds(30)
   /// After how long a poll that has nothing to bring is answered.
   package var pollHold: Duration = .seconds(25)
   /// After how long without a poll a session of long polling ends.
@@ -95,7 +119,7 @@ public struct AccessRecord: Sendable {
   /// When the request's head came, in milliseconds since 1970.
   public let time: Int64
   /// The address and the port that the request came from: `127.0.0.1:50312` or `[::1]:50312`. Behind a proxy they are
-  /// the proxy's. Empty if the system does not say them.
+  /// the proxy's, or with ``DatabaseServerOptions/trustedProxyHeader`` what that says. Empty if the system does not say them.
   public let client: String
   /// The name of the database that the request is for, whether there is one or not; nil if it is for none, as
   /// `/.status.json` is.
@@ -111,6 +135,9 @@ public struct AccessRecord: Sendable {
 }
 
 extension DatabaseServerOptions {
+  /// Whether only this machine reaches the server: if it does not listen at any other address.
+  var isLoopback: Bool { hosts.allSatisfy(SocketAddress.isLoopback) }
+
   /// The error log, or standard error if there is none.
   var report: @Sendable (String) -> Void {
     errorLog ?? { sentence in

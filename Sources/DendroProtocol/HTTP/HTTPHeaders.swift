@@ -31,22 +31,29 @@ package struct HTTPHeaders: Sendable {
   /// - Parameter name: in lower case.
   package func values(_ name: String) -> [String] { fields.filter { $0.key == name }.map(\.value) }
 
-  /// Whether the fields contradict each other about the end of the body. Servers on the way may see another one, and
-  /// take the rest for a request of its own.
-  package var hasAmbiguousBody: Bool {
-    var length: String?
-    for field in fields where field.key == "content-length" {
-      if self["transfer-encoding"] != nil || length.map({ $0 != field.value }) ?? false {
-        return true
-      }
-      length = field.value
-    }
-    return false
-  }
-
   /// Replaces the value of the first field with this name, given in lower case; does nothing without one.
   package mutating func replace(_ name: String, by value: String) {
     guard let index = fields.firstIndex(where: { $0.key == name }) else { return }
     fields[index] = Field(name: fields[index].name, value: value, key: name)
+  }
+
+  /// Whether a field may have this name.
+  package static func isName(_ text: String) -> Bool {
+    !text.isEmpty && text.utf8.allSatisfy(isOfName)
+  }
+
+  /// Whether the name of a field, or a method, may have the byte.
+  package static func isOfName(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"):
+      true
+    case UInt8(ascii: "!"), UInt8(ascii: "#"), UInt8(ascii: "$"), UInt8(ascii: "%"),
+      UInt8(ascii: "&"), UInt8(ascii: "'"), UInt8(ascii: "*"), UInt8(ascii: "+"),
+      UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "^"), UInt8(ascii: "_"),
+      UInt8(ascii: "`"), UInt8(ascii: "|"), UInt8(ascii: "~"):
+      true
+    default: false
+    }
   }
 }

@@ -18,6 +18,7 @@ final class Exchange: @unchecked Sendable {
   let context: HTTPContext
   private(set) var method = ""
   private(set) var headers = HTTPHeaders()
+  private var framing = BodyFraming.none
   private(set) var body: [UInt8] = []
   /// Bytes of it that count in what all bodies may take.
   private var bodyByteCount = 0
@@ -31,7 +32,10 @@ final class Exchange: @unchecked Sendable {
   private var status = 0
   /// The name of the database that the request is for; nil if it is for none.
   var namespace: String?
-  /// The other end of the connection, for the log.
+  private let peer: HTTPConnection
+  /// Where the client is: the other end of the connection, or what a trusted proxy says. Nil if that is not known.
+  private(set) var address: ClientAddress?
+  /// The same for the log.
   private var client = ""
   private let time = systemMilliseconds()
   private let start = ContinuousClock.now
@@ -68,7 +72,8 @@ final class Exchange: @unchecked Sendable {
   }
 
   /// - Parameter target: as in the request line; nil if that is not UTF-8.
-  init(_ target: String?, _ context: HTTPContext) {
+  init(_ target: String?, _ context: HTTPContext, _ peer: HTTPConnection) {
+    self.peer = peer
     self.target = target ?? ""
     isTargetValid = target != nil
     self.context = context
@@ -78,37 +83,37 @@ final class Exchange: @unchecked Sendable {
 
   func step(
     _ connection: OpaquePointer,
-    _ line: (method: UnsafePointer<CChar>?, version: UnsafePointer<CChar>?),
+    _ line: HeadReader.Line,
     _ upload: UnsafePointer<CChar>?, _ uploadCount: UnsafeMutablePointer<Int>
   ) -> MHD_Result {
     switch phase {
     case .head:
       phase = .body
-      method = line.method.map { String(cString: $0) } ?? ""
-      headers = Self.headers(of: connection)
-      if context.accessLog != nil, let address = dendro_client_address(connection) {
-        client = SocketAddress.text(of: address) ?? ""
-      }
+      method = String(cString: line.method)
+      let head = HeadReader(line, targetByteCount: target.utf8.count, of: connection)
+      headers = head.headers
+      identify(connection)
       do throws(RESTError) {
-        try check(version: line.version.map { String(cString: $0) } ?? "")
+        try check(head, version: String(cString: line.version))
+        if context.trustedProxyHeader != nil, let address,
+          !context.connections.lend(peer, to: address)
+        {
+          throw RESTError(503, "Too many requests of this address have no answer yet.")
+        }
       } catch {
         return send(.whole(RESTAnswer(refusal: error)), connection)
       }
-      // A body that says that it is too long is not even read.
-      if let count = headers["content-length"].flatMap({ Int($0) }), count > context.bodyByteLimit {
-        return send(.whole(RESTAnswer(.tooLarge)), connection)
-      }
+      if let error = refusalBeforeBody() { return send(.whole(RESTAnswer(error)), connection) }
+      if framing != .none { peer.beginBody() }
       return dendro_yes
     case .body where uploadCount.pointee > 0:
       let count = uploadCount.pointee
       uploadCount.pointee = 0
-      guard count <= context.bodyByteLimit - body.count else { return drop(.tooLarge) }
-      guard hasRoom(for: body.count + count) else {
-        return drop(
-          RESTError(
-            503,
-            "The server is reading \(context.bodiesByteLimit) bytes of requests, which is its limit."
-          ))
+      peer.noteBody(count)
+      do throws(RESTError) {
+        try makeRoom(for: count)
+      } catch {
+        return drop(error)
       }
       if let upload {
         body.append(contentsOf: UnsafeRawBufferPointer(start: upload, count: count))
@@ -116,6 +121,7 @@ final class Exchange: @unchecked Sendable {
       return dendro_yes
     case .body:
       phase = .performing
+      peer.beginAnswer()
       // Before the request is accepted: a server that stops waits for the answers of those that were.
       isPending = true
       context.pendingCount.wrappingAdd(1, ordering: .sequentiallyConsistent)
@@ -126,6 +132,7 @@ final class Exchange: @unchecked Sendable {
       return answerOrWait(connection)
     case .excess:
       guard uploadCount.pointee == 0 else {
+        peer.noteBody(uploadCount.pointee)
         uploadCount.pointee = 0
         return dendro_yes
       }
@@ -135,26 +142,51 @@ final class Exchange: @unchecked Sendable {
     }
   }
 
+  /// Finds out where the client is. The last entry of a proxy's header field is its own; those before it may be the client's.
+  private func identify(_ connection: OpaquePointer) {
+    let end = dendro_client_address(connection)
+    if let name = context.trustedProxyHeader,
+      let entry = headers.values(name).last?.split(separator: ",").last?.trimmingSpaces,
+      let told = ClientAddress(entry)
+    {
+      address = told
+      client = String(entry)
+    } else if let end {
+      address = ClientAddress(end)
+      if context.accessLog != nil { client = SocketAddress.text(of: end) ?? "" }
+    }
+  }
+
   /// Refuses what is refused before its body is read.
-  private func check(version: String) throws(RESTError) {
+  private func check(_ head: HeadReader, version: String) throws(RESTError) {
     guard isTargetValid else { throw .badRequest("The target of the request is not UTF-8.") }
-    if headers.hasAmbiguousBody { throw .badRequest("The length of the body is ambiguous.") }
+    guard head.isIntact, target.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
+      throw .badRequest("The head of the request is malformed.")
+    }
+    framing = try BodyFraming(version: version, headers: headers)
+    if framing != .none, headers["upgrade"] != nil {
+      throw .badRequest("A request that changes the protocol has no body.")
+    }
     try context.policy.check(method: method, target: target, version: version, headers: headers)
   }
 
-  /// Whether a body of so many bytes has room beside those of other requests; they are counted then. The first
-  /// ones of each need none, so that small requests are served whatever large ones take.
-  private func hasRoom(for byteCount: Int) -> Bool {
-    let wanted = byteCount - HTTPContext.freeBodyByteCount
-    guard wanted > bodyByteCount else { return true }
-    let added = wanted - bodyByteCount
-    let (_, all) = context.bodiesByteCount.wrappingAdd(added, ordering: .relaxed)
-    guard all <= context.bodiesByteLimit else {
-      context.bodiesByteCount.wrappingSubtract(added, ordering: .relaxed)
-      return false
+  /// Refuses what needs no look at the body. A short one has room beside all others, and is read.
+  private func refusalBeforeBody() -> RESTError? {
+    switch framing {
+    case .none: return nil
+    case .length(let count) where count > context.bodyByteLimit: return .tooLarge
+    case .length(let count) where count <= BodyBudget.freeByteCount: return nil
+    case .length, .chunked: return context.refusal(self)
     }
-    bodyByteCount = wanted
-    return true
+  }
+
+  /// Counts what the body takes with so many bytes more.
+  private func makeRoom(for byteCount: Int) throws(RESTError) {
+    guard byteCount <= context.bodyByteLimit - body.count else { throw .tooLarge }
+    let added = body.count + byteCount - BodyBudget.freeByteCount - bodyByteCount
+    guard added > 0 else { return }
+    try context.bodies.take(added, for: address)
+    bodyByteCount += added
   }
 
   /// Drops the body, also what is still to come of it.
@@ -167,7 +199,7 @@ final class Exchange: @unchecked Sendable {
 
   private func freeBody() {
     body = []
-    context.bodiesByteCount.wrappingSubtract(bodyByteCount, ordering: .relaxed)
+    context.bodies.giveBack(bodyByteCount, of: address)
     bodyByteCount = 0
   }
 
@@ -197,6 +229,7 @@ final class Exchange: @unchecked Sendable {
 
   private func send(_ answer: Answer, _ connection: OpaquePointer) -> MHD_Result {
     phase = .answered
+    peer.beginAnswer()
     freeBody()
     defer { noteAnswer() }
     let response: OpaquePointer?
@@ -214,6 +247,7 @@ final class Exchange: @unchecked Sendable {
       response = custom.response
     }
     guard let response else { return dendro_no }
+    if framing == .chunked { MHD_add_response_header(response, "Connection", "close") }
     defer { MHD_destroy_response(response) }
     return MHD_queue_response(connection, UInt32(status), response)
   }
@@ -228,6 +262,8 @@ final class Exchange: @unchecked Sendable {
   func complete() {
     noteAnswer()
     freeBody()
+    if status == 0, peer.isGivenUp { status = 408 }
+    context.connections.endAnswer(peer)
     if isActive {
       context.activeCount.wrappingSubtract(1, ordering: .relaxed)
     }
@@ -248,21 +284,6 @@ final class Exchange: @unchecked Sendable {
 
   // MARK: Headers
 
-  private static func headers(of connection: OpaquePointer) -> HTTPHeaders {
-    var headers = HTTPHeaders()
-    withUnsafeMutablePointer(to: &headers) { headers in
-      _ = MHD_get_connection_values(
-        connection, dendro_header_kind,
-        { headers, _, name, value in
-          guard let headers, let name else { return dendro_yes }
-          headers.assumingMemoryBound(to: HTTPHeaders.self).pointee.append(
-            String(cString: name), value.map { String(cString: $0) } ?? "")
-          return dendro_yes
-        }, headers)
-    }
-    return headers
-  }
-
   private static func add(_ headers: HTTPHeaders, to response: OpaquePointer?) {
     for field in headers.fields { MHD_add_response_header(response, field.name, field.value) }
     // No browser takes data for something else, whatever is in them.
@@ -273,5 +294,13 @@ final class Exchange: @unchecked Sendable {
   private static func isSecret(_ name: String) -> Bool {
     ["auth", "access_token", "ac", "pw", "s", "ls"].contains(name)
       || name.first == "d" && name.count > 1 && name.dropFirst().allSatisfy(\.isNumber)
+  }
+}
+
+extension Substring {
+  fileprivate var trimmingSpaces: Substring {
+    let isSpace: (Character) -> Bool = { $0 == " " || $0 == "\t" }
+    guard let end = lastIndex(where: { !isSpace($0) }) else { return "" }
+    return self[...end].drop(while: isSpace)
   }
 }

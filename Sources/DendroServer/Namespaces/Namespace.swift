@@ -23,17 +23,22 @@ package final class Namespace: Sendable {
   /// Held while it is prepared.
   private let preparation = Mutex(())
 
-  package convenience init(_ name: String, _ database: Database) throws(DatabaseError) {
+  /// - Throws: `DatabaseError` if the database is closed; `DatabaseServerError` if another server serves it.
+  package convenience init(_ name: String, _ database: Database) throws {
     try self.init(name, database, losses: nil)
   }
 
-  init(_ name: String, _ database: Database, losses: Losses?) throws(DatabaseError) {
+  init(_ name: String, _ database: Database, losses: Losses?) throws {
     self.name = name
     self.losses = losses
     self.database = database
     engine = try database.servedEngine()
     hub = ListenHub(engine)
-    database.serve(commitsTo: hub)
+    guard database.serve(commitsTo: hub) else {
+      throw DatabaseServerError(
+        "another server serves the database: stop that first, or let it listen at several addresses"
+      )
+    }
     settings = NamespaceSettings(engine, mayHaveOtherRules: losses?.mayHaveOtherRules ?? false)
     journal = DisconnectJournal(engine)
   }
@@ -87,7 +92,7 @@ package final class Namespace: Sendable {
 
   /// Ends the listens; the database stays open.
   func end() {
-    database.serve(commitsTo: nil)
+    database.endServing()
     hub.end()
     guard let journal else { return }
     journal.retry()

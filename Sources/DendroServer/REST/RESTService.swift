@@ -38,7 +38,9 @@ final class RESTService: Sendable {
     self.namespaces = namespaces
     commonRules = try Self.commonRules(options)
     authorizer = try Self.authorizer(options)
-    authenticator = try Authenticator(options)
+    var known = options
+    known.trustsUnsignedTokens = options.trustsUnsignedTokens ?? options.isLoopback
+    authenticator = try Authenticator(known)
     backlogByteLimit = options.backlogByteLimit
     sessionByteLimit = options.sessionByteLimit
     webSockets = try WebSocketService(options, figures)
@@ -46,7 +48,7 @@ final class RESTService: Sendable {
     sessionLimit = options.sessionLimit
     verdictInterval = options.verdictInterval
     viewer =
-      options.viewer ?? SocketAddress.isLoopback(options.host) ? ViewerService() : nil
+      options.viewer ?? options.isLoopback ? ViewerService() : nil
   }
 
   private static func commonRules(
@@ -67,7 +69,7 @@ final class RESTService: Sendable {
     let hasRules = options.rules != nil || options.rulesFile != nil
     if let authorizer = options.authorizer { return authorizer }
     if options.secret != nil { return AdministratorsAuthorizer() }
-    if hasRules, options.tokens != nil || !SocketAddress.isLoopback(options.host) {
+    if hasRules, options.tokens != nil || !options.isLoopback {
       return AdministratorsAuthorizer()
     }
     guard options.tokens == nil else {
@@ -75,9 +77,9 @@ final class RESTService: Sendable {
         "tokens say who a user is: say by rules or an authorizer what users may do, or who administrators are by a secret"
       )
     }
-    guard SocketAddress.isLoopback(options.host) else {
+    if let host = options.hosts.first(where: { !SocketAddress.isLoopback($0) }) {
       throw DatabaseServerError(
-        "\(options.host) may be reached by others: say by a secret, rules or an authorizer who may do what"
+        "\(host) may be reached by others: say by a secret, rules or an authorizer who may do what"
       )
     }
     return OpenAuthorizer()

@@ -1,5 +1,6 @@
 import Dendro
 import DendroEngine
+import DendroStorage
 import DendroTree
 import Synchronization
 
@@ -32,6 +33,16 @@ final class RequestState: Sendable {
 
   /// For a request that concerns no data.
   static let none = RequestState(nil) { nil }
+
+  /// For a request whose data are not known yet: what matters is whether the authorizer looks at them.
+  static func unknown() -> RequestState {
+    RequestState(nothing) {
+      Pinned(head: HeadNode(.empty), time: systemMilliseconds()) { $0 }
+    }
+  }
+
+  private static let nothing = Database.showing(
+    HistoryState(roots: TreeRoots(), lsn: .zero))
 
   /// Whether the authorizer has looked at the data or the time.
   var wasLookedAt: Bool { progress.withLock { $0.wasLookedAt } }

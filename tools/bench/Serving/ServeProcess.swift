@@ -26,7 +26,7 @@ final class ServeProcess {
     process.arguments = [
       "-c", "trap '' INT TERM HUP; \"$@\" & echo $!; read end; kill -9 $!; wait", "dendro",
       command.path, "serve", directory.path, "--port", "0", "--json", "--quiet", "--sessions",
-      "20000", "--durability", durability,
+      "20000", "--per-address", "20000", "--durability", durability,
     ]
     process.standardInput = life
     process.standardOutput = output

@@ -4,11 +4,11 @@ import DendroServer
 /// What the arguments of `serve` say about the server.
 struct ServeOptions {
   private let arguments: Arguments
-  private let host: String
+  private let hosts: [String]
 
-  init(_ arguments: Arguments, host: String) {
+  init(_ arguments: Arguments, hosts: [String]) {
     self.arguments = arguments
-    self.host = host
+    self.hosts = hosts
   }
 
   /// Whether clients need a credential.
@@ -19,7 +19,7 @@ struct ServeOptions {
   func forServer(_ log: ServeLog) throws -> DatabaseServerOptions {
     var options = DatabaseServerOptions()
     options.port = try arguments.integer("port", in: 0...UInt16.max) ?? 9000
-    options.host = host
+    options.hosts = hosts
     options.hostNames = try list("allow-host", "host name", DatabaseServer.isHostName)
     options.origins = try list(
       "allow-origin", "origin, such as https://app.example.com", DatabaseServer.isOrigin)
@@ -56,12 +56,13 @@ struct ServeOptions {
       if arguments.has("users") {
         throw Failure.usage("--users needs --token-secret-file or --token-keys")
       }
-      if !DatabaseServer.isLoopback(host), options.rulesFile != nil, !arguments.has("insecure") {
+      let host = hosts.first { !DatabaseServer.isLoopback($0) }
+      if host != nil, options.rulesFile != nil, !arguments.has("insecure") {
         // Nobody is an administrator; users and tokens are believed by no one.
         options.authorizer = AdministratorsAuthorizer()
         return
       }
-      guard DatabaseServer.isLoopback(host) || arguments.has("insecure") else {
+      if let host, !arguments.has("insecure") {
         throw Failure.usage(
           "\(host) may be reached by others: everybody could read and write everything",
           hint:
@@ -124,6 +125,13 @@ struct ServeOptions {
     if let count = try arguments.integer("sessions", in: 1...1_000_000) {
       options.sessionLimit = count
       options.connectionLimit = max(options.connectionLimit, count)
+    }
+    options.connectionLimitByAddress = try arguments.integer("per-address", in: 1...1_000_000)
+    if let header = arguments.value("trust-proxy") {
+      guard DatabaseServer.isHeaderName(header) else {
+        throw Failure.usage("--trust-proxy: \(Failure.quoted(header)) is no header field")
+      }
+      options.trustedProxyHeader = header
     }
     options.messageRateLimit = try arguments.integer("rate", in: 1...1_000_000)
     if arguments.has("viewer"), arguments.has("no-viewer") {
