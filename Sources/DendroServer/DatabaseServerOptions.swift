@@ -37,9 +37,14 @@ public struct DatabaseServerOptions: Sendable {
   public var bodiesByteLimit = 1 << 30
   /// The largest message of a session, in bytes. By default 32 MiB.
   public var messageByteLimit = 32 << 20
-  /// The most sessions at a time, each a WebSocket or a client of long polling; further ones are refused with status
-  /// 503. By default 10,000.
+  /// The most sessions at a time, each a WebSocket or a client of long polling. By default 10,000. Beyond that, a newcomer
+  /// takes the place of a client that has asked for nothing yet, or of one that has not signed in and whose address has
+  /// more sessions than its own; a user who signs in takes that of any client that has not. Others are refused with
+  /// status 503, or closed if they ask for something without having signed in.
   public var sessionLimit = 10_000
+  /// The most sessions at a time of one client's address, or of all that begin with the same 64 bits of IPv6. By default,
+  /// nil, a quarter of ``sessionLimit``, and no limit for addresses of this machine, from which a proxy may come.
+  public var addressSessionLimit: Int?
   /// How many messages of one session are handled in a second; it is not read from for the rest of it. By
   /// default, nil, as many as it sends. Requests of REST need no such limit: a client waits for each answer.
   public var messageRateLimit: Int?
@@ -69,6 +74,12 @@ public struct DatabaseServerOptions: Sendable {
   package var pollHold: Duration = .seconds(25)
   /// After how long without a poll a session of long polling ends.
   package var pollSilence: Duration = .seconds(60)
+  /// After how long a session of long polling ends that has not polled yet.
+  package var firstPollTimeout: Duration = .seconds(10)
+  /// After how long a session ends whose client has not signed in and can do nothing else.
+  package var signInTimeout: Duration = .seconds(60)
+  /// How long a message may take to come. A long one has more: a second for each 4 KiB.
+  package var messageTimeout: Duration = .seconds(60)
   /// What a fetch of ``TokenOptions/keySetURL`` may take.
   package var keySetTimeout: Duration = .seconds(10)
   /// The time in seconds since 1970, for tokens.

@@ -21,7 +21,8 @@ final class HTTPClient {
   private let socket: Int32
   private var received: [UInt8] = []
 
-  init(port: UInt16, receiveBuffer: Int32? = nil) throws {
+  /// - Parameter source: the address that the client has.
+  init(port: UInt16, receiveBuffer: Int32? = nil, source: String = "127.0.0.1") throws {
     socket = DendroPlatform.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     if var size = receiveBuffer {
       setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
@@ -29,6 +30,15 @@ final class HTTPClient {
     var timeout = timeval(tv_sec: Int(Self.patience), tv_usec: 0)
     setsockopt(
       socket, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
+    var own = sockaddr_in()
+    own.sin_family = sa_family_t(AF_INET)
+    inet_pton(AF_INET, source, &own.sin_addr)
+    let isBound = withUnsafePointer(to: &own) { own in
+      own.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
+    guard isBound == 0 else { throw Ended() }
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_port = port.bigEndian

@@ -24,6 +24,14 @@ package struct MessageAssembler: Sendable {
   /// - Parameter byteLimit: of one message.
   package init(byteLimit: Int) { self.byteLimit = byteLimit }
 
+  /// What has come of the message whose frames are not all there; nil if there is none.
+  package var byteCountUnderWay: Int? {
+    missingCount == 0 ? nil : refused == nil ? parts.count : passedByteCount
+  }
+
+  /// What is kept of it.
+  package var keptByteCount: Int { parts.count }
+
   package mutating func add(_ frame: [UInt8]) -> Step {
     if missingCount == 0 {
       guard let count = Self.count(frame) else {

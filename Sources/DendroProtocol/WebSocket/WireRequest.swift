@@ -61,6 +61,14 @@ package enum WireAction: Sendable {
   case signIn(Credentials)
   case signOut
 
+  /// Whether it is about a place in the database, and not only about the client.
+  package var isForPlace: Bool {
+    switch self {
+    case .none, .signIn, .signOut: false
+    case .listen, .unlisten, .get, .write, .onDisconnect, .cancelOnDisconnect: true
+    }
+  }
+
   /// - Throws: `RESTError` with what is wrong.
   init(_ name: String, _ body: JSONMembers?) throws(RESTError) {
     switch name {

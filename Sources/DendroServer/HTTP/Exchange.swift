@@ -31,8 +31,8 @@ final class Exchange: @unchecked Sendable {
   private var status = 0
   /// The name of the database that the request is for; nil if it is for none.
   var namespace: String?
-  /// The other end of the connection, for the log.
-  private var client = ""
+  /// The other end of the connection, for the log and for sessions.
+  private(set) var client = ""
   private let time = systemMilliseconds()
   private let start = ContinuousClock.now
   private let outcome = Mutex(Outcome())
@@ -86,7 +86,9 @@ final class Exchange: @unchecked Sendable {
       phase = .body
       method = line.method.map { String(cString: $0) } ?? ""
       headers = Self.headers(of: connection)
-      if context.accessLog != nil, let address = dendro_client_address(connection) {
+      if context.accessLog != nil || target.hasPrefix("/."),
+        let address = dendro_client_address(connection)
+      {
         client = SocketAddress.text(of: address) ?? ""
       }
       do throws(RESTError) {

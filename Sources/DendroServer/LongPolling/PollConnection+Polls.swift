@@ -83,8 +83,12 @@ extension PollConnection.State {
         guard let steps = try? packets.add(segment) else { return .broken }
         for step in steps {
           switch step {
-          case .message(let message): inbox.append(.message(message))
-          case .tooLarge(let number?): inbox.append(.tooLarge(number))
+          case .message(let message):
+            messageCount += 1
+            inbox.append(.message(message))
+          case .tooLarge(let number?):
+            messageCount += 1
+            inbox.append(.tooLarge(number))
           case .tooLarge(nil), .waiting: break
           }
         }

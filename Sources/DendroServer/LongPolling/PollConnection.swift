@@ -17,8 +17,10 @@ final class PollConnection: WireTransport {
   struct Patience: Sendable {
     /// For a message, before a poll is answered without one.
     let hold: Duration
-    /// For a poll, before the session ends; half as long for the first one.
+    /// For a poll, before the session ends.
     let silence: Duration
+    /// For the first one.
+    let start: Duration
   }
 
   struct State {
@@ -26,6 +28,9 @@ final class PollConnection: WireTransport {
     // What comes.
     var packets: PollPackets
     var inbox = Inbox()
+    /// Messages that have come.
+    var messageCount = 0
+    var timer = MessageTimer()
     var isHandling = false
     var isAskedAgain = false
     /// Messages that the client may send until the next second.
@@ -92,12 +97,7 @@ final class PollConnection: WireTransport {
       return (isTaken, state.outbox.isOverfull, nil as WebSocketConnection?)
     }
     if let socket { return socket.send(message, isPush: isPush) }
-    if isOverfull {
-      // Not on the thread of the sender, which may be in the middle of its own work.
-      service.workers.async { self.end() }
-    } else {
-      deliver()
-    }
+    if isOverfull { drop() } else { deliver() }
     return isTaken
   }
 
@@ -110,6 +110,13 @@ final class PollConnection: WireTransport {
     socket?.close(code)
     session?.end()
     deliver()
+  }
+
+  /// Not on the thread of the caller, which may be in the middle of its own work.
+  func drop() {
+    let socket = state.withLock { $0.socket }
+    socket?.drop()
+    service.workers.async { self.end() }
   }
 
   func refill() {
@@ -140,13 +147,16 @@ final class PollConnection: WireTransport {
   // MARK: Time
 
   func tick(_ now: ContinuousClock.Instant) {
-    let (due, isSilent) = state.withLock { state in
-      let limit = state.hasPolled ? patience.silence : patience.silence / 2
+    let (due, isSilent, isOverdue) = state.withLock { state in
+      let limit = state.hasPolled ? patience.silence : patience.start
       let isSilent = state.held.isEmpty && now - state.lastPoll >= limit
-      return (state.release(now, after: patience.hold), isSilent)
+      let isOverdue = state.timer.isOverdue(
+        now, number: state.messageCount, byteCount: state.packets.byteCountUnderWay,
+        isRead: state.inbox.byteCount <= limits.backlogBytes, limit: limits.messageTimeout)
+      return (state.release(now, after: patience.hold), isSilent, isOverdue)
     }
     for (exchange, text) in due { exchange.finish(RESTAnswer(script: text)) }
-    if isSilent { leave() }
+    if isOverdue { drop() } else if isSilent { leave() }
   }
 
   // MARK: The end

@@ -14,10 +14,9 @@ final class RESTService: Sendable {
   let settings: ServerSettings
   let backlogByteLimit: Int
   let sessionByteLimit: Int
-  let sessions = WireSessions()
+  let sessions: WireSessions
   let webSockets: WebSocketService
   let polls: PollService
-  private let sessionLimit: Int
   let figures = ServerFigures()
   /// Nil if it is off.
   private let viewer: ViewerService?
@@ -39,7 +38,12 @@ final class RESTService: Sendable {
     sessionByteLimit = options.sessionByteLimit
     webSockets = try WebSocketService(options, figures)
     polls = PollService(options, figures)
-    sessionLimit = options.sessionLimit
+    let needsUsers =
+      authorizer is AdministratorsAuthorizer || authorizer is UsersAuthorizer
+      || authorizer is LockedAuthorizer
+    sessions = WireSessions(
+      options, needsUsers: needsUsers,
+      canSignIn: options.secret != nil || options.tokens != nil || authenticator.believesAll)
     viewer =
       options.viewer ?? SocketAddress.isLoopback(options.host) ? ViewerService() : nil
   }
@@ -184,12 +188,6 @@ final class RESTService: Sendable {
   }
 
   // MARK: Sessions
-
-  /// Why there cannot be one more session; nil if there can.
-  var sessionRefusal: RESTError? {
-    guard webSockets.count + polls.count >= sessionLimit else { return nil }
-    return RESTError(503, "The server has \(sessionLimit) sessions, which is its limit.")
-  }
 
   /// The polls of the client that has a session.
   func polls(ofSession id: String?, in namespace: Namespace) -> PollConnection? {

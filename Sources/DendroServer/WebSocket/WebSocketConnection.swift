@@ -25,6 +25,10 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
   /// the memory if they are short.
   private var fragments: [UInt8] = []
   private var isControlFrame = false
+  /// Messages that have come.
+  private var messageCount = 0
+  private var timer = MessageTimer()
+  private var isReading = true
   /// The client has sent more than is allowed; what it sends is dropped.
   private var isRefused = false
   /// Pings since the client has read all that was to be sent. Their answers wait in libwslay, which does not bound them.
@@ -40,6 +44,8 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
     var isWoken = false
     /// The code with which the connection is closed once all messages are sent.
     var closingCode: UInt16?
+    /// It is closed whatever waits.
+    var isDropped = false
   }
 
   /// - Parameter socket: taken over.
@@ -98,6 +104,11 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
     loop.wake(self)
   }
 
+  func drop() {
+    state.withLock { $0.isDropped = true }
+    loop.wake(self)
+  }
+
   func refill() {
     let left = allowance.exchange(limits.messagesASecond, ordering: .relaxed)
     if left <= 0 { wake() }
@@ -110,12 +121,13 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
   func serve(isReadable: Bool) -> SocketLoop.Interest? {
     if isClosed { return nil }
     guard let context = opened() else { return shut() }
-    let isOverfull = state.withLock { state in
+    let (isOverfull, isDropped) = state.withLock { state in
       state.isWoken = false
-      return state.outbox.isOverfull
+      return (state.outbox.isOverfull, state.isDropped)
     }
     // A client that does not read its answers would not read why.
     if isOverfull { return shut() }
+    if isDropped { return leave(1013) }
     readCount = 0
     if isReadable, wslay_event_recv(context) != 0 { return shut() }
     loop.lend(to: &unsent)
@@ -128,18 +140,31 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
     // A client that reads nothing is not read from: so its answers do not grow without bound.
     let isFull = state.withLock { $0.outbox.byteCount > limits.backlogBytes }
     if wslay_event_want_read(context) != 0, !isFull, mayReceive { interest.insert(.reading) }
+    isReading = interest.contains(.reading)
     if wantsWrite { interest.insert(.writing) }
     return interest
   }
 
-  func end() {
-    if isClosed { return }
+  func tick(_ now: ContinuousClock.Instant) -> Bool {
+    let byteCount = assembler.byteCountUnderWay
+    let isOverdue = timer.isOverdue(
+      now, number: messageCount,
+      byteCount: fragments.isEmpty ? byteCount : fragments.count + (byteCount ?? 0),
+      isRead: isReading, limit: limits.messageTimeout)
+    if isOverdue { state.withLock { $0.isDropped = true } }
+    return isOverdue
+  }
+
+  func end() { if !isClosed { _ = leave(1001) } }
+
+  /// Says why, if the client reads, and closes.
+  private func leave(_ code: UInt16) -> SocketLoop.Interest? {
     if let context = opened() {
-      wslay_event_queue_close(context, 1001, nil, 0)
+      wslay_event_queue_close(context, code, nil, 0)
       _ = wslay_event_send(context)
       _ = unsent.flush(to: descriptor)
     }
-    _ = shut()
+    return shut()
   }
 
   var mayReceive: Bool {
@@ -167,7 +192,9 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
       if isRefused { return }
       var frame: [UInt8] = []
       swap(&frame, &fragments)
-      switch assembler.add(frame) {
+      let step = assembler.add(frame)
+      if step != .waiting { messageCount += 1 }
+      switch step {
       case .waiting: break
       case .tooLarge(let number?): receiver?.refuseTooLarge(number)
       case .tooLarge(nil): refuse(context, WSLAY_CODE_MESSAGE_TOO_BIG)

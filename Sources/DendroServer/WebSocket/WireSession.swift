@@ -21,6 +21,10 @@ final class WireSession: Sendable {
   let kept = Mutex<DisconnectJournal.Session?>(DisconnectJournal.Session())
   /// Whether the disk has refused an entry of the journal, so that `client` has an operation that is not kept.
   let hasLostEntry = Atomic<Bool>(false)
+  /// Whether the server's sessions know that the client has asked for something.
+  private let hasAsked = Atomic<Bool>(false)
+  /// Whether the client had signed in when its sessions were last told.
+  let hasSignedIn = Atomic<Bool>(false)
 
   struct State {
     var authentication = Authentication.anonymous
@@ -144,7 +148,20 @@ final class WireSession: Sendable {
   /// The answers that wait for a client that reads slowly, after which nothing more is read from it.
   private static let heldAnswerCountMax = 1_000
 
+  /// Tells the server's sessions that the client asks for something, or has become another one.
+  ///
+  /// - Returns: false if the client has to leave.
+  @discardableResult
+  func noteStanding() -> Bool {
+    hasAsked.store(true, ordering: .relaxed)
+    hasSignedIn.store(identity != .anonymous, ordering: .relaxed)
+    if service.sessions.note(self) { return true }
+    connection.close(1013)
+    return false
+  }
+
   private func perform(_ action: WireAction, _ number: Int64) -> Outcome {
+    if action.isForPlace, !hasAsked.load(ordering: .relaxed), !noteStanding() { return .performed }
     switch action {
     case .none: answer(number)
     case .listen(let location, let hash):
@@ -170,10 +187,13 @@ final class WireSession: Sendable {
       }
       keep(.register(draft), number)
     case .cancelOnDisconnect(let path): keep(.cancel(path), number)
-    case .signIn(let credentials): signIn(credentials, number)
+    case .signIn(let credentials):
+      signIn(credentials, number)
+      noteStanding()
     case .signOut:
       change(to: .anonymous)
       answer(number)
+      noteStanding()
     }
     return .performed
   }

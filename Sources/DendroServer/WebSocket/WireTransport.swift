@@ -10,6 +10,8 @@ protocol WireTransport: AnyObject, Sendable {
   func send(_ message: AnswerText, isPush: Bool) -> Bool
   /// Closes the connection once what waits was sent, and ends the session.
   func close(_ code: UInt16)
+  /// Closes the connection soon, whatever waits, and ends the session.
+  func drop()
   /// Begins a new second of what the client may send.
   func refill()
   /// Looks at the connection again: whether it may be read from, and what was left out.
@@ -47,11 +49,14 @@ struct WireLimits: Sendable {
   let outboxBytes: Int
   /// Beyond that the client is not read from until the next second.
   let messagesASecond: Int
+  /// What a message may take to come; a long one has more.
+  let messageTimeout: Duration
 
   init(_ options: DatabaseServerOptions) {
     messageBytes = options.messageByteLimit
     backlogBytes = options.backlogByteLimit
     outboxBytes = options.sessionByteLimit
     messagesASecond = options.messageRateLimit ?? .max
+    messageTimeout = options.messageTimeout
   }
 }

@@ -78,6 +78,9 @@ extension Command {
       Option(
         name: "sessions", value: "N", summary: "the most clients with a session; 10000 if left out"),
       Option(
+        name: "address-sessions", value: "N",
+        summary: "the most of them at one address; a quarter if left out"),
+      Option(
         name: "rate", value: "N", summary: "the most messages of one session in a second"),
       Option(name: "viewer", summary: "the data viewer at / also if others reach the address"),
       Option(name: "no-viewer", summary: "without the data viewer"),

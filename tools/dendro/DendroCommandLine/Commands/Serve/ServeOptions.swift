@@ -117,6 +117,7 @@ struct ServeOptions {
       options.sessionLimit = count
       options.connectionLimit = max(options.connectionLimit, count)
     }
+    options.addressSessionLimit = try arguments.integer("address-sessions", in: 1...1_000_000)
     options.messageRateLimit = try arguments.integer("rate", in: 1...1_000_000)
     if arguments.has("viewer"), arguments.has("no-viewer") {
       throw Failure.usage("--viewer contradicts --no-viewer")
