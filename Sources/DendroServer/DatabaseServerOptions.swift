@@ -48,9 +48,13 @@ public struct DatabaseServerOptions: Sendable {
   /// How many messages of one session are handled in a second; it is not read from for the rest of it. By
   /// default, nil, as many as it sends. Requests of REST need no such limit: a client waits for each answer.
   public var messageRateLimit: Int?
-  /// What one session may have in memory, in bytes: what waits for it to be read, beyond which it is closed, and
-  /// what it has registered for its end, beyond which that is refused. By default 64 MiB, for each of the two.
+  /// What one session may have in memory, in bytes: what waits for it to be read, with what it listens to, beyond which it is
+  /// closed; and what it has registered for its end, beyond which that is refused. By default 64 MiB, for each of the two.
   public var sessionByteLimit = 64 << 20
+  /// What all sessions together may have in memory, in bytes: messages that are not whole or not handled, what waits to be
+  /// read, listens, and what is registered for the end of sessions. Beyond that those that have most are closed, first of
+  /// clients that have not signed in. By default 1 GiB.
+  public var sessionsByteLimit = 1 << 30
   /// Whether `/` is the data viewer. By default, nil, only if the server listens at a loopback address.
   public var viewer: Bool?
   /// The most connections at a time, WebSockets apart; a client of long polling needs two. By default 10,000; each needs
@@ -80,6 +84,8 @@ public struct DatabaseServerOptions: Sendable {
   package var signInTimeout: Duration = .seconds(60)
   /// How long a message may take to come. A long one has more: a second for each 4 KiB.
   package var messageTimeout: Duration = .seconds(60)
+  /// After how long a WebSocket is closed whose client takes no byte of what waits for it.
+  package var readTimeout: Duration = .seconds(30)
   /// What a fetch of ``TokenOptions/keySetURL`` may take.
   package var keySetTimeout: Duration = .seconds(10)
   /// The time in seconds since 1970, for tokens.

@@ -9,6 +9,7 @@ final class PollConnection: WireTransport {
   let key: PollKey
   let service: RESTService
   let limits: WireLimits
+  let account: SessionAccount
   let figures: ServerFigures
   private let patience: Patience
   let state: Mutex<State>
@@ -36,7 +37,7 @@ final class PollConnection: WireTransport {
     /// Messages that the client may send until the next second.
     var allowance: Int
     // What goes.
-    var outbox = Outbox()
+    var outbox: Outbox
     /// A push was left out.
     var hasLeftOut = false
     var held: [HeldPoll] = []
@@ -56,6 +57,9 @@ final class PollConnection: WireTransport {
     /// What came over the socket before that.
     var later: [Inbox.Item] = []
     var laterByteCount = 0
+    // What was counted when it was counted last.
+    var incomingByteCount = 0
+    var keptByteCount = 0
   }
 
   struct HeldPoll: Sendable {
@@ -66,8 +70,9 @@ final class PollConnection: WireTransport {
 
   init(
     _ key: PollKey, _ service: RESTService, _ limits: WireLimits, _ patience: Patience,
-    _ figures: ServerFigures
+    _ account: SessionAccount, _ figures: ServerFigures
   ) {
+    self.account = account
     self.key = key
     self.service = service
     self.limits = limits
@@ -76,6 +81,7 @@ final class PollConnection: WireTransport {
     state = Mutex(
       State(
         packets: PollPackets(byteLimit: limits.messageBytes), allowance: limits.messagesASecond,
+        outbox: Outbox(account),
         answers: PollAnswers(byteLimit: limits.backlogBytes)))
   }
 
@@ -83,16 +89,21 @@ final class PollConnection: WireTransport {
   var namespace: String? { state.withLock { $0.session?.namespace.name } }
 
   /// Serves the session, which gets the messages.
-  func begin(_ session: WireSession) { state.withLock { $0.session = session } }
+  func begin(_ session: WireSession) {
+    state.withLock { $0.session = session }
+    account.open(self)
+  }
 
   var heldCount: Int { state.withLock { $0.held.count } }
+
+  var waitingByteCount: Int { state.withLock { $0.outbox.byteCount } }
 
   // MARK: What goes
 
   func send(_ message: AnswerText, isPush: Bool) -> Bool {
     let (isTaken, isOverfull, socket) = state.withLock { state in
       if state.isSwitched { return (true, false, state.socket) }
-      let isTaken = state.outbox.append(message, isPush: isPush, limits, figures)
+      let isTaken = state.outbox.append(message, isPush: isPush, limits)
       if !isTaken { state.hasLeftOut = true }
       return (isTaken, state.outbox.isOverfull, nil as WebSocketConnection?)
     }
@@ -159,6 +170,16 @@ final class PollConnection: WireTransport {
     if isOverdue { drop() } else if isSilent { leave() }
   }
 
+  /// Counts what is in memory of what the client sends, and of answers that it may ask for again.
+  func count(_ state: inout State) {
+    let incoming =
+      state.packets.keptByteCount + state.inbox.byteCount + state.laterByteCount
+    account.add(incoming - state.incomingByteCount, isExempt: true)
+    state.incomingByteCount = incoming
+    account.add(state.answers.keptByteCount - state.keptByteCount)
+    state.keptByteCount = state.answers.keptByteCount
+  }
+
   // MARK: The end
 
   /// No poll follows: ends the session, unless it goes on over a WebSocket.
@@ -171,7 +192,7 @@ final class PollConnection: WireTransport {
     close(1001)
     let held = state.withLock { state in
       state.isClosed = true
-      state.outbox.close(figures)
+      state.outbox.close()
       // The session and the connection hold each other.
       state.session = nil
       state.socket = nil
@@ -180,6 +201,7 @@ final class PollConnection: WireTransport {
       defer { state.held = [] }
       return state.held
     }
+    account.close()
     service.polls.remove(self)
     for poll in held { poll.exchange.finish(RESTAnswer(script: PollText.close)) }
   }

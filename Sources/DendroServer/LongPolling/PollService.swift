@@ -76,7 +76,8 @@ final class PollService: Sendable {
       return exchange.finish(RESTAnswer(error))
     }
     let key = PollKey(id: WireSessions.makeID(), password: WireSessions.makeID())
-    let connection = PollConnection(key, service, limits, patience, figures)
+    let connection = PollConnection(
+      key, service, limits, patience, service.sessions.account(exchange.clientAddress), figures)
     let session = WireSession(WireSessions.makeID(), namespace, service, connection)
     connection.begin(session)
     let isEnded = state.withLock { state in

@@ -43,7 +43,8 @@ final class WebSocketService: Sendable {
     }
     let upgrade = Unmanaged.passRetained(
       PendingUpgrade { [self] socket, early in
-        let connection = WebSocketConnection(socket, loop, early: early, limits, figures)
+        let connection = WebSocketConnection(
+          socket, loop, early: early, limits, service.sessions.account(address), figures)
         if let polls = service.polls(ofSession: handshake.session, in: namespace),
           let upgrade = polls.upgrade(to: connection)
         {

@@ -40,6 +40,8 @@ final class WireSession: Sendable {
     /// Whether messages have to wait.
     var isWaiting = false
     var isEnded = false
+    /// What is registered for the end, as it was counted.
+    var keptByteCount = 0
   }
 
   init(
@@ -67,6 +69,7 @@ final class WireSession: Sendable {
     let (isEnded, isWaiting) = state.withLock { state in
       if state.isWaiting, !state.isEnded {
         state.waiting.append(.message(message))
+        connection.account.add(Inbox.Item.message(message).byteCount, isExempt: true)
       }
       return (state.isEnded, state.isWaiting)
     }
@@ -119,9 +122,10 @@ final class WireSession: Sendable {
     service.workers.async { [self] in
       while true {
         let message = state.withLock { state -> [UInt8]? in
-          if !state.isEnded, case .message(let message) = state.waiting.popFirst() {
-            return message
-          }
+          let byteCount = state.waiting.byteCount
+          let next = state.isEnded ? nil : state.waiting.popFirst()
+          connection.account.add(state.waiting.byteCount - byteCount, isExempt: true)
+          if case .message(let message) = next { return message }
           state.waiting = Inbox()
           state.isWaiting = false
           return nil
@@ -154,7 +158,9 @@ final class WireSession: Sendable {
   @discardableResult
   func noteStanding() -> Bool {
     hasAsked.store(true, ordering: .relaxed)
-    hasSignedIn.store(identity != .anonymous, ordering: .relaxed)
+    let isUser = identity != .anonymous
+    hasSignedIn.store(isUser, ordering: .relaxed)
+    connection.account.isUser.store(isUser, ordering: .relaxed)
     if service.sessions.note(self) { return true }
     connection.close(1013)
     return false
@@ -186,7 +192,10 @@ final class WireSession: Sendable {
         break
       }
       keep(.register(draft), number)
-    case .cancelOnDisconnect(let path): keep(.cancel(path), number)
+      countKept()
+    case .cancelOnDisconnect(let path):
+      keep(.cancel(path), number)
+      countKept()
     case .signIn(let credentials):
       signIn(credentials, number)
       noteStanding()
@@ -196,6 +205,16 @@ final class WireSession: Sendable {
       noteStanding()
     }
     return .performed
+  }
+
+  /// Counts what is registered for the end.
+  private func countKept() {
+    let byteCount = client.operations.byteCount
+    let old = state.withLock { state in
+      defer { state.keptByteCount = byteCount }
+      return state.keptByteCount
+    }
+    connection.account.add(byteCount - old, isExempt: true)
   }
 
   // MARK: Answers

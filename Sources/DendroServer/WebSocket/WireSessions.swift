@@ -3,6 +3,9 @@ import Synchronization
 
 /// The sessions of a server, by their ids.
 final class WireSessions: Sendable {
+  /// What the sessions make the server hold.
+  let accounts: SessionAccounts
+  private let byteLimit: Int
   private let state: Mutex<State>
   /// Whether a client that has not signed in can do nothing.
   private let needsUsers: Bool
@@ -23,6 +26,8 @@ final class WireSessions: Sendable {
     let count = options.sessionLimit
     self.needsUsers = needsUsers
     limit = count
+    byteLimit = options.sessionByteLimit
+    accounts = SessionAccounts(limit: options.sessionsByteLimit)
     signInTimeout = options.signInTimeout
     let seats = SessionSeats(
       SessionSeats.Limits(
@@ -37,6 +42,10 @@ final class WireSessions: Sendable {
   var count: Int { state.withLock { $0.seats.count } }
 
   subscript(_ id: String) -> WireSession? { state.withLock { $0.sessions[id] } }
+
+  func account(_ address: ClientAddress) -> SessionAccount {
+    SessionAccount(address, limit: byteLimit, accounts)
+  }
 
   // MARK: Coming and leaving
 

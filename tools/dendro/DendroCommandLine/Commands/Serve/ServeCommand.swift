@@ -81,6 +81,9 @@ extension Command {
         name: "address-sessions", value: "N",
         summary: "the most of them at one address; a quarter if left out"),
       Option(
+        name: "session-memory", value: "MIB",
+        summary: "what all of them may have in memory; 1024 if left out"),
+      Option(
         name: "rate", value: "N", summary: "the most messages of one session in a second"),
       Option(name: "viewer", summary: "the data viewer at / also if others reach the address"),
       Option(name: "no-viewer", summary: "without the data viewer"),
