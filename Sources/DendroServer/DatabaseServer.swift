@@ -90,6 +90,8 @@ public final class DatabaseServer: Sendable {
       service.endExpired()
       service.authenticator.refreshKeys()
       service.refill()
+      service.sessions.endOverdue()
+      service.webSockets.tick()
       service.polls.tick()
       service.retryLastWrites()
       service.refreshRules()

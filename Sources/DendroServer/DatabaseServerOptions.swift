@@ -54,15 +54,24 @@ public struct DatabaseServerOptions: Sendable {
   public var bodiesByteLimitByAddress: Int?
   /// The largest message of a session, in bytes. By default 32 MiB.
   public var messageByteLimit = 32 << 20
-  /// The most sessions at a time, each a WebSocket or a client of long polling; further ones are refused with status
-  /// 503. By default 10,000.
+  /// The most sessions at a time, each a WebSocket or a client of long polling. By default 10,000. Beyond that, a newcomer
+  /// takes the place of a client that has asked for nothing yet, or of one that has not signed in and whose address has
+  /// more sessions than its own; a user who signs in takes that of any client that has not. Others are refused with
+  /// status 503, or closed if they ask for something without having signed in.
   public var sessionLimit = 10_000
+  /// The most sessions at a time of one client's address, or of all that begin with the same 64 bits of IPv6. By default,
+  /// nil, a quarter of ``sessionLimit``, and no limit for addresses of this machine, from which a proxy may come.
+  public var addressSessionLimit: Int?
   /// How many messages of one session are handled in a second; it is not read from for the rest of it. By
   /// default, nil, as many as it sends. Requests of REST need no such limit: a client waits for each answer.
   public var messageRateLimit: Int?
-  /// What one session may have in memory, in bytes: what waits for it to be read, beyond which it is closed, and
-  /// what it has registered for its end, beyond which that is refused. By default 64 MiB, for each of the two.
+  /// What one session may have in memory, in bytes: what waits for it to be read, with what it listens to, beyond which it is
+  /// closed; and what it has registered for its end, beyond which that is refused. By default 64 MiB, for each of the two.
   public var sessionByteLimit = 64 << 20
+  /// What all sessions together may have in memory, in bytes: messages that are not whole or not handled, what waits to be
+  /// read, listens, and what is registered for the end of sessions. Beyond that those that have most are closed, first of
+  /// clients that have not signed in. By default 1 GiB.
+  public var sessionsByteLimit = 1 << 30
   /// Whether `/` is the data viewer. By default, nil, only if the server listens at a loopback address.
   public var viewer: Bool?
   /// The most connections at a time, WebSockets apart; a client of long polling needs two. By default 10,000; each needs
@@ -103,6 +112,14 @@ public struct DatabaseServerOptions: Sendable {
   package var pollHold: Duration = .seconds(25)
   /// After how long without a poll a session of long polling ends.
   package var pollSilence: Duration = .seconds(60)
+  /// After how long a session of long polling ends that has not polled yet.
+  package var firstPollTimeout: Duration = .seconds(10)
+  /// After how long a session ends whose client has not signed in and can do nothing else.
+  package var signInTimeout: Duration = .seconds(60)
+  /// How long a message may take to come. A long one has more: a second for each 4 KiB.
+  package var messageTimeout: Duration = .seconds(60)
+  /// After how long a WebSocket is closed whose client takes no byte of what waits for it.
+  package var readTimeout: Duration = .seconds(30)
   /// What a fetch of ``TokenOptions/keySetURL`` may take.
   package var keySetTimeout: Duration = .seconds(10)
   /// After how many seconds at most a listen ends whose right was read from data that have changed.

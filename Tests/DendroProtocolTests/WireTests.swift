@@ -175,6 +175,58 @@ struct WireTests {
         == #"{"t":"d","d":{"a":"c","b":{"p":"s","q":[{"l":2}]}}}"#)
   }
 
+  @Test("the frames of a text that is made while it is sent are those of the whole text")
+  func framesOfLongTexts() throws {
+    let pieces = ["a", "é", "€", "😀", "\\u0000"]
+    var generator = SeededGenerator(seed: 7)
+    for childCount in [0, 1, 63, 64, 300, 8_000] {
+      let members = (0..<childCount).map { number in
+        let count = generator.oneIn(300) ? generator.below(40_000) : generator.below(20)
+        let text = (0..<count).map { _ in pieces[generator.below(pieces.count)] }.joined()
+        return "\"k\(number)\":\"\(text)\""
+      }
+      let json = Array("{\(members.joined(separator: ","))}".utf8)
+      let node = try json.withUnsafeBytes { try JSONParser.parse($0) }
+      let message = WireText.push(.put(.root, node), at: .root, tag: 3)
+      var whole = message
+      let expected = MessageFrames.split(whole.rest())
+      var frames = MessageFrames(message)
+      var made: [[UInt8]] = []
+      var isOver = false
+      while !isOver {
+        switch frames.next() {
+        case .frame(let frame): made.append(frame)
+        case .counting: #expect(frames.byteCount < 2 << 20)
+        case .end: isOver = true
+        }
+      }
+      #expect(made == expected, "\(childCount)")
+      let count = made.count == 1 ? nil : String(decoding: made[0], as: UTF8.self)
+      #expect(count == nil || count == "\(made.count - 1)")
+      for frame in made {
+        let text = try #require(String(validating: frame, as: UTF8.self))
+        #expect(text.utf16.count <= MessageFrames.unitLimit)
+      }
+    }
+  }
+
+  @Test("of a query, what it means is kept")
+  func queryText() throws {
+    func text(_ query: String) -> String? {
+      let body = "{\"p\":\"/a\",\"q\":\(query),\"t\":1,\"h\":\"\"}"
+      let message = "{\"t\":\"d\",\"d\":{\"r\":1,\"a\":\"q\",\"b\":\(body)}}"
+      guard case .listen(let location, _)? = action(message) else { return nil }
+      return location.queryText
+    }
+    for query in [
+      #"{"i":".key","sp":"k1","sin":false,"ep":"k9","ein":true,"l":2,"vf":"l"}"#,
+      #"{"i":"x/y","sp":null,"sn":"k","l":3,"vf":"r"}"#, #"{"sp":-1.5,"ep":true,"en":"z"}"#, "{}",
+    ] { #expect(text(query) == query) }
+    #expect(
+      text(#"{ "x":{"l":9}, "l" : 2, "sin":"yes", "vf":"up", "i":".value", "y":"z"}"#)
+        == #"{"i":".value","l":2}"#)
+  }
+
   @Test("long messages are split, and put together again")
   func frames() {
     let message = Array("\"\(String(repeating: "é", count: 40_000))\"".utf8)

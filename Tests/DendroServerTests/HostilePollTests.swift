@@ -80,9 +80,14 @@ struct HostilePollTests {
 
   @Test("sessions are counted with WebSockets")
   func sessionLimit() async throws {
-    try await serving({ $0.sessionLimit = 2 }) { served in
+    try await serving({
+      $0.sessionLimit = 2
+      $0.trustsUnsignedTokens = false
+    }) { served in
       let socket = try WebSocketClient(served)
+      #expect(try socket("p", "{\"p\":\"/a\",\"d\":0}") == [ok])
       let client = try PollClient(port: served.server.port)
+      #expect(try client("p", "{\"p\":\"/a\",\"d\":1}") == [ok])
       let http = try served.client()
       #expect(try http("GET", "/.lp?start=t&v=5&ns=app").status == 503)
       try client.leave()

@@ -76,8 +76,12 @@ struct OperationTests {
 
   @Test("no more WebSockets than the limit")
   func sessions() async throws {
-    try await serving({ $0.sessionLimit = 2 }) { served in
+    try await serving({
+      $0.sessionLimit = 2
+      $0.trustsUnsignedTokens = false
+    }) { served in
       let first = try WebSocketClient(served)
+      #expect(try first("p", "{\"p\":\"/a\",\"d\":0}") == [ok])
       do {
         let second = try WebSocketClient(served)
         #expect(try second("p", "{\"p\":\"/a\",\"d\":1}") == [ok])

@@ -17,7 +17,8 @@ package struct PollAnswers: Sendable {
   private var newest: Int64 = -1
   /// The last answers by the numbers of their polls; without the text if it was too much to keep.
   private var kept: [(serial: Int64, text: AnswerText?)] = []
-  private var keptByteCount = 0
+  /// What the answers that are kept take, in bytes.
+  package private(set) var keptByteCount = 0
   private let byteLimit: Int
   /// A client has two polls under way, and gives up on one that takes too long.
   private static let keptCountMax = 8

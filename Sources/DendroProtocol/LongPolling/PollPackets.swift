@@ -21,6 +21,15 @@ package struct PollPackets: Sendable {
   /// - Parameter byteLimit: of one message.
   package init(byteLimit: Int) { assembler = MessageAssembler(byteLimit: byteLimit) }
 
+  /// What has come of the message that is not whole; nil if there is none.
+  package var byteCountUnderWay: Int? {
+    early.isEmpty
+      ? assembler.byteCountUnderWay : earlyByteCount + (assembler.byteCountUnderWay ?? 0)
+  }
+
+  /// What is kept of it.
+  package var keptByteCount: Int { assembler.keptByteCount + rest.count + earlyByteCount }
+
   /// - Returns: the messages that are whole now, and those that are too large.
   package mutating func add(
     _ segment: PollSegment

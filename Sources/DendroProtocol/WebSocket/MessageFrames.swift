@@ -24,6 +24,14 @@ package struct MessageAssembler: Sendable {
   /// - Parameter byteLimit: of one message.
   package init(byteLimit: Int) { self.byteLimit = byteLimit }
 
+  /// What has come of the message whose frames are not all there; nil if there is none.
+  package var byteCountUnderWay: Int? {
+    missingCount == 0 ? nil : refused == nil ? parts.count : passedByteCount
+  }
+
+  /// What is kept of it.
+  package var keptByteCount: Int { parts.count }
+
   package mutating func add(_ frame: [UInt8]) -> Step {
     if missingCount == 0 {
       guard let count = Self.count(frame) else {
@@ -81,29 +89,151 @@ package struct MessageAssembler: Sendable {
   }
 }
 
-/// Splits a message into frames that every client takes.
-package enum MessageFrames {
+/// The frames of one message to a client, made while they are sent: each has as many UTF-16 code units as every client
+/// takes.
+///
+/// Several frames follow one that says how many they are. So a text that is made while it is sent is made twice if it is
+/// long: at first only to count its frames.
+package struct MessageFrames: Sendable {
   /// The most UTF-16 code units of one frame.
   package static let unitLimit = 16_384
+
+  package enum Step: Sendable {
+    case frame([UInt8])
+    /// Some of the text was made, and no frame.
+    case counting
+    case end
+  }
+
+  private enum Phase: Sendable {
+    case begin
+    case counting(Counting)
+    case sending
+    case end
+  }
+
+  private struct Counting: Sendable {
+    /// What is not in `part` yet.
+    var text: AnswerText
+    var part: [UInt8]
+    var offset = 0
+    var units = 0
+    var frameCount = 1
+  }
+
+  /// What is not in `part` yet.
+  private var text: AnswerText
+  private var part: [UInt8] = []
+  private var offset = 0
+  private var phase = Phase.begin
+
+  /// A shorter text is made once.
+  private static let keptByteCount = 256 << 10
+  private static let partByteCount = 64 << 10
+
+  package init(_ message: AnswerText) { text = message }
 
   /// - Parameter message: UTF-8.
   /// - Returns: the message, or the number of its parts and then these.
   package static func split(_ message: [UInt8]) -> [[UInt8]] {
-    // A message has at most as many units as bytes.
-    if message.count <= unitLimit { return [message] }
-    var parts: [[UInt8]] = []
-    var start = 0
-    var units = 0
-    for (index, byte) in message.enumerated() where byte & 0xC0 != 0x80 {
-      let own = byte >= 0xF0 ? 2 : 1
-      if units + own > unitLimit {
-        parts.append(Array(message[start..<index]))
-        start = index
-        units = 0
+    var text = AnswerText()
+    text.append(bytes: message)
+    var frames = MessageFrames(text)
+    var result: [[UInt8]] = []
+    while true {
+      switch frames.next() {
+      case .frame(let frame): result.append(frame)
+      case .counting: break
+      case .end: return result
       }
-      units += own
     }
-    parts.append(Array(message[start...]))
-    return parts.count == 1 ? parts : [Array("\(parts.count)".utf8)] + parts
+  }
+
+  /// What is kept until all is sent.
+  package var byteCount: Int { text.byteCount + part.count - offset }
+
+  /// Makes the next frame, or a part of the text.
+  ///
+  /// - Complexity: O(64 KiB), and O(256 KiB) for the first one.
+  package mutating func next() -> Step {
+    switch phase {
+    case .begin:
+      part = text.next(byteCount: Self.keptByteCount)
+      // A message has at most as many units as bytes.
+      if part.count <= Self.unitLimit, text.isAtEnd { return last() }
+      phase = .counting(Counting(text: text, part: part))
+      return .counting
+    case .counting(var counting):
+      phase = .end  // Otherwise the text would be copied.
+      guard Self.count(&counting) else {
+        phase = .counting(counting)
+        return .counting
+      }
+      if counting.frameCount == 1 { return last() }
+      phase = .sending
+      return .frame(Array("\(counting.frameCount)".utf8))
+    case .sending: return .frame(frame())
+    case .end: return .end
+    }
+  }
+
+  /// All that is left as one frame.
+  private mutating func last() -> Step {
+    phase = .end
+    defer { part = [] }
+    return .frame(part)
+  }
+
+  /// - Returns: whether the count is complete.
+  private static func count(_ counting: inout Counting) -> Bool {
+    let end = min(counting.part.count, counting.offset + partByteCount)
+    while let next = beginning(in: counting.part, counting.offset, end, &counting.units) {
+      counting.frameCount += 1
+      counting.offset = next
+    }
+    counting.offset = end
+    if end < counting.part.count { return false }
+    if counting.text.isAtEnd { return true }
+    counting.part = counting.text.next(byteCount: partByteCount)
+    counting.offset = 0
+    return false
+  }
+
+  private mutating func frame() -> [UInt8] {
+    var frame: [UInt8] = []
+    var units = 0
+    while true {
+      let next = Self.beginning(in: part, offset, part.count, &units)
+      frame += part[offset..<(next ?? part.count)]
+      offset = next ?? part.count
+      if next != nil { return frame }
+      if text.isAtEnd {
+        phase = .end
+        part = []
+        offset = 0
+        return frame
+      }
+      part = text.next(byteCount: Self.partByteCount)
+      offset = 0
+    }
+  }
+
+  /// Where the next frame begins; nil if that is not in the range.
+  ///
+  /// - Parameter units: of the frame so far; 0 where the next one begins.
+  private static func beginning(
+    in bytes: [UInt8], _ start: Int, _ end: Int, _ units: inout Int
+  ) -> Int? {
+    bytes.withUnsafeBufferPointer { bytes in
+      for index in start..<end where bytes[index] & 0xC0 != 0x80 {
+        let own = bytes[index] >= 0xF0 ? 2 : 1
+        if units + own > unitLimit {
+          units = 0
+          return index
+        }
+        units += own
+      }
+      return nil
+    }
   }
 }

@@ -32,6 +32,30 @@ package enum WireQuery {
     return parameters
   }
 
+  /// The members of a query that mean something, as JSON: a client finds the query by them.
+  static func text(_ object: JSONMembers) -> String {
+    var text: [UInt8] = []
+    for name in ["i", "sp", "sn", "sin", "ep", "en", "ein", "l", "vf"] {
+      guard let value = object.scalar(name), isMeant(value, by: name) else { continue }
+      text.append(UInt8(ascii: text.isEmpty ? "{" : ","))
+      JSONText.append(string: name, to: &text)
+      text.append(UInt8(ascii: ":"))
+      if let value { JSONText.append(value, to: &text) } else { text += Array("null".utf8) }
+    }
+    return text.isEmpty ? "{}" : String(decoding: text, as: UTF8.self) + "}"
+  }
+
+  /// Whether a member has a value of its kind: others mean nothing.
+  private static func isMeant(_ value: Scalar?, by name: String) -> Bool {
+    switch (name, value) {
+    case ("sp", _), ("ep", _): true
+    case ("i", .string), ("sn", .string), ("en", .string): true
+    case ("sin", .bool), ("ein", .bool), ("l", .integer): true
+    case ("vf", .string("l")), ("vf", .string("r")): true
+    default: false
+    }
+  }
+
   private static func bound(
     _ value: String, _ key: String, _ object: JSONMembers
   ) throws(RESTError) -> QueryBound? {

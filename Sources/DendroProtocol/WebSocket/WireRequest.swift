@@ -61,6 +61,14 @@ package enum WireAction: Sendable {
   case signIn(Credentials)
   case signOut
 
+  /// Whether it is about a place in the database, and not only about the client.
+  package var isForPlace: Bool {
+    switch self {
+    case .none, .signIn, .signOut: false
+    case .listen, .unlisten, .get, .write, .onDisconnect, .cancelOnDisconnect: true
+    }
+  }
+
   /// - Throws: `RESTError` with what is wrong.
   init(_ name: String, _ body: JSONMembers?) throws(RESTError) {
     switch name {
@@ -129,7 +137,7 @@ package struct WireLocation: Sendable {
   package let query: QueryParameters?
   /// The client's number of the query.
   package let tag: Int64?
-  /// The query as the client sent it; nil if it sent none, or one for the whole location without a tag.
+  /// What the query says, as the client's JSON has it; nil if there is none, or one for the whole location without a tag.
   package let queryText: String?
   /// Whether only the children are of interest, and not what is below them: for the data viewer.
   package let isShallow: Bool
@@ -144,8 +152,13 @@ package struct WireLocation: Sendable {
     self.query = query.flatMap { $0.showsAll ? nil : $0 }
     tag = body.integer("t")
     isShallow = body.bool("shallow") == true
-    queryText =
-      self.query == nil && tag == nil ? nil : body["q"].map { String(decoding: $0, as: UTF8.self) }
+    queryText = self.query == nil && tag == nil ? nil : body.object("q").map(WireQuery.text)
+  }
+
+  /// About the bytes that a listen there takes.
+  package var byteCount: Int {
+    // Of the query there is the text, and what it says.
+    path.keys.reduce(512 + 3 * (queryText?.utf8.count ?? 0)) { $0 + 32 + $1.orderedByteCount }
   }
 
   static func path(_ body: JSONMembers) throws(RESTError) -> (path: Path, isPriority: Bool) {

@@ -55,3 +55,16 @@ struct ClientAddress: Hashable, Sendable {
     bits = isIPv6 ? high : low & 0xFFFF_FFFF
   }
 }
+
+extension ClientAddress {
+  /// One for all whose address is not known.
+  static let unknown = ClientAddress(in_addr())
+
+  /// Whether it is this machine, and so possibly a proxy that many clients come through.
+  var isLoopback: Bool { isIPv6 ? bits == 0 : bits >> 24 == 127 }
+}
+
+extension Exchange {
+  /// Whose request it is, for limits by client.
+  var clientAddress: ClientAddress { address ?? .unknown }
+}

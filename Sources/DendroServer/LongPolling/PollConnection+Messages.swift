@@ -24,7 +24,12 @@ extension PollConnection {
     guard let session else { return }
     while true {
       let isFull = session.isFull
-      switch state.withLock({ $0.nextItem(isFull: isFull) }) {
+      let next = state.withLock { state in
+        let next = state.nextItem(isFull: isFull)
+        count(&state)
+        return next
+      }
+      switch next {
       case .none: return
       case .again: break
       case .item(.tooLarge(let number)): session.refuseTooLarge(number)

@@ -20,10 +20,9 @@ extension PollConnection {
   /// Takes what a poll brings, and holds it until there is something to say.
   func poll(_ serial: Int64, _ segments: [PollSegment], _ exchange: Exchange) {
     let (reception, byteCount) = state.withLock { state in
-      (
-        state.receive(serial, segments, exchange, limits),
-        state.inbox.byteCount
-      )
+      let reception = state.receive(serial, segments, exchange, limits)
+      count(&state)
+      return (reception, state.inbox.byteCount)
     }
     switch reception {
     case .answer(let text): return exchange.finish(RESTAnswer(script: text))
@@ -41,7 +40,8 @@ extension PollConnection {
   /// Answers polls that have something to bring, and those that a newer one replaces.
   func deliver() {
     let (answers, session, isOver) = state.withLock { state in
-      let answers = state.settle(limits, figures)
+      let answers = state.settle(limits)
+      count(&state)
       let catchesUp = state.hasLeftOut && state.outbox.isEmpty && !answers.isEmpty
       if catchesUp { state.hasLeftOut = false }
       return (answers, catchesUp ? state.session : nil, state.isLeft)
@@ -83,8 +83,12 @@ extension PollConnection.State {
         guard let steps = try? packets.add(segment) else { return .broken }
         for step in steps {
           switch step {
-          case .message(let message): inbox.append(.message(message))
-          case .tooLarge(let number?): inbox.append(.tooLarge(number))
+          case .message(let message):
+            messageCount += 1
+            inbox.append(.message(message))
+          case .tooLarge(let number?):
+            messageCount += 1
+            inbox.append(.tooLarge(number))
           case .tooLarge(nil), .waiting: break
           }
         }
@@ -104,7 +108,7 @@ extension PollConnection.State {
 
   /// Takes out those that are answered now, with their answers.
   fileprivate mutating func settle(
-    _ limits: WireLimits, _ figures: ServerFigures
+    _ limits: WireLimits
   ) -> [(Exchange, AnswerText)] {
     // A client whose messages wait sends no more of them while none of its polls is answered.
     let keeps = inbox.byteCount > limits.backlogBytes ? Self.heldCountMax : 1
@@ -113,7 +117,7 @@ extension PollConnection.State {
       held.removeFirst()
       var messages: [AnswerText] = []
       var byteCount = 0
-      while byteCount < Self.answerByteLimit, let message = outbox.popFirst(figures) {
+      while byteCount < Self.answerByteLimit, let message = outbox.popFirst() {
         byteCount += message.byteCount
         messages.append(message)
       }

@@ -9,6 +9,7 @@ final class PollConnection: WireTransport {
   let key: PollKey
   let service: RESTService
   let limits: WireLimits
+  let account: SessionAccount
   let figures: ServerFigures
   private let patience: Patience
   let state: Mutex<State>
@@ -17,8 +18,10 @@ final class PollConnection: WireTransport {
   struct Patience: Sendable {
     /// For a message, before a poll is answered without one.
     let hold: Duration
-    /// For a poll, before the session ends; half as long for the first one.
+    /// For a poll, before the session ends.
     let silence: Duration
+    /// For the first one.
+    let start: Duration
   }
 
   struct State {
@@ -26,12 +29,15 @@ final class PollConnection: WireTransport {
     // What comes.
     var packets: PollPackets
     var inbox = Inbox()
+    /// Messages that have come.
+    var messageCount = 0
+    var timer = MessageTimer()
     var isHandling = false
     var isAskedAgain = false
     /// Messages that the client may send until the next second.
     var allowance: Int
     // What goes.
-    var outbox = Outbox()
+    var outbox: Outbox
     /// A push was left out.
     var hasLeftOut = false
     var held: [HeldPoll] = []
@@ -51,6 +57,9 @@ final class PollConnection: WireTransport {
     /// What came over the socket before that.
     var later: [Inbox.Item] = []
     var laterByteCount = 0
+    // What was counted when it was counted last.
+    var incomingByteCount = 0
+    var keptByteCount = 0
   }
 
   struct HeldPoll: Sendable {
@@ -61,8 +70,9 @@ final class PollConnection: WireTransport {
 
   init(
     _ key: PollKey, _ service: RESTService, _ limits: WireLimits, _ patience: Patience,
-    _ figures: ServerFigures
+    _ account: SessionAccount, _ figures: ServerFigures
   ) {
+    self.account = account
     self.key = key
     self.service = service
     self.limits = limits
@@ -71,6 +81,7 @@ final class PollConnection: WireTransport {
     state = Mutex(
       State(
         packets: PollPackets(byteLimit: limits.messageBytes), allowance: limits.messagesASecond,
+        outbox: Outbox(account),
         answers: PollAnswers(byteLimit: limits.backlogBytes)))
   }
 
@@ -78,26 +89,26 @@ final class PollConnection: WireTransport {
   var namespace: String? { state.withLock { $0.session?.namespace.name } }
 
   /// Serves the session, which gets the messages.
-  func begin(_ session: WireSession) { state.withLock { $0.session = session } }
+  func begin(_ session: WireSession) {
+    state.withLock { $0.session = session }
+    account.open(self)
+  }
 
   var heldCount: Int { state.withLock { $0.held.count } }
+
+  var waitingByteCount: Int { state.withLock { $0.outbox.byteCount } }
 
   // MARK: What goes
 
   func send(_ message: AnswerText, isPush: Bool) -> Bool {
     let (isTaken, isOverfull, socket) = state.withLock { state in
       if state.isSwitched { return (true, false, state.socket) }
-      let isTaken = state.outbox.append(message, isPush: isPush, limits, figures)
+      let isTaken = state.outbox.append(message, isPush: isPush, limits)
       if !isTaken { state.hasLeftOut = true }
       return (isTaken, state.outbox.isOverfull, nil as WebSocketConnection?)
     }
     if let socket { return socket.send(message, isPush: isPush) }
-    if isOverfull {
-      // Not on the thread of the sender, which may be in the middle of its own work.
-      service.workers.async { self.end() }
-    } else {
-      deliver()
-    }
+    if isOverfull { drop() } else { deliver() }
     return isTaken
   }
 
@@ -110,6 +121,13 @@ final class PollConnection: WireTransport {
     socket?.close(code)
     session?.end()
     deliver()
+  }
+
+  /// Not on the thread of the caller, which may be in the middle of its own work.
+  func drop() {
+    let socket = state.withLock { $0.socket }
+    socket?.drop()
+    service.workers.async { self.end() }
   }
 
   func refill() {
@@ -140,13 +158,26 @@ final class PollConnection: WireTransport {
   // MARK: Time
 
   func tick(_ now: ContinuousClock.Instant) {
-    let (due, isSilent) = state.withLock { state in
-      let limit = state.hasPolled ? patience.silence : patience.silence / 2
+    let (due, isSilent, isOverdue) = state.withLock { state in
+      let limit = state.hasPolled ? patience.silence : patience.start
       let isSilent = state.held.isEmpty && now - state.lastPoll >= limit
-      return (state.release(now, after: patience.hold), isSilent)
+      let isOverdue = state.timer.isOverdue(
+        now, number: state.messageCount, byteCount: state.packets.byteCountUnderWay,
+        isRead: state.inbox.byteCount <= limits.backlogBytes, limit: limits.messageTimeout)
+      return (state.release(now, after: patience.hold), isSilent, isOverdue)
     }
     for (exchange, text) in due { exchange.finish(RESTAnswer(script: text)) }
-    if isSilent { leave() }
+    if isOverdue { drop() } else if isSilent { leave() }
+  }
+
+  /// Counts what is in memory of what the client sends, and of answers that it may ask for again.
+  func count(_ state: inout State) {
+    let incoming =
+      state.packets.keptByteCount + state.inbox.byteCount + state.laterByteCount
+    account.add(incoming - state.incomingByteCount, isExempt: true)
+    state.incomingByteCount = incoming
+    account.add(state.answers.keptByteCount - state.keptByteCount)
+    state.keptByteCount = state.answers.keptByteCount
   }
 
   // MARK: The end
@@ -161,7 +192,7 @@ final class PollConnection: WireTransport {
     close(1001)
     let held = state.withLock { state in
       state.isClosed = true
-      state.outbox.close(figures)
+      state.outbox.close()
       // The session and the connection hold each other.
       state.session = nil
       state.socket = nil
@@ -170,6 +201,7 @@ final class PollConnection: WireTransport {
       defer { state.held = [] }
       return state.held
     }
+    account.close()
     service.polls.remove(self)
     for poll in held { poll.exchange.finish(RESTAnswer(script: PollText.close)) }
   }

@@ -16,7 +16,9 @@ final class PollService: Sendable {
 
   init(_ options: DatabaseServerOptions, _ figures: ServerFigures) {
     limits = WireLimits(options)
-    patience = PollConnection.Patience(hold: options.pollHold, silence: options.pollSilence)
+    patience = PollConnection.Patience(
+      hold: options.pollHold, silence: options.pollSilence,
+      start: min(options.firstPollTimeout, options.pollSilence))
     self.figures = figures
   }
 
@@ -70,20 +72,22 @@ final class PollService: Sendable {
     _ start: PollStart, _ exchange: Exchange, _ namespace: Namespace, _ service: RESTService
   ) {
     service.sessions.end(start.lastSession, in: namespace)
-    if let error = service.sessionRefusal { return exchange.finish(RESTAnswer(error)) }
+    if let error = service.sessions.refusal(exchange.clientAddress) {
+      return exchange.finish(RESTAnswer(error))
+    }
     let key = PollKey(id: WireSessions.makeID(), password: WireSessions.makeID())
-    let connection = PollConnection(key, service, limits, patience, figures)
+    let connection = PollConnection(
+      key, service, limits, patience, service.sessions.account(exchange.clientAddress), figures)
     let session = WireSession(WireSessions.makeID(), namespace, service, connection)
     connection.begin(session)
     let isEnded = state.withLock { state in
       if !state.isEnded { state.connections[key.id] = connection }
       return state.isEnded
     }
-    if isEnded {
+    guard !isEnded, service.sessions.add(session, exchange.clientAddress) else {
       connection.end()
-      return exchange.finish(RESTAnswer(RESTError(503, "The server is shutting down.")))
+      return exchange.finish(RESTAnswer(RESTError(503, "There is no place for another session.")))
     }
-    service.sessions.add(session)
     let hello = session.hello(host: start.host)
     exchange.finish(
       RESTAnswer(script: PollText.start(key, callback: start.callback, hello: hello)))

@@ -55,7 +55,7 @@ extension PollConnection {
   fileprivate func switchOver() {
     state.withLock { state in
       state.isSwitched = true
-      _ = state.outbox.append(WireText.endOfTransmission, isPush: false, limits, figures)
+      _ = state.outbox.append(WireText.endOfTransmission, isPush: false, limits)
     }
     deliver()
   }
@@ -72,6 +72,7 @@ extension PollConnection {
         state.later.append(item)
         state.laterByteCount += item.byteCount
       }
+      count(&state)
       return nil
     }
     guard let session else {

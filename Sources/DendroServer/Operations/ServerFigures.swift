@@ -11,8 +11,6 @@ final class ServerFigures: Sendable {
   let failureCount = Atomic<UInt64>(0)
   let receivedByteCount = Atomic<UInt64>(0)
   let messageCount = Atomic<UInt64>(0)
-  /// Bytes that wait for sessions.
-  let outboxByteCount = Atomic<Int>(0)
 
   func noteAnswer(_ status: Int) {
     requestCount.wrappingAdd(1, ordering: .relaxed)
@@ -74,7 +72,9 @@ extension RESTService {
       "dendro_listens", "Listens of sessions.", sessions.reduce(0) { $0 + $1.listenCount })
     text.gauge(
       "dendro_outbox_bytes", "What waits for sessions to be read.",
-      figures.outboxByteCount.load(ordering: .relaxed))
+      sessions.reduce(0) { $0 + $1.connection.waitingByteCount })
+    text.gauge(
+      "dendro_session_bytes", "What sessions have in memory.", self.sessions.accounts.byteCount)
     text.gauge(
       "dendro_resident_bytes", "The memory of the process.", ServerFigures.residentByteCount)
     text.gauge(

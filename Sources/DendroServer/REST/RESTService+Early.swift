@@ -32,20 +32,9 @@ extension RESTService {
         guard let namespace = namespaces.open(request.namespace), namespace.settings.rules == nil
         else { return true }
       }
-      return authorizer.mayAllow(writing: path, in: namespaces.name(of: request.namespace), identity)
+      return authorizer.mayAllow(
+        .write([AuthorizationRequest.Entry(RuleRequest.Location(path))]), at: path,
+        in: namespaces.name(of: request.namespace), identity)
     }
-  }
-}
-
-extension Authorizer {
-  /// Whether a write may be allowed, as far as that can be said without data.
-  fileprivate func mayAllow(
-    writing path: Path, in namespace: String, _ identity: Identity
-  ) -> Bool {
-    let state = RequestState.unknown()
-    let entry = AuthorizationRequest.Entry(RuleRequest.Location(path))
-    let request = AuthorizationRequest(
-      .write([entry]), at: path.description, in: namespace, by: identity, on: state)
-    return decide(request).decision == .allow || state.wasLookedAt
   }
 }

@@ -15,10 +15,9 @@ final class RESTService: Sendable {
   let authenticator: Authenticator
   let backlogByteLimit: Int
   let sessionByteLimit: Int
-  let sessions = WireSessions()
+  let sessions: WireSessions
   let webSockets: WebSocketService
   let polls: PollService
-  private let sessionLimit: Int
   /// In seconds.
   private let verdictInterval: Int
   let figures = ServerFigures()
@@ -45,8 +44,10 @@ final class RESTService: Sendable {
     sessionByteLimit = options.sessionByteLimit
     webSockets = try WebSocketService(options, figures)
     polls = PollService(options, figures)
-    sessionLimit = options.sessionLimit
     verdictInterval = options.verdictInterval
+    sessions = WireSessions(
+      options,
+      canSignIn: options.secret != nil || options.tokens != nil || authenticator.believesAll)
     viewer =
       options.viewer ?? options.isLoopback ? ViewerService() : nil
   }
@@ -223,12 +224,6 @@ final class RESTService: Sendable {
   }
 
   // MARK: Sessions
-
-  /// Why there cannot be one more session; nil if there can.
-  var sessionRefusal: RESTError? {
-    guard webSockets.count + polls.count >= sessionLimit else { return nil }
-    return RESTError(503, "The server has \(sessionLimit) sessions, which is its limit.")
-  }
 
   /// The polls of the client that has a session.
   func polls(ofSession id: String?, in namespace: Namespace) -> PollConnection? {

@@ -100,6 +100,14 @@ struct Rights: Sendable {
 }
 
 extension Rights {
+  /// Whether a client that has not signed in can do nothing.
+  var needsUser: Bool {
+    if rules != nil { return false }
+    let entry = AuthorizationRequest.Entry(RuleRequest.Location(.root))
+    return !authorizer.mayAllow(.read(RuleQuery()), at: .root, in: namespace.name, .anonymous)
+      && !authorizer.mayAllow(.write([entry]), at: .root, in: namespace.name, .anonymous)
+  }
+
   /// Judges a write on a state to which it is not admitted now.
   func verdict(
     writing write: EncodedWrite, _ locations: [RuleRequest.Location], at path: Path,
@@ -117,6 +125,17 @@ extension Rights {
 }
 
 extension Authorizer {
+  /// Whether a reading or writing may be allowed, as far as that can be said without data.
+  func mayAllow(
+    _ operation: AuthorizationRequest.Operation, at path: Path, in namespace: String,
+    _ identity: Identity
+  ) -> Bool {
+    let state = RequestState.unknown()
+    let request = AuthorizationRequest(
+      operation, at: path.description, in: namespace, by: identity, on: state)
+    return decide(request).decision == .allow || state.wasLookedAt
+  }
+
   /// Whether a client may do something beside reading and writing data.
   func allows(
     _ management: AuthorizationRequest.Management, in namespace: String = "", _ identity: Identity

@@ -4,6 +4,8 @@ import DendroPlatform
 struct SendBuffer {
   private var bytes: [UInt8] = []
   private var sentCount = 0
+  /// What the socket has taken so far.
+  private(set) var sentByteCount = 0
   /// The socket takes no bytes any more.
   private(set) var isLost = false
   /// As much is collected before it is sent.
@@ -30,6 +32,7 @@ struct SendBuffer {
       }
       if result >= 0 {
         sentCount += result
+        sentByteCount += result
       } else if errno == EAGAIN {
         return true
       } else if errno != EINTR {

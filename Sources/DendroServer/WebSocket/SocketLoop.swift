@@ -13,6 +13,10 @@ final class SocketLoop: @unchecked Sendable {
     ///
     /// - Returns: what to wait for now; nil if the socket was closed.
     func serve(isReadable: Bool) -> Interest?
+    /// Looks at the client about once a second.
+    ///
+    /// - Returns: whether it is to be served.
+    func tick(_ now: ContinuousClock.Instant) -> Bool
     /// The loop ends: closes the socket.
     func end()
   }
@@ -35,6 +39,7 @@ final class SocketLoop: @unchecked Sendable {
     var added: [any Client] = []
     var woken: [any Client] = []
     var isSignalled = false
+    var hasTick = false
     var isEnding = false
     var hasEnded = false
   }
@@ -109,6 +114,13 @@ final class SocketLoop: @unchecked Sendable {
     }
   }
 
+  /// Looks at all clients.
+  func tick() {
+    _ = signal {
+      $0.hasTick = true; return $0.hasEnded
+    }
+  }
+
   /// Closes all sockets, and ends the thread.
   func end() {
     _ = signal {
@@ -168,6 +180,12 @@ final class SocketLoop: @unchecked Sendable {
     }
     for client in new.woken where sockets[client.descriptor]?.client === client {
       serve(client, isReadable: false)
+    }
+    if new.hasTick {
+      let now = ContinuousClock.now
+      for client in sockets.values.map(\.client) where client.tick(now) {
+        serve(client, isReadable: false)
+      }
     }
     guard new.isEnding else { return false }
     for (client, _) in sockets.values { client.end() }

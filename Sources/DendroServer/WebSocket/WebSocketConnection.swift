@@ -10,6 +10,7 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
   let descriptor: Int32
   private let loop: SocketLoop
   let limits: WireLimits
+  let account: SessionAccount
   private let figures: ServerFigures
   /// Messages that the client may send until the next second.
   private let allowance: Atomic<Int>
@@ -25,6 +26,11 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
   /// the memory if they are short.
   private var fragments: [UInt8] = []
   private var isControlFrame = false
+  /// Messages that have come.
+  private var messageCount = 0
+  private var timer = MessageTimer()
+  private var isReading = true
+  private var isWriting = false
   /// The client has sent more than is allowed; what it sends is dropped.
   private var isRefused = false
   /// Pings since the client has read all that was to be sent. Their answers wait in libwslay, which does not bound them.
@@ -33,21 +39,32 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
   /// Bytes read in this turn.
   var readCount = 0
   static let turnByteLimit = 256 << 10
-  private let state = Mutex(State())
+  /// The message that is being sent.
+  private var outgoing: MessageFrames?
+  /// Whether there is more to be sent in the next turn.
+  private var isYielding = false
+  /// What is in memory of messages that are not whole.
+  private var incomingByteCount = 0
+  private var reader = ReadTimer()
+  private let state: Mutex<State>
 
   private struct State {
-    var outbox = Outbox()
+    var outbox: Outbox
     var isWoken = false
     /// The code with which the connection is closed once all messages are sent.
     var closingCode: UInt16?
+    /// It is closed whatever waits.
+    var isDropped = false
   }
 
   /// - Parameter socket: taken over.
   init(
     _ socket: Int32, _ loop: SocketLoop, early: [UInt8], _ limits: WireLimits,
-    _ figures: ServerFigures
+    _ account: SessionAccount, _ figures: ServerFigures
   ) {
     descriptor = socket
+    self.account = account
+    state = Mutex(State(outbox: Outbox(account)))
     self.loop = loop
     self.early = early
     self.limits = limits
@@ -75,6 +92,7 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
   /// Begins to serve the receiver, which gets the messages.
   func start(_ receiver: any WireReceiver) {
     self.receiver = receiver
+    account.open(self)
     loop.add(self)
   }
 
@@ -83,7 +101,7 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
   func send(_ message: AnswerText, isPush: Bool) -> Bool {
     let (isTaken, wakes) = state.withLock { state -> (Bool, Bool) in
       if state.outbox.isClosed { return (true, false) }
-      guard state.outbox.append(message, isPush: isPush, limits, figures) else {
+      guard state.outbox.append(message, isPush: isPush, limits) else {
         return (false, false)
       }
       defer { state.isWoken = true }
@@ -98,6 +116,11 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
     loop.wake(self)
   }
 
+  func drop() {
+    state.withLock { $0.isDropped = true }
+    loop.wake(self)
+  }
+
   func refill() {
     let left = allowance.exchange(limits.messagesASecond, ordering: .relaxed)
     if left <= 0 { wake() }
@@ -105,41 +128,70 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
 
   func wake() { loop.wake(self) }
 
+  var waitingByteCount: Int { state.withLock { $0.outbox.byteCount } }
+
   // MARK: On the loop's thread
 
   func serve(isReadable: Bool) -> SocketLoop.Interest? {
     if isClosed { return nil }
     guard let context = opened() else { return shut() }
-    let isOverfull = state.withLock { state in
+    let (isOverfull, isDropped) = state.withLock { state in
       state.isWoken = false
-      return state.outbox.isOverfull
+      return (state.outbox.isOverfull, state.isDropped)
     }
     // A client that does not read its answers would not read why.
     if isOverfull { return shut() }
+    if isDropped { return leave(1013) }
     readCount = 0
-    if isReadable, wslay_event_recv(context) != 0 { return shut() }
+    if isReadable {
+      guard wslay_event_recv(context) == 0 else { return shut() }
+      countIncoming()
+    }
     loop.lend(to: &unsent)
     defer { loop.takeBack(from: &unsent) }
     guard write(context) else { return shut() }
     if wslay_event_want_write(context) == 0 { pingCount = 0 }
-    let wantsWrite = wslay_event_want_write(context) != 0 || !unsent.isEmpty
+    let wantsWrite = wslay_event_want_write(context) != 0 || !unsent.isEmpty || isYielding
     if wslay_event_want_read(context) == 0, !wantsWrite { return shut() }
     var interest: SocketLoop.Interest = []
     // A client that reads nothing is not read from: so its answers do not grow without bound.
     let isFull = state.withLock { $0.outbox.byteCount > limits.backlogBytes }
     if wslay_event_want_read(context) != 0, !isFull, mayReceive { interest.insert(.reading) }
+    isReading = interest.contains(.reading)
     if wantsWrite { interest.insert(.writing) }
+    isWriting = wantsWrite
     return interest
   }
 
-  func end() {
-    if isClosed { return }
+  private func countIncoming() {
+    let byteCount = fragments.count + assembler.keptByteCount
+    account.add(byteCount - incomingByteCount, isExempt: true)
+    incomingByteCount = byteCount
+  }
+
+  func tick(_ now: ContinuousClock.Instant) -> Bool {
+    let byteCount = assembler.byteCountUnderWay
+    let isOverdue = timer.isOverdue(
+      now, number: messageCount,
+      byteCount: fragments.isEmpty ? byteCount : fragments.count + (byteCount ?? 0),
+      isRead: isReading, limit: limits.messageTimeout)
+    let hasStopped = reader.hasStopped(
+      now, sentByteCount: unsent.sentByteCount, isWaiting: isWriting, limit: limits.readTimeout)
+    guard isOverdue || hasStopped else { return false }
+    state.withLock { $0.isDropped = true }
+    return true
+  }
+
+  func end() { if !isClosed { _ = leave(1001) } }
+
+  /// Says why, if the client reads, and closes.
+  private func leave(_ code: UInt16) -> SocketLoop.Interest? {
     if let context = opened() {
-      wslay_event_queue_close(context, 1001, nil, 0)
+      wslay_event_queue_close(context, code, nil, 0)
       _ = wslay_event_send(context)
       _ = unsent.flush(to: descriptor)
     }
-    _ = shut()
+    return shut()
   }
 
   var mayReceive: Bool {
@@ -167,7 +219,9 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
       if isRefused { return }
       var frame: [UInt8] = []
       swap(&frame, &fragments)
-      switch assembler.add(frame) {
+      let step = assembler.add(frame)
+      if step != .waiting { messageCount += 1 }
+      switch step {
       case .waiting: break
       case .tooLarge(let number?): receiver?.refuseTooLarge(number)
       case .tooLarge(nil): refuse(context, WSLAY_CODE_MESSAGE_TOO_BIG)
@@ -190,31 +244,31 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
     wslay_event_queue_close(context, UInt16(code.rawValue), nil, 0)
   }
 
-  /// Gives messages to libwslay as fast as the client reads them.
+  /// Gives messages to libwslay as fast as the client reads them, frame by frame.
   ///
   /// - Returns: false if the connection is lost.
   private func write(_ context: wslay_event_context_ptr) -> Bool {
+    let isOpen = writeFrames(context)
+    if let outgoing { state.withLock { $0.outbox.noteSending(outgoing.byteCount) } }
+    return isOpen
+  }
+
+  private func writeFrames(_ context: wslay_event_context_ptr) -> Bool {
+    isYielding = false
+    var madeByteCount = 0
     while true {
       if wslay_event_want_write(context) != 0 {
         guard wslay_event_send(context) == 0 else { return false }
         if wslay_event_want_write(context) != 0 { return unsent.flush(to: descriptor) }
       }
-      let (message, code) = state.withLock { state -> (AnswerText?, UInt16?) in
-        guard let message = state.outbox.popFirst(figures) else { return (nil, state.closingCode) }
-        return (message, nil)
+      // A client that reads without a pause is not the only one.
+      if madeByteCount >= Self.turnByteLimit {
+        isYielding = true
+        return unsent.flush(to: descriptor)
       }
-      guard var message else {
-        guard unsent.flush(to: descriptor) else { return false }
-        // The client has not read all of it yet.
-        guard unsent.isEmpty else { return true }
-        receiver?.outboxIsEmpty()
-        guard let code, wslay_event_get_close_sent(context) == 0 else { return true }
-        // The client's own close is not waited for.
-        wslay_event_shutdown_read(context)
-        wslay_event_queue_close(context, code, nil, 0)
-        continue
-      }
-      for frame in MessageFrames.split(message.rest()) {
+      switch nextFrame() {
+      case .frame(let frame):
+        madeByteCount += frame.count
         let result = frame.withUnsafeBufferPointer { frame in
           var text = wslay_event_msg(
             opcode: UInt8(WSLAY_TEXT_FRAME.rawValue), msg: frame.baseAddress,
@@ -223,14 +277,39 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
         }
         // After a close nothing more is sent.
         if result != 0 { return unsent.flush(to: descriptor) }
+      case .counting: madeByteCount += 64 << 10
+      case .end:
+        guard unsent.flush(to: descriptor) else { return false }
+        // The client has not read all of it yet.
+        guard unsent.isEmpty else { return true }
+        receiver?.outboxIsEmpty()
+        let code = state.withLock { $0.outbox.isEmpty ? $0.closingCode : nil }
+        guard let code, wslay_event_get_close_sent(context) == 0 else { return true }
+        // The client's own close is not waited for.
+        wslay_event_shutdown_read(context)
+        wslay_event_queue_close(context, code, nil, 0)
       }
+    }
+  }
+
+  /// The next frame of the messages that wait.
+  private func nextFrame() -> MessageFrames.Step {
+    while true {
+      if let step = outgoing?.next() {
+        if case .end = step {} else { return step }
+      }
+      outgoing = nil
+      guard let message = state.withLock({ $0.outbox.beginSending() }) else { return .end }
+      outgoing = MessageFrames(message)
     }
   }
 
   /// Closes the socket, which ends the session.
   private func shut() -> SocketLoop.Interest? {
     isClosed = true
-    state.withLock { $0.outbox.close(figures) }
+    state.withLock { $0.outbox.close() }
+    outgoing = nil
+    account.close()
     if let context { wslay_event_context_free(context) }
     context = nil
     loop.forget(descriptor)

@@ -26,15 +26,25 @@ final class WebSocketService: Sendable {
 
   func end() { loop.end() }
 
+  /// Looks for clients that are too slow.
+  func tick() { loop.tick() }
+
   /// Answers a request with the upgrade.
   func open(
     _ handshake: Handshake, _ exchange: Exchange, _ namespace: Namespace, _ service: RESTService
   ) {
     service.sessions.end(handshake.lastSession, in: namespace)
-    if let error = service.sessionRefusal { return exchange.finish(RESTAnswer(error)) }
+    let address = exchange.clientAddress
+    // One that changes over from polling has its session already.
+    if service.polls(ofSession: handshake.session, in: namespace) == nil,
+      let error = service.sessions.refusal(address)
+    {
+      return exchange.finish(RESTAnswer(error))
+    }
     let upgrade = Unmanaged.passRetained(
       PendingUpgrade { [self] socket, early in
-        let connection = WebSocketConnection(socket, loop, early: early, limits, figures)
+        let connection = WebSocketConnection(
+          socket, loop, early: early, limits, service.sessions.account(address), figures)
         if let polls = service.polls(ofSession: handshake.session, in: namespace),
           let upgrade = polls.upgrade(to: connection)
         {
@@ -42,8 +52,12 @@ final class WebSocketService: Sendable {
           return
         }
         let session = WireSession(WireSessions.makeID(), namespace, service, connection)
-        service.sessions.add(session)
-        connection.send(session.hello(host: handshake.host))
+        let isAdded = service.sessions.add(session, address)
+        if isAdded {
+          connection.send(session.hello(host: handshake.host))
+        } else {
+          connection.close(1013)
+        }
         connection.start(session)
       })
     let response = MHD_create_response_for_upgrade(

@@ -53,11 +53,14 @@ final class WireListen: ListenReceiver {
   }
 
   func stop(_ hub: ListenHub) {
-    let listen = state.withLock { state in
-      state.isStopped = true
-      defer { state.listen = nil }
-      return state.listen
+    let (listen, isFirst) = state.withLock { state in
+      defer {
+        state.isStopped = true
+        state.listen = nil
+      }
+      return (state.listen, !state.isStopped)
     }
+    if isFirst { session.connection.account.add(-location.byteCount) }
     if let listen { hub.unregister(listen) }
     session.caughtUp(self)
   }

@@ -50,7 +50,10 @@ extension WireSession {
       location, known: known(node, location, hash), lacksIndex: lacksIndex, self)
     let (old, isFull) = state.withLock { state -> (WireListen?, Bool) in
       if state.isEnded { return (nil, true) }
-      guard state.listens.count < Self.listenLimit else { return (nil, true) }
+      guard state.listens.count < Self.listenLimit,
+        !connection.account.isExceeded(by: location.byteCount)
+      else { return (nil, true) }
+      connection.account.add(location.byteCount)
       let old = state.listens[location]
       state.listens[location] = new
       return (old, false)

@@ -21,6 +21,10 @@ final class WireSession: Sendable {
   let kept = Mutex<DisconnectJournal.Session?>(DisconnectJournal.Session())
   /// Whether the disk has refused an entry of the journal, so that `client` has an operation that is not kept.
   let hasLostEntry = Atomic<Bool>(false)
+  /// Whether the server's sessions know that the client has asked for something.
+  private let hasAsked = Atomic<Bool>(false)
+  /// Whether the client had signed in when its sessions were last told.
+  let hasSignedIn = Atomic<Bool>(false)
 
   struct State {
     var authentication = Authentication.anonymous
@@ -36,6 +40,8 @@ final class WireSession: Sendable {
     /// Whether messages have to wait.
     var isWaiting = false
     var isEnded = false
+    /// What is registered for the end, as it was counted.
+    var keptByteCount = 0
   }
 
   init(
@@ -63,6 +69,7 @@ final class WireSession: Sendable {
     let (isEnded, isWaiting) = state.withLock { state in
       if state.isWaiting, !state.isEnded {
         state.waiting.append(.message(message))
+        connection.account.add(Inbox.Item.message(message).byteCount, isExempt: true)
       }
       return (state.isEnded, state.isWaiting)
     }
@@ -115,9 +122,10 @@ final class WireSession: Sendable {
     service.workers.async { [self] in
       while true {
         let message = state.withLock { state -> [UInt8]? in
-          if !state.isEnded, case .message(let message) = state.waiting.popFirst() {
-            return message
-          }
+          let byteCount = state.waiting.byteCount
+          let next = state.isEnded ? nil : state.waiting.popFirst()
+          connection.account.add(state.waiting.byteCount - byteCount, isExempt: true)
+          if case .message(let message) = next { return message }
           state.waiting = Inbox()
           state.isWaiting = false
           return nil
@@ -144,7 +152,22 @@ final class WireSession: Sendable {
   /// The answers that wait for a client that reads slowly, after which nothing more is read from it.
   private static let heldAnswerCountMax = 1_000
 
+  /// Tells the server's sessions that the client asks for something, or has become another one.
+  ///
+  /// - Returns: false if the client has to leave.
+  @discardableResult
+  func noteStanding() -> Bool {
+    hasAsked.store(true, ordering: .relaxed)
+    let isUser = identity != .anonymous
+    hasSignedIn.store(isUser, ordering: .relaxed)
+    connection.account.isUser.store(isUser, ordering: .relaxed)
+    if service.sessions.note(self) { return true }
+    connection.close(1013)
+    return false
+  }
+
   private func perform(_ action: WireAction, _ number: Int64) -> Outcome {
+    if action.isForPlace, !hasAsked.load(ordering: .relaxed), !noteStanding() { return .performed }
     switch action {
     case .none: answer(number)
     case .listen(let location, let hash):
@@ -168,13 +191,32 @@ final class WireSession: Sendable {
     case .onDisconnect(let draft, let path):
       guard allowsRegistering(draft, at: path, number) else { break }
       keep(draft, number)
-    case .cancelOnDisconnect(let path): keep(.cancel(path), number)
-    case .signIn(let credentials): signIn(credentials, number)
+      countKept()
+    case .cancelOnDisconnect(let path):
+      keep(.cancel(path), number)
+      countKept()
+    case .signIn(let credentials):
+      signIn(credentials, number)
+      noteStanding()
     case .signOut:
       change(to: .anonymous)
       answer(number)
+      noteStanding()
     }
     return .performed
+  }
+
+  /// Whether a client that has not signed in can do nothing here.
+  var needsUser: Bool { service.rights(in: namespace).needsUser }
+
+  /// Counts what is registered for the end.
+  private func countKept() {
+    let byteCount = client.operations.byteCount
+    let old = state.withLock { state in
+      defer { state.keptByteCount = byteCount }
+      return state.keptByteCount
+    }
+    connection.account.add(byteCount - old, isExempt: true)
   }
 
   // MARK: Answers

@@ -2,6 +2,10 @@ import DendroProtocol
 
 /// What carries the messages of one client, both ways: a WebSocket, or polls.
 protocol WireTransport: AnyObject, Sendable {
+  /// What the client makes the server hold.
+  var account: SessionAccount { get }
+  /// What waits for the client to be read, in bytes.
+  var waitingByteCount: Int { get }
   /// Sends a message, after those before it.
   ///
   /// - Parameter isPush: whether it may be left out if too much waits already.
@@ -10,6 +14,8 @@ protocol WireTransport: AnyObject, Sendable {
   func send(_ message: AnswerText, isPush: Bool) -> Bool
   /// Closes the connection once what waits was sent, and ends the session.
   func close(_ code: UInt16)
+  /// Closes the connection soon, whatever waits, and ends the session.
+  func drop()
   /// Begins a new second of what the client may send.
   func refill()
   /// Looks at the connection again: whether it may be read from, and what was left out.
@@ -43,15 +49,18 @@ struct WireLimits: Sendable {
   let messageBytes: Int
   /// Of pushes that wait: beyond that they are left out, and the client is not read from.
   let backlogBytes: Int
-  /// Of all that waits: beyond that the connection is closed.
-  let outboxBytes: Int
   /// Beyond that the client is not read from until the next second.
   let messagesASecond: Int
+  /// What a message may take to come; a long one has more.
+  let messageTimeout: Duration
+  /// Beyond that a client is closed that takes nothing of what waits for it.
+  let readTimeout: Duration
 
   init(_ options: DatabaseServerOptions) {
     messageBytes = options.messageByteLimit
     backlogBytes = options.backlogByteLimit
-    outboxBytes = options.sessionByteLimit
     messagesASecond = options.messageRateLimit ?? .max
+    messageTimeout = options.messageTimeout
+    readTimeout = options.readTimeout
   }
 }

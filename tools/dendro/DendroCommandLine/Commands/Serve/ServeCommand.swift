@@ -88,6 +88,12 @@ extension Command {
       Option(
         name: "sessions", value: "N", summary: "the most clients with a session; 10000 if left out"),
       Option(
+        name: "address-sessions", value: "N",
+        summary: "the most of them at one address; a quarter if left out"),
+      Option(
+        name: "session-memory", value: "MIB",
+        summary: "what all of them may have in memory; 1024 if left out"),
+      Option(
         name: "rate", value: "N", summary: "the most messages of one session in a second"),
       Option(
         name: "per-address", value: "N",

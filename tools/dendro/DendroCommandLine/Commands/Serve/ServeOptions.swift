@@ -133,6 +133,10 @@ struct ServeOptions {
       }
       options.trustedProxyHeader = header
     }
+    options.addressSessionLimit = try arguments.integer("address-sessions", in: 1...1_000_000)
+    if let count = try arguments.integer("session-memory", in: 1...1 << 20) {
+      options.sessionsByteLimit = count << 20
+    }
     options.messageRateLimit = try arguments.integer("rate", in: 1...1_000_000)
     if arguments.has("viewer"), arguments.has("no-viewer") {
       throw Failure.usage("--viewer contradicts --no-viewer")
