@@ -126,7 +126,7 @@ let package = Package(
       define: isFuzzing ? [.define("DENDRO_FUZZ")] : [], linking: labLinking),
     .target(name: "CDendroLevelDBLog", path: "tools/CDendroLevelDBLog"),
     tool(
-      "DendroBench", "Dendro", "DendroTesting", "DendroTree", "CDendroLevelDBLog",
+      "DendroBench", "Dendro", "DendroRules", "DendroTesting", "DendroTree", "CDendroLevelDBLog",
       at: "tools/bench", exclude: ["peer"]),
 
     support("DendroTestSupport", "DendroTree", "DendroStorage", "DendroEngine", "DendroTesting"),

@@ -118,10 +118,12 @@ extension Rules {
   private func decide<Source: DataSource>(
     _ request: RuleRequest, _ data: Source, _ newData: Source, _ details: RuleDetails
   ) -> RuleVerdict {
-    EvaluationMemory<Source.View>.with { memory in
-      var evaluation = Evaluation(program, request, data, newData, details, memory)
-      let isAllowed = evaluation.decide()
-      return evaluation.verdict(isAllowed)
+    withUnsafePointer(to: request) { request in
+      EvaluationMemory<Source.View>.with { memory in
+        var evaluation = Evaluation(program, request, data, newData, details, memory)
+        let isAllowed = evaluation.decide()
+        return evaluation.verdict(isAllowed)
+      }
     }
   }
 }

@@ -73,6 +73,42 @@ package struct NodeView {
     }
   }
 
+  /// The value of a leaf, of which a string is not copied.
+  package enum LeafView {
+    case bool(Bool)
+    case integer(Int64)
+    case double(Double)
+    /// UTF-8, valid as long as the view.
+    case string(UnsafeRawBufferPointer)
+    /// A string, if the leaf is in no page; valid as long as the view.
+    case unpaged(UnsafePointer<Scalar>)
+  }
+
+  /// `scalar`, read in place; nil for bytes as well.
+  package var leaf: LeafView? {
+    switch content {
+    case .empty, .branch: return nil
+    case .packed(let address):
+      switch PackedScalar.kind(address) {
+      case .bool: return .bool(address.load(as: UInt8.self) == 1)
+      case .number:
+        switch PackedScalar.numberTrusted(address).number {
+        case .integer(let value): return .integer(value)
+        case .double(let value): return .double(value)
+        }
+      default: return PackedScalar.stringBytes(address).map { .string($0) }
+      }
+    case .scalar(let scalar):
+      switch scalar.pointee {
+      case .bool(let value): return .bool(value)
+      case .integer(let value): return .integer(value)
+      case .double(let value): return .double(value)
+      case .string: return .unpaged(scalar)
+      case .bytes: return nil
+      }
+    }
+  }
+
   /// What is there, without making the scalar.
   package enum ContentKind {
     case nothing, bool, number, string, bytes, branch
@@ -130,12 +166,18 @@ package struct NodeView {
   ///
   /// - Complexity: O(log children).
   package func child(_ key: Key) -> NodeView {
+    key.withOrderedBytes { child(KeyView(orderedBytes: $0)) }
+  }
+
+  /// The child at a key.
+  ///
+  /// - Complexity: O(log children).
+  package func child(_ key: KeyView) -> NodeView {
     let nothing = NodeView(Content.empty)
-    guard case .branch(let page) = content else { return nothing }
-    return key.withOrderedBytes { key in
-      Pages.lookUp(page, key.baseAddress.unsafelyUnwrapped, key.count)
-        .map { NodeView($0.page, $0.index, $0.value) } ?? nothing
-    }
+    guard case .branch(let page) = content,
+      let entry = Pages.lookUp(page, key.start, key.count)
+    else { return nothing }
+    return NodeView(entry.page, entry.index, entry.value)
   }
 
   private func descend(_ path: PathStep) -> NodeView {
@@ -173,18 +215,6 @@ package struct NodeView {
     }
     return true
   }
-}
-
-/// The key of a child, read in place as its `NodeView` is.
-package struct KeyView {
-  private let orderedBytes: UnsafeRawBufferPointer
-
-  fileprivate init(_ bytes: (start: UnsafeRawPointer, count: Int)) {
-    orderedBytes = UnsafeRawBufferPointer(start: bytes.start, count: bytes.count)
-  }
-
-  package var string: String { KeyCoding.string(orderedBytes: orderedBytes) }
-  package var key: Key { Key(trustedOrderedBytes: orderedBytes) }
 }
 
 extension Node {

@@ -55,4 +55,22 @@ extension Path {
       }
     }.get()
   }
+
+  /// The room that `store(utf8:to:)` needs for a text of so many bytes.
+  package static func storedByteCountMax(ofTextOf byteCount: Int) -> Int {
+    PathParser.storedByteCountMax(ofTextOf: byteCount)
+  }
+
+  /// Parses a path as `init(parsing:)` does, and writes its stored bytes.
+  ///
+  /// - Parameters:
+  ///   - utf8: the path; valid UTF-8.
+  ///   - target: room for `storedByteCountMax(ofTextOf:)` bytes.
+  /// - Returns: the number of stored bytes; nil if a key is illegal, which costs no more than a legal one.
+  package static func store(
+    utf8: UnsafeRawBufferPointer, to target: UnsafeMutableRawPointer
+  ) -> Int? {
+    var illegalStart = 0
+    return PathParser(utf8).parse(into: target, &illegalStart)?.byteCount
+  }
 }

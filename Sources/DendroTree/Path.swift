@@ -34,6 +34,11 @@ package struct Path: Sendable {
     key.withOrderedBytes { bytes.append(contentsOf: $0) }
   }
 
+  /// Writes the number that precedes the ordered bytes of a key: a byte, or two from 128 on.
+  package static func writeKeyByteCount(_ count: Int, to target: UnsafeMutableRawPointer) {
+    _ = Varint.write(count, to: target)
+  }
+
   /// Makes a path from its stored bytes; nil unless they are the stored form of legal keys.
   package init?(storedBytes: UnsafeRawBufferPointer) {
     guard let count = Path.keyCount(validating: storedBytes) else { return nil }

@@ -25,6 +25,20 @@ struct PathParser {
   func parse(
     into target: UnsafeMutableRawPointer
   ) throws(ValidationError) -> (byteCount: Int, keyCount: Int) {
+    var illegalStart = 0
+    guard let parsed = parse(into: target, &illegalStart) else {
+      throw error(inKeyAt: illegalStart)
+    }
+    return parsed
+  }
+
+  /// As `parse(into:)`, and nil if a key is illegal.
+  ///
+  /// - Parameter illegalStart: is set to where that key begins.
+  @inline(__always)
+  func parse(
+    into target: UnsafeMutableRawPointer, _ illegalStart: inout Int
+  ) -> (byteCount: Int, keyCount: Int)? {
     var end = target
     var keyCount = 0
     var start = 0
@@ -34,12 +48,14 @@ struct PathParser {
       let count = keyEnd &- start
       if count > 0 {
         guard count <= Limits.keyBytes, keyEnd == utf8.count || utf8[keyEnd] == Self.slash else {
-          throw error(inKeyAt: start)
+          illegalStart = start
+          return nil
         }
         end = finishKey(at: start, count, end)
         keyCount &+= 1
       } else if utf8[keyEnd] != Self.slash {
-        throw error(inKeyAt: start)
+        illegalStart = start
+        return nil
       }
       start = keyEnd &+ 1
     }

@@ -70,7 +70,7 @@ package enum Scalar: Sendable {
   }
 
   /// Compares valid UTF-8 in the order of UTF-16 code units.
-  static func compareUTF8(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Int {
+  package static func compareUTF8(_ a: UnsafeRawBufferPointer, _ b: UnsafeRawBufferPointer) -> Int {
     guard let x = a.baseAddress, let y = b.baseAddress else { return a.count - b.count }
     let common = min(a.count, b.count)
     var offset = 0

@@ -34,9 +34,9 @@ struct ExpressionCompiler {
     -> ExpressionType
   {
     switch expression.kind {
-    case .null: return constant(.null, .null)
-    case .boolean(let value): return constant(.bool(value), .boolean)
-    case .number(let value): return constant(Value(value), .number)
+    case .null: return constant(nil, .null)
+    case .boolean(let value): return constant(.boolean(value), .boolean)
+    case .number(let value): return constant(value, .number)
     case .string(let value): return constant(.string(value), .string)
     case .pattern(let text, let flags):
       _ = try pattern(text, flags: flags, at: expression.range.lowerBound)
@@ -53,7 +53,7 @@ struct ExpressionCompiler {
     }
   }
 
-  private mutating func constant(_ value: Value, _ type: ExpressionType) -> ExpressionType {
+  private mutating func constant(_ value: RuleScalar?, _ type: ExpressionType) -> ExpressionType {
     code.emit(constant: value)
     return type
   }

@@ -1,20 +1,26 @@
-package import DendroTree
+import DendroTree
 
 /// What the evaluation reads. `RuleData` in the form that costs least: keys are those of the tree, and nodes
 /// of the tree are read in place.
-package protocol DataView {
+protocol DataView {
   /// What is at a location without data.
   static var nothing: Self { get }
+  /// Whether there is nothing.
+  var isEmpty: Bool { get }
   var kind: DataKind { get }
-  /// The value of a leaf; nil for anything else.
-  var scalar: Scalar? { get }
-  func child(_ key: Key) -> Self
-  /// Calls `body` with each child until it returns false.
-  func forEachChild(_ body: (Key, Self) -> Bool)
+  /// The value of a leaf; null for nothing, and unusable for anything else.
+  ///
+  /// - Parameter texts: where a string is put that is in no memory that stays.
+  func value(in texts: inout TextMemory) -> Value
+  func child(_ key: KeyView) -> Self
+  /// What is at a path below.
+  func descendant(at storedPath: UnsafeRawBufferPointer) -> Self
+  /// Calls `body` with each child until it returns false. The key is valid during the call.
+  func visitChildren(_ body: (KeyView, Self) -> Bool)
 }
 
 /// What is at a location.
-package enum DataKind: Hashable, Sendable {
+enum DataKind: UInt8 {
   case nothing
   case boolean
   case number
@@ -23,20 +29,20 @@ package enum DataKind: Hashable, Sendable {
 }
 
 /// A root and the views of what is below it.
-package protocol DataSource {
+protocol DataSource {
   associatedtype View: DataView
   var root: View { get }
   /// The priority at a location. Views have none: rules seldom ask for it.
-  func priority(at keys: [Key]) -> Scalar?
+  func priority(at path: Path) -> Scalar?
 }
 
 // MARK: Nodes
 
 /// A root of the tree. It may be used within `Node.withView` alone, as the view may.
-package struct NodeSource: DataSource {
+struct NodeSource: DataSource {
   /// By its address: each copy of a node would count a reference.
   private let node: UnsafePointer<Node>
-  package let root: NodeView
+  let root: NodeView
 
   private init(_ node: UnsafePointer<Node>, _ root: NodeView) {
     self.node = node
@@ -57,13 +63,11 @@ package struct NodeSource: DataSource {
     }
   }
 
-  package func priority(at keys: [Key]) -> Scalar? {
-    keys.reduce(node.pointee) { $0.child($1) }.priority
-  }
+  func priority(at path: Path) -> Scalar? { node.pointee.node(at: path).priority }
 }
 
 extension NodeView: DataView {
-  package var kind: DataKind {
+  var kind: DataKind {
     switch contentKind {
     case .nothing: .nothing
     case .bool: .boolean
@@ -73,8 +77,23 @@ extension NodeView: DataView {
     }
   }
 
-  package func forEachChild(_ body: (Key, NodeView) -> Bool) {
-    forEachChild { key, child in body(key.key, child) }
+  func value(in texts: inout TextMemory) -> Value {
+    switch leaf {
+    case nil: return isEmpty ? .null : .unusable
+    case .bool(let value): return .bool(value)
+    case .integer(let value): return .integer(value)
+    case .double(let value): return .double(value)
+    case .string(let bytes): return .string(Text(bytes))
+    case .unpaged(let scalar):
+      guard case .string(let string) = scalar.pointee else { return .unusable }
+      return .string(texts.text(of: string))
+    }
+  }
+
+  func descendant(at storedPath: UnsafeRawBufferPointer) -> NodeView { view(at: storedPath) }
+
+  func visitChildren(_ body: (KeyView, NodeView) -> Bool) {
+    forEachChild { key, child in body(key, child) }
   }
 }
 
@@ -89,8 +108,8 @@ struct ForeignSource<Data: RuleData>: DataSource {
   /// A tree without data.
   init(nothing: Data.Type) { root = .nothing }
 
-  func priority(at keys: [Key]) -> Scalar? {
-    keys.reduce(root) { $0.child($1) }.data?.priority?.scalar
+  func priority(at path: Path) -> Scalar? {
+    path.keys.reduce(root.data) { $0?.child($1.string) }?.priority?.scalar
   }
 }
 
@@ -99,6 +118,8 @@ struct ForeignView<Data: RuleData>: DataView {
   let data: Data?
 
   static var nothing: ForeignView { ForeignView(data: nil) }
+
+  var isEmpty: Bool { data.map { !$0.exists } ?? true }
 
   var kind: DataKind {
     guard let data, data.exists else { return .nothing }
@@ -110,15 +131,24 @@ struct ForeignView<Data: RuleData>: DataView {
     }
   }
 
-  var scalar: Scalar? { data?.scalar?.scalar }
+  func value(in texts: inout TextMemory) -> Value {
+    guard let scalar = data?.scalar else { return isEmpty ? .null : .unusable }
+    return Value(scalar.scalar, keptIn: &texts)
+  }
 
-  func child(_ key: Key) -> ForeignView { ForeignView(data: data?.child(key.string)) }
+  func child(_ key: KeyView) -> ForeignView { ForeignView(data: data?.child(key.string)) }
 
-  func forEachChild(_ body: (Key, ForeignView) -> Bool) {
+  func descendant(at storedPath: UnsafeRawBufferPointer) -> ForeignView {
+    KeyViews(storedPath: storedPath).reduce(self) { $0.child($1) }
+  }
+
+  func visitChildren(_ body: (KeyView, ForeignView) -> Bool) {
     data?.forEachChild { name, child in
       // What is no key is at no location that rules or requests could name.
       guard let key = try? Key(name) else { return true }
-      return body(key, ForeignView(data: child))
+      return key.withOrderedBytes {
+        body(KeyView(orderedBytes: $0), ForeignView(data: child))
+      }
     }
   }
 }

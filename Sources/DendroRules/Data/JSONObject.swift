@@ -31,7 +31,12 @@ public struct JSONObject: Hashable, Sendable {
   ///
   /// - Complexity: O(log n).
   public subscript(name: String) -> JSONValue {
-    name.withBytes { name in
+    name.withBytes { self[utf8: $0] }
+  }
+
+  /// The value of the member whose name has this UTF-8; null if there is none.
+  subscript(utf8 name: UnsafeRawBufferPointer) -> JSONValue {
+    members.withUnsafeBufferPointer { members in
       var low = 0
       var high = members.count
       while low < high {
@@ -46,7 +51,7 @@ public struct JSONObject: Hashable, Sendable {
     }
   }
 
-  private static func compare(_ a: [UInt8], _ b: UnsafeBufferPointer<UInt8>) -> Int {
+  private static func compare(_ a: [UInt8], _ b: UnsafeRawBufferPointer) -> Int {
     for index in 0..<min(a.count, b.count) where a[index] != b[index] {
       return a[index] < b[index] ? -1 : 1
     }

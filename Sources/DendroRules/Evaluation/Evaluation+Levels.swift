@@ -6,10 +6,10 @@ extension Evaluation {
   /// the same data, and are not asked again.
   ///
   /// - Returns: whether there are rules for the path itself.
-  mutating func walk(to path: Path) -> Bool {
+  mutating func walk(to path: UnsafeRawBufferPointer) -> Bool {
     var depth = 1
-    for key in path.keys {
-      if depth < levels.count, ownKeys[depth &- 1] == key {
+    for key in KeyViews(storedPath: path) {
+      if depth < levels.count, let known = places[2 &* depth].key, known == key {
         depth &+= 1
         continue
       }
@@ -22,7 +22,7 @@ extension Evaluation {
   }
 
   /// - Returns: false if there are no rules for the child.
-  mutating func descend(_ key: Key) -> Bool {
+  mutating func descend(_ key: KeyView) -> Bool {
     let node = program.child(Int(levels[levels.count &- 1].node), key)
     guard node >= 0 else { return false }
     push(key, node, nil)
@@ -30,39 +30,34 @@ extension Evaluation {
   }
 
   /// - Parameter new: what is there after the write; nil if it is looked up when it is asked for.
-  mutating func push(_ key: Key, _ node: Int, _ new: Source.View?) {
+  mutating func push(_ key: KeyView, _ node: Int, _ new: Source.View?) {
     let parent = Int32(truncatingIfNeeded: places.count &- 2)
     let depth = Int16(truncatingIfNeeded: levels.count)
-    let index = KeyIndex.own(Int32(truncatingIfNeeded: ownKeys.count))
-    ownKeys.append(key)
     levels.append(Level(node: Int32(truncatingIfNeeded: node)))
-    places.append(Place(view: nil, key: index, parent: parent, depth: depth, isNew: false))
-    places.append(Place(view: new, key: index, parent: parent &+ 1, depth: depth, isNew: true))
+    places.append(Place(view: nil, isNew: false, depth: depth, parent: parent, key: key))
+    places.append(Place(view: new, isNew: true, depth: depth, parent: parent &+ 1, key: key))
   }
 
   /// Keeps so many levels.
   mutating func ascend(to count: Int) {
-    while levels.count > count {
-      let slot = program.nodeCodes[Int(levels[levels.count &- 1].node)].slot
-      if slot >= 0, slot == boundSlot { boundSlot = -1 }
-      levels.removeLast()
-    }
-    dropPlaces()
+    levels.truncate(to: count)
+    forgetExpression()
   }
 
-  /// Forgets the places and keys that belong to no level.
-  mutating func dropPlaces() {
+  /// Forgets the places, texts and objects that belong to no level: no value refers to them any more.
+  @inline(__always)
+  mutating func forgetExpression() {
     places.truncate(to: 2 &* levels.count)
-    ownKeys.truncate(to: levels.count &- 1)
+    texts.reset()
+    objects.truncate(to: 0)
   }
 
   /// The key that the `$` name with a number is bound to.
-  mutating func name(ofBinding slot: Int, _ level: Int) -> String {
-    if slot == boundSlot { return boundName }
+  mutating func text(ofBinding slot: Int, _ level: Int) -> Text {
     var current = level
     while current > 0, program.nodeCodes[Int(levels[current].node)].slot != slot { current &-= 1 }
-    boundName = current > 0 ? ownKeys[current &- 1].string : ""
-    boundSlot = slot
-    return boundName
+    guard let key = places[2 &* current].key else { return texts.text(of: "") }
+    if let bytes = key.spelledBytes { return Text(bytes) }
+    return texts.text(keeping: key.string)
   }
 }

@@ -14,18 +14,25 @@ extension Evaluation {
       switch code[current] {
       case .jump(let target): next = Int(target)
       case .jumpIfFalse(let target):
-        if try bool() { stack.removeLast() } else { next = Int(target) }
+        if try bool() { take() } else { next = Int(target) }
       case .jumpIfTrue(let target):
-        if try bool() { next = Int(target) } else { stack.removeLast() }
+        if try bool() { next = Int(target) } else { take() }
       case .takeJumpIfFalse(let target):
         if try !bool() { next = Int(target) }
-        stack.removeLast()
+        take()
       case let instruction:
         try execute(instruction, level)
       }
       if recorder != nil { record(range, executed: current, next: next) }
     }
     return try bool()
+  }
+
+  /// Takes the boolean on top of the stack. Where it was the only value, what led to it is needed no more.
+  @inline(__always)
+  private mutating func take() {
+    stack.removeLast()
+    if stack.count == 0 { forgetExpression() }
   }
 
   /// The boolean on top of the stack, which stays there.
@@ -40,19 +47,20 @@ extension Evaluation {
     case .constant(let index): stack.append(program.constants[Int(index)])
     case .auth: pushAuth()
     case .authUserID: pushUserID()
-    case .authProperty(let name): pushPropertyOfAuth(program.names[Int(name)])
+    case .authProperty(let name): pushPropertyOfAuth(Int(name))
     case .now:
       uses.insert(.now)
-      stack.append(.integer(request.now))
+      stack.append(.integer(request.pointee.now))
     case .root: stack.append(.snapshot(0))
     case .data: stack.append(.snapshot(Int32(truncatingIfNeeded: 2 &* level)))
     case .newData: stack.append(.snapshot(Int32(truncatingIfNeeded: 2 &* level &+ 1)))
-    case .binding(let slot): stack.append(.string(name(ofBinding: Int(slot), level)))
+    case .binding(let slot): stack.append(.string(text(ofBinding: Int(slot), level)))
     case .unusable: stack.append(.unusable)
     case .makeUnusable: replace(.unusable)
     case .query(let property):
       uses.insert(.query)
-      replace((request.query ?? RuleQuery()).value(of: property))
+      let query = request.pointee.query ?? RuleQuery()
+      replace(query.value(of: property, &texts))
 
     case .childAt(let path): move(try child(snapshot(), at: Int(path)))
     case .child:
@@ -117,7 +125,7 @@ extension Evaluation {
   }
 
   /// Takes an argument that has to be a string.
-  mutating func text() throws(Failure) -> String {
+  mutating func text() throws(Failure) -> Text {
     guard case .string(let text) = stack.removeLast() else { throw .argument }
     return text
   }
@@ -161,42 +169,70 @@ extension Evaluation {
 
   private mutating func pushAuth() {
     uses.insert(.auth)
-    stack.append(request.auth.map { .json(.object($0.variable)) } ?? .null)
+    guard let auth = request.pointee.auth else { return stack.append(.null) }
+    stack.append(value(of: .object(auth.variable)))
   }
 
-  private mutating func pushPropertyOfAuth(_ name: String) {
+  private mutating func pushPropertyOfAuth(_ name: Int) {
     uses.insert(.auth)
-    stack.append(request.auth.map { Value($0.variable[name]) } ?? .null)
+    guard let auth = request.pointee.auth else { return stack.append(.null) }
+    stack.append(value(of: auth.variable[utf8: program.names[name].bytes]))
   }
 
   private mutating func pushUserID() {
     uses.insert(.auth)
-    stack.append(request.auth.map { Value($0.userID) } ?? .null)
+    if let userID { return stack.append(userID) }
+    stack.append(makeUserID())
   }
 
-  private mutating func property(_ name: String) {
-    guard case .json(let json) = top else { return replace(.null) }
-    if case .array(let elements) = json {
-      let index = Int(name) ?? -1
-      return replace(elements.indices.contains(index) ? Value(elements[index]) : .null)
+  private mutating func makeUserID() -> Value {
+    let value: Value
+    switch request.pointee.auth?.userID {
+    case nil: value = .null
+    case .scalar(.string(let text)): value = .string(texts.text(ofLasting: text))
+    // An object has an index that is forgotten with the expression.
+    case .array(let elements): return self.value(of: .array(elements))
+    case .object(let object): return self.value(of: .object(object))
+    case .some(let other): value = self.value(of: other)
     }
-    replace(Value(json[name]))
+    userID = value
+    return value
+  }
+
+  /// A value below `auth`, which the request keeps.
+  private mutating func value(of json: JSONValue) -> Value {
+    switch json {
+    case .null: return .null
+    case .scalar(let scalar): return Value(scalar, &texts)
+    case .array, .object:
+      objects.append(json)
+      return .json(Int32(truncatingIfNeeded: objects.count &- 1))
+    }
+  }
+
+  private mutating func property(_ name: Text) {
+    guard case .json(let index) = top else { return replace(.null) }
+    switch objects[Int(index)] {
+    case .array(let elements):
+      let index = Int(name.string) ?? -1
+      replace(elements.indices.contains(index) ? value(of: elements[index]) : .null)
+    case .object(let object): replace(value(of: object[utf8: name.bytes]))
+    case .null, .scalar: replace(.null)
+    }
   }
 
   private mutating func index() throws(Failure) {
-    let index = stack.removeLast()
-    let name: String
-    switch index {
-    case .string(let text): name = text
-    case .integer(let value): name = String(value)
-    case .double(let value) where value == value.rounded(): name = Self.spelling(of: value)
+    switch stack.removeLast() {
+    case .string(let text): property(text)
+    case .integer(let value): property(texts.text(keeping: String(value)))
+    case .double(let value) where value == value.rounded():
+      property(texts.text(keeping: Value.spelling(of: value)))
     default: throw .index
     }
-    property(name)
   }
 
   private mutating func lengthOfAny() throws(Failure) {
     guard case .json = top else { return try length() }
-    property("length")
+    "length".withBytes { property(Text($0)) }
   }
 }

@@ -4,9 +4,9 @@ extension Evaluation {
   mutating func operateOnString(_ instruction: Instruction) throws(Failure) {
     switch instruction {
     case .length: try length()
-    case .contains: try search { $0.containsText($1) }
-    case .beginsWith: try search { $0.beginsWithText($1) }
-    case .endsWith: try search { $0.endsWithText($1) }
+    case .contains: try search { $0.contains($1) }
+    case .beginsWith: try search { $0.begins(with: $1) }
+    case .endsWith: try search { $0.ends(with: $1) }
     case .replace: try replaceText()
     case .lowercase: try change { $0.lowercased() }
     case .uppercase: try change { $0.uppercased() }
@@ -16,8 +16,8 @@ extension Evaluation {
   }
 
   /// Takes steps for the length of a string.
-  mutating func work(on text: String, bytesPerStep: Int) throws(Failure) {
-    let count = text.utf8.count
+  mutating func work(on text: Text, bytesPerStep: Int) throws(Failure) {
+    let count = text.count
     guard count >= bytesPerStep else { return }
     stepsLeft &-= count / bytesPerStep
     guard stepsLeft >= 0 else { throw .steps }
@@ -26,10 +26,10 @@ extension Evaluation {
   /// Takes steps for a comparison, which is fast.
   mutating func work(onBoth a: Value, _ b: Value) throws(Failure) {
     guard case .string(let a) = a, case .string(let b) = b else { return }
-    try work(on: a.utf8.count < b.utf8.count ? a : b, bytesPerStep: 1024)
+    try work(on: a.count < b.count ? a : b, bytesPerStep: 1024)
   }
 
-  private func receiver() throws(Failure) -> String {
+  private func receiver() throws(Failure) -> Text {
     guard case .string(let text) = top else { throw .receiver }
     return text
   }
@@ -38,10 +38,10 @@ extension Evaluation {
   mutating func length() throws(Failure) {
     let text = try receiver()
     try work(on: text, bytesPerStep: 1024)
-    replace(.integer(Int64(text.utf16.count)))
+    replace(.integer(Int64(text.utf16Count)))
   }
 
-  private mutating func search(_ body: (String, String) -> Bool) throws(Failure) {
+  private mutating func search(_ body: (Text, Text) -> Bool) throws(Failure) {
     let argument = try text()
     let text = try receiver()
     try work(on: text, bytesPerStep: 256)
@@ -52,7 +52,7 @@ extension Evaluation {
   private mutating func change(_ body: (String) -> String) throws(Failure) {
     let text = try receiver()
     try work(on: text, bytesPerStep: 64)
-    replace(.string(body(text)))
+    replace(.string(texts.text(keeping: body(text.string))))
   }
 
   private mutating func replaceText() throws(Failure) {
@@ -61,7 +61,8 @@ extension Evaluation {
     let text = try receiver()
     for part in [text, old, new] { try work(on: part, bytesPerStep: 256) }
     guard
-      let result = text.replacingText(old, with: new, byteCountMax: RuleLimits.stringBytes)
+      let result = text.replacing(
+        old, with: new, byteCountMax: RuleLimits.stringBytes, in: &texts)
     else { throw .longString }
     try work(on: result, bytesPerStep: 256)
     replace(.string(result))
@@ -110,31 +111,27 @@ extension Evaluation {
   mutating func add() throws(Failure) {
     let right = stack.removeLast()
     if let sum = Value.sum(top, right) { return replace(sum) }
-    guard let a = top.addend, let b = right.addend, top.isText || right.isText else {
+    guard top.isText || right.isText, let a = addend(top), let b = addend(right) else {
       throw .addition
     }
-    guard a.utf8.count + b.utf8.count <= RuleLimits.stringBytes else { throw .longString }
+    guard a.count + b.count <= RuleLimits.stringBytes else { throw .longString }
     try work(on: a, bytesPerStep: 256)
     try work(on: b, bytesPerStep: 256)
-    replace(.string(a + b))
+    replace(.string(texts.joined(a, b)))
   }
 
-  static func spelling(of number: Double) -> String { Value.spelling(of: number) }
-}
-
-extension Value {
-  fileprivate var isText: Bool { if case .string = self { true } else { false } }
-
   /// What is appended to a string: the string, or the spelling of a number.
-  fileprivate var addend: String? {
-    switch self {
+  private mutating func addend(_ value: Value) -> Text? {
+    switch value {
     case .string(let text): text
-    case .integer(let value): String(value)
-    case .double(let value): Self.spelling(of: value)
+    case .integer(let value): texts.text(keeping: String(value))
+    case .double(let value): texts.text(keeping: Value.spelling(of: value))
     default: nil
     }
   }
+}
 
+extension Value {
   /// As JavaScript spells a number.
   static func spelling(of number: Double) -> String {
     if number.isNaN { return "NaN" }

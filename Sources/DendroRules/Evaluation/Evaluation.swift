@@ -3,7 +3,8 @@ import DendroTree
 /// One verdict while it is made.
 struct Evaluation<Source: DataSource>: ~Copyable {
   let program: RuleProgram
-  let request: RuleRequest
+  /// By its address: a copy would count each of its references. The caller of `init` keeps it longer than this.
+  let request: UnsafePointer<RuleRequest>
   let old: Source
   let new: Source
 
@@ -11,63 +12,78 @@ struct Evaluation<Source: DataSource>: ~Copyable {
   var levels: Stack<Level>
   /// Two places for each level, then those of the expression.
   var places: Stack<Place<Source.View>>
-  /// The keys of levels, then those that the expression made.
-  var ownKeys: Stack<Key>
-  /// What the `$` name is bound to that was asked for last; -1 if none was.
-  var boundSlot = -1
-  var boundName = ""
   var stack: Stack<Value>
+  var texts: TextMemory
+  /// The objects and arrays below `auth` that the expression has reached.
+  var objects: Stack<JSONValue>
+  /// `auth.uid`, if it was asked for.
+  var userID: Value?
   var stepsLeft = RuleLimits.steps
   var uses: RuleObservations.Inputs = []
   var recorder: TraceRecorder?
-  var observer: ObservationRecorder?
+  let isObserving: Bool
+  /// The place, after the write, of the location that is judged, if all that is there is the write's own: looks at it and
+  /// below are not noted. -1 if there is none.
+  var writtenPlace = -1
+  var observer: ObservationRecorder
 
   init(
-    _ program: RuleProgram, _ request: RuleRequest, _ old: Source, _ new: Source,
+    _ program: RuleProgram, _ request: UnsafePointer<RuleRequest>, _ old: Source, _ new: Source,
     _ details: RuleDetails, _ memory: borrowing EvaluationMemory<Source.View>
   ) {
     levels = Stack(in: memory.levels)
     places = Stack(in: memory.places)
-    ownKeys = Stack(in: memory.keys)
     stack = Stack(in: memory.values)
+    texts = TextMemory(in: memory.texts)
+    objects = Stack(in: memory.objects)
     self.program = program
     self.request = request
     self.old = old
     self.new = new
+    isObserving = details.contains(.observations)
+    observer = ObservationRecorder(isObserving ? request : nil, memory.observations)
     if details.contains(.trace) { recorder = TraceRecorder(program) }
-    if details.contains(.observations) { observer = ObservationRecorder(request) }
     levels.append(Level(node: 0))
-    places.append(Place(view: old.root, key: .none, parent: -1, depth: 0, isNew: false))
-    places.append(Place(view: new.root, key: .none, parent: -1, depth: 0, isNew: true))
+    places.append(Place(view: old.root, isNew: false, depth: 0, parent: -1, key: nil))
+    places.append(Place(view: new.root, isNew: true, depth: 0, parent: -1, key: nil))
   }
 
   consuming func verdict(_ isAllowed: Bool) -> RuleVerdict {
     let stepCount = RuleLimits.steps - max(0, stepsLeft)
-    if recorder == nil, observer == nil {
+    if recorder == nil, !isObserving {
       return RuleVerdict(
         isAllowed: isAllowed, stepCount: stepCount, trace: nil, observations: nil)
     }
     return RuleVerdict(
       isAllowed: isAllowed, stepCount: stepCount,
       trace: recorder.map { RuleTrace(isAllowed, stepCount, $0) },
-      observations: observer?.finish(uses, isComplete: stepsLeft >= 0))
+      observations: isObserving ? observer.finish(uses, isComplete: stepsLeft >= 0) : nil)
   }
 
   // MARK: Deciding
 
   mutating func decide() -> Bool {
-    let isRead = request.query != nil
-    for location in request.locations {
-      guard location.path.count <= RuleLimits.depth else { return false }
-      guard isRead ? isReadable(location.path) : isWritable(location.path) else { return false }
+    let isRead = request.pointee.query != nil
+    let count = request.pointee.locations.count
+    for index in 0..<count {
+      guard request.pointee.locations[index].path.count <= RuleLimits.depth else { return false }
+      // The request keeps the bytes, and they stay where they are: those of an array that does not change.
+      let path = request.pointee.locations[index].path.storedBytes.withUnsafeBytes { $0 }
+      if isRead {
+        guard isReadable(path) else { return false }
+      } else {
+        let isWhole =
+          !request.pointee.locations[index].isPriority && !request.pointee.hasServerValues
+        guard isWritable(path, isWhole) else { return false }
+      }
     }
-    return !request.locations.isEmpty
+    return count > 0
   }
 
   /// Whether a `.read` from the root to the path is true.
-  private mutating func isReadable(_ path: Path) -> Bool {
+  private mutating func isReadable(_ path: UnsafeRawBufferPointer) -> Bool {
     if isTrue(program.nodeCodes[0].read, at: 0) { return true }
-    for key in path.keys {
+    for key in KeyViews(storedPath: path) {
       guard descend(key) else { return false }
       let level = levels.count - 1
       if isTrue(program.nodeCodes[Int(levels[level].node)].read, at: level) { return true }
@@ -76,8 +92,11 @@ struct Evaluation<Source: DataSource>: ~Copyable {
   }
 
   /// Whether a `.write` from the root to the path is true, and every `.validate` that applies.
-  private mutating func isWritable(_ path: Path) -> Bool {
+  ///
+  /// - Parameter isWhole: whether the write itself says all that is at the path afterwards.
+  private mutating func isWritable(_ path: UnsafeRawBufferPointer, _ isWhole: Bool) -> Bool {
     let isComplete = walk(to: path)
+    writtenPlace = isComplete && isWhole ? 2 &* levels.count &- 1 : -1
     guard isGranted(), areValid() else { return false }
     return !isComplete || isValidBelow(levels.count - 1)
   }
@@ -129,8 +148,8 @@ struct Evaluation<Source: DataSource>: ~Copyable {
     let wildcard = Int(code.wildcard)
     guard wildcard >= 0, program.nodeCodes[wildcard].validates else { return true }
     var isValid = true
-    view.forEachChild { key, child in
-      if program.literalChild(node, key) < 0 { isValid = self.isValid(key, wildcard, child) }
+    view.visitChildren { key, child in
+      if program.literalChild(code, key) < 0 { isValid = self.isValid(key, wildcard, child) }
       return isValid
     }
     if isValid { noteKeys(place) }
@@ -138,14 +157,13 @@ struct Evaluation<Source: DataSource>: ~Copyable {
   }
 
   /// Whether a child of the last level is valid, and all below it.
-  private mutating func isValid(_ key: Key, _ node: Int, _ new: Source.View) -> Bool {
+  private mutating func isValid(_ key: KeyView, _ node: Int, _ new: Source.View) -> Bool {
     stepsLeft &-= 1
     guard stepsLeft >= 0, levels.count <= RuleLimits.depth else {
       stepsLeft = -1
       return false
     }
-    let isThere = new.kind != .nothing
-    if !isThere, observer == nil { return true }
+    if new.isEmpty, !isObserving { return true }
     push(key, node, new)
     let level = levels.count &- 1
     // Noted as well: the rules of the child and below are asked only if it is there.
@@ -173,7 +191,7 @@ struct Evaluation<Source: DataSource>: ~Copyable {
       recorder?.end(.success(code.literal == .isTrue))
       return code.literal == .isTrue && stepsLeft >= 0
     }
-    defer { dropPlaces() }
+    defer { forgetExpression() }
     do throws(Failure) {
       let result = try run(Int(code.start)..<Int(code.end), at: level)
       recorder?.end(.success(result))

@@ -1,3 +1,5 @@
+import DendroTree
+
 /// A location that a verdict looks at, of the old or of the new tree.
 ///
 /// Places are a list in which each names the one above it, so no path is ever made for them. Those of the way to the
@@ -6,22 +8,14 @@
 struct Place<View: DataView> {
   /// What is there, as soon as anything asks for it.
   var view: View?
-  let key: KeyIndex
-  /// The place above; -1 for a root.
-  let parent: Int32
+  let isNew: Bool
   /// The number of keys from the root.
   let depth: Int16
-  let isNew: Bool
-}
-
-/// Where the key of a place is.
-enum KeyIndex {
-  /// A root, or a key that no location can have.
-  case none
-  /// Among the keys that the rules spell out.
-  case constant(Int32)
-  /// Among the keys of this verdict.
-  case own(Int32)
+  /// The place above; -1 for a root.
+  let parent: Int32
+  /// Nil for a root, and for a key that no location can have. The bytes are in the request, in the program, in the
+  /// memory of texts, or in a page, and live as long as the place.
+  let key: KeyView?
 }
 
 /// A node of the rules on the way, and what is known about it.

@@ -34,13 +34,15 @@ struct Stack<Element>: ~Copyable {
     count &+= 1
   }
 
+  /// Makes room for some more elements.
   @inline(never)
-  private mutating func grow() {
-    let larger = UnsafeMutablePointer<Element>.allocate(capacity: 2 * capacity)
-    larger.moveInitialize(from: start, count: count)
+  private mutating func grow(by added: Int = 1) {
+    let larger = max(2 * capacity, count + added)
+    let memory = UnsafeMutablePointer<Element>.allocate(capacity: larger)
+    memory.moveInitialize(from: start, count: count)
     if ownsMemory { start.deallocate() }
-    start = larger
-    capacity *= 2
+    start = memory
+    capacity = larger
     ownsMemory = true
   }
 
@@ -55,10 +57,9 @@ struct Stack<Element>: ~Copyable {
   /// Keeps the first `count` elements, or all if there are fewer.
   @inline(__always)
   mutating func truncate(to count: Int) {
-    while self.count > count {
-      self.count &-= 1
-      (start + self.count).deinitialize(count: 1)
-    }
+    guard self.count > count else { return }
+    (start + count).deinitialize(count: self.count &- count)
+    self.count = count
   }
 
   @inline(__always)
@@ -84,5 +85,21 @@ struct Stack<Element>: ~Copyable {
       precondition(count > 0)
       return start + (count &- 1)
     }
+  }
+}
+
+extension Stack<UInt8> {
+  /// Appends bytes, which the caller writes.
+  @inline(__always)
+  mutating func extend(by added: Int) -> UnsafeMutableRawPointer {
+    if capacity &- count < added { grow(by: added) }
+    let end = UnsafeMutableRawPointer(start + count)
+    count &+= added
+    return end
+  }
+
+  /// Calls `body` with all bytes, which are valid during the call.
+  func withBytes<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
+    body(UnsafeRawBufferPointer(start: start, count: count))
   }
 }

@@ -21,7 +21,7 @@ struct TextSearch {
 
   /// Calls `body` with the offset of each occurrence that does not overlap the one before, until it returns
   /// false. The pattern has at least one byte.
-  func forEachMatch(in text: UnsafeBufferPointer<UInt8>, _ body: (Int) -> Bool) {
+  func forEachMatch(in text: UnsafeRawBufferPointer, _ body: (Int) -> Bool) {
     guard let first = pattern.first, text.count >= pattern.count else { return }
     var length = 0
     var index = 0
@@ -42,64 +42,64 @@ struct TextSearch {
   }
 }
 
-extension String {
+extension Text {
   /// Whether the code points of `other` occur in these, one after the other.
-  func containsText(_ other: String) -> Bool {
-    if other.isEmpty { return true }
+  func contains(_ other: Text) -> Bool {
+    if other.count == 0 { return true }
+    if other.count == 1 { return bytes.contains(other.bytes[0]) }
     var found = false
-    let search = TextSearch(other.utf8)
-    withBytes { text in
-      search.forEachMatch(in: text) { _ in
-        found = true
-        return false
-      }
+    TextSearch(other.bytes).forEachMatch(in: bytes) { _ in
+      found = true
+      return false
     }
     return found
   }
 
-  func beginsWithText(_ other: String) -> Bool {
-    utf8.count >= other.utf8.count && utf8.starts(with: other.utf8)
-  }
+  func begins(with other: Text) -> Bool { other.bytes.isPrefix(of: bytes) }
 
-  func endsWithText(_ other: String) -> Bool {
-    utf8.count >= other.utf8.count && utf8.suffix(other.utf8.count).elementsEqual(other.utf8)
+  func ends(with other: Text) -> Bool {
+    count >= other.count
+      && other.bytes.isEqual(to: UnsafeRawBufferPointer(rebasing: bytes.suffix(other.count)))
   }
 
   /// Replaces each occurrence of `old`. What is empty occurs before each character and at the end.
   ///
   /// - Returns: nil if the result would be longer than `byteCountMax`.
-  func replacingText(_ old: String, with new: String, byteCountMax: Int) -> String? {
-    let (old, new) = (Array(old.utf8), Array(new.utf8))
-    return withBytes { text in
-      let matches = old.isEmpty ? text.scalarOffsets : Self.matches(of: old, in: text)
-      let byteCount = text.count + matches.count * (new.count - old.count)
-      guard byteCount <= byteCountMax else { return nil }
-      var result: [UInt8] = []
-      result.reserveCapacity(byteCount)
-      var start = 0
-      for match in matches {
-        result.append(contentsOf: text[start..<match])
-        result.append(contentsOf: new)
-        start = match + old.count
-      }
-      result.append(contentsOf: text[start...])
-      return String(decoding: result, as: UTF8.self)
+  func replacing(
+    _ old: Text, with new: Text, byteCountMax: Int, in texts: inout TextMemory
+  ) -> Text? {
+    let matches = old.count == 0 ? scalarOffsets : matches(of: old)
+    let byteCount = count + matches.count * (new.count - old.count)
+    guard byteCount <= byteCountMax else { return nil }
+    let result = UnsafeMutableRawBufferPointer(
+      start: texts.allocate(byteCount), count: byteCount)
+    var end = 0
+    func append(_ part: Slice<UnsafeRawBufferPointer>) {
+      UnsafeMutableRawBufferPointer(rebasing: result[end..<end + part.count])
+        .copyMemory(from: UnsafeRawBufferPointer(rebasing: part))
+      end += part.count
     }
+    var start = 0
+    for match in matches {
+      append(bytes[start..<match])
+      append(new.bytes[...])
+      start = match + old.count
+    }
+    append(bytes[start...])
+    return Text(UnsafeRawBufferPointer(result))
   }
 
-  private static func matches(of old: [UInt8], in text: UnsafeBufferPointer<UInt8>) -> [Int] {
+  private func matches(of old: Text) -> [Int] {
     var matches: [Int] = []
-    TextSearch(old).forEachMatch(in: text) { offset in
+    TextSearch(old.bytes).forEachMatch(in: bytes) { offset in
       matches.append(offset)
       return true
     }
     return matches
   }
-}
 
-extension UnsafeBufferPointer<UInt8> {
   /// Where each scalar begins, and the end.
-  fileprivate var scalarOffsets: [Int] {
-    indices.filter { self[$0] & 0xC0 != 0x80 } + [count]
+  private var scalarOffsets: [Int] {
+    bytes.indices.filter { bytes[$0] & 0xC0 != 0x80 } + [count]
   }
 }

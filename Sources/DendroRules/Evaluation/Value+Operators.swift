@@ -8,7 +8,7 @@ extension Value {
     case (.double(let a), .double(let b)): a == b
     case (.integer(let a), .double(let b)), (.double(let b), .integer(let a)):
       Int64(exactly: b) == a
-    case (.string(let a), .string(let b)): TextOrder.isEqual(a, b)
+    case (.string(let a), .string(let b)): Text.isEqual(a, b)
     default: false
     }
   }
@@ -27,7 +27,7 @@ extension Value {
       let order = -compare(b, a)
       return orEqual ? order <= 0 : order < 0
     case (.string(let a), .string(let b)):
-      return orEqual ? !TextOrder.precedes(b, a) : TextOrder.precedes(a, b)
+      return orEqual ? !Text.precedes(b, a) : Text.precedes(a, b)
     default: throw .comparison
     }
   }

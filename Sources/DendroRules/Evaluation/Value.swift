@@ -1,16 +1,16 @@
 import DendroTree
 
-/// A value that an expression has while it is evaluated.
-enum Value: Sendable {
+/// A value that an expression has while it is evaluated: plain bytes.
+enum Value {
   case null
   case bool(Bool)
   case integer(Int64)
   case double(Double)
-  case string(String)
+  case string(Text)
   /// A location: the index of its place in the evaluation.
   case snapshot(Int32)
-  /// An object or array below `auth`.
-  case json(JSONValue)
+  /// An object or array below `auth`: its index in the evaluation.
+  case json(Int32)
   /// What equals nothing and no operation takes, as the value of a location that has children.
   case unusable
 }
@@ -18,32 +18,29 @@ enum Value: Sendable {
 extension Value {
   var isNull: Bool { if case .null = self { true } else { false } }
 
-  init(_ scalar: RuleScalar) {
+  var isText: Bool { if case .string = self { true } else { false } }
+
+  /// - Parameters:
+  ///   - scalar: nil for null. It is kept longer than the texts.
+  ///   - texts: where its string is put, if it is in no memory that stays.
+  init(_ scalar: RuleScalar?, _ texts: inout TextMemory) {
     switch scalar {
+    case nil: self = .null
     case .boolean(let value): self = .bool(value)
     case .integer(let value): self = .integer(value)
     case .double(let value): self = .double(value)
-    case .string(let value): self = .string(value)
+    case .string(let value): self = .string(texts.text(of: value))
     }
   }
 
-  init(_ scalar: RuleScalar?) { self = scalar.map { Value($0) } ?? .null }
-
-  init(_ scalar: Scalar) {
+  init(_ scalar: Scalar?, keptIn texts: inout TextMemory) {
     switch scalar {
+    case nil: self = .null
     case .bool(let value): self = .bool(value)
     case .integer(let value): self = .integer(value)
     case .double(let value): self = .double(value)
-    case .string(let value): self = .string(value)
+    case .string(let value): self = .string(texts.text(keeping: value))
     case .bytes: self = .unusable
-    }
-  }
-
-  init(_ json: JSONValue) {
-    switch json {
-    case .null: self = .null
-    case .scalar(let scalar): self = Value(scalar)
-    case .array, .object: self = .json(json)
     }
   }
 }

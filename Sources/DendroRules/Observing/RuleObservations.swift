@@ -25,42 +25,36 @@ public struct RuleObservations: Sendable {
     public static let query = Inputs(rawValue: 4)
   }
 
-  /// What was seen at a location.
-  package enum Sight: Hashable, Sendable {
-    case existence(Bool)
-    /// Whether there are children.
-    case children(Bool)
-    case kind(DataKind)
-    /// The value of a leaf.
-    case value(Scalar)
-    case priority(Scalar?)
-    /// All children.
-    case keys([Key])
-  }
-
-  /// One look at one location.
-  package struct Observation: Hashable, Sendable {
-    package let path: Path
-    /// Whether it is the tree after the write that was looked at.
-    package let isNew: Bool
-    package let sight: Sight
-  }
-
   /// The variables that rules looked at.
   public let inputs: Inputs
-  package let observations: [Observation]
-  /// Whether the verdict depends on nothing else. One that took too many steps depends on how many there were.
-  let isComplete: Bool
-
+  /// `Observation`s, one after the other.
+  private let bytes: [UInt8]
   /// How many looks at the tree were noted.
-  public var count: Int { observations.count }
+  public let count: Int
+  /// Whether the verdict depends on nothing else. One that took too many steps depends on how many there were.
+  private let isComplete: Bool
+
+  init(inputs: Inputs, bytes: [UInt8], count: Int, isComplete: Bool) {
+    self.inputs = inputs
+    self.bytes = bytes
+    self.count = count
+    self.isComplete = isComplete
+  }
 
   /// Whether rules looked at something in the new tree that the write did not put there.
-  package var includeNewData: Bool { observations.contains { $0.isNew } }
+  package var includeNewData: Bool { !forEach { !$0.isNew } }
 
   /// The locations that rules looked at, each once, as `/users/ann`.
-  public var locations: [String] {
-    Set(observations.map(\.path)).sorted().map(\.description)
+  public var locations: [String] { paths.map(\.description) }
+
+  /// The locations that rules looked at, each once, in order.
+  package var paths: [Path] {
+    var paths: Set<Path> = []
+    forEach { observation in
+      paths.insert(Path(trusted: observation.path))
+      return true
+    }
+    return paths.sorted()
   }
 
   /// Whether everything that was seen is the same in other trees.
@@ -80,46 +74,59 @@ public struct RuleObservations: Sendable {
   }
 
   private func hold<Source: DataSource>(_ old: Source, _ new: Source) -> Bool {
-    isComplete && observations.allSatisfy { $0.holds(in: $0.isNew ? new : old) }
+    guard isComplete else { return false }
+    return withUnsafeTemporaryAllocation(byteCount: 256, alignment: 1) { memory in
+      var texts = TextMemory(in: memory)
+      return forEach { observation in
+        texts.reset()
+        return observation.holds(in: observation.isNew ? new : old, &texts)
+      }
+    }
+  }
+
+  /// Calls `body` with each observation until it returns false.
+  ///
+  /// - Returns: whether it never did.
+  @discardableResult
+  private func forEach(_ body: (Observation) -> Bool) -> Bool {
+    bytes.withUnsafeBytes { bytes in
+      var rest = bytes
+      while let observation = Observation(rest) {
+        guard body(observation) else { return false }
+        rest = UnsafeRawBufferPointer(rebasing: rest[observation.byteCount...])
+      }
+      return true
+    }
   }
 }
 
-extension RuleObservations.Observation {
-  fileprivate func holds(in source: some DataSource) -> Bool {
-    if case .priority(let priority) = sight {
-      return source.priority(at: Array(path.keys)) == priority
+extension Observation {
+  fileprivate func holds(in source: some DataSource, _ texts: inout TextMemory) -> Bool {
+    if sight == .priority {
+      let priority = source.priority(at: Path(trusted: path))
+      return Value.isSame(Value(priority, keptIn: &texts), value)
     }
-    var view = source.root
-    for key in path.keys { view = view.child(key) }
+    let view = source.root.descendant(at: path)
     return switch sight {
-    case .existence(let exists): (view.kind != .nothing) == exists
-    case .children(let hasChildren): (view.kind == .object) == hasChildren
-    case .kind(let kind): view.kind == kind
-    case .value(let scalar): view.scalar.map { $0.isSame(as: scalar) } ?? false
-    case .keys(let keys): view.keys == keys
+    case .exists: view.kind != .nothing
+    case .doesNotExist: view.kind == .nothing
+    case .hasChildren: view.kind == .object
+    case .hasNoChildren: view.kind != .object
+    case .isNothing, .isBoolean, .isNumber, .isString, .isObject: Sight(view.kind) == sight
+    case .value: Value.isSame(view.value(in: &texts), value)
+    case .keys: view.storedKeys.storedBytes.withUnsafeBytes { $0.isEqual(to: detail) }
     case .priority: true
     }
   }
 }
 
-extension DataView {
-  fileprivate var keys: [Key] {
-    var keys: [Key] = []
-    forEachChild { key, _ in
-      keys.append(key)
-      return true
-    }
-    return keys.sorted()
-  }
-}
-
-extension Scalar {
+extension Value {
   /// Whether rules cannot tell the two apart. A whole double beyond 2^53 equals an integer, and yet their sums with 1
   /// differ.
-  fileprivate func isSame(as other: Scalar) -> Bool {
-    switch (self, other) {
+  fileprivate static func isSame(_ a: Value, _ b: Value) -> Bool {
+    switch (a, b) {
     case (.integer, .double), (.double, .integer): false
-    default: self == other
+    default: isEqual(a, b)
     }
   }
 }

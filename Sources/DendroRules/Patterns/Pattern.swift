@@ -88,13 +88,13 @@ struct Pattern: Sendable {
   ///
   /// - Parameter work: is reduced by the states that were looked at, and one for each character; nil is returned when
   ///   none is left.
-  func matches(_ text: String, work: inout Int) -> Bool? {
+  func matches(_ text: Text, work: inout Int) -> Bool? {
     if takesAnything { return true }
-    if text.isEmpty { return takesEmpty }
+    if text.count == 0 { return takesEmpty }
     var current = [UInt64](repeating: 0, count: width)
     var next = firstAtStart
     let isAnchored = isNone(first)
-    for scalar in text.unicodeScalars {
+    for scalar in text.scalars {
       work -= 1
       if work < 0 { return nil }
       step(&current, &next, scalar, &work)

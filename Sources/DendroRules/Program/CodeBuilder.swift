@@ -3,7 +3,8 @@ import DendroTree
 /// Collects the instructions of all rules, and what they refer to.
 struct CodeBuilder {
   private(set) var code: [Instruction] = []
-  private(set) var constants: [Value] = []
+  /// Nil for null.
+  private(set) var constants: [RuleScalar?] = []
   private(set) var paths: [ConstantPath] = []
   private(set) var pathKeys: [Key] = []
   private(set) var names: [String] = []
@@ -13,11 +14,20 @@ struct CodeBuilder {
 
   var next: Int { code.count }
 
+  /// The bytes of all keys and texts.
+  var byteCount: Int {
+    var count = 0
+    for case .string(let text)? in constants { count += text.utf8.count }
+    for key in pathKeys { count += key.orderedByteCount }
+    for name in names { count += name.utf8.count }
+    return count
+  }
+
   mutating func emit(_ instruction: Instruction) { code.append(instruction) }
 
-  mutating func emit(constant value: Value) { emit(.constant(index(constant: value))) }
+  mutating func emit(constant value: RuleScalar?) { emit(.constant(index(constant: value))) }
 
-  mutating func index(constant value: Value) -> Int32 {
+  mutating func index(constant value: RuleScalar?) -> Int32 {
     constants.append(value)
     return Int32(constants.count - 1)
   }

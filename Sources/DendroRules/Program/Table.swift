@@ -2,8 +2,9 @@
 ///
 /// An array that is read from a class is counted each time: a fifteenth of all instructions of a verdict. Why this is
 /// sound: the memory is initialised by `init`, never changed, and freed by `free`, which the only
-/// owner, a `RuleProgram`, calls in its `deinit`. Indices are checked.
-struct Table<Element: Sendable>: @unchecked Sendable {
+/// owner, a `RuleProgram`, calls in its `deinit`. Indices are checked. Elements are plain values; those that refer to
+/// bytes refer to the `ByteBlock` of the same program.
+struct Table<Element>: @unchecked Sendable {
   private let start: UnsafeMutablePointer<Element>
   let count: Int
 

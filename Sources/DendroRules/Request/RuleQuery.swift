@@ -54,15 +54,17 @@ enum QueryProperty: String, CaseIterable {
 }
 
 extension RuleQuery {
-  func value(of property: QueryProperty) -> Value {
+  /// - Parameter texts: see `Value.init(_:_:)`; the request keeps the strings.
+  func value(of property: QueryProperty, _ texts: inout TextMemory) -> Value {
     switch property {
     case .orderByKey: .bool(order == .key)
     case .orderByValue: .bool(order == .value)
     case .orderByPriority: .bool(order == .priority)
-    case .orderByChild: if case .child(let path)? = order { .string(path) } else { .null }
-    case .startAt: Value(startAt)
-    case .endAt: Value(endAt)
-    case .equalTo: Value(equalTo)
+    case .orderByChild:
+      if case .child(let path)? = order { .string(texts.text(of: path)) } else { .null }
+    case .startAt: Value(startAt, &texts)
+    case .endAt: Value(endAt, &texts)
+    case .equalTo: Value(equalTo, &texts)
     case .limitToFirst: limitToFirst.map { .integer(Int64($0)) } ?? .null
     case .limitToLast: limitToLast.map { .integer(Int64($0)) } ?? .null
     }

@@ -79,7 +79,8 @@ extension Evaluation {
     case .bool(let value): text = value ? "true" : "false"
     case .integer(let value): text = String(value)
     case .double(let value): text = Value.spelling(of: value)
-    case .string(let value): text = value.cut(after: RuleEvaluation.Step.scalarCountMax).quoted
+    case .string(let value):
+      text = value.string.cut(after: RuleEvaluation.Step.scalarCountMax).quoted
     case .snapshot(let place): text = Self.location(keys(Int(place)))
     case .json, .unusable: text = "an object"
     }

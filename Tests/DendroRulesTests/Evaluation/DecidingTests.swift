@@ -16,6 +16,16 @@ struct DecidingTests {
     #expect(try below.read("a/b/c/d"))
   }
 
+  @Test("what is granted above cannot be taken back below, for writes as well")
+  func cascadeOfWrites() throws {
+    let above = try Bench("{\"a\": {\".write\": true, \"b\": {\".write\": false}}}")
+    #expect(try above.set("a/b", "1"))
+    #expect(try above.set("a/b/c", "1"))
+    #expect(try above.update("a", ["b", "x"], "{\"b\":1,\"x\":1}"))
+    #expect(try !above.set("", "1"))
+    #expect(try !above.update("", ["a", "c"], "{\"a\":1,\"c\":1}"))
+  }
+
   @Test(
     "nothing true on the way is a refusal",
     arguments: [

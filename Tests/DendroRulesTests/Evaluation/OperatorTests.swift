@@ -99,4 +99,33 @@ struct OperatorTests {
     #expect(try failure(expression, "5") == reason)
     #expect(try !allows(expression, "5"))
   }
+
+  @Test(
+    "what fails for a stored boolean",
+    arguments: [
+      ("data.val() < 1", "Only two numbers or two strings can be compared."),
+      ("data.val() >= data.val()", "Only two numbers or two strings can be compared."),
+      ("data.val() + 1 == 2", "Only numbers and strings can be added."),
+      ("'a' + data.val() == 'atrue'", "Only numbers and strings can be added."),
+      ("data.val() - 1 == 0", "Only numbers can be subtracted, multiplied and divided."),
+      ("data.val() * 1 == 1", "Only numbers can be subtracted, multiplied and divided."),
+      ("-data.val() == -1", "Only a number can be negated."),
+      ("data.val().length == 4", "Only a string has a length and the methods of strings."),
+      ("'a'.contains(data.val())", "The argument of the method is not a string."),
+    ])
+  func failingForBooleans(expression: String, reason: String) throws {
+    #expect(try failure(expression, "true") == reason)
+  }
+
+  @Test(
+    "what fails for a stored string",
+    arguments: [
+      ("data.val() < 1", "Only two numbers or two strings can be compared."),
+      ("1 - data.val() == 0", "Only numbers can be subtracted, multiplied and divided."),
+      ("data.val() % 2 == 0", "Only numbers can be subtracted, multiplied and divided."),
+      ("-data.val() == -1", "Only a number can be negated."),
+    ])
+  func failingForStrings(expression: String, reason: String) throws {
+    #expect(try failure(expression, "\"1\"") == reason)
+  }
 }
