@@ -87,6 +87,7 @@ public final class DatabaseServer: Sendable {
       service.refill()
       service.polls.tick()
       service.retryLastWrites()
+      service.workers.async { namespaces.closeIdle() }
     }
     Self.blocking.async { namespaces.writeLeftovers() }
   }

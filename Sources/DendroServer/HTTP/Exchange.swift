@@ -31,6 +31,8 @@ final class Exchange: @unchecked Sendable {
   private var status = 0
   /// The name of the database that the request is for; nil if it is for none.
   var namespace: String?
+  /// The use of the database by the request, until its answer is sent and nothing works on it any more.
+  var lease: NamespaceLease?
   /// The other end of the connection, for the log.
   private var client = ""
   private let time = systemMilliseconds()

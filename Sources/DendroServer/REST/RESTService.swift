@@ -107,11 +107,16 @@ final class RESTService: Sendable {
     let call = RESTCall(
       exchange: exchange, request: request, authentication: authentication, service: self)
     if case .status = request.resource { return call.answerStatus() }
-    if let open = namespaces.open(request.namespace) { return call.perform(in: open) }
+    if let open = namespaces.open(request.namespace) {
+      exchange.lease = open
+      return call.perform(in: open.namespace)
+    }
     workers.async { [self] in
       do {
         let makesNew = mayInspect(authentication.identity) && !request.isReading
-        call.perform(in: try namespaces.namespace(request.namespace, makesNew: makesNew))
+        let lease = try namespaces.namespace(request.namespace, makesNew: makesNew)
+        exchange.lease = lease
+        call.perform(in: lease.namespace)
       } catch NamespaceError.unknown
         where namespaces.makesNamespaces && mayInspect(authentication.identity) && request.isReading
       {
@@ -130,7 +135,7 @@ final class RESTService: Sendable {
   ///
   /// Only administrators make databases if not everybody may do everything: others could make as many as there
   /// may be.
-  func namespace(_ name: String?, for client: Identity) throws -> Namespace {
+  func namespace(_ name: String?, for client: Identity) throws -> NamespaceLease {
     try namespaces.namespace(name, makesNew: mayInspect(client))
   }
 
@@ -175,8 +180,8 @@ final class RESTService: Sendable {
     workers.async { [self] in
       do {
         // Who the client is shows only later.
-        let namespace = try namespace(handshake.namespace, for: .anonymous)
-        webSockets.open(handshake, exchange, namespace, self)
+        let lease = try namespace(handshake.namespace, for: .anonymous)
+        webSockets.open(handshake, exchange, lease, self)
       } catch {
         exchange.finish(RESTAnswer(RESTError(error)))
       }
@@ -231,8 +236,9 @@ final class RESTService: Sendable {
 
   /// Tries the last writes of sessions again that were refused for lack of room.
   func retryLastWrites() {
-    for case let journal? in namespaces.all.map(\.journal) where journal.refusedCount > 0 {
-      workers.async { journal.retry() }
+    for namespace in namespaces.all where (namespace.journal?.refusedCount ?? 0) > 0 {
+      guard let lease = namespaces.open(namespace.name) else { continue }
+      workers.async { lease.namespace.journal?.retry() }
     }
   }
 

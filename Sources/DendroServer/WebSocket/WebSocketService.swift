@@ -28,8 +28,9 @@ final class WebSocketService: Sendable {
 
   /// Answers a request with the upgrade.
   func open(
-    _ handshake: Handshake, _ exchange: Exchange, _ namespace: Namespace, _ service: RESTService
+    _ handshake: Handshake, _ exchange: Exchange, _ lease: NamespaceLease, _ service: RESTService
   ) {
+    let namespace = lease.namespace
     service.sessions.end(handshake.lastSession, in: namespace)
     if let error = service.sessionRefusal { return exchange.finish(RESTAnswer(error)) }
     let upgrade = Unmanaged.passRetained(
@@ -41,7 +42,7 @@ final class WebSocketService: Sendable {
           connection.start(upgrade)
           return
         }
-        let session = WireSession(WireSessions.makeID(), namespace, service, connection)
+        let session = WireSession(WireSessions.makeID(), lease, service, connection)
         service.sessions.add(session)
         connection.send(session.hello(host: handshake.host))
         connection.start(session)
