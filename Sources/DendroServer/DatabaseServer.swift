@@ -95,6 +95,7 @@ public final class DatabaseServer: Sendable {
       service.polls.tick()
       service.retryLastWrites()
       service.refreshRules()
+      service.workers.async { namespaces.closeIdle() }
     }
     for namespace in namespaces.all { service.prepare(namespace) }
     Self.blocking.async {

@@ -217,7 +217,8 @@ struct RESTServerTests {
     let folder = try TemporaryFolder()
     for round in 0..<2 {
       let namespaces = OpeningNamespaces(
-        in: folder.path + "/data", default: "default", limit: 3, options: DatabaseOptions())
+        in: folder.path + "/data", default: "default", limits: OpeningNamespaces.Limits(count: 3),
+        options: DatabaseOptions())
       let server = try DatabaseServer.start(namespaces, DatabaseServerOptions())
       let http = try HTTPClient(port: server.port)
       if round == 0 {
@@ -245,7 +246,7 @@ struct RESTServerTests {
   func strangers() async throws {
     let folder = try TemporaryFolder()
     let namespaces = OpeningNamespaces(
-      in: folder.path + "/data", default: "default", limit: 3, options: DatabaseOptions())
+      in: folder.path + "/data", default: "default", options: DatabaseOptions())
     var options = DatabaseServerOptions()
     options.authorizer = UsersAuthorizer()
     options.secret = "the secret"

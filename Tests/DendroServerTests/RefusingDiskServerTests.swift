@@ -256,7 +256,7 @@ struct RefusingDiskServerTests {
     let server = try DatabaseServer.start(namespaces, DatabaseServerOptions())
     while namespaces.open("left") == nil { await Task.yield() }
     let left = try #require(namespaces.open("left"))
-    while try left.root() != JSONParser.parse("{\"n\":2}") { await Task.yield() }
+    while try left.namespace.root() != JSONParser.parse("{\"n\":2}") { await Task.yield() }
     #expect(namespaces.all.map(\.name) == ["left"])
     await server.stop()
   }

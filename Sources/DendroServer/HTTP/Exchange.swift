@@ -32,6 +32,8 @@ final class Exchange: @unchecked Sendable {
   private var status = 0
   /// The name of the database that the request is for; nil if it is for none.
   var namespace: String?
+  /// The use of the database by the request, until its answer is sent and nothing works on it any more.
+  var lease: NamespaceLease?
   private let peer: HTTPConnection
   /// Where the client is: the other end of the connection, or what a trusted proxy says. Nil if that is not known.
   private(set) var address: ClientAddress?

@@ -38,8 +38,8 @@ final class PollService: Sendable {
       }
       service.workers.async { [self] in
         do {
-          let namespace = try service.namespace(start.namespace, for: .anonymous)
-          begin(start, exchange, namespace, service)
+          begin(
+            start, exchange, try service.namespace(start.namespace, for: .anonymous), service)
         } catch {
           exchange.finish(RESTAnswer(RESTError(error)))
         }
@@ -69,16 +69,16 @@ final class PollService: Sendable {
   }
 
   private func begin(
-    _ start: PollStart, _ exchange: Exchange, _ namespace: Namespace, _ service: RESTService
+    _ start: PollStart, _ exchange: Exchange, _ lease: NamespaceLease, _ service: RESTService
   ) {
-    service.sessions.end(start.lastSession, in: namespace)
+    service.sessions.end(start.lastSession, in: lease.namespace)
     if let error = service.sessions.refusal(exchange.clientAddress) {
       return exchange.finish(RESTAnswer(error))
     }
     let key = PollKey(id: WireSessions.makeID(), password: WireSessions.makeID())
     let connection = PollConnection(
       key, service, limits, patience, service.sessions.account(exchange.clientAddress), figures)
-    let session = WireSession(WireSessions.makeID(), namespace, service, connection)
+    let session = WireSession(WireSessions.makeID(), lease, service, connection)
     connection.begin(session)
     let isEnded = state.withLock { state in
       if !state.isEnded { state.connections[key.id] = connection }

@@ -18,11 +18,11 @@ package final class DamagedNamespace: Namespaces {
     self.error = error
   }
 
-  package func namespace(_ name: String?, makesNew: Bool) throws -> Namespace {
+  package func namespace(_ name: String?, makesNew: Bool) throws -> NamespaceLease {
     throw has(name) ? error : NamespaceError.unknown(name ?? "")
   }
 
-  package func open(_ name: String?) -> Namespace? { nil }
+  package func open(_ name: String?) -> NamespaceLease? { nil }
 
   package func remains(of name: String?) -> Namespace? { has(name) ? directory.remains : nil }
 

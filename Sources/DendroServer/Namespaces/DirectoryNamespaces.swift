@@ -8,11 +8,12 @@ extension OpeningNamespaces {
   /// - Parameters:
   ///   - directory: absolute; made if it is missing.
   ///   - name: of the database that requests without a name are for.
-  ///   - limit: the most databases that are open at a time.
+  ///   - limits: how many databases there may be.
   ///   - options: of each database.
   ///   - report: gets what happens with a database.
   package convenience init(
-    in directory: String, default name: String, limit: Int = 256, options: DatabaseOptions,
+    in directory: String, default name: String, limits: Limits = Limits(),
+    options: DatabaseOptions,
     report: @escaping @Sendable (NamespaceEvent) -> Void = { _ in }
   ) {
     let flushes = Histogram()
@@ -21,7 +22,7 @@ extension OpeningNamespaces {
       if metric.name == "dendro.synchronize.seconds" { flushes.observe(seconds: metric.value) }
     }
     let measured = options
-    self.init(default: name, limit: limit, flushes: flushes) {
+    self.init(default: name, limits: limits, flushes: flushes) {
       Self.names(in: directory)
     } mayHaveLeftovers: { name in
       DisconnectJournal.mayHaveEntries("\(directory)/\(name)")
@@ -38,11 +39,11 @@ extension OpeningNamespaces {
     }
   }
 
-  /// A database in memory for each name.
+  /// A database in memory for each name. One that has data is never closed.
   package convenience init(
-    inMemory options: DatabaseOptions, default name: String, limit: Int = 256
+    inMemory options: DatabaseOptions, default name: String, limits: Limits = Limits()
   ) {
-    self.init(default: name, limit: limit) {
+    self.init(default: name, limits: limits) {
       []
     } opener: { _ in
       Database.inMemory(options: options)

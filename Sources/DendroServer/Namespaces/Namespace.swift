@@ -22,6 +22,7 @@ package final class Namespace: Sendable {
   private let wasPrepared = Atomic<Bool>(false)
   /// Held while it is prepared.
   private let preparation = Mutex(())
+  private let uses = Mutex((count: 0, end: ContinuousClock.now))
 
   /// - Throws: `DatabaseError` if the database is closed; `DatabaseServerError` if another server serves it.
   package convenience init(_ name: String, _ database: Database) throws {
@@ -90,15 +91,57 @@ package final class Namespace: Sendable {
     }
   }
 
+  // MARK: Use
+
+  /// Called by a lease only.
+  func beginUse() { uses.withLock { $0.count += 1 } }
+
+  /// Called by a lease only.
+  ///
+  /// - Returns: whether it was the last use.
+  func endUse() -> Bool {
+    uses.withLock { uses in
+      uses.count -= 1
+      guard uses.count == 0 else { return false }
+      uses.end = .now
+      return true
+    }
+  }
+
+  /// The end of the last use; nil if the database may not be closed: something uses it, last writes of sessions wait for
+  /// room on the disk, or its data would be lost.
+  var idleSince: ContinuousClock.Instant? {
+    let (count, end) = uses.withLock { $0 }
+    return count == 0 && !hasRefusedWrites && !isVolatile ? end : nil
+  }
+
+  private var hasRefusedWrites: Bool { (journal?.refusedCount ?? 0) > 0 }
+
+  /// Whether there is something, and it is in memory alone.
+  private var isVolatile: Bool {
+    engine.path == nil
+      && !(engine.withHead { root, _ in root.isEmpty } && engine.systemNode(at: .root).isEmpty)
+  }
+
+  // MARK: The end
+
+  /// Waits for the writes under way.
+  ///
+  /// - Returns: false if last writes of sessions were refused for lack of room.
+  func settle() -> Bool {
+    // The completion comes after those of all earlier writes.
+    let isWritten = DispatchSemaphore(value: 0)
+    engine.submit(Draft(.update(.root, []))) { _ in isWritten.signal() }
+    isWritten.wait()
+    return !hasRefusedWrites
+  }
+
   /// Ends the listens; the database stays open.
   func end() {
     database.endServing()
     hub.end()
     guard let journal else { return }
     journal.retry()
-    // The completion comes after those of the sessions' last writes.
-    let isWritten = DispatchSemaphore(value: 0)
-    engine.submit(Draft(.update(.root, []))) { _ in isWritten.signal() }
-    isWritten.wait()
+    _ = settle()
   }
 }

@@ -1,47 +1,49 @@
 package import Dendro
+package import DendroEngine
 import Dispatch
 import Synchronization
 
 /// Databases that are opened, or made, when they are first asked for.
+///
+/// At most `limit` are open at a time. If one more is needed, the one that was not used for the longest time is closed; so
+/// is each that was not used for `idleTime`. A database in use stays open: `NamespaceLease` counts the uses. A request that
+/// comes while its database is closed waits, and opens it again.
 package final class OpeningNamespaces: Namespaces {
   /// Opens the database with a name; several names may be opened at once, each by one thread.
   package typealias Opener = @Sendable (_ name: String) throws -> Database
 
+  /// How many databases there may be.
+  package struct Limits: Sendable {
+    /// The most that are open at a time.
+    package var openCount: Int
+    /// The most that requests make, those that exist already included. The one without a name is always made.
+    package var count: Int
+    /// How long one that is not used stays open.
+    package var idleTime: Duration
+
+    package init(
+      openCount: Int = 256, count: Int = 10_000, idleTime: Duration = .seconds(600)
+    ) {
+      self.openCount = openCount
+      self.count = count
+      self.idleTime = idleTime
+    }
+  }
+
   private let defaultName: String
-  private let limit: Int
+  private let limits: Limits
   private let opener: Opener
   private let known: @Sendable () -> [String]
   private let mayHaveLeftovers: @Sendable (String) -> Bool
   private let report: @Sendable (NamespaceEvent) -> Void
   private let directory: @Sendable (String) -> String?
   package let flushes: Histogram?
-  private let state = Mutex(State())
-
-  fileprivate struct State {
-    var open: [String: Namespace] = [:]
-    var opening: [String: Opening] = [:]
-    var failed: [String: DatabaseError] = [:]
-    var damaged: [String: DamagedDirectory] = [:]
-    var failureCount: UInt64 = 0
-    var isEnded = false
-  }
-
-  /// The most failures that are remembered: clients choose the names.
-  fileprivate static let failureLimit = 256
-
-  /// The opening of one database: the lock is held by the thread that opens it.
-  fileprivate final class Opening: Sendable {
-    let result = Mutex<Result<Namespace, any Error>?>(nil)
-  }
-
-  private enum Found {
-    case open(Namespace)
-    case opening(Opening)
-  }
+  private let table: Mutex<NamespaceTable>
+  private let room = NamespaceRoom()
 
   /// - Parameters:
   ///   - name: of the database that requests without a name are for.
-  ///   - limit: the most databases that are open at a time.
+  ///   - limits: how many there may be.
   ///   - flushes: gets how long synchronizes take; filled by the opener's databases.
   ///   - known: the names of those that exist, open or not.
   ///   - mayHaveLeftovers: whether a server may have crashed with registrations of clients in a database.
@@ -49,7 +51,7 @@ package final class OpeningNamespaces: Namespaces {
   ///   - report: gets the reason if a database cannot be opened: once, and not with every request.
   ///   - opener: opens a database.
   package init(
-    default name: String, limit: Int, flushes: Histogram? = nil,
+    default name: String, limits: Limits, flushes: Histogram? = nil,
     known: @escaping @Sendable () -> [String],
     mayHaveLeftovers: @escaping @Sendable (String) -> Bool = { _ in false },
     directory: @escaping @Sendable (String) -> String? = { _ in nil },
@@ -57,7 +59,8 @@ package final class OpeningNamespaces: Namespaces {
     opener: @escaping Opener
   ) {
     defaultName = name
-    self.limit = limit
+    table = Mutex(NamespaceTable(default: name))
+    self.limits = limits
     self.known = known
     self.mayHaveLeftovers = mayHaveLeftovers
     self.flushes = flushes
@@ -73,117 +76,196 @@ package final class OpeningNamespaces: Namespaces {
     return directory(name).flatMap { Self.isDirectory($0) } == false ? .noDirectory(name) : nil
   }
 
-  package func open(_ name: String?) -> Namespace? {
-    state.withLock { $0.open[name ?? defaultName] }
+  package func open(_ name: String?) -> NamespaceLease? {
+    table.withLock { $0.open[name ?? defaultName].map(lease) }
   }
 
-  package func namespace(_ name: String?, makesNew: Bool) throws -> Namespace {
+  package func namespace(_ name: String?, makesNew: Bool) throws -> NamespaceLease {
     let name = name ?? defaultName
-    guard makesNew || name == defaultName || open(name) != nil || known().contains(name) else {
-      throw NamespaceError.unknown(name)
-    }
-    let opening = try state.withLock { state -> Found in
-      if state.isEnded { throw NamespaceError.ended }
-      if let open = state.open[name] { return .open(open) }
-      if let opening = state.opening[name] { return .opening(opening) }
-      guard state.open.count + state.opening.count < limit else {
-        throw NamespaceError.tooMany(limit: limit)
-      }
-      let opening = Opening()
-      state.opening[name] = opening
-      return .opening(opening)
-    }
-    switch opening {
-    case .open(let open): return open
-    case .opening(let opening):
-      return try opening.result.withLock { result in
-        if let result { return try result.get() }
-        let new = Result { try Namespace(name, opener(name)) }
-        result = new
-        finish(name, new)
-        return try new.get()
+    try checkExistence(of: name, makesNew: makesNew)
+    var place: NamespaceRoom.Place?
+    defer { if let place { room.leave(place) } }
+    while true {
+      switch try step(towards: name) {
+      case .open(let lease): return lease
+      case .change(let change): if let lease = try change.perform() { return lease }
+      case .full:
+        if let place {
+          guard place.wait() else { throw NamespaceError.tooMany(limit: limits.openCount) }
+        } else {
+          // What ends before the next look is noticed.
+          place = room.join()
+          if place == nil { throw NamespaceError.tooMany(limit: limits.openCount) }
+        }
       }
     }
   }
 
-  package func remains(of name: String?) -> Namespace? {
-    let name = name ?? defaultName
-    let damaged = state.withLock { state -> DamagedDirectory? in
-      guard !state.isEnded, state.failed[name]?.code == .corrupt else { return nil }
-      if let known = state.damaged[name] { return known }
-      state.damaged[name] = directory(name).map { DamagedDirectory(name, at: $0) }
-      return state.damaged[name]
+  /// - Throws: if the database does not exist and is not to be made.
+  private func checkExistence(of name: String, makesNew: Bool) throws {
+    if name == defaultName || table.withLock({ $0.has(name) }) || exists(name) { return }
+    guard makesNew else { throw NamespaceError.unknown(name) }
+    let existing = known()
+    let count = table.withLock { table in
+      Set(existing).union(table.open.keys).union(table.changing.keys).count
     }
-    return damaged?.remains
+    guard count < limits.count else { throw NamespaceError.tooManyExist(limit: limits.count) }
   }
 
-  /// Opens the databases that may have some, but leaves half of the limit to those that are asked for: the rest are written
-  /// when theirs is.
-  package func writeLeftovers() {
-    for name in known().sorted() where open(name) == nil && mayHaveLeftovers(name) {
-      guard state.withLock({ !$0.isEnded && $0.open.count < limit / 2 }) else { return }
-      _ = try? namespace(name, makesNew: false)
-    }
+  private func exists(_ name: String) -> Bool {
+    directory(name).flatMap { Self.isDirectory($0) } ?? false
   }
 
-  private func finish(_ name: String, _ result: Result<Namespace, any Error>) {
-    let (late, failure) = state.withLock { state -> (Namespace?, DatabaseError?) in
-      state.opening[name] = nil
-      switch result {
-      case .success(let namespace):
-        state.failed[name] = nil
-        state.damaged[name] = nil
-        if state.isEnded { return (namespace, nil) }
-        state.open[name] = namespace
-        return (nil, nil)
-      case .failure(let error):
-        return (nil, (error as? DatabaseError).flatMap { state.note($0, of: name) })
+  // MARK: Opening and closing
+
+  private enum Step {
+    case open(NamespaceLease)
+    /// The database is to be opened, or it or another one is to be closed before.
+    case change(NamespaceChange)
+    /// All are in use.
+    case full
+  }
+
+  private func step(towards name: String) throws -> Step {
+    try table.withLock { table in
+      if table.isEnded { throw NamespaceError.ended }
+      if let open = table.open[name] { return .open(lease(open)) }
+      if let change = table.changing[name] { return .change(change) }
+      guard table.count < limits.openCount else {
+        return table.leastRecentlyUsed.map { .change(closing($0, in: &table)) } ?? .full
       }
+      let change = NamespaceChange { [self] in try opened(name) }
+      table.changing[name] = change
+      return .change(change)
     }
-    late?.end()
-    try? late?.database.close()
-    if let failure {
+  }
+
+  private func lease(_ namespace: Namespace) -> NamespaceLease {
+    NamespaceLease(namespace) { [room] in room.signal() }
+  }
+
+  /// Opens a database.
+  private func opened(_ name: String) throws -> NamespaceLease {
+    defer { room.signal() }
+    let result = Result { () throws -> Namespace in
+      if table.withLock({ $0.isEnded }) { throw NamespaceError.ended }
+      return try Namespace(name, opener(name))
+    }
+    switch result {
+    case .success(let namespace):
+      let use = table.withLock { table -> NamespaceLease? in
+        table.opened(namespace)
+        return table.isEnded ? nil : lease(namespace)
+      }
+      if let use { return use }
+      namespace.end()
+      try? namespace.database.close()
+      throw NamespaceError.ended
+    case .failure(let error):
+      if let failure = table.withLock({ $0.failedToOpen(name, error) }) {
+        report(
+          NamespaceEvent(name, .error, "the database cannot be opened", ["error": failure.message]))
+      }
+      throw error
+    }
+  }
+
+  /// Takes a database that is not used out of the table. It is closed by who needs that first.
+  private func closing(_ namespace: Namespace, in table: inout NamespaceTable) -> NamespaceChange {
+    let change = NamespaceChange { [self] in
+      close(namespace)
+      return nil
+    }
+    table.open[namespace.name] = nil
+    table.changing[namespace.name] = change
+    return change
+  }
+
+  private func close(_ namespace: Namespace) {
+    defer { room.signal() }
+    // The last writes of sessions that have just ended, if the disk has become full meanwhile.
+    if !namespace.settle(), stayedOpen(namespace) { return }
+    namespace.end()
+    do {
+      try namespace.database.close()
+    } catch {
       report(
-        NamespaceEvent(name, .error, "the database cannot be opened", ["error": failure.message]))
+        NamespaceEvent(
+          namespace.name, .error, "the database was not closed in order", ["error": "\(error)"]))
+    }
+    table.withLock { $0.closed(namespace) }
+  }
+
+  /// Puts a database back into the table, unless the serving has ended.
+  private func stayedOpen(_ namespace: Namespace) -> Bool {
+    table.withLock { table in
+      if !table.isEnded { table.opened(namespace) }
+      return !table.isEnded
+    }
+  }
+
+  package func closeIdle() {
+    let changes = table.withLock { table in
+      table.idle(since: .now - limits.idleTime).map { closing($0, in: &table) }
+    }
+    for change in changes { _ = try? change.perform() }
+  }
+
+  /// Opens the databases that may have some, as far as that takes no room from others in use.
+  package func writeLeftovers() {
+    for name in known().sorted() where mayHaveLeftovers(name) {
+      if table.withLock({ $0.isEnded }) { return }
+      _ = try? namespace(name, makesNew: false)
     }
   }
 
   // MARK: Databases that cannot be opened
 
-  package var failures: [String: DatabaseError] { state.withLock { $0.failed } }
+  package func remains(of name: String?) -> Namespace? {
+    let name = name ?? defaultName
+    let damaged = table.withLock { table -> DamagedDirectory? in
+      guard !table.isEnded, table.failed[name]?.code == .corrupt else { return nil }
+      if let known = table.damaged[name] { return known }
+      table.damaged[name] = directory(name).map { DamagedDirectory(name, at: $0) }
+      return table.damaged[name]
+    }
+    return damaged?.remains
+  }
 
-  package var failureCount: UInt64 { state.withLock { $0.failureCount } }
+  package var failures: [String: DatabaseError] { table.withLock { $0.failed } }
+
+  package var failureCount: UInt64 { table.withLock { $0.failureCount } }
+
+  package var failureCounts: [FailureKind: UInt64] { table.withLock { $0.failureCounts } }
 
   package var hasMissing: Bool {
-    state.withLock { !$0.isEnded && ($0.open[defaultName] == nil || !$0.failed.isEmpty) }
+    table.withLock { !$0.isEnded && (!$0.hasOpenedDefault || !$0.failed.isEmpty) }
   }
 
   package func openMissing() {
     let existing = Set(known())
-    let names = state.withLock { state -> Set<String> in
-      // What is gone is no failure any more.
-      state.failed = state.failed.filter { existing.contains($0.key) }
-      state.damaged = state.damaged.filter { existing.contains($0.key) }
-      return Set(state.failed.keys).union([defaultName])
+    let names = table.withLock { table -> Set<String> in
+      table.forgetFailures(except: existing)
+      return Set(table.failed.keys).union(table.hasOpenedDefault ? [] : [defaultName])
     }
-    for name in names.intersection(existing) where open(name) == nil {
-      _ = try? namespace(name, makesNew: false)
-    }
+    for name in names.intersection(existing) { _ = try? namespace(name, makesNew: false) }
   }
+
+  // MARK: All of them
 
   package func name(of asked: String?) -> String { asked ?? defaultName }
 
   package var names: [String] {
-    Set(known() + state.withLock { Array($0.open.keys) }).sorted()
+    Set(known() + table.withLock { Array($0.open.keys) }).sorted()
   }
 
-  package var all: [Namespace] { state.withLock { Array($0.open.values) } }
+  package var all: [Namespace] { table.withLock { Array($0.open.values) } }
 
   package func end() throws {
-    let open = state.withLock { state in
-      state.isEnded = true
-      defer { state.open = [:] }
-      return Array(state.open.values)
+    let (open, changing) = table.withLock { table in
+      table.isEnded = true
+      defer { table.open = [:] }
+      return (Array(table.open.values), Array(table.changing.values))
     }
     // Several at a time: each waits for the disk.
     let queue = DispatchQueue(label: "dendro-close", attributes: .concurrent)
@@ -202,23 +284,8 @@ package final class OpeningNamespaces: Namespaces {
         slots.signal()
       }
     }
+    for change in changing { _ = try? change.perform() }
     closed.wait()
     if let failure = failure.withLock({ $0 }) { throw failure }
-  }
-}
-
-extension OpeningNamespaces.State {
-  /// Remembers why a database could not be opened.
-  ///
-  /// - Returns: the reason if it is news.
-  fileprivate mutating func note(_ error: DatabaseError, of name: String) -> DatabaseError? {
-    let isKnown = failed[name]?.code == error.code
-    guard isKnown || failed[name] != nil || failed.count < OpeningNamespaces.failureLimit else {
-      return nil
-    }
-    failed[name] = error
-    if isKnown { return nil }
-    failureCount += 1
-    return error
   }
 }

@@ -2,7 +2,7 @@ package import Dendro
 
 /// A single database, under one name or under every name.
 package final class SingleNamespace: Namespaces {
-  private let only: Namespace
+  private let only: NamespaceLease
   private let acceptsAll: Bool
   private let closes: Bool
 
@@ -15,29 +15,29 @@ package final class SingleNamespace: Namespaces {
     _ database: Database, named name: String?, closes: Bool = false
   ) throws {
     self.closes = closes
-    only = try Namespace(name ?? "default", database)
+    only = NamespaceLease(try Namespace(name ?? "default", database))
     acceptsAll = name == nil
   }
 
-  package func namespace(_ name: String?, makesNew: Bool) throws -> Namespace {
+  package func namespace(_ name: String?, makesNew: Bool) throws -> NamespaceLease {
     guard let found = open(name) else { throw NamespaceError.unknown(name ?? "") }
     return found
   }
 
-  package func open(_ name: String?) -> Namespace? {
-    acceptsAll || name == nil || name == only.name ? only : nil
+  package func open(_ name: String?) -> NamespaceLease? {
+    acceptsAll || name == nil || name == only.namespace.name ? only : nil
   }
 
   package func name(of asked: String?) -> String {
-    acceptsAll ? only.name : asked ?? only.name
+    acceptsAll ? only.namespace.name : asked ?? only.namespace.name
   }
 
   package var flushes: Histogram? { nil }
-  package var names: [String] { [only.name] }
-  package var all: [Namespace] { [only] }
+  package var names: [String] { [only.namespace.name] }
+  package var all: [Namespace] { [only.namespace] }
 
   package func end() throws {
-    only.end()
-    if closes { try only.database.close() }
+    only.namespace.end()
+    if closes { try only.namespace.database.close() }
   }
 }

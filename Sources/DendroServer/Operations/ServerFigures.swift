@@ -87,11 +87,9 @@ extension RESTService {
 
   /// Every kind, also those that have not happened: an alert can rely on them.
   private func appendFailures(to text: inout PrometheusText) {
-    let counts = namespaces.all.map { $0.engine.statistics().failureCounts }
-    let ofOpen = FailureKind.allCases.map { kind in
-      (kind.rawValue, counts.reduce(0) { $0 + ($1[kind] ?? 0) })
-    }
-    let all = [("opening", namespaces.failureCount)] + ofOpen
+    let counts = namespaces.failureCounts
+    let ofOpened = FailureKind.allCases.map { ($0.rawValue, counts[$0] ?? 0) }
+    let all = [("opening", namespaces.failureCount)] + ofOpened
     text.append(
       "dendro_failures_total", kind: "counter", help: "What has gone wrong with databases.",
       values: all.map { ("kind=\"\($0.0)\"", "\($0.1)") })

@@ -9,7 +9,9 @@ extension RESTError {
     switch error {
     case NamespaceError.unknown: self = .notFound
     case NamespaceError.tooMany(let limit):
-      self.init(503, "The server serves \(limit) databases already, which is its limit.")
+      self.init(503, "The server has \(limit) databases in use, which is its limit.")
+    case NamespaceError.tooManyExist(let limit):
+      self.init(503, "The server has \(limit) databases, beyond which no request makes one.")
     case NamespaceError.noDirectory(let name):
       self.init(404, "\(name) is a file in the served directory, and no database.")
     case NamespaceError.ended: self.init(503, "The server is shutting down.")

@@ -130,15 +130,17 @@ final class RESTService: Sendable {
     let call = RESTCall(
       exchange: exchange, request: request, authentication: authentication, service: self)
     if case .status = request.resource { return call.answerStatus() }
-    if let open = namespaces.open(request.namespace), open.isPrepared {
-      return call.perform(in: open)
+    if let open = namespaces.open(request.namespace), open.namespace.isPrepared {
+      exchange.lease = open
+      return call.perform(in: open.namespace)
     }
     workers.async { [self] in
       do {
         let makesNew = mayCreate(authentication.identity) && !request.isReading
-        let namespace = try namespaces.namespace(request.namespace, makesNew: makesNew)
-        prepare(namespace)
-        call.perform(in: namespace)
+        let lease = try namespaces.namespace(request.namespace, makesNew: makesNew)
+        exchange.lease = lease
+        prepare(lease.namespace)
+        call.perform(in: lease.namespace)
       } catch NamespaceError.unknown
         where namespaces.makesNamespaces && mayCreate(authentication.identity) && request.isReading
       {
@@ -157,10 +159,10 @@ final class RESTService: Sendable {
   ///
   /// Only administrators make databases if not everybody may do everything: others could make as many as there
   /// may be.
-  func namespace(_ name: String?, for client: Identity) throws -> Namespace {
-    let namespace = try namespaces.namespace(name, makesNew: mayCreate(client))
-    prepare(namespace)
-    return namespace
+  func namespace(_ name: String?, for client: Identity) throws -> NamespaceLease {
+    let lease = try namespaces.namespace(name, makesNew: mayCreate(client))
+    prepare(lease.namespace)
+    return lease
   }
 
   /// Does what comes before the first client of a database. It may wait for the disk.
@@ -215,8 +217,8 @@ final class RESTService: Sendable {
     workers.async { [self] in
       do {
         // Who the client is shows only later.
-        let namespace = try namespace(handshake.namespace, for: .anonymous)
-        webSockets.open(handshake, exchange, namespace, self)
+        let lease = try namespace(handshake.namespace, for: .anonymous)
+        webSockets.open(handshake, exchange, lease, self)
       } catch {
         exchange.finish(RESTAnswer(RESTError(error)))
       }
@@ -265,8 +267,9 @@ final class RESTService: Sendable {
 
   /// Tries the last writes of sessions again that were refused for lack of room.
   func retryLastWrites() {
-    for case let journal? in namespaces.all.map(\.journal) where journal.refusedCount > 0 {
-      workers.async { journal.retry() }
+    for namespace in namespaces.all where (namespace.journal?.refusedCount ?? 0) > 0 {
+      guard let lease = namespaces.open(namespace.name) else { continue }
+      workers.async { lease.namespace.journal?.retry() }
     }
   }
 

@@ -26,12 +26,13 @@ struct ViewerCall: Sendable {
       return refuse(error)
     }
     if target.path != "/.viewer/namespaces.json" { service.note(name, exchange) }
-    if target.path != "/.viewer/namespaces.json" { service.note(name, exchange) }
     let identity = authentication.identity
     service.workers.async {
       if target.path == "/.viewer/namespaces.json" { return answerNames(identity) }
       do {
-        let namespace = try service.namespace(name, for: identity)
+        let lease = try service.namespace(name, for: identity)
+        exchange.lease = lease
+        let namespace = lease.namespace
         switch target.path {
         case "/.viewer/log.json": answerLog(of: namespace, identity)
         case "/.viewer/past.json": answerPast(of: namespace, identity)

@@ -31,8 +31,9 @@ final class WebSocketService: Sendable {
 
   /// Answers a request with the upgrade.
   func open(
-    _ handshake: Handshake, _ exchange: Exchange, _ namespace: Namespace, _ service: RESTService
+    _ handshake: Handshake, _ exchange: Exchange, _ lease: NamespaceLease, _ service: RESTService
   ) {
+    let namespace = lease.namespace
     service.sessions.end(handshake.lastSession, in: namespace)
     let address = exchange.clientAddress
     // One that changes over from polling has its session already.
@@ -51,7 +52,7 @@ final class WebSocketService: Sendable {
           connection.start(upgrade)
           return
         }
-        let session = WireSession(WireSessions.makeID(), namespace, service, connection)
+        let session = WireSession(WireSessions.makeID(), lease, service, connection)
         let isAdded = service.sessions.add(session, address)
         if isAdded {
           connection.send(session.hello(host: handshake.host))

@@ -9,7 +9,8 @@ import Synchronization
 /// to writes come from there too, after the writes' events.
 final class WireSession: Sendable {
   let id: String
-  let namespace: Namespace
+  private let lease: NamespaceLease
+  var namespace: Namespace { lease.namespace }
   let service: RESTService
   let connection: any WireTransport
   /// What is to be written when the client leaves.
@@ -45,13 +46,13 @@ final class WireSession: Sendable {
   }
 
   init(
-    _ id: String, _ namespace: Namespace, _ service: RESTService, _ connection: any WireTransport
+    _ id: String, _ lease: NamespaceLease, _ service: RESTService, _ connection: any WireTransport
   ) {
     self.id = id
-    self.namespace = namespace
+    self.lease = lease
     self.service = service
     self.connection = connection
-    client = namespace.database.makeServedSession()
+    client = lease.namespace.database.makeServedSession()
   }
 
   /// The first message to the client.

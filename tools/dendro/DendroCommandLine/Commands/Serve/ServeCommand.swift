@@ -11,7 +11,8 @@ extension Command {
       Answers REST requests and event streams, as an emulator of the Realtime Database does: at the same port
       and paths, but durably. Each namespace (?ns=NAME) is a database in a directory of DIRECTORY, made when
       it is first asked for; if not every client may do everything, by a REST request of an administrator.
-      If DIRECTORY is a database itself, every namespace is that one.
+      If DIRECTORY is a database itself, every namespace is that one. Databases that are not used are closed,
+      and opened again when they are asked for.
 
       Only this machine reaches the default address, and every client may do everything. At other addresses only
       administrators may, who know the secret (--secret-file), unless --insecure opens it. Signed ID tokens say
@@ -61,6 +62,9 @@ extension Command {
         summary: "127.0.0.1 if left out; may be repeated; localhost is 127.0.0.1 and ::1"),
       Option(
         name: "namespace", value: "NAME", summary: "that of requests without ?ns= (default)"),
+      Option(
+        name: "namespaces", value: "N",
+        summary: "the most that requests make in DIRECTORY; 10000 if left out"),
       Option(name: "memory", summary: "keep nothing on the disk"),
       Option(
         name: "import", value: "FILE", summary: "JSON to begin with, if the database is empty"),
@@ -160,9 +164,9 @@ private struct Server {
       (file, try namespaces.namespace(nil, makesNew: true))
     }
     try Blocking.run { await server.stop() }
-    guard let (file, namespace) = exported else { return .success }
+    guard let (file, lease) = exported else { return .success }
     do {
-      try export(namespace, to: file)
+      try export(lease.namespace, to: file)
     } catch {
       var failure = Failure(describing: error)
       if arguments.has("memory") {
@@ -174,13 +178,15 @@ private struct Server {
   }
 
   private func namespaces() throws -> any Namespaces {
+    var limits = OpeningNamespaces.Limits()
+    if let count = try arguments.integer("namespaces", in: 1...10_000_000) { limits.count = count }
     var options = DatabaseOptions()
     options.durability = try Session.durability(arguments.value("durability")).forDatabases
     if arguments.has("memory") {
       guard arguments.positional.isEmpty else {
         throw Failure.usage("--memory takes no DIRECTORY")
       }
-      return OpeningNamespaces(inMemory: options, default: name)
+      return OpeningNamespaces(inMemory: options, default: name, limits: limits)
     }
     guard !arguments.positional.isEmpty else { throw Failure.usage("DIRECTORY is missing") }
     let directory = try arguments.directoryPath()
@@ -201,7 +207,8 @@ private struct Server {
           at: directory, named: arguments.value("namespace"), because: error)
       }
     }
-    return OpeningNamespaces(in: directory, default: name, options: options) { [log] event in
+    return OpeningNamespaces(in: directory, default: name, limits: limits, options: options) {
+      [log] event in
       log.note(event)
     }
   }
@@ -246,7 +253,8 @@ private struct Server {
 
   /// Puts what a file has into the default database.
   private func load(_ file: String, _ namespaces: any Namespaces) throws {
-    let engine = try namespaces.namespace(nil, makesNew: true).database.servedEngine()
+    let lease = try namespaces.namespace(nil, makesNew: true)
+    let engine = try lease.namespace.database.servedEngine()
     let seed = Seed(file: file)
     if arguments.has("memory") { return try seed.load(intoMemory: engine) }
     let outcome = try seed.load(into: engine, replaces: arguments.has("replace"))
