@@ -107,9 +107,12 @@ let package = Package(
     library("DendroProtocol", "DendroTree", "CDendroCrypto"),
     library("DendroRules", "DendroTree"),
     library(
-      "DendroServer", "Dendro", "DendroProtocol", "DendroEngine", "DendroStorage", "DendroTree",
-      "DendroPlatform", "CDendroMicroHTTPD", "CDendroWSLay", "CDendroCrypto", "CDendroCurl",
-      resources: ["html", "css", "js"].map { .embedInCode("Viewer/viewer.\($0)") }),
+      "DendroServer", "Dendro", "DendroProtocol", "DendroRules", "DendroEngine", "DendroStorage",
+      "DendroTree", "DendroPlatform", "CDendroMicroHTTPD", "CDendroWSLay", "CDendroCrypto",
+      "CDendroCurl",
+      resources: ["viewer.html", "viewer.css", "viewer.js", "rules.css", "rules.js"].map {
+        .embedInCode("Viewer/\($0)")
+      }),
     .target(
       name: "DendroTesting",
       dependencies: ["DendroStorage", "DendroEngine", "Dendro", "DendroPlatform"],
