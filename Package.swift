@@ -108,9 +108,11 @@ let package = Package(
     library("DendroProtocol", "DendroTree", "DendroRules", "CDendroCrypto"),
     library(
       "DendroServer", "Dendro", "DendroProtocol", "DendroRules", "DendroEngine", "DendroStorage",
-      "DendroTree",
-      "DendroPlatform", "CDendroMicroHTTPD", "CDendroWSLay", "CDendroCrypto", "CDendroCurl",
-      resources: ["html", "css", "js"].map { .embedInCode("Viewer/viewer.\($0)") }),
+      "DendroTree", "DendroPlatform", "CDendroMicroHTTPD", "CDendroWSLay", "CDendroCrypto",
+      "CDendroCurl",
+      resources: ["viewer.html", "viewer.css", "viewer.js", "rules.css", "rules.js"].map {
+        .embedInCode("Viewer/\($0)")
+      }),
     .target(
       name: "DendroTesting",
       dependencies: ["DendroStorage", "DendroEngine", "Dendro", "DendroPlatform"],

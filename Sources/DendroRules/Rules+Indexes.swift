@@ -31,12 +31,14 @@ extension Rules {
 extension RuleProgram {
   /// A location as the rules have it: with `$name` for each key that no rule names.
   fileprivate func location(for path: Path) -> String {
-    var node = 0
-    var names: [String] = []
-    for key in path.keys {
-      if node >= 0 { node = child(node, key) }
-      names.append(node >= 0 ? nodes[node].name : key.string)
+    path.storedBytes.withUnsafeBytes { path in
+      var node = 0
+      var names: [String] = []
+      for key in KeyViews(storedPath: path) {
+        if node >= 0 { node = child(node, key) }
+        names.append(node >= 0 ? nodes[node].name : key.string)
+      }
+      return "/" + names.joined(separator: "/")
     }
-    return "/" + names.joined(separator: "/")
   }
 }

@@ -82,6 +82,8 @@ struct RulesTests {
     #expect(invalid.status == 0, "what becomes empty is not validated: \(invalid.output)")
     let other = try explain("--as", "null", "--write", "/users/ada", #"{"name":"B"}"#, "--json")
     #expect(other.status == 1 && other.object["allowed"] as? Bool == false)
+    let rule = try #require((other.object["rules"] as? [[String: Any]])?.first)
+    #expect(rule["rule"] as? String == "/users/$uid" && rule["result"] as? String == "false")
     #expect(try explain("--read", "/users/ada").status == 0)
     #expect(try explain("--read", "/users").status == 1)
     let missing = try dendro(

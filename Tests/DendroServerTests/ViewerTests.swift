@@ -16,6 +16,8 @@ struct ViewerTests {
       for (target, type) in [
         ("/", "text/html; charset=utf-8"), ("/.viewer/viewer.css", "text/css; charset=utf-8"),
         ("/.viewer/viewer.js", "text/javascript; charset=utf-8"),
+        ("/.viewer/rules.css", "text/css; charset=utf-8"),
+        ("/.viewer/rules.js", "text/javascript; charset=utf-8"),
       ] {
         let answer = try http("GET", target)
         #expect(answer.status == 200 && answer.headers["content-type"] == type)

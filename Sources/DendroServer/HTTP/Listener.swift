@@ -104,6 +104,9 @@ final class Listener: SocketLoop.Client, @unchecked Sendable {
     return .reading
   }
 
+  /// Looks whether the system has descriptors and memory again.
+  func tick(_ now: ContinuousClock.Instant) -> Bool { true }
+
   func end() {
     isEnded = true
     close(descriptor)

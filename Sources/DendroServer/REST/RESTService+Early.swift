@@ -29,7 +29,7 @@ extension RESTService {
       if !identity.isAdministrator, authorizer.yieldsToRules {
         if commonRules != nil { return true }
         // One that is not open may have rules.
-        guard let namespace = namespaces.open(request.namespace), namespace.settings.rules == nil
+        guard let lease = namespaces.open(request.namespace), lease.namespace.settings.rules == nil
         else { return true }
       }
       return authorizer.mayAllow(

@@ -12,6 +12,9 @@ struct ViewerCall: Sendable {
   let viewer: ViewerService
 
   func perform() {
+    if RulesCall.isMeant(by: target.path) {
+      return RulesCall(exchange: exchange, target: target, service: service).perform()
+    }
     guard exchange.method == "GET" || exchange.method == "HEAD" else {
       return refuse(RESTError(405, "The viewer is read with GET."))
     }

@@ -15,6 +15,8 @@ final class ViewerService: Sendable {
     "/": ("text/html; charset=utf-8", PackageResources.viewer_html),
     "/.viewer/viewer.css": ("text/css; charset=utf-8", PackageResources.viewer_css),
     "/.viewer/viewer.js": ("text/javascript; charset=utf-8", PackageResources.viewer_js),
+    "/.viewer/rules.css": ("text/css; charset=utf-8", PackageResources.rules_css),
+    "/.viewer/rules.js": ("text/javascript; charset=utf-8", PackageResources.rules_js),
   ]
 
   /// What the page may do: nothing but talk to its own server.

@@ -224,6 +224,8 @@ function draw() {
   app.isDrawing = true;
   requestAnimationFrame(() => {
     app.isDrawing = false;
+    // While the rules are shown, there may be none.
+    if (!app.root) return;
     if (app.isStale) flatten();
     showRows();
   });
@@ -495,7 +497,7 @@ function ask({ title, note, key, secret, value, ok, action }) {
     try {
       await action({ key: at("key").value, secret: at("secret").value, value: at("value").value });
       dialog.close();
-      at("tree").focus();
+      at(rulesPage.isShown ? "rulesText" : "tree").focus();
     } catch (error) {
       at("wrong").textContent = error.message;
     }
@@ -581,13 +583,17 @@ function problem(text) { at("problem").textContent = text; }
 
 // ---- The log and the past
 
-async function fetchJSON(name, parameters) {
+/** Asks the page's own server about the namespace, as who has signed in. */
+function callServer(path, parameters, { credential = app.connection.credential, ...options } = {}) {
   const query = new URLSearchParams(parameters);
   if (app.connection.namespace) query.set("ns", app.connection.namespace);
-  const credential = app.connection.credential;
   if (credential && /^[\w-]+\.[\w-]+\.[\w-]*$/.test(credential)) query.set("auth", credential);
   const headers = credential && !query.has("auth") ? { Authorization: "Bearer " + credential } : {};
-  const answer = await fetch("/.viewer/" + name + "?" + query, { headers });
+  return fetch(path + "?" + query, { headers, ...options });
+}
+
+async function fetchJSON(name, parameters) {
+  const answer = await callServer("/.viewer/" + name, parameters);
   const data = await answer.json();
   if (!answer.ok) throw new Error(data.error);
   return data;
@@ -678,8 +684,12 @@ async function loadPast(node) {
 
 // ---- Starting
 
-/** Shows the location that the page's address names. */
+/** Shows the location that the page's address names, or the rules. */
 function show() {
+  const isRules = location.hash === "#rules";
+  toggleRules(isRules);
+  if (isRules) return;
+  at("toData").href = location.hash || "#/";
   if (app.root) fold(app.root);
   app.past = null;
   at("past").hidden = true;
@@ -839,7 +849,7 @@ at("tree").onkeydown = event => {
   draw();
 };
 addEventListener("keydown", event => {
-  if (at("dialog").open || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
+  if (rulesPage.isShown || at("dialog").open || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
   if (event.key === "z" && (event.ctrlKey || event.metaKey)) {
     event.preventDefault();
     undo();

@@ -13,15 +13,15 @@ struct RulesCheck {
   func run() throws -> ExitCode {
     let terminal = try Terminal(color: arguments.value("color"))
     let text = try RulesArguments.text(of: file)
-    let result = Result { () throws(RuleTextError) in try Rules(text) }
+    let diagnosis = RuleDiagnosis(text)
     if arguments.wantsJSON {
-      try terminal.print(Self.json(result).text)
+      try terminal.print(diagnosis.json)
       try terminal.flush()
-      if case .failure = result { return .badInput }
+      if case .failure = diagnosis.result { return .badInput }
       return .success
     }
     let rules: Rules
-    switch result {
+    switch diagnosis.result {
     case .success(let compiled): rules = compiled
     case .failure(let error): throw Failure(.badInput, "\(file):\(error)")
     }
@@ -34,27 +34,5 @@ struct RulesCheck {
       terminal.colored(rules.warnings.isEmpty ? "good" : "they can be used", .green))
     try terminal.flush()
     return .success
-  }
-
-  private static func json(_ result: Result<Rules, RuleTextError>) -> JSONValue {
-    switch result {
-    case .success(let rules):
-      .object([
-        ("good", .bool(true)), ("error", .null),
-        (
-          "warnings",
-          .array(
-            rules.warnings.map { warning in
-              .object(warning.position.members + [("message", .string(warning.message))])
-            })
-        ),
-      ])
-    case .failure(let error):
-      .object([
-        ("good", .bool(false)),
-        ("error", .object(error.position.members + [("message", .string(error.message))])),
-        ("warnings", .array([])),
-      ])
-    }
   }
 }

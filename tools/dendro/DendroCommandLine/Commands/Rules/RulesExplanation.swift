@@ -35,7 +35,7 @@ struct RulesExplanation {
     }
     let terminal = try Terminal(color: arguments.value("color"))
     if arguments.wantsJSON {
-      try terminal.print(Self.json(verdict).text)
+      try terminal.print(verdict.json)
     } else {
       try terminal.print(lines: verdict.trace?.description ?? "")
     }
@@ -81,27 +81,5 @@ struct RulesExplanation {
     } catch {
       throw Failure(.badInput, error.message)
     }
-  }
-
-  private static func json(_ verdict: RuleVerdict) -> JSONValue {
-    let evaluations = (verdict.trace?.evaluations ?? []).map { evaluation -> JSONValue in
-      let steps = evaluation.steps.map { step -> JSONValue in
-        .object(
-          step.position.members + [
-            ("source", .string(step.source)), ("value", .string(step.value)),
-          ])
-      }
-      return .object(
-        [("location", .string(evaluation.location)), ("rule", .string(evaluation.ruleLocation))]
-          + [("kind", .string(evaluation.kind.rawValue))] + evaluation.position.members + [
-            ("source", .string(evaluation.source)),
-            ("outcome", .string("\(evaluation.outcome)")), ("steps", .array(steps)),
-          ])
-    }
-    return .object([
-      ("allowed", .bool(verdict.isAllowed)), ("steps", .count(verdict.stepCount)),
-      ("evaluations", .array(evaluations)),
-      ("omittedEvaluations", .count(verdict.trace?.omittedCount ?? 0)),
-    ])
   }
 }
