@@ -14,27 +14,23 @@ static const uint64_t dendro_size_unknown = MHD_SIZE_UNKNOWN;
 static const ssize_t dendro_end_of_stream = MHD_CONTENT_READER_END_OF_STREAM;
 
 struct dendro_http_options {
-  const struct sockaddr *address;
-  uint16_t port;
   unsigned int thread_count;
   unsigned int connection_limit;
   unsigned int timeout_seconds;
   size_t connection_memory;
-  int is_ipv6;
   MHD_AccessHandlerCallback handler;
   void *handler_context;
   MHD_RequestCompletedCallback completed;
-  MHD_AcceptPolicyCallback accept;
   MHD_NotifyConnectionCallback connection;
   void *(*target)(void *, const char *, struct MHD_Connection *);
 };
 
 static inline struct MHD_Daemon *dendro_http_start(const struct dendro_http_options *options) {
-  unsigned int flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE
-      | (options->is_ipv6 ? MHD_USE_IPv6 : 0);
+  // Sockets are handed over by MHD_add_connection.
+  unsigned int flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC
+      | MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE;
   return MHD_start_daemon(
-      flags, options->port, options->accept, options->handler_context, options->handler, options->handler_context,
-      MHD_OPTION_SOCK_ADDR, options->address,
+      flags, 0, NULL, NULL, options->handler, options->handler_context,
       MHD_OPTION_THREAD_POOL_SIZE, options->thread_count,
       MHD_OPTION_CONNECTION_LIMIT, options->connection_limit,
       MHD_OPTION_CONNECTION_TIMEOUT, options->timeout_seconds,
@@ -81,9 +77,4 @@ static inline int dendro_duplicate(int socket) { return fcntl(socket, F_DUPFD_CL
 
 static inline void dendro_upgrade_close(struct MHD_UpgradeResponseHandle *upgrade) {
   MHD_upgrade_action(upgrade, MHD_UPGRADE_ACTION_CLOSE);
-}
-
-static inline uint16_t dendro_http_port(struct MHD_Daemon *daemon) {
-  const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT);
-  return info == NULL ? 0 : info->port;
 }

@@ -28,6 +28,8 @@ public final class Database: Sendable {
   private let pushID: (@Sendable () -> String)?
   private let ownPushIDs: PushIDs?
   let closing = Closing()
+  /// Whether a server shows its commits to clients.
+  let isServed = Atomic<Bool>(false)
 
   /// The absolute path of its directory; nil in memory, and if opening failed.
   public let directory: String?

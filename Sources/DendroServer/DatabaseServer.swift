@@ -14,7 +14,7 @@ import Synchronization
 /// Whatever else writes to the database is seen by the clients too. The server ends with `stop()` or when it is
 /// released; the database stays open. Any thread may use it.
 public final class DatabaseServer: Sendable {
-  /// The port that it listens at.
+  /// The port that it listens at, the same at every address.
   public let port: UInt16
   private let http: HTTPServer
   private let service: RESTService
@@ -25,10 +25,10 @@ public final class DatabaseServer: Sendable {
 
   /// Begins to serve a database.
   ///
-  /// At most one server serves a database at a time.
+  /// At most one server serves a database at a time. It may listen at several addresses: ``DatabaseServerOptions/hosts``.
   ///
-  /// - Throws: ``DatabaseServerError`` if the address cannot be used; `DatabaseError` if the database is
-  ///   closed.
+  /// - Throws: ``DatabaseServerError`` if an address cannot be used, or another server serves the database;
+  ///   `DatabaseError` if the database is closed.
   public static func start(
     serving database: Database, options: DatabaseServerOptions = DatabaseServerOptions()
   ) async throws -> DatabaseServer {

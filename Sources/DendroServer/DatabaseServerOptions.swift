@@ -2,10 +2,15 @@ import DendroPlatform
 
 /// How a server behaves.
 public struct DatabaseServerOptions: Sendable {
-  /// The address to listen at: a numeric address or `localhost`. By default `127.0.0.1`, which only this
-  /// machine reaches.
-  public var host = "127.0.0.1"
-  /// The port to listen at; 0, the default, lets the system choose one.
+  /// The addresses to listen at: numeric addresses, or `localhost`, which stands for `127.0.0.1` and `::1`. By default
+  /// `127.0.0.1`, which only this machine reaches.
+  public var hosts = ["127.0.0.1"]
+  /// The first of ``hosts``. Setting it makes it the only one.
+  public var host: String {
+    get { hosts.first ?? "" }
+    set { hosts = [newValue] }
+  }
+  /// The port to listen at, the same at every address; 0, the default, lets the system choose one.
   public var port: UInt16 = 0
   /// The one name under which the database is served. By default every name reaches it.
   public var namespace: String?
@@ -118,6 +123,9 @@ public struct AccessRecord: Sendable {
 }
 
 extension DatabaseServerOptions {
+  /// Whether only this machine reaches the server: if it does not listen at any other address.
+  var isLoopback: Bool { hosts.allSatisfy(SocketAddress.isLoopback) }
+
   /// The error log, or standard error if there is none.
   var report: @Sendable (String) -> Void {
     errorLog ?? { sentence in

@@ -22,30 +22,79 @@ final class HTTPClient {
   private var received: [UInt8] = []
 
   /// - Parameters:
-  ///   - own: the address that it has itself, one of this machine.
+  ///   - host: the server's address.
+  ///   - own: the client's, one of this machine; nil for the one that the system chooses.
   ///   - receiveBuffer: in bytes; nil for that of the system.
-  init(port: UInt16, from own: String = "127.0.0.1", receiveBuffer: Int32? = nil) throws {
-    socket = DendroPlatform.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    if var size = receiveBuffer {
-      setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
-    }
+  convenience init(
+    port: UInt16, at host: String = "127.0.0.1", from own: String? = nil,
+    receiveBuffer: Int32? = nil
+  ) throws {
+    self.init(
+      socket: try Self.connected(to: port, at: host, from: own, receiveBuffer: receiveBuffer))
+  }
+
+  /// - Parameter socket: connected; taken over.
+  init(socket: Int32) {
+    self.socket = socket
     var timeout = timeval(tv_sec: Int(Self.patience), tv_usec: 0)
     setsockopt(
       socket, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    inet_pton(AF_INET, own, &address.sin_addr)
-    func call(_ body: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
-      withUnsafePointer(to: &address) { address in
-        address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-          body(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+  }
+
+  /// A socket that is connected to a server.
+  static func connected(
+    to port: UInt16, at host: String = "127.0.0.1", from own: String? = nil,
+    receiveBuffer: Int32? = nil
+  ) throws -> Int32 {
+    let family = host.contains(":") ? AF_INET6 : AF_INET
+    let socket = DendroPlatform.socket(family, Int32(SOCK_STREAM.rawValue), 0)
+    if var size = receiveBuffer {
+      setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+    }
+    func call(
+      _ body: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Int32, _ host: String, _ port: UInt16
+    ) -> Bool {
+      if family == AF_INET6 {
+        var address = sockaddr_in6()
+        address.sin6_family = sa_family_t(family)
+        address.sin6_port = port.bigEndian
+        inet_pton(family, host, &address.sin6_addr)
+        return withUnsafeBytes(of: address) { bytes in
+          bytes.withMemoryRebound(to: sockaddr.self) {
+            body(socket, $0.baseAddress.unsafelyUnwrapped, socklen_t(bytes.count)) == 0
+          }
+        }
+      }
+      var address = sockaddr_in()
+      address.sin_family = sa_family_t(family)
+      address.sin_port = port.bigEndian
+      inet_pton(family, host, &address.sin_addr)
+      return withUnsafeBytes(of: address) { bytes in
+        bytes.withMemoryRebound(to: sockaddr.self) {
+          body(socket, $0.baseAddress.unsafelyUnwrapped, socklen_t(bytes.count)) == 0
         }
       }
     }
-    if own != "127.0.0.1", call(bind) != 0 { throw Ended() }
-    address.sin_port = port.bigEndian
-    inet_pton(AF_INET, "127.0.0.1", &address.sin_addr)
-    guard call(connect) == 0 else { throw Ended() }
+    guard own.map({ call(bind, $0, 0) }) ?? true, call(connect, host, port) else {
+      close(socket)
+      throw Ended()
+    }
+    return socket
+  }
+
+  /// Whether the machine has an address of IPv6.
+  static func hasAddress(_ host: String) -> Bool {
+    let socket = DendroPlatform.socket(AF_INET6, Int32(SOCK_STREAM.rawValue), 0)
+    guard socket >= 0 else { return false }
+    defer { close(socket) }
+    var address = sockaddr_in6()
+    address.sin6_family = sa_family_t(AF_INET6)
+    inet_pton(AF_INET6, host, &address.sin6_addr)
+    return withUnsafeBytes(of: address) { bytes in
+      bytes.withMemoryRebound(to: sockaddr.self) {
+        bind(socket, $0.baseAddress.unsafelyUnwrapped, socklen_t(bytes.count)) == 0
+      }
+    }
   }
 
   deinit { close(socket) }

@@ -24,9 +24,18 @@ extension Database {
   /// - Throws: if the database could not be opened, or was closed.
   package func servedEngine() throws(DatabaseError) -> Engine { try usable() }
 
-  /// Shows every commit from now on to `observer` as well, after the database's own listeners; nil ends that.
-  package func serve(commitsTo observer: (any CommitObserver)?) {
-    engine?.setObserver(observer.map { CommitObserverPair(hub, $0) } ?? hub)
+  /// Shows every commit from now on to `observer` as well, after the database's own listeners, until `endServing`.
+  ///
+  /// - Returns: false, and nothing has changed, if another observer gets them.
+  package func serve(commitsTo observer: any CommitObserver) -> Bool {
+    guard !isServed.exchange(true, ordering: .acquiringAndReleasing) else { return false }
+    engine?.setObserver(CommitObserverPair(hub, observer))
+    return true
+  }
+
+  package func endServing() {
+    engine?.setObserver(hub)
+    isServed.store(false, ordering: .releasing)
   }
 
   /// A new child key; see ``DatabaseReference/childByAutoId()``.

@@ -13,21 +13,39 @@ final class HTTPConnections: Sendable {
     var connections: [Int32: HTTPConnection] = [:]
     var counts: [ClientAddress: Int] = [:]
     var acceptsMore = true
+    /// Whether there was no room when a connection came.
+    var isAwaited = false
+    var roomIsThere: (@Sendable () -> Void)?
   }
 
   private let state = Mutex(State())
   private let limits: HTTPConnection.Limits
+  private let limit: Int
   private let addressLimit: Int
   /// Whether a header field says where clients are, so that connections are a proxy's until a head has come.
   private let isProxied: Bool
 
   init(_ options: DatabaseServerOptions) {
     limits = HTTPConnection.Limits(options)
+    limit = options.connectionLimit
     addressLimit = options.connectionLimitByAddress ?? max(1, options.connectionLimit / 4)
     isProxied = options.trustedProxyHeader != nil
   }
 
-  /// Whether one more connection is accepted. If so, `begin` follows.
+  /// Whether there is room for one more connection. If not, what `whenThereIsRoom` was given is called once there is.
+  var hasRoom: Bool {
+    state.withLock { state in
+      let hasRoom = state.acceptedCount + state.connections.count < limit
+      if !hasRoom { state.isAwaited = true }
+      return hasRoom
+    }
+  }
+
+  func whenThereIsRoom(_ body: @escaping @Sendable () -> Void) {
+    state.withLock { $0.roomIsThere = body }
+  }
+
+  /// Whether one more connection is accepted. If so, `begin` or `refuse` follows.
   func accept(_ address: ClientAddress?) -> Bool {
     state.withLock { state in
       guard state.acceptsMore, isProxied || state.count(address, limit: addressLimit) else {
@@ -35,6 +53,14 @@ final class HTTPConnections: Sendable {
       }
       state.acceptedCount += 1
       return true
+    }
+  }
+
+  /// A connection that was accepted could not begin.
+  func refuse(_ address: ClientAddress?) {
+    state.withLock { state in
+      state.acceptedCount -= 1
+      if !isProxied, let address { state.uncount(address) }
     }
   }
 
@@ -49,10 +75,13 @@ final class HTTPConnections: Sendable {
 
   /// The socket is closed next.
   func end(_ connection: HTTPConnection) {
-    state.withLock { state in
+    let wake = state.withLock { state -> (@Sendable () -> Void)? in
       state.connections[connection.socket] = nil
       state.uncount(connection)
+      defer { state.isAwaited = false }
+      return state.isAwaited ? state.roomIsThere : nil
     }
+    wake?()
   }
 
   /// Counts the connection of a proxy for the client whose request it brings, until that has its answer.
@@ -99,6 +128,7 @@ final class HTTPConnections: Sendable {
   private func shutDown() -> Bool {
     state.withLock { state in
       state.acceptsMore = false
+      state.roomIsThere = nil
       for socket in state.connections.keys { shutdown(socket, Int32(SHUT_RDWR)) }
       return state.acceptedCount > 0 || !state.connections.isEmpty
     }
@@ -120,6 +150,10 @@ extension HTTPConnections.State {
   fileprivate mutating func uncount(_ connection: HTTPConnection) {
     guard let address = connection.address else { return }
     connection.address = nil
+    uncount(address)
+  }
+
+  fileprivate mutating func uncount(_ address: ClientAddress) {
     guard let count = counts[address], count > 1 else {
       counts[address] = nil
       return

@@ -3,7 +3,7 @@ import DendroPlatform
 import DendroProtocol
 import Synchronization
 
-/// Listens at an address, and makes an `Exchange` of every request.
+/// Listens at some addresses, and makes an `Exchange` of every request.
 ///
 /// Unchecked: the daemon is set once, before any request comes, and libmicrohttpd's functions may be called on
 /// any thread.
@@ -11,8 +11,9 @@ final class HTTPServer: @unchecked Sendable {
   let port: UInt16
   private let daemon: OpaquePointer
   private let context: Unmanaged<HTTPContext>
-  /// The socket that does not listen any more; -1 while it does.
-  private let listener = Atomic<Int32>(-1)
+  private let listeners: [Listener]
+  /// Serves the listeners.
+  private let loop: SocketLoop
 
   /// - Parameters:
   ///   - refusal: called before a long body is read; why the request is refused whatever the body says.
@@ -29,83 +30,107 @@ final class HTTPServer: @unchecked Sendable {
     if let name = options.trustedProxyHeader, !HTTPHeaders.isName(name) {
       throw DatabaseServerError("\(name) is no name of a header field")
     }
-    var address = try SocketAddress(host: options.host, port: options.port)
+    let loop = try SocketLoop()
     let context = Unmanaged.passRetained(
       HTTPContext(options, policy, figures, refusal: refusal, perform: perform))
-    self.context = context
     let threads = min(4, max(2, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
-    let daemon = address.withPointer { pointer, isIPv6 in
-      var http = dendro_http_options()
-      http.address = pointer
-      http.port = options.port
-      http.thread_count = UInt32(threads)
-      http.connection_limit = UInt32(clamping: max(threads, options.connectionLimit))
-      http.timeout_seconds = UInt32(clamping: max(1, options.idleTimeout.components.seconds))
-      http.connection_memory = 12 << 10
-      http.is_ipv6 = isIPv6 ? 1 : 0
-      http.handler = { _, connection, target, method, version, upload, uploadCount, exchange in
-        guard let connection, let method, let target, let version, let uploadCount,
-          let exchange = exchange?.pointee
-        else { return dendro_no }
-        return Unmanaged<Exchange>.fromOpaque(exchange).takeUnretainedValue().step(
-          connection, HeadReader.Line(method: method, target: target, version: version), upload,
-          uploadCount)
-      }
-      http.handler_context = context.toOpaque()
-      http.completed = { _, _, exchange, _ in
-        guard let raw = exchange?.pointee else { return }
-        let exchange = Unmanaged<Exchange>.fromOpaque(raw).takeRetainedValue()
-        exchange.complete()
-      }
-      http.accept = { context, address, _ in
-        guard let context else { return dendro_no }
-        let server = Unmanaged<HTTPContext>.fromOpaque(context).takeUnretainedValue()
-        let isAccepted = server.connections.accept(address.flatMap { ClientAddress($0) })
-        return isAccepted ? dendro_yes : dendro_no
-      }
-      http.connection = { context, connection, own, code in
-        guard let context, let connection, let own else { return }
-        let server = Unmanaged<HTTPContext>.fromOpaque(context).takeUnretainedValue()
-        if code == dendro_connection_started {
-          let address = dendro_client_address(connection).flatMap { ClientAddress($0) }
-          let begun = server.connections.begin(dendro_connection_socket(connection), address)
-          own.pointee = Unmanaged.passRetained(begun).toOpaque()
-        } else if let ended = own.pointee {
-          own.pointee = nil
-          server.connections.end(
-            Unmanaged<HTTPConnection>.fromOpaque(ended).takeRetainedValue())
-        }
-      }
-      http.target = { context, target, connection in
-        guard let context, let target, let connection, let peer = HTTPConnection.of(connection)
-        else { return nil }
-        peer.beginHead()
-        let exchange = Exchange(
-          String(validatingCString: target),
-          Unmanaged<HTTPContext>.fromOpaque(context).takeUnretainedValue(), peer)
-        return Unmanaged.passRetained(exchange).toOpaque()
-      }
-      return dendro_http_start(&http)
-    }
-    guard let daemon else {
+    guard let daemon = Self.daemon(context, threads: threads, options) else {
       let reason = String(cString: strerror(errno))
       context.release()
-      throw DatabaseServerError("cannot listen at \(options.host):\(options.port): \(reason)")
+      throw DatabaseServerError("cannot start the threads of connections: \(reason)")
     }
+    let listeners: [Listener]
+    do throws(DatabaseServerError) {
+      let connections = context.takeUnretainedValue().connections
+      nonisolated(unsafe) let daemon = daemon
+      let door = Listener.Door(isOpen: { connections.hasRoom }) { socket, address, size in
+        let client = ClientAddress(address)
+        guard connections.accept(client) else {
+          close(socket)
+          return
+        }
+        // It closes the socket if it does not take it.
+        if MHD_add_connection(daemon, socket, address, size) != dendro_yes {
+          connections.refuse(client)
+        }
+      }
+      listeners = try Listener.open(options.hosts, port: options.port, door)
+      try loop.start()
+    } catch {
+      MHD_stop_daemon(daemon)
+      context.release()
+      throw error
+    }
+    self.context = context
     self.daemon = daemon
-    port = dendro_http_port(daemon)
+    self.loop = loop
+    self.listeners = listeners
+    port = listeners[0].port
+    for listener in listeners { loop.add(listener) }
+    context.takeUnretainedValue().connections.whenThereIsRoom {
+      for listener in listeners { loop.wake(listener) }
+    }
+  }
+
+  private static func daemon(
+    _ context: Unmanaged<HTTPContext>, threads: Int, _ options: DatabaseServerOptions
+  ) -> OpaquePointer? {
+    var http = dendro_http_options()
+    http.thread_count = UInt32(threads)
+    // Each thread has a part of them, and they do not come to the threads in equal numbers.
+    http.connection_limit = UInt32(clamping: (options.connectionLimit + 1) * threads)
+    http.timeout_seconds = UInt32(clamping: max(1, options.idleTimeout.components.seconds))
+    http.connection_memory = 12 << 10
+    http.handler = { _, connection, target, method, version, upload, uploadCount, exchange in
+      guard let connection, let method, let target, let version, let uploadCount,
+        let exchange = exchange?.pointee
+      else { return dendro_no }
+      return Unmanaged<Exchange>.fromOpaque(exchange).takeUnretainedValue().step(
+        connection, HeadReader.Line(method: method, target: target, version: version), upload,
+        uploadCount)
+    }
+    http.handler_context = context.toOpaque()
+    http.completed = { _, _, exchange, _ in
+      guard let raw = exchange?.pointee else { return }
+      let exchange = Unmanaged<Exchange>.fromOpaque(raw).takeRetainedValue()
+      exchange.complete()
+    }
+    http.connection = { context, connection, own, code in
+      guard let context, let connection, let own else { return }
+      let server = Unmanaged<HTTPContext>.fromOpaque(context).takeUnretainedValue()
+      if code == dendro_connection_started {
+        let address = dendro_client_address(connection).flatMap { ClientAddress($0) }
+        let begun = server.connections.begin(dendro_connection_socket(connection), address)
+        own.pointee = Unmanaged.passRetained(begun).toOpaque()
+      } else if let ended = own.pointee {
+        own.pointee = nil
+        server.connections.end(
+          Unmanaged<HTTPConnection>.fromOpaque(ended).takeRetainedValue())
+      }
+    }
+    http.target = { context, target, connection in
+      guard let context, let target, let connection, let peer = HTTPConnection.of(connection)
+      else { return nil }
+      peer.beginHead()
+      let exchange = Exchange(
+        String(validatingCString: target),
+        Unmanaged<HTTPContext>.fromOpaque(context).takeUnretainedValue(), peer)
+      return Unmanaged.passRetained(exchange).toOpaque()
+    }
+    return dendro_http_start(&http)
   }
 
   /// Ends the connections whose clients are too slow. To be called about once a second.
-  func tick() { context.takeUnretainedValue().connections.tick() }
+  func tick() {
+    context.takeUnretainedValue().connections.tick()
+    // The system may have descriptors again.
+    for listener in listeners { loop.wake(listener) }
+  }
 
   /// Accepts no more connections.
   func quiesce() {
-    let socket = MHD_quiesce_daemon(daemon)
-    guard socket >= 0 else { return }
-    // Closed at the end, since a thread may still be accepting, and the number must not become another file's.
-    shutdown(socket, Int32(SHUT_RDWR))
-    listener.store(socket, ordering: .relaxed)
+    loop.end()
+    for listener in listeners { listener.waitForEnd() }
   }
 
   /// Whether a request waits for its answer, or a stream for its end.
@@ -123,8 +148,6 @@ final class HTTPServer: @unchecked Sendable {
   func stop() {
     context.takeUnretainedValue().connections.endAll(within: .seconds(5))
     MHD_stop_daemon(daemon)
-    let socket = listener.load(ordering: .relaxed)
-    if socket >= 0 { close(socket) }
     context.release()
   }
 }

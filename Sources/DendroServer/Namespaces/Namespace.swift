@@ -16,17 +16,22 @@ package final class Namespace: Sendable {
   let losses: Losses?
   private let wasLoaded = Atomic<Bool>(false)
 
-  package convenience init(_ name: String, _ database: Database) throws(DatabaseError) {
+  /// - Throws: `DatabaseError` if the database is closed; `DatabaseServerError` if another server serves it.
+  package convenience init(_ name: String, _ database: Database) throws {
     try self.init(name, database, losses: nil)
   }
 
-  init(_ name: String, _ database: Database, losses: Losses?) throws(DatabaseError) {
+  init(_ name: String, _ database: Database, losses: Losses?) throws {
     self.name = name
     self.losses = losses
     self.database = database
     engine = try database.servedEngine()
     hub = ListenHub(engine)
-    database.serve(commitsTo: hub)
+    guard database.serve(commitsTo: hub) else {
+      throw DatabaseServerError(
+        "another server serves the database: stop that first, or let it listen at several addresses"
+      )
+    }
     journal = DisconnectJournal(engine)
     journal?.writeLeftovers()
   }
@@ -52,7 +57,7 @@ package final class Namespace: Sendable {
 
   /// Ends the listens; the database stays open.
   func end() {
-    database.serve(commitsTo: nil)
+    database.endServing()
     hub.end()
     guard let journal else { return }
     journal.retry()

@@ -10,9 +10,10 @@ package final class SingleNamespace: Namespaces {
   ///   - database: open.
   ///   - name: nil for every name.
   ///   - closes: whether the database is closed at the end of the serving.
+  /// - Throws: `DatabaseError` if the database is closed; `DatabaseServerError` if another server serves it.
   package init(
     _ database: Database, named name: String?, closes: Bool = false
-  ) throws(DatabaseError) {
+  ) throws {
     self.closes = closes
     only = try Namespace(name ?? "default", database)
     acceptsAll = name == nil

@@ -33,7 +33,9 @@ final class RESTService: Sendable {
   init(_ namespaces: any Namespaces, _ options: DatabaseServerOptions) throws(DatabaseServerError) {
     self.namespaces = namespaces
     authorizer = try Self.authorizer(options)
-    authenticator = try Authenticator(options)
+    var known = options
+    known.trustsUnsignedTokens = options.trustsUnsignedTokens ?? options.isLoopback
+    authenticator = try Authenticator(known)
     settings = ServerSettings()
     backlogByteLimit = options.backlogByteLimit
     sessionByteLimit = options.sessionByteLimit
@@ -41,7 +43,7 @@ final class RESTService: Sendable {
     polls = PollService(options, figures)
     sessionLimit = options.sessionLimit
     viewer =
-      options.viewer ?? SocketAddress.isLoopback(options.host) ? ViewerService() : nil
+      options.viewer ?? options.isLoopback ? ViewerService() : nil
   }
 
   /// Who decides if the options do not say it.
@@ -55,9 +57,9 @@ final class RESTService: Sendable {
         "tokens say who a user is: say by an authorizer what users may do, or who administrators are by a secret"
       )
     }
-    guard SocketAddress.isLoopback(options.host) else {
+    if let host = options.hosts.first(where: { !SocketAddress.isLoopback($0) }) {
       throw DatabaseServerError(
-        "\(options.host) may be reached by others: say by a secret, tokens or an authorizer who may do what"
+        "\(host) may be reached by others: say by a secret, tokens or an authorizer who may do what"
       )
     }
     return OpenAuthorizer()

@@ -3,6 +3,8 @@ struct Arguments: Sendable {
   let command: Command
   private(set) var positional: [String] = []
   private var values: [String: String] = [:]
+  /// The values of options that may stand there several times.
+  private var lists: [String: [String]] = [:]
   private(set) var wantsHelp = false
 
   /// Options take their value as `--name value` or `--name=value`; `--` ends them. A lone `-` and
@@ -29,6 +31,7 @@ struct Arguments: Sendable {
         values[option.name] = ""
       } else if let value = attached ?? rest.popFirst() {
         values[option.name] = value
+        lists[option.name, default: []].append(value)
       } else {
         throw Failure.usage("--\(option.name) needs a value: \(option.value ?? "")")
       }
@@ -83,6 +86,8 @@ struct Arguments: Sendable {
   func has(_ option: Command.Option) -> Bool { values[option.name] != nil }
   func has(_ option: String) -> Bool { values[option] != nil }
   func value(_ option: String) -> String? { values[option] }
+  /// All values of an option, in their order.
+  func values(_ option: String) -> [String] { lists[option] ?? [] }
 
   /// The value of an option as a whole number in `range`.
   func integer<Integer: FixedWidthInteger>(_ option: String, in range: ClosedRange<Integer>) throws

@@ -51,7 +51,9 @@ extension Command {
     options: [
       Option(
         name: "port", short: "p", value: "N", summary: "9000 if left out; 0: any that is free"),
-      Option(name: "host", value: "ADDRESS", summary: "127.0.0.1 if left out"),
+      Option(
+        name: "host", value: "ADDRESS",
+        summary: "127.0.0.1 if left out; may be repeated; localhost is 127.0.0.1 and ::1"),
       Option(
         name: "namespace", value: "NAME", summary: "that of requests without ?ns= (default)"),
       Option(name: "memory", summary: "keep nothing on the disk"),
@@ -102,13 +104,14 @@ extension Command {
 private struct Server {
   private let arguments: Arguments
   private let name: String
-  private let host: String
+  private let hosts: [String]
   private let log: ServeLog
 
   init(_ arguments: Arguments) throws {
     self.arguments = arguments
     name = arguments.value("namespace") ?? "default"
-    host = arguments.value("host") ?? "127.0.0.1"
+    let hosts = arguments.values("host")
+    self.hosts = hosts.isEmpty ? ["127.0.0.1"] : hosts
     log = ServeLog(isJSON: arguments.wantsJSON)
     guard DatabaseServer.isNamespace(name) else {
       throw Failure.usage(
@@ -117,7 +120,7 @@ private struct Server {
   }
 
   func run() throws -> ExitCode {
-    let options = try ServeOptions(arguments, host: host).forServer(log)
+    let options = try ServeOptions(arguments, hosts: hosts).forServer(log)
     if arguments.has("replace"), arguments.value("import") == nil {
       throw Failure.usage("--replace needs --import")
     }
@@ -204,19 +207,26 @@ private struct Server {
 
   private func announce(_ server: DatabaseServer) throws {
     let terminal = try Terminal(color: arguments.value("color"))
-    let place = host.contains(":") ? "[\(host)]:\(server.port)" : "\(host):\(server.port)"
+    let places = hosts.map { host in
+      host.contains(":") ? "[\(host)]:\(server.port)" : "\(host):\(server.port)"
+    }
     if arguments.wantsJSON {
       try terminal.print(
         JSONValue.object([
-          ("host", .string(host)), ("port", .unsigned(UInt64(server.port))),
+          ("host", .string(hosts[0])), ("hosts", .array(hosts.map { .string($0) })),
+          ("port", .unsigned(UInt64(server.port))),
           ("namespace", .string(name)),
         ]).text)
     } else {
-      try terminal.print("serving at http://\(place) (Ctrl-C ends)")
+      let addresses = places.map { "http://\($0)" }.joined(separator: " and ")
+      try terminal.print("serving at \(addresses) (Ctrl-C ends)")
     }
     try terminal.flush()
     if !ServeOptions.isRestricted(arguments) {
-      log.note(.warning, "every client that reaches \(place) may read and write everything")
+      log.note(
+        .warning,
+        "every client that reaches \(places.joined(separator: " or ")) may read and write everything"
+      )
     }
   }
 

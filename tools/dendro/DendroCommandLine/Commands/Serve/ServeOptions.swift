@@ -4,11 +4,11 @@ import DendroServer
 /// What the arguments of `serve` say about the server.
 struct ServeOptions {
   private let arguments: Arguments
-  private let host: String
+  private let hosts: [String]
 
-  init(_ arguments: Arguments, host: String) {
+  init(_ arguments: Arguments, hosts: [String]) {
     self.arguments = arguments
-    self.host = host
+    self.hosts = hosts
   }
 
   /// Whether clients need a credential.
@@ -19,7 +19,7 @@ struct ServeOptions {
   func forServer(_ log: ServeLog) throws -> DatabaseServerOptions {
     var options = DatabaseServerOptions()
     options.port = try arguments.integer("port", in: 0...UInt16.max) ?? 9000
-    options.host = host
+    options.hosts = hosts
     options.hostNames = try list("allow-host", "host name", DatabaseServer.isHostName)
     options.origins = try list(
       "allow-origin", "origin, such as https://app.example.com", DatabaseServer.isOrigin)
@@ -55,7 +55,9 @@ struct ServeOptions {
       if arguments.has("users") {
         throw Failure.usage("--users needs --token-secret-file or --token-keys")
       }
-      guard DatabaseServer.isLoopback(host) || arguments.has("insecure") else {
+      if let host = hosts.first(where: { !DatabaseServer.isLoopback($0) }),
+        !arguments.has("insecure")
+      {
         throw Failure.usage(
           "\(host) may be reached by others: everybody could read and write everything",
           hint: "--secret-file restricts it to administrators, --insecure opens it nevertheless")
