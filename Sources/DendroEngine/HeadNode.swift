@@ -44,6 +44,24 @@ package struct HeadNode: Sendable {
     }
   }
 
+  /// The tree after a write at its root, for which the pages are read that the write changes.
+  ///
+  /// - Throws: why one could not be read.
+  package func applying(_ write: EncodedWrite, time: Int64) throws(EngineError) -> Node {
+    try load(for: write)
+    return node.applying(write, time: time)
+  }
+
+  /// Reads the pages that a write changes or needs for its server values.
+  ///
+  /// - Throws: why one could not be read.
+  package func load(for write: EncodedWrite) throws(EngineError) {
+    try pages?.reading { () throws(PageFailure) in
+      try write.withView { view in Result { () throws(PageFailure) in try node.load(for: view) } }
+        .get()
+    }
+  }
+
   /// Calls `body`, which reads the node. What it gets beside says whether all that it has read so far was there.
   ///
   /// - Throws: what `body` throws, or why a page could not be read, since `body` has seen an empty one then.

@@ -10,6 +10,12 @@ extension RESTService {
   /// A body takes memory and time. One whose sender is not who it says, or may do nothing, gets neither.
   func refusalBeforeBody(_ exchange: Exchange) -> RESTError? {
     do throws(RESTError) {
+      let target = try RequestTarget(exchange.target)
+      if RulesCall.isMeant(by: target.path) {
+        let credentials = Credentials(target, exchange.headers)
+        let identity = try authenticator.authentication(of: credentials).identity
+        return mayInspect(identity) ? nil : .permissionDenied
+      }
       let request = try RESTRequest(
         method: exchange.method, target: exchange.target, headers: exchange.headers)
       let identity = try authenticator.authentication(of: request.credentials).identity

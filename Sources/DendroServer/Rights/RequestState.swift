@@ -14,8 +14,8 @@ final class RequestState: Sendable {
   struct Pinned: Sendable {
     let head: HeadNode
     let time: Int64
-    /// Makes the tree after the write, of the one before.
-    let after: @Sendable (Node) -> Node
+    /// Makes the tree after the write.
+    let after: @Sendable () throws(EngineError) -> Node
   }
 
   private struct Progress {
@@ -37,7 +37,7 @@ final class RequestState: Sendable {
   /// For a request whose data are not known yet: what matters is whether the authorizer looks at them.
   static func unknown() -> RequestState {
     RequestState(nothing) {
-      Pinned(head: HeadNode(.empty), time: systemMilliseconds()) { $0 }
+      Pinned(head: HeadNode(.empty), time: systemMilliseconds()) { .empty }
     }
   }
 
@@ -63,9 +63,8 @@ final class RequestState: Sendable {
       return database.snapshot(.empty, at: path)
     }
     do throws(EngineError) {
-      let node = try pinned.head.whole { root in
-        (isNew ? after(root, pinned) : root).node(at: path)
-      }
+      let root = isNew ? try after(pinned) : pinned.head.node
+      let node = try pinned.head.whole { _ in root.node(at: path) }
       return database.snapshot(node, at: path)
     } catch {
       progress.withLock { $0.isUnreadable = true }
@@ -81,9 +80,9 @@ final class RequestState: Sendable {
     }
   }
 
-  private func after(_ root: Node, _ pinned: Pinned) -> Node {
+  private func after(_ pinned: Pinned) throws(EngineError) -> Node {
     if let after = progress.withLock({ $0.after }) { return after }
-    let after = pinned.after(root)
+    let after = try pinned.after()
     progress.withLock { $0.after = after }
     return after
   }

@@ -38,7 +38,7 @@ final class RequestedWrite: WriteJudge {
   func judge(_ state: JudgedState) -> Judgement {
     if let set = rights.rules(for: identity) { return judge(state, set) }
     let (verdict, wasLookedAt) = ask {
-      RequestState.Pinned(head: state.head, time: state.time) { _ in state.after() }
+      RequestState.Pinned(head: state.head, time: state.time) { state.after() }
     }
     last.withLock { $0 = verdict }
     return Judgement(

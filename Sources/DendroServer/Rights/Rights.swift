@@ -37,7 +37,7 @@ struct Rights: Sendable {
       verdict = judge(reading: path, query, by: identity, on: pinned, rules, wantsTrace)
     } else {
       let state = RequestState(namespace.database) {
-        RequestState.Pinned(head: pinned.node, time: pinned.time) { $0 }
+        RequestState.Pinned(head: pinned.node, time: pinned.time) { pinned.node.node }
       }
       let request = AuthorizationRequest(
         .read(RuleQuery(query)), at: path.description, in: namespace.name, by: identity, on: state)
@@ -91,7 +91,7 @@ struct Rights: Sendable {
     let (verdict, wasLookedAt) = judge.ask { [namespace] in
       let pinned = namespace.engine.pin()
       return RequestState.Pinned(head: pinned.node, time: pinned.time) {
-        $0.applying(write, time: pinned.time)
+        () throws(EngineError) in try pinned.node.applying(write, time: pinned.time)
       }
     }
     guard verdict.decision == .allow else { return .refused(verdict) }
@@ -118,7 +118,10 @@ extension Rights {
     case .free: return .allow
     case .judged(let judge):
       let state = JudgedState(pinned.node, write, time: pinned.time)
-      let judgement = try? pinned.node.reading { _, _ in judge.judge(state) }
+      let judgement = try? pinned.node.reading { _, _ in
+        try pinned.node.load(for: write)
+        return judge.judge(state)
+      }
       return judgement.map { _ in judge.verdict } ?? .deny
     }
   }
