@@ -103,7 +103,11 @@ final class Exchange: @unchecked Sendable {
       } catch {
         return send(.whole(RESTAnswer(refusal: error)), connection)
       }
-      if let error = refusalBeforeBody() { return send(.whole(RESTAnswer(error)), connection) }
+      if let error = refusalBeforeBody() {
+        // libmicrohttpd closes the connection behind the answer, while the client is still sending.
+        context.lingering.add(dendro_duplicate(dendro_connection_socket(connection)))
+        return send(.whole(RESTAnswer(error)), connection)
+      }
       if framing != .none { peer.beginBody() }
       return dendro_yes
     case .body where uploadCount.pointee > 0:

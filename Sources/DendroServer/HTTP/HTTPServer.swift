@@ -11,6 +11,8 @@ final class HTTPServer: @unchecked Sendable {
   let port: UInt16
   private let daemon: OpaquePointer
   private let context: Unmanaged<HTTPContext>
+  private let connections: HTTPConnections
+  private let lingering: LingeringSockets
   private let listeners: [Listener]
   /// Serves the listeners.
   private let loop: SocketLoop
@@ -31,9 +33,10 @@ final class HTTPServer: @unchecked Sendable {
       throw DatabaseServerError("\(name) is no name of a header field")
     }
     let loop = try SocketLoop()
-    let context = Unmanaged.passRetained(
-      HTTPContext(options, policy, figures, refusal: refusal, perform: perform))
     let threads = min(4, max(2, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+    let context = Unmanaged.passRetained(
+      HTTPContext(
+        options, policy, figures, LingeringSockets(loop), refusal: refusal, perform: perform))
     guard let daemon = Self.daemon(context, threads: threads, options) else {
       let reason = String(cString: strerror(errno))
       context.release()
@@ -62,12 +65,14 @@ final class HTTPServer: @unchecked Sendable {
       throw error
     }
     self.context = context
+    connections = context.takeUnretainedValue().connections
+    lingering = context.takeUnretainedValue().lingering
     self.daemon = daemon
     self.loop = loop
     self.listeners = listeners
     port = listeners[0].port
     for listener in listeners { loop.add(listener) }
-    context.takeUnretainedValue().connections.whenThereIsRoom {
+    connections.whenThereIsRoom {
       for listener in listeners { loop.wake(listener) }
     }
   }
@@ -122,7 +127,8 @@ final class HTTPServer: @unchecked Sendable {
 
   /// Ends the connections whose clients are too slow. To be called about once a second.
   func tick() {
-    context.takeUnretainedValue().connections.tick()
+    connections.tick()
+    lingering.tick()
     // The system may have descriptors again.
     for listener in listeners { loop.wake(listener) }
   }
@@ -146,7 +152,7 @@ final class HTTPServer: @unchecked Sendable {
 
   /// Ends all connections. No request may be waiting for its answer.
   func stop() {
-    context.takeUnretainedValue().connections.endAll(within: .seconds(5))
+    connections.endAll(within: .seconds(5))
     MHD_stop_daemon(daemon)
     context.release()
   }
@@ -172,6 +178,7 @@ final class HTTPContext: Sendable {
   let refusal: @Sendable (Exchange) -> RESTError?
   let perform: @Sendable (Exchange) -> Void
   let connections: HTTPConnections
+  let lingering: LingeringSockets
   /// The name of the header field that says where clients are, in lower case.
   let trustedProxyHeader: String?
   /// Requests that were accepted and have no answer yet, and streams that wait for an event: those whose
@@ -184,9 +191,10 @@ final class HTTPContext: Sendable {
 
   init(
     _ options: DatabaseServerOptions, _ policy: RequestPolicy, _ figures: ServerFigures,
-    refusal: @escaping @Sendable (Exchange) -> RESTError?,
+    _ lingering: LingeringSockets, refusal: @escaping @Sendable (Exchange) -> RESTError?,
     perform: @escaping @Sendable (Exchange) -> Void
   ) {
+    self.lingering = lingering
     self.refusal = refusal
     self.policy = policy
     self.figures = figures
