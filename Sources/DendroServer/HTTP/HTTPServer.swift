@@ -16,6 +16,8 @@ final class HTTPServer: @unchecked Sendable {
   private let listeners: [Listener]
   /// Serves the listeners.
   private let loop: SocketLoop
+  /// Nil if clients speak no TLS.
+  private let tls: TLSGate?
 
   /// - Parameters:
   ///   - refusal: called before a long body is read; why the request is refused whatever the body says.
@@ -34,12 +36,16 @@ final class HTTPServer: @unchecked Sendable {
     }
     let loop = try SocketLoop()
     let threads = min(4, max(2, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+    let tls = try options.tls.map { files throws(DatabaseServerError) in
+      try TLSGate(files, threads: threads, report: options.report)
+    }
     let context = Unmanaged.passRetained(
       HTTPContext(
         options, policy, figures, LingeringSockets(loop), refusal: refusal, perform: perform))
     guard let daemon = Self.daemon(context, threads: threads, options) else {
       let reason = String(cString: strerror(errno))
       context.release()
+      tls?.end(within: .zero)
       throw DatabaseServerError("cannot start the threads of connections: \(reason)")
     }
     let listeners: [Listener]
@@ -52,9 +58,11 @@ final class HTTPServer: @unchecked Sendable {
           close(socket)
           return
         }
-        // It closes the socket if it does not take it.
-        if MHD_add_connection(daemon, socket, address, size) != dendro_yes {
+        // Each of the two closes a socket that it does not take.
+        let plain = if let tls { tls.open(socket) } else { Optional(socket) }
+        guard let plain, MHD_add_connection(daemon, plain, address, size) == dendro_yes else {
           connections.refuse(client)
+          return
         }
       }
       listeners = try Listener.open(options.hosts, port: options.port, door)
@@ -62,6 +70,7 @@ final class HTTPServer: @unchecked Sendable {
     } catch {
       MHD_stop_daemon(daemon)
       context.release()
+      tls?.end(within: .zero)
       throw error
     }
     self.context = context
@@ -69,6 +78,7 @@ final class HTTPServer: @unchecked Sendable {
     lingering = context.takeUnretainedValue().lingering
     self.daemon = daemon
     self.loop = loop
+    self.tls = tls
     self.listeners = listeners
     port = listeners[0].port
     for listener in listeners { loop.add(listener) }
@@ -129,6 +139,7 @@ final class HTTPServer: @unchecked Sendable {
   func tick() {
     connections.tick()
     lingering.tick()
+    tls?.tick()
     // The system may have descriptors again.
     for listener in listeners { loop.wake(listener) }
   }
@@ -154,6 +165,7 @@ final class HTTPServer: @unchecked Sendable {
   func stop() {
     connections.endAll(within: .seconds(5))
     MHD_stop_daemon(daemon)
+    tls?.end(within: .seconds(5))
     context.release()
   }
 }

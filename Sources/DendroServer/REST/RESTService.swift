@@ -73,7 +73,8 @@ final class RESTService: Sendable {
     do throws(RESTError) {
       return try RequestPolicy(
         isStrict: authenticator.believesAll || authorizer is OpenAuthorizer,
-        hostNames: options.hostNames + machine, origins: options.origins)
+        isSecure: options.tls != nil, hostNames: options.hostNames + machine,
+        origins: options.origins)
     } catch {
       throw DatabaseServerError(error.text)
     }

@@ -18,7 +18,7 @@ extension Command {
       who a user is (--token-secret-file for HS256, --token-keys for RS256: a JSON Web Key Set, PEM texts by
       their names, or one PEM text, in a file or at a URL with https, which is fetched again as its Cache-Control
       says), for the audience of --token-audience; with --users all who have signed in may read and write.
-      TLS is left to a proxy.
+      With --tls-certificate and --tls-key the server speaks TLS; both files are read again when they change.
 
       While every client may do everything, pages of strangers may do nothing. A request needs a host name
       that is an address, has no dot, ends in .localhost, is that of this machine or the one by which
@@ -62,6 +62,9 @@ extension Command {
       Option(name: "replace", short: "r", summary: "import in place of the data that is there"),
       Option(name: "export-on-exit", value: "FILE", summary: "write the root as JSON at the end"),
       Option(name: "secret-file", value: "FILE", summary: "its first line is the administrators'"),
+      Option(
+        name: "tls-certificate", value: "FILE", summary: "speak TLS with this certificate, in PEM"),
+      Option(name: "tls-key", value: "FILE", summary: "its private key, in PEM"),
       Option(
         name: "allow-host", value: "NAMES",
         summary: "host names of the server, with commas between them"),
@@ -218,7 +221,8 @@ private struct Server {
           ("namespace", .string(name)),
         ]).text)
     } else {
-      let addresses = places.map { "http://\($0)" }.joined(separator: " and ")
+      let scheme = arguments.value("tls-certificate") == nil ? "http" : "https"
+      let addresses = places.map { "\(scheme)://\($0)" }.joined(separator: " and ")
       try terminal.print("serving at \(addresses) (Ctrl-C ends)")
     }
     try terminal.flush()
