@@ -107,6 +107,12 @@ final class RESTService: Sendable {
     } catch {
       return exchange.finish(RESTAnswer(error))
     }
+    if let timeout = request.timeout {
+      exchange.giveUp(
+        after: timeout,
+        with: RESTAnswer(
+          .badRequest("The data could not be read in the time of timeout."), to: request))
+    }
     let call = RESTCall(
       exchange: exchange, request: request, authentication: authentication, service: self)
     if case .status = request.resource { return call.answerStatus() }
