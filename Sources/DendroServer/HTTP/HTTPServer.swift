@@ -96,6 +96,8 @@ final class HTTPServer: @unchecked Sendable {
     http.connection_limit = UInt32(clamping: (options.connectionLimit + 1) * threads)
     http.timeout_seconds = UInt32(clamping: max(1, options.idleTimeout.components.seconds))
     http.connection_memory = 12 << 10
+    // What this would refuse in 0.9.75, a reader of heads refuses too, and with one answer instead of two or none.
+    http.is_strict = HeadReader.isLayoutKnown ? 0 : 1
     http.handler = { _, connection, target, method, version, upload, uploadCount, exchange in
       guard let connection, let method, let target, let version, let uploadCount,
         let exchange = exchange?.pointee
