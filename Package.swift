@@ -161,7 +161,7 @@ let package = Package(
     tests(
       "DendroServerTests", "DendroServer", "DendroCommand", "DendroProtocol", "Dendro",
       "DendroTree", "DendroTesting",
-      "DendroTestSupport"),
+      "DendroTestSupport", "CDendroCrypto"),
     tests("DendroProtocolTests", "DendroProtocol", "DendroTree", "DendroTestSupport"),
     tests("DendroRulesTests", "DendroRules", "DendroTestSupport"),
   ],

@@ -18,6 +18,7 @@ struct dendro_http_options {
   unsigned int connection_limit;
   unsigned int timeout_seconds;
   size_t connection_memory;
+  int is_strict;
   MHD_AccessHandlerCallback handler;
   void *handler_context;
   MHD_RequestCompletedCallback completed;
@@ -35,6 +36,7 @@ static inline struct MHD_Daemon *dendro_http_start(const struct dendro_http_opti
       MHD_OPTION_CONNECTION_LIMIT, options->connection_limit,
       MHD_OPTION_CONNECTION_TIMEOUT, options->timeout_seconds,
       MHD_OPTION_CONNECTION_MEMORY_LIMIT, options->connection_memory,
+      MHD_OPTION_STRICT_FOR_CLIENT, options->is_strict,
       MHD_OPTION_NOTIFY_COMPLETED, options->completed, options->handler_context,
       MHD_OPTION_NOTIFY_CONNECTION, options->connection, options->handler_context,
       MHD_OPTION_URI_LOG_CALLBACK, options->target, options->handler_context,

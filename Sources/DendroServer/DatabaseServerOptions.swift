@@ -13,6 +13,8 @@ public struct DatabaseServerOptions: Sendable {
   }
   /// The port to listen at, the same at every address; 0, the default, lets the system choose one.
   public var port: UInt16 = 0
+  /// The certificate with which the server speaks TLS, to all of its clients. By default, nil, it speaks none.
+  public var tls: TLSOptions?
   /// The one name under which the database is served. By default every name reaches it.
   public var namespace: String?
   /// Who may read and write what, where no rules say it. By default, nil, only administrators if there is a ``secret``. Without
@@ -75,7 +77,7 @@ public struct DatabaseServerOptions: Sendable {
   /// Whether `/` is the data viewer. By default, nil, only if the server listens at a loopback address.
   public var viewer: Bool?
   /// The most connections at a time, WebSockets apart; a client of long polling needs two. By default 10,000; each needs
-  /// a file descriptor.
+  /// a file descriptor, or three with ``tls``.
   public var connectionLimit = 10_000
   /// The most connections of one address at a time, WebSockets apart, so that one client leaves room for others; of IPv6, of one
   /// network with 64 bits. By default, nil, a quarter of ``connectionLimit``. With ``trustedProxyHeader`` it is the most

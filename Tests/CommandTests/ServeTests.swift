@@ -230,7 +230,9 @@ struct ServeTests {
       ["--token-secret-file", good, "--insecure"], ["--token-keys", good],
       ["--allow-host", "a b"], ["--allow-host", "a:1"], ["--allow-host", "a,,b"],
       ["--allow-origin", "app.example.com"], ["--allow-origin", "https://a/b"],
-      ["--secret-file", good, "--allow-host", "a"],
+      ["--secret-file", good, "--allow-host", "a"], ["--tls-key", good],
+      ["--tls-certificate", good], ["--trust-proxy", "a b"], ["--per-address", "0"],
+      ["--host", "127.0.0.1", "--host", "0.0.0.0"],
     ] {
       #expect(try dendro.run(["serve", "--memory"] + arguments).status == 64)
     }
@@ -246,6 +248,9 @@ struct ServeTests {
   func unavailable() throws {
     #expect(try dendro("serve", "--memory", "--host", "192.0.2.1", "--insecure").status == 69)
     #expect(try dendro("serve", "--memory", "--import", "missing.json").status != 0)
+    let files = ["--tls-certificate", "missing.pem", "--tls-key", "missing.pem"]
+    let refused = try dendro.run(["serve", "--memory"] + files)
+    #expect(refused.status == 69 && refused.errors.contains("missing.pem cannot be read"))
     let (server, port) = try serve("--memory")
     #expect(try dendro("serve", "--memory", "--port", "\(port)").status == 69)
     server.send(SIGTERM)

@@ -74,6 +74,20 @@ struct BodyRefusalTests {
     }
   }
 
+  @Test("a client that sends all of its body before it reads learns why it is refused")
+  func lateReader() async throws {
+    try await serving({ $0.secret = "the secret" }) { served in
+      let long = "\"" + String(repeating: "x", count: 8_000_000) + "\""
+      for _ in 0..<3 {
+        let client = try served.client()
+        try client.send(HTTPClient.request("PUT", "/a.json?auth=wrong", long))
+        #expect(try client.answer().status == 401)
+        client.shutDownWriting()
+        #expect(client.readToEnd() == "")
+      }
+    }
+  }
+
   @Test("bodies of one address leave room for those of others")
   func share() async throws {
     try await serving({ $0.bodiesByteLimit = 400_000 }) { served in

@@ -7,19 +7,23 @@
 /// page of a stranger has no credential.
 package struct RequestPolicy: Sendable {
   private let isStrict: Bool
+  /// Whether the server itself speaks TLS, and so do all of its pages.
+  private let isSecure: Bool
   private let hostNames: Set<String>
   private let origins: Set<WebOrigin>
   private let allowsAllOrigins: Bool
 
   /// - Parameters:
   ///   - isStrict: whether names and origins are looked at, and not only whether the head is well formed.
+  ///   - isSecure: whether the server itself speaks TLS. If not, what is in front of it may.
   ///   - hostNames: names that the server goes by, beside those that every server does.
   ///   - origins: of pages that may ask; `*` for all.
   /// - Throws: `RESTError` with what is no name or origin.
   package init(
-    isStrict: Bool, hostNames: [String] = [], origins: [String] = []
+    isStrict: Bool, isSecure: Bool = false, hostNames: [String] = [], origins: [String] = []
   ) throws(RESTError) {
     self.isStrict = isStrict
+    self.isSecure = isSecure
     var names = Self.namesOfContainers
     for text in hostNames {
       guard let name = Self.hostName(text) else {
@@ -81,7 +85,7 @@ package struct RequestPolicy: Sendable {
     if let origin = head.origin {
       // A page may send a POST to any server without being asked whether it may.
       if method == "POST", query?["x-http-method-override"] != nil,
-        headers["x-http-method-override"] == nil, !Self.isOwn(origin, head)
+        headers["x-http-method-override"] == nil, !isOwn(origin, head)
       {
         throw RESTError(
           403, "A page of another origin must say the method in the request line or in a header.")
@@ -147,12 +151,12 @@ package struct RequestPolicy: Sendable {
 
   private func isAllowed(_ origin: WebOrigin, _ head: Head) -> Bool {
     origin.isLoopback || origins.contains(origin)
-      || head.host.map { origin.isOwn($0) } ?? false
+      || head.host.map { origin.isOwn($0, isSecure: isSecure) } ?? false
   }
 
-  private static func isOwn(_ origin: String, _ head: Head) -> Bool {
+  private func isOwn(_ origin: String, _ head: Head) -> Bool {
     guard let origin = WebOrigin(origin), let host = head.host else { return false }
-    return origin.isOwn(host)
+    return origin.isOwn(host, isSecure: isSecure)
   }
 }
 

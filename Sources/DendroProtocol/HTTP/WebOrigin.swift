@@ -39,10 +39,12 @@ package struct WebOrigin: Hashable, Sendable {
   /// Whether it is a page of this machine.
   package var isLoopback: Bool { authority?.isLoopback ?? false }
 
-  /// Whether it is the origin of the server that a request with this host has reached. What is in front of the server may
-  /// speak TLS.
-  package func isOwn(_ host: Authority) -> Bool {
+  /// Whether it is the origin of the server that a request with this host has reached.
+  ///
+  /// - Parameter isSecure: whether the server speaks TLS. If not, what is in front of it may.
+  package func isOwn(_ host: Authority, isSecure: Bool) -> Bool {
     authority?.name == host.name && port == host.port ?? defaultPort
+      && (!isSecure || scheme == "https")
   }
 
   package static func == (a: WebOrigin, b: WebOrigin) -> Bool {

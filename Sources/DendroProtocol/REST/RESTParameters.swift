@@ -50,16 +50,16 @@ struct RESTParameters {
     return name
   }
 
-  /// Reads wait for nothing here, so that a limit of their time is only checked for what it says.
-  func checkTimeout() throws(RESTError) {
-    guard let text = target["timeout"] else { return }
+  /// What a reading may take; nil for any time.
+  func timeout() throws(RESTError) -> Duration? {
+    guard let text = target["timeout"] else { return nil }
     let units: [(String, Int)] = [("ms", 1), ("min", 60_000), ("s", 1_000)]
     for (unit, milliseconds) in units where text.hasSuffix(unit) {
       guard let count = Int(text.dropLast(unit.count)), count > 0 else { break }
       guard count <= 15 * 60_000 / milliseconds else {
         throw .badRequest("timeout must not exceed 15min")
       }
-      return
+      return .milliseconds(count * milliseconds)
     }
     throw .badRequest("timeout must be a positive number of ms, s or min")
   }

@@ -57,6 +57,8 @@ package struct RESTRequest: Sendable {
   package let callback: String?
   /// The file name of a download.
   package let download: String?
+  /// After which a reading is given up; nil for never.
+  package let timeout: Duration?
   /// Whether the answer is a stream of events.
   package let wantsStream: Bool
   /// The last event that the client has, if it resumes a stream.
@@ -116,7 +118,7 @@ package struct RESTRequest: Sendable {
     conditions = try Self.conditions(method, headers)
     callback = reads ? try parameters.callback() : nil
     download = reads ? try parameters.download() : nil
-    if reads { try parameters.checkTimeout() }
+    timeout = reads ? try parameters.timeout() : nil
     if method.isWrite { try parameters.checkWriteSizeLimit() }
     lastEventID = headers["last-event-id"].flatMap { UInt64($0) }
     wantsEventIDs = headers["last-event-id"] != nil || parameters.flag("eventIds")

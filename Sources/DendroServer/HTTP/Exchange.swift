@@ -1,6 +1,7 @@
 import CDendroMicroHTTPD
 import DendroPlatform
 import DendroProtocol
+import Dispatch
 import Synchronization
 
 /// One request and its answer.
@@ -54,6 +55,8 @@ final class Exchange: @unchecked Sendable {
 
   private struct Outcome: @unchecked Sendable {
     var answer: Answer?
+    /// What takes its place if it comes too late.
+    var late: (answer: RESTAnswer, deadline: ContinuousClock.Instant)?
     /// The suspended connection.
     var connection: OpaquePointer?
   }
@@ -105,7 +108,11 @@ final class Exchange: @unchecked Sendable {
       } catch {
         return send(.whole(RESTAnswer(refusal: error)), connection)
       }
-      if let error = refusalBeforeBody() { return send(.whole(RESTAnswer(error)), connection) }
+      if let error = refusalBeforeBody() {
+        // libmicrohttpd closes the connection behind the answer, while the client is still sending.
+        context.lingering.add(dendro_duplicate(dendro_connection_socket(connection)))
+        return send(.whole(RESTAnswer(error)), connection)
+      }
       if framing != .none { peer.beginBody() }
       return dendro_yes
     case .body where uploadCount.pointee > 0:
@@ -215,11 +222,28 @@ final class Exchange: @unchecked Sendable {
     return answer.map { send($0, connection) } ?? dendro_yes
   }
 
+  /// Gives the request this answer once so much time has passed since its head came, unless it has another one by then.
+  /// A stream may begin later.
+  func giveUp(after limit: Duration, with answer: RESTAnswer) {
+    let deadline = start + limit
+    outcome.withLock { $0.late = (answer, deadline) }
+    let (seconds, attoseconds) = (deadline - .now).components
+    let wait = DispatchTimeInterval.nanoseconds(
+      max(0, Int(seconds) * 1_000_000_000 + Int(attoseconds / 1_000_000_000)))
+    DispatchQueue.global().asyncAfter(deadline: .now() + wait) { [weak self] in
+      self?.finish(answer)
+    }
+  }
+
   /// Gives the request its answer. Only the first call has an effect.
   func finish(_ answer: Answer) {
     outcome.withLock { outcome in
       guard outcome.answer == nil else { return }
-      outcome.answer = answer
+      if case .whole = answer, let late = outcome.late, late.deadline <= .now {
+        outcome.answer = .whole(late.answer)
+      } else {
+        outcome.answer = answer
+      }
       if let connection = outcome.connection {
         outcome.connection = nil
         MHD_resume_connection(connection)

@@ -11,9 +11,13 @@ final class HTTPServer: @unchecked Sendable {
   let port: UInt16
   private let daemon: OpaquePointer
   private let context: Unmanaged<HTTPContext>
+  private let connections: HTTPConnections
+  private let lingering: LingeringSockets
   private let listeners: [Listener]
   /// Serves the listeners.
   private let loop: SocketLoop
+  /// Nil if clients speak no TLS.
+  private let tls: TLSGate?
 
   /// - Parameters:
   ///   - refusal: called before a long body is read; why the request is refused whatever the body says.
@@ -31,12 +35,17 @@ final class HTTPServer: @unchecked Sendable {
       throw DatabaseServerError("\(name) is no name of a header field")
     }
     let loop = try SocketLoop()
-    let context = Unmanaged.passRetained(
-      HTTPContext(options, policy, figures, refusal: refusal, perform: perform))
     let threads = min(4, max(2, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+    let tls = try options.tls.map { files throws(DatabaseServerError) in
+      try TLSGate(files, threads: threads, report: options.report)
+    }
+    let context = Unmanaged.passRetained(
+      HTTPContext(
+        options, policy, figures, LingeringSockets(loop), refusal: refusal, perform: perform))
     guard let daemon = Self.daemon(context, threads: threads, options) else {
       let reason = String(cString: strerror(errno))
       context.release()
+      tls?.end(within: .zero)
       throw DatabaseServerError("cannot start the threads of connections: \(reason)")
     }
     let listeners: [Listener]
@@ -49,9 +58,11 @@ final class HTTPServer: @unchecked Sendable {
           close(socket)
           return
         }
-        // It closes the socket if it does not take it.
-        if MHD_add_connection(daemon, socket, address, size) != dendro_yes {
+        // Each of the two closes a socket that it does not take.
+        let plain = if let tls { tls.open(socket) } else { Optional(socket) }
+        guard let plain, MHD_add_connection(daemon, plain, address, size) == dendro_yes else {
           connections.refuse(client)
+          return
         }
       }
       listeners = try Listener.open(options.hosts, port: options.port, door)
@@ -59,15 +70,19 @@ final class HTTPServer: @unchecked Sendable {
     } catch {
       MHD_stop_daemon(daemon)
       context.release()
+      tls?.end(within: .zero)
       throw error
     }
     self.context = context
+    connections = context.takeUnretainedValue().connections
+    lingering = context.takeUnretainedValue().lingering
     self.daemon = daemon
     self.loop = loop
+    self.tls = tls
     self.listeners = listeners
     port = listeners[0].port
     for listener in listeners { loop.add(listener) }
-    context.takeUnretainedValue().connections.whenThereIsRoom {
+    connections.whenThereIsRoom {
       for listener in listeners { loop.wake(listener) }
     }
   }
@@ -81,6 +96,8 @@ final class HTTPServer: @unchecked Sendable {
     http.connection_limit = UInt32(clamping: (options.connectionLimit + 1) * threads)
     http.timeout_seconds = UInt32(clamping: max(1, options.idleTimeout.components.seconds))
     http.connection_memory = 12 << 10
+    // What this would refuse in 0.9.75, a reader of heads refuses too, and with one answer instead of two or none.
+    http.is_strict = HeadReader.isLayoutKnown ? 0 : 1
     http.handler = { _, connection, target, method, version, upload, uploadCount, exchange in
       guard let connection, let method, let target, let version, let uploadCount,
         let exchange = exchange?.pointee
@@ -122,7 +139,9 @@ final class HTTPServer: @unchecked Sendable {
 
   /// Ends the connections whose clients are too slow. To be called about once a second.
   func tick() {
-    context.takeUnretainedValue().connections.tick()
+    connections.tick()
+    lingering.tick()
+    tls?.tick()
     // The system may have descriptors again.
     for listener in listeners { loop.wake(listener) }
   }
@@ -146,8 +165,9 @@ final class HTTPServer: @unchecked Sendable {
 
   /// Ends all connections. No request may be waiting for its answer.
   func stop() {
-    context.takeUnretainedValue().connections.endAll(within: .seconds(5))
+    connections.endAll(within: .seconds(5))
     MHD_stop_daemon(daemon)
+    tls?.end(within: .seconds(5))
     context.release()
   }
 }
@@ -172,6 +192,7 @@ final class HTTPContext: Sendable {
   let refusal: @Sendable (Exchange) -> RESTError?
   let perform: @Sendable (Exchange) -> Void
   let connections: HTTPConnections
+  let lingering: LingeringSockets
   /// The name of the header field that says where clients are, in lower case.
   let trustedProxyHeader: String?
   /// Requests that were accepted and have no answer yet, and streams that wait for an event: those whose
@@ -184,9 +205,10 @@ final class HTTPContext: Sendable {
 
   init(
     _ options: DatabaseServerOptions, _ policy: RequestPolicy, _ figures: ServerFigures,
-    refusal: @escaping @Sendable (Exchange) -> RESTError?,
+    _ lingering: LingeringSockets, refusal: @escaping @Sendable (Exchange) -> RESTError?,
     perform: @escaping @Sendable (Exchange) -> Void
   ) {
+    self.lingering = lingering
     self.refusal = refusal
     self.policy = policy
     self.figures = figures

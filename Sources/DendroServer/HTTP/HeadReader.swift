@@ -14,8 +14,9 @@ struct HeadReader {
   /// Where the next line has to begin.
   private var next: UnsafePointer<CChar>
 
-  /// Later releases refuse such heads by themselves, and may lay out their buffer in another way.
-  private static let isLayoutKnown = String(cString: MHD_get_version()) == "0.9.75"
+  /// Whether the library is the release whose buffer this reads. Later ones refuse such heads by themselves in their strict
+  /// mode, and may lay out their buffer in another way.
+  static let isLayoutKnown = String(cString: MHD_get_version()) == "0.9.75"
 
   /// The texts of the request line, which lie in the buffer.
   struct Line {

@@ -94,7 +94,8 @@ final class RESTService: Sendable {
     do throws(RESTError) {
       return try RequestPolicy(
         isStrict: authenticator.believesAll || (authorizer.isOpen && commonRules == nil),
-        hostNames: options.hostNames + machine, origins: options.origins)
+        isSecure: options.tls != nil, hostNames: options.hostNames + machine,
+        origins: options.origins)
     } catch {
       throw DatabaseServerError(error.text)
     }
@@ -126,6 +127,12 @@ final class RESTService: Sendable {
       authentication = try authenticator.authentication(of: request.credentials)
     } catch {
       return exchange.finish(RESTAnswer(error))
+    }
+    if let timeout = request.timeout {
+      exchange.giveUp(
+        after: timeout,
+        with: RESTAnswer(
+          .badRequest("The data could not be read in the time of timeout."), to: request))
     }
     let call = RESTCall(
       exchange: exchange, request: request, authentication: authentication, service: self)

@@ -24,7 +24,7 @@ extension Command {
       again when the file changes, or those of each database, which administrators put at /.settings/rules.json.
       'dendro rules' checks and tests them.
 
-      TLS is left to a proxy.
+      With --tls-certificate and --tls-key the server speaks TLS; both files are read again when they change.
 
       While every client may do everything, pages of strangers may do nothing. A request needs a host name
       that is an address, has no dot, ends in .localhost, is that of this machine or the one by which
@@ -71,6 +71,9 @@ extension Command {
       Option(name: "replace", short: "r", summary: "import in place of the data that is there"),
       Option(name: "export-on-exit", value: "FILE", summary: "write the root as JSON at the end"),
       Option(name: "secret-file", value: "FILE", summary: "its first line is the administrators'"),
+      Option(
+        name: "tls-certificate", value: "FILE", summary: "speak TLS with this certificate, in PEM"),
+      Option(name: "tls-key", value: "FILE", summary: "its private key, in PEM"),
       Option(
         name: "allow-host", value: "NAMES",
         summary: "host names of the server, with commas between them"),
@@ -239,7 +242,8 @@ private struct Server {
           ("namespace", .string(name)),
         ]).text)
     } else {
-      let addresses = places.map { "http://\($0)" }.joined(separator: " and ")
+      let scheme = arguments.value("tls-certificate") == nil ? "http" : "https"
+      let addresses = places.map { "\(scheme)://\($0)" }.joined(separator: " and ")
       try terminal.print("serving at \(addresses) (Ctrl-C ends)")
     }
     try terminal.flush()

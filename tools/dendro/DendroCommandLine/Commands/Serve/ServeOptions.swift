@@ -23,6 +23,7 @@ struct ServeOptions {
     options.hostNames = try list("allow-host", "host name", DatabaseServer.isHostName)
     options.origins = try list(
       "allow-origin", "origin, such as https://app.example.com", DatabaseServer.isOrigin)
+    options.tls = try tls()
     try addCredentials(to: &options)
     try addLimits(to: &options)
     addLog(to: &options, log)
@@ -44,6 +45,15 @@ struct ServeOptions {
       throw Failure.usage("--\(option): \(Failure.quoted(word)) is no \(what)")
     }
     return words
+  }
+
+  private func tls() throws -> TLSOptions? {
+    switch (arguments.value("tls-certificate"), arguments.value("tls-key")) {
+    case (nil, nil): return nil
+    case (let certificate?, let key?):
+      return TLSOptions(certificateFile: certificate, keyFile: key)
+    default: throw Failure.usage("--tls-certificate and --tls-key need each other")
+    }
   }
 
   // MARK: Credentials

@@ -1,0 +1,145 @@
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+// TLS over sockets that do not block. Errors leave nothing in the thread's queue.
+
+static inline int dendro_tls_receive(BIO *bio, char *bytes, int size) {
+  BIO_clear_retry_flags(bio);
+  ssize_t count = recv((int)(intptr_t)BIO_get_data(bio), bytes, (size_t)size, 0);
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_read(bio);
+  if (count == 0) BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
+  return (int)count;
+}
+
+static inline int dendro_tls_transmit(BIO *bio, const char *bytes, int size) {
+  BIO_clear_retry_flags(bio);
+  // OpenSSL's own transport would end the process if the client has left.
+  ssize_t count = send((int)(intptr_t)BIO_get_data(bio), bytes, (size_t)size, MSG_NOSIGNAL);
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_write(bio);
+  return (int)count;
+}
+
+static inline long dendro_tls_control(BIO *bio, int command, long number, void *pointer) {
+  (void)number, (void)pointer;
+  if (command == BIO_CTRL_EOF) return BIO_test_flags(bio, BIO_FLAGS_IN_EOF) != 0;
+  return command == BIO_CTRL_FLUSH;
+}
+
+static inline BIO_METHOD *dendro_tls_transport(void) {
+  BIO_METHOD *method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket");
+  if (method == NULL) return NULL;
+  BIO_meth_set_read(method, dendro_tls_receive);
+  BIO_meth_set_write(method, dendro_tls_transmit);
+  BIO_meth_set_ctrl(method, dendro_tls_control);
+  return method;
+}
+
+// A key with a password is none: nobody is asked for it.
+static inline int dendro_tls_no_password(char *bytes, int size, int flag, void *pointer) {
+  (void)bytes, (void)size, (void)flag, (void)pointer;
+  return -1;
+}
+
+enum dendro_tls_refusal { dendro_tls_no_certificate = 1, dendro_tls_no_key, dendro_tls_mismatch };
+
+// What servers need: the certificate, those that vouch for it, and its key, in PEM. NULL with the reason.
+static inline SSL_CTX *dendro_tls_server(
+    const uint8_t *certificates, int certificates_size, const uint8_t *key_text, int key_size,
+    int *refusal) {
+  SSL_CTX *context = SSL_CTX_new(TLS_server_method());
+  BIO *source = BIO_new_mem_buf(certificates, certificates_size);
+  BIO *key_source = BIO_new_mem_buf(key_text, key_size);
+  X509 *certificate = NULL;
+  EVP_PKEY *key = NULL;
+  *refusal = dendro_tls_no_certificate;
+  if (context == NULL || source == NULL || key_source == NULL) goto failed;
+  certificate = PEM_read_bio_X509(source, NULL, dendro_tls_no_password, NULL);
+  if (certificate == NULL || SSL_CTX_use_certificate(context, certificate) != 1) goto failed;
+  for (X509 *next; (next = PEM_read_bio_X509(source, NULL, dendro_tls_no_password, NULL)) != NULL;) {
+    if (SSL_CTX_add0_chain_cert(context, next) != 1) {
+      X509_free(next);
+      goto failed;
+    }
+  }
+  *refusal = dendro_tls_no_key;
+  key = PEM_read_bio_PrivateKey(key_source, NULL, dendro_tls_no_password, NULL);
+  if (key == NULL) goto failed;
+  *refusal = dendro_tls_mismatch;
+  if (X509_check_private_key(certificate, key) != 1 || SSL_CTX_use_PrivateKey(context, key) != 1) {
+    goto failed;
+  }
+  SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+  SSL_CTX_set_options(
+      context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF);
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_mode(
+      context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
+                   | SSL_MODE_RELEASE_BUFFERS);
+  *refusal = 0;
+  goto done;
+failed:
+  SSL_CTX_free(context);
+  context = NULL;
+done:
+  X509_free(certificate);
+  EVP_PKEY_free(key);
+  BIO_free(source);
+  BIO_free(key_source);
+  ERR_clear_error();
+  return context;
+}
+
+// The server's side of a connection over a socket, which stays the caller's.
+static inline SSL *dendro_tls_accept(SSL_CTX *context, BIO_METHOD *transport, int socket) {
+  SSL *tls = SSL_new(context);
+  BIO *bio = BIO_new(transport);
+  if (tls == NULL || bio == NULL) {
+    SSL_free(tls);
+    BIO_free(bio);
+    ERR_clear_error();
+    return NULL;
+  }
+  BIO_set_data(bio, (void *)(intptr_t)socket);
+  BIO_set_init(bio, 1);
+  SSL_set_bio(tls, bio, bio);
+  SSL_set_accept_state(tls);
+  return tls;
+}
+
+enum {
+  dendro_tls_ended = 0,
+  dendro_tls_wants_read = -1,
+  dendro_tls_wants_write = -2,
+  dendro_tls_lost = -3
+};
+
+static inline int dendro_tls_outcome(SSL *tls, int result) {
+  if (result > 0) return result;
+  int error = SSL_get_error(tls, result);
+  ERR_clear_error();
+  switch (error) {
+    case SSL_ERROR_ZERO_RETURN: return dendro_tls_ended;
+    case SSL_ERROR_WANT_READ: return dendro_tls_wants_read;
+    case SSL_ERROR_WANT_WRITE: return dendro_tls_wants_write;
+    default: return dendro_tls_lost;
+  }
+}
+
+// The number of bytes, or one of the outcomes above.
+static inline int dendro_tls_read(SSL *tls, void *bytes, int size) {
+  return dendro_tls_outcome(tls, SSL_read(tls, bytes, size));
+}
+
+static inline int dendro_tls_write(SSL *tls, const void *bytes, int size) {
+  return dendro_tls_outcome(tls, SSL_write(tls, bytes, size));
+}
+
+// Tells the client that nothing follows.
+static inline void dendro_tls_close(SSL *tls) {
+  if (SSL_is_init_finished(tls)) SSL_shutdown(tls);
+  ERR_clear_error();
+}

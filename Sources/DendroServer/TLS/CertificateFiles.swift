@@ -1,0 +1,78 @@
+import Synchronization
+
+/// The certificate of a server and its key, as their files have them now.
+final class CertificateFiles: Sendable {
+  private let options: TLSOptions
+  private let report: @Sendable (String) -> Void
+  private let state: Mutex<State>
+  private static let byteLimit = 1 << 20
+
+  private struct State {
+    var certificate: ServerCertificate
+    /// Of what was read last.
+    var known: Versions
+    /// What was seen at the last look.
+    var seen: Versions
+  }
+
+  private struct Versions: Hashable {
+    let certificate: FileVersion
+    let key: FileVersion
+
+    init?(_ options: TLSOptions) {
+      guard let certificate = FileVersion(of: options.certificateFile),
+        let key = FileVersion(of: options.keyFile)
+      else { return nil }
+      self.certificate = certificate
+      self.key = key
+    }
+  }
+
+  init(
+    _ options: TLSOptions, report: @escaping @Sendable (String) -> Void
+  ) throws(DatabaseServerError) {
+    self.options = options
+    self.report = report
+    let versions = Versions(options)
+    let certificate = try Self.read(options)
+    guard let versions else {
+      throw DatabaseServerError("the files of the certificate have vanished")
+    }
+    state = Mutex(State(certificate: certificate, known: versions, seen: versions))
+  }
+
+  var certificate: ServerCertificate { state.withLock { $0.certificate } }
+
+  /// Looks whether the files have changed. To be called about once a second.
+  ///
+  /// One of them is written before the other, so they are read once they have stayed the same from one look to the next.
+  func refresh() {
+    guard let versions = Versions(options) else { return }
+    let isNew = state.withLock { state in
+      defer { state.seen = versions }
+      guard versions == state.seen, versions != state.known else { return false }
+      state.known = versions
+      return true
+    }
+    guard isNew else { return }
+    do throws(DatabaseServerError) {
+      let certificate = try Self.read(options)
+      state.withLock { $0.certificate = certificate }
+    } catch {
+      report("the certificate of before stays: \(error.message)")
+    }
+  }
+
+  private static func read(_ options: TLSOptions) throws(DatabaseServerError) -> ServerCertificate {
+    try ServerCertificate(
+      try contents(of: options.certificateFile), from: options.certificateFile,
+      key: try contents(of: options.keyFile), from: options.keyFile)
+  }
+
+  private static func contents(of path: String) throws(DatabaseServerError) -> [UInt8] {
+    guard let bytes = BoundedFile.contents(of: path, byteLimit: byteLimit, followsLink: true) else {
+      throw DatabaseServerError("\(path) cannot be read")
+    }
+    return bytes
+  }
+}
