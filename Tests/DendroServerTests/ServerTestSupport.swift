@@ -27,6 +27,13 @@ struct Served {
 
   func client() throws -> HTTPClient { try HTTPClient(port: server.port) }
 
+  /// One of the figures of `/.metrics`.
+  func figure(_ name: String) throws -> Int {
+    let lines = try client()("GET", "/.metrics").body.split(separator: "\n")
+    let line = try #require(lines.first { $0.hasPrefix("dendro_\(name) ") })
+    return try #require(Int(line.split(separator: " ")[1]))
+  }
+
   /// A connection that gets the events of a stream.
   ///
   /// - Parameter receiveBuffer: in bytes; nil for that of the system.
