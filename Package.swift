@@ -157,7 +157,7 @@ let package = Package(
     tests("SanitizerTests"),
     tests(
       "DendroServerTests", "DendroServer", "DendroCommand", "DendroProtocol", "Dendro",
-      "DendroTree", "DendroTesting",
+      "DendroEngine", "DendroTree", "DendroTesting",
       "DendroTestSupport"),
     tests("DendroProtocolTests", "DendroProtocol", "DendroTree", "DendroTestSupport"),
     tests("DendroRulesTests", "DendroRules", "DendroTestSupport"),

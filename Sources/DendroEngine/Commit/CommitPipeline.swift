@@ -161,7 +161,7 @@ final class CommitPipeline: Sendable {
   }
 
   /// Under inline execution the caller does the disk's work itself.
-  private var permittedWaits: PermittedWaits { PermittedWaits(disk: executor != nil) }
+  var permittedWaits: PermittedWaits { PermittedWaits(disk: executor != nil) }
 
   /// Offers a write until it is settled or has to wait, and does without the lock what the offers ask for.
   ///

@@ -26,7 +26,7 @@ final class HTTPServer: @unchecked Sendable {
     var address = try SocketAddress(host: options.host, port: options.port)
     let context = Unmanaged.passRetained(HTTPContext(options, policy, figures, perform))
     self.context = context
-    let threads = min(4, max(2, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+    let threads = min(4, max(2, processorCount))
     let daemon = address.withPointer { pointer, isIPv6 in
       var http = dendro_http_options()
       http.address = pointer
@@ -145,3 +145,6 @@ final class HTTPContext: Sendable {
     self.perform = perform
   }
 }
+
+/// How many processors the system has.
+var processorCount: Int { sysconf(Int32(_SC_NPROCESSORS_ONLN)) }

@@ -119,7 +119,7 @@ final class PollConnection: WireTransport {
     }
     guard isFirst else { return }
     socket?.close(code)
-    session?.end()
+    session?.leave()
     deliver()
   }
 

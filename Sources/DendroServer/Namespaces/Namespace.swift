@@ -1,7 +1,7 @@
 package import Dendro
 import DendroEngine
-import Dispatch
 package import DendroTree
+import Dispatch
 import Synchronization
 
 /// One served database.
@@ -15,6 +15,10 @@ package final class Namespace: Sendable {
   /// What is missing, if it is what is left of a damaged database.
   let losses: Losses?
   private let wasLoaded = Atomic<Bool>(false)
+  /// For writes that may wait for this database's disk, in their order.
+  let writing = DispatchQueue(label: "dendro-writing")
+  /// For work that takes long.
+  let turns: FairQueue
 
   package convenience init(_ name: String, _ database: Database) throws(DatabaseError) {
     try self.init(name, database, losses: nil)
@@ -25,6 +29,7 @@ package final class Namespace: Sendable {
     self.losses = losses
     self.database = database
     engine = try database.servedEngine()
+    turns = FairQueue(threadCount: max(1, processorCount / 2))
     hub = ListenHub(engine)
     database.serve(commitsTo: hub)
     journal = DisconnectJournal(engine)
@@ -52,6 +57,8 @@ package final class Namespace: Sendable {
 
   /// Ends the listens; the database stays open.
   func end() {
+    // The last writes of sessions.
+    writing.sync {}
     database.serve(commitsTo: nil)
     hub.end()
     guard let journal else { return }

@@ -24,6 +24,8 @@ final class RESTService: Sendable {
   private let isStopping = Atomic<Bool>(false)
   /// For work that takes longer than an answer may hold up the other connections of a thread.
   let workers = DispatchQueue(label: "dendro-serve", attributes: .concurrent)
+  /// For tasks that wait without blocking a thread.
+  let executor: WorkerExecutor
 
   private struct WeakStream: Sendable {
     weak var stream: EventStream?
@@ -31,6 +33,7 @@ final class RESTService: Sendable {
 
   init(_ namespaces: any Namespaces, _ options: DatabaseServerOptions) throws(DatabaseServerError) {
     self.namespaces = namespaces
+    executor = WorkerExecutor(workers)
     authorizer = try Self.authorizer(options)
     authenticator = try Authenticator(options)
     settings = ServerSettings()

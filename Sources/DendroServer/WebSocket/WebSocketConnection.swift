@@ -314,7 +314,7 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
     context = nil
     loop.forget(descriptor)
     DendroPlatform.close(descriptor)
-    receiver?.end()
+    receiver?.leave()
     receiver = nil
     return nil
   }

@@ -33,7 +33,14 @@ final class WebSocketService: Sendable {
   func open(
     _ handshake: Handshake, _ exchange: Exchange, _ namespace: Namespace, _ service: RESTService
   ) {
-    service.sessions.end(handshake.lastSession, in: namespace)
+    service.sessions.end(handshake.lastSession, in: namespace) { [self] in
+      answer(handshake, exchange, namespace, service)
+    }
+  }
+
+  private func answer(
+    _ handshake: Handshake, _ exchange: Exchange, _ namespace: Namespace, _ service: RESTService
+  ) {
     let address = exchange.clientAddress
     // One that changes over from polling has its session already.
     if service.polls(ofSession: handshake.session, in: namespace) == nil,

@@ -1,4 +1,5 @@
 import DendroProtocol
+import Dispatch
 
 /// What carries the messages of one client, both ways: a WebSocket, or polls.
 protocol WireTransport: AnyObject, Sendable {
@@ -37,11 +38,14 @@ protocol WireReceiver: AnyObject, Sendable {
   var isFull: Bool { get }
   /// The client has read what waited.
   func outboxIsEmpty()
-  /// The connection is gone.
-  func end()
+  /// The connection is gone. It may not wait.
+  func leave()
 }
 
-extension WireSession: WireReceiver {}
+extension WireSession: WireReceiver {
+  /// Ends the session where its last write may wait for the disk.
+  func leave() { namespace.writing.async { self.end() } }
+}
 
 /// What bounds one client.
 struct WireLimits: Sendable {
