@@ -30,7 +30,7 @@ package final class Namespace: Sendable {
     self.database = database
     engine = try database.servedEngine()
     turns = FairQueue(threadCount: max(1, processorCount / 2))
-    hub = ListenHub(engine)
+    hub = ListenHub(engine, turns)
     database.serve(commitsTo: hub)
     journal = DisconnectJournal(engine)
     journal?.writeLeftovers()

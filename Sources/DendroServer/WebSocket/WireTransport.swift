@@ -13,6 +13,10 @@ protocol WireTransport: AnyObject, Sendable {
   /// - Returns: false if it was left out.
   @discardableResult
   func send(_ message: AnswerText, isPush: Bool) -> Bool
+  /// Reserves a place behind what waits, for messages that are made later.
+  func reserve() -> ReservedPlace
+  /// Puts messages, or none, into a place that was reserved here.
+  func fill(_ place: Int, _ messages: [AnswerText])
   /// Closes the connection once what waits was sent, and ends the session.
   func close(_ code: UInt16)
   /// Closes the connection soon, whatever waits, and ends the session.
