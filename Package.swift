@@ -160,8 +160,7 @@ let package = Package(
     tests("SanitizerTests"),
     tests(
       "DendroServerTests", "DendroServer", "DendroCommand", "DendroProtocol", "Dendro",
-      "DendroTree", "DendroTesting",
-      "DendroTestSupport", "CDendroCrypto"),
+      "DendroEngine", "DendroTree", "DendroTesting", "DendroTestSupport", "CDendroCrypto"),
     tests("DendroProtocolTests", "DendroProtocol", "DendroTree", "DendroTestSupport"),
     tests("DendroRulesTests", "DendroRules", "DendroTestSupport"),
   ],

@@ -164,6 +164,27 @@ package final class Engine: Sendable {
     }
   }
 
+  /// `submit`, unless the write has to wait.
+  ///
+  /// - Returns: false if it has to wait. Then nothing was done, and `completion` is not called.
+  package func submitAtOnce(
+    _ write: EncodedWrite, judge: (any WriteJudge)? = nil, completion: Completion?
+  ) -> Bool {
+    if let refusal {
+      pipeline.report(refusal, completion)
+      return true
+    }
+    return pipeline.submitAtOnce(write, judge: judge, completion: completion)
+  }
+
+  /// `submit` that waits without blocking a thread.
+  @concurrent package func submitSuspended(
+    _ write: EncodedWrite, judge: (any WriteJudge)? = nil, completion: Completion?
+  ) async {
+    if let refusal { return pipeline.report(refusal, completion) }
+    await pipeline.submitSuspended(write, judge: judge, completion: completion)
+  }
+
   /// Admits a write, and waits without blocking a thread until it is as durable as the options ask.
   ///
   /// - Parameters:

@@ -157,9 +157,10 @@ public final class DatabaseServer: Sendable {
     service.authenticator.end()
     http.quiesce()
     service.stop()
-    // Every write under way gets its answer from the engine, and every stream its end.
+    // Every write under way gets its answer from the engine, and every stream its end. Sessions are closed at once.
     let pause = DispatchSemaphore(value: 0)
-    while http.isBusy || service.webSockets.isBusy {
+    let sessionDeadline = ContinuousClock.now + .seconds(5)
+    while http.isBusy || service.webSockets.isBusy && ContinuousClock.now < sessionDeadline {
       _ = pause.wait(timeout: .now() + .milliseconds(2))
     }
     // Clients that read get their answers to the end.

@@ -219,12 +219,12 @@ struct WireTests {
       return location.queryText
     }
     for query in [
-      #"{"i":".key","sp":"k1","sin":false,"ep":"k9","ein":true,"l":2,"vf":"l"}"#,
-      #"{"i":"x/y","sp":null,"sn":"k","l":3,"vf":"r"}"#, #"{"sp":-1.5,"ep":true,"en":"z"}"#, "{}",
+      #"{"sp":"k1","sin":false,"ep":"k9","ein":true,"l":2,"vf":"l","i":".key"}"#,
+      #"{"sp":null,"sn":"k","l":3,"vf":"r","i":"x/y"}"#, #"{"sp":-1.5,"ep":true,"en":"z"}"#, "{}",
     ] { #expect(text(query) == query) }
     #expect(
       text(#"{ "x":{"l":9}, "l" : 2, "sin":"yes", "vf":"up", "i":".value", "y":"z"}"#)
-        == #"{"i":".value","l":2}"#)
+        == #"{"l":2,"i":".value"}"#)
   }
 
   @Test("long messages are split, and put together again")

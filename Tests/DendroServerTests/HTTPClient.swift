@@ -249,6 +249,12 @@ final class HTTPClient {
     return sockets[0].revents != 0 ? a : b
   }
 
+  /// Whether something can be read without waiting.
+  var hasInput: Bool {
+    var input = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
+    return !received.isEmpty || poll(&input, 1, 0) > 0
+  }
+
   /// Reads until the server closes the connection.
   func readToEnd() -> String {
     while (try? receive()) != nil {}

@@ -9,9 +9,9 @@ struct SlowReaderTests {
 
   /// A value of many children and of strings that are longer than a frame.
   private func fill(_ served: Served) async throws -> Int {
-    let text = String(repeating: "é😀x", count: 10_000)
+    let text = String(repeating: "é😀x", count: 5_000)
     var value: [String: Any] = [:]
-    for number in 0..<40_000 { value["k\(number)"] = "value \(number)" }
+    for number in 0..<10_000 { value["k\(number)"] = "value \(number)" }
     for number in 0..<20 { value["long\(number)"] = text }
     try await served.database.reference(withPath: "big").setValue(value)
     return try served.client()("GET", "/big.json?ns=app").body.utf8.count

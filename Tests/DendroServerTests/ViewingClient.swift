@@ -137,6 +137,11 @@ final class ViewingClient {
     }
   }
 
+  /// What the queries with bounds or a limit show.
+  var windowsShown: [(path: Path, parameters: QueryParameters, node: Node)] {
+    views.filter { $0.query != nil }.map { ($0.path, $0.parameters, $0.node) }
+  }
+
   // MARK: Events
 
   /// The events of each listener since the last call, after all pushes so far.

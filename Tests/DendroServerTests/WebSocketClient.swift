@@ -66,6 +66,9 @@ final class WebSocketClient: WireClient {
 
   // MARK: Receiving
 
+  /// Whether something can be read without waiting.
+  var hasInput: Bool { http.hasInput }
+
   /// The next message, put together.
   func message() throws -> String {
     let first = try nextFrame()

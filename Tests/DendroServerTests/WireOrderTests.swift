@@ -1,5 +1,7 @@
 import Dendro
 import DendroServer
+import Dispatch
+import Synchronization
 import Testing
 
 /// In which order a client gets answers and pushes.
@@ -66,6 +68,37 @@ struct WireOrderTests {
             "\"r\":\(client.number - 1),\"b\":\(listening)",
             "\"a\":\"d\",\"b\":{\"p\":\"n\(round)\",\"d\":12}", ok,
           ])
+      }
+    }
+  }
+
+  @Test("nothing is pushed for a listen after it was ended")
+  func afterCancel() async throws {
+    try await serving({ $0.secret = "s" }) { served in
+      let isOver = Atomic<Bool>(false)
+      let writing = DispatchGroup()
+      let port = served.server.port
+      DispatchQueue(label: "writer").async(group: writing) {
+        guard let writer = try? WebSocketClient(port: port) else { return }
+        _ = try? writer("gauth", "{\"cred\":\"s\"}")
+        var number = 0
+        while !isOver.load(ordering: .relaxed) {
+          number += 1
+          for _ in 0..<16 { _ = try? writer.request("p", "{\"p\":\"/a\",\"d\":\(number)}") }
+          for _ in 0..<16 { _ = try? writer.message() }
+        }
+      }
+      let client = try WebSocketClient(served)
+      for _ in 0..<100 {
+        _ = try client("gauth", "{\"cred\":\"s\"}")
+        #expect(try client("q", "{\"p\":\"/a\",\"h\":\"\"}").last == listening)
+        let answers = try client("unauth", "{}") + client("s", "{\"c\":{}}")
+        let end = try #require(answers.firstIndex(of: "\"a\":\"c\",\"b\":{\"p\":\"a\"}"))
+        #expect(answers[end...].count == 3)
+      }
+      isOver.store(true, ordering: .relaxed)
+      await withCheckedContinuation { continuation in
+        writing.notify(queue: .global()) { continuation.resume() }
       }
     }
   }

@@ -40,6 +40,8 @@ package struct Queue<Element> {
   }
 }
 
+extension Queue: Sendable where Element: Sendable {}
+
 /// Work that is done in order by drains, of which there is one at a time. The lock of its owner guards it.
 package struct WorkQueue<Work> {
   private var waiting = Queue<Work>()

@@ -195,6 +195,48 @@ package struct EventGenerator {
     }
   }
 
+  // MARK: Windows alone
+
+  /// Makes an order before a window needs it.
+  ///
+  /// - Complexity: O(n log n) by a child, a value or priorities that are there.
+  package mutating func prepare(_ order: SortOrder, of node: Node) { _ = siblings(order, node) }
+
+  /// Keeps the window of a query with bounds or a limit.
+  ///
+  /// - Parameter node: the state of the sync point.
+  /// - Complexity: O(log n) if its order was prepared.
+  package mutating func keep(_ parameters: QueryParameters, of node: Node) {
+    attach(parameters, node)
+  }
+
+  /// What changes in the kept windows that show something else now: their children that enter or change, and an empty node for
+  /// each that leaves.
+  ///
+  /// - Parameter old: the state in which the last call left the sync point.
+  /// - Complexity: O(changed children) for each window beside them; as `events` for the others.
+  package mutating func windowChanges(
+    from old: Node, to new: Node
+  ) -> [(parameters: QueryParameters, children: [Key: Node])] {
+    if old.isIdentical(to: new) { return [] }
+    var changed: [(parameters: QueryParameters, children: [Key: Node])] = []
+    var step = Step(from: old, to: new, changedKey: nil)
+    for (order, shared) in orders {
+      let shifts = step.shifts(in: order)
+      let siblings = shared.siblings(of: new, after: (old, shifts))
+      windows.updateAll { window in
+        guard window.parameters.order == order, !window.slide(shifts) else { return }
+        let difference = window.advance(over: siblings, step.changes, shifts)
+        if difference.isEmpty { return }
+        var children: [Key: Node] = [:]
+        for entry in difference.removed { children[entry.key] = .empty }
+        for entry in difference.added + difference.changed { children[entry.key] = entry.node }
+        changed.append((window.parameters, children))
+      }
+    }
+    return changed
+  }
+
   /// The events of a query that shows everything.
   private mutating func events(of step: inout Step, _ request: Request) -> [Event] {
     var difference = ViewDifference()

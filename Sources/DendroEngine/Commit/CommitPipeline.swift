@@ -165,7 +165,7 @@ final class CommitPipeline: Sendable {
   }
 
   /// Under inline execution the caller does the disk's work itself.
-  private func permittedWaits(_ judge: (any WriteJudge)? = nil) -> PermittedWaits {
+  func permittedWaits(_ judge: (any WriteJudge)? = nil) -> PermittedWaits {
     var waits = PermittedWaits(disk: executor != nil)
     waits.judging = judge.map { Judging($0) }
     return waits

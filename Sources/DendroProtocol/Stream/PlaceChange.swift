@@ -12,6 +12,8 @@ package enum PlaceChange: Sendable {
 package struct CommitChanges: Sendable {
   /// In the order of their paths.
   package private(set) var changes: [Change]
+  /// Whether the changes say what they have replaced.
+  package private(set) var isReplacedKnown = true
 
   /// - Parameter changes: in the order in which they were made; a later one includes what earlier ones below
   ///   it did.
@@ -35,8 +37,13 @@ package struct CommitChanges: Sendable {
     }
   }
 
-  /// - Parameter changes: in the order of their paths, none of which is above another.
-  package init(disjoint changes: [Change]) { self.changes = changes }
+  /// - Parameters:
+  ///   - changes: in the order of their paths, none of which is above another.
+  ///   - isReplacedKnown: whether they say what they have replaced.
+  package init(disjoint changes: [Change], isReplacedKnown: Bool = true) {
+    self.changes = changes
+    self.isReplacedKnown = isReplacedKnown
+  }
 
   /// One change in place of those at `top`'s path and below it.
   private static func merged(_ group: [(offset: Int, element: Change)], at top: Change) -> Change {
@@ -69,7 +76,8 @@ package struct CommitChanges: Sendable {
         parts.append((relative, change.new))
       } else if let relative = place.relative(to: change.path) {
         let new = change.new.node(at: relative)
-        return new == change.replaced.node(at: relative) ? nil : .put(.root, new)
+        let isSame = isReplacedKnown && new == change.replaced.node(at: relative)
+        return isSame ? nil : .put(.root, new)
       }
     }
     return PlaceChange(parts)

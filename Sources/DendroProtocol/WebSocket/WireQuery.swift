@@ -35,7 +35,7 @@ package enum WireQuery {
   /// The members of a query that mean something, as JSON: a client finds the query by them.
   static func text(_ object: JSONMembers) -> String {
     var text: [UInt8] = []
-    for name in ["i", "sp", "sn", "sin", "ep", "en", "ein", "l", "vf"] {
+    for name in ["sp", "sn", "sin", "ep", "en", "ein", "l", "vf", "i"] {
       guard let value = object.scalar(name), isMeant(value, by: name) else { continue }
       text.append(UInt8(ascii: text.isEmpty ? "{" : ","))
       JSONText.append(string: name, to: &text)

@@ -34,6 +34,8 @@ final class EventStream: ListenReceiver {
     /// Whether the listen was asked to begin anew.
     var isRestarting = false
     var hasBegun = false
+    /// How many values are being made. The last of them comes before the events that wait, and the others not at all.
+    var unmadeCount = 0
     /// No event follows those that wait.
     var isEnded = false
     /// The client has left.
@@ -71,15 +73,39 @@ final class EventStream: ListenReceiver {
 
   // MARK: Events
 
+  var client: AnyObject { self }
+  var readsChildren: Bool { false }
+
+  func prepare() {
+    state.withLock { state in
+      state.unmadeCount += 1
+      state.isLagging = false
+      state.events = EventQueue()
+      state.byteCount = 0
+    }
+  }
+
+  func giveUp() {
+    state.withLock { state in
+      state.unmadeCount -= 1
+      state.resume()
+    }
+  }
+
   func begin(_ node: Node, lsn: UInt64) {
-    let isFirst = state.withLock { state in
+    let (isFirst, isObsolete) = state.withLock { state in
+      if state.unmadeCount > 1 {
+        state.unmadeCount -= 1
+        return (false, true)
+      }
       defer {
         state.hasBegun = true
-        state.isLagging = false
+        if state.unmadeCount == 0 { state.isLagging = false }
         state.isRestarting = false
       }
-      return !state.hasBegun
+      return (!state.hasBegun, false)
     }
+    if isObsolete { return }
     var change: PlaceChange? = .put(.root, node)
     if isFirst, let resumed = resumption?(node) {
       switch resumed {
@@ -87,9 +113,14 @@ final class EventStream: ListenReceiver {
       case .changed(let difference): change = difference
       }
     }
-    guard let change else { return wake() }
+    guard let change else {
+      state.withLock { $0.unmadeCount = max(0, $0.unmadeCount - 1) }
+      return wake()
+    }
     let isWindow = node.isEmpty && state.withLock { $0.isWindow }
-    append(StreamEvent.change(change).text(form, id: wantsIDs ? lsn : nil, isWindow: isWindow))
+    append(
+      StreamEvent.change(change).text(form, id: wantsIDs ? lsn : nil, isWindow: isWindow),
+      isValue: true)
   }
 
   private struct Form: Hashable, Sendable {
@@ -137,12 +168,18 @@ final class EventStream: ListenReceiver {
     if isSilent { append(StreamEvent.keepAlive.text(form)) }
   }
 
-  private func append(_ text: AnswerText) {
+  /// - Parameter isValue: whether it is the value that was prepared for.
+  private func append(_ text: AnswerText, isValue: Bool = false) {
     state.withLock { state in
       guard !state.isClosed, !state.isEnded else { return }
       state.wasActive = true
       let byteCount = text.byteCount
-      if !state.events.isEmpty, state.byteCount + byteCount > backlogByteLimit {
+      if isValue, state.unmadeCount > 0 {
+        state.unmadeCount -= 1
+        if state.unmadeCount > 0 { return }
+        state.events.prepend(text)
+        state.byteCount += byteCount
+      } else if !state.events.isEmpty, state.byteCount + byteCount > backlogByteLimit {
         state.events = EventQueue()
         state.byteCount = 0
         state.isLagging = true
@@ -217,6 +254,8 @@ final class EventStream: ListenReceiver {
 extension EventStream.State {
   /// Copies what waits to be sent.
   fileprivate mutating func fill(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
+    // What waits comes behind it.
+    if unmadeCount > 0, !isEnded { return 0 }
     var written = 0
     while written < buffer.count {
       if offset == part.count {
@@ -272,6 +311,8 @@ struct EventQueue: Sendable {
   var isEmpty: Bool { head == events.count }
 
   mutating func append(_ event: AnswerText) { events.append(event) }
+
+  mutating func prepend(_ event: AnswerText) { events.insert(event, at: head) }
 
   mutating func popFirst() -> AnswerText? {
     guard head < events.count else { return nil }

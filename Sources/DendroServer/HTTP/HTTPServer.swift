@@ -220,3 +220,6 @@ final class HTTPContext: Sendable {
     self.perform = perform
   }
 }
+
+/// How many processors the system has.
+var processorCount: Int { sysconf(Int32(_SC_NPROCESSORS_ONLN)) }

@@ -10,19 +10,44 @@ final class Listen: Sendable {
   let receiver: any ListenReceiver
   /// Set when the listen is unregistered, which may be while another thread is about to register it.
   let isOver = Atomic<Bool>(false)
+  /// How many of its values are being made, and whether another one has to follow. Used on the hub's queue only.
+  nonisolated(unsafe) var unmadeCount = 0
+  nonisolated(unsafe) var isStale = false
+  /// Whether it begins when its order is made. Used on the hub's queue only.
+  nonisolated(unsafe) var waitsForOrder = false
+  /// So many children are looked at while others wait.
+  static let costMax = 1_000
 
   init(_ path: Path, _ query: QueryParameters?, _ receiver: any ListenReceiver) {
     self.path = path
     self.query = query.flatMap { $0.showsAll ? nil : $0 }
     self.receiver = receiver
   }
+
+  /// What the query shows of a node at the location.
+  func shown(_ node: Node) -> Node { query.map { node.filtered(by: $0) } ?? node }
+
+  /// Whether it takes long to make its value of a node.
+  func isLong(_ node: Node) -> Bool {
+    if unmadeCount > 0 { return true }
+    if receiver.readsChildren, node.childCount > Self.costMax { return true }
+    return query.map { node.filteringCost($0) > Self.costMax } ?? false
+  }
 }
 
 /// Gets what a listen hears. Called on the hub's queue, in the order of the commits: it has to be quick, and
 /// holds up the other listeners of the database meanwhile.
 protocol ListenReceiver: AnyObject, Sendable {
+  /// Whose listen it is: long work is done for each in turn.
+  var client: AnyObject { get }
+  /// Whether it looks at all children of a value.
+  var readsChildren: Bool { get }
+  /// The value comes later, on another thread. What is received from now on is newer.
+  func prepare()
+  /// The value that was prepared for does not come. On any thread.
+  func giveUp()
   /// The value of the location, or what the query shows of it, at the beginning or after the receiver has asked
-  /// for it again.
+  /// for it again. On another thread if `prepare` was called before.
   func begin(_ node: Node, lsn: UInt64)
   /// What a commit has changed.
   func receive(_ update: ListenUpdate)

@@ -15,38 +15,51 @@ import Synchronization
 ///    call that is queued when a write has completed comes after the write's events.
 /// 3. `ListenTree` says which locations a commit concerns; their listens' receivers get the change.
 ///
-/// If writers are faster than the drain, the commits that wait are replaced by the state after them.
+/// If writers are faster than the drain, the commits beyond a number are merged while they wait: their listens get what is
+/// at the places that have changed.
 ///
 /// Locks: this one may be taken under the admission lock, never the other way round.
 package final class ListenHub: CommitObserver {
   private let engine: Engine
+  private let turns: FairQueue
   private let state = Mutex(State())
   private let listenCount = Atomic<Int>(0)
   private let queue = DispatchQueue(label: "dendro-listens", autoreleaseFrequency: .workItem)
   private let tree = Mutex(ListenTree())
 
-  /// Commits that wait before they are replaced by a state.
+  /// Commits that wait before further ones are merged.
   private static let commitLimit = 4096
 
   fileprivate struct State {
     var work = WorkQueue<Item>()
     var commitCount = 0
+    /// The last of the items that wait into which commits are merged. Behind it no item has a state of its own, which would
+    /// be older than such a commit.
+    var merging: MergedItem?
     var isEnded = false
   }
 
   fileprivate enum Item: Sendable {
     case commit([Change], lsn: UInt64)
-    case state(Node, lsn: UInt64)
+    case merged(MergedItem)
     case register(Listen, Node, lsn: UInt64)
     /// The listen has missed changes, and begins anew.
     case restart(Listen, Node, lsn: UInt64)
     case unregister(Listen)
+    /// An order of children was made from a state of before.
+    case made(ListenedOrder, EventGenerator, Node)
+    /// A value of the listen was made.
+    case scanned(Listen)
     case read(Path, Node, @Sendable (Node) -> Void)
     case call(@Sendable () -> Void)
     case end
   }
 
-  package init(_ engine: Engine) { self.engine = engine }
+  /// - Parameter turns: does what takes long.
+  init(_ engine: Engine, _ turns: FairQueue) {
+    self.engine = engine
+    self.turns = turns
+  }
 
   // MARK: Noting
 
@@ -62,9 +75,16 @@ package final class ListenHub: CommitObserver {
     let root = copy root
     return state.withLock { state in
       if state.isEnded { return false }
-      state.work.append(.commit(changes, lsn: lsn))
-      state.commitCount += 1
-      if state.commitCount > Self.commitLimit { state.merge(into: root, lsn: lsn) }
+      if state.commitCount < Self.commitLimit {
+        state.commitCount += 1
+        state.work.append(.commit(changes, lsn: lsn))
+      } else if let merging = state.merging {
+        merging.commits.add(changes, root, lsn: lsn)
+      } else {
+        let item = MergedItem(MergedCommits(changes, root, lsn: lsn))
+        state.merging = item
+        state.work.append(.merged(item))
+      }
       return state.work.needsDrain
     }
   }
@@ -122,7 +142,11 @@ package final class ListenHub: CommitObserver {
     state.withLock { state in
       if state.isEnded { return false }
       state.work.append(item)
-      if case .end = item { state.isEnded = true }
+      switch item {
+      case .register, .restart, .read: state.merging = nil
+      case .end: state.isEnded = true
+      case .commit, .merged, .unregister, .made, .scanned, .call: break
+      }
       return true
     }
   }
@@ -142,6 +166,7 @@ package final class ListenHub: CommitObserver {
           return true
         }
         state.commitCount = 0
+        state.merging = nil
         return items
       }
       if items.isEmpty { return }
@@ -151,54 +176,117 @@ package final class ListenHub: CommitObserver {
 
   private func perform(_ item: Item) {
     switch item {
-    case .commit(let changes, let lsn):
-      tree.withLock { $0.commit(CommitChanges(changes), lsn: lsn) }
-    case .state(let root, let lsn): tree.withLock { $0.replace(root, lsn: lsn) }
+    case .commit(let changes, let lsn): perform(CommitChanges(changes), lsn: lsn)
+    case .merged(let item): perform(item.commits.commit, lsn: item.commits.lsn)
     case .register(let listen, let node, let lsn):
       if listen.isOver.load(ordering: .acquiring) {
         // Its end may have come before it, and would not come again.
         listenCount.wrappingSubtract(1, ordering: .sequentiallyConsistent)
       } else {
-        tree.withLock { $0.add(listen, node) }
+        switch tree.withLock({ $0.add(listen, node, lsn: lsn) }) {
+        case .begins: break
+        case .needs(let order):
+          make(order, for: listen)
+          fallthrough
+        case .waits:
+          listen.waitsForOrder = true
+          return prepare(listen)
+        }
       }
-      listen.receiver.begin(shown(node, listen), lsn: lsn)
-    case .restart(let listen, let node, let lsn):
-      listen.receiver.begin(shown(node, listen), lsn: lsn)
+      begin(listen, node, lsn: lsn)
+    case .restart(let listen, let node, let lsn): begin(listen, node, lsn: lsn)
+    case .made(let order, let generator, let old):
+      for listen in tree.withLock({ _ in order.take(generator, madeFrom: old) }) {
+        listen.waitsForOrder = false
+        scan(listen, order.node, lsn: order.lsn)
+      }
     case .unregister(let listen):
       if tree.withLock({ $0.remove(listen) }) {
         listenCount.wrappingSubtract(1, ordering: .sequentiallyConsistent)
+        giveUp(listen)
+      }
+    case .scanned(let listen):
+      listen.unmadeCount -= 1
+      if listen.unmadeCount == 0, listen.isStale {
+        listen.isStale = false
+        // With the state of now, behind what waits.
+        restart(listen)
       }
     case .read(_, let node, let body): body(node)
     case .call(let body): body()
     case .end:
-      for listen in tree.withLock({ $0.removeAll() }) { listen.receiver.end() }
+      for listen in tree.withLock({ $0.removeAll() }) {
+        giveUp(listen)
+        listen.receiver.end()
+      }
       listenCount.store(0, ordering: .sequentiallyConsistent)
     }
   }
 
-  private func shown(_ node: Node, _ listen: Listen) -> Node {
-    listen.query.map { node.filtered(by: $0) } ?? node
+  // MARK: Values
+
+  /// Gives a listen its value, which is made elsewhere if that takes long.
+  private func begin(_ listen: Listen, _ node: Node, lsn: UInt64) {
+    guard listen.isLong(node) else {
+      return listen.receiver.begin(listen.shown(node), lsn: lsn)
+    }
+    prepare(listen)
+    scan(listen, node, lsn: lsn)
+  }
+
+  private func perform(_ commit: CommitChanges, lsn: UInt64) {
+    for unmade in tree.withLock({ $0.commit(commit, lsn: lsn) }) {
+      let listen = unmade.listen
+      if listen.unmadeCount > 0 {
+        listen.isStale = true
+      } else {
+        prepare(listen)
+        scan(listen, unmade.node, lsn: lsn)
+      }
+    }
+  }
+
+  private func prepare(_ listen: Listen) {
+    listen.unmadeCount += 1
+    listen.receiver.prepare()
+  }
+
+  private func scan(_ listen: Listen, _ node: Node, lsn: UInt64) {
+    turns.async(for: listen.receiver.client) { [self] in
+      if listen.isOver.load(ordering: .acquiring) {
+        listen.receiver.giveUp()
+      } else {
+        listen.receiver.begin(listen.shown(node), lsn: lsn)
+      }
+      if append(.scanned(listen)) { startDraining() }
+    }
+  }
+
+  /// A listen that waits for its order gets no value.
+  private func giveUp(_ listen: Listen) {
+    guard listen.waitsForOrder else { return }
+    listen.waitsForOrder = false
+    listen.unmadeCount -= 1
+    listen.receiver.giveUp()
+  }
+
+  /// Makes the order that a listen waits for, and perhaps others.
+  private func make(_ order: ListenedOrder, for listen: Listen) {
+    let node = order.node
+    turns.async(for: listen.receiver.client) { [self] in
+      var generator = EventGenerator()
+      // Otherwise nobody waits for it, or the next one has it made.
+      generator.prepare(order.order, of: node)
+      if append(.made(order, generator, node)) { startDraining() }
+    }
   }
 }
 
-extension ListenHub.State {
-  /// Replaces the commits that wait by the state after them. The listens that wait to be registered begin with
-  /// that state.
-  fileprivate mutating func merge(into root: Node, lsn: UInt64) {
-    work.replace { waiting in
-      [.state(root, lsn: lsn)]
-        + waiting.compactMap { item in
-          switch item {
-          case .commit, .state: nil
-          case .register(let listen, _, _):
-            .register(listen, root.node(at: listen.path), lsn: lsn)
-          case .restart(let listen, _, _):
-            .restart(listen, root.node(at: listen.path), lsn: lsn)
-          case .read(let path, _, let body): .read(path, root.node(at: path), body)
-          case .unregister, .call, .end: item
-          }
-        }
-    }
-    commitCount = 0
-  }
+/// Commits that are merged while they wait.
+///
+/// Unchecked: guarded by the lock of the hub's state until it is taken out, and used by the drain alone from then on.
+private final class MergedItem: @unchecked Sendable {
+  var commits: MergedCommits
+
+  init(_ commits: MergedCommits) { self.commits = commits }
 }

@@ -8,9 +8,18 @@ struct ListenTree {
 
   // MARK: Changing
 
+  /// What follows when a listen was added.
+  enum Addition {
+    case begins
+    /// It begins when its order is made, which another one waits for already.
+    case waits
+    /// It begins when its order is made.
+    case needs(ListenedOrder)
+  }
+
   /// - Parameter node: at the listen's location now.
-  func add(_ listen: Listen, _ node: Node) {
-    places.place(at: listen.path) { ListenPlace(listen.path) }.add(listen, node)
+  func add(_ listen: Listen, _ node: Node, lsn: UInt64) -> Addition {
+    places.place(at: listen.path) { ListenPlace(listen.path) }.add(listen, node, lsn: lsn)
   }
 
   /// - Returns: whether it was there.
@@ -30,8 +39,17 @@ struct ListenTree {
 
   // MARK: Passing on
 
+  /// A listen whose value has to be made anew.
+  struct Unmade: Sendable {
+    let listen: Listen
+    /// At its location.
+    let node: Node
+  }
+
   /// Passes a commit on to the listens at, above and below its changes.
-  func commit(_ commit: CommitChanges, lsn: UInt64) {
+  ///
+  /// - Returns: those that are left: their values have to be made anew.
+  func commit(_ commit: CommitChanges, lsn: UInt64) -> [Unmade] {
     var concerned: [(place: ListenPlace, changes: [Change])] = []
     var indices: [ObjectIdentifier: Int] = [:]
     for change in commit.changes {
@@ -47,16 +65,12 @@ struct ListenTree {
         }
       }
     }
+    var unmade: [Unmade] = []
     for (place, changes) in concerned {
-      place.commit(CommitChanges(disjoint: changes), lsn: lsn)
+      unmade += place.commit(
+        CommitChanges(disjoint: changes, isReplacedKnown: commit.isReplacedKnown), lsn: lsn)
     }
-  }
-
-  /// Passes on that the whole tree is this now.
-  func replace(_ node: Node, lsn: UInt64) {
-    places.forEachAffected(by: .root, in: node) { place, node, _ in
-      place.replace(node.node(at: place.path), lsn: lsn)
-    }
+    return unmade
   }
 }
 
@@ -65,83 +79,50 @@ private final class ListenPlace {
   let path: Path
   /// To the whole location.
   private var whole: [ObjectIdentifier: Listen] = [:]
-  /// By their queries.
-  private var windows: [QueryParameters: [ObjectIdentifier: Listen]] = [:]
-  /// The state of the queries' windows; nil without queries.
-  private var state: WindowState?
+  /// To queries.
+  private var orders: [SortOrder: ListenedOrder] = [:]
 
-  private struct WindowState {
-    var node: Node
-    var generator = EventGenerator()
-  }
+  /// Of orders other than that of the keys, which takes no memory.
+  private static let keptOrderCountMax = 16
 
   init(_ path: Path) { self.path = path }
 
-  var isUnused: Bool { whole.isEmpty && windows.isEmpty }
+  var isUnused: Bool { whole.isEmpty && orders.isEmpty }
 
-  var listens: [Listen] { Array(whole.values) + windows.values.flatMap(\.values) }
+  var listens: [Listen] { Array(whole.values) + orders.values.flatMap(\.listens) }
 
-  func add(_ listen: Listen, _ node: Node) {
+  func add(_ listen: Listen, _ node: Node, lsn: UInt64) -> ListenTree.Addition {
     guard let query = listen.query else {
       whole[ObjectIdentifier(listen)] = listen
-      return
+      return .begins
     }
-    windows[query, default: [:]][ObjectIdentifier(listen)] = listen
-    if state == nil { state = WindowState(node: node) }
+    if let order = orders[query.order] { return order.add(listen, query) ? .begins : .waits }
+    let isKept =
+      query.order == .key
+      || orders.values.count { $0.isKept && $0.order != .key } < Self.keptOrderCountMax
+    let order = ListenedOrder(path, query.order, node, lsn: lsn, isKept: isKept)
+    orders[query.order] = order
+    return order.add(listen, query) ? .begins : .needs(order)
   }
 
   func remove(_ listen: Listen) -> Bool {
     guard let query = listen.query else {
       return whole.removeValue(forKey: ObjectIdentifier(listen)) != nil
     }
-    guard windows[query]?.removeValue(forKey: ObjectIdentifier(listen)) != nil else { return false }
-    if windows[query]?.isEmpty == true {
-      windows[query] = nil
-      let isOrderUsed = windows.keys.contains { $0.order == query.order }
-      state?.generator.discard(
-        EventGenerator.Unneeded(windows: [query], orders: isOrderUsed ? [] : [query.order]))
-    }
-    if windows.isEmpty { state = nil }
+    guard let order = orders[query.order], order.remove(listen, query) else { return false }
+    if order.isUnused { orders[query.order] = nil }
     return true
   }
 
-  func commit(_ commit: CommitChanges, lsn: UInt64) {
+  func commit(_ commit: CommitChanges, lsn: UInt64) -> [ListenTree.Unmade] {
     if !whole.isEmpty, let change = commit.change(at: path) {
       let update = ListenUpdate(change, lsn: lsn)
       for listen in whole.values { listen.receiver.receive(update) }
     }
-    guard var new = state?.node else { return }
+    guard var new = orders.values.first?.node else { return [] }
     commit.apply(to: &new, at: path)
-    advance(to: new, lsn: lsn)
-  }
-
-  func replace(_ node: Node, lsn: UInt64) {
-    if !whole.isEmpty {
-      let update = ListenUpdate(.put(.root, node), lsn: lsn)
-      for listen in whole.values { listen.receiver.receive(update) }
-    }
-    advance(to: node, lsn: lsn)
-  }
-
-  /// Passes on what changes in the windows.
-  private func advance(to new: Node, lsn: UInt64) {
-    guard let old = state?.node else { return }
-    let queries = Array(windows.keys)
-    let requests = queries.map {
-      EventGenerator.Request($0, [.added, .removed, .changed, .moved])
-    }
-    let events = state?.generator.events(from: old, to: new, for: requests) ?? []
-    state?.node = new
-    for (query, events) in zip(queries, events) {
-      var nodes: [Key: Node] = [:]
-      for event in events {
-        guard let key = event.key else { continue }
-        nodes[key] = event.type == .childRemoved ? .empty : event.node
-      }
-      let parts = nodes.sorted { $0.key < $1.key }.map { (Path(keys: [$0.key]), $0.value) }
-      guard let change = PlaceChange(parts) else { continue }
-      let update = ListenUpdate(change, lsn: lsn)
-      for listen in windows[query, default: [:]].values { listen.receiver.receive(update) }
+    return orders.values.flatMap { order in
+      order.advance(to: new, lsn: lsn).map { ListenTree.Unmade(listen: $0, node: new) }
     }
   }
 }

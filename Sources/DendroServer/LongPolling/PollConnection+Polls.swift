@@ -113,7 +113,7 @@ extension PollConnection.State {
     // A client whose messages wait sends no more of them while none of its polls is answered.
     let keeps = inbox.byteCount > limits.backlogBytes ? Self.heldCountMax : 1
     var result: [(Exchange, AnswerText)] = []
-    while let first = held.first, isLeaving || !outbox.isEmpty || held.count > keeps {
+    while let first = held.first, isLeaving || outbox.hasNext || held.count > keeps {
       held.removeFirst()
       var messages: [AnswerText] = []
       var byteCount = 0

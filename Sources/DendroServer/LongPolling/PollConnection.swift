@@ -112,6 +112,19 @@ final class PollConnection: WireTransport {
     return isTaken
   }
 
+  func reserve() -> ReservedPlace {
+    let (number, socket) = state.withLock { state in
+      state.isSwitched && state.socket != nil
+        ? (0, state.socket) : (state.outbox.reserve(), nil as WebSocketConnection?)
+    }
+    return socket?.reserve() ?? ReservedPlace(transport: self, number: number)
+  }
+
+  func fill(_ place: Int, _ messages: [AnswerText]) {
+    state.withLock { $0.outbox.fill(place, messages) }
+    deliver()
+  }
+
   func close(_ code: UInt16) {
     let (isFirst, session, socket) = state.withLock { state in
       defer { state.isClosing = true }
@@ -119,7 +132,7 @@ final class PollConnection: WireTransport {
     }
     guard isFirst else { return }
     socket?.close(code)
-    session?.end()
+    session?.leave()
     deliver()
   }
 

@@ -71,7 +71,14 @@ final class PollService: Sendable {
   private func begin(
     _ start: PollStart, _ exchange: Exchange, _ lease: NamespaceLease, _ service: RESTService
   ) {
-    service.sessions.end(start.lastSession, in: lease.namespace)
+    service.sessions.end(start.lastSession, in: lease.namespace) { [self] in
+      answer(start, exchange, lease, service)
+    }
+  }
+
+  private func answer(
+    _ start: PollStart, _ exchange: Exchange, _ lease: NamespaceLease, _ service: RESTService
+  ) {
     if let error = service.sessions.refusal(exchange.clientAddress) {
       return exchange.finish(RESTAnswer(error))
     }

@@ -32,7 +32,7 @@ final class PollUpgrade: WireReceiver {
 
   func outboxIsEmpty() { polls.socketIsEmpty() }
 
-  func end() { polls.socketEnded() }
+  func leave() { polls.socketEnded() }
 }
 
 extension PollConnection {

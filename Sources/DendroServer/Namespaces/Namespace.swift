@@ -1,8 +1,8 @@
 package import Dendro
 import DendroEngine
 import DendroStorage
-import Dispatch
 package import DendroTree
+import Dispatch
 import Synchronization
 
 /// One served database.
@@ -23,6 +23,10 @@ package final class Namespace: Sendable {
   /// Held while it is prepared.
   private let preparation = Mutex(())
   private let uses = Mutex((count: 0, end: ContinuousClock.now))
+  /// For writes that may wait for this database's disk, in their order.
+  let writing = DispatchQueue(label: "dendro-writing")
+  /// For work that takes long.
+  let turns: FairQueue
 
   /// - Throws: `DatabaseError` if the database is closed; `DatabaseServerError` if another server serves it.
   package convenience init(_ name: String, _ database: Database) throws {
@@ -34,7 +38,8 @@ package final class Namespace: Sendable {
     self.losses = losses
     self.database = database
     engine = try database.servedEngine()
-    hub = ListenHub(engine)
+    turns = FairQueue(threadCount: max(1, processorCount / 2))
+    hub = ListenHub(engine, turns)
     guard database.serve(commitsTo: hub) else {
       throw DatabaseServerError(
         "another server serves the database: stop that first, or let it listen at several addresses"
@@ -138,6 +143,8 @@ package final class Namespace: Sendable {
 
   /// Ends the listens; the database stays open.
   func end() {
+    // The last writes of sessions.
+    writing.sync {}
     database.endServing()
     hub.end()
     guard let journal else { return }

@@ -28,6 +28,8 @@ final class RESTService: Sendable {
   private let rulesTick = Atomic<Int>(0)
   /// For work that takes longer than an answer may hold up the other connections of a thread.
   let workers = DispatchQueue(label: "dendro-serve", attributes: .concurrent)
+  /// For tasks that wait without blocking a thread.
+  let executor: WorkerExecutor
 
   private struct WeakStream: Sendable {
     weak var stream: EventStream?
@@ -36,6 +38,7 @@ final class RESTService: Sendable {
   init(_ namespaces: any Namespaces, _ options: DatabaseServerOptions) throws(DatabaseServerError) {
     self.namespaces = namespaces
     commonRules = try Self.commonRules(options)
+    executor = WorkerExecutor(workers)
     authorizer = try Self.authorizer(options)
     var known = options
     known.trustsUnsignedTokens = options.trustsUnsignedTokens ?? options.isLoopback

@@ -111,6 +111,15 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
     return isTaken
   }
 
+  func reserve() -> ReservedPlace {
+    ReservedPlace(transport: self, number: state.withLock { $0.outbox.reserve() })
+  }
+
+  func fill(_ place: Int, _ messages: [AnswerText]) {
+    state.withLock { $0.outbox.fill(place, messages) }
+    loop.wake(self)
+  }
+
   func close(_ code: UInt16) {
     state.withLock { $0.closingCode = $0.closingCode ?? code }
     loop.wake(self)
@@ -282,6 +291,7 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
         guard unsent.flush(to: descriptor) else { return false }
         // The client has not read all of it yet.
         guard unsent.isEmpty else { return true }
+        guard state.withLock({ $0.outbox.isEmpty }) else { return true }
         receiver?.outboxIsEmpty()
         let code = state.withLock { $0.outbox.isEmpty ? $0.closingCode : nil }
         guard let code, wslay_event_get_close_sent(context) == 0 else { return true }
@@ -314,7 +324,7 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
     context = nil
     loop.forget(descriptor)
     DendroPlatform.close(descriptor)
-    receiver?.end()
+    receiver?.leave()
     receiver = nil
     return nil
   }

@@ -33,8 +33,15 @@ final class WebSocketService: Sendable {
   func open(
     _ handshake: Handshake, _ exchange: Exchange, _ lease: NamespaceLease, _ service: RESTService
   ) {
+    service.sessions.end(handshake.lastSession, in: lease.namespace) { [self] in
+      answer(handshake, exchange, lease, service)
+    }
+  }
+
+  private func answer(
+    _ handshake: Handshake, _ exchange: Exchange, _ lease: NamespaceLease, _ service: RESTService
+  ) {
     let namespace = lease.namespace
-    service.sessions.end(handshake.lastSession, in: namespace)
     let address = exchange.clientAddress
     // One that changes over from polling has its session already.
     if service.polls(ofSession: handshake.session, in: namespace) == nil,

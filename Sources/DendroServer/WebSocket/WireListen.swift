@@ -19,6 +19,8 @@ final class WireListen: ListenReceiver {
     var isLagging = false
     var isRestarting = false
     var isStopped = false
+    /// Where the values go that are being made, the oldest first.
+    var places: [ReservedPlace] = []
   }
 
   /// - Parameter lacksIndex: whether the client is warned that the rules declare no index for its query.
@@ -38,7 +40,7 @@ final class WireListen: ListenReceiver {
       return false
     }
     // Ended by another thread before it has begun.
-    if isStopped { return session.began(number, lacksIndex: lacksIndex) }
+    if isStopped { return session.began(number, content) }
     hub.register(listen)
   }
 
@@ -67,28 +69,71 @@ final class WireListen: ListenReceiver {
 
   // MARK: Events
 
-  func begin(_ node: Node, lsn: UInt64) {
-    let (number, known, isStopped, wasLagging) = state.withLock { state in
+  var client: AnyObject { session }
+  var readsChildren: Bool { location.isShallow }
+
+  func prepare() {
+    let place = session.connection.reserve()
+    let wasLagging = state.withLock { state in
+      state.places.append(place)
+      // Changes are behind the place from now on.
       defer {
-        state.number = nil
-        state.known = nil
         state.isLagging = false
         state.isRestarting = false
       }
-      return (state.number, state.known, state.isStopped, state.isLagging)
+      return state.isLagging
+    }
+    if wasLagging { session.caughtUp(self) }
+  }
+
+  func giveUp() {
+    let (place, number) = state.withLock { state in
+      defer { state.number = nil }
+      return (state.places.isEmpty ? nil : state.places.removeFirst(), state.number)
+    }
+    place?.fill(number.map { [Self.answer($0)] } ?? [])
+  }
+
+  /// What the answer to the request says.
+  private var content: WireText.Content {
+    lacksIndex ? .json("{\"w\":[\"no_index\"]}") : .object
+  }
+
+  func begin(_ node: Node, lsn: UInt64) {
+    let (number, known, place, wasLagging) = state.withLock { state in
+      let place = state.places.isEmpty ? nil : state.places.removeFirst()
+      defer {
+        state.number = nil
+        state.known = nil
+        if place == nil {
+          state.isLagging = false
+          state.isRestarting = false
+        }
+      }
+      return (state.number, state.known, place, state.isLagging)
     }
     // What the client has already is not sent again.
     let isKnown = number != nil && known == node
-    if !isKnown, !isStopped {
-      // Before the answer, and hence whatever waits already.
-      push(
-        location.isShallow
-          ? WireText.shallowPush(node, at: location.path, tag: location.tag)
-          : WireText.push(.put(.root, node), at: location.path, tag: location.tag),
-        isFirst: number != nil)
+    let text =
+      isKnown
+      ? nil
+      : location.isShallow
+        ? WireText.shallowPush(node, at: location.path, tag: location.tag)
+        : WireText.push(.put(.root, node), at: location.path, tag: location.tag)
+    if let place {
+      fill(place, text, number)
+      return
     }
-    if let number { session.began(number, lacksIndex: lacksIndex) }
+    // Before the answer, and hence whatever waits already.
+    if let text { push(text, isFirst: number != nil) }
+    if let number { session.began(number, content) }
     if wasLagging, !state.withLock({ $0.isLagging }) { session.caughtUp(self) }
+  }
+
+  private func fill(_ place: ReservedPlace, _ text: AnswerText?, _ number: Int64?) {
+    state.withLock { state in
+      place.fill([state.isStopped ? nil : text, number.map { WireText.answer($0, status: "ok", content) }].compactMap { $0 })
+    }
   }
 
   private struct Form: Hashable, Sendable {
@@ -129,12 +174,13 @@ final class WireListen: ListenReceiver {
   func end() {}
 
   private func push(_ text: AnswerText, isFirst: Bool = false) {
-    if session.push(text, isFirst: isFirst) { return }
-    let isStopped = state.withLock { state in
+    // While the lock is held, so that nothing follows once `stop` has returned.
+    let isLeftOut = state.withLock { state in
+      if state.isStopped || session.push(text, isFirst: isFirst) { return false }
       state.isLagging = true
-      return state.isStopped
+      return true
     }
-    if isStopped { return }
+    guard isLeftOut else { return }
     session.lags(self)
     // Stopped meanwhile, it does not begin anew.
     if state.withLock({ $0.isStopped }) { session.caughtUp(self) }

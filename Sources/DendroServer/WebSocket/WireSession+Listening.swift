@@ -97,7 +97,16 @@ extension WireSession {
     guard read(location, number) != nil else { return }
     // Between the pushes: a client that listens below never sees an older value after a newer one.
     namespace.hub.read(location.path) { [self] node in
-      answer(number, .node(location.query.map { node.filtered(by: $0) } ?? node))
+      guard let query = location.query, node.filteringCost(query) > Listen.costMax else {
+        return answer(number, .node(location.query.map { node.filtered(by: $0) } ?? node))
+      }
+      let place = connection.reserve()
+      namespace.turns.async(for: self) { [self] in
+        let isEnded = state.withLock { $0.isEnded }
+        place.fill(
+          isEnded
+            ? [] : [WireText.answer(number, status: "ok", .node(node.filtered(by: query)))])
+      }
     }
   }
 
@@ -109,9 +118,7 @@ extension WireSession {
   var listenCount: Int { state.withLock { $0.listens.count } }
 
   /// Called by a listen when it has its first value.
-  func began(_ number: Int64, lacksIndex: Bool) {
-    answer(number, lacksIndex ? .json("{\"w\":[\"no_index\"]}") : .object)
-  }
+  func began(_ number: Int64, _ content: WireText.Content) { answer(number, content) }
 
   /// - Returns: false if the client is too slow, and the listen has to begin anew.
   func push(_ text: AnswerText, isFirst: Bool) -> Bool {

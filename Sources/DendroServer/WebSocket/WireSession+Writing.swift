@@ -40,11 +40,12 @@ extension WireSession {
   /// Whether the client is told how rules have decided: an administrator who asks as somebody else.
   private var wantsTrace: Bool { if case .standIn = identity { true } else { false } }
 
-  func write(_ draft: JudgedDraft, _ number: Int64) {
+  /// - Returns: false if the messages of this client that follow have to wait, since the disk is behind.
+  func write(_ draft: JudgedDraft, _ number: Int64) -> Bool {
     let start = ContinuousClock.now
-    let completion: Completion = { result in
-      self.service.figures.writes.observe(since: start)
-      self.afterEvents { session in
+    let completion: Completion = { [self] result in
+      service.figures.writes.observe(since: start)
+      afterEvents { session in
         switch result {
         case .success: session.answer(number)
         case .failure(.denied): session.refuse(number, draft.judge?.verdict ?? .deny)
@@ -52,11 +53,16 @@ extension WireSession {
         }
       }
     }
-    if let judge = draft.judge {
-      namespace.engine.submit(draft.write, judge: judge, completion: completion)
-    } else {
-      namespace.engine.submit(draft.write, completion: completion)
+    if namespace.engine.submitAtOnce(draft.write, judge: draft.judge, completion: completion) {
+      return true
     }
+    state.withLock { $0.isWaiting = true }
+    Task(executorPreference: service.executor) { [self] in
+      await namespace.engine.submitSuspended(
+        draft.write, judge: draft.judge, completion: completion)
+      performWaiting()
+    }
+    return false
   }
 
   /// Writes only if what is there has the hash. The messages of this client that follow wait until that is
@@ -66,10 +72,37 @@ extension WireSession {
     _ number: Int64
   ) {
     state.withLock { $0.isWaiting = true }
+    if isPriority {
+      return transact(draft, judge, at: path, number) { current in
+        TreeHash.hash(current.priority.map { Node($0) } ?? .empty) == hash
+      }
+    }
+    let node: Node
+    do throws(EngineError) {
+      node = try namespace.engine.view(at: path)
+    } catch {
+      refuse(number, error)
+      return performWaiting()
+    }
+    // Transactions run one after the other: in theirs, the state that has the hash is only compared with that of then.
+    let begin = { @Sendable [self] in
+      if TreeHash.hash(node) == hash {
+        transact(draft, judge, at: path, number) { $0 == node }
+      } else {
+        afterEvents { $0.refuseStale(number) }
+        performWaiting()
+      }
+    }
+    if node.isBranch { namespace.turns.async(for: self, begin) } else { begin() }
+  }
+
+  private func transact(
+    _ draft: Draft, _ judge: RequestedWrite?, at path: Path, _ number: Int64,
+    if isExpected: @escaping @Sendable (Node) -> Bool
+  ) {
     let start = ContinuousClock.now
     namespace.database.transact(at: path, judge: judge) { current in
-      let compared = isPriority ? current.priority.map { Node($0) } ?? .empty : current
-      return TreeHash.hash(compared) == hash ? draft.asSet(over: current) : nil
+      isExpected(current) ? draft.asSet(over: current) : nil
     } admitted: { [self] in
       performWaiting()
     } completion: { result in
@@ -80,12 +113,14 @@ extension WireSession {
           session.refuse(number, judge?.verdict ?? .deny)
         case .failure(let error): session.refuse(number, RESTError(error))
         case .success(let outcome) where outcome.isWritten: session.answer(number)
-        case .success:
-          session.refuse(
-            number, .badRequest("Transaction hash does not match"), status: "datastale")
+        case .success: session.refuseStale(number)
         }
       }
     }
+  }
+
+  private func refuseStale(_ number: Int64) {
+    refuse(number, .badRequest("Transaction hash does not match"), status: "datastale")
   }
 
   /// Refuses a message of which only the number is known. A client whose connection were closed instead would

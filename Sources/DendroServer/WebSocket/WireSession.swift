@@ -65,17 +65,25 @@ final class WireSession: Sendable {
 
   // MARK: Messages
 
+  /// A message that is longer is parsed on another thread, and so are those after it.
+  private static let inlineByteCountMax = 64 << 10
+
   /// - Returns: false for what no client sends.
   func handle(_ message: [UInt8]) -> Bool {
-    let (isEnded, isWaiting) = state.withLock { state in
-      if state.isWaiting, !state.isEnded {
-        state.waiting.append(.message(message))
-        connection.account.add(Inbox.Item.message(message).byteCount, isExempt: true)
-      }
-      return (state.isEnded, state.isWaiting)
+    // What is not in memory yet is read from the disk.
+    let isLong = message.count > Self.inlineByteCountMax || !namespace.isLoaded
+    let (isEnded, isHeld, begins) = state.withLock { state in
+      if state.isEnded { return (true, false, false) }
+      guard state.isWaiting || isLong else { return (false, false, false) }
+      let item = Inbox.Item.message(message)
+      state.waiting.append(item)
+      connection.account.add(item.byteCount, isExempt: true)
+      defer { state.isWaiting = true }
+      return (false, true, !state.isWaiting)
     }
     if isEnded { return false }
-    return isWaiting || perform(message) != .refused
+    if begins { performWaiting() }
+    return isHeld || perform(message) != .refused
   }
 
   /// What became of a message.
@@ -101,45 +109,58 @@ final class WireSession: Sendable {
     return .performed
   }
 
-  /// Performs a reading: if it takes long, or may have to read the disk, on another thread, and the messages after it
-  /// wait.
-  private func later(
-    isLong: Bool = false, _ body: @escaping @Sendable (WireSession) -> Void
-  ) -> Outcome {
-    if !isLong, namespace.isLoaded {
-      body(self)
-      return .performed
-    }
+  /// Does what takes long when it is the client's turn. The messages after it wait.
+  private func later(_ body: @escaping @Sendable (WireSession) -> Void) -> Outcome {
     state.withLock { $0.isWaiting = true }
-    service.workers.async { [self] in
+    namespace.turns.async(for: self) { [self] in
+      if !state.withLock({ $0.isEnded }) { body(self) }
+      performWaiting()
+    }
+    return .deciding
+  }
+
+  /// Does what may wait for the disk. The messages after it wait.
+  private func onWritingQueue(_ body: @escaping @Sendable (WireSession) -> Void) -> Outcome {
+    state.withLock { $0.isWaiting = true }
+    namespace.writing.async { [self] in
       body(self)
       performWaiting()
     }
     return .deciding
   }
 
-  /// Performs what came while the condition of a write was not decided.
+  /// Performs the messages that wait, now that what they wait for is done.
   func performWaiting() {
-    service.workers.async { [self] in
-      while true {
-        let message = state.withLock { state -> [UInt8]? in
-          let byteCount = state.waiting.byteCount
-          let next = state.isEnded ? nil : state.waiting.popFirst()
-          connection.account.add(state.waiting.byteCount - byteCount, isExempt: true)
-          if case .message(let message) = next { return message }
-          state.waiting = Inbox()
-          state.isWaiting = false
-          return nil
-        }
-        // The connection may be read from again.
-        guard let message else { return connection.wake() }
-        switch perform(message) {
-        case .performed: break
-        case .deciding: return
-        case .refused: return connection.close(1008)
-        }
+    if namespace.isLoaded {
+      namespace.turns.async(for: self) { self.performSome() }
+    } else {
+      service.workers.async { self.performSome() }
+    }
+  }
+
+  /// Performs messages that wait, until it is the turn of others.
+  private func performSome() {
+    var byteCount = 0
+    while byteCount < Self.inlineByteCountMax {
+      let message = state.withLock { state -> [UInt8]? in
+        let before = state.waiting.byteCount
+        let next = state.isEnded ? nil : state.waiting.popFirst()
+        connection.account.add(state.waiting.byteCount - before, isExempt: true)
+        if case .message(let message) = next { return message }
+        state.waiting = Inbox()
+        state.isWaiting = false
+        return nil
+      }
+      // The connection may be read from again.
+      guard let message else { return connection.wake() }
+      byteCount += message.count
+      switch perform(message) {
+      case .performed: break
+      case .deciding: return
+      case .refused: return connection.close(1008)
       }
     }
+    performWaiting()
   }
 
   /// Whether so much waits that no more is to be read.
@@ -173,16 +194,14 @@ final class WireSession: Sendable {
     case .none: answer(number)
     case .listen(let location, let hash):
       // The hash of what is there is O(its size).
-      return later(isLong: !hash.isEmpty) { $0.listen(location, hash, number) }
+      if !hash.isEmpty { return later { $0.listen(location, hash, number) } }
+      listen(location, hash, number)
     case .unlisten(let location): unlisten(location, number)
-    case .get(let location): return later { $0.get(location, number) }
+    case .get(let location): get(location, number)
     case .write(let draft, let path, let isPriority, let hash):
       // A wrong hash is told apart from a right one: that shows something of what is there.
       guard let judged = judged(draft, at: path, alsoReads: hash != nil, number) else { break }
-      guard let hash else {
-        write(judged, number)
-        break
-      }
+      guard let hash else { return write(judged, number) ? .performed : .deciding }
       if let refusal = refusal(ofReading: path, nil) {
         refuse(number, refusal)
         break
@@ -191,11 +210,15 @@ final class WireSession: Sendable {
       return .deciding
     case .onDisconnect(let draft, let path):
       guard allowsRegistering(draft, at: path, number) else { break }
-      keep(draft, number)
-      countKept()
+      return onWritingQueue { session in
+        session.keep(draft, number)
+        session.countKept()
+      }
     case .cancelOnDisconnect(let path):
-      keep(.cancel(path), number)
-      countKept()
+      return onWritingQueue { session in
+        session.keep(.cancel(path), number)
+        session.countKept()
+      }
     case .signIn(let credentials):
       signIn(credentials, number)
       noteStanding()

@@ -1,4 +1,5 @@
 import DendroProtocol
+import Dispatch
 import Synchronization
 
 /// The sessions of a server, by their ids.
@@ -73,11 +74,17 @@ final class WireSessions: Sendable {
   }
 
   /// Ends the session of a client's connection before this one, to the same database: what was to be written at its end is
-  /// written before the new connection is served.
-  func end(_ id: String?, in namespace: Namespace) {
-    guard let id, let session = self[id], session.namespace === namespace else { return }
-    session.end()
-    session.close()
+  /// written before `body` is called.
+  func end(_ id: String?, in namespace: Namespace, then body: @escaping @Sendable () -> Void) {
+    guard let id else { return body() }
+    // Behind the end of a connection that is gone already.
+    namespace.writing.async { [self] in
+      if let session = self[id], session.namespace === namespace {
+        session.end()
+        session.close()
+      }
+      body()
+    }
   }
 
   // MARK: Who the clients are

@@ -1,4 +1,5 @@
 import DendroProtocol
+import Dispatch
 
 /// What carries the messages of one client, both ways: a WebSocket, or polls.
 protocol WireTransport: AnyObject, Sendable {
@@ -12,6 +13,10 @@ protocol WireTransport: AnyObject, Sendable {
   /// - Returns: false if it was left out.
   @discardableResult
   func send(_ message: AnswerText, isPush: Bool) -> Bool
+  /// Reserves a place behind what waits, for messages that are made later.
+  func reserve() -> ReservedPlace
+  /// Puts messages, or none, into a place that was reserved here.
+  func fill(_ place: Int, _ messages: [AnswerText])
   /// Closes the connection once what waits was sent, and ends the session.
   func close(_ code: UInt16)
   /// Closes the connection soon, whatever waits, and ends the session.
@@ -37,11 +42,14 @@ protocol WireReceiver: AnyObject, Sendable {
   var isFull: Bool { get }
   /// The client has read what waited.
   func outboxIsEmpty()
-  /// The connection is gone.
-  func end()
+  /// The connection is gone. It may not wait.
+  func leave()
 }
 
-extension WireSession: WireReceiver {}
+extension WireSession: WireReceiver {
+  /// Ends the session where its last write may wait for the disk.
+  func leave() { namespace.writing.async { self.end() } }
+}
 
 /// What bounds one client.
 struct WireLimits: Sendable {
