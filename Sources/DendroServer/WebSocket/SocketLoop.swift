@@ -215,3 +215,8 @@ final class SocketLoop: @unchecked Sendable {
     dendro_poll_change(poll, descriptor, interest.rawValue)
   }
 }
+
+extension SocketLoop.Client {
+  /// There is nothing to look at.
+  func tick(_ now: ContinuousClock.Instant) -> Bool { false }
+}

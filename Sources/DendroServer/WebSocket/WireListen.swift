@@ -91,7 +91,7 @@ final class WireListen: ListenReceiver {
       defer { state.number = nil }
       return (state.places.isEmpty ? nil : state.places.removeFirst(), state.number)
     }
-    place?.fill(number.map { [Self.answer($0)] } ?? [])
+    place?.fill(number.map { [WireText.answer($0, status: "ok", content)] } ?? [])
   }
 
   /// What the answer to the request says.
@@ -132,7 +132,9 @@ final class WireListen: ListenReceiver {
 
   private func fill(_ place: ReservedPlace, _ text: AnswerText?, _ number: Int64?) {
     state.withLock { state in
-      place.fill([state.isStopped ? nil : text, number.map { WireText.answer($0, status: "ok", content) }].compactMap { $0 })
+      place.fill(
+        [state.isStopped ? nil : text, number.map { WireText.answer($0, status: "ok", content) }]
+          .compactMap { $0 })
     }
   }
 
