@@ -14,7 +14,7 @@ struct SlowDiskServerTests {
   func beside() async throws {
     let disk = HeldDisk()
     let namespaces = OpeningNamespaces(
-      default: "fast", limit: 2, known: { ["fast", "slow"] },
+      default: "fast", limits: OpeningNamespaces.Limits(openCount: 2), known: { ["fast", "slow"] },
       opener: { name in
         name == "fast"
           ? .inMemory()
@@ -37,7 +37,7 @@ struct SlowDiskServerTests {
     try writer.request("p", "{\"p\":\"/held\",\"d\":1}")
     await Self.onThread { disk.waitForCall() }
     // More than the engine lets wait.
-    let slow = try #require(namespaces.open("slow")).database
+    let slow = try #require(namespaces.open("slow")).namespace.database
     let text = String(decoding: [UInt8](repeating: 120, count: 9_500_000), as: UTF8.self)
     for number in 0..<8 {
       slow.reference(withPath: "large/\(number)").setValue(text) { _, _ in }
