@@ -157,7 +157,7 @@ struct TokenTests {
       #expect(
         ends == [
           "\"a\":\"c\",\"b\":{\"p\":\"a\"}",
-          "\"a\":\"c\",\"b\":{\"p\":\"w\",\"q\":[{\"i\":\".key\",\"l\":1,\"vf\":\"l\"}]}",
+          "\"a\":\"c\",\"b\":{\"p\":\"w\",\"q\":[{\"l\":1,\"vf\":\"l\",\"i\":\".key\"}]}",
         ])
       #expect(try stream.event() == "auth_revoked \"credential is no longer valid\"")
       #expect(throws: HTTPClient.Ended.self) { _ = try stream.event() }

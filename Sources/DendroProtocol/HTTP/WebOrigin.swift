@@ -41,7 +41,9 @@ package struct WebOrigin: Hashable, Sendable {
 
   /// Whether it is the origin of the server that a request with this host has reached.
   ///
-  /// - Parameter isSecure: whether the server speaks TLS. If not, what is in front of it may.
+  /// - Parameters:
+  ///   - host: as the request says it.
+  ///   - isSecure: whether the server speaks TLS. If not, what is in front of it may.
   package func isOwn(_ host: Authority, isSecure: Bool) -> Bool {
     authority?.name == host.name && port == host.port ?? defaultPort
       && (!isSecure || scheme == "https")
