@@ -28,8 +28,8 @@ final class RulesFile: RuleSource {
     state = Mutex(State(current: first, version: version))
     guard first.rules == nil else { return }
     let reason =
-      version == nil ? "cannot be read" : "is broken: \(first.failure?.description ?? "")"
-    report("\(name) \(reason). Until it is mended, only administrators may read and write.")
+      version == nil ? "cannot be read." : "is broken: \(Self.sentence(first.failure))"
+    report("\(name) \(reason) Until it is mended, only administrators may read and write.")
   }
 
   var current: RuleSet { state.withLock { $0.current } }
@@ -51,11 +51,17 @@ final class RulesFile: RuleSource {
       let consequence =
         old.rules == nil
         ? "Only administrators may read and write." : "The rules that it had stay in force."
-      report("\(name) is broken: \(failure). \(consequence)")
+      report("\(name) is broken: \(Self.sentence(failure)) \(consequence)")
       return false
     }
     state.withLock { $0.current = new }
     return true
+  }
+
+  /// What is wrong, with its place, as a sentence: some messages have no full stop.
+  private static func sentence(_ failure: RuleTextError?) -> String {
+    let text = failure?.description ?? ""
+    return text.hasSuffix(".") ? text : text + "."
   }
 
   private static func text(of path: String) -> String? {

@@ -247,7 +247,7 @@ private struct Server {
       try terminal.print("serving at \(addresses) (Ctrl-C ends)")
     }
     try terminal.flush()
-    if !ServeOptions.isRestricted(arguments) {
+    if !ServeOptions.isRestricted(arguments), arguments.value("rules") == nil {
       log.note(
         .warning,
         "every client that reaches \(places.joined(separator: " or ")) may read and write everything"
