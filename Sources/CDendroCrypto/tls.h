@@ -38,7 +38,7 @@ static inline BIO_METHOD *dendro_tls_transport(void) {
   return method;
 }
 
-// A key with a password is none: nobody is asked for it.
+// A key that needs a password cannot be used: the server asks for none.
 static inline int dendro_tls_no_password(char *bytes, int size, int flag, void *pointer) {
   (void)bytes, (void)size, (void)flag, (void)pointer;
   return -1;

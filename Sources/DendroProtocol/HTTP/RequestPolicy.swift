@@ -120,8 +120,8 @@ package struct RequestPolicy: Sendable {
         && headers["sec-fetch-mode"] == "navigate" && headers["sec-fetch-dest"] == "document")
   }
 
-  /// Whether the server answers requests under a host name. Nobody on the internet can make an address, or a name without
-  /// a dot, lead to this server.
+  /// Whether the server answers requests under a host name. A stranger on the internet can make neither an address nor a
+  /// name without a dot lead to this server.
   private func isOwn(_ host: Authority) -> Bool {
     host.isAddress || host.isLoopback || !host.name.contains(".") || hostNames.contains(host.name)
   }

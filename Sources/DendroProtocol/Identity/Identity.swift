@@ -5,7 +5,7 @@ package enum Identity: Hashable, Sendable {
   case anonymous
   /// A user of the app, by a token with these claims, which are JSON.
   case user(id: String, claims: String, auth: RuleAuth)
-  /// Whom an administrator asks as; the variable `auth` is JSON.
+  /// The identity that an administrator takes on; the variable `auth` is JSON.
   case standIn(id: String, variable: String, auth: RuleAuth)
   /// May do everything.
   case administrator
@@ -20,7 +20,7 @@ package enum Identity: Hashable, Sendable {
     }
   }
 
-  /// Makes whom an administrator asks as: nobody if the variable is null.
+  /// Makes the identity that an administrator takes on: anonymous if the variable is null.
   ///
   /// - Returns: nil if the text is neither null nor a JSON object.
   package static func standIn(_ variable: String) -> Identity? {

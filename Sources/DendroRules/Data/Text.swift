@@ -2,7 +2,7 @@ import DendroTree
 
 /// A string that is read in place: valid UTF-8, of which no reference is counted and nothing is copied.
 ///
-/// Unsafe: whoever makes one says what keeps the bytes, and for how long. The texts of one verdict are in the pages
+/// Unsafe: the code that makes a text keeps its bytes alive as long as the text is used. The texts of one verdict are in the pages
 /// and in the values of the trees, in the request, in the program, or in the evaluation's `TextMemory`. All of these
 /// live longer than the rule that is evaluated.
 struct Text: @unchecked Sendable {

@@ -107,7 +107,7 @@ struct TextMemory: ~Copyable {
     }
   }
 
-  /// The text of a string that nobody else may keep.
+  /// The text of a string that is kept by this memory alone.
   mutating func text(keeping string: String) -> Text {
     if string.utf8.count > Self.inlineByteCountMax {
       kept.append(string)
