@@ -196,16 +196,19 @@ extension Salvage {
       try log?.close()
     }
 
-    /// Empties the second root if it is in doubt, by one more write.
+    /// Empties the second root if it is in doubt, by one more write, but for rules that lock.
     private mutating func withdraw(_ log: LogWriter?) throws(StorageError) {
       guard isSystemInDoubt, !state.roots.system.isEmpty else { return }
       withdrawn = state.roots.system
       plan.last = plan.last.next
       guard let log else { return }
-      let removal = EncodedWrite(nil, system: EncodedWrite(.remove(.root)))
+      let left = ServerRules.root(inPlaceOf: withdrawn)
+      let change = EncodedWrite(
+        nil, system: EncodedWrite(left.isEmpty ? .remove(.root) : .set(.root, left)))
+      change.prepare(isLogged: true)
       var encoder = BatchEncoder()
-      removal.withView { write in
-        _ = encoder.append(write, extras: removal, lsn: plan.last, time: state.time)
+      change.withView { write in
+        _ = encoder.append(write, extras: change, lsn: plan.last, time: state.time)
       }
       try encoder.payload.withBytes { (bytes) throws(StorageError) in
         try log.stage(bytes, firstLSN: plan.last, count: 1, baseTime: state.time)

@@ -84,7 +84,7 @@ final class NamespaceSettings: Sendable {
     if case .string(let text)? = pages.child(key(name)).scalar { text } else { nil }
   }
 
-  private static let root = Path.root.appending(key("settings"))
+  private static var root: Path { ServerRules.settings }
 
   private static func key(_ text: String) -> Key {
     guard let key = try? Key(text) else { preconditionFailure("\(text) is a key") }

@@ -62,6 +62,31 @@ struct WithdrawnOperationsTests {
     #expect(try dendro("log", "new", "--system").output.contains("onDisconnect/one"))
   }
 
+  @Test("rules that are in doubt give way to rules that allow nothing")
+  func rules() throws {
+    try fill()
+    let engine = try Engine.open(at: "\(folder.path)/db", mode: .readWriteExisting)
+    let rules = EncodedWrite(
+      .set(ServerRules.rules, Node(.string("{\"rules\":{\"m\":{\".read\":true}}}"))))
+    engine.submit(EncodedWrite(nil, system: rules)) { result in
+      if case .failure(let error) = result { Issue.record("\(error)") }
+    }
+    try engine.close()
+    let first = "db/00000000000000000001.log"
+    var bytes = folder.bytes(first)
+    bytes[try #require(bytes.range(of: Data("which will".utf8))).lowerBound] ^= 1
+    try folder.write(bytes, to: first)
+    #expect(try dendro("repair", "db", "new").output.contains("locked"))
+    #expect(try dendro("repair", "db", "again", "--json").object["withdrawnRules"] as? Bool == true)
+    #expect(try dendro("verify", "new").status == 0)
+    let (server, port) = try dendro.serve(["new", "--quiet"])
+    defer { server.send(SIGTERM) }
+    #expect(try Tool.request("GET", port, "/m.json").status == 401)
+    #expect(try Tool.request("GET", port, "/m.json?access_token=owner").body == "1")
+    let text = try Tool.request("GET", port, "/.settings/rules.json?access_token=owner").body
+    #expect(text.contains("only administrators"))
+  }
+
   @Test("where nothing is missing, they stay, and the next server does them once")
   func certain() throws {
     try fill()

@@ -144,6 +144,12 @@ struct RepairReport {
 
   /// What clients had registered for their end.
   private func printWithdrawn(_ system: Node, to terminal: Terminal) throws {
+    if !system.node(at: ServerRules.rules).isEmpty {
+      try Self.row(
+        "locked",
+        "the security rules are in doubt: until others are put, only administrators get in",
+        to: terminal)
+    }
     let kept = KeptOperations.all(in: system)
     guard !kept.isEmpty else {
       return try Self.row(
@@ -306,6 +312,10 @@ struct RepairReport {
       ("apartFile", isApartWritten ? .string(apart?.path ?? "") : .null),
       ("secondRootInDoubt", .bool(outcome?.isSystemInDoubt ?? false)),
       ("withdrawnOnDisconnect", .array(withdrawn)),
+      (
+        "withdrawnRules",
+        .bool(!(outcome?.withdrawn ?? .empty).node(at: ServerRules.rules).isEmpty)
+      ),
       ("checkpoints", .array(checkpoints)), ("damage", .array(damage)),
       ("parity", salvage.mendings.json),
       ("refusal", refusal.map { .string($0) } ?? .null),
