@@ -37,7 +37,7 @@ struct DialogueTests {
   @Test("namespaces of their own", arguments: Transport.allCases)
   func namespaces(transport: Transport) async throws {
     let namespaces = OpeningNamespaces(inMemory: DatabaseOptions(), default: "one")
-    let server = try DatabaseServer.start(namespaces, DatabaseServerOptions())
+    let server = try DatabaseServer.start(namespaces, DatabaseServerOptions.patient)
     let one = try transport.client(port: server.port, "ns=one")
     let two = try transport.client(port: server.port, "ns=two")
     _ = try two("q", "{\"p\":\"/a\",\"h\":\"\"}")

@@ -196,7 +196,7 @@ struct FetchedKeyTests {
       "https://example.com/" + String(repeating: "x", count: 2048),
     ])
   func refused(url: String) async throws {
-    var options = DatabaseServerOptions()
+    var options = DatabaseServerOptions.patient
     options.tokens = TokenOptions()
     options.tokens?.keySetURL = url
     options.tokens?.audience = "app"
@@ -208,7 +208,7 @@ struct FetchedKeyTests {
   @Test("keys come from one place")
   func twoPlaces() async throws {
     let folder = try TemporaryFolder()
-    var options = DatabaseServerOptions()
+    var options = DatabaseServerOptions.patient
     options.tokens = TokenOptions()
     options.tokens?.keySetFile = try folder.write("keys", SignedTokens.keySet)
     options.tokens?.keySetURL = "https://example.com/keys"

@@ -12,7 +12,17 @@ final class HTTPClient {
     var body: String
   }
 
-  struct Ended: Error {}
+  /// There is nothing more to read or to write.
+  struct Ended: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ why: String) { description = "the connection has ended: \(why)" }
+
+    /// After a call that has failed.
+    static func system(_ call: String) -> Ended {
+      Ended("\(call): \(String(cString: strerror(errno)))")
+    }
+  }
 
   /// In seconds. If an answer does not come, the test fails instead of waiting; but a sanitizer makes every answer slow,
   /// and so do other tests that run at the same time.
@@ -76,8 +86,9 @@ final class HTTPClient {
       }
     }
     guard own.map({ call(bind, $0, 0) }) ?? true, call(connect, host, port) else {
+      let error = Ended.system("connect")
       close(socket)
-      throw Ended()
+      throw error
     }
     return socket
   }
@@ -126,7 +137,7 @@ final class HTTPClient {
       let count = bytes[offset...].withUnsafeBytes {
         DendroPlatform.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
       }
-      guard count > 0 else { throw Ended() }
+      guard count > 0 else { throw Ended.system("send") }
       offset += count
     }
   }
@@ -144,7 +155,7 @@ final class HTTPClient {
         sentCount += count
         continue
       }
-      guard errno == EAGAIN else { throw Ended() }
+      guard errno == EAGAIN else { throw Ended.system("send") }
       var room = pollfd(fd: socket, events: Int16(POLLOUT), revents: 0)
       if poll(&room, 1, 200) == 0 { return sentCount }
     }
@@ -201,7 +212,7 @@ final class HTTPClient {
         return text.replacing("event: ", with: "").replacing("\ndata: ", with: " ")
       }
       searchedCount = max(0, streamed.count - 1)
-      guard let part = try chunk() else { throw Ended() }
+      guard let part = try chunk() else { throw Ended("the last chunk") }
       streamed += part
     }
   }
@@ -234,7 +245,8 @@ final class HTTPClient {
   private func receive() throws {
     var buffer = [UInt8](repeating: 0, count: 64 << 10)
     let count = buffer.withUnsafeMutableBytes { recv(socket, $0.baseAddress, $0.count, 0) }
-    guard count > 0 else { throw Ended() }
+    guard count != 0 else { throw Ended("the server has closed it") }
+    guard count > 0 else { throw Ended.system("recv") }
     received += buffer[..<count]
   }
 
@@ -245,7 +257,7 @@ final class HTTPClient {
     if !a.received.isEmpty { return a }
     if !b.received.isEmpty { return b }
     var sockets = [a, b].map { pollfd(fd: $0.socket, events: Int16(POLLIN), revents: 0) }
-    guard poll(&sockets, 2, patience * 1000) > 0 else { throw Ended() }
+    guard poll(&sockets, 2, patience * 1000) > 0 else { throw Ended("nothing came") }
     return sockets[0].revents != 0 ? a : b
   }
 

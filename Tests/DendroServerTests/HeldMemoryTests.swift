@@ -57,7 +57,7 @@ struct HeldMemoryTests {
   func cancelled(isOnDisk: Bool) async throws {
     let folder = try TemporaryFolder()
     let database = isOnDisk ? try await Database.open(at: folder.path + "/data") : .inMemory()
-    var options = DatabaseServerOptions()
+    var options = DatabaseServerOptions.patient
     options.sessionByteLimit = 100_000
     let server = try await DatabaseServer.start(serving: database, options: options)
     let client = try WebSocketClient(port: server.port)
@@ -133,12 +133,14 @@ struct HeldMemoryTests {
         _ = try session.poll(served, serial, "&seg0=\(serial)&ts0=30&d0=\(data)")
         while try served.figure("session_bytes") < (serial + 1) * 2_900 {}
       }
-      // What was registered is written when the client has to leave.
+      // What was registered is written when the client has to leave. It counts twice while it is handled, and is
+      // not too much even then.
       let other = try WebSocketClient(served)
-      #expect(try other("o", "{\"p\":\"/left\",\"d\":\"\(text)\"}") == [ok])
+      #expect(try other("o", "{\"p\":\"/left\",\"d\":\"\(text.prefix(30_000))\"}") == [ok])
       let last = try WebSocketClient(served)
-      try last.request("o", "{\"p\":\"/last\",\"d\":\"\(text)\(text)\"}")
-      while try served.figure("session_bytes") > 200_000 {}
+      #expect(try last("o", "{\"p\":\"/last\",\"d\":\"\(text.prefix(45_000))\"}") == [ok])
+      try last.frame(0x1, Array("20".utf8))
+      try last.frame(0x1, Array(text.utf8), isFinal: false)
       #expect(try last.closingCode() == 1013)
       #expect(try other("p", "{\"p\":\"/a\",\"d\":1}") == [ok])
       while try served.client()("GET", "/last.json?ns=app").body == "null" {}

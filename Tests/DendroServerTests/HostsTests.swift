@@ -31,7 +31,7 @@ struct HostsTests {
   @Test("what is open by default is so only if all addresses are this machine's")
   func defaults() async throws {
     let database = Database.inMemory()
-    var options = DatabaseServerOptions()
+    var options = DatabaseServerOptions.patient
     options.hosts = ["127.0.0.1", "0.0.0.0"]
     await #expect {
       try await DatabaseServer.start(serving: database, options: options)
@@ -85,7 +85,7 @@ struct HostsTests {
     try await serving { served in
       let database = Database.inMemory()
       for hosts in [["127.0.0.1"], ["127.0.0.2", "127.0.0.1"]] {
-        var options = DatabaseServerOptions()
+        var options = DatabaseServerOptions.patient
         options.hosts = hosts
         options.port = served.server.port
         await #expect {

@@ -24,7 +24,7 @@ struct NamespaceTests {
   private func serving(
     _ namespaces: OpeningNamespaces, _ body: (OpeningNamespaces, UInt16) async throws -> Void
   ) async throws {
-    let server = try DatabaseServer.start(namespaces, DatabaseServerOptions())
+    let server = try DatabaseServer.start(namespaces, DatabaseServerOptions.patient)
     do {
       try await body(namespaces, server.port)
     } catch {

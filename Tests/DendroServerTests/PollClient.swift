@@ -34,7 +34,7 @@ final class PollClient: WireClient {
     let start = answer.body.split(separator: "\n", maxSplits: 1)
     let words = start[0].split(separator: "'")
     guard words.count == 7, words[0] == "pLPCommand(", words[1] == "start" else {
-      throw HTTPClient.Ended()
+      throw HTTPClient.Ended(answer.body)
     }
     (id, password) = (String(words[3]), String(words[5]))
     try take(String(start[1]))
@@ -96,7 +96,7 @@ final class PollClient: WireClient {
 
   func message() throws -> String {
     while messages.isEmpty {
-      if isClosed { throw HTTPClient.Ended() }
+      if isClosed { throw HTTPClient.Ended("the last answer") }
       try take(try waiting.answer().body)
       if lastNumber == nil { try poll(on: waiting) }
     }
@@ -130,7 +130,7 @@ final class PollClient: WireClient {
       let call = "pRTLPCB("
       guard line.hasPrefix(call), line.hasSuffix("]);"), let comma = line.firstIndex(of: ","),
         let number = Int(line[..<comma].dropFirst(call.count))
-      else { throw HTTPClient.Ended() }
+      else { throw HTTPClient.Ended(script) }
       let list = line[comma...].dropFirst().dropLast(2)
       answers.append((number, elements(Array(list.utf8))))
     }

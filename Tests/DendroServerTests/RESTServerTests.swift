@@ -219,7 +219,7 @@ struct RESTServerTests {
       let namespaces = OpeningNamespaces(
         in: folder.path + "/data", default: "default", limits: OpeningNamespaces.Limits(count: 3),
         options: DatabaseOptions())
-      let server = try DatabaseServer.start(namespaces, DatabaseServerOptions())
+      let server = try DatabaseServer.start(namespaces, DatabaseServerOptions.patient)
       let http = try HTTPClient(port: server.port)
       if round == 0 {
         #expect(try http("PUT", "/a.json?ns=one", "1").status == 200)
@@ -247,7 +247,7 @@ struct RESTServerTests {
     let folder = try TemporaryFolder()
     let namespaces = OpeningNamespaces(
       in: folder.path + "/data", default: "default", options: DatabaseOptions())
-    var options = DatabaseServerOptions()
+    var options = DatabaseServerOptions.patient
     options.authorizer = UsersAuthorizer()
     options.secret = "the secret"
     let server = try DatabaseServer.start(namespaces, options)

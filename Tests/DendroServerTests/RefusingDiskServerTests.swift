@@ -253,7 +253,7 @@ struct RefusingDiskServerTests {
     }
     let namespaces = OpeningNamespaces(
       in: folder.path, default: "default", options: DatabaseOptions())
-    let server = try DatabaseServer.start(namespaces, DatabaseServerOptions())
+    let server = try DatabaseServer.start(namespaces, DatabaseServerOptions.patient)
     while namespaces.open("left") == nil { await Task.yield() }
     let left = try #require(namespaces.open("left"))
     while try left.namespace.root() != JSONParser.parse("{\"n\":2}") { await Task.yield() }

@@ -191,7 +191,7 @@ struct RulesCallTests {
     let folder = try TemporaryFolder()
     let namespaces = OpeningNamespaces(
       in: folder.path + "/data", default: "default", options: DatabaseOptions())
-    let server = try DatabaseServer.start(namespaces, DatabaseServerOptions())
+    let server = try DatabaseServer.start(namespaces, DatabaseServerOptions.patient)
     let http = try HTTPClient(port: server.port)
     let body = try trial(rules, "\"operation\":\"read\",\"path\":\"/a\"")
     let answer = try http("POST", "/.viewer/explain.json?ns=other", body)

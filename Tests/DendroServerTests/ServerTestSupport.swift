@@ -8,7 +8,7 @@ func serving(
   _ body: (Served) async throws -> Void
 ) async throws {
   let database = Database.inMemory()
-  var options = DatabaseServerOptions()
+  var options = DatabaseServerOptions.patient
   change(&options)
   let server = try await DatabaseServer.start(serving: database, options: options)
   do {
@@ -48,5 +48,21 @@ struct Served {
     #expect(head.status == 200)
     #expect(head.headers["content-type"]?.hasPrefix("text/event-stream") == true)
     return client
+  }
+}
+
+extension DatabaseServerOptions {
+  /// Those of tests: nobody is closed because the machine is slow.
+  static var patient: DatabaseServerOptions {
+    var options = DatabaseServerOptions()
+    options.headTimeout = .seconds(600)
+    options.idleTimeout = .seconds(600)
+    options.bodyRateInterval = .seconds(600)
+    options.firstPollTimeout = .seconds(600)
+    options.pollSilence = .seconds(600)
+    options.signInTimeout = .seconds(600)
+    options.messageTimeout = .seconds(600)
+    options.readTimeout = .seconds(600)
+    return options
   }
 }

@@ -22,7 +22,7 @@ struct SlowDiskServerTests {
             at: "/slow", options: DatabaseOptions(), environment: disk.environment,
             mode: .readWrite)
       })
-    let server = try DatabaseServer.start(namespaces, DatabaseServerOptions())
+    let server = try DatabaseServer.start(namespaces, DatabaseServerOptions.patient)
     let port = server.port
     func client(_ name: String, _ parameters: String = "") throws -> WebSocketClient {
       try WebSocketClient(port: port, "/.ws?v=5&ns=\(name)\(parameters)")

@@ -110,7 +110,7 @@ struct StrangerTests {
   @Test("a server that others reach does not start without a word about who may do what")
   func exposed() async throws {
     let database = Database.inMemory()
-    var options = DatabaseServerOptions()
+    var options = DatabaseServerOptions.patient
     options.host = "0.0.0.0"
     await #expect {
       try await DatabaseServer.start(serving: database, options: options)

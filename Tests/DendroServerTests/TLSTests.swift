@@ -138,7 +138,7 @@ struct TLSTests {
       (TestCertificate.one.key, TestCertificate.one.key, "has no certificate in PEM"),
       (TestCertificate.one.certificate, "", "has no private key in PEM"),
     ] {
-      var options = DatabaseServerOptions()
+      var options = DatabaseServerOptions.patient
       options.tls = TLSOptions(
         certificateFile: try folder.write("other.pem", certificate),
         keyFile: try folder.write("other.key", key))

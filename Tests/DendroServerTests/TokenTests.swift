@@ -230,7 +230,7 @@ struct TokenTests {
       { (tokens: inout TokenOptions) in tokens.keySetFile = folder.path + "/missing" },
     ] {
       let database = Database.inMemory()
-      var options = DatabaseServerOptions()
+      var options = DatabaseServerOptions.patient
       var tokens = TokenOptions()
       tokens.audience = "app"
       change(&tokens)

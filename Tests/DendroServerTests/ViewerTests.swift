@@ -126,7 +126,7 @@ struct ViewerTests {
   func past() async throws {
     let folder = try TemporaryFolder()
     let database = try await Database.open(at: folder.path + "/db")
-    var options = DatabaseServerOptions()
+    var options = DatabaseServerOptions.patient
     // On a machine that is slow itself, the client is silent for longer than by default.
     options.idleTimeout = .seconds(3600)
     let server = try await DatabaseServer.start(serving: database, options: options)

@@ -80,7 +80,10 @@ final class WebSocketClient: WireClient {
     while true {
       let (opcode, payload) = try rawFrame()
       if opcode == 0x1 { return String(decoding: payload, as: UTF8.self) }
-      if opcode == 0x8 { throw HTTPClient.Ended() }
+      if opcode == 0x8 {
+        let code = payload.prefix(2).reduce(0) { $0 << 8 | Int($1) }
+        throw HTTPClient.Ended("a closing frame with code \(code)")
+      }
     }
   }
 

@@ -17,10 +17,14 @@ public struct AuthorizationRequest: Sendable {
 
   /// A location that is written.
   public struct Entry: Sendable, Hashable {
+    private let location: RuleRequest.Location
+
+    init(_ location: RuleRequest.Location) { self.location = location }
+
     /// The location, as `/a/b`.
-    public let path: String
+    public var path: String { location.path.description }
     /// Whether only its priority is written.
-    public let isPriority: Bool
+    public var isPriority: Bool { location.isPriority }
   }
 
   /// What there is to do beside reading and writing data.
@@ -46,19 +50,20 @@ public struct AuthorizationRequest: Sendable {
   /// The name of the database; empty for what concerns the whole server.
   public let namespace: String
   /// The location that is read, or below which all writes are; `/` for what concerns no data.
-  public let path: String
+  public var path: String { location.description }
   /// What is to be done.
   public let operation: Operation
   /// Who asks.
   public let client: Client
+  private let location: Path
   private let state: RequestState
 
   init(
-    _ operation: Operation, at path: String, in namespace: String, by identity: Identity,
+    _ operation: Operation, at location: Path, in namespace: String, by identity: Identity,
     on state: RequestState
   ) {
     self.namespace = namespace
-    self.path = path
+    self.location = location
     self.operation = operation
     client = Client(identity)
     self.state = state
@@ -71,25 +76,28 @@ public struct AuthorizationRequest: Sendable {
   /// request is refused whatever the authorizer says.
   ///
   /// - Complexity: O(depth · log children). Data that is only in files is read.
-  public var data: DataSnapshot { state.snapshot(at: path, isNew: false) }
+  public var data: DataSnapshot { state.snapshot(at: location, isNew: false) }
 
   /// What would be at the location after the write, with its server values replaced; nil for what is no write.
   ///
   /// - Complexity: that of the write, once for each request.
   public var newData: DataSnapshot? {
-    if case .write = operation { state.snapshot(at: path, isNew: true) } else { nil }
+    if case .write = operation { state.snapshot(at: location, isNew: true) } else { nil }
   }
 
   /// What is at another location.
   ///
   /// - Parameter path: as `/a/b`; nothing is at a path that is impossible.
-  public func data(at path: String) -> DataSnapshot { state.snapshot(at: path, isNew: false) }
+  public func data(at path: String) -> DataSnapshot {
+    state.snapshot(at: try? Path(parsing: path), isNew: false)
+  }
 
   /// What would be at another location after the write; nil for what is no write.
   ///
   /// - Parameter path: as `/a/b`; nothing is at a path that is impossible.
   public func newData(at path: String) -> DataSnapshot? {
-    if case .write = operation { state.snapshot(at: path, isNew: true) } else { nil }
+    guard case .write = operation else { return nil }
+    return state.snapshot(at: try? Path(parsing: path), isNew: true)
   }
 }
 
@@ -101,12 +109,5 @@ extension AuthorizationRequest.Client {
       case .user(let id, _, let auth), .standIn(let id, _, let auth): .user(id: id, auth: auth)
       case .administrator: .administrator
       }
-  }
-}
-
-extension AuthorizationRequest.Entry {
-  init(_ location: RuleRequest.Location) {
-    path = location.path.description
-    isPriority = location.isPriority
   }
 }

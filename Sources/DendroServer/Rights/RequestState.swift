@@ -52,9 +52,10 @@ final class RequestState: Sendable {
 
   var time: Int64 { pinned()?.time ?? systemMilliseconds() }
 
-  func snapshot(at path: String, isNew: Bool) -> DataSnapshot {
+  /// - Parameter path: nil for one that is impossible.
+  func snapshot(at path: Path?, isNew: Bool) -> DataSnapshot {
     guard let database else { preconditionFailure("nothing is asked of a database") }
-    guard let path = try? Path(parsing: path) else {
+    guard let path else {
       progress.withLock { $0.wasLookedAt = true }
       return database.snapshot(.empty, at: .root)
     }

@@ -107,7 +107,7 @@ final class RequestedWrite: WriteJudge {
   ) -> AuthorizationVerdict {
     rights.authorizer.decide(
       AuthorizationRequest(
-        operation, at: path.description, in: rights.namespace.name, by: identity, on: state))
+        operation, at: path, in: rights.namespace.name, by: identity, on: state))
   }
 }
 

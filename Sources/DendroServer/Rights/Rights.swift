@@ -40,7 +40,7 @@ struct Rights: Sendable {
         RequestState.Pinned(head: pinned.node, time: pinned.time) { pinned.node.node }
       }
       let request = AuthorizationRequest(
-        .read(RuleQuery(query)), at: path.description, in: namespace.name, by: identity, on: state)
+        .read(RuleQuery(query)), at: path, in: namespace.name, by: identity, on: state)
       verdict = authorizer.decide(request)
       if state.isUnreadable { verdict.decision = .deny }
     }
@@ -135,7 +135,7 @@ extension Authorizer {
   ) -> Bool {
     let state = RequestState.unknown()
     let request = AuthorizationRequest(
-      operation, at: path.description, in: namespace, by: identity, on: state)
+      operation, at: path, in: namespace, by: identity, on: state)
     return decide(request).decision == .allow || state.wasLookedAt
   }
 
@@ -144,7 +144,7 @@ extension Authorizer {
     _ management: AuthorizationRequest.Management, in namespace: String = "", _ identity: Identity
   ) -> Bool {
     let request = AuthorizationRequest(
-      .manage(management), at: "/", in: namespace, by: identity, on: .none)
+      .manage(management), at: .root, in: namespace, by: identity, on: .none)
     return decide(request).decision == .allow
   }
 }

@@ -13,14 +13,12 @@ final class SessionAccounts: Sendable {
 
   private struct State {
     var holders: [ObjectIdentifier: Holder] = [:]
-    /// What those hold that were told to close.
-    var leavingByteCount = 0
   }
 
   private struct Holder: Sendable {
     let transport: any WireTransport
-    /// What it held when it was told to close; nil if it was not.
-    var leavingByteCount: Int?
+    /// Whether it was told to close. What it holds, and what it still takes, will be gone.
+    var isLeaving = false
   }
 
   /// - Parameter limit: in bytes.
@@ -42,13 +40,11 @@ final class SessionAccounts: Sendable {
   }
 
   func remove(_ account: SessionAccount) {
-    state.withLock { state in
-      let holder = state.holders.removeValue(forKey: ObjectIdentifier(account))
-      state.leavingByteCount -= holder?.leavingByteCount ?? 0
-    }
+    state.withLock { _ = $0.holders.removeValue(forKey: ObjectIdentifier(account)) }
   }
 
-  private func relieve() {
+  /// Closes those that hold most, if all that stay hold too much.
+  func relieve() {
     isRelieving.store(false, ordering: .relaxed)
     for transport in choose() { transport.drop() }
   }
@@ -56,14 +52,14 @@ final class SessionAccounts: Sendable {
   /// Those that have to leave.
   private func choose() -> [any WireTransport] {
     state.withLock { state in
-      var excess = byteCount - limit - state.leavingByteCount
-      if excess <= 0 { return [] }
       var counts: [ClientAddress: Int] = [:]
-      let present = state.holders.filter { $0.value.leavingByteCount == nil }.map { id, holder in
+      let present = state.holders.filter { !$0.value.isLeaving }.map { id, holder in
         let byteCount = holder.transport.account.byteCount
         counts[holder.transport.account.address, default: 0] += byteCount
         return (id: id, transport: holder.transport, byteCount: byteCount)
       }
+      var excess = present.reduce(-limit) { $0 + $1.byteCount }
+      if excess <= 0 { return [] }
       func rank(_ transport: any WireTransport, _ byteCount: Int) -> (Int, Int, Int) {
         let account = transport.account
         return (
@@ -76,8 +72,7 @@ final class SessionAccounts: Sendable {
       var chosen: [any WireTransport] = []
       for holder in sorted where excess > 0 && holder.byteCount > 0 {
         excess -= holder.byteCount
-        state.holders[holder.id]?.leavingByteCount = holder.byteCount
-        state.leavingByteCount += holder.byteCount
+        state.holders[holder.id]?.isLeaving = true
         chosen.append(holder.transport)
       }
       return chosen
