@@ -8,6 +8,8 @@
 static const uint32_t dendro_readable = EPOLLIN;
 static const uint32_t dendro_writable = EPOLLOUT;
 static const uint32_t dendro_lost = EPOLLHUP | EPOLLERR;
+// For poll(2) as well, whose POLLRDHUP is the same bit and is there for GNU's programs alone.
+static const int16_t dendro_ended = EPOLLRDHUP;
 
 static inline int dendro_poll_open(void) { return epoll_create1(EPOLL_CLOEXEC); }
 

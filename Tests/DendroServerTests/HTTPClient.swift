@@ -162,6 +162,13 @@ final class HTTPClient {
     return sentCount
   }
 
+  /// Sends nothing until the end, and all of it together with the end; less than a packet holds.
+  func holdBack() {
+    var on: Int32 = 1
+    setsockopt(
+      socket, Int32(IPPROTO_TCP), TCP_CORK, &on, socklen_t(MemoryLayout<Int32>.size))
+  }
+
   /// Sends no more; the server sees the end of its input.
   func shutDownWriting() { shutdown(socket, Int32(SHUT_WR)) }
 

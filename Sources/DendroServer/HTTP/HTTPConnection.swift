@@ -41,8 +41,15 @@ final class HTTPConnection: Sendable {
     var deadline: ContinuousClock.Instant
     /// Of a body, since its last deadline.
     var byteCount = 0
+    /// Whether the client was found to send no more, and nothing has happened since.
+    var hasEnded = false
     /// Where the client is for which the connection counts; nil if it counts for none.
     var address: ClientAddress?
+
+    mutating func begin(_ phase: Phase) {
+      self.phase = phase
+      hasEnded = false
+    }
   }
 
   init(_ socket: Int32, _ limits: Limits, _ address: ClientAddress?) {
@@ -57,7 +64,7 @@ final class HTTPConnection: Sendable {
     let latest = ContinuousClock.now + limits.head
     state.withLock { state in
       guard state.phase == .waiting else { return }
-      state.phase = .head
+      state.begin(.head)
       state.deadline = min(state.deadline, latest)
     }
   }
@@ -67,19 +74,24 @@ final class HTTPConnection: Sendable {
     let deadline = ContinuousClock.now + limits.bodyInterval
     state.withLock { state in
       guard state.phase != .givenUp else { return }
-      state.phase = .body
+      state.begin(.body)
       state.deadline = deadline
       state.byteCount = 0
     }
   }
 
-  func noteBody(_ byteCount: Int) { state.withLock { $0.byteCount += byteCount } }
+  func noteBody(_ byteCount: Int) {
+    state.withLock { state in
+      state.byteCount += byteCount
+      state.hasEnded = false
+    }
+  }
 
   /// The whole request has come, or no more of it is read.
   func beginAnswer() {
     state.withLock { state in
       guard state.phase != .givenUp else { return }
-      state.phase = .answering
+      state.begin(.answering)
     }
   }
 
@@ -88,7 +100,7 @@ final class HTTPConnection: Sendable {
     let deadline = ContinuousClock.now + limits.silence + limits.head
     state.withLock { state in
       guard state.phase != .givenUp else { return }
-      state.phase = .waiting
+      state.begin(.waiting)
       state.deadline = deadline
     }
   }
@@ -122,6 +134,27 @@ final class HTTPConnection: Sendable {
     _ = send(
       socket, answer.utf8Start, answer.utf8CodeUnitCount, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
     shutdown(socket, Int32(SHUT_RDWR))
+  }
+
+  /// Whether more of a request may come.
+  var awaitsInput: Bool {
+    state.withLock { $0.phase != .answering && $0.phase != .givenUp }
+  }
+
+  /// Ends the connection of a client that has shut down its side, when it is found so for the second time and nothing
+  /// has happened in between. Nobody may close the socket meanwhile.
+  ///
+  /// libmicrohttpd is told once of what has come to a socket, and takes a read that brings less than it has asked for to
+  /// be the last one. So it misses an end that has come with the last bytes.
+  func noteEnd() {
+    var byte: UInt8 = 0
+    guard recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) == 0 else { return }
+    let isOver = state.withLock { state in
+      guard state.phase != .answering, state.phase != .givenUp else { return false }
+      defer { state.hasEnded = true }
+      return state.hasEnded
+    }
+    if isOver { shutdown(socket, Int32(SHUT_RDWR)) }
   }
 
   private static let timeout: StaticString =

@@ -1,3 +1,4 @@
+import CDendroWSLay
 import DendroPlatform
 import Dispatch
 import Synchronization
@@ -102,12 +103,19 @@ final class HTTPConnections: Sendable {
     connection.endAnswer()
   }
 
-  /// Ends the connections whose clients are too slow. To be called about once a second.
+  /// Ends the connections whose clients are too slow, or have left. To be called about once a second.
   func tick() {
     let now = ContinuousClock.now
     // Under the lock no socket is closed.
     state.withLock { state in
-      for connection in state.connections.values { connection.check(at: now) }
+      var polled: [pollfd] = []
+      for connection in state.connections.values {
+        connection.check(at: now)
+        guard connection.awaitsInput else { continue }
+        polled.append(pollfd(fd: connection.socket, events: dendro_ended, revents: 0))
+      }
+      guard poll(&polled, nfds_t(polled.count), 0) > 0 else { return }
+      for end in polled where end.revents != 0 { state.connections[end.fd]?.noteEnd() }
     }
   }
 
