@@ -12,17 +12,17 @@ struct RacingWritersTests {
   private static let text = """
     {"rules": {
       ".read": true,
-      // The next number, as whoever takes it.
+      // Each write is one above the last, and names its writer.
       "count": {
         ".write": "auth != null",
         ".validate": "newData.child('n').val() === (data.exists() ? data.child('n').val() : 0) + 1
           && newData.child('by').val() === auth.uid"
       },
-      // Who comes first.
+      // Only the first write of a place is allowed.
       "first": {"$place": {
         ".write": "!data.exists()", ".validate": "newData.child('by').val() === auth.uid"
       }},
-      // Ten in each, whoever counts them.
+      // A pool is used ten times at most.
       "pools": {"$pool": {
         ".write": "newData.child('by').val() === auth.uid",
         "used": {
@@ -33,7 +33,7 @@ struct RacingWritersTests {
     """
   private static let clientCount = 8
 
-  @Test("none of their writes is in the log that the rules forbid at its place in the log")
+  @Test("the log has no write that the rules forbid at its place")
   func race() async throws {
     let seed = UInt64.random(in: 0...(.max))
     let folder = try TemporaryFolder()
@@ -105,7 +105,7 @@ struct RacingWritersTests {
       var place = new
       for part in parts { place = place.child(String(part)) }
       guard case .string(let writer)? = place.child("by").scalar else {
-        Issue.record("nobody has written \(change.path)")
+        Issue.record("the write at \(change.path) names no writer")
         continue
       }
       request.auth = RuleAuth(userID: String(writer))

@@ -52,7 +52,7 @@ struct Served {
 }
 
 extension DatabaseServerOptions {
-  /// Those of tests: nobody is closed because the machine is slow.
+  /// Options for tests, whose deadlines a slow machine does not reach.
   static var patient: DatabaseServerOptions {
     var options = DatabaseServerOptions()
     options.headTimeout = .seconds(600)

@@ -22,6 +22,7 @@ import urllib.request
 import websockets
 
 from checks import check, end
+from dialogue import Dialogue
 
 port = sys.argv[1]
 mode, files = (sys.argv[2], sys.argv[3:]) if len(sys.argv) > 2 else ("", [])
@@ -123,7 +124,7 @@ class Stream:
         return self.events.get(timeout=PATIENCE)
 
 
-class Client:
+class Client(Dialogue):
     """One WebSocket."""
 
     @staticmethod
@@ -139,17 +140,6 @@ class Client:
 
     async def message(self):
         return json.loads(await asyncio.wait_for(self.socket.recv(), PATIENCE))["d"]
-
-    async def request(self, action, body):
-        """The pushes before the answer, and the answer."""
-        self.number += 1
-        await self.socket.send(json.dumps({"t": "d", "d": {"r": self.number, "a": action, "b": body}}))
-        pushes = []
-        while True:
-            message = await self.message()
-            if message.get("r") == self.number:
-                return pushes, message["b"]
-            pushes.append(message)
 
 
 REFUSED = {"s": "permission_denied", "d": "Permission denied"}

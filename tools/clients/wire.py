@@ -8,6 +8,7 @@ import sys
 import websockets
 
 from checks import check, end
+from dialogue import Dialogue
 from polls import Polls
 
 # A machine that does other work as well is slow, and no proof of a fault.
@@ -19,7 +20,7 @@ async def websocket(parameters):
         f"ws://127.0.0.1:{sys.argv[1]}/.ws?v=5{parameters}", max_size=None, open_timeout=PATIENCE)
 
 
-class Client:
+class Client(Dialogue):
     # Which transport new clients have.
     polls = False
 
@@ -51,18 +52,6 @@ class Client:
         if len(text) <= 6 and text.isdigit():
             text = "".join([await self.socket.recv() for _ in range(int(text))])
         return json.loads(text)["d"]
-
-    async def request(self, action, body):
-        """The pushes before the answer, and the answer."""
-        self.number += 1
-        await self.socket.send(
-            json.dumps({"t": "d", "d": {"r": self.number, "a": action, "b": body}}))
-        pushes = []
-        while True:
-            message = await self.message()
-            if message.get("r") == self.number:
-                return pushes, message["b"]
-            pushes.append(message)
 
 
 OK = {"s": "ok", "d": ""}

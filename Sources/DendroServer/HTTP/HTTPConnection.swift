@@ -141,11 +141,11 @@ final class HTTPConnection: Sendable {
     state.withLock { $0.phase != .answering && $0.phase != .givenUp }
   }
 
-  /// Ends the connection of a client that has shut down its side, when it is found so for the second time and nothing
-  /// has happened in between. Nobody may close the socket meanwhile.
+  /// Shuts the connection down if its client has shut down writing. The first call notes this, and the second one acts, unless
+  /// a part of a request has come or an answer was sent in between. The caller keeps the socket open meanwhile.
   ///
-  /// libmicrohttpd is told once of what has come to a socket, and takes a read that brings less than it has asked for to
-  /// be the last one. So it misses an end that has come with the last bytes.
+  /// libmicrohttpd reads a socket when epoll reports an edge, and stops after a read that returns fewer bytes than it
+  /// has asked for. So it misses an end of the input that has come together with the last bytes.
   func noteEnd() {
     var byte: UInt8 = 0
     guard recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) == 0 else { return }
