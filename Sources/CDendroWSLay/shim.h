@@ -30,10 +30,11 @@ static inline void dendro_poll_remove(int poll, int socket) {
   epoll_ctl(poll, EPOLL_CTL_DEL, socket, NULL);
 }
 
-// Waits for one of the sockets; gives at most `count` of them and their events.
-static inline int dendro_poll_wait(int poll, int *sockets, uint32_t *events, int count) {
+// Waits for one of the sockets if `waits` is not 0; gives at most `count` of them and their events.
+static inline int dendro_poll_wait(
+    int poll, int *sockets, uint32_t *events, int count, int waits) {
   struct epoll_event ready[64];
-  int found = epoll_wait(poll, ready, count < 64 ? count : 64, -1);
+  int found = epoll_wait(poll, ready, count < 64 ? count : 64, waits ? -1 : 0);
   for (int index = 0; index < found; index++) {
     sockets[index] = ready[index].data.fd;
     events[index] = ready[index].events;

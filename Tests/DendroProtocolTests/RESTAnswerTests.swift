@@ -77,9 +77,11 @@ struct RESTAnswerTests {
     let other = try answer("2", "", [("if-none-match", etag)])
     #expect(other.status == 200 && other.text == "2" && other.headers["etag"] != nil)
     let put = try request("PUT", "/n.json", [("if-match", "x")])
-    let failed = RESTAnswer(preconditionFailed: put, current: try json("{\"a\":1}"))
+    let current = try json("{\"a\":1}")
+    let failed = RESTAnswer(
+      preconditionFailed: put, current: current, etag: TreeHash.etag(current))
     #expect(failed.status == 412 && failed.text == "{\"a\":1}")
-    #expect(try failed.headers["etag"] == TreeHash.etag(json("{\"a\":1}")))
+    #expect(failed.headers["etag"] == TreeHash.etag(current))
     let delete = try request("DELETE", "/n.json", wants)
     let deleted = RESTAnswer(deleted: delete)
     #expect(deleted.text == "null" && deleted.headers["etag"] == "null_etag")
@@ -162,6 +164,23 @@ struct RESTAnswerTests {
         }
         #expect(bytes == expected)
       }
+    }
+  }
+
+  @Test("a text whose beginning is made ahead is the same")
+  func prepared() throws {
+    let members = (0..<500).map { "\"k\($0)\":\"\(String(repeating: "x", count: $0))\"" }
+    var text = AnswerText("before")
+    text.append(try json("{\(members.joined(separator: ","))}"), JSONStyle())
+    text.append("after")
+    var copy = text
+    let whole = copy.rest()
+    #expect(whole.count > 100_000)
+    for byteCount in [0, 1, 100, 20_000, 1_000_000] {
+      var prepared = text
+      #expect(prepared.prepare(byteCount: byteCount) == (byteCount > whole.count))
+      #expect(prepared.prepare(byteCount: 2 * byteCount) == (byteCount > whole.count))
+      #expect(prepared.rest() == whole)
     }
   }
 }

@@ -74,4 +74,18 @@ struct TreeHashTests {
   func noBase64(text: String) {
     #expect(Base64.decode(text.utf8) == nil)
   }
+
+  @Test("what takes long to hash is told apart by a look at a hundred nodes")
+  func long() throws {
+    let many = (0..<101).map { "\"k\($0)\":1" }.joined(separator: ",")
+    let few = (0..<50).map { "\"k\($0)\":1" }.joined(separator: ",")
+    let text = { (count: Int) in "\"" + String(repeating: "x", count: count) + "\"" }
+    for short in ["null", "1", "{\(few)}", "{\"a\":{\(few)}}", text(100_000)] {
+      #expect(try !TreeHash.takesLong(json(short)), "\(short.prefix(80))")
+    }
+    for long in [
+      "{\(many)}", "{\"a\":{\(few)},\"b\":{\(few)}}", text(110_000),
+      "{\"a\":\(text(60_000)),\"b\":\(text(60_000))}",
+    ] { #expect(try TreeHash.takesLong(json(long)), "\(long.prefix(80))") }
+  }
 }

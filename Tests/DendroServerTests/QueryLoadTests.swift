@@ -68,6 +68,36 @@ struct QueryLoadTests {
     }
   }
 
+  @Test("conditional requests of large locations are done in turn with what others want")
+  func conditions() async throws {
+    try await serving { served in
+      try await fill(served, 20_000)
+      let greedy = try (0..<40).map { _ in try served.client() }
+      for (number, client) in greedy.enumerated() {
+        try client.send(
+          number % 2 == 0
+            ? HTTPClient.request("PUT", "/list.json?ns=app", "1", ["if-match": "x"])
+            : HTTPClient.request(
+              "GET", "/list.json?ns=app&print=silent", nil, ["if-none-match": "x"]))
+      }
+      let http = try served.client()
+      for number in 0..<5 {
+        #expect(try http("PUT", "/own.json?ns=app", "\(number)").status == 200)
+        let etag = try http("GET", "/own.json?ns=app", nil, ["X-Firebase-ETag": "true"])
+          .headers["etag"]
+        let written = try http("PUT", "/own.json?ns=app", "\"x\"", ["if-match": etag ?? ""])
+        #expect(written.status == 200)
+      }
+      #expect(greedy.contains { !$0.hasInput }, "some of the long work is done later")
+      for (number, client) in greedy.enumerated() {
+        let answer = try client.answer()
+        #expect([412, 200, 204].contains(answer.status), "\(number)")
+        #expect(answer.headers["etag"]?.count == 28)
+      }
+      #expect(try http("GET", "/list.json?ns=app&shallow=true").body.count > 100_000)
+    }
+  }
+
   @Test(
     "windows over many children are right, whatever is written while they begin", arguments: 0..<2)
   func windows(seed: UInt64) async throws {

@@ -80,6 +80,17 @@ package struct AnswerText: Sendable {
     return result
   }
 
+  /// Makes the beginning now: about so many bytes, or some more.
+  ///
+  /// - Returns: whether that is all.
+  package mutating func prepare(byteCount: Int) -> Bool {
+    let beginning = next(byteCount: byteCount)
+    let isWhole = isAtEnd
+    parts.replaceSubrange(..<next, with: [.bytes(beginning)])
+    next = 0
+    return isWhole
+  }
+
   /// All of the rest.
   package mutating func rest() -> [UInt8] {
     var result: [UInt8] = []

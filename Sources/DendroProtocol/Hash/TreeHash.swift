@@ -32,6 +32,25 @@ package enum TreeHash {
     node.isEmpty ? "null_etag" : hash(node)
   }
 
+  /// Whether the hash of a node takes longer than other clients may wait.
+  ///
+  /// - Complexity: O(1).
+  package static func takesLong(_ node: Node) -> Bool {
+    var budget = 100
+    return takesLong(node, &budget)
+  }
+
+  /// - Parameter budget: how many nodes, or KiB of text, take no long time.
+  private static func takesLong(_ node: Node, _ budget: inout Int) -> Bool {
+    guard node.isBranch else {
+      if case .string(let text)? = node.scalar { budget -= text.utf8.count >> 10 }
+      return budget < 0
+    }
+    budget -= node.childCount
+    if budget < 0 { return true }
+    return node.children(in: .key).contains { takesLong($0.node, &budget) }
+  }
+
   private static func append(_ scalar: Scalar, to text: inout [UInt8]) {
     switch scalar {
     case .bool(let value): text += (value ? "boolean:true" : "boolean:false").utf8

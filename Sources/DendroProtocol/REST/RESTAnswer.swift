@@ -61,9 +61,11 @@ package struct RESTAnswer: Sendable {
   }
 
   /// The refusal of a write whose condition the current value does not meet.
-  package init(preconditionFailed request: RESTRequest, current: Node) {
+  ///
+  /// - Parameter etag: of `current`.
+  package init(preconditionFailed request: RESTRequest, current: Node, etag: String) {
     self.init(412, request, AnswerText(current, request.style))
-    headers.append("ETag", TreeHash.etag(current))
+    headers.append("ETag", etag)
   }
 
   // MARK: Success

@@ -106,6 +106,7 @@ package struct MessageFrames: Sendable {
   }
 
   private enum Phase: Sendable {
+    /// The beginning of the text is made.
     case begin
     case counting(Counting)
     case sending
@@ -129,7 +130,8 @@ package struct MessageFrames: Sendable {
 
   /// A shorter text is made once.
   private static let keptByteCount = 256 << 10
-  private static let partByteCount = 64 << 10
+  /// So much is made or counted in one step.
+  package static let partByteCount = 16 << 10
 
   package init(_ message: AnswerText) { text = message }
 
@@ -154,14 +156,17 @@ package struct MessageFrames: Sendable {
 
   /// Makes the next frame, or a part of the text.
   ///
-  /// - Complexity: O(64 KiB), and O(256 KiB) for the first one.
+  /// - Complexity: O(16 KiB).
   package mutating func next() -> Step {
     switch phase {
     case .begin:
-      part = text.next(byteCount: Self.keptByteCount)
+      let next = text.next(byteCount: Self.partByteCount)
+      part = part.isEmpty ? next : part + next
       // A message has at most as many units as bytes.
       if part.count <= Self.unitLimit, text.isAtEnd { return last() }
-      phase = .counting(Counting(text: text, part: part))
+      if part.count >= Self.keptByteCount || text.isAtEnd {
+        phase = .counting(Counting(text: text, part: part))
+      }
       return .counting
     case .counting(var counting):
       phase = .end  // Otherwise the text would be copied.

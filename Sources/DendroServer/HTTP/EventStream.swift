@@ -18,7 +18,7 @@ final class EventStream: ListenReceiver {
   private let resumption: (@Sendable (Node) -> ListenResumption?)?
   private let state = Mutex(State())
 
-  fileprivate struct State: @unchecked Sendable {
+  fileprivate struct State: Sendable {
     var listen: Listen?
     var hub: ListenHub?
     var isWindow = false
@@ -28,7 +28,10 @@ final class EventStream: ListenReceiver {
     /// What is being sent, and how much of it was.
     var part: [UInt8] = []
     var offset = 0
+    /// The rest of the event of which it is a part.
     var current: AnswerText?
+    /// Whether the next part is made elsewhere, and nothing is sent meanwhile.
+    var isMaking = false
     /// Whether events were dropped, and the listen has to begin anew.
     var isLagging = false
     /// Whether the listen was asked to begin anew.
@@ -40,11 +43,13 @@ final class EventStream: ListenReceiver {
     var isEnded = false
     /// The client has left.
     var isClosed = false
-    /// The suspended connection.
-    var connection: OpaquePointer?
+    var connection: SuspendedConnection?
     var wasActive = true
-    var context: HTTPContext?
   }
+
+  /// So much of an event is made on the thread of its connection, on which others wait.
+  fileprivate static let inlineByteCount = 16 << 10
+  private static let partByteCount = 64 << 10
 
   init(
     _ request: RESTRequest, _ access: ReadAccess, backlogByteLimit: Int,
@@ -197,15 +202,15 @@ final class EventStream: ListenReceiver {
 
   /// Makes libmicrohttpd's response. It holds the stream until it is destroyed.
   func response(on connection: OpaquePointer, _ context: HTTPContext) -> OpaquePointer? {
-    state.withLock { $0.context = context }
-    let reader = Unmanaged.passRetained(EventReader(self, connection))
+    state.withLock { $0.connection = SuspendedConnection(connection, context) }
+    let reader = Unmanaged.passRetained(EventReader(self, context.parts))
     return MHD_create_response_from_callback(
       dendro_size_unknown, 1 << 10,
       { reader, _, buffer, capacity in
         guard let reader, let buffer else { return dendro_end_of_stream }
         let owner = Unmanaged<EventReader>.fromOpaque(reader).takeUnretainedValue()
         return owner.stream.read(
-          UnsafeMutableRawBufferPointer(start: buffer, count: capacity), owner.connection)
+          UnsafeMutableRawBufferPointer(start: buffer, count: capacity), owner.parts)
       }, reader.toOpaque(),
       { reader in
         if let reader { Unmanaged<EventReader>.fromOpaque(reader).release() }
@@ -213,23 +218,48 @@ final class EventStream: ListenReceiver {
   }
 
   /// - Returns: the number of bytes; 0 if none waits, and the connection is suspended then.
-  private func read(_ buffer: UnsafeMutableRawBufferPointer, _ connection: OpaquePointer) -> Int {
-    let (count, restart) = state.withLock { state -> (Int, (ListenHub, Listen)?) in
-      let count = state.fill(buffer)
-      if count > 0 { return (count, nil) }
-      if state.isLagging, !state.isRestarting, !state.isEnded, let hub = state.hub,
-        let listen = state.listen
-      {
-        state.isRestarting = true
-        state.suspend(connection)
-        return (0, (hub, listen))
-      }
-      if state.isEnded { return (Int(dendro_end_of_stream), nil) }
-      state.suspend(connection)
-      return (0, nil)
+  private func read(_ buffer: UnsafeMutableRawBufferPointer, _ parts: FairQueue) -> Int {
+    enum Next {
+      case count(Int)
+      case restart(ListenHub, Listen)
+      case make(AnswerText)
     }
-    if let (hub, listen) = restart { hub.restart(listen) }
-    return count
+    let next = state.withLock { state -> Next in
+      let count = state.fill(buffer)
+      if count > 0 { return .count(count) }
+      if !state.isMaking {
+        if let unmade = state.current {
+          state.current = nil
+          state.isMaking = true
+          state.connection?.suspend()
+          return .make(unmade)
+        }
+        if state.isEnded { return .count(Int(dendro_end_of_stream)) }
+        if state.isLagging, !state.isRestarting, let hub = state.hub, let listen = state.listen {
+          state.isRestarting = true
+          state.connection?.suspend()
+          return .restart(hub, listen)
+        }
+      }
+      state.connection?.suspend()
+      return .count(0)
+    }
+    switch next {
+    case .count(let count): return count
+    case .restart(let hub, let listen): hub.restart(listen)
+    case .make(let unmade): parts.async(for: self) { [self] in make(unmade) }
+    }
+    return 0
+  }
+
+  private func make(_ unmade: AnswerText) {
+    var rest = unmade
+    let part = rest.next(byteCount: Self.partByteCount)
+    state.withLock { state in
+      state.isMaking = false
+      if !state.isClosed { state.take(part, rest) }
+      state.connection?.resume()
+    }
   }
 
   /// The client has left, or the stream is over.
@@ -241,6 +271,7 @@ final class EventStream: ListenReceiver {
       state.current = nil
       state.part = []
       state.offset = 0
+      state.connection = nil
       defer {
         state.hub = nil
         state.listen = nil
@@ -252,20 +283,17 @@ final class EventStream: ListenReceiver {
 }
 
 extension EventStream.State {
-  /// Copies what waits to be sent.
+  /// Copies what waits to be sent, as far as it is made.
   fileprivate mutating func fill(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
-    // What waits comes behind it.
-    if unmadeCount > 0, !isEnded { return 0 }
     var written = 0
     while written < buffer.count {
       if offset == part.count {
-        if current?.isAtEnd ?? true {
-          guard let next = events.popFirst() else { break }
-          byteCount -= next.byteCount
-          current = next
-        }
-        part = current?.next(byteCount: 16 << 10) ?? []
-        offset = 0
+        if isMaking || current != nil { break }
+        // What waits comes behind the value that is being made.
+        if unmadeCount > 0, !isEnded { break }
+        guard var next = events.popFirst() else { break }
+        byteCount -= next.byteCount
+        take(next.next(byteCount: EventStream.inlineByteCount), next)
         continue
       }
       let count = min(buffer.count - written, part.count - offset)
@@ -279,19 +307,14 @@ extension EventStream.State {
     return written
   }
 
-  fileprivate mutating func suspend(_ connection: OpaquePointer) {
-    context?.pendingCount.wrappingAdd(1, ordering: .sequentiallyConsistent)
-    MHD_suspend_connection(connection)
-    self.connection = connection
+  fileprivate mutating func take(_ part: [UInt8], _ rest: AnswerText) {
+    self.part = part
+    offset = 0
+    current = rest.isAtEnd ? nil : rest
   }
 
   /// Makes libmicrohttpd look at the connection again.
-  fileprivate mutating func resume() {
-    guard let connection else { return }
-    self.connection = nil
-    MHD_resume_connection(connection)
-    context?.pendingCount.wrappingSubtract(1, ordering: .sequentiallyConsistent)
-  }
+  fileprivate func resume() { connection?.resume() }
 }
 
 /// Who reads what.
@@ -333,13 +356,13 @@ enum ListenResumption: Sendable {
   case changed(PlaceChange)
 }
 
-/// A stream and the connection that it is sent on.
+/// A stream, and who makes the parts of its long events.
 private final class EventReader {
   let stream: EventStream
-  let connection: OpaquePointer
+  let parts: FairQueue
 
-  init(_ stream: EventStream, _ connection: OpaquePointer) {
+  init(_ stream: EventStream, _ parts: FairQueue) {
     self.stream = stream
-    self.connection = connection
+    self.parts = parts
   }
 }

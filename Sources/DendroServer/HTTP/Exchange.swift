@@ -36,6 +36,8 @@ final class Exchange: @unchecked Sendable {
   /// The use of the database by the request, until its answer is sent and nothing works on it any more.
   var lease: NamespaceLease?
   private let peer: HTTPConnection
+  /// Who takes turns with others in what takes long.
+  var turnClient: AnyObject { peer }
   /// Where the client is: the other end of the connection, or what a trusted proxy says. Nil if that is not known.
   private(set) var address: ClientAddress?
   /// The same for the log.
@@ -55,6 +57,8 @@ final class Exchange: @unchecked Sendable {
 
   private struct Outcome: @unchecked Sendable {
     var answer: Answer?
+    /// Whether the beginning of its body is made.
+    var isPrepared = false
     /// What takes its place if it comes too late.
     var late: (answer: RESTAnswer, deadline: ContinuousClock.Instant)?
     /// The suspended connection.
@@ -213,14 +217,32 @@ final class Exchange: @unchecked Sendable {
   }
 
   private func answerOrWait(_ connection: OpaquePointer) -> MHD_Result {
-    let answer = outcome.withLock { outcome -> Answer? in
-      if let answer = outcome.answer { return answer }
+    let (answer, unprepared) = outcome.withLock { outcome -> (Answer?, RESTAnswer?) in
+      if let answer = outcome.answer {
+        guard !outcome.isPrepared, case .whole(var whole) = answer else { return (answer, nil) }
+        outcome.isPrepared = true
+        if whole.body.prepare(byteCount: Self.inlineByteCount) { return (.whole(whole), nil) }
+        outcome.answer = nil
+        MHD_suspend_connection(connection)
+        outcome.connection = connection
+        return (nil, whole)
+      }
       MHD_suspend_connection(connection)
       outcome.connection = connection
-      return nil
+      return (nil, nil)
+    }
+    if let unprepared {
+      context.parts.async(for: peer) { [self] in
+        var answer = unprepared
+        _ = answer.body.prepare(byteCount: ResponseBody.wholeByteLimit)
+        finish(answer)
+      }
     }
     return answer.map { send($0, connection) } ?? dendro_yes
   }
+
+  /// Of an answer, so much is made on the thread of its connection, on which others wait.
+  private static let inlineByteCount = 16 << 10
 
   /// Gives the request this answer once so much time has passed since its head came, unless it has another one by then.
   /// A stream may begin later.
@@ -262,7 +284,7 @@ final class Exchange: @unchecked Sendable {
     switch answer {
     case .whole(let answer):
       status = answer.status
-      response = ResponseBody.response(answer, context)
+      response = ResponseBody.response(answer, on: connection, context)
       Self.add(answer.headers, to: response)
     case .stream(let answer, let stream):
       status = answer.status

@@ -69,6 +69,13 @@ struct RESTCall: Sendable {
     if isLong { service.workers.async(execute: body) } else { body() }
   }
 
+  /// Calls `body`, which does not wait for the disk: if it takes long, when it is this client's turn.
+  private func inTurn(
+    _ isLong: Bool, _ namespace: Namespace, _ body: @escaping @Sendable () -> Void
+  ) {
+    if isLong { namespace.turns.async(for: exchange.turnClient, body) } else { body() }
+  }
+
   // MARK: Reading
 
   private func read(_ path: Path, _ namespace: Namespace) {
@@ -91,11 +98,10 @@ struct RESTCall: Sendable {
     }
     let conditions = request.conditions
     let isLong =
-      node.isBranch
-      && (conditions.wantsETag || conditions.ifNoneMatch != nil
-        || request.query.map { node.filteringCost($0) > 1_000 } ?? false
-        || (request.isShallow && node.childCount > 1_000))
-    runInBackground(isLong) {
+      (conditions.wantsETag || conditions.ifNoneMatch != nil) && TreeHash.takesLong(node)
+      || request.query.map { node.filteringCost($0) > 1_000 } ?? false
+      || request.isShallow && node.childCount > 1_000
+    inTurn(isLong, namespace) {
       exchange.finish(traced(RESTAnswer(reading: node, request), verdict))
     }
   }
@@ -185,7 +191,10 @@ struct RESTCall: Sendable {
       // After the events of this write, as listeners of the same client expect it.
       namespace.hub.afterEvents {
         switch result {
-        case .success: exchange.finish(traced(answer(draft, key), judge?.verdict))
+        case .success:
+          inTurn(hashesLong(draft), namespace) {
+            exchange.finish(traced(answer(draft, key), judge?.verdict))
+          }
         case .failure(let error): refuseWrite(DatabaseError(served: error), judge)
         }
       }
@@ -247,6 +256,12 @@ struct RESTCall: Sendable {
     return !draft.deferred.isEmpty
   }
 
+  /// Whether the answer to a write has an ETag that takes long.
+  private func hashesLong(_ draft: Draft) -> Bool {
+    guard request.conditions.wantsETag, case .set(_, let node) = draft.write else { return false }
+    return TreeHash.takesLong(node)
+  }
+
   private func answer(_ draft: Draft, _ key: String?) -> RESTAnswer {
     if let key {
       if case .set(_, let node) = draft.write { return RESTAnswer(posted: key, node, request) }
@@ -271,13 +286,37 @@ struct RESTCall: Sendable {
     _ draft: Draft, _ judge: RequestedWrite?, at place: Path, key: String?,
     in namespace: Namespace
   ) {
-    let request = request
-    let expected = request.conditions.ifMatch
+    guard let expected = request.conditions.ifMatch else {
+      return transact(draft, judge, at: place, key: key, in: namespace) { _ in true }
+    }
+    let seen: Node
+    do throws(EngineError) {
+      seen = shown(try namespace.engine.view(at: place))
+    } catch {
+      return refuse(RESTError(error))
+    }
+    // Transactions run one after the other: in theirs, the state that has the ETag is only compared with that of then.
+    inTurn(TreeHash.takesLong(seen), namespace) {
+      let etag = TreeHash.etag(seen)
+      if etag == expected {
+        transact(draft, judge, at: place, key: key, in: namespace) { $0 == seen }
+      } else {
+        namespace.hub.afterEvents {
+          exchange.finish(
+            RESTAnswer(preconditionFailed: request, current: seen, etag: etag))
+        }
+      }
+    }
+  }
+
+  private func transact(
+    _ draft: Draft, _ judge: RequestedWrite?, at place: Path, key: String?,
+    in namespace: Namespace, if isExpected: @escaping @Sendable (Node) -> Bool
+  ) {
     let start = ContinuousClock.now
     let writes = service.figures.writes
     namespace.database.transact(at: place, judge: judge) { current in
-      if let expected, TreeHash.etag(shown(current)) != expected { return nil }
-      return draft.asSet(over: current)
+      isExpected(shown(current)) ? draft.asSet(over: current) : nil
     } completion: { result in
       writes.observe(since: start)
       namespace.hub.afterEvents {
@@ -285,18 +324,23 @@ struct RESTCall: Sendable {
         case .failure(let error): refuseWrite(error, judge)
         case .success(let outcome):
           let node = shown(outcome.node)
-          if !outcome.isWritten {
-            exchange.finish(RESTAnswer(preconditionFailed: request, current: node))
-          } else if let key {
-            exchange.finish(RESTAnswer(posted: key, node, request))
-          } else if request.method == .delete {
-            exchange.finish(RESTAnswer(deleted: request))
-          } else {
-            exchange.finish(RESTAnswer(wrote: node, request))
+          let hashes = !outcome.isWritten || request.conditions.wantsETag
+          inTurn(hashes && TreeHash.takesLong(node), namespace) {
+            exchange.finish(answer(node, isWritten: outcome.isWritten, key))
           }
         }
       }
     }
+  }
+
+  /// - Parameter node: what is there after the transaction.
+  private func answer(_ node: Node, isWritten: Bool, _ key: String?) -> RESTAnswer {
+    if !isWritten {
+      return RESTAnswer(preconditionFailed: request, current: node, etag: TreeHash.etag(node))
+    }
+    if let key { return RESTAnswer(posted: key, node, request) }
+    if request.method == .delete { return RESTAnswer(deleted: request) }
+    return RESTAnswer(wrote: node, request)
   }
 
   /// What the request is about: the node, or its priority.

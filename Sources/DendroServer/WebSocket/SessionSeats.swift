@@ -55,7 +55,7 @@ struct SessionSeats: Sendable {
   private var ids: [[String]] = Standing.allCases.map { _ in [] }
   private var counts: [ClientAddress: Int] = [:]
   /// So many sessions are looked at to find the one that leaves.
-  private static let sampleCount = 64
+  private static let sampleCount = 16
 
   init(_ limits: Limits) { self.limits = limits }
 

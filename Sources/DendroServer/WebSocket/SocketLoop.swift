@@ -1,4 +1,5 @@
 import CDendroWSLay
+import Dendro
 import DendroPlatform
 import Synchronization
 
@@ -13,6 +14,10 @@ final class SocketLoop: @unchecked Sendable {
     ///
     /// - Returns: what to wait for now; nil if the socket was closed.
     func serve(isReadable: Bool) -> Interest?
+    /// Goes on with work for which the client has asked for a turn.
+    ///
+    /// - Returns: as `serve`.
+    func takeTurn() -> Interest?
     /// Looks at the client about once a second.
     ///
     /// - Returns: whether it is to be served.
@@ -25,6 +30,11 @@ final class SocketLoop: @unchecked Sendable {
     let rawValue: UInt32
     static let reading = Interest(rawValue: dendro_readable)
     static let writing = Interest(rawValue: dendro_writable)
+    /// The client has more work than one turn. It gets another one after all that asks for less: long work of many
+    /// clients delays nobody by more than a turn.
+    static let turn = Interest(rawValue: 1 << 16)
+    /// What the system waits for.
+    fileprivate var events: UInt32 { intersection([.reading, .writing]).rawValue }
   }
 
   private let poll: Int32
@@ -32,6 +42,8 @@ final class SocketLoop: @unchecked Sendable {
   private let pending = Mutex(Pending())
   private let count = Atomic<Int>(0)
   private var sockets: [Int32: (client: any Client, interest: Interest)] = [:]
+  /// Those that wait for a turn, each once. Some may have been closed meanwhile.
+  private var turns = Queue<any Client>()
   /// The memory of clients' send buffers between their turns: those that wait need none.
   private var spare: [UInt8] = []
 
@@ -147,7 +159,7 @@ final class SocketLoop: @unchecked Sendable {
     var ready = [Int32](repeating: 0, count: 64)
     var events = [UInt32](repeating: 0, count: 64)
     while true {
-      let count = dendro_poll_wait(poll, &ready, &events, 64)
+      let count = dendro_poll_wait(poll, &ready, &events, 64, turns.isEmpty ? 1 : 0)
       if count < 0, errno != EINTR { break }
       for (descriptor, event) in zip(ready, events).prefix(max(0, Int(count))) {
         if descriptor == waker {
@@ -156,7 +168,16 @@ final class SocketLoop: @unchecked Sendable {
           serve(client, isReadable: event & (dendro_readable | dendro_lost) != 0)
         }
       }
+      giveTurn()
     }
+  }
+
+  private func giveTurn() {
+    guard let client = turns.popFirst(), let socket = sockets[client.descriptor],
+      socket.client === client, socket.interest.contains(.turn)
+    else { return }
+    sockets[client.descriptor]?.interest.remove(.turn)
+    wait(client, client.takeTurn())
   }
 
   /// - Returns: whether the loop has ended.
@@ -170,7 +191,7 @@ final class SocketLoop: @unchecked Sendable {
     }
     for client in new.added {
       let interest = Interest.reading
-      guard dendro_poll_add(poll, client.descriptor, interest.rawValue) == 0 else {
+      guard dendro_poll_add(poll, client.descriptor, interest.events) == 0 else {
         client.end()
         count.wrappingSubtract(1, ordering: .relaxed)
         continue
@@ -191,6 +212,7 @@ final class SocketLoop: @unchecked Sendable {
     for (client, _) in sockets.values { client.end() }
     count.wrappingSubtract(sockets.count, ordering: .relaxed)
     sockets = [:]
+    turns.removeAll()
     return true
   }
 
@@ -204,19 +226,26 @@ final class SocketLoop: @unchecked Sendable {
   func forget(_ descriptor: Int32) { dendro_poll_remove(poll, descriptor) }
 
   private func serve(_ client: any Client, isReadable: Bool) {
+    wait(client, client.serve(isReadable: isReadable))
+  }
+
+  private func wait(_ client: any Client, _ interest: Interest?) {
     let descriptor = client.descriptor
-    guard let interest = client.serve(isReadable: isReadable) else {
+    guard let interest else {
       sockets[descriptor] = nil
       count.wrappingSubtract(1, ordering: .relaxed)
       return
     }
     guard let old = sockets[descriptor]?.interest, old != interest else { return }
     sockets[descriptor]?.interest = interest
-    dendro_poll_change(poll, descriptor, interest.rawValue)
+    if interest.contains(.turn), !old.contains(.turn) { turns.append(client) }
+    if old.events != interest.events { dendro_poll_change(poll, descriptor, interest.events) }
   }
 }
 
 extension SocketLoop.Client {
   /// There is nothing to look at.
   func tick(_ now: ContinuousClock.Instant) -> Bool { false }
+  /// No work is long.
+  func takeTurn() -> SocketLoop.Interest? { serve(isReadable: false) }
 }

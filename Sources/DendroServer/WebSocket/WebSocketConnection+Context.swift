@@ -55,7 +55,8 @@ extension WebSocketConnection {
       return part
     }
     // A client that sends without a pause is not the only one.
-    let mayRead = readCount < Self.turnByteLimit && mayReceive
+    if readCount >= Self.readByteLimit { wantsToRead = true }
+    let mayRead = !wantsToRead && mayReceive
     let result = mayRead ? recv(descriptor, buffer, count, 0) : -1
     if result > 0 {
       readCount += result

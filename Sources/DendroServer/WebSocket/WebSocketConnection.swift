@@ -36,13 +36,17 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
   /// Pings since the client has read all that was to be sent. Their answers wait in libwslay, which does not bound them.
   private var pingCount = 0
   private static let pingCountMax = 64
-  /// Bytes read in this turn.
+  /// Bytes read in this turn, and whether more is to be read than those of one. None are read before the next one.
   var readCount = 0
-  static let turnByteLimit = 256 << 10
+  var wantsToRead = false
+  /// The most bytes that are read in one turn: so long others wait.
+  static let readByteLimit = 16 << 10
   /// The message that is being sent.
   private var outgoing: MessageFrames?
-  /// Whether there is more to be sent in the next turn.
-  private var isYielding = false
+  /// Whether more frames are to be made than those of one turn. None are made before the next one.
+  private var wantsTurn = false
+  /// The most bytes of frames that are made in one turn: so long others wait.
+  private static let madeByteLimit = 16 << 10
   /// What is in memory of messages that are not whole.
   private var incomingByteCount = 0
   private var reader = ReadTimer()
@@ -141,7 +145,11 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
 
   // MARK: On the loop's thread
 
-  func serve(isReadable: Bool) -> SocketLoop.Interest? {
+  func serve(isReadable: Bool) -> SocketLoop.Interest? { serve(isReadable, isTurn: false) }
+
+  func takeTurn() -> SocketLoop.Interest? { serve(false, isTurn: true) }
+
+  private func serve(_ isReadable: Bool, isTurn: Bool) -> SocketLoop.Interest? {
     if isClosed { return nil }
     guard let context = opened() else { return shut() }
     let (isOverfull, isDropped) = state.withLock { state in
@@ -151,23 +159,25 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
     // A client that does not read its answers would not read why.
     if isOverfull { return shut() }
     if isDropped { return leave(1013) }
-    readCount = 0
-    if isReadable {
+    if isReadable || isTurn && wantsToRead {
+      readCount = 0
+      wantsToRead = false
       guard wslay_event_recv(context) == 0 else { return shut() }
       countIncoming()
     }
     loop.lend(to: &unsent)
     defer { loop.takeBack(from: &unsent) }
-    guard write(context) else { return shut() }
+    guard write(context, isTurn: isTurn) else { return shut() }
     if wslay_event_want_write(context) == 0 { pingCount = 0 }
-    let wantsWrite = wslay_event_want_write(context) != 0 || !unsent.isEmpty || isYielding
-    if wslay_event_want_read(context) == 0, !wantsWrite { return shut() }
+    let wantsWrite = wslay_event_want_write(context) != 0 || !unsent.isEmpty
+    if wslay_event_want_read(context) == 0, !wantsWrite, !wantsTurn { return shut() }
     var interest: SocketLoop.Interest = []
     // A client that reads nothing is not read from: so its answers do not grow without bound.
     let isFull = state.withLock { $0.outbox.byteCount > limits.backlogBytes }
-    if wslay_event_want_read(context) != 0, !isFull, mayReceive { interest.insert(.reading) }
-    isReading = interest.contains(.reading)
+    isReading = wslay_event_want_read(context) != 0 && !isFull && mayReceive
+    if isReading { interest.insert(wantsToRead ? .turn : .reading) }
     if wantsWrite { interest.insert(.writing) }
+    if wantsTurn { interest.insert(.turn) }
     isWriting = wantsWrite
     return interest
   }
@@ -256,25 +266,23 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
   /// Gives messages to libwslay as fast as the client reads them, frame by frame.
   ///
   /// - Returns: false if the connection is lost.
-  private func write(_ context: wslay_event_context_ptr) -> Bool {
-    let isOpen = writeFrames(context)
+  private func write(_ context: wslay_event_context_ptr, isTurn: Bool) -> Bool {
+    let isOpen = writeFrames(context, isTurn: isTurn)
     if let outgoing { state.withLock { $0.outbox.noteSending(outgoing.byteCount) } }
     return isOpen
   }
 
-  private func writeFrames(_ context: wslay_event_context_ptr) -> Bool {
-    isYielding = false
+  private func writeFrames(_ context: wslay_event_context_ptr, isTurn: Bool) -> Bool {
     var madeByteCount = 0
+    if isTurn { wantsTurn = false }
     while true {
       if wslay_event_want_write(context) != 0 {
         guard wslay_event_send(context) == 0 else { return false }
         if wslay_event_want_write(context) != 0 { return unsent.flush(to: descriptor) }
       }
       // A client that reads without a pause is not the only one.
-      if madeByteCount >= Self.turnByteLimit {
-        isYielding = true
-        return unsent.flush(to: descriptor)
-      }
+      if madeByteCount >= Self.madeByteLimit { wantsTurn = true }
+      if wantsTurn { return unsent.flush(to: descriptor) }
       switch nextFrame() {
       case .frame(let frame):
         madeByteCount += frame.count
@@ -286,7 +294,7 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
         }
         // After a close nothing more is sent.
         if result != 0 { return unsent.flush(to: descriptor) }
-      case .counting: madeByteCount += 64 << 10
+      case .counting: madeByteCount += MessageFrames.partByteCount
       case .end:
         guard unsent.flush(to: descriptor) else { return false }
         // The client has not read all of it yet.

@@ -93,7 +93,7 @@ extension WireSession {
         performWaiting()
       }
     }
-    if node.isBranch { namespace.turns.async(for: self, begin) } else { begin() }
+    if TreeHash.takesLong(node) { namespace.turns.async(for: self, begin) } else { begin() }
   }
 
   private func transact(

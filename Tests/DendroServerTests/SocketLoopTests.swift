@@ -1,0 +1,134 @@
+import DendroPlatform
+import Synchronization
+import Testing
+
+@testable import DendroServer
+
+@Suite struct SocketLoopTests {
+  @Test(
+    "others are served between any two turns of clients that always want one", arguments: [1, 50])
+  func turns(busyCount: Int) async throws {
+    let loop = try SocketLoop()
+    try loop.start()
+    let answered = AsyncStream<Int>.makeStream()
+    var sockets: [Int32] = [-1, -1]
+    #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &sockets) == 0)
+    let turnCount = TurnCount()
+    let honest = HonestClient(sockets[0]) { answered.continuation.yield(turnCount.value) }
+    loop.add(honest)
+    for _ in 0..<busyCount { loop.add(try BusyClient(turnCount, sockets[1])) }
+    var counts: [Int] = []
+    for await count in answered.stream.prefix(20) { counts.append(count) }
+    loop.end()
+    close(sockets[1])
+    // Every hundredth turn asks for an answer, which comes before the next one.
+    #expect(counts == (1...20).map { $0 * 100 })
+  }
+
+  @Test("a client that is closed while it waits for a turn gets none")
+  func closed() async throws {
+    let loop = try SocketLoop()
+    let ended = AsyncStream<Int>.makeStream()
+    let client = try ClosingClient { ended.continuation.yield($0) }
+    // It is served twice before the first turn.
+    loop.add(client)
+    loop.wake(client)
+    try loop.start()
+    for await turnCount in ended.stream.prefix(1) { #expect(turnCount == 0) }
+    // What is asked later comes later.
+    var sockets: [Int32] = [-1, -1]
+    #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &sockets) == 0)
+    let answered = AsyncStream<Bool>.makeStream()
+    loop.add(HonestClient(sockets[0]) { answered.continuation.yield(true) })
+    #expect(write(sockets[1], "x", 1) == 1)
+    for await _ in answered.stream.prefix(1) {}
+    #expect(client.turnCount.value == 0)
+    loop.end()
+    close(sockets[1])
+  }
+}
+
+private final class TurnCount: Sendable {
+  private let count = Atomic<Int>(0)
+
+  var value: Int { count.load(ordering: .relaxed) }
+
+  func add() -> Int { count.wrappingAdd(1, ordering: .relaxed).newValue }
+}
+
+/// Says when it was asked something.
+private final class HonestClient: SocketLoop.Client {
+  let descriptor: Int32
+  private let answer: @Sendable () -> Void
+
+  init(_ descriptor: Int32, _ answer: @escaping @Sendable () -> Void) {
+    self.descriptor = descriptor
+    self.answer = answer
+  }
+
+  func serve(isReadable: Bool) -> SocketLoop.Interest? {
+    var byte: UInt8 = 0
+    while recv(descriptor, &byte, 1, Int32(MSG_DONTWAIT)) == 1 { answer() }
+    return .reading
+  }
+
+  func end() { close(descriptor) }
+}
+
+/// Always asks for another turn; every hundredth of all such clients asks the honest one something.
+private final class BusyClient: SocketLoop.Client {
+  let descriptor: Int32
+  private let turns: TurnCount
+  private let other: Int32
+
+  init(_ turns: TurnCount, _ other: Int32) throws {
+    descriptor = try quietDescriptor()
+    self.turns = turns
+    self.other = other
+  }
+
+  func serve(isReadable: Bool) -> SocketLoop.Interest? { .turn }
+
+  func takeTurn() -> SocketLoop.Interest? {
+    if turns.add() % 100 == 0 { _ = write(other, "x", 1) }
+    return .turn
+  }
+
+  func end() { close(descriptor) }
+}
+
+/// Asks for a turn, and closes before it comes.
+private final class ClosingClient: SocketLoop.Client {
+  let descriptor: Int32
+  let turnCount = TurnCount()
+  private let ended: @Sendable (Int) -> Void
+  private let isSecond = Atomic(false)
+
+  init(_ ended: @escaping @Sendable (Int) -> Void) throws {
+    descriptor = try quietDescriptor()
+    self.ended = ended
+  }
+
+  func serve(isReadable: Bool) -> SocketLoop.Interest? {
+    if isSecond.exchange(true, ordering: .relaxed) {
+      close(descriptor)
+      ended(turnCount.value)
+      return nil
+    }
+    return [.reading, .turn]
+  }
+
+  func takeTurn() -> SocketLoop.Interest? {
+    _ = turnCount.add()
+    return [.reading, .turn]
+  }
+
+  func end() { close(descriptor) }
+}
+
+/// A socket on which nothing happens.
+private func quietDescriptor() throws -> Int32 {
+  let descriptor = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
+  try #require(descriptor >= 0)
+  return descriptor
+}
