@@ -58,10 +58,13 @@ struct Measurement: Codable, Sendable {
   }
 
   /// How long single calls took, in seconds: their median and the 99th percentile.
-  mutating func addLatencies(_ latencies: [Double]) {
+  ///
+  /// - Parameter calls: which ones, if there are several kinds: "of a read".
+  mutating func addLatencies(_ latencies: [Double], _ calls: String = "") {
     guard !latencies.isEmpty else { return }
     let sorted = latencies.sorted()
-    add("p50", "µs", sorted[sorted.count / 2] * 1e6)
-    add("p99", "µs", sorted[min(sorted.count - 1, sorted.count * 99 / 100)] * 1e6)
+    let suffix = calls.isEmpty ? "" : " " + calls
+    add("p50" + suffix, "µs", sorted[sorted.count / 2] * 1e6)
+    add("p99" + suffix, "µs", sorted[min(sorted.count - 1, sorted.count * 99 / 100)] * 1e6)
   }
 }

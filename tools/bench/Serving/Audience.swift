@@ -44,11 +44,15 @@ struct ReadableSockets {
 
   /// The indices of those that can be read; waits for one.
   mutating func next() throws -> [Int] {
-    while true {
-      let count = poll(&sockets, nfds_t(sockets.count), 60_000)
-      if count < 0, errno == EINTR { continue }
-      try expect(count > 0, "bytes within a minute")
-      return sockets.indices.filter { sockets[$0].revents != 0 }
-    }
+    let indices = try next(within: 60)
+    try expect(!indices.isEmpty, "bytes within a minute")
+    return indices
+  }
+
+  /// The indices of those that can be read; waits for one, so many seconds at most.
+  mutating func next(within seconds: Double) throws -> [Int] {
+    let count = poll(&sockets, nfds_t(sockets.count), Int32(max(0, seconds * 1000).rounded(.up)))
+    try expect(count >= 0 || errno == EINTR, "sockets that can be waited for")
+    return count > 0 ? sockets.indices.filter { sockets[$0].revents != 0 } : []
   }
 }

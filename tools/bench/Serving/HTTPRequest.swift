@@ -25,13 +25,18 @@ enum WireRequestBytes {
     frame("{\"t\":\"d\",\"d\":{\"r\":\(1_000_000 + number),\"a\":\"\(action)\",\"b\":\(body)}}")
   }
 
-  private static func frame(_ text: String) -> [UInt8] {
-    let payload = Array(text.utf8)
-    var bytes: [UInt8] = [0x81]
+  private static func frame(_ text: String) -> [UInt8] { frame(0x81, Array(text.utf8)) }
+
+  /// - Parameter first: the first byte: the opcode, and 0x80 if the frame is the last of its message.
+  static func frame(_ first: UInt8, _ payload: [UInt8]) -> [UInt8] {
+    var bytes: [UInt8] = [first]
     if payload.count < 126 {
       bytes.append(0x80 | UInt8(payload.count))
-    } else {
+    } else if payload.count < 1 << 16 {
       bytes += [0x80 | 126, UInt8(payload.count >> 8), UInt8(payload.count & 0xFF)]
+    } else {
+      bytes.append(0x80 | 127)
+      bytes += (0..<8).map { UInt8(payload.count >> (56 - 8 * $0) & 0xFF) }
     }
     // A mask of zeros leaves the payload as it is.
     return bytes + [0, 0, 0, 0] + payload

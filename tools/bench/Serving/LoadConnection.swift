@@ -6,22 +6,40 @@ import DendroPlatform
 final class LoadConnection: @unchecked Sendable {
   let descriptor: Int32
 
-  init(port: UInt16) throws {
-    descriptor = DendroPlatform.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+  /// - Parameters:
+  ///   - source: the address of this end; nil leaves it to the system.
+  ///   - waits: whether calls wait, this one included.
+  init(port: UInt16, from source: String? = nil, waits: Bool = true) throws {
+    let type = Int32(SOCK_STREAM.rawValue) | (waits ? 0 : Int32(SOCK_NONBLOCK.rawValue))
+    descriptor = DendroPlatform.socket(AF_INET, type, 0)
+    Self.set(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY)
+    if let source {
+      // One address has the same port for several connections, if they lead to different ones.
+      Self.set(descriptor, Int32(IPPROTO_IP), IP_BIND_ADDRESS_NO_PORT)
+      _ = Self.with(source, port: 0) { bind(descriptor, $0, $1) }
+    }
+    let result = Self.with("127.0.0.1", port: port) { connect(descriptor, $0, $1) }
+    guard descriptor >= 0, result == 0 || !waits && errno == EINPROGRESS else {
+      throw ServeError(description: "a connection was refused")
+    }
+  }
+
+  private static func set(_ descriptor: Int32, _ level: Int32, _ option: Int32) {
     var on: Int32 = 1
-    setsockopt(
-      descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
+    setsockopt(descriptor, level, option, &on, socklen_t(MemoryLayout<Int32>.size))
+  }
+
+  private static func with(
+    _ host: String, port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
+  ) -> Int32 {
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_port = port.bigEndian
-    inet_pton(AF_INET, "127.0.0.1", &address.sin_addr)
-    let result = withUnsafePointer(to: &address) { address in
+    inet_pton(AF_INET, host, &address.sin_addr)
+    return withUnsafePointer(to: &address) { address in
       address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+        body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
       }
-    }
-    guard descriptor >= 0, result == 0 else {
-      throw ServeError(description: "a connection was refused")
     }
   }
 

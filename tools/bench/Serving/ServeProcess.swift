@@ -11,8 +11,13 @@ final class ServeProcess {
 
   /// Starts a server, and waits until it has answered a request.
   ///
-  /// - Parameter durability: as the command takes it.
-  init(at directory: URL, durability: String = "every-commit") throws {
+  /// - Parameters:
+  ///   - durability: as the command takes it.
+  ///   - options: more of the command's.
+  init(
+    at directory: URL, durability: String = "every-commit",
+    options: [String] = ["--sessions", "20000", "--per-address", "20000"]
+  ) throws {
     raiseDescriptorLimit()
     let own = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
     let command = own.deletingLastPathComponent().appendingPathComponent("dendro")
@@ -25,9 +30,10 @@ final class ServeProcess {
     process.executableURL = URL(fileURLWithPath: "/bin/sh")
     process.arguments = [
       "-c", "trap '' INT TERM HUP; \"$@\" & echo $!; read end; kill -9 $!; wait", "dendro",
-      command.path, "serve", directory.path, "--port", "0", "--json", "--quiet", "--sessions",
-      "20000", "--per-address", "20000", "--durability", durability,
+      command.path, "serve", directory.path, "--port", "0", "--json", "--quiet", "--durability",
+      durability,
     ]
+    process.arguments? += options
     process.standardInput = life
     process.standardOutput = output
     process.standardError = FileHandle.nullDevice
@@ -56,7 +62,12 @@ final class ServeProcess {
     secondsToFirstAnswer = (ContinuousClock.now - start) / .seconds(1)
   }
 
-  private let processID: Int32
+  let processID: Int32
+
+  /// How many files and sockets it has open.
+  var descriptorCount: Int {
+    (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(processID)/fd").count) ?? 0
+  }
 
   /// Kills it.
   func stop() {

@@ -23,15 +23,48 @@ extension Workload {
     durability == .durable ? "durable" : "buffered"
   }
 
+  /// - Parameter rules: the text of the security rules; nil lets everybody do everything.
   static func withServer(
-    _ turn: Turn, _ durability: PeerDurability = .durable,
+    _ turn: Turn, _ durability: PeerDurability = .durable, rules: String? = nil,
     _ body: (ServeProcess) throws -> Measurement
   ) throws -> Measurement {
+    var options = ["--sessions", "20000", "--per-address", "20000"]
+    if let rules {
+      let file = turn.directory.appendingPathExtension("rules.json")
+      try Data(rules.utf8).write(to: file)
+      options += ["--rules", file.path]
+    }
     let server = try ServeProcess(
-      at: turn.directory, durability: durability == .durable ? "every-commit" : "interval:1000")
+      at: turn.directory, durability: durability == .durable ? "every-commit" : "interval:1000",
+      options: options)
     defer { server.stop() }
     return try body(server)
   }
+
+  /// Ten rules are on the way to a field of a post, and all are evaluated.
+  private static let tenRules = """
+    {"rules": {
+      ".read": true,
+      ".write": "auth.token.admin === true",
+      ".validate": "newData.hasChildren()",
+      "app": {
+        ".write": "root.child('app/open').val() === true",
+        ".validate": "newData.hasChild('posts')",
+        "posts": {
+          ".write": "data.child('open').val() === true",
+          ".validate": "newData.hasChildren()",
+          "$post": {
+            ".write": "auth.uid === data.child('owner').val() + '!'",
+            ".validate": "$post.length <= 20 && newData.hasChildren()",
+            "$field": {
+              ".write": "newData.isString() || !newData.exists()",
+              ".validate": "newData.val().length > 0 && newData.val().length <= 500"
+            }
+          }
+        }
+      }
+    }}
+    """
 
   /// Runs a load, and measures it with the server's CPU time.
   private static func measure(
@@ -47,64 +80,78 @@ extension Workload {
 
   // MARK: Puts
 
+  private static let putCount = 64_000
+
   private static func puts(_ durability: PeerDurability) -> Comparison {
-    let count = 64_000
-    return Comparison(
+    Comparison(
       "\(name(durability)) puts, \(connectionCount) connections", "puts",
       [
-        Contestant("dendro, REST") { turn in
-          let sets = PostSets(count: turn.scaled(count))
-          return try withServer(turn, durability) { server in
-            let connections = try (0..<connectionCount).map { _ in
-              try LoadConnection(port: server.port)
-            }
-            let answer = try connections[0].call(HTTPRequest.put("first", "1"))
-            let load = RequestLoad(
-              connections: connections,
-              request: { HTTPRequest.put(sets.paths[$0], "\"\(sets.values[$0])\"") },
-              answerByteCount: answer.count, answerStart: Array("HTTP/1.1 204".utf8))
-            let measurement = try measure(load, sets.count) { server.processorSeconds }
-            let last = try connections[0].call(HTTPRequest.get(sets.paths[sets.count - 1]))
-            try expect(
-              String(decoding: last, as: UTF8.self).hasSuffix("\"\(sets.values[sets.count - 1])\""),
-              "the last put shows")
-            return measurement
-          }
-        },
-        redis(durability, connections: connectionCount, count),
+        requestPuts(durability), requestPuts(durability, rules: tenRules),
+        redis(durability, connections: connectionCount, putCount),
       ])
   }
 
+  private static func requestPuts(
+    _ durability: PeerDurability, rules: String? = nil
+  ) -> Contestant {
+    Contestant("dendro, REST\(rules == nil ? "" : ", ten rules")") { turn in
+      let sets = PostSets(count: turn.scaled(putCount))
+      return try withServer(turn, durability, rules: rules) { server in
+        let connections = try (0..<connectionCount).map { _ in
+          try LoadConnection(port: server.port)
+        }
+        let request: (Int) -> [UInt8] = {
+          HTTPRequest.put("app/" + sets.paths[$0], "\"\(sets.values[$0])\"")
+        }
+        let answer = try connections[0].call(request(0))
+        let load = RequestLoad(
+          connections: connections, request: request, answerByteCount: answer.count,
+          answerStart: Array("HTTP/1.1 204".utf8))
+        let measurement = try measure(load, sets.count) { server.processorSeconds }
+        let last = try connections[0].call(HTTPRequest.get("app/" + sets.paths[sets.count - 1]))
+        try expect(
+          String(decoding: last, as: UTF8.self).hasSuffix("\"\(sets.values[sets.count - 1])\""),
+          "the last put shows")
+        return measurement
+      }
+    }
+  }
+
   private static func pipelinedPuts(_ durability: PeerDurability) -> Comparison {
-    let count = 64_000
-    return Comparison(
+    Comparison(
       "\(name(durability)) puts, 64 in flight on one connection", "puts",
       [
-        Contestant("dendro, WebSocket") { turn in
-          let sets = PostSets(count: turn.scaled(count))
-          return try withServer(turn, durability) { server in
-            let connection = try LoadConnection(port: server.port)
-            try connection.upgrade()
-            let answer = try connection.callWire(
-              WireRequestBytes.request(sets.count, "p", "{\"p\":\"/first\",\"d\":1}"))
-            let load = RequestLoad(
-              connections: [connection], depth: 64,
-              request: {
-                WireRequestBytes.request(
-                  $0, "p", "{\"p\":\"/\(sets.paths[$0])\",\"d\":\"\(sets.values[$0])\"}")
-              }, answerByteCount: answer.count, answerStart: Array(answer.prefix(2)))
-            let measurement = try measure(load, sets.count) { server.processorSeconds }
-            let last = try connection.callWire(
-              WireRequestBytes.request(
-                sets.count + 1, "g", "{\"p\":\"/\(sets.paths[sets.count - 1])\"}"))
-            try expect(
-              String(decoding: last, as: UTF8.self).contains(sets.values[sets.count - 1]),
-              "the last put shows")
-            return measurement
-          }
-        },
-        redis(durability, connections: 1, count),
+        socketPuts(durability), socketPuts(durability, rules: tenRules),
+        redis(durability, connections: 1, putCount),
       ])
+  }
+
+  private static func socketPuts(
+    _ durability: PeerDurability, rules: String? = nil
+  ) -> Contestant {
+    Contestant("dendro, WebSocket\(rules == nil ? "" : ", ten rules")") { turn in
+      let sets = PostSets(count: turn.scaled(putCount))
+      return try withServer(turn, durability, rules: rules) { server in
+        let connection = try LoadConnection(port: server.port)
+        try connection.upgrade()
+        let request: (Int, Int) -> [UInt8] = { number, index in
+          WireRequestBytes.request(
+            number, "p", "{\"p\":\"/app/\(sets.paths[index])\",\"d\":\"\(sets.values[index])\"}")
+        }
+        let answer = try connection.callWire(request(sets.count, 0))
+        let load = RequestLoad(
+          connections: [connection], depth: 64, request: { request($0, $0) },
+          answerByteCount: answer.count, answerStart: Array(answer.prefix(2)))
+        let measurement = try measure(load, sets.count) { server.processorSeconds }
+        let last = try connection.callWire(
+          WireRequestBytes.request(
+            sets.count + 1, "g", "{\"p\":\"/app/\(sets.paths[sets.count - 1])\"}"))
+        try expect(
+          String(decoding: last, as: UTF8.self).contains(sets.values[sets.count - 1]),
+          "the last put shows")
+        return measurement
+      }
+    }
   }
 
   /// - Parameter connections: with 64 in flight on all together.
