@@ -4,6 +4,7 @@ import DendroServer
 import DendroTestSupport
 import DendroTree
 import Dispatch
+import Synchronization
 import Testing
 
 /// Queries and hashes over many children, and those who ask for nothing of that kind beside them.
@@ -104,13 +105,17 @@ struct QueryLoadTests {
     let count = 2_000
     try await serving { served in
       try await fill(served, count)
-      let end = DispatchSemaphore(value: 0)
+      // So many writes for each listen that clients keep up with them, however slow they are.
+      let permits = DispatchSemaphore(value: 0)
+      let isOver = Atomic(false)
       let writer = DispatchGroup()
       DispatchQueue(label: "writer").async(group: writer) {
         var generator = SeededGenerator(seed: seed)
         guard let client = try? WebSocketClient(served) else { return }
         var number = 0
-        while end.wait(timeout: .now()) == .timedOut {
+        while true {
+          permits.wait()
+          if isOver.load(ordering: .relaxed) { return }
           number += 1
           let key = "k\(generator.below(count + 500))"
           let value =
@@ -129,11 +134,13 @@ struct QueryLoadTests {
       let clients = try (0..<4).map { _ in try ViewingClient(served) }
       for (number, client) in clients.enumerated() {
         for (index, query) in queries.enumerated() where (index + number) % 3 > 0 {
+          for _ in 0..<100 { permits.signal() }
           try client.listen("\(index)", at: try Path(parsing: "/list"), query)
           _ = try client.take()
         }
       }
-      end.signal()
+      isOver.store(true, ordering: .relaxed)
+      permits.signal()
       await withCheckedContinuation { continuation in
         writer.notify(queue: .global()) { continuation.resume() }
       }
