@@ -72,7 +72,7 @@ struct QueryLoadTests {
   @Test("conditional requests of large locations are done in turn with what others want")
   func conditions() async throws {
     try await serving { served in
-      try await fill(served, 20_000)
+      try await fill(served, 10_000)
       let greedy = try (0..<40).map { _ in try served.client() }
       for (number, client) in greedy.enumerated() {
         try client.send(
@@ -95,7 +95,7 @@ struct QueryLoadTests {
         #expect([412, 200, 204].contains(answer.status), "\(number)")
         #expect(answer.headers["etag"]?.count == 28)
       }
-      #expect(try http("GET", "/list.json?ns=app&shallow=true").body.count > 100_000)
+      #expect(try http("GET", "/list.json?ns=app&shallow=true").body.count > 50_000)
     }
   }
 

@@ -27,6 +27,8 @@ package final class Namespace: Sendable {
   let writing = DispatchQueue(label: "dendro-writing")
   /// For work that takes long.
   let turns: FairQueue
+  /// For messages that wait for others, or are long.
+  let messages: FairQueue
 
   /// - Throws: `DatabaseError` if the database is closed; `DatabaseServerError` if another server serves it.
   package convenience init(_ name: String, _ database: Database) throws {
@@ -38,7 +40,9 @@ package final class Namespace: Sendable {
     self.losses = losses
     self.database = database
     engine = try database.servedEngine()
-    turns = FairQueue(threadCount: max(1, processorCount / 2))
+    turns = FairQueue()
+    let threads = DispatchQueue(label: "dendro-messages", attributes: .concurrent)
+    messages = FairQueue { threads.async(execute: $0) }
     hub = ListenHub(engine, turns)
     guard database.serve(commitsTo: hub) else {
       throw DatabaseServerError(

@@ -19,10 +19,18 @@ final class FairQueue: Sendable {
 
   private let state = Mutex(State())
   private let threadCountMax: Int
-  private let threads = DispatchQueue(label: "dendro-turns", attributes: .concurrent)
+  private let start: @Sendable (@escaping Work) -> Void
 
-  /// - Parameter threadCount: the most pieces that are done at the same time.
-  init(threadCount: Int) { threadCountMax = threadCount }
+  /// - Parameters:
+  ///   - threadCount: the most pieces that are done at the same time.
+  ///   - start: does work on another thread.
+  init(
+    threadCount: Int = max(1, processorCount / 2),
+    start: @escaping @Sendable (@escaping Work) -> Void = LongWorkThreads.async
+  ) {
+    threadCountMax = threadCount
+    self.start = start
+  }
 
   /// Does a piece of a client's work when it is its turn.
   func async(for client: AnyObject, _ work: @escaping Work) {
@@ -34,20 +42,21 @@ final class FairQueue: Sendable {
       state.threadCount += 1
       return true
     }
-    if begins { threads.async { self.run() } }
+    if begins { start { self.run() } }
   }
 
+  /// Does one piece: the threads serve other queues as well.
   private func run() {
-    while let (client, work) = next() {
-      work()
-      state.withLock { state in
-        if state.work[client]?.isEmpty ?? true {
-          state.work[client] = nil
-        } else {
-          state.turns.append(client)
-        }
+    guard let (client, work) = next() else { return }
+    work()
+    state.withLock { state in
+      if state.work[client]?.isEmpty ?? true {
+        state.work[client] = nil
+      } else {
+        state.turns.append(client)
       }
     }
+    start { self.run() }
   }
 
   private func next() -> (ObjectIdentifier, Work)? {

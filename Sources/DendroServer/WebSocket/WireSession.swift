@@ -132,7 +132,7 @@ final class WireSession: Sendable {
   /// Performs the messages that wait, now that what they wait for is done.
   func performWaiting() {
     if namespace.isLoaded {
-      namespace.turns.async(for: self) { self.performSome() }
+      namespace.messages.async(for: self) { self.performSome() }
     } else {
       service.workers.async { self.performSome() }
     }
