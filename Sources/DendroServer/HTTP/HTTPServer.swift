@@ -194,7 +194,7 @@ final class HTTPContext: Sendable {
   let connections: HTTPConnections
   let lingering: LingeringSockets
   /// Makes parts of long answers, for each client in turn.
-  let parts = FairQueue()
+  let parts = FairQueue(threadCount: processorCount)
   /// The name of the header field that says where clients are, in lower case.
   let trustedProxyHeader: String?
   /// Requests that were accepted and have no answer yet, and streams that wait for an event: those whose
