@@ -21,10 +21,11 @@ struct RESTCall: Sendable {
   func perform(in namespace: Namespace) {
     switch request.resource {
     case .data(let path), .priority(let path):
+      // What is not in memory yet is read from the disk: not on the thread of other connections.
       if request.method.isWrite {
-        runInBackground(exchange.body.count > Self.inlineLimit) { write(path, namespace) }
+        let reads = request.conditions.ifMatch != nil && !namespace.isLoaded
+        runInBackground(reads || exchange.body.count > Self.inlineLimit) { write(path, namespace) }
       } else {
-        // What is not in memory yet is read from the disk: not on the thread of other connections.
         runInBackground(!namespace.isLoaded) { read(path, namespace) }
       }
     case .settings(let name): answerSettings(name, namespace)
