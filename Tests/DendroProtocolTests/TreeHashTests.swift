@@ -75,7 +75,7 @@ struct TreeHashTests {
     #expect(Base64.decode(text.utf8) == nil)
   }
 
-  @Test("what takes long to hash is told apart by a look at a hundred nodes")
+  @Test("a node with more than a hundred nodes or 100 KiB of text takes long to hash")
   func long() throws {
     let many = (0..<101).map { "\"k\($0)\":1" }.joined(separator: ",")
     let few = (0..<50).map { "\"k\($0)\":1" }.joined(separator: ",")

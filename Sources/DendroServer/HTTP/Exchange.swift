@@ -218,18 +218,17 @@ final class Exchange: @unchecked Sendable {
 
   private func answerOrWait(_ connection: OpaquePointer) -> MHD_Result {
     let (answer, unprepared) = outcome.withLock { outcome -> (Answer?, RESTAnswer?) in
+      var unprepared: RESTAnswer?
       if let answer = outcome.answer {
         guard !outcome.isPrepared, case .whole(var whole) = answer else { return (answer, nil) }
         outcome.isPrepared = true
         if whole.body.prepare(byteCount: Self.inlineByteCount) { return (.whole(whole), nil) }
         outcome.answer = nil
-        MHD_suspend_connection(connection)
-        outcome.connection = connection
-        return (nil, whole)
+        unprepared = whole
       }
       MHD_suspend_connection(connection)
       outcome.connection = connection
-      return (nil, nil)
+      return (nil, unprepared)
     }
     if let unprepared {
       context.parts.async(for: peer) { [self] in

@@ -30,8 +30,8 @@ final class SocketLoop: @unchecked Sendable {
     let rawValue: UInt32
     static let reading = Interest(rawValue: dendro_readable)
     static let writing = Interest(rawValue: dendro_writable)
-    /// The client has more work than one turn. It gets another one after all that asks for less: long work of many
-    /// clients delays nobody by more than a turn.
+    /// The client has more work than fits into one turn. The loop gives it another turn after it has served every socket
+    /// that is ready. So clients with long work, however many, delay another client by one turn at most.
     static let turn = Interest(rawValue: 1 << 16)
     /// What the system waits for.
     fileprivate var events: UInt32 { intersection([.reading, .writing]).rawValue }

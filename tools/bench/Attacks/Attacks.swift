@@ -51,7 +51,7 @@ extension Attack {
   }
 
   private static let unreadAnswers = Attack(
-    name: "answers of 20 MB that nobody reads", clientCount: 100, reads: false
+    name: "answers of 20 MB that the client does not read", clientCount: 100, reads: false
   ) { _, number in number == 0 ? request("GET", "/list.json") : [] }
 
   private static let malformed = Attack(
@@ -74,7 +74,7 @@ extension Attack {
   ) { _, number in number == 0 ? Array("GET".utf8) : nil }
 
   private static let names = Attack(
-    name: "names of databases that nobody has made", clientCount: 64
+    name: "names of databases that do not exist", clientCount: 64
   ) { client, number in request("GET", "/.json?ns=n\(client)-\(number)") }
 
   private static let conditions = Attack(
@@ -84,7 +84,7 @@ extension Attack {
   }
 
   private static let unreadStreams = Attack(
-    name: "event streams of 20 MB that nobody reads", clientCount: 100, reads: false
+    name: "event streams of 20 MB that the client does not read", clientCount: 100, reads: false
   ) { _, number in
     number == 0 ? request("GET", "/list.json", ["Accept: text/event-stream"]) : []
   }

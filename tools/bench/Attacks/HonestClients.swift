@@ -1,5 +1,3 @@
-import Synchronization
-
 /// Clients of which half get and put by REST, and half put over WebSockets.
 enum HonestClients {
   static func all(_ count: Int, _ server: ServeProcess) throws -> [PacedLoad.Client] {
@@ -34,53 +32,4 @@ enum HonestClients {
   private static func isSocket(_ number: Int) -> Bool { number % 2 == 0 }
 
   static func socketCount(_ count: Int) -> Int { (0..<count).count(where: isSocket) }
-}
-
-/// A client that comes anew every 50 ms, asks once, and leaves.
-struct Newcomers {
-  private let latencies = Samples()
-  private let work: RepeatedWork
-
-  init(_ port: UInt16) {
-    let clock = ContinuousClock()
-    work = RepeatedWork(pause: 0.05) { [latencies] in
-      let start = clock.now
-      let answer = try LoadConnection(port: port).call(HTTPRequest.get("honest/c0"))
-      try expect(answer.starts(with: Array("HTTP/1.1 200".utf8)), "a newcomer is served")
-      latencies.append((clock.now - start) / .seconds(1))
-    }
-  }
-
-  /// - Returns: how long each took from the connection to the answer, in seconds.
-  func stop() throws -> [Double] {
-    try work.stop()
-    return latencies.all
-  }
-}
-
-/// Looks at the memory of a server every 20 ms.
-struct MemorySampler {
-  private let byteCounts = Samples()
-  private let work: RepeatedWork
-
-  init(_ server: ServeProcess) {
-    work = RepeatedWork(pause: 0.02) { [byteCounts, process = server.processID] in
-      byteCounts.append(Double(ServeProcess.residentByteCount(of: process)))
-    }
-  }
-
-  /// - Returns: the most bytes that were seen.
-  func stop() throws -> Double {
-    try work.stop()
-    return byteCounts.all.max() ?? 0
-  }
-}
-
-/// What several threads have measured.
-private final class Samples: Sendable {
-  private let values = Mutex<[Double]>([])
-
-  func append(_ value: Double) { values.withLock { $0.append(value) } }
-
-  var all: [Double] { values.withLock(\.self) }
 }
