@@ -161,7 +161,8 @@ let package = Package(
     tests(
       "DendroServerTests", "DendroServer", "DendroCommand", "DendroProtocol", "Dendro",
       "DendroEngine", "DendroTree", "DendroTesting", "DendroTestSupport", "CDendroCrypto"),
-    tests("DendroProtocolTests", "DendroProtocol", "DendroTree", "DendroTestSupport"),
+    tests(
+      "DendroProtocolTests", "DendroProtocol", "DendroTesting", "DendroTree", "DendroTestSupport"),
     tests("DendroRulesTests", "DendroRules", "DendroTestSupport"),
   ],
   swiftLanguageModes: [.v6]

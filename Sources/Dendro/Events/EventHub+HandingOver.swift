@@ -1,3 +1,4 @@
+import DendroTree
 import Dispatch
 import Synchronization
 

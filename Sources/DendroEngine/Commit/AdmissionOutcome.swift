@@ -106,8 +106,9 @@ extension Admission {
     if waits.judging != nil, let outcome = judge(write, now: now, completion, &waits) {
       return outcome
     }
-    let refusal = admit(
-      write, isEqual: isEqual, now: waits.judging?.time ?? now, completion: completion)
+    let time = waits.judging?.time ?? now
+    waits.judging?.releaseState()
+    let refusal = admit(write, isEqual: isEqual, now: time, completion: completion)
     return refusal.map { conclude($0, completion) } ?? .settled
   }
 

@@ -9,7 +9,7 @@ struct Judging {
 
   private struct Last {
     let judgement: Judgement
-    let root: Node
+    var root: Node
     let time: Int64
   }
 
@@ -25,6 +25,9 @@ struct Judging {
   var needsReservation: Bool { !judge.isBounded && count >= Self.countWithoutLock }
 
   private static let countWithoutLock = 2
+
+  /// Lets go of the state that was judged, once its judgement holds: pages that nobody else has are changed in place.
+  mutating func releaseState() { last?.root = .empty }
 
   /// Judges the write without the lock.
   ///

@@ -14,6 +14,8 @@ package struct AnswerText: Sendable {
 
   package init(_ text: String) { append(text) }
 
+  package init(bytes: [UInt8]) { append(bytes: bytes) }
+
   package init(_ node: Node, _ style: JSONStyle) { append(node, style) }
 
   package mutating func append(_ text: String) { append(bytes: Array(text.utf8)) }

@@ -5,52 +5,75 @@ package import DendroTree
 /// For messages whose members follow rules of their own: a `null` that counts, keys that are paths.
 package struct JSONMembers: Sendable {
   private let bytes: ArraySlice<UInt8>
-  private var values: [(name: String, range: Range<Int>)] = []
+  private var members: [Member] = []
 
-  /// The most levels of brackets in one value.
-  private static let depthLimit = 128
+  struct Member: Sendable {
+    let name: Name
+    /// Of the value.
+    let range: Range<Int>
+  }
+
+  enum Name: Sendable {
+    /// Stands in the text as it is: ASCII without escapes.
+    case plain(Range<Int>)
+    case decoded(String)
+  }
 
   /// - Returns: nil if the text is no object. What is wrong within a value shows when that is parsed.
+  /// - Complexity: O(n).
   package init?(_ bytes: ArraySlice<UInt8>) {
     self.bytes = bytes
-    var scanner = Scanner(bytes: bytes, index: bytes.startIndex)
-    guard scanner.take(UInt8(ascii: "{")) else { return nil }
-    if !scanner.take(UInt8(ascii: "}")) {
-      repeat {
-        guard let name = scanner.string(), scanner.take(UInt8(ascii: ":")),
-          let value = scanner.value()
-        else { return nil }
-        values.append((name, value))
-      } while scanner.take(UInt8(ascii: ","))
-      guard scanner.take(UInt8(ascii: "}")) else { return nil }
+    let members = bytes.withUnsafeBytes { text -> [Member]? in
+      var scanner = MemberScanner(text, from: bytes.startIndex)
+      return scanner.object()
     }
-    guard scanner.isAtEnd else { return nil }
+    guard let members else { return nil }
+    self.members = members
   }
 
   /// The bytes of a value; of several with the name, the last.
+  ///
+  /// - Complexity: O(members).
   package subscript(name: String) -> ArraySlice<UInt8>? {
-    values.last { $0.name == name }.map { bytes[$0.range] }
+    var name = name
+    return name.withUTF8 { utf8 in
+      members.last { isNamed($0, UnsafeRawBufferPointer(utf8)) }.map { bytes[$0.range] }
+    }
+  }
+
+  private func isNamed(_ member: Member, _ name: UnsafeRawBufferPointer) -> Bool {
+    switch member.name {
+    case .plain(let range): range.count == name.count && bytes[range].elementsEqual(name)
+    case .decoded(let decoded): decoded.utf8.elementsEqual(name)
+    }
   }
 
   /// The objects of an array; nil if the text is no array of objects.
   package static func objects(_ bytes: ArraySlice<UInt8>) -> [JSONMembers]? {
-    var scanner = Scanner(bytes: bytes, index: bytes.startIndex)
-    guard scanner.take(UInt8(ascii: "[")) else { return nil }
-    var objects: [JSONMembers] = []
-    if !scanner.take(UInt8(ascii: "]")) {
-      repeat {
-        guard let range = scanner.value(), let object = JSONMembers(bytes[range]) else {
-          return nil
-        }
-        objects.append(object)
-      } while scanner.take(UInt8(ascii: ","))
-      guard scanner.take(UInt8(ascii: "]")) else { return nil }
+    let ranges = bytes.withUnsafeBytes { text -> [Range<Int>]? in
+      var scanner = MemberScanner(text, from: bytes.startIndex)
+      return scanner.array()
     }
-    return scanner.isAtEnd ? objects : nil
+    guard let ranges else { return nil }
+    var objects: [JSONMembers] = []
+    for range in ranges {
+      guard let object = JSONMembers(bytes[range]) else { return nil }
+      objects.append(object)
+    }
+    return objects
   }
 
   /// The names of all members.
-  package var names: [String] { values.map(\.name) }
+  package var names: [String] {
+    members.map { member in
+      switch member.name {
+      case .plain(let range): String(decoding: bytes[range], as: UTF8.self)
+      case .decoded(let name): name
+      }
+    }
+  }
+
+  // MARK: Values
 
   /// An object.
   package func object(_ name: String) -> JSONMembers? { self[name].flatMap { JSONMembers($0) } }
@@ -60,8 +83,12 @@ package struct JSONMembers: Sendable {
     guard let value = self[name], let first = value.first, first != UInt8(ascii: "{"),
       first != UInt8(ascii: "[")
     else { return nil }
-    guard let node = value.withUnsafeBytes({ try? JSONParser.parse($0) }) else { return nil }
-    return .some(node.scalar)
+    return value.withUnsafeBytes { bytes -> Scalar?? in
+      // Most messages have nothing but these.
+      if let text = MemberScanner.plainString(bytes) { return .string(text) }
+      if let number = MemberScanner.plainInteger(bytes) { return .integer(number) }
+      return (try? JSONParser.parse(bytes)).map(\.scalar)
+    }
   }
 
   package func string(_ name: String) -> String? {
@@ -81,79 +108,5 @@ package struct JSONMembers: Sendable {
 
   package func bool(_ name: String) -> Bool? {
     if case .bool(let value)?? = scalar(name) { value } else { nil }
-  }
-
-  private struct Scanner {
-    let bytes: ArraySlice<UInt8>
-    var index: Int
-
-    mutating func skipSpace() {
-      while index < bytes.endIndex, bytes[index] <= UInt8(ascii: " ") { index += 1 }
-    }
-
-    var isAtEnd: Bool {
-      mutating get {
-        skipSpace()
-        return index == bytes.endIndex
-      }
-    }
-
-    mutating func take(_ byte: UInt8) -> Bool {
-      skipSpace()
-      guard index < bytes.endIndex, bytes[index] == byte else { return false }
-      index += 1
-      return true
-    }
-
-    /// Passes over a string whose opening mark comes next.
-    mutating func passString() -> Bool {
-      index += 1
-      while index < bytes.endIndex {
-        switch bytes[index] {
-        case UInt8(ascii: "\\"): index += 2
-        case UInt8(ascii: "\""):
-          index += 1
-          return true
-        default: index += 1
-        }
-      }
-      return false
-    }
-
-    mutating func string() -> String? {
-      skipSpace()
-      let start = index
-      guard index < bytes.endIndex, bytes[index] == UInt8(ascii: "\""), passString() else {
-        return nil
-      }
-      let node = bytes[start..<index].withUnsafeBytes { try? JSONParser.parse($0) }
-      if case .string(let text)? = node?.scalar { return text }
-      return nil
-    }
-
-    /// Passes over a value.
-    mutating func value() -> Range<Int>? {
-      skipSpace()
-      let start = index
-      var depth = 0
-      while index < bytes.endIndex {
-        switch bytes[index] {
-        case UInt8(ascii: "\""):
-          guard passString() else { return nil }
-          continue
-        case UInt8(ascii: "{"), UInt8(ascii: "["):
-          depth += 1
-          if depth > JSONMembers.depthLimit { return nil }
-        case UInt8(ascii: "}"), UInt8(ascii: "]"):
-          if depth == 0 { return start < index ? start..<index : nil }
-          depth -= 1
-        case UInt8(ascii: ","):
-          if depth == 0 { return start < index ? start..<index : nil }
-        default: break
-        }
-        index += 1
-      }
-      return nil
-    }
   }
 }

@@ -39,9 +39,21 @@ package enum WireText {
   }
 
   package static func answer(_ number: Int64, status: String, _ content: Content) -> AnswerText {
-    var text = AnswerText("{\"t\":\"d\",\"d\":{\"r\":\(number),\"b\":{\"s\":\"\(status)\",\"d\":")
+    // Each write has one of these: its bytes are put together at once.
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(64)
+    bytes += "{\"t\":\"d\",\"d\":{\"r\":".utf8
+    JSONText.append(.integer(number), to: &bytes)
+    bytes += ",\"b\":{\"s\":\"".utf8
+    bytes += status.utf8
+    bytes += "\",\"d\":".utf8
+    if case .nothing = content {
+      bytes += "\"\"}}}".utf8
+      return AnswerText(bytes: bytes)
+    }
+    var text = AnswerText(bytes: bytes)
     switch content {
-    case .nothing: text.append("\"\"")
+    case .nothing: break
     case .object: text.append("{}")
     case .node(let node): text.append(node, JSONStyle(.export))
     case .text(let reason): text.append(string: reason)

@@ -121,8 +121,16 @@ package final class ListenHub: CommitObserver {
   }
 
   /// Calls `body` after the events of all commits so far.
-  func afterEvents(_ body: @escaping @Sendable () -> Void) {
-    if append(.call(body)) { startDraining() } else { body() }
+  ///
+  /// - Parameter isShort: whether it may be called on this thread, if no events are on their way. So answers to writes need
+  ///   no other thread where nobody listens.
+  func afterEvents(isShort: Bool, _ body: @escaping @Sendable () -> Void) {
+    let isQueued = state.withLock { state in
+      if state.isEnded || isShort && state.work.isIdle { return false }
+      state.work.append(.call(body))
+      return true
+    }
+    if isQueued { startDraining() } else { body() }
   }
 
   /// Ends all listens.

@@ -1,4 +1,5 @@
 import DendroProtocol
+import DendroTree
 import Synchronization
 
 // The client's messages, in their order, by one thread at a time.

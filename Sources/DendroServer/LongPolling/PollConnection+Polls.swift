@@ -1,4 +1,5 @@
 import DendroProtocol
+import DendroTree
 import Dispatch
 import Synchronization
 

@@ -188,9 +188,10 @@ struct RESTCall: Sendable {
       }
       return transact(draft, judge, at: place, key: key, in: namespace)
     }
+    let isShort = encoded.trees.isEmpty && encoded.logByteCount <= Self.shortByteCountMax
     let completion = acknowledged { (result: Result<LogSequenceNumber?, EngineError>) in
       // After the events of this write, as listeners of the same client expect it.
-      namespace.hub.afterEvents {
+      namespace.hub.afterEvents(isShort: isShort) {
         switch result {
         case .success:
           inTurn(hashesLong(draft), namespace) {
@@ -206,6 +207,9 @@ struct RESTCall: Sendable {
       namespace.engine.submit(encoded, completion: completion)
     }
   }
+
+  /// The bytes of a write whose answer is made in no time.
+  private static let shortByteCountMax = 1 << 10
 
   private func refuseWrite(_ error: DatabaseError, _ judge: RequestedWrite?) {
     guard error.code == .permissionDenied, let verdict = judge?.verdict else {
@@ -302,7 +306,7 @@ struct RESTCall: Sendable {
       if etag == expected {
         transact(draft, judge, at: place, key: key, in: namespace) { $0 == seen }
       } else {
-        namespace.hub.afterEvents {
+        namespace.hub.afterEvents(isShort: false) {
           exchange.finish(
             RESTAnswer(preconditionFailed: request, current: seen, etag: etag))
         }
@@ -320,7 +324,7 @@ struct RESTCall: Sendable {
       isExpected(shown(current)) ? draft.asSet(over: current) : nil
     } completion: { result in
       writes.observe(since: start)
-      namespace.hub.afterEvents {
+      namespace.hub.afterEvents(isShort: false) {
         switch result {
         case .failure(let error): refuseWrite(error, judge)
         case .success(let outcome):

@@ -1,4 +1,5 @@
 import Dendro
+import DendroTree
 import Dispatch
 import Synchronization
 

@@ -1,5 +1,6 @@
 import Dendro
 import DendroPlatform
+import DendroTree
 import Dispatch
 import Synchronization
 

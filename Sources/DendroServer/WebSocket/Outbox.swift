@@ -1,5 +1,6 @@
 import Dendro
 import DendroProtocol
+import DendroTree
 
 /// Messages that wait for a client, the oldest first, and the one that is being sent.
 ///

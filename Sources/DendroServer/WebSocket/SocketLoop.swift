@@ -1,6 +1,7 @@
 import CDendroWSLay
 import Dendro
 import DendroPlatform
+import DendroTree
 import Synchronization
 
 /// One thread that waits for many sockets, and calls those that can be read or written.

@@ -5,8 +5,8 @@ import Synchronization
 
 /// The dialogue with one client: its listens, its identity, and what it wants written when it leaves.
 ///
-/// Messages are handled on the connection's thread, in their order. Listens push from the hub's queue; answers
-/// to writes come from there too, after the writes' events.
+/// Messages are handled on the connection's thread, in their order. Listens push from the hub's queue. Answers to writes
+/// come after the writes' events: from there too, or where no events are on their way from the engine's thread.
 final class WireSession: Sendable {
   let id: String
   private let lease: NamespaceLease
@@ -262,7 +262,7 @@ final class WireSession: Sendable {
   /// Answers a write after the events of all commits so far: the client shows a write at once, and forgets it at
   /// the answer.
   func afterEvents(_ answer: @escaping @Sendable (WireSession) -> Void) {
-    namespace.hub.afterEvents { [self] in
+    namespace.hub.afterEvents(isShort: true) { [self] in
       let isHeld = state.withLock { state in
         guard !state.lagging.isEmpty, !state.isEnded else { return false }
         state.heldAnswers.append { answer(self) }

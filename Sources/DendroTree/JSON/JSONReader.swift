@@ -41,8 +41,6 @@ struct JSONReader: ~Copyable {
     self.acceptsServerValues = acceptsServerValues
     self.escapesKeys = escapesKeys
     self.yield = yield
-    levels.reserveCapacity(Limits.depth)
-    keys.reserveCapacity(Limits.depth)
   }
 
   /// The number of bytes read so far.

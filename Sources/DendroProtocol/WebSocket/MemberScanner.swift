@@ -1,0 +1,147 @@
+import DendroTree
+
+/// Finds the members of a JSON object, and passes over their values.
+struct MemberScanner {
+  private let text: UnsafeRawBufferPointer
+  /// What is added to an index of the text in all ranges that are returned.
+  private let base: Int
+  private var index = 0
+
+  /// The most levels of brackets in one value.
+  private static let depthLimit = 128
+
+  /// - Parameter text: valid as long as the scanner is used.
+  init(_ text: UnsafeRawBufferPointer, from base: Int) {
+    self.text = text
+    self.base = base
+  }
+
+  /// The members; nil if the text is no object.
+  mutating func object() -> [JSONMembers.Member]? {
+    var members: [JSONMembers.Member] = []
+    members.reserveCapacity(4)
+    guard take(UInt8(ascii: "{")) else { return nil }
+    if !take(UInt8(ascii: "}")) {
+      repeat {
+        guard let name = name(), take(UInt8(ascii: ":")), let range = value() else { return nil }
+        members.append(JSONMembers.Member(name: name, range: range))
+      } while take(UInt8(ascii: ","))
+      guard take(UInt8(ascii: "}")) else { return nil }
+    }
+    return isAtEnd() ? members : nil
+  }
+
+  /// The values of an array; nil if the text is none.
+  mutating func array() -> [Range<Int>]? {
+    var values: [Range<Int>] = []
+    guard take(UInt8(ascii: "[")) else { return nil }
+    if !take(UInt8(ascii: "]")) {
+      repeat {
+        guard let range = value() else { return nil }
+        values.append(range)
+      } while take(UInt8(ascii: ","))
+      guard take(UInt8(ascii: "]")) else { return nil }
+    }
+    return isAtEnd() ? values : nil
+  }
+
+  // MARK: Tokens
+
+  private mutating func skipSpace() {
+    while index < text.count, text[index] <= UInt8(ascii: " ") { index += 1 }
+  }
+
+  private mutating func isAtEnd() -> Bool {
+    skipSpace()
+    return index == text.count
+  }
+
+  private mutating func take(_ byte: UInt8) -> Bool {
+    skipSpace()
+    guard index < text.count, text[index] == byte else { return false }
+    index += 1
+    return true
+  }
+
+  /// Passes over a string whose opening mark comes next.
+  private mutating func passString() -> Bool {
+    index += 1
+    while index < text.count {
+      switch text[index] {
+      case UInt8(ascii: "\\"): index += 2
+      case UInt8(ascii: "\""):
+        index += 1
+        return true
+      default: index += 1
+      }
+    }
+    return false
+  }
+
+  private mutating func name() -> JSONMembers.Name? {
+    skipSpace()
+    let start = index
+    guard index < text.count, text[index] == UInt8(ascii: "\""), passString() else { return nil }
+    let token = UnsafeRawBufferPointer(rebasing: text[start..<index])
+    if Self.isPlain(token) { return .plain(base + start + 1..<base + index - 1) }
+    guard case .string(let name)? = (try? JSONParser.parse(token))?.scalar else { return nil }
+    return .decoded(name)
+  }
+
+  /// Passes over a value.
+  private mutating func value() -> Range<Int>? {
+    skipSpace()
+    let start = index
+    var depth = 0
+    while index < text.count {
+      switch text[index] {
+      case UInt8(ascii: "\""):
+        guard passString() else { return nil }
+        continue
+      case UInt8(ascii: "{"), UInt8(ascii: "["):
+        depth += 1
+        if depth > Self.depthLimit { return nil }
+      case UInt8(ascii: "}"), UInt8(ascii: "]"):
+        if depth == 0 { return start < index ? base + start..<base + index : nil }
+        depth -= 1
+      case UInt8(ascii: ","):
+        if depth == 0 { return start < index ? base + start..<base + index : nil }
+      default: break
+      }
+      index += 1
+    }
+    return nil
+  }
+
+  // MARK: Values that need no parser
+
+  /// Whether a token is a string in quotes of ASCII without escapes, control characters and quotes, and short.
+  private static func isPlain(_ token: UnsafeRawBufferPointer) -> Bool {
+    guard token.count >= 2, token.count <= 1024, token[0] == UInt8(ascii: "\""),
+      token[token.count - 1] == UInt8(ascii: "\"")
+    else { return false }
+    for byte in token[1..<token.count - 1] {
+      if byte < 0x20 || byte >= 0x7F || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") {
+        return false
+      }
+    }
+    return true
+  }
+
+  /// A string that is its own spelling; nil for anything else, which the parser has to look at.
+  static func plainString(_ token: UnsafeRawBufferPointer) -> String? {
+    guard isPlain(token) else { return nil }
+    return String(decoding: token[1..<token.count - 1], as: UTF8.self)
+  }
+
+  /// A positive integer; nil for anything else, which the parser has to look at.
+  static func plainInteger(_ token: UnsafeRawBufferPointer) -> Int64? {
+    guard token.count >= 1, token.count <= 18, token[0] != UInt8(ascii: "0") else { return nil }
+    var number: Int64 = 0
+    for byte in token {
+      guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { return nil }
+      number = number * 10 + Int64(byte - UInt8(ascii: "0"))
+    }
+    return number
+  }
+}
