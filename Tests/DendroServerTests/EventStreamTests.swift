@@ -187,7 +187,12 @@ struct EventStreamTests {
       for stream in streams { _ = try stream.event() }
       for _ in 0..<20 { _ = try served.stream("/b.json").event() }
       await served.server.stop()
-      for stream in streams { #expect(throws: HTTPClient.Ended.self) { _ = try stream.event() } }
+      for stream in streams {
+        // On a slow machine some were kept alive meanwhile.
+        #expect(throws: HTTPClient.Ended.self) {
+          while try stream.event() == "keep-alive null" {}
+        }
+      }
       #expect(throws: (any Error).self) { _ = try served.client()("GET", "/a.json") }
     }
   }

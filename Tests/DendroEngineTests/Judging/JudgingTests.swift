@@ -108,9 +108,9 @@ struct JudgingTests {
   func reserved() async throws {
     let engine = Engine.inMemory()
     let others = DispatchGroup()
-    let queue = DispatchQueue(label: "others", attributes: .concurrent)
     let judge = Judge(isBounded: false) { call, state in
-      queue.async(group: others) {
+      // Each on a thread of its own, which it has at once: those of a concurrent queue may all be taken by other tests.
+      DispatchQueue(label: "other").async(group: others) {
         engine.submit(Self.write("m", Int64(call)), completion: nil)
       }
       let deadline = ContinuousClock.now + .seconds(30)
@@ -123,7 +123,7 @@ struct JudgingTests {
     let lsn = try await engine.write(Self.write("n", 1), judge: judge)
     #expect(lsn == LogSequenceNumber(3))
     #expect(judge.callCount == 3)
-    await withCheckedContinuation { done in others.notify(queue: queue) { done.resume() } }
+    await withCheckedContinuation { done in others.notify(queue: .global()) { done.resume() } }
     #expect(Self.value(engine.head.root, "m") == 3)
     try await engine.close()
   }
