@@ -37,6 +37,8 @@ import Testing
     large.account.add(2)
     accounts.relieve()
     #expect(large.isDropped && !honest.isDropped)
+    for holder in [honest, large] { holder.account.close() }
+    #expect(accounts.byteCount == 0)
   }
 
   /// A transport that notes whether it was told to close.
