@@ -32,8 +32,11 @@ struct WithdrawnOperationsTests {
 
   private func served(_ directory: String) throws -> String {
     let (server, port) = try dendro.serve([directory, "--quiet"])
-    defer { server.send(SIGTERM) }
-    return try Tool.request("GET", port, "/.json").body
+    let body = Result { try Tool.request("GET", port, "/.json").body }
+    server.send(SIGTERM)
+    // The next server would find the directory locked.
+    #expect(try server.wait().status == 0)
+    return try body.get()
   }
 
   @Test("where a write is missing, they are listed and taken out, and no server does them")
