@@ -26,7 +26,8 @@ struct Judging {
 
   private static let countWithoutLock = 2
 
-  /// Lets go of the state that was judged, once its judgement holds: pages that nobody else has are changed in place.
+  /// Forgets the tree that was judged. Admission calls it once the judgement holds: it changes a page in place only if no
+  /// other tree refers to the page.
   mutating func releaseState() { last?.root = .empty }
 
   /// Judges the write without the lock.

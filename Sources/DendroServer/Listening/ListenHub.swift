@@ -122,8 +122,8 @@ package final class ListenHub: CommitObserver {
 
   /// Calls `body` after the events of all commits so far.
   ///
-  /// - Parameter isShort: whether it may be called on this thread, if no events are on their way. So answers to writes need
-  ///   no other thread where nobody listens.
+  /// - Parameter isShort: whether `body` may run on this thread. It does if no events wait: a write to a database without
+  ///   listeners is then answered without waking another thread.
   func afterEvents(isShort: Bool, _ body: @escaping @Sendable () -> Void) {
     let isQueued = state.withLock { state in
       if state.isEnded || isShort && state.work.isIdle { return false }

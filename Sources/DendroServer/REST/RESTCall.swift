@@ -208,7 +208,7 @@ struct RESTCall: Sendable {
     }
   }
 
-  /// The bytes of a write whose answer is made in no time.
+  /// A write of at most so many bytes is answered on the commit thread.
   private static let shortByteCountMax = 1 << 10
 
   private func refuseWrite(_ error: DatabaseError, _ judge: RequestedWrite?) {

@@ -5,8 +5,8 @@ import Synchronization
 
 /// The dialogue with one client: its listens, its identity, and what it wants written when it leaves.
 ///
-/// Messages are handled on the connection's thread, in their order. Listens push from the hub's queue. Answers to writes
-/// come after the writes' events: from there too, or where no events are on their way from the engine's thread.
+/// Messages are handled on the connection's thread, in their order. Listens push from the hub's queue. The answer to a
+/// write comes after the write's events: from the hub's queue if events wait there, and otherwise from the commit thread.
 final class WireSession: Sendable {
   let id: String
   private let lease: NamespaceLease
