@@ -188,7 +188,9 @@ struct RESTCall: Sendable {
       }
       return transact(draft, judge, at: place, key: key, in: namespace)
     }
-    let isShort = encoded.trees.isEmpty && encoded.logByteCount <= Self.shortByteCountMax
+    let isShort =
+      exchange.body.count <= Self.shortByteCountMax
+      && encoded.trees.isEmpty && encoded.logByteCount <= Self.shortByteCountMax
     let completion = acknowledged { (result: Result<LogSequenceNumber?, EngineError>) in
       // After the events of this write, as listeners of the same client expect it.
       namespace.hub.afterEvents(isShort: isShort) {
@@ -208,7 +210,8 @@ struct RESTCall: Sendable {
     }
   }
 
-  /// A write of at most so many bytes is answered on the commit thread.
+  /// A write of at most so many bytes is answered on the commit thread. Its request has no more either: a long one may
+  /// write little, and the answer to a PATCH is made of its text.
   private static let shortByteCountMax = 1 << 10
 
   private func refuseWrite(_ error: DatabaseError, _ judge: RequestedWrite?) {
