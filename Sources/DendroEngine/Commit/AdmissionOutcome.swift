@@ -107,7 +107,7 @@ extension Admission {
       return outcome
     }
     let time = waits.judging?.time ?? now
-    waits.judging?.releaseState()
+    waits.judging?.releaseState(if: root)
     let refusal = admit(write, isEqual: isEqual, now: time, completion: completion)
     return refusal.map { conclude($0, completion) } ?? .settled
   }

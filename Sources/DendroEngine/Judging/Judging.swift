@@ -26,9 +26,14 @@ struct Judging {
 
   private static let countWithoutLock = 2
 
-  /// Forgets the tree that was judged. Admission calls it once the judgement holds: it changes a page in place only if no
-  /// other tree refers to the page.
-  mutating func releaseState() { last?.root = .empty }
+  /// Forgets the tree that was judged, if it is the head. Admission calls it once the judgement holds: it changes a page in
+  /// place only if no other tree refers to the page.
+  ///
+  /// An older tree stays until the caller is done, without the lock: its pages may have no other owner, and to free them may
+  /// take long.
+  mutating func releaseState(if root: Node) {
+    if let last, last.root.isIdentical(to: root) { self.last?.root = .empty }
+  }
 
   /// Judges the write without the lock.
   ///

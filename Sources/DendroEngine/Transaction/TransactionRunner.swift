@@ -164,8 +164,9 @@ struct TransactionRunner {
       // Without an LSN the write has changed nothing.
       let completion = held(by: gate) { completion($0.map { $0 == nil ? input : output }) }
       var waits = PermittedWaits.none
-      waits.judging = judging
-      defer { judging = waits.judging }
+      // Moved, not copied: a second one would keep the tree that was judged.
+      swap(&waits.judging, &judging)
+      defer { swap(&waits.judging, &judging) }
       switch change.withView({ admission.offer($0, now: now, completion, &waits) }) {
       case .settled:
         end(&admission)

@@ -1,10 +1,11 @@
-import DendroEngine
 import DendroStorage
 import DendroTesting
 import DendroTree
 import Dispatch
 import Synchronization
 import Testing
+
+@testable import DendroEngine
 
 /// Writes that are admitted only to a state in which they are allowed.
 @Suite("Judged writes")
@@ -53,6 +54,21 @@ struct JudgingTests {
     engine.submit(write, judge: judge) { result in outcome.withLock { $0 = result } }
     engine.pump()
     return outcome.withLock { $0 }
+  }
+
+  @Test("a judgement lets go of the head, but not of an older tree, which may be long to free")
+  func release() {
+    let judge = Judge(isBounded: true) { _, _ in Judgement(isAllowed: true, .onlyThere) }
+    let write = Self.write("n", 1)
+    func tree() -> Node { Node.empty.applying(Self.write("a", 1), time: 1) }
+    let (head, newer) = (tree(), tree())
+    var judging = Judging(judge)
+    #expect(judging.judge(write, on: head, time: 1) == nil)
+    func holds() -> Bool { judging.holds(for: write, on: head, isPartial: false, lastTime: 0) }
+    judging.releaseState(if: newer)
+    #expect(holds())
+    judging.releaseState(if: head)
+    #expect(!holds())
   }
 
   @Test("a write that is denied changes nothing, and its caller learns it")
