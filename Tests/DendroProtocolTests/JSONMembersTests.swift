@@ -55,6 +55,17 @@ struct JSONMembersTests {
     #expect(object["A"] == nil)
   }
 
+  @Test("an object of more than 4,096 members is none")
+  func limit() {
+    func object(_ count: Int) -> String {
+      "{" + (0..<count).map { "\"k\($0)\":\($0)" }.joined(separator: ",") + "}"
+    }
+    #expect(members(object(4_096))?.integer("k4095") == 4_095)
+    #expect(members(object(4_097)) == nil)
+    // What stands in a value does not count.
+    #expect(members("{\"d\":\(object(5_000))}")?["d"]?.isEmpty == false)
+  }
+
   @Test(
     "what is no object has no members",
     arguments: [

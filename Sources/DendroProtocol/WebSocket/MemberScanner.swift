@@ -10,20 +10,25 @@ struct MemberScanner {
   /// The most levels of brackets in one value.
   private static let depthLimit = 128
 
+  /// The most members of one object: messages, tokens and sets of keys have a few.
+  static let memberCountMax = 4_096
+
   /// - Parameter text: valid as long as the scanner is used.
   init(_ text: UnsafeRawBufferPointer, from base: Int) {
     self.text = text
     self.base = base
   }
 
-  /// The members; nil if the text is no object.
+  /// The members; nil if the text is no object, or has too many.
   mutating func object() -> [JSONMembers.Member]? {
     var members: [JSONMembers.Member] = []
     members.reserveCapacity(4)
     guard take(UInt8(ascii: "{")) else { return nil }
     if !take(UInt8(ascii: "}")) {
       repeat {
-        guard let name = name(), take(UInt8(ascii: ":")), let range = value() else { return nil }
+        guard members.count < Self.memberCountMax, let name = name(), take(UInt8(ascii: ":")),
+          let range = value()
+        else { return nil }
         members.append(JSONMembers.Member(name: name, range: range))
       } while take(UInt8(ascii: ","))
       guard take(UInt8(ascii: "}")) else { return nil }
