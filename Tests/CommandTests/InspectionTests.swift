@@ -173,7 +173,7 @@ struct InspectionTests {
     #expect(try dendro("export", "db", "/").output == good)
   }
 
-  @Test("log continues behind damage")
+  @Test("log and info continue behind damage")
   func logBehindDamage() throws {
     for index in 0..<20 { try dendro("set", "db", "/k\(index)", "\(index)") }
     let file = "db/00000000000000000001.log"
@@ -187,6 +187,13 @@ struct InspectionTests {
     #expect(outcome.output.contains("damage: "))
     for index in [0, 8, 10, 19] { #expect(outcome.output.contains("/k\(index)  ")) }
     #expect(!outcome.output.contains("/k9  "))
+    for full in [[], ["--full"]] {
+      let info = try dendro.run(["info", "db"] + full)
+      #expect(info.status == 2)
+      #expect(info.lines.contains { $0.hasPrefix("last write      20, ") })
+      #expect(info.output.contains("of a damaged log, as far as it can be read"))
+      #expect(try dendro.run(["info", "db", "--json"] + full).object["writesInLog"] as? Int == 19)
+    }
     let get = try dendro("get", "db")
     #expect(get.status == 2)
     #expect(get.errors.contains("offset"))

@@ -186,7 +186,7 @@ struct DamageTableTests {
         : report["lastLSN"] is Int
           ? "in part: \(lost) writes lost\(lostFrom), \(holes) holes, "
             + "\((report["doubts"] as? [Any])?.count ?? 0) places in doubt"
-          : "nothing can be saved"
+          : leaves.saved > 0 ? "apart only: no place is known" : "nothing can be saved"
     let line =
       "| \(kind.form.rawValue) | \(kind.name) | \(provable) writes, \(leaves.provable) leaves "
       + "| \(saved) writes, \(leaves.saved) leaves | \(said) | \(repair.status) |\n"

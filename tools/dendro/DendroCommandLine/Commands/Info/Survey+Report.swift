@@ -116,7 +116,10 @@ extension Survey {
       (oldest == newest ? "\(newest)" : "\(newest), and older files of \(oldest)")
         + (hasSecondRoot ? ", with the second root, which older releases refuse" : ""))
     try row("database id", databaseID.map { "\($0)" } ?? "unknown")
-    try row("last write", "\(lastLSN)" + (lastTime.map { ", \(Format.time($0))" } ?? ""))
+    try row(
+      "last write",
+      "\(lastLSN)" + (lastTime.map { ", \(Format.time($0))" } ?? "")
+        + (isLogDamaged ? "; of a damaged log, as far as it can be read" : ""))
     try row("known durable", "up to \(durableUpTo)")
     if let history {
       let time = history.oldestTime.map { ", \(Format.time($0))" } ?? ""

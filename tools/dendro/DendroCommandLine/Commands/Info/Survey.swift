@@ -65,8 +65,10 @@ struct Survey {
   var isEmpty: Bool { contents.isEmpty }
   var isDamaged: Bool {
     refusal != nil || checkpoints.contains { $0.problem != nil }
-      || problems.contains { !$0.isTail }
+      || isLogDamaged
   }
+  /// Whether writes behind damage of the log may be missing in all that is said here.
+  var isLogDamaged: Bool { problems.contains { !$0.isTail } }
   var lastLSN: LogSequenceNumber {
     report?.lastLSN ?? segments.map(\.lastLSN).max() ?? .zero
   }
@@ -152,7 +154,9 @@ struct Survey {
           segment.records = Records(
             count: outline.recordCount, byteCount: outline.recordByteCount,
             rawByteCount: outline.rawByteCount, isSealed: outline.isSealed)
-          try judge(outline, name, directory)
+          if outline.problem != nil || outline.isSealed {
+            try readRecords(of: name, directory, &segment)
+          }
         }
       } catch {
         guard case .corrupt(let path, let offset, let expected, let found) = error else {
@@ -166,15 +170,17 @@ struct Survey {
     durableUpTo = max(durableUpTo, contents.checkpoints.last ?? .zero)
   }
 
-  /// Decides what follows the records of the last segment: the cursor knows the rules.
-  private mutating func judge(
-    _ outline: SegmentOutline, _ name: SegmentName, _ directory: DatabaseDirectory
+  /// Reads the last segment again, with a cursor: it knows what may stand behind a seal or a torn record, and continues
+  /// behind damage, where the outline ends.
+  private mutating func readRecords(
+    of name: SegmentName, _ directory: DatabaseDirectory, _ segment: inout Segment
   ) throws(StorageError) {
-    guard outline.problem != nil || outline.isSealed else { return }
-    let cursor = LogCursor(directory, after: name.firstLSN.previous)
-    var found: [LogCursor.Problem] = []
-    while try cursor.step({ if case .problem(let problem) = $0 { found.append(problem) } }) {}
-    problems += found
+    let log = try LogReading(LogCursor(directory, after: name.firstLSN.previous))
+    problems += log.problems
+    guard let read = log.segments.last(where: { $0.name == name }) else { return }
+    segment = read
+    durableUpTo = max(durableUpTo, log.durableUpTo)
+    lastTime = log.lastTime ?? lastTime
   }
 
   private var headerHistory: HistoryBounds? {
@@ -218,48 +224,13 @@ struct Survey {
   }
 
   private mutating func readLog(_ directory: DatabaseDirectory) throws {
-    let cursor = LogCursor(directory)
-    var segments: [Segment] = []
-    var problems: [LogCursor.Problem] = []
-    var durable = LogSequenceNumber.zero
-    var times: (first: Int64?, last: Int64?) = (nil, nil)
-    var id: DatabaseID?
-    var formats: [FileFormat] = []
-    while try cursor.step({ item in
-      switch item {
-      case .segment(let header, _, let byteCount):
-        id = id ?? header.databaseID
-        formats.append(header.format)
-        var segment = Segment(name: SegmentName(firstLSN: header.firstLSN))
-        segment.byteCount = byteCount
-        segment.records = Records()
-        segment.lastLSN = header.firstLSN.previous
-        segments.append(segment)
-      case .problem(let problem): problems.append(problem)
-      case .record(let record, _, _):
-        guard !segments.isEmpty else { return }
-        let place = segments.count - 1
-        segments[place].records?.count += 1
-        segments[place].writeCount += UInt64(record.count)
-        segments[place].lastLSN = max(segments[place].lastLSN, record.lastLSN)
-        durable = max(durable, record.durableUpTo)
-        switch record.kind {
-        case .seal: segments[place].records?.isSealed = true
-        case .idle: break
-        case .writes:
-          segments[place].records?.byteCount += record.endOffset - record.offset
-          segments[place].records?.rawByteCount += UInt64(record.header.rawByteCount)
-          times.first = times.first ?? record.baseTime
-          times.last = record.baseTime
-        }
-      }
-    }) {}
-    self.segments = segments
-    for format in formats { note(format) }
-    self.problems = problems
-    durableUpTo = durable
-    firstTime = times.first
-    lastTime = times.last
-    databaseID = databaseID ?? id
+    let log = try LogReading(LogCursor(directory))
+    segments = log.segments
+    for format in log.formats { note(format) }
+    problems = log.problems
+    durableUpTo = log.durableUpTo
+    firstTime = log.firstTime
+    lastTime = log.lastTime
+    databaseID = databaseID ?? log.databaseID
   }
 }

@@ -80,8 +80,8 @@ struct RepairReport {
     }
     try printApart(to: terminal)
     guard plan.last > .zero else {
-      let place = apart == nil ? "" : " in its place"
-      try terminal.report(terminal.colored("nothing can be saved\(place)", .red))
+      let what = apart == nil ? "nothing" : "nothing else"
+      try terminal.report(terminal.colored("\(what) can be saved", .red))
       return
     }
     try printRanges(to: terminal)
