@@ -31,10 +31,13 @@ extension DisconnectOperations {
     /// - Returns: by how much its `byteCount` has grown.
     /// - Complexity: O(depth · log children), and O(size of the part and of what it replaces).
     mutating func merge(_ part: Value, at path: Path) -> Int {
-      change(at: path) { value in
-        value.node.graft(part.node, at: path)
-        value.deferred.replace(at: path, by: part.deferred, in: value.node)
-      }
+      let before = node
+      node.graft(part.node, at: path)
+      let place = Self.changedPlace(before, node, at: path)
+      // Counted now, so that no second value refers to the deferred ones when they change: they would be copied.
+      let count = Self.byteCount(at: place, of: before, deferred)
+      deferred.replace(at: path, by: part.deferred, in: node)
+      return Self.byteCount(at: place, of: node, deferred) - count
     }
 
     /// - Returns: by how much its `byteCount` has grown.
@@ -50,23 +53,21 @@ extension DisconnectOperations {
       return byteCount(priority.scalar) - byteCount(before.priority)
     }
 
-    /// Changes what is at a path, and counts that part of the value alone that has changed: the highest node on the way
-    /// that was not there before, is not there any more, or was a leaf.
-    private mutating func change(at path: Path, _ body: (inout Value) -> Void) -> Int {
-      let before = self
-      body(&self)
-      var place = path
+    /// The highest node on the way to a path that was not there before, is not there any more, or was a leaf: no other
+    /// part of the value takes other bytes if what is at the path has changed.
+    private static func changedPlace(_ before: Node, _ after: Node, at path: Path) -> Path {
       for count in 0..<path.count {
         let prefix = path.prefix(count)
-        if before.node.node(at: prefix).isBranch, node.node(at: prefix).isBranch { continue }
-        place = prefix
-        break
+        if before.node(at: prefix).isBranch, after.node(at: prefix).isBranch { continue }
+        return prefix
       }
-      return byteCount(at: place) - before.byteCount(at: place)
+      return path
     }
 
     /// The bytes of the part at a path, with what its parent has of it.
-    private func byteCount(at path: Path) -> Int {
+    private static func byteCount(
+      at path: Path, of node: Node, _ deferred: DeferredValues
+    ) -> Int {
       let part = Value(node.node(at: path), deferred.part(at: path))
       guard let parent = path.parent, let key = path.last else { return part.byteCount }
       let count = BodyWriter.byteCount(ofCount: node.node(at: parent).childCount)
