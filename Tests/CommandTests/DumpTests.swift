@@ -61,7 +61,7 @@ struct DumpTests {
     let garbage = try dendro("dump", "db", "1:65")
     #expect(garbage.status == 2 && !garbage.wasSignalled)
     for (what, status) in [
-      ("x", 64), ("0", 64), ("1:x", 64), ("1:5", 64), ("2:64", 1), ("99", 1), ("1:999999", 1),
+      ("x", 64), ("0", 64), ("1:x", 64), ("1:5", 64), ("2:64", 1), ("99", 2), ("1:999999", 1),
     ] as [(String, Int32)] {
       #expect(try dendro("dump", "db", what).status == status, "\(what)")
     }

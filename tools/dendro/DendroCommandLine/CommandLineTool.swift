@@ -86,7 +86,7 @@ package enum CommandLineTool {
     do {
       code = try command.run(arguments)
     } catch {
-      throw Failure(describing: error).naming(arguments.positional(0))
+      throw Failure(describing: error).fitting(command).naming(arguments.positional(0))
     }
     // The verb ended in order, but its caller must see that it did not finish.
     return code == .interrupted ? Interruption.exitStatus : code.rawValue

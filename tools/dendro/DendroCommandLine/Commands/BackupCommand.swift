@@ -13,7 +13,7 @@ extension Command {
       what is new. 'dendro restore' makes a database of any state that it holds. Verbs that read take it for
       DIRECTORY, those that write refuse it. If a later backup is interrupted, the archive is as good as before it.
 
-      With --parity, each file gets a second one beside it, a fifteenth of its size: 'dendro repair' mends any one
+      With --parity, each file gets a second one beside it, a fifteenth of its size and at least 4 KiB: 'dendro repair' mends any one
       damaged stretch of about a sixteenth of a file by it. An archive has parity without being asked for it, unless
       --no-parity is given.
       """,

@@ -28,14 +28,15 @@ enum ExitCodes {
   private static let withoutDatabase: Set = ["completion", "manual"]
 
   private static func locking(_ command: Command) -> Bool {
-    command.writes || ["checkpoint", "purge", "serve", "shell"].contains(command.name)
+    command.writes
+      || ["archive", "backup", "checkpoint", "purge", "serve", "shell"].contains(command.name)
   }
 
   /// What 1 means; none for a verb that does not end with it.
   private static let own: [String: String] = [
     "import": "data is at PATH already, or with --continue other data than the file's",
-    "export": "nothing is at PATH, or there is no database",
-    "get": "nothing is at PATH, or there is no database",
+    "export": "nothing is at PATH, the state of --at is not kept, or there is no database",
+    "get": "nothing is at PATH, the state of --at is not kept, or there is no database",
     "set": "nothing is at PATH that could have the priority, or --no-create and no database",
     "update": "--no-create and no database", "push": "--no-create and no database",
     "remove": "nothing was at PATH, nothing was done, or there is no database",
@@ -43,15 +44,17 @@ enum ExitCodes {
     "apply": "a line's \"was\" is not what is there, or --no-create and no database",
     "watch": "there is no database", "log": "no write was found, or there is no database",
     "history": "nothing has happened at PATH, or there is no database",
-    "blame": "nothing is at PATH, or there is no database",
-    "diff": "the states differ", "compare": "the trees differ", "hash": "there is no database",
+    "blame": "nothing is at PATH, the state of --at is not kept, or there is no database",
+    "diff": "the states differ", "compare": "the trees differ",
+    "hash": "the state of --at is not kept, or there is no database",
     "dump": "there is no such record, checkpoint or chunk, or no database",
     "info": "there is no database", "verify": "there is no database",
     "repair": "something is lost, TARGET exists already, or there is no database",
     "checkpoint": "there is no database", "purge": "nothing was done, or there is no database",
     "backup": "TARGET exists already, or there is no database",
     "archive": "the archive is of another log, or there is no database",
-    "restore": "TARGET exists already, or there is no such archive",
+    "restore":
+      "TARGET exists already, the state of --at is not kept, or there is no such archive",
     "rules": "a case of the tests failed, or the request that is explained is denied",
     "serve": "another problem",
     "shell": "the last line of a script found nothing, or a problem",

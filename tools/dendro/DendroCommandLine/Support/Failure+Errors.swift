@@ -27,6 +27,8 @@ extension Failure {
     case .diskFull: self.init(.inputOutput, "\(error)")
     case .memoryLimit, .closed, .readOnly, .forked, .overtaken, .denied, .tooManyWaiting:
       self.init(.unavailable, "\(error)")
+    case .outOfHistory(.lsn(let lsn), let range) where lsn > range.newest:
+      self.init(.problem, "there is no write \(lsn) yet; \(range)")
     case .outOfHistory(.lsn, _), .noHistory: self.init(.problem, "\(error)")
     case .outOfHistory(.time(let time), let range):
       self.init(.problem, "the state at \(Format.time(time)) is not kept; \(range)")
@@ -43,7 +45,7 @@ extension Failure {
     case .locked:
       self.init(
         .locked, "\(error)",
-        hint: "reading verbs work beside it; verbs that write wait for it with --wait SECONDS")
+        hint: Failure.lockedHint)
     case .archiveBehind:
       self.init(
         .locked, "\(error)",
@@ -57,10 +59,23 @@ extension Failure {
   /// What helps if the files are damaged; `DIRECTORY` stands for that of the command line.
   private static let damageHint =
     """
-    nothing was changed; 'dendro verify DIRECTORY' lists all damage,
-      'dendro get DIRECTORY --salvage' shows the last state that is proven,
+    'dendro verify DIRECTORY' lists all damage,
+      'dendro get DIRECTORY --salvage' shows the last state that is proven, if one is,
       'dendro repair DIRECTORY NEW' saves what can be read into the new directory NEW
     """
+
+  private static let lockedHint =
+    "reading verbs work beside it; verbs that write wait for it with --wait SECONDS"
+
+  /// The hint without options that the verb does not take.
+  func fitting(_ command: Command) -> Failure {
+    guard hint == Self.lockedHint, !command.options.contains(where: { $0.name == "wait" }) else {
+      return self
+    }
+    var failure = self
+    failure.hint = "reading verbs work beside it; try again when it has closed it"
+    return failure
+  }
 
   /// The hint with the directory of the command line in it.
   func naming(_ directory: String?) -> Failure {

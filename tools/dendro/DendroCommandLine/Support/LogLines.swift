@@ -233,6 +233,14 @@ struct LogLines {
       .yellow)
   }
 
+  /// Of records that depend on damaged ones.
+  func unreadable(_ count: Int) -> String {
+    let records = Format.count(count, "record")
+    return terminal.colored(
+      "unreadable: \(records), compressed against damaged ones and perhaps damaged, too (--json)",
+      .red)
+  }
+
   func line(_ problem: LogCursor.Problem) -> String {
     if isJSON {
       return JSONValue.object([

@@ -164,8 +164,9 @@ struct Session {
   /// Says what recovery changed or left out.
   static func note(_ report: RecoveryReport) {
     if let torn = report.tornTail { Terminal.note("dendro: recovered: \(torn)") }
+    let base = report.checkpointLSN.map { "that at write \($0) serves" } ?? "the log serves"
     for reason in report.unreadableCheckpoints {
-      Terminal.note("dendro: a checkpoint cannot be read, an older one serves: \(reason)")
+      Terminal.note("dendro: a checkpoint cannot be read, and \(base): \(reason)")
     }
   }
 

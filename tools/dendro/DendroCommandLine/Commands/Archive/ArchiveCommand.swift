@@ -7,7 +7,7 @@ extension Command {
       and start again meanwhile; it keeps the log for the archive, up to 256 MiB. 'dendro restore' makes a database of
       any state that the archive holds; verbs that read take it for DIRECTORY.
 
-      Beside each file it writes the file's parity, a fifteenth of its size: 'dendro repair' mends any one damaged
+      Beside each file it writes the file's parity, a fifteenth of its size and at least 4 KiB: 'dendro repair' mends any one damaged
       stretch of about a sixteenth of a file by it. --no-parity leaves that out.
       """,
     parameters: [.directory],

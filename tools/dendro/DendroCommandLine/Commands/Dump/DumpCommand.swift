@@ -76,7 +76,7 @@ private struct RecordDump {
       offset == 0
       ? try AnnotatedRecord(headerOf: segment, in: directory)
       : try AnnotatedRecord(at: offset, of: segment, in: directory)
-    let writes = offset == 0 ? [] : try self.writes(segment, offset)
+    let (writes, problem) = offset == 0 ? ([], nil) : try self.writes(segment, offset)
     let bytes = try record.payload.map {
       try AnnotatedRecord.bytes($0, of: segment, in: directory)
     }
@@ -86,8 +86,12 @@ private struct RecordDump {
     } else {
       try print(record, of: segment, writes: writes, payload: bytes ?? [], terminal)
     }
+    // The header may be good where the payload is not.
+    if record.problem == nil, let problem, !input.wantsJSON {
+      try terminal.report(LogLines(terminal: terminal, isJSON: false).line(problem))
+    }
     try terminal.flush()
-    return record.problem == nil ? .success : .damaged
+    return record.problem == nil && problem == nil ? .success : .damaged
   }
 
   /// Where the record lies.
@@ -114,37 +118,52 @@ private struct RecordDump {
     }
     guard let lsn = UInt64(word), lsn > 0 else { throw Self.usage(word) }
     var found: (SegmentName, UInt64)?
+    var isDamaged = false
     let cursor = LogCursor(directory, after: LogSequenceNumber(lsn - 1))
     while found == nil,
       try cursor.step({ item in
+        if case .problem(let problem) = item, !problem.isTail { isDamaged = true }
         guard found == nil, case .record(let record, _, _) = item, record.count > 0,
           record.firstLSN.rawValue <= lsn, record.lastLSN.rawValue >= lsn
         else { return }
         found = (record.segment, record.offset)
       })
     {}
-    guard let found else { throw Failure(.problem, "the log has no write \(lsn)") }
-    return found
+    if let found { return found }
+    throw isDamaged
+      ? Failure(
+        .damaged, "the log is damaged, and no record of it that can be read has write \(lsn)")
+      : Failure(.problem, "the log has no write \(lsn)")
   }
 
   private static func usage(_ word: String) -> Failure {
     .usage("WHAT is an LSN, SEGMENT:OFFSET or LSN.checkpoint, not \(Failure.quoted(word))")
   }
 
-  /// The writes of the record; the segment is read from its beginning, since payloads build on each other.
-  private func writes(_ segment: SegmentName, _ offset: UInt64) throws -> [LoggedWrite] {
+  /// The writes of the record, or why they cannot be read; the segment is read from its beginning, since payloads
+  /// build on each other.
+  private func writes(
+    _ segment: SegmentName, _ offset: UInt64
+  ) throws -> ([LoggedWrite], LogCursor.Problem?) {
     var writes: [LoggedWrite] = []
+    var last: LogCursor.Problem?
+    var problem: LogCursor.Problem?
     var isBehind = false
     let cursor = LogCursor(directory, after: segment.firstLSN.previous)
     while !isBehind,
       try cursor.step({ item in
+        if case .problem(let found) = item { last = found }
         guard case .record(let record, _, let payload) = item else { return }
         isBehind = record.segment > segment || record.offset >= offset
-        guard record.segment == segment, record.offset == offset, let payload else { return }
-        writes = RecordWrites(record, payload).writes
+        guard record.segment == segment, record.offset == offset else { return }
+        if let payload {
+          writes = RecordWrites(record, payload).writes
+        } else {
+          problem = last
+        }
       })
     {}
-    return writes
+    return (writes, problem)
   }
 
   // MARK: Output

@@ -25,12 +25,19 @@ extension Survey {
         segment.byteCount = byteCount
         segment.records = Records()
         segment.lastLSN = header.firstLSN.previous
+        // All records before a segment were synchronized before it was made.
+        durableUpTo = max(durableUpTo, segment.lastLSN)
         segments.append(segment)
       case .problem(let problem): problems.append(problem)
-      case .record(let record, _, _):
-        guard !segments.isEmpty else { return }
+      case .record(let record, _, let payload):
+        // The unfinished end was told as a problem.
+        guard !segments.isEmpty, payload != nil || problems.last?.isTail != true else { return }
         let place = segments.count - 1
         segments[place].records?.count += 1
+        guard payload != nil else {
+          segments[place].records?.unreadableCount += 1
+          return
+        }
         segments[place].writeCount += UInt64(record.count)
         segments[place].lastLSN = max(segments[place].lastLSN, record.lastLSN)
         durableUpTo = max(durableUpTo, record.durableUpTo)

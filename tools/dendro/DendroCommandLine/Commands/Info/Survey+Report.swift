@@ -41,6 +41,8 @@ extension Survey {
               ("lastLSN", .unsigned(segment.lastLSN.rawValue)),
               ("rawBytes", segment.records.map { .unsigned($0.rawByteCount) } ?? .null),
               ("recordBytes", segment.records.map { .unsigned($0.byteCount) } ?? .null),
+              ("good", .bool(segment.isGood)),
+              ("unreadableRecords", segment.records.map { .count($0.unreadableCount) } ?? .null),
               ("sealed", segment.records.map { .bool($0.isSealed) } ?? .null),
             ])
           })
@@ -116,14 +118,17 @@ extension Survey {
       (oldest == newest ? "\(newest)" : "\(newest), and older files of \(oldest)")
         + (hasSecondRoot ? ", with the second root, which older releases refuse" : ""))
     try row("database id", databaseID.map { "\($0)" } ?? "unknown")
-    try row(
-      "last write",
+    try list(
+      "last write", "",
       "\(lastLSN)" + (lastTime.map { ", \(Format.time($0))" } ?? "")
         + (isLogDamaged ? "; of a damaged log, as far as it can be read" : ""))
     try row("known durable", "up to \(durableUpTo)")
     if let history {
       let time = history.oldestTime.map { ", \(Format.time($0))" } ?? ""
-      try row("history", "back to write \(history.oldest)\(time)")
+      try row(
+        "history",
+        "back to write \(history.oldest)\(time)" + (isLogDamaged ? ", but for what is damaged" : "")
+      )
     }
     if let leafCount { try row("tree", "\(Format.count(leafCount, "leaf"))") }
     try row("on disk", Format.bytes(totalByteCount))
@@ -134,10 +139,14 @@ extension Survey {
     let opening = opening
     try list(
       "opening", "",
-      (opening.checkpoint.map { "loads \(Format.bytes($0.byteCount)), the checkpoint, and " } ?? "")
-        + "replays \(Format.count(opening.writeCount, "write")), at most "
-        + "\(Format.bytes(opening.logByteCount)) of log"
-        + (report.map { "; took \(Format.seconds($0.elapsed / .seconds(1)))" } ?? ""))
+      refusal != nil
+        ? "fails"
+        : (opening.checkpoint.map { "loads \(Format.bytes($0.byteCount)), the checkpoint, and " }
+          ?? "")
+          + "replays \(Format.count(opening.writeCount, "write")), at most "
+          + "\(Format.bytes(opening.logByteCount)) of log"
+          + (report.map { "; took \(Format.seconds($0.elapsed / .seconds(1)))" }
+            ?? (isLogDamaged ? "; fails if it meets the damage" : "")))
     // Without all segments, the last one stands for the rest.
     try list(
       "log", "",
@@ -151,9 +160,7 @@ extension Survey {
       try list(
         "  segment",
         "\(segment.name.fileName)  \(Format.bytes(segment.byteCount).leftPadded(to: 9))  ",
-        (segment.records.map { Format.count($0.count, "record") + ", " } ?? "")
-          + "\(Format.count(segment.writeCount, "write")), to LSN \(segment.lastLSN)"
-          + (segment.records?.isSealed == true ? ", sealed" : ""))
+        segment.isGood ? Self.text(segment) : terminal.colored("cannot be read", .red))
     }
     let lsnWidth = checkpoints.map { "\($0.lsn)".count }.max() ?? 0
     for checkpoint in checkpoints {
@@ -173,12 +180,26 @@ extension Survey {
         "\(entry.path)  \(Format.count(entry.leafCount, "leaf")), \(Format.bytes(entry.byteCount)) as JSON"
       )
     }
+    for file in contents.orphanedParityFiles { try row("no file to", file) }
     for file in contents.tornFiles { try row("cut by recovery", file) }
     for file in contents.foreign { try row("not ours", file) }
     let lines = LogLines(terminal: terminal, isJSON: false)
-    for problem in problems { try terminal.report(lines.line(problem)) }
+    let places = problems.filter { !$0.dependsOnDamage }
+    for problem in places { try terminal.report(lines.line(problem)) }
+    if places.count < problems.count {
+      try terminal.report(lines.unreadable(problems.count - places.count))
+    }
     if let refusal {
       try terminal.print(terminal.colored("cannot be opened: \(refusal)", .red))
     }
+  }
+
+  private static func text(_ segment: Segment) -> String {
+    let writes = "\(Format.count(segment.writeCount, "write")), to LSN \(segment.lastLSN)"
+    guard let records = segment.records else { return writes + ", by the names of the files" }
+    let unreadable = records.unreadableCount
+    return Format.count(records.count, "record")
+      + (unreadable > 0 ? ", \(Format.count(unreadable)) of them unreadable, " : ", ") + writes
+      + (records.isSealed ? ", sealed" : "")
   }
 }

@@ -4,7 +4,8 @@ import DendroTree
 
 /// What a directory holds, file by file.
 ///
-/// Of segments in front of the last one and of checkpoints only headers are read, unless all is asked for.
+/// Of segments in front of the last one and of checkpoints only headers are read, unless all is asked for. The names of
+/// the files then say how many writes they have.
 struct Survey {
   struct Segment {
     var name: SegmentName
@@ -13,11 +14,15 @@ struct Survey {
     var lastLSN = LogSequenceNumber.zero
     /// Nil if the records were not read.
     var records: Records?
+    /// Whether it is one of the database's, as far as its header says.
+    var isGood = true
   }
 
   /// What the records of a segment say.
   struct Records {
     var count = 0
+    /// Those whose writes cannot be read; no number of writes includes them.
+    var unreadableCount = 0
     /// Bytes of records with writes, headers included, and of their payloads before compression.
     var byteCount: UInt64 = 0
     var rawByteCount: UInt64 = 0
@@ -70,7 +75,11 @@ struct Survey {
   /// Whether writes behind damage of the log may be missing in all that is said here.
   var isLogDamaged: Bool { problems.contains { !$0.isTail } }
   var lastLSN: LogSequenceNumber {
-    report?.lastLSN ?? segments.map(\.lastLSN).max() ?? .zero
+    report?.lastLSN ?? max(segments.map(\.lastLSN).max() ?? .zero, lastCheckpointLSN)
+  }
+  /// Of the checkpoints that can be read.
+  private var lastCheckpointLSN: LogSequenceNumber {
+    checkpoints.last { $0.problem == nil }?.lsn ?? .zero
   }
   var totalByteCount: UInt64 {
     segments.reduce(0) { $0 + $1.byteCount } + checkpoints.reduce(0) { $0 + $1.byteCount }
@@ -91,7 +100,9 @@ struct Survey {
 
   /// What opening has to read: the newest checkpoint that can be read, and the log behind it.
   var opening: (checkpoint: Checkpoint?, logByteCount: UInt64, writeCount: UInt64) {
-    let checkpoint = checkpoints.last { $0.problem == nil }
+    let checkpoint =
+      report.map { report in checkpoints.first { $0.lsn == report.checkpointLSN } }
+      ?? checkpoints.last { $0.problem == nil }
     let start = checkpoint?.lsn ?? .zero
     let log = segments.filter { $0.lastLSN > start || $0.name == segments.last?.name }
     return (
@@ -108,79 +119,110 @@ struct Survey {
     guard !contents.isEmpty else { return }
     for name in contents.parityFiles { parityByteCount += try directory.byteCount(ofFile: name) }
     try readCheckpoints(directory)
+    defer { durableUpTo = max(durableUpTo, lastCheckpointLSN) }
+    if isFull { try readLog(directory) } else { try readHeaders(directory) }
+    problems += try directory.missingFileProblems()
     guard isFull else {
-      try readHeaders(directory)
-      history = headerHistory
+      refusal = gap
+      if refusal == nil { history = headerHistory }
       return
     }
-    try readLog(directory)
-    problems += try directory.missingFileProblems()
     do throws(EngineError) {
       let engine = try Engine.open(at: directory.path, mode: .readOnly)
       report = engine.report
-      root = try engine.wholeHead().root
-      leafCount = root?.leafCount()
-      history = try engine.historyRange()
       databaseID = databaseID ?? engine.databaseID
+      history = try engine.historyRange()
+      // That is told above.
+      if !checkpoints.contains(where: { $0.lsn == report?.checkpointLSN && $0.problem != nil }) {
+        root = try engine.wholeHead().root
+        leafCount = root?.leafCount()
+      }
       try engine.close()
     } catch {
       refusal = "\(error)"
     }
   }
 
-  /// Reads the headers of the segments, and of the records of the last one.
+  /// Reads the headers of the segments, and all of the last one.
   private mutating func readHeaders(_ directory: DatabaseDirectory) throws {
-    for (index, name) in contents.segments.enumerated() {
-      var segment = Segment(name: name)
-      let next = index + 1 < contents.segments.count ? contents.segments[index + 1] : nil
-      do throws(StorageError) {
-        segment.byteCount = try directory.byteCount(of: name)
-        if let next {
-          let header = try SegmentHeader.read(name, in: directory)
-          databaseID = databaseID ?? header.databaseID
-          note(header.format)
-          firstTime = firstTime ?? header.baseTime
-          segment.lastLSN = LogSequenceNumber(max(next.firstLSN.rawValue, 1) - 1)
-          segment.writeCount = next.firstLSN.rawValue - name.firstLSN.rawValue
-        } else {
-          let outline = try SegmentOutline(name, in: directory)
-          databaseID = databaseID ?? outline.header.databaseID
-          note(outline.header.format)
-          firstTime = firstTime ?? outline.firstTime
-          lastTime = outline.lastTime ?? outline.header.baseTime
-          durableUpTo = outline.durableUpTo
-          segment.lastLSN = outline.lastLSN
-          segment.writeCount = UInt64(outline.writeCount)
-          segment.records = Records(
-            count: outline.recordCount, byteCount: outline.recordByteCount,
-            rawByteCount: outline.rawByteCount, isSealed: outline.isSealed)
-          if outline.problem != nil || outline.isSealed {
-            try readRecords(of: name, directory, &segment)
-          }
-        }
-      } catch {
-        guard case .corrupt(let path, let offset, let expected, let found) = error else {
-          throw error
-        }
-        problems.append(
-          LogCursor.Problem(path: path, offset: offset, expected: expected, found: found))
+    let names = contents.segments
+    guard let last = names.last else { return }
+    var firstLSNs: [LogSequenceNumber?] = []
+    for name in names.dropLast() {
+      let header = try header(of: name, directory)
+      if let header {
+        note(header.format)
+        firstTime = firstTime ?? header.baseTime
+      }
+      firstLSNs.append(header?.firstLSN)
+    }
+    let end = LogSequenceNumber(max(last.firstLSN.rawValue, 1) - 1)
+    let log = try LogReading(LogCursor(directory, after: end))
+    let read = log.segments.last { $0.name == last }
+    firstLSNs.append(read == nil ? nil : last.firstLSN)
+    for (index, name) in names.dropLast().enumerated() {
+      var segment = Segment(name: name, byteCount: try directory.byteCount(of: name))
+      if firstLSNs[index] == nil {
+        segment.isGood = false
+      } else if let next = firstLSNs[index + 1] {
+        segment.lastLSN = next.previous
+        segment.writeCount = next.rawValue - name.firstLSN.rawValue
+      } else {
+        let outline = try SegmentOutline(name, in: directory)
+        segment.lastLSN = outline.lastLSN
+        segment.writeCount = UInt64(outline.writeCount)
+        segment.records = Records(
+          count: outline.recordCount, byteCount: outline.recordByteCount,
+          rawByteCount: outline.rawByteCount, isSealed: outline.isSealed)
+        durableUpTo = max(durableUpTo, outline.durableUpTo)
       }
       segments.append(segment)
     }
-    durableUpTo = max(durableUpTo, contents.checkpoints.last ?? .zero)
+    segments.append(
+      try read ?? Segment(name: last, byteCount: directory.byteCount(of: last), isGood: false))
+    problems += log.problems
+    databaseID = databaseID ?? log.databaseID
+    durableUpTo = max(durableUpTo, log.durableUpTo)
+    for format in log.formats { note(format) }
+    firstTime = firstTime ?? log.firstTime
+    lastTime = log.lastTime
   }
 
-  /// Reads the last segment again, with a cursor: it knows what may stand behind a seal or a torn record, and continues
-  /// behind damage, where the outline ends.
-  private mutating func readRecords(
-    of name: SegmentName, _ directory: DatabaseDirectory, _ segment: inout Segment
-  ) throws(StorageError) {
-    let log = try LogReading(LogCursor(directory, after: name.firstLSN.previous))
-    problems += log.problems
-    guard let read = log.segments.last(where: { $0.name == name }) else { return }
-    segment = read
-    durableUpTo = max(durableUpTo, log.durableUpTo)
-    lastTime = log.lastTime ?? lastTime
+  /// The header of a segment; nil if it cannot be read, or is not that of this file in this database.
+  private mutating func header(
+    of name: SegmentName, _ directory: DatabaseDirectory
+  ) throws -> SegmentHeader? {
+    func problem(_ offset: UInt64, _ expected: String, _ found: String) -> LogCursor.Problem {
+      LogCursor.Problem(
+        path: directory.path + "/" + name.fileName, offset: offset, expected: expected,
+        found: found)
+    }
+    do throws(StorageError) {
+      let header = try SegmentHeader.read(name, in: directory)
+      if let databaseID, header.databaseID != databaseID {
+        problems.append(problem(8, "database id \(databaseID)", "\(header.databaseID)"))
+        return nil
+      }
+      databaseID = header.databaseID
+      guard header.firstLSN != name.firstLSN else { return header }
+      problems.append(
+        problem(40, "first LSN \(name.firstLSN), as its name says", "\(header.firstLSN)"))
+    } catch {
+      guard case .corrupt(_, let offset, let expected, let found) = error else { throw error }
+      problems.append(problem(offset, expected, found))
+    }
+    return nil
+  }
+
+  /// Why no state can be read, as the names of the files say; nil if one can.
+  private var gap: String? {
+    let newest = lastCheckpointLSN
+    guard let first = contents.segments.first?.firstLSN else {
+      return newest == .zero ? "there is no log" : "there is no log behind write \(newest)"
+    }
+    if first <= newest.next { return nil }
+    return "no checkpoint that can be read has writes 1 to \(first.previous), and the log begins "
+      + "with write \(first)"
   }
 
   private var headerHistory: HistoryBounds? {
@@ -225,7 +267,11 @@ struct Survey {
 
   private mutating func readLog(_ directory: DatabaseDirectory) throws {
     let log = try LogReading(LogCursor(directory))
-    segments = log.segments
+    // Those whose header is damaged are not among what was read.
+    segments = try contents.segments.map { name in
+      try log.segments.last { $0.name == name }
+        ?? Segment(name: name, byteCount: directory.byteCount(of: name), isGood: false)
+    }
     for format in log.formats { note(format) }
     problems = log.problems
     durableUpTo = log.durableUpTo

@@ -58,12 +58,16 @@ struct RepairReport {
 
   func print(to terminal: Terminal) throws {
     let lines = LogLines(terminal: terminal, isJSON: false)
-    for problem in salvage.problems.prefix(Self.problemLimit) {
+    let places = salvage.problems.filter { !$0.dependsOnDamage }
+    for problem in places.prefix(Self.problemLimit) {
       try terminal.report(lines.line(problem))
     }
-    if salvage.problems.count > Self.problemLimit {
-      let rest = Format.count(salvage.problems.count - Self.problemLimit, "place")
+    if places.count > Self.problemLimit {
+      let rest = Format.count(places.count - Self.problemLimit, "place")
       try terminal.report(terminal.colored("damage: and \(rest) more (--json lists all)", .red))
+    }
+    if places.count < salvage.problems.count {
+      try terminal.report(lines.unreadable(salvage.problems.count - places.count))
     }
     for checkpoint in salvage.checkpoints {
       guard let problem = checkpoint.problem else { continue }
@@ -72,7 +76,8 @@ struct RepairReport {
     }
     try printParity(to: terminal)
     if !isDamaged {
-      try terminal.report(terminal.colored("nothing is damaged, and nothing was written", .green))
+      let what = salvage.mendings.contains { $0.isDamage } ? "no data is" : "nothing is"
+      try terminal.report(terminal.colored("\(what) damaged, and nothing was written", .green))
       return try printProof(to: terminal)
     }
     if let refusal, damage.isEmpty {
@@ -198,9 +203,12 @@ struct RepairReport {
   }
 
   private static func rest(of checkpoint: PartialCheckpoint) -> String {
-    "\(Format.count(checkpoint.lostChunkCount)) of its "
-      + "\(Format.count(checkpoint.chunkCount, "chunk")) "
-      + "\(checkpoint.lostChunkCount == 1 ? "is" : "are") lost"
+    let chunks = Format.count(checkpoint.chunkCount, "chunk")
+    return switch checkpoint.lostChunkCount {
+    case 0: "none of its \(chunks) is lost"
+    case 1: "1 of its \(chunks) is lost"
+    case let count: "\(Format.count(count)) of its \(chunks) are lost"
+    }
   }
 
   private func printRanges(to terminal: Terminal) throws {

@@ -72,11 +72,8 @@ extension Verification {
       try terminal.report(terminal.colored("damage: and \(rest) more (--json lists all)", .red))
     }
     if places.count < damage.count {
-      let rest = Format.count(damage.count - places.count, "record")
-      try terminal.report(
-        terminal.colored(
-          "unreadable: \(rest), compressed against damaged ones and perhaps damaged, too (--json)",
-          .red))
+      let lines = LogLines(terminal: terminal, isJSON: false)
+      try terminal.report(lines.unreadable(damage.count - places.count))
     }
     try terminal.report(
       damage.isEmpty

@@ -6,8 +6,8 @@ extension Command {
     discussion: """
       Reads every record and every checkpoint, replays the log, compares the tree with each checkpoint,
       checks that it keeps its own rules, and that the log leads back to the older of the last two
-      checkpoints. Exit code 2 if anything is damaged or missing, also if the database can still be
-      opened without it. What a crash left at the end of the log is no damage. Works beside a running
+      checkpoints. Exit code 2 if anything is damaged, or missing as the other files show, also if the
+      database can still be opened without it. What a crash left at the end of the log is no damage. Works beside a running
       writer, for what was written when it began. Bytes that the medium does not give back are damaged
       ones, and the rest is read.
 
