@@ -19,7 +19,8 @@ package struct JSONMembers: Sendable {
     case decoded(String)
   }
 
-  /// - Returns: nil if the text is no object, or one of more than 4,096 members. What is wrong within a value shows when that is parsed.
+  /// - Returns: nil if the text is no object, or one of more than 4,096 members. What is wrong within a value shows when
+  ///   that is parsed.
   /// - Complexity: O(n).
   package init?(_ bytes: ArraySlice<UInt8>) {
     self.bytes = bytes

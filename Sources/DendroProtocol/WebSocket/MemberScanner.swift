@@ -11,7 +11,7 @@ struct MemberScanner {
   private static let depthLimit = 128
 
   /// The most members of one object: messages, tokens and sets of keys have a few.
-  static let memberCountMax = 4_096
+  private static let memberCountMax = 4_096
 
   /// - Parameter text: valid as long as the scanner is used.
   init(_ text: UnsafeRawBufferPointer, from base: Int) {

@@ -43,9 +43,7 @@ extension Failure {
     case .unsupportedVersion, .unsupportedFeatures:
       self.init(.unavailable, "\(error)", hint: "a newer dendro reads it")
     case .locked:
-      self.init(
-        .locked, "\(error)",
-        hint: Failure.lockedHint)
+      self.init(.locked, "\(error)", hint: Failure.lockedHint)
     case .archiveBehind:
       self.init(
         .locked, "\(error)",

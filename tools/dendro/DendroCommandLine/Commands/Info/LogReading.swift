@@ -9,7 +9,6 @@ extension Survey {
     private(set) var durableUpTo = LogSequenceNumber.zero
     private(set) var firstTime: Int64?
     private(set) var lastTime: Int64?
-    private(set) var databaseID: DatabaseID?
     private(set) var formats: [FileFormat] = []
 
     init(_ cursor: LogCursor) throws(StorageError) {
@@ -19,7 +18,6 @@ extension Survey {
     private mutating func add(_ item: LogCursor.Item) {
       switch item {
       case .segment(let header, _, let byteCount):
-        databaseID = databaseID ?? header.databaseID
         formats.append(header.format)
         var segment = Segment(name: SegmentName(firstLSN: header.firstLSN))
         segment.byteCount = byteCount

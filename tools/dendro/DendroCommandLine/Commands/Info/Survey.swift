@@ -118,6 +118,7 @@ struct Survey {
     contents = try directory.contents()
     guard !contents.isEmpty else { return }
     for name in contents.parityFiles { parityByteCount += try directory.byteCount(ofFile: name) }
+    databaseID = try directory.databaseID()
     try readCheckpoints(directory)
     defer { durableUpTo = max(durableUpTo, lastCheckpointLSN) }
     if isFull { try readLog(directory) } else { try readHeaders(directory) }
@@ -130,9 +131,8 @@ struct Survey {
     do throws(EngineError) {
       let engine = try Engine.open(at: directory.path, mode: .readOnly)
       report = engine.report
-      databaseID = databaseID ?? engine.databaseID
       history = try engine.historyRange()
-      // That is told above.
+      // With damaged chunks the tree cannot be read as a whole; `checkpoints` has the reason.
       if !checkpoints.contains(where: { $0.lsn == report?.checkpointLSN && $0.problem != nil }) {
         root = try engine.wholeHead().root
         leafCount = root?.leafCount()
@@ -156,8 +156,7 @@ struct Survey {
       }
       firstLSNs.append(header?.firstLSN)
     }
-    let end = LogSequenceNumber(max(last.firstLSN.rawValue, 1) - 1)
-    let log = try LogReading(LogCursor(directory, after: end))
+    let log = try LogReading(LogCursor(directory, after: last.firstLSN.previous))
     let read = log.segments.last { $0.name == last }
     firstLSNs.append(read == nil ? nil : last.firstLSN)
     for (index, name) in names.dropLast().enumerated() {
@@ -181,7 +180,6 @@ struct Survey {
     segments.append(
       try read ?? Segment(name: last, byteCount: directory.byteCount(of: last), isGood: false))
     problems += log.problems
-    databaseID = databaseID ?? log.databaseID
     durableUpTo = max(durableUpTo, log.durableUpTo)
     for format in log.formats { note(format) }
     firstTime = firstTime ?? log.firstTime
@@ -200,10 +198,9 @@ struct Survey {
     do throws(StorageError) {
       let header = try SegmentHeader.read(name, in: directory)
       if let databaseID, header.databaseID != databaseID {
-        problems.append(problem(8, "database id \(databaseID)", "\(header.databaseID)"))
+        problems.append(problem(16, "database \(databaseID)", "\(header.databaseID)"))
         return nil
       }
-      databaseID = header.databaseID
       guard header.firstLSN != name.firstLSN else { return header }
       problems.append(
         problem(40, "first LSN \(name.firstLSN), as its name says", "\(header.firstLSN)"))
@@ -249,7 +246,6 @@ struct Survey {
         checkpoint.rawByteCount = reader.rawByteCount
         checkpoint.contentHash = reader.contentHash
         checkpoint.chunkCount = reader.chunkCount
-        databaseID = databaseID ?? reader.databaseID
         if isFull { try CheckpointCoding.checkChunks(reader) { _ in } }
       } catch {
         checkpoint.problem = "\(error)"
@@ -277,6 +273,5 @@ struct Survey {
     durableUpTo = log.durableUpTo
     firstTime = log.firstTime
     lastTime = log.lastTime
-    databaseID = databaseID ?? log.databaseID
   }
 }

@@ -23,9 +23,9 @@ extension Command {
       «Whole» means that no write is missing that the files prove. A log that was cut off cleanly behind
       a record looks like one that ended there: up to which write the end is proven is printed.
 
-      On a terminal it asks before it writes. Exit code 0 if the tree is whole as far as the files say, also
-      if states before a checkpoint are lost; 1 if something else was lost, 2 if nothing can be saved. If nothing is
-      damaged, nothing is written.
+      On a terminal it asks before it writes. Exit code 0 if the tree is whole as far as the files say,
+      also if states before a checkpoint are lost; 1 if something else was lost, 2 if nothing can be
+      saved. If nothing is damaged, nothing is written.
       """,
     parameters: [
       .directory,

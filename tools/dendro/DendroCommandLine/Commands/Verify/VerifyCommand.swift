@@ -7,9 +7,9 @@ extension Command {
       Reads every record and every checkpoint, replays the log, compares the tree with each checkpoint,
       checks that it keeps its own rules, and that the log leads back to the older of the last two
       checkpoints. Exit code 2 if anything is damaged, or missing as the other files show, also if the
-      database can still be opened without it. What a crash left at the end of the log is no damage. Works beside a running
-      writer, for what was written when it began. Bytes that the medium does not give back are damaged
-      ones, and the rest is read.
+      database can still be opened without it. What a crash left at the end of the log is no damage.
+      Works beside a running writer, for what was written when it began. Bytes that the medium does not
+      give back are damaged ones, and the rest is read.
 
       Files with parity are compared with it: a damaged file is said to be, and whether 'dendro repair' mends
       it by its parity; a damaged parity file is damage, too. Parity that is older than its file is none.
