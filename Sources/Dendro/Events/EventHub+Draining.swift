@@ -120,7 +120,7 @@ extension EventHub {
         case .call:
           delivery.append(work)
           return true
-        case .activation, .reading, .pruning, .callAfterReads, .end:
+        case .activation, .reading, .endOfReading, .pruning, .callAfterReads, .end:
           delivery.append(work)
           return false
         }
@@ -147,6 +147,7 @@ extension EventHub {
       }
     case .reading(let registration, let syncPoint, let event):
       activate(registration, syncPoint, with: event)
+    case .endOfReading: state.withLock { $0.endRead() }
     case .pruning(let syncPoint):
       syncPoint.generator.discard(state.withLock { _ in syncPoint.takeUnneeded() })
     case .call(let block): delivery.call(block)
@@ -197,7 +198,7 @@ extension EventHub {
       let event = EventGenerator.onlyEvent(of: node, for: parameters, type)
       add { state in
         state.work.append(.reading(registration, syncPoint, event))
-        state.endRead()
+        state.work.append(.endOfReading)
       }
     }
   }

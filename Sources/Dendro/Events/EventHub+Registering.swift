@@ -48,7 +48,7 @@ extension EventHub {
       } catch {
         let error = DatabaseError(error)
         for registration in abandon(syncPoint) { refuse(registration, error) }
-        add { $0.endRead() }
+        add { $0.work.append(.endOfReading) }
       }
     }
   }
@@ -180,6 +180,6 @@ extension EventHub.State {
   /// Begins to notify a sync point whose first state was read.
   fileprivate mutating func begin(_ syncPoint: SyncPoint, with node: Node) {
     for held in syncPoint.endReading(node) { work.append(held) }
-    endRead()
+    work.append(.endOfReading)
   }
 }

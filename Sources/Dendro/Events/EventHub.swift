@@ -48,7 +48,8 @@ final class EventHub: CommitObserver {
     var isOwnQueue: Bool
     /// Whether a drain runs, and not only waits for its queue.
     var isDraining = false
-    /// The number of single events, and of the first states of sync points, that are being read on other threads.
+    /// The number of single events, and of the first states of sync points, that are being read on other threads, or that
+    /// were read and have not become events yet.
     var readCount = 0
     /// Whether the work `.end` waits until these are read.
     var isEndWaiting = false
@@ -78,7 +79,7 @@ final class EventHub: CommitObserver {
       if !syncPoint.hold(work) { self.work.append(work) }
     }
 
-    /// Notes that data is no longer read on another thread.
+    /// Notes that the events of what was read on another thread were made.
     mutating func endRead() {
       readCount -= 1
       guard readCount == 0 else { return }
@@ -105,6 +106,9 @@ final class EventHub: CommitObserver {
     case activation(Registration, SyncPoint)
     /// The only event of a registration, which was read on another thread; nil if there is none yet.
     indirect case reading(Registration, SyncPoint, Event?)
+    /// The end of a reading on another thread, behind the work for what was read: so what waits for readings comes behind
+    /// their events, also if it was queued before the reading was done.
+    case endOfReading
     /// The sync point's generator may keep windows and orders that no listener needs any more.
     case pruning(SyncPoint)
     case call(Callback<@Sendable () -> Void>)
@@ -239,6 +243,9 @@ final class EventHub: CommitObserver {
 extension Database {
   /// The number of paths that have listeners, and of asynchronous iterators in use. For tests.
   package var listenedCount: Int { hub.listenedCount }
+
+  /// The number of pieces of work that wait for the callback queue. For tests.
+  package var waitingWorkCount: Int { hub.waitingCount }
 
   /// States that slow listeners did not get, and that were freed without a lock. For tests.
   package var replacedStateCount: Int { hub.state.withLock { $0.replacedCount } }

@@ -237,6 +237,40 @@ struct UnreadDataTests {
     #expect(await values.next(2) == ["\(Self.postCount)", "true"])
   }
 
+  @Test(
+    "a listener whose data was read before the callback queue came to the close gets it, and then the end",
+    arguments: [false, true])
+  func closedBefore(isSingle: Bool) async throws {
+    let disk = try await Self.disk()
+    let database = try Self.open(disk)
+    let posts = database.reference(withPath: "blog/posts")
+    let queue = DispatchQueue(label: "callbacks")
+    database.callbackQueue = queue
+    disk.hold(.readCheckpoint)
+    let values = Values()
+    if isSingle {
+      posts.queryOrdered(byChild: "stars").queryLimited(toLast: 1).observeSingleEvent(of: .value) {
+        values.add("\($0.childrenCount)")
+      }
+    } else {
+      posts.observe(.value) {
+        values.add("\($0.childrenCount)")
+      } withCancel: { error in
+        values.add("\((error as? DatabaseError)?.code == .closed)")
+      }
+    }
+    disk.waitForCall()
+    queue.suspend()
+    try await database.close()
+    let count = database.waitingWorkCount
+    disk.release()
+    // What was read waits behind the close, which the queue has not come to yet.
+    while database.waitingWorkCount == count { await Task.yield() }
+    queue.resume()
+    let expected = isSingle ? ["1"] : ["\(Self.postCount)", "true"]
+    #expect(await values.next(expected.count) == expected)
+  }
+
   @Test("a listener whose data cannot be read gets the error, and another one can follow")
   func unreadable() async throws {
     let disk = try await Self.disk()
