@@ -107,6 +107,16 @@ extension Rules {
     }
   }
 
+  /// Decides a write that sets one leaf without a priority below the root. The tree after it is not needed.
+  package func decide(
+    _ request: RuleRequest, data: Node, setting leaf: NodeView, at path: Path,
+    details: RuleDetails = []
+  ) -> RuleVerdict {
+    LeafWriteSource.with(data, setting: leaf, at: path) { data, newData in
+      decide(request, data, newData, details)
+    }
+  }
+
   /// Decides a request about trees.
   public func decide(
     _ request: RuleRequest, data: JSONTree, newData: JSONTree? = nil, details: RuleDetails = []

@@ -40,6 +40,9 @@ package struct KeyViews: Sequence, IteratorProtocol {
     end = rest.map { $0 + storedPath.count }
   }
 
+  /// Whether there are no more.
+  package var isAtEnd: Bool { rest == end }
+
   package mutating func next() -> KeyView? {
     guard let start = rest, let end, start < end else { return nil }
     let (count, prefix) = Varint.readTrusted(start)

@@ -27,6 +27,9 @@ package struct NodeView {
 
   init(branch page: PageAccess) { content = .branch(page) }
 
+  /// A leaf without a priority, whose packed scalar stands in memory that outlives the view.
+  init(packedLeaf scalar: UnsafeRawPointer) { content = .packed(scalar) }
+
   /// An entry of a leaf page.
   @inline(__always)
   private init(_ page: PageAccess, _ index: Int) { self.init(page, index, page.valueStart(index)) }

@@ -60,7 +60,7 @@ struct Judging {
   private mutating func judge(
     _ write: EncodedWrite, at head: HeadNode, _ time: Int64
   ) -> EngineError? {
-    let judgement = judge.judge(JudgedState(head, write, time: time))
+    let judgement = judge.judge(JudgedState(head, write, time: time, wantsValidity: count > 0))
     count += 1
     last = Last(judgement: judgement, root: head.node, time: time)
     return judgement.isAllowed ? nil : .denied

@@ -20,13 +20,25 @@ package struct JudgedState: Sendable {
   package let head: HeadNode
   /// What the write's server values become: the time that the log gives it, in milliseconds since 1970.
   package let time: Int64
+  /// Whether it is worth finding out in which other states the judgement holds. The first time, hardly ever another write
+  /// comes between.
+  package let wantsValidity: Bool
   private let write: EncodedWrite
 
-  package init(_ head: HeadNode, _ write: EncodedWrite, time: Int64) {
+  package init(_ head: HeadNode, _ write: EncodedWrite, time: Int64, wantsValidity: Bool = false) {
     self.head = head
     before = head.node
     self.write = write
     self.time = time
+    self.wantsValidity = wantsValidity
+  }
+
+  /// Calls `use` with the leaf that the write sets below the root, if it sets nothing else and the leaf has no priority:
+  /// then `after` need not be made.
+  ///
+  /// - Returns: nil for any other write.
+  package func withLeaf<R>(_ use: (_ leaf: NodeView, _ path: Path) -> R) -> R? {
+    write.withLeaf { use($0, write.path) }
   }
 
   /// The tree after the write.

@@ -57,9 +57,14 @@ final class RequestedWrite: WriteJudge {
     }
     var request = RuleRequest(locations, query: nil, auth: identity.auth, now: state.time)
     request.hasServerValues = write.facts.hasServerValues
-    let details: RuleDetails = wantsTrace ? [.observations, .trace] : .observations
+    var details: RuleDetails = wantsTrace ? .trace : []
+    if state.wantsValidity { details.insert(.observations) }
+    let leafVerdict = state.withLeaf { leaf, path in
+      rules.decide(request, data: state.before, setting: leaf, at: path, details: details)
+    }
     var verdicts = [
-      rules.decide(request, data: state.before, newData: state.after(), details: details)
+      leafVerdict
+        ?? rules.decide(request, data: state.before, newData: state.after(), details: details)
     ]
     if alsoReads, verdicts[0].isAllowed {
       let reading = RuleRequest(
@@ -70,6 +75,10 @@ final class RequestedWrite: WriteJudge {
     last.withLock {
       $0 = AuthorizationVerdict(
         isAllowed ? .allow : .deny, trace: verdicts.last?.trace?.description)
+    }
+    guard state.wantsValidity else {
+      return Judgement(
+        isAllowed: isAllowed, .onlyThere, dependsOnTime: true, isCurrent: isCurrent)
     }
     let observations = verdicts.compactMap(\.observations)
     return Judgement(

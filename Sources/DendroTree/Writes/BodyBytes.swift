@@ -40,6 +40,12 @@ enum BodyBytes {
     return next
   }
 
+  /// Whether a leaf without a priority stands here, and no server value.
+  static func isPlainLeaf(_ start: UnsafeRawPointer) -> Bool {
+    let tag = start.load(as: UInt8.self)
+    return tag < PackedScalar.priorityTag || tag >= PackedScalar.bytesTag
+  }
+
   /// The bytes of a leaf without a priority that fits into a page; 0 for any other node.
   @inline(__always)
   static func shortLeafByteCount(_ start: UnsafeRawPointer) -> Int {

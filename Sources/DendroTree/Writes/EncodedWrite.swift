@@ -67,6 +67,20 @@ package final class EncodedWrite: @unchecked Sendable {
     }
   }
 
+  /// Calls `use` with the leaf that the write sets below the root, if it sets nothing else there, and the leaf has no
+  /// priority: the view is valid during the call.
+  ///
+  /// - Returns: nil for any other write.
+  package func withLeaf<R>(_ use: (NodeView) -> R) -> R? {
+    guard kind == .set, !path.isRoot else { return nil }
+    return withExtendedLifetime(self) {
+      body.withBytes { bytes in
+        guard let start = bytes.baseAddress, BodyBytes.isPlainLeaf(start) else { return nil }
+        return use(NodeView(packedLeaf: start))
+      }
+    }
+  }
+
   /// Calls `use` with the body as the log holds it. `prepare` has made it.
   @usableFromInline
   func withLogBody<R>(_ use: (UnsafeRawBufferPointer) -> R) -> R {
