@@ -41,6 +41,24 @@ struct JSONMembersTests {
     if case .integer(let number)?? = parsed.map(\.scalar) { #expect(object.integer("a") == number) }
   }
 
+  @Test("a string ends where it does, at every length and with an escape at every place")
+  func stringEnds() throws {
+    for count in 0...40 {
+      for place in 0...count {
+        // Bytes next to a quotation mark and a backslash, and of two-byte characters.
+        for escape in ["", "\\\"", "\\\\", "!", "#", "[", "]", "é", "¢", "{", ","] {
+          let text =
+            String(repeating: "a", count: place) + escape
+            + String(repeating: "b", count: count - place)
+          let object = try #require(members("{\"x\":{\"y\":\"\(text)\"},\"z\":\"\(text)\"}"))
+          #expect(object.names == ["x", "z"], "\(text)")
+          let value = object["z"].map { String(decoding: $0, as: UTF8.self) }
+          #expect(value == "\"\(text)\"", "\(text)")
+        }
+      }
+    }
+  }
+
   @Test("a name is what it spells, and the last of several counts")
   func names() throws {
     let object = try #require(

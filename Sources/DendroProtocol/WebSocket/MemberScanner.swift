@@ -72,6 +72,8 @@ struct MemberScanner {
   private mutating func passString() -> Bool {
     index += 1
     while index < text.count {
+      passPlainWords()
+      guard index < text.count else { return false }
       switch text[index] {
       case UInt8(ascii: "\\"): index += 2
       case UInt8(ascii: "\""):
@@ -81,6 +83,26 @@ struct MemberScanner {
       }
     }
     return false
+  }
+
+  /// Passes over what stands in a string before its end or an escape, word by word.
+  @inline(__always)
+  private mutating func passPlainWords() {
+    let ones: UInt64 = 0x0101_0101_0101_0101
+    let highs: UInt64 = 0x8080_8080_8080_8080
+    while index &+ 8 <= text.count {
+      let word = text.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+      // A byte of one of these is zero where the string ends, or where an escape begins.
+      let mark = word ^ (ones &* UInt64(UInt8(ascii: "\"")))
+      let escape = word ^ (ones &* UInt64(UInt8(ascii: "\\")))
+      let zeros = (((mark &- ones) & ~mark) | ((escape &- ones) & ~escape)) & highs
+      guard zeros == 0 else {
+        // The lowest bit is that of the first such byte; only above it one may be set by a borrow.
+        index &+= UInt64(littleEndian: zeros).trailingZeroBitCount / 8
+        return
+      }
+      index &+= 8
+    }
   }
 
   private mutating func name() -> JSONMembers.Name? {

@@ -164,7 +164,7 @@ package struct WireLocation: Sendable {
   static func path(_ body: JSONMembers) throws(RESTError) -> (path: Path, isPriority: Bool) {
     guard let text = body.string("p") else { throw .badRequest("Invalid path: no path") }
     let isPriority = text == ".priority" || text.hasSuffix("/.priority")
-    guard let path = try? Path(parsing: String(text.dropLast(isPriority ? 9 : 0))),
+    guard let path = try? Path(parsing: isPriority ? String(text.dropLast(9)) : text),
       path.count <= Limits.depth
     else { throw .badRequest("Invalid path: Invalid token in path") }
     return (path, isPriority)

@@ -21,8 +21,8 @@ public protocol Authorizer: Sendable {
   /// Whether security rules that a database has take its place for everybody but administrators. By default false.
   var yieldsToRules: Bool { get }
 
-  /// Whether clients without a credential may do everything. Then the server looks from which pages requests come; see
-  /// ``DatabaseServerOptions/origins``. By default false.
+  /// Whether clients without a credential may do everything. Then it is not asked about what they write, and the server
+  /// looks from which pages requests come; see ``DatabaseServerOptions/origins``. By default false.
   var isOpen: Bool { get }
 }
 
