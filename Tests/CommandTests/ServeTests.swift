@@ -141,11 +141,10 @@ struct ServeTests {
     #expect(try dendro("serve", "data", "--replace").status == 64)
   }
 
-  static let targets = ["folder", "no/such", "file/below", "", "folder/", "loop"]
+  static let targets = ["no/such", "file/below", "", "no/such/", "file/", "loop"]
 
   @Test("where nothing can be exported, no server starts", arguments: targets)
   func exportRefused(target: String) throws {
-    try folder.write("x", to: "folder/x")
     try folder.write("old", to: "file")
     try FileManager.default.createSymbolicLink(
       atPath: folder.path + "/loop", withDestinationPath: "loop")
@@ -157,7 +156,6 @@ struct ServeTests {
     let outcome = try server.wait()
     #expect(outcome.status == (target.isEmpty ? 64 : 74), "\(outcome.errors)")
     #expect(outcome.output.isEmpty, "it never served")
-    #expect(try folder.names(in: "folder") == ["x"])
     #expect(folder.read("file") == "old")
   }
 

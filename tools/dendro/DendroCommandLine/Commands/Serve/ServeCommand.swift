@@ -44,10 +44,12 @@ extension Command {
       With --import, the database of requests without ?ns= begins with what FILE has, in one write. If
       there is data, FILE is passed over with a line that says so, and the server starts: the same
       command line serves for the first start and for each later one. With --replace FILE takes the
-      place of the data, at every start.
+      place of the data, at every start. If FILE is a directory, each database NAME begins with what NAME.json
+      there has; it may be one that Firebase's emulators have exported.
 
-      Ends with Ctrl-C or SIGTERM: requests under way are answered first. --export-on-exit writes then;
-      that FILE can be written is checked at the start.
+      Ends with Ctrl-C or SIGTERM: requests under way are answered first. --export-on-exit writes then: the
+      database of requests without ?ns= to FILE, or if FILE is a directory or ends in /, each database NAME to
+      NAME.json there. That this can be written is checked at the start.
       """,
     parameters: [
       Parameter(
@@ -67,7 +69,8 @@ extension Command {
         summary: "the most that requests make in DIRECTORY; 10000 if left out"),
       Option(name: "memory", summary: "keep nothing on the disk"),
       Option(
-        name: "import", value: "FILE", summary: "JSON to begin with, if the database is empty"),
+        name: "import", value: "FILE",
+        summary: "JSON to begin with, if the database is empty; or a directory"),
       Option(name: "replace", short: "r", summary: "import in place of the data that is there"),
       Option(name: "export-on-exit", value: "FILE", summary: "write the root as JSON at the end"),
       Option(name: "secret-file", value: "FILE", summary: "its first line is the administrators'"),
@@ -142,18 +145,14 @@ private struct Server {
 
   func run() throws -> ExitCode {
     let options = try ServeOptions(arguments, hosts: hosts).forServer(log)
-    if arguments.has("replace"), arguments.value("import") == nil {
-      throw Failure.usage("--replace needs --import")
-    }
-    if let file = arguments.value("export-on-exit") {
-      guard !file.isEmpty else { throw Failure.usage("--export-on-exit is empty") }
-      try OutputFile.check(file)
-    }
-    let namespaces = try namespaces()
+    try ServedData.check(arguments)
+    let (namespaces, directory) = try namespaces()
     Interruption.listen()
+    let data: ServedData
     let server: DatabaseServer
     do {
-      if let file = arguments.value("import") { try load(file, namespaces) }
+      data = try ServedData(arguments, namespaces, in: directory)
+      try data.load()
       server = try DatabaseServer.start(namespaces, options)
     } catch let error as DatabaseServerError {
       throw Failure(.unavailable, error.message)
@@ -163,24 +162,14 @@ private struct Server {
     }
     try announce(server)
     while !Interruption.isRequested { Interruption.sleep(milliseconds: 100) }
-    let exported = try arguments.value("export-on-exit").map { file in
-      (file, try namespaces.namespace(nil, makesNew: true))
-    }
+    let end = try data.end()
     try Blocking.run { await server.stop() }
-    guard let (file, lease) = exported else { return .success }
-    do {
-      try export(lease.namespace, to: file)
-    } catch {
-      var failure = Failure(describing: error)
-      if arguments.has("memory") {
-        failure.message += "\n  the data was in memory only, and is lost"
-      }
-      throw failure
-    }
+    if let end { try data.write(end) }
     return .success
   }
 
-  private func namespaces() throws -> any Namespaces {
+  /// - Returns: the databases, and the directory in which each has one of its name; nil if there is none.
+  private func namespaces() throws -> (any Namespaces, directory: String?) {
     var limits = OpeningNamespaces.Limits()
     if let count = try arguments.integer("namespaces", in: 1...10_000_000) { limits.count = count }
     var options = DatabaseOptions()
@@ -189,7 +178,7 @@ private struct Server {
       guard arguments.positional.isEmpty else {
         throw Failure.usage("--memory takes no DIRECTORY")
       }
-      return OpeningNamespaces(inMemory: options, default: name, limits: limits)
+      return (OpeningNamespaces(inMemory: options, default: name, limits: limits), nil)
     }
     guard !arguments.positional.isEmpty else { throw Failure.usage("DIRECTORY is missing") }
     let directory = try arguments.directoryPath()
@@ -198,22 +187,25 @@ private struct Server {
       options.history = .all
       options.logging = { [log, name] in log.note(NamespaceEvent(name, $0)) }
       do {
-        return try SingleNamespace(
+        let only = try SingleNamespace(
           try Database.open(at: directory, options: options),
           named: arguments.value("namespace"), closes: true)
+        return (only, nil)
       } catch let error as DatabaseError where error.code == .corrupt {
         log.note(
           NamespaceEvent(
             name, .error, "the database is damaged: what is whole can be read",
             ["error": error.message]))
-        return DamagedNamespace(
+        let rest = DamagedNamespace(
           at: directory, named: arguments.value("namespace"), because: error)
+        return (rest, nil)
       }
     }
-    return OpeningNamespaces(in: directory, default: name, limits: limits, options: options) {
+    let all = OpeningNamespaces(in: directory, default: name, limits: limits, options: options) {
       [log] event in
       log.note(event)
     }
+    return (all, directory)
   }
 
   private static func isDatabase(_ directory: String) throws -> Bool {
@@ -253,26 +245,6 @@ private struct Server {
         "every client that reaches \(places.joined(separator: " or ")) may read and write everything"
       )
     }
-  }
-
-  /// Puts what a file has into the default database.
-  private func load(_ file: String, _ namespaces: any Namespaces) throws {
-    let lease = try namespaces.namespace(nil, makesNew: true)
-    let engine = try lease.namespace.database.servedEngine()
-    let seed = Seed(file: file)
-    if arguments.has("memory") { return try seed.load(intoMemory: engine) }
-    let outcome = try seed.load(into: engine, replaces: arguments.has("replace"))
-    seed.note(outcome, asJSON: arguments.wantsJSON)
-  }
-
-  /// Writes the root of the default database as JSON.
-  private func export(_ namespace: Namespace, to file: String) throws {
-    // Closed as it is, the engine still has its last state.
-    let output = try OutputFile(file)
-    let root = try namespace.root()
-    try JSONWriter.write(root, style: JSONStyle(.export)) { try output.write($0) }
-    try [UInt8(ascii: "\n")].withUnsafeBytes(output.write)
-    try output.finish()
   }
 }
 

@@ -1,0 +1,127 @@
+import Dendro
+import DendroEngine
+import DendroServer
+import DendroStorage
+import DendroTree
+
+/// The data that a server begins with, and what it writes when it ends: of the database of requests without a name in a
+/// file, or of every database in a directory of files.
+struct ServedData {
+  private let arguments: Arguments
+  private let namespaces: any Namespaces
+  /// Where each database has a directory of its name; nil if there is only one, or if they are in memory.
+  private let directory: String?
+
+  /// - Throws: if what the arguments name cannot be.
+  init(_ arguments: Arguments, _ namespaces: any Namespaces, in directory: String?) throws {
+    self.arguments = arguments
+    self.namespaces = namespaces
+    self.directory = directory
+    if let path = arguments.value("import"), NamespaceFiles.isMeant(by: path),
+      !namespaces.makesNamespaces
+    {
+      throw Failure.usage("--import takes a file here: DIRECTORY is one database")
+    }
+  }
+
+  /// Checks the arguments that need no database.
+  static func check(_ arguments: Arguments) throws {
+    if arguments.has("replace"), arguments.value("import") == nil {
+      throw Failure.usage("--replace needs --import")
+    }
+    guard let path = arguments.value("export-on-exit") else { return }
+    guard !path.isEmpty else { throw Failure.usage("--export-on-exit is empty") }
+    if NamespaceFiles.isMeant(by: path) {
+      try NamespaceFiles(directory: path).prepare()
+    } else {
+      try OutputFile.check(path)
+    }
+  }
+
+  // MARK: The beginning
+
+  /// Puts what the files have into the databases.
+  func load() throws {
+    guard let path = arguments.value("import") else { return }
+    guard NamespaceFiles.isMeant(by: path) else { return try load(path, into: nil) }
+    for (name, file) in try NamespaceFiles(directory: path).files() { try load(file, into: name) }
+  }
+
+  private func load(_ file: String, into name: String?) throws {
+    let lease = try namespaces.namespace(name, makesNew: true)
+    let engine = try lease.namespace.database.servedEngine()
+    let seed = Seed(file: file)
+    if arguments.has("memory") { return try seed.load(intoMemory: engine) }
+    let outcome = try seed.load(into: engine, replaces: arguments.has("replace"))
+    seed.note(outcome, asJSON: arguments.wantsJSON)
+  }
+
+  // MARK: The end
+
+  /// What is written once the server has stopped.
+  struct End {
+    fileprivate let path: String
+    /// Databases that are not opened again: what is closed still has its last state.
+    fileprivate let leases: [NamespaceLease]
+  }
+
+  /// To be called before the server stops.
+  ///
+  /// - Returns: nil if nothing is to be written.
+  func end() throws -> End? {
+    guard let path = arguments.value("export-on-exit") else { return nil }
+    guard NamespaceFiles.isMeant(by: path) else {
+      return End(path: path, leases: [try namespaces.namespace(nil, makesNew: true)])
+    }
+    return End(
+      path: path, leases: directory == nil ? namespaces.names.compactMap(namespaces.open) : [])
+  }
+
+  /// Writes the data, after the server has stopped.
+  func write(_ end: End) throws {
+    do {
+      guard NamespaceFiles.isMeant(by: end.path) else {
+        for lease in end.leases { try Self.write(try lease.namespace.root(), to: end.path) }
+        return
+      }
+      try writeAll(end)
+    } catch {
+      var failure = Failure(describing: error)
+      if arguments.has("memory") {
+        failure.message += "\n  the data was in memory only, and is lost"
+      }
+      throw failure
+    }
+  }
+
+  /// Writes a file for each database, also behind one that cannot be read.
+  private func writeAll(_ end: End) throws {
+    let files = NamespaceFiles(directory: end.path)
+    var failure: (any Error)?
+    func write(_ name: String, _ root: () throws -> Node) {
+      do {
+        try Self.write(try root(), to: files.path(of: name))
+      } catch {
+        failure = failure ?? error
+      }
+    }
+    for lease in end.leases { write(lease.namespace.name) { try lease.namespace.root() } }
+    if let directory {
+      for name in namespaces.names {
+        write(name) {
+          let engine = try Engine.open(at: "\(directory)/\(name)", mode: .readOnly)
+          defer { try? engine.close() }
+          return try engine.wholeHead().root
+        }
+      }
+    }
+    if let failure { throw failure }
+  }
+
+  private static func write(_ root: Node, to file: String) throws {
+    let output = try OutputFile(file)
+    try JSONWriter.write(root, style: JSONStyle(.export)) { try output.write($0) }
+    try [UInt8(ascii: "\n")].withUnsafeBytes(output.write)
+    try output.finish()
+  }
+}
