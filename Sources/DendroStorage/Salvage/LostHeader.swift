@@ -64,11 +64,13 @@ enum LostHeader {
     let checksum = first.header.previousChecksum
     // Where it is not known whether there is a second root, it is a guess.
     for hasSecondRoot in [surroundings.hasSecondRoot, !surroundings.hasSecondRoot] {
-      for time in baseTimes(from: earliest, to: latest) {
-        let exact = SegmentHeader(
-          databaseID: header.databaseID, salt: salt, firstLSN: header.firstLSN, baseTime: time,
-          previousChecksum: header.previousChecksum, format: .init(hasSecondRoot: hasSecondRoot))
-        if exact.checksum == checksum { return Found(exact, end, isExact: true) }
+      for times in baseTimes(from: earliest, to: latest) {
+        for time in times {
+          let exact = SegmentHeader(
+            databaseID: header.databaseID, salt: salt, firstLSN: header.firstLSN, baseTime: time,
+            previousChecksum: header.previousChecksum, format: .init(hasSecondRoot: hasSecondRoot))
+          if exact.checksum == checksum { return Found(exact, end, isExact: true) }
+        }
       }
     }
     header.checksum = checksum
@@ -81,12 +83,12 @@ enum LostHeader {
   /// The base times to be tried: a segment is mostly begun at the time of the last write before it.
   private static func baseTimes(
     from earliest: Int64?, to latest: Int64?
-  ) -> some Sequence<Int64> {
+  ) -> [ClosedRange<Int64>] {
     let first = earliest ?? (latest ?? 0) &- trialCountMax
     let last = max(first, latest ?? first &+ trialCountMax)
     let middle = max(first, last &- trialCountMax)
     let up = first...min(last, first &+ trialCountMax)
-    return [AnySequence(up), AnySequence(max(middle, up.upperBound)...last)].joined()
+    return [up, max(middle, up.upperBound)...last]
   }
 
   /// By how many bytes a record may be displaced whose header alone has to show that a salt is right.
