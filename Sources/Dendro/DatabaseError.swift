@@ -50,7 +50,8 @@ public struct DatabaseError: Error, Sendable {
     /// There is no database at the path.
     public static let notFound = Code(rawValue: 204)
     /// Stored bytes differ from what was once durable; see ``DatabaseError/file`` and
-    /// ``DatabaseError/offset``. Nothing was changed.
+    /// ``DatabaseError/offset``. Or a file is missing: then `file` is the directory, and there is no offset. Nothing was
+    /// changed.
     public static let corrupt = Code(rawValue: 205)
     /// The files are of a format that this version does not read.
     public static let unsupportedFormat = Code(rawValue: 206)
@@ -253,6 +254,8 @@ extension DatabaseError {
         cause: error)
     case .corrupt(let path, let offset, _, _):
       self.init(.corrupt, "DatabaseCorrupt", text, file: path, offset: offset, cause: error)
+    case .missing(let directory, _, _):
+      self.init(.corrupt, "DatabaseCorrupt", text, file: directory, cause: error)
     case .unsupportedVersion(let path, _, _), .unsupportedFeatures(let path, _, _):
       self.init(.unsupportedFormat, "UnsupportedFormat", text, file: path, cause: error)
     case .locked(let path, let pid):

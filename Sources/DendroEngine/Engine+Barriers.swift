@@ -1,4 +1,4 @@
-import DendroStorage
+package import DendroStorage
 
 extension Engine {
   /// Waits until every write admitted so far is durable, whatever the durability.
@@ -84,6 +84,16 @@ extension Engine {
   package func restore(_ point: HistoryPoint, to path: String) throws(EngineError) -> HistoryState {
     guard let databaseID else { throw .noHistory }
     guard let state = try state(at: point) else { throw .closed }
+    try Self.restore(state, databaseID: databaseID, to: path, environment: environment)
+    return state
+  }
+
+  /// Writes a state, wherever it was read, as a database of its own into the new directory at `path`.
+  ///
+  /// - Throws: as `backup(to:parity:)` does.
+  package static func restore(
+    _ state: HistoryState, databaseID: DatabaseID, to path: String, environment: Environment
+  ) throws(EngineError) {
     let absolute: String
     do throws(StorageError) {
       absolute = try WorkingDirectory.absolute(path)
@@ -91,7 +101,6 @@ extension Engine {
       throw .storage(error)
     }
     try Backup.write(state, databaseID: databaseID, to: absolute, environment: environment)
-    return state
   }
 
   /// Commits all that waits, under inline execution. Returns once the open batch is empty.

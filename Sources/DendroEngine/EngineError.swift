@@ -36,6 +36,12 @@ package enum EngineError: Error, Sendable, Hashable, CustomStringConvertible {
   /// A transaction's block has made more writes than can be held until its end.
   case tooManyWaiting(limit: Int)
 
+  /// Whether files are damaged or missing.
+  package var isDamage: Bool {
+    if case .storage(let error) = self { return error.isDamage }
+    return false
+  }
+
   package var description: String {
     switch self {
     case .storage(let error): return error.description

@@ -6,6 +6,8 @@ package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
   case io(operation: String, path: String, offset: UInt64?, error: SystemError)
   /// Bytes that were once durable read differently now. The file is left as it is.
   case corrupt(path: String, offset: UInt64, expected: String, found: String)
+  /// A file, or a part of the log, that other files in the directory need is not there.
+  case missing(directory: String, what: String, reason: String)
   /// A file of a format that this version cannot read.
   case unsupportedVersion(path: String, found: UInt32, supported: UInt32)
   /// A file has features that this version does not know; `isReadable` says whether it can read the database
@@ -35,6 +37,8 @@ package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
       return "\(operation) of \(path)\(place) failed: \(error)"
     case .corrupt(let path, let offset, let expected, let found):
       return "\(path) is damaged at offset \(offset): expected \(expected), found \(found)"
+    case .missing(let directory, let what, let reason):
+      return "\(what) is missing from \(directory): \(reason)"
     case .unsupportedVersion(let path, let found, let supported):
       return "\(path) has format version \(found); this version reads up to \(supported)"
     case .unsupportedFeatures(let path, let features, let isReadable):
@@ -62,6 +66,14 @@ package enum StorageError: Error, Hashable, Sendable, CustomStringConvertible {
       return "\(path) is an archive, which is only read: restore it into a new directory to write"
     case .otherLog(let archive, let reason):
       return "the archive \(archive) cannot be extended: \(reason)"
+    }
+  }
+
+  /// Whether files are damaged or missing.
+  package var isDamage: Bool {
+    switch self {
+    case .corrupt, .missing: true
+    default: false
     }
   }
 

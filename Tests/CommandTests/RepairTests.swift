@@ -82,7 +82,7 @@ struct RepairTests {
       Array(lines.dropFirst()) == [
         "saved         writes 1 to 2 and 4 to 12", "lost          write 3",
         "tree          10 leaves as of write 12, without the lost writes",
-        "history       from write 3 on", "in doubt      /users/u1  1 leaf",
+        "history       from write 4 on, without what is lost", "in doubt      /users/u1  1 leaf",
         "in doubt      /users/u2  1 leaf",
         "              (not set behind write 3: a lost write may have changed or removed them, "
           + "and what a lost write added is missing)",

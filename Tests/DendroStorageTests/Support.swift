@@ -144,10 +144,3 @@ func noise(_ count: Int, seed: UInt64) -> [UInt8] {
   var random = SeededRandomness(seed: seed)
   return (0..<count).map { _ in UInt8.random(in: 0...255, using: &random) }
 }
-
-extension StorageError {
-  var isCorrupt: Bool {
-    if case .corrupt = self { return true }
-    return false
-  }
-}

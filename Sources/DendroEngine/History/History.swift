@@ -163,7 +163,7 @@ final class History: Sendable {
             roots = decoded
           } catch {
             // An older checkpoint with more of the log may be readable.
-            guard case .corrupt = error else { throw error }
+            guard error.isDamage else { throw error }
             damage = damage ?? error
             continue
           }
@@ -237,9 +237,8 @@ final class History: Sendable {
 
   /// The error that a write is missing in the log.
   func missing(_ lsn: LogSequenceNumber) -> StorageError {
-    .corrupt(
-      path: directory.path, offset: 0, expected: "write \(lsn) in the log",
-      found: "no record with it")
+    .missing(
+      directory: directory.path, what: "write \(lsn)", reason: "no record of the log has it")
   }
 }
 
@@ -258,7 +257,7 @@ extension LogCursor {
   /// Takes steps up to the next record with writes.
   ///
   /// - Returns: false at the end of the log.
-  /// - Throws: `.corrupt` for a problem that the cursor reports on the way.
+  /// - Throws: `.corrupt` or `.missing` for a problem that the cursor reports on the way.
   func record(
     _ body: (RecordInfo, UnsafeRawBufferPointer) throws(StorageError) -> Void
   ) throws(StorageError) -> Bool {
@@ -268,9 +267,7 @@ extension LogCursor {
         switch item {
         case .segment: break
         case .problem(let problem):
-          throw .corrupt(
-            path: problem.path, offset: problem.offset, expected: problem.expected,
-            found: problem.found)
+          throw problem.error
         case .record(let record, _, let payload):
           guard record.kind == .writes, let payload else { return }
           isTaken = true

@@ -15,6 +15,11 @@ extension Salvage {
     /// The last of `lost` with saved writes behind it. The tree is then one that never was: the paths that were
     /// not set behind it may be older than they should be.
     package var gap: ClosedRange<UInt64>?
+    /// The first state that the new database has with writes behind it, or its only one. At `base` itself it may have one
+    /// that never was: without the lost writes.
+    package var historyStart: LogSequenceNumber {
+      gap.map { $0.upperBound == base.rawValue } ?? false ? base.next : base
+    }
     /// The damaged checkpoints whose rest is used.
     var partials: [PartialCheckpoint]
   }

@@ -33,6 +33,8 @@ package struct Salvage: Sendable {
   package private(set) var end = LogSequenceNumber.zero
   /// The first write of a part of the log that is missing at the end: how many writes it had is not known.
   package private(set) var missingEnd: LogSequenceNumber?
+  /// The checkpoint whose name alone says that there were writes up to its own: it cannot be read, and the log ends before.
+  package private(set) var provenByName: LogSequenceNumber?
   /// Whether a segment may have writes to the second root.
   private(set) var hasSecondRoot = false
   /// Where the log of the directory begins, or should begin.
@@ -80,7 +82,14 @@ package struct Salvage: Sendable {
     {
       missingEnd = lastOfLog.next
     }
-    problems += readableFiles.problems + (try directory.missingFileProblems())
+    problems += readableFiles.problems
+    for problem in try directory.missingFileProblems()
+    where !problems.contains(where: { $0.isAt(problem) }) {
+      problems.append(problem)
+    }
+    if let last = files.last, last.header == nil, last.lsn > end, last.lsn == log.durableUpTo {
+      provenByName = last.lsn
+    }
     end = max(end, log.durableUpTo)
     // Opening keeps the log back to the older of the last two checkpoints.
     let older = contents.checkpoints.dropLast().last

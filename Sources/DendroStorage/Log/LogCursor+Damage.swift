@@ -62,6 +62,7 @@ extension LogCursor {
     }
     let next = search.firstRecord ?? search.contentEnd
     problem.skippedByteCount = next - offset
+    problem.displacedUpTo = search.displacedUpTo
     try body(.problem(problem))
     if search.firstRecord != nil { try segment.keepDamaged(from: offset, to: next) }
     scan?.goOn(at: next)

@@ -10,8 +10,9 @@ extension LogCursor {
     if try isLast(segment) {
       guard isSealed, !isLive else { return false }
       isEnded = true
-      let successor = link.map { "\(SegmentName(firstLSN: $0.lsn.next))" } ?? "a successor"
-      try body(.problem(problem(segment, "\(successor), which the seal names", "no such segment")))
+      let missing = MissingSegment(
+        behind: segment.neighbour, after: scan?.link.lsn ?? reachedLSN, before: nil)
+      try body(.problem(missing.problem(in: directory)))
       return false
     }
     if !isSealed {
@@ -42,28 +43,32 @@ extension LogCursor {
       opened = try SegmentReader(next, in: directory)
     } catch {
       // After any other error the cursor is where it was.
-      guard case .corrupt(let path, let offset, let expected, let found) = error else {
-        throw error
-      }
+      guard let problem = Problem(error) else { throw error }
       move(to: next, nil)
-      try body(
-        .problem(Problem(path: path, offset: offset, expected: expected, found: found)))
+      try body(.problem(problem))
       return true
     }
     if next == present?.segment { present?.end = opened.byteCount }
     let path = directory.path(of: next)
-    let link = link
+    let problem = linkProblem(opened)
     move(to: next, opened)
-    if let (offset, fault) = link?.fault(of: opened.header) {
-      try body(
-        .problem(
-          Problem(path: path, offset: offset, expected: fault.expected, found: fault.found)))
-    }
+    if let problem { try body(.problem(problem)) }
     if reportedSegment.map({ $0 < next }) ?? true {
       reportedSegment = next
       try body(.segment(opened.header, path: path, byteCount: opened.byteCount))
     }
     return true
+  }
+
+  /// Why a segment does not follow the one that was read; nil if it does, or if that is not known.
+  private func linkProblem(_ next: SegmentReader) -> Problem? {
+    guard let scan, let link, let (offset, fault) = link.fault(of: next.header) else { return nil }
+    if scan.isSealed, next.header.firstLSN > link.lsn.next {
+      return MissingSegment(
+        behind: scan.segment.neighbour, after: link.lsn, before: next.neighbour
+      ).problem(in: directory)
+    }
+    return Problem(path: next.path, offset: offset, expected: fault.expected, found: fault.found)
   }
 
   /// Moves to the beginning of a segment; `opened` is nil if its header is bad.

@@ -5,7 +5,7 @@ extension LogReader {
   ///
   /// Call it once the segment that follows the checkpoint exists. From then on the result does not change.
   ///
-  /// - Throws: `.corrupt` if the log does not have the write; `.io`.
+  /// - Throws: `.corrupt` or `.missing` if the log does not have the write; `.io`.
   /// - Complexity: O(1) if a segment begins with the next write, else O(bytes of one segment).
   package static func checksum(
     _ directory: DatabaseDirectory, at lsn: LogSequenceNumber
@@ -25,7 +25,7 @@ extension LogReader {
   /// Checks the log that opening from a checkpoint needs: that it is there behind the checkpoint, and that
   /// the checkpoint was taken of it. The records behind the checkpoint are not read.
   ///
-  /// - Throws: `.corrupt`, which names the checkpoint or the log; `.io`.
+  /// - Throws: `.corrupt` or `.missing`, which name the checkpoint or the log; `.io`.
   /// - Complexity: as `checksum(_:at:)`.
   package static func check(_ checkpoint: CheckpointReader, in directory: DatabaseDirectory)
     throws(StorageError)
@@ -54,11 +54,11 @@ extension LogReader {
   static func missingBeginning(
     _ directory: DatabaseDirectory, _ segments: [SegmentName], after lsn: LogSequenceNumber
   ) -> StorageError {
-    let first = segments.first
-    return .corrupt(
-      path: first.map { directory.path(of: $0) } ?? directory.path, offset: 0,
-      expected: "a log from LSN \(lsn.next) on",
-      found: first.map { "a first segment from LSN \($0.firstLSN) on" } ?? "no segment")
+    .missing(
+      directory: directory.path, what: "the log from write \(lsn.next) on",
+      reason: segments.first.map {
+        "its first segment, \($0), begins with write \($0.firstLSN)"
+      } ?? "there is no segment")
   }
 
   /// Checks that the segment that follows a write is there: it binds the checkpoint at that write, in place of the record.
@@ -71,9 +71,9 @@ extension LogReader {
     while let record = try scan.nextHeader() {
       if record.kind == .writes { last = record }
       guard record.kind == .seal, last?.lastLSN == lsn else { continue }
-      throw .corrupt(
-        path: directory.path(of: SegmentName(firstLSN: lsn.next)), offset: 0,
-        expected: "the log behind write \(lsn), which the checkpoint there needs", found: "no file")
+      throw .missing(
+        directory: directory.path, what: SegmentName(firstLSN: lsn.next).fileName,
+        reason: "the checkpoint at write \(lsn) needs it")
     }
   }
 

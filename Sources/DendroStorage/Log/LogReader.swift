@@ -15,7 +15,7 @@ package enum LogReader {
   /// - `databaseID`: which all files must have, if it is known.
   /// - `parallel`: for a visitor that wants few records; it may then be called for fewer than all.
   /// - Returns: nil if there is no log, and no checkpoint or `provenDurable` that requires one.
-  /// - Throws: `.corrupt` with file, offset, expected and found; `.unsupportedVersion`; `.io`; and
+  /// - Throws: `.corrupt` with file, offset, expected and found; `.missing`; `.unsupportedVersion`; `.io`; and
   ///   whatever `visit` throws.
   /// - Complexity: O(bytes of the segments from the one with the first write on); memory for one window of a
   ///   file and one history of the decompressor.

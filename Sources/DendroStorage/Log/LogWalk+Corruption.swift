@@ -1,9 +1,7 @@
 extension LogWalk {
-  func missingSuccessor() -> StorageError {
-    .corrupt(
-      path: scan.segment.path, offset: scan.offset,
-      expected: "the successor \(SegmentName(firstLSN: lastLSN.next)) that the seal names",
-      found: "no such segment")
+  func missingSuccessor(before next: SegmentReader? = nil) -> StorageError {
+    MissingSegment(behind: scan.segment.neighbour, after: lastLSN, before: next?.neighbour)
+      .problem(in: directory).error
   }
 
   func corruption(
@@ -14,6 +12,7 @@ extension LogWalk {
     let path = scan.segment.path
     if tail.successor == .denies, tail.remainder != .damaged, let next {
       if next.header.firstLSN > lastLSN.next {
+        if tail.remainder == .seal { return missingSuccessor(before: next) }
         return .corrupt(
           path: path, offset: scan.offset,
           expected:
@@ -28,7 +27,9 @@ extension LogWalk {
     }
     if tail.remainder == .nothing {
       return .corrupt(
-        path: path, offset: scan.offset, expected: "writes up to LSN \(durableUpTo) \(writes)",
+        path: path, offset: scan.offset,
+        expected: "writes up to LSN \(durableUpTo)"
+          + (durableUpTo == provenDurable ? ", as a checkpoint says, " : " ") + writes,
         found: "the end of the log")
     }
     return .corrupt(

@@ -4,6 +4,8 @@ struct LogWalk {
   var segments: [SegmentName]
   let checkpoint: LogSequenceNumber
   let logChecksum: UInt32?
+  /// The last write that is known to have been durable without the log, by a checkpoint.
+  let provenDurable: LogSequenceNumber
   let parallel: ParallelReading?
 
   /// In the present segment.
@@ -19,7 +21,7 @@ struct LogWalk {
 
   /// Begins in the segment with the first write behind a checkpoint.
   ///
-  /// - Throws: `.corrupt` if there is none, or if it is another log's; `.unsupportedVersion`; `.io`.
+  /// - Throws: `.missing` if there is none; `.corrupt` if it is another log's; `.unsupportedVersion`; `.io`.
   init(
     directory: DatabaseDirectory, segments: [SegmentName], checkpoint: LogSequenceNumber,
     logChecksum: UInt32?, provenDurable: LogSequenceNumber, databaseID: DatabaseID?,
@@ -32,6 +34,7 @@ struct LogWalk {
     self.segments = segments
     self.checkpoint = checkpoint
     self.logChecksum = logChecksum
+    self.provenDurable = provenDurable
     self.parallel = parallel
     index = start
     let segment = try SegmentReader(segments[start], in: directory)
@@ -231,13 +234,15 @@ struct LogWalk {
     }
   }
 
-  /// Whether a seal names the segment behind it.
+  /// Whether a seal names the segment behind it, unless that cannot be since another one is missing between them.
   private func judged(
     _ seal: UnsafeRawBufferPointer, before next: SegmentReader?
   ) -> SegmentScan.Stop {
     var stop = SegmentScan.Stop(
       fault: ReadFault(expected: "", found: ""), remainder: .seal, searchStart: scan.offset + 1)
-    if let next, Seal.successorChecksum(seal) != next.header.checksum {
+    if let next, next.header.firstLSN == lastLSN.next,
+      Seal.successorChecksum(seal) != next.header.checksum
+    {
       stop.fault = ReadFault(expected: "a seal that names \(next.name.fileName)", found: "another")
       stop.remainder = .detached
     }

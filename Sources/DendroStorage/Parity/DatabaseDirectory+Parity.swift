@@ -72,9 +72,7 @@ extension DatabaseDirectory {
     let still = Set(try contents().missingFiles)
     return missing.filter { still.contains($0) }.map { name in
       LogCursor.Problem(
-        path: path + "/" + name, offset: 0,
-        expected: "the file of which \(FileName.parityName(of: name)) is the parity",
-        found: "no such file")
+        missing: name, from: path, reason: "its parity, \(FileName.parityName(of: name)), is there")
     }
   }
 

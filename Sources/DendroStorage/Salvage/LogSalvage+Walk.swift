@@ -5,10 +5,12 @@ extension LogSalvage {
     private(set) var lastLSN = LogSequenceNumber.zero
     /// The checksum that the next record or segment repeats; nil behind damage and at the beginning.
     private var checksum: UInt32?
-    /// Where the last segment was sealed; nil if it was not.
-    private(set) var seal: (path: String, offset: UInt64)?
+    /// The last segment, if it was sealed.
+    private(set) var sealed: MissingSegment.Neighbour?
     /// Writes up to here were durable, as the files prove.
     private let durable: LogSequenceNumber
+    /// Writes up to here were durable, as a checkpoint says.
+    private let checkpoint: LogSequenceNumber
     /// Whether records of the segment are displaced.
     private var isDisplaced = false
     /// Whether bytes to which the next payload may refer were damaged.
@@ -19,7 +21,10 @@ extension LogSalvage {
     /// the same large payload.
     private var wrongByteBudget = 4 << 30
 
-    init(provenDurable: LogSequenceNumber) { durable = provenDurable }
+    init(provenDurable: LogSequenceNumber, byCheckpoint checkpoint: LogSequenceNumber = .zero) {
+      durable = provenDurable
+      self.checkpoint = checkpoint
+    }
 
     /// The segment behind the one that is read.
     struct Successor {
@@ -44,6 +49,12 @@ extension LogSalvage {
         path: segment.path, offset: offset, expected: fault.expected, found: fault.found)
     }
 
+    /// The segment that has to follow the last one, as its seal says, if it is not `next`; nil if nothing is missing.
+    func missingSegment(before next: MissingSegment.Neighbour?) -> MissingSegment? {
+      guard let sealed, next.map({ $0.firstLSN > lastLSN.next }) ?? true else { return nil }
+      return MissingSegment(behind: sealed, after: lastLSN, before: next)
+    }
+
     /// Reads the records of one segment in the order of their writes.
     ///
     /// - Parameter next: what is behind it; nil for the last one, which alone may end in the remains of a
@@ -54,7 +65,7 @@ extension LogSalvage {
     ) throws(StorageError) {
       lastLSN = file.header.firstLSN.previous
       checksum = file.header.checksum
-      seal = nil
+      sealed = nil
       isDisplaced = file.map.stretches.contains { $0.isDisplaced }
       isHistoryBroken = false
       var faults = Dictionary(
@@ -78,15 +89,17 @@ extension LogSalvage {
       }
       for fault in faults.values.sorted(by: { $0.start < $1.start }) {
         var problem = Self.problem(in: file, fault)
-        problem.isTail = seal == nil && [.torn, .next].contains(decision(before: next))
+        problem.isTail = sealed == nil && [.torn, .next].contains(decision(before: next))
         try visit(.problem(problem))
       }
-      guard next == nil, seal == nil, durable > lastLSN else { return }
+      guard next == nil, sealed == nil, durable > lastLSN else { return }
       try visit(
         .problem(
           LogCursor.Problem(
             path: segment.path, offset: min(file.map.contentEnd, segment.byteCount),
-            expected: "writes up to LSN \(durable)", found: "the end of the log")))
+            expected: "writes up to LSN \(durable)"
+              + (durable == checkpoint ? ", as a checkpoint says" : ""),
+            found: "the end of the log")))
     }
 
     /// Whether the writes of a stretch were read already: it is a copy.
@@ -206,7 +219,7 @@ extension LogSalvage {
       switch record.kind {
       case .seal:
         // The next segment repeats the checksum of the record before it.
-        seal = (segment.path, record.offset)
+        sealed = segment.neighbour
         return
       case .idle: try visit(.link(record.checksum, after: record.lastLSN))
       case .writes where record.firstLSN > reached:

@@ -86,13 +86,13 @@ package struct LogSalvage {
     -> LogSequenceNumber?
   {
     for problem in problems { try visit(.problem(problem)) }
-    var walk = Walk(provenDurable: durableUpTo)
+    var walk = Walk(provenDurable: durableUpTo, byCheckpoint: provenDurable)
     for (index, segment) in segments.enumerated() {
       let header = segment.header
-      if let problem = walk.linkProblem(segment) {
+      if let problem = linkProblem(walk, segment) {
         try visit(.problem(problem))
         // If the seal is lost, so may be records without writes in front of it, which the header repeats.
-        if walk.seal != nil, header.firstLSN == walk.lastLSN.next { continue }
+        if walk.sealed != nil, header.firstLSN == walk.lastLSN.next { continue }
       }
       try visit(.segment(segment))
       let next = index + 1 < segments.count ? segments[index + 1] : nil
@@ -102,15 +102,22 @@ package struct LogSalvage {
       }
       try walk.read(segment, try segment.reader(in: directory), before: successor, visit)
     }
-    guard let (path, offset) = walk.seal else { return nil }
-    let successor = walk.lastLSN.next
-    try visit(
-      .problem(
-        LogCursor.Problem(
-          path: path, offset: offset,
-          expected: "the successor \(SegmentName(firstLSN: successor)) that the seal names",
-          found: "no such segment")))
-    return successor
+    guard let missing = walk.missingSegment(before: nil) else { return nil }
+    if !isThere(missing.name) { try visit(.problem(missing.problem(in: directory))) }
+    return missing.name.firstLSN
+  }
+
+  /// What is wrong between a segment and what was read before it; nil if nothing is, or if that was reported.
+  private func linkProblem(_ walk: Walk, _ segment: Segment) -> LogCursor.Problem? {
+    guard let problem = walk.linkProblem(segment) else { return nil }
+    guard let missing = walk.missingSegment(before: segment.neighbour) else { return problem }
+    return isThere(missing.name) ? nil : missing.problem(in: directory)
+  }
+
+  /// Whether a segment has a file, of which nothing can be read, which was reported.
+  private func isThere(_ name: SegmentName) -> Bool {
+    let path = directory.path(of: name)
+    return problems.contains { $0.path == path }
   }
 
   /// Reads the records of a fork that are not in the segment instead of which it could stand, as far as they can be read;

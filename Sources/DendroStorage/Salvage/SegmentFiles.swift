@@ -41,8 +41,7 @@ struct SegmentFiles {
       }
       known.append(Known(name: name, header: header, path: path))
     } catch {
-      guard case .corrupt(_, let offset, let expected, let found) = error else { throw error }
-      var fault = LogCursor.Problem(path: path, offset: offset, expected: expected, found: found)
+      guard var fault = LogCursor.Problem(error) else { throw error }
       let header = bytes.withUnsafeBytes { bytes in
         correctedByOneBit(bytes) { try? SegmentHeader(decoding: $0, path: path) }
       }

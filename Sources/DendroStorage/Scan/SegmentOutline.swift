@@ -10,7 +10,7 @@ package struct SegmentOutline: Sendable {
   package private(set) var recordByteCount: UInt64 = 0
   package private(set) var rawByteCount: UInt64 = 0
   package private(set) var lastLSN: LogSequenceNumber
-  /// All writes up to here were durable, as the headers say.
+  /// All writes up to here were durable, as the headers say, also those behind damage.
   package private(set) var durableUpTo: LogSequenceNumber
   /// The base times of the first and the last record with writes.
   package private(set) var firstTime: Int64?
@@ -43,7 +43,8 @@ package struct SegmentOutline: Sendable {
         note(record)
         scan.take(record)
       case .invalid(let fault):
-        let search = try segment.search(from: scan.offset, after: nil, stopsAtFirst: true)
+        let search = try segment.search(from: scan.offset, after: lastLSN)
+        durableUpTo = max(durableUpTo, search.durableUpTo ?? .zero)
         guard search.contentEnd > scan.offset || search.firstRecord != nil else { return }
         problem = LogCursor.Problem(
           path: segment.path, offset: scan.offset, expected: fault.expected,

@@ -64,6 +64,8 @@ extension SegmentReader {
     var contentEnd: UInt64
     /// The highest durable-up-to of any valid header, at its own offset or displaced.
     var durableUpTo: LogSequenceNumber?
+    /// The highest of displaced headers.
+    var displacedUpTo: LogSequenceNumber?
     /// The last write of any valid record.
     var lastSurvivor: LogSequenceNumber?
     /// The offset of the first valid header.
@@ -96,7 +98,10 @@ extension SegmentReader {
       case .invalid:
         guard let lsn else { return .next }
         let durable = try displacements.durableUpTo(bytes, at: place, of: self, after: lsn)
-        if let durable { found.durableUpTo = max(found.durableUpTo ?? .zero, durable) }
+        if let durable {
+          found.durableUpTo = max(found.durableUpTo ?? .zero, durable)
+          found.displacedUpTo = max(found.displacedUpTo ?? .zero, durable)
+        }
       case .valid(let record, _, _):
         if found.firstRecord == nil { found.firstRecord = place }
         found.durableUpTo = max(found.durableUpTo ?? .zero, record.durableUpTo)

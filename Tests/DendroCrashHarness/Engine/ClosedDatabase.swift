@@ -65,12 +65,15 @@ package struct ClosedDatabase: Sendable {
       switch cause {
       case .corrupt(let path, let offset, let expected, let found):
         // With its place: the file and an offset in it, what was expected there and what stands.
-        // Of a missing file the place is the directory.
-        let size = path == EngineRecording.directory ? 0 : damaged.contents(of: path)?.count
-        guard let size, offset <= UInt64(size), !expected.isEmpty, !found.isEmpty else {
+        guard let size = damaged.contents(of: path)?.count, offset <= UInt64(size),
+          !expected.isEmpty, !found.isEmpty
+        else {
           return .wrong("refused without a place: \(cause)")
         }
         return .refused
+      case .missing(EngineRecording.directory, let what, let reason):
+        return what.isEmpty || reason.isEmpty
+          ? .wrong("refused without a reason: \(cause)") : .refused
       default: return .wrong("refused as \(cause)")
       }
     }

@@ -81,7 +81,7 @@ package struct FaultedRun {
       self.session = session
       return true
     } catch {
-      if case .storage(.corrupt) = error { problems.append("reopening: \(error)") }
+      if error.isDamage { problems.append("reopening: \(error)") }
       if disk.hasFaults { return false }
       problems.append("reopening without a fault: \(error)")
       return false
@@ -127,7 +127,8 @@ package struct FaultedRun {
     switch error {
     case .poisoned: isPoisoned = true
     case .diskFull, .closed: break
-    case .storage(.corrupt): problems.append("a failing call was taken for damage: \(error)")
+    case .storage(.corrupt), .storage(.missing):
+      problems.append("a failing call was taken for damage: \(error)")
     case .storage: break
     default: problems.append("an unexpected error: \(error)")
     }

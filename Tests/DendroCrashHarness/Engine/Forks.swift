@@ -68,7 +68,7 @@ package struct Forks: Sendable {
       tally.details["served", default: 0] += 1
       return true
     } catch {
-      if case .storage(.corrupt) = error { return false }
+      if error.isDamage { return false }
       tally.fail(place, "\(what): refused as \(error)")
       return false
     }

@@ -143,7 +143,7 @@ package enum Moments {
     }
     let error = try requireError("was purged") { () throws(EngineError) in try engine.purgeHistory()
     }
-    guard case .storage(.corrupt) = error else { throw Violation("refused as \(error)") }
+    guard error.isDamage else { throw Violation("refused as \(error)") }
     let again = try EngineRecording.open(disk.copy())
     try require(again.head.root == engine.head.root, "another tree")
   }

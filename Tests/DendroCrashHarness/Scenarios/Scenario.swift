@@ -90,7 +90,7 @@ func requireRefusal(_ open: () throws(EngineError) -> Engine) throws {
   do throws(EngineError) {
     engine = try open()
   } catch {
-    guard case .storage(.corrupt) = error else { throw Violation("refused as \(error)") }
+    guard error.isDamage else { throw Violation("refused as \(error)") }
     return
   }
   throw Violation("served up to write \(engine.head.lsn)")

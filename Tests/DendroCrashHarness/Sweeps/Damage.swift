@@ -87,7 +87,7 @@ package enum Damage {
           tally.fail(place, "\(path) cut to \(size) bytes: a tree that never was")
         }
       } catch {
-        if case .storage(.corrupt) = error { return tally }
+        if error.isDamage { return tally }
         tally.fail(place, "\(path) cut to \(size) bytes: refused as \(error)")
       }
       return tally

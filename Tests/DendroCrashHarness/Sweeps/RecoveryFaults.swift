@@ -64,7 +64,7 @@ package enum RecoveryFaults {
       received = Int(engine.head.lsn.rawValue)
     } catch {
       tally.details["refused", default: 0] += 1
-      if case .storage(.corrupt) = error { return "a failing call was taken for damage: \(error)" }
+      if error.isDamage { return "a failing call was taken for damage: \(error)" }
       if fault.isUnseen { return "refused: \(error)" }
     }
     // What was read once it was open must stay.

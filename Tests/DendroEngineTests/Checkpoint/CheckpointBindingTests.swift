@@ -117,7 +117,7 @@ struct CheckpointBindingTests {
       if name < "00000000000000000009" { gone.erase("/db/" + name) }
     }
     #expect(try problems(gone).count == 1)
-    #expect(try problems(gone).first?.contains("a log from LSN 4 on") == true)
+    #expect(try problems(gone).first?.contains("the log from write 4 on is missing") == true)
     let mixed = one.copy()
     let path = try #require(Self.checkpoints(one).last)
     let bytes = try #require(other.contents(of: path))

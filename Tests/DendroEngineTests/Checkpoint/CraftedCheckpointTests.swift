@@ -91,7 +91,7 @@ struct CraftedCheckpointTests {
       do throws(EngineError) {
         #expect(try engine.view(at: place) == root.node(at: place), what)
       } catch {
-        guard case .storage(.corrupt) = error else {
+        guard error.isDamage else {
           Issue.record("\(what): \(error)")
           continue
         }

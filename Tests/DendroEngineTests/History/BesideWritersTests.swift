@@ -131,7 +131,7 @@ struct BesideWritersTests {
         try opened.close()
         outcomes.prefix += 1
       } catch {
-        guard case .storage(.corrupt) = error else {
+        guard error.isDamage else {
           Issue.record("seed \(seed): \(error)")
           continue
         }

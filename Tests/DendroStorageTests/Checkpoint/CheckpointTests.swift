@@ -218,7 +218,7 @@ import Testing
           try Self.write(directory)
           isDone = true
         } catch {
-          #expect(!error.isCorrupt)
+          #expect(!error.isDamage)
         }
         let calls = disk.operationCount - before
         disk.removeFaults()
@@ -277,7 +277,7 @@ import Testing
         // What happens to be right by chance has no chunk.
         #expect(try CheckpointReader.open(directory, lsn: LogSequenceNumber(7)).chunkCount == 0)
       } catch {
-        #expect(error.isCorrupt, "\(error)")
+        #expect(error.isDamage, "\(error)")
       }
     }
   }

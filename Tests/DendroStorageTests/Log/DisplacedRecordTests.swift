@@ -44,7 +44,7 @@ struct DisplacedRecordTests {
     do {
       return (false, try read(disk)?.lastLSN)
     } catch {
-      guard error.isCorrupt else { throw error }
+      guard error.isDamage else { throw error }
       return (true, nil)
     }
   }

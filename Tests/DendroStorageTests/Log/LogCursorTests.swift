@@ -218,7 +218,7 @@ import Testing
           #expect(Array(entries.prefix(log.entries.count)) == log.entries)
         }
       } catch {
-        if case .corrupt = error {
+        if error.isDamage {
         } else if case .unsupportedVersion = error {
         } else {
           Issue.record("\(error)")

@@ -40,10 +40,12 @@ import Testing
       #expect(log.entries.count >= lastFrom, "\(what())")
       return log.entries.count == entries.count ? "whole" : "cut"
     } catch {
-      if case .corrupt(let path, let offset, let expected, let found) = error {
-        #expect(path.hasPrefix(root) && !expected.isEmpty && !found.isEmpty, "\(what())")
-        if let file = disk.contents(of: path) {
-          #expect(offset <= UInt64(file.count), "\(what()) \(error)")
+      if let problem = LogCursor.Problem(error) {
+        #expect(
+          problem.path.hasPrefix(root) && !problem.expected.isEmpty && !problem.found.isEmpty,
+          "\(what())")
+        if let file = disk.contents(of: problem.path) {
+          #expect(problem.offset <= UInt64(file.count), "\(what()) \(error)")
         }
         return "corrupt"
       }

@@ -98,7 +98,7 @@ import Testing
         do throws(StorageError) {
           try work(disk, acknowledged: &acknowledged)
         } catch {
-          #expect(!error.isCorrupt, "\(place): \(error)")
+          #expect(!error.isDamage, "\(place): \(error)")
         }
         let calls = disk.trace.filter { kinds?.contains($0.kind) ?? true }.count
         check(disk, acknowledged: acknowledged, place)

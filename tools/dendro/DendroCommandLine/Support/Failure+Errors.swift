@@ -39,7 +39,7 @@ extension Failure {
   init(_ error: StorageError) {
     switch error {
     case .io, .ownershipLost: self.init(.inputOutput, "\(error)")
-    case .corrupt, .limit: self.init(.damaged, "\(error)", hint: Failure.damageHint)
+    case .corrupt, .missing, .limit: self.init(.damaged, "\(error)", hint: Failure.damageHint)
     case .unsupportedVersion, .unsupportedFeatures:
       self.init(.unavailable, "\(error)", hint: "a newer dendro reads it")
     case .locked:

@@ -247,7 +247,9 @@ struct LogLines {
         (
           "problem",
           .object([
-            ("file", .string(problem.path)), ("offset", .unsigned(problem.offset)),
+            ("file", .string(problem.path)),
+            ("offset", problem.isMissing ? .null : .unsigned(problem.offset)),
+            ("missing", problem.isMissing ? .string(problem.expected) : .null),
             ("expected", .string(problem.expected)), ("found", .string(problem.found)),
             ("skippedBytes", .unsigned(problem.skippedByteCount)),
             ("tail", .bool(problem.isTail)),

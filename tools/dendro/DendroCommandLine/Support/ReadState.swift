@@ -55,7 +55,7 @@ struct ReadState {
         }
         return state
       }
-    } catch let error as EngineError where error.isDamage {
+    } catch let error as EngineError where error.mayBeSalvaged {
       return try salvage(
         path, at: points, location, orLastProven: salvages, notesDamage: notesDamage,
         because: error)
@@ -73,6 +73,14 @@ struct ReadState {
       throw failure
     }
     return present.state
+  }
+
+  /// A state of the past of a damaged directory that is proven nevertheless, with both roots.
+  static func proven(
+    of path: String, at point: HistoryPoint, because error: EngineError
+  ) throws -> HistoryState {
+    try salvage(
+      path, at: [point], .root, orLastProven: false, notesDamage: true, because: error)[0]
   }
 
   /// States of a damaged directory that are proven nevertheless.
@@ -123,11 +131,11 @@ struct ReadState {
 }
 
 extension EngineError {
-  /// Whether files are damaged, so that salvaging may help.
-  fileprivate var isDamage: Bool {
+  /// Whether files are damaged or cannot be read, so that salvaging may help.
+  var mayBeSalvaged: Bool {
     switch self {
-    case .storage(.corrupt), .storage(.limit), .storage(.io(_, _, _, .inputOutput)): true
-    default: false
+    case .storage(.limit), .storage(.io(_, _, _, .inputOutput)): true
+    default: isDamage
     }
   }
 }

@@ -7,8 +7,8 @@ extension Command {
     name: "restore", summary: "make a database of a state of an archive",
     discussion: """
       TARGET is a new directory; it becomes a database as of the given write or time, or of the last write in the
-      archive. DIRECTORY is an archive, a backup or a database: of each, any state in its history can be restored. If it is
-      interrupted, no verb takes TARGET for a database; the next restore into it starts over.
+      archive. DIRECTORY is an archive, a backup or a database: of each, any state in its history can be restored; of a
+      damaged one, any that is proven, with --at. If it is interrupted, no verb takes TARGET for a database; the next restore into it starts over.
       """,
     parameters: [
       .directory,
@@ -30,10 +30,15 @@ extension Command {
         throw Failure(.problem, "\(name) exists already")
       }
       let point = try HistoryPoint(arguments, "at")
-      let session = try Session.reading(arguments, path: nil)
-      defer { try? session.engine.close() }
+      let source = try arguments.directoryPath()
       let progress = Progress("restore")
-      let state = try session.engine.restore(point ?? .lsn(session.engine.head.lsn), to: target)
+      let state: HistoryState
+      do throws(EngineError) {
+        state = try restored(from: source, at: point, to: target)
+      } catch {
+        guard let point, error.mayBeSalvaged else { throw error }
+        state = try restored(from: source, at: point, to: target, because: error)
+      }
       let seconds = progress.seconds
       let copy = try Engine.open(at: target, mode: .readOnly)
       let head = try copy.wholeHead()
@@ -59,4 +64,27 @@ extension Command {
       try terminal.flush()
       return .success
     })
+}
+
+/// Writes a state of a directory that can be opened; the last one without a point.
+private func restored(
+  from path: String, at point: HistoryPoint?, to target: String
+) throws(EngineError) -> HistoryState {
+  let progress = Progress("opening")
+  let engine = try Engine.open(at: path, mode: .readOnly, progress: progress.recovery)
+  defer { try? engine.close() }
+  progress.clear()
+  return try engine.restore(point ?? .lsn(engine.head.lsn), to: target)
+}
+
+/// Writes a state of a damaged directory, if it is proven.
+private func restored(
+  from path: String, at point: HistoryPoint, to target: String, because error: EngineError
+) throws -> HistoryState {
+  let state = try ReadState.proven(of: path, at: point, because: error)
+  let directory = try DatabaseDirectory.open(path, environment: .system, mode: .readOnly)
+  defer { directory.close() }
+  guard let id = try directory.databaseID() else { throw error }
+  try Engine.restore(state, databaseID: id, to: target, environment: .system)
+  return state
 }

@@ -73,11 +73,7 @@ struct HistoryWalk {
           switch item {
           case .segment: break
           case .problem(let problem):
-            guard problem.isTail else {
-              throw StorageError.corrupt(
-                path: problem.path, offset: problem.offset, expected: problem.expected,
-                found: problem.found)
-            }
+            guard problem.isTail else { throw problem.error }
           case .record(let record, _, let payload):
             guard let payload else { return }
             progress.update(record.endOffset, of: nil, record.segment.fileName)

@@ -26,7 +26,9 @@ extension Survey {
         // All records before a segment were synchronized before it was made.
         durableUpTo = max(durableUpTo, segment.lastLSN)
         segments.append(segment)
-      case .problem(let problem): problems.append(problem)
+      case .problem(let problem):
+        problems.append(problem)
+        durableUpTo = max(durableUpTo, problem.displacedUpTo ?? .zero)
       case .record(let record, _, let payload):
         // The unfinished end was told as a problem.
         guard !segments.isEmpty, payload != nil || problems.last?.isTail != true else { return }

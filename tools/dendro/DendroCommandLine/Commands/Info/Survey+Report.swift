@@ -30,6 +30,17 @@ extension Survey {
         } ?? .null
       ),
       (
+        "proven",
+        provenRanges.map { ranges in
+          .array(
+            ranges.map { range in
+              .object([
+                ("first", .unsigned(range.lowerBound)), ("last", .unsigned(range.upperBound)),
+              ])
+            })
+        } ?? .null
+      ),
+      (
         "segments",
         .array(
           segments.map { segment in
@@ -123,7 +134,13 @@ extension Survey {
       "\(lastLSN)" + (lastTime.map { ", \(Format.time($0))" } ?? "")
         + (isLogDamaged ? "; of a damaged log, as far as it can be read" : ""))
     try row("known durable", "up to \(durableUpTo)")
-    if let history {
+    if let provenRanges {
+      try list(
+        "history", "",
+        provenRanges.isEmpty
+          ? "no state is proven"
+          : "the states after the writes \(Format.ranges(provenRanges)) are proven")
+    } else if let history {
       let time = history.oldestTime.map { ", \(Format.time($0))" } ?? ""
       try row(
         "history",

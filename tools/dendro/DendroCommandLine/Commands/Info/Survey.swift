@@ -66,6 +66,8 @@ struct Survey {
   var largest: LargestSubtrees?
   /// Which earlier states can be read.
   private(set) var history: HistoryBounds?
+  /// The states that a damaged database proves, if all was read.
+  private(set) var provenRanges: [ClosedRange<UInt64>]?
 
   var isEmpty: Bool { contents.isEmpty }
   var isDamaged: Bool {
@@ -141,6 +143,7 @@ struct Survey {
     } catch {
       refusal = "\(error)"
     }
+    if isDamaged { provenRanges = try Salvage(directory).provenRanges }
   }
 
   /// Reads the headers of the segments, and all of the last one.
@@ -205,8 +208,8 @@ struct Survey {
       problems.append(
         problem(40, "first LSN \(name.firstLSN), as its name says", "\(header.firstLSN)"))
     } catch {
-      guard case .corrupt(_, let offset, let expected, let found) = error else { throw error }
-      problems.append(problem(offset, expected, found))
+      guard let problem = LogCursor.Problem(error) else { throw error }
+      problems.append(problem)
     }
     return nil
   }

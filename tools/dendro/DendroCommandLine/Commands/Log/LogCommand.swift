@@ -5,8 +5,9 @@ extension Command {
       Prints every write that the log still holds: its number (LSN), time, operation, path and value, and in
       wide terminals its encoded bytes and its place in the files (the number of the segment and the offset
       of the record). A * behind the number: the write is not known to be durable yet. If the log is
-      damaged, it prints where, continues with the next record that can be read, and ends with exit code 2.
-      Works beside a running writer.
+      damaged, it prints where, continues with the next record that stands where it was written, and ends with
+      exit code 2; 'repair' reads displaced records, too. With --last it reads from the end and looks at no more than
+      that takes. Works beside a running writer.
 
       A PATTERN is a path whose keys may have wildcards: * for any part of a key, ** for any number of keys
       (\\* is the character). It stands for all writes at, above or below such a path.

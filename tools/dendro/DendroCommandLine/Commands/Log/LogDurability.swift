@@ -28,5 +28,9 @@ struct LogDurability {
 
   mutating func note(_ record: RecordInfo) { lsn = max(lsn, record.durableUpTo) }
 
+  mutating func note(_ problem: LogCursor.Problem) {
+    lsn = max(lsn, problem.displacedUpTo ?? .zero)
+  }
+
   func isKnown(_ write: LogSequenceNumber) -> Bool { write <= lsn }
 }

@@ -168,6 +168,7 @@ final class LogPrinter {
         return
       }
       if !problem.isTail { isDamaged = true }
+      durability.note(problem)
       try emit(lines.line(problem), nil)
     case .record(let record, _, let payload):
       durability.note(record)

@@ -115,7 +115,10 @@ struct RepairReport {
     try Self.row(
       "tree", "\(Format.count(outcome.leafCount, "leaf")) as of write \(plan.last)\(how)",
       to: terminal)
-    try Self.row("history", "from write \(plan.base) on", to: terminal)
+    try Self.row(
+      "history",
+      "from write \(plan.historyStart) on"
+        + (plan.gap == nil && outcome.holes.isEmpty ? "" : ", without what is lost"), to: terminal)
     for hole in outcome.holes.prefix(Self.doubtLimit) {
       try Self.row("lost", terminal.colored("\(hole)", .red), to: terminal)
     }
@@ -214,14 +217,20 @@ struct RepairReport {
   private func printRanges(to terminal: Terminal) throws {
     try Self.row("saved", "\(Self.writes(saved))", to: terminal)
     if !plan.lost.isEmpty {
+      let source =
+        salvage.provenByName.map {
+          ", as the name of the checkpoint at LSN \($0) says, which cannot be read"
+        } ?? ""
       try Self.row(
-        isBeforeGap ? "left out" : "lost", terminal.colored(Self.writes(plan.lost), .red),
-        to: terminal)
+        isBeforeGap ? "left out" : "lost",
+        terminal.colored(Self.writes(plan.lost) + (isBeforeGap ? "" : source), .red), to: terminal)
     }
     if let first = salvage.missingEnd {
       try Self.row(
-        "lost", terminal.colored("write \(first) and those behind it; how many is not known", .red),
-        to: terminal)
+        "lost",
+        terminal.colored(
+          "the writes from \(first) on, if there were any: the log behind write \(first.previous) is missing",
+          .red), to: terminal)
     }
     if !salvage.lostHistory.isEmpty {
       try Self.row(
@@ -287,7 +296,9 @@ struct RepairReport {
     }
     let damage = self.damage.map { problem -> JSONValue in
       .object([
-        ("file", .string(problem.path)), ("offset", .unsigned(problem.offset)),
+        ("file", .string(problem.path)),
+        ("offset", problem.isMissing ? .null : .unsigned(problem.offset)),
+        ("missing", problem.isMissing ? .string(problem.expected) : .null),
         ("expected", .string(problem.expected)), ("found", .string(problem.found)),
         ("skippedBytes", .unsigned(problem.skippedByteCount)),
       ])
@@ -305,13 +316,14 @@ struct RepairReport {
       ("provenUpTo", .unsigned(salvage.provenUpTo.rawValue)), ("lastLSN", last),
     ]
     members += [
-      ("historyFrom", outcome.map { .unsigned($0.plan.base.rawValue) } ?? .null),
+      ("historyFrom", outcome.map { .unsigned($0.plan.historyStart.rawValue) } ?? .null),
       ("leaves", outcome.map { .count($0.leafCount) } ?? .null),
       ("hash", outcome.map { .string(Survey.hash($0.contentHash)) } ?? .null),
       ("saved", Self.json(saved)), ("lost", Self.json(plan.lost)),
     ]
     members += [
       ("lostFrom", salvage.missingEnd.map { .unsigned($0.rawValue) } ?? .null),
+      ("lostByName", salvage.provenByName.map { .unsigned($0.rawValue) } ?? .null),
       ("lostHistory", Self.json(salvage.lostHistory)),
       ("proven", Self.json(provenRanges)), ("doubts", .array(doubts)),
       ("holes", .array(holes)),

@@ -74,11 +74,7 @@ struct LogVerification: ~Copyable {
             result.tail = problem
           } else {
             result.isBroken = true
-            result.findings.append(
-              .damage(
-                .init(
-                  message: "\(problem)", file: problem.path, offset: problem.offset,
-                  dependsOnDamage: problem.dependsOnDamage)))
+            result.findings.append(.damage(.init(problem)))
           }
         case .record(let record, let path, let payload):
           result.recordCount += 1

@@ -6,6 +6,7 @@ extension Verification {
       .object([
         ("message", .string(one.message)), ("file", one.file.map { .string($0) } ?? .null),
         ("offset", one.offset.map { .unsigned($0) } ?? .null),
+        ("missing", one.missing.map { .string($0) } ?? .null),
         ("dependsOnDamage", .bool(one.dependsOnDamage)),
       ])
     }

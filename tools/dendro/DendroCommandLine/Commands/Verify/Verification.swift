@@ -34,6 +34,8 @@ struct Verification {
     var message: String
     var file: String?
     var offset: UInt64?
+    /// What is missing from `file`, which is the directory then; nil if nothing is.
+    var missing: String?
     /// Whether this is a record that was compressed against a damaged one before it. Its own bytes may be right.
     var dependsOnDamage = false
   }
@@ -86,12 +88,9 @@ struct Verification {
     mendings = try directory.mendings()
     for mending in mendings where mending.isDamage { add(mending) }
     for problem in try directory.missingFileProblems() {
-      damage.append(Damage(message: "\(problem)", file: problem.path, offset: problem.offset))
+      add(Damage(problem))
     }
-    for problem in readableFiles.problems {
-      let one = Damage(message: "\(problem)", file: problem.path, offset: problem.offset)
-      if !damage.contains(where: { $0.isAt(one) }) { damage.append(one) }
-    }
+    for problem in readableFiles.problems { add(Damage(problem)) }
     seconds = progress.seconds
   }
 
@@ -261,7 +260,7 @@ struct Verification {
           message: "the replayed log gives the tree \(replayed), opening gives \(headHashes)",
           file: nil, offset: nil))
     }
-    for one in found where !damage.contains(where: { $0.isAt(one) }) { damage.append(one) }
+    for one in found { add(one) }
     tail = log.tail
     segmentCount = log.segmentCount
     recordCount = log.recordCount
@@ -285,8 +284,14 @@ struct Verification {
   }
 
   private mutating func add(_ error: StorageError) {
-    var one = Damage(message: "\(error)", file: nil, offset: nil)
-    if case .corrupt(let path, let offset, _, _) = error { (one.file, one.offset) = (path, offset) }
+    var one =
+      LogCursor.Problem(error).map { Damage($0) } ?? Damage(message: "", file: nil, offset: nil)
+    one.message = "\(error)"
+    add(one)
+  }
+
+  /// Adds what is not known yet: opening and walking meet the same damage.
+  private mutating func add(_ one: Damage) {
     if !damage.contains(where: { $0.isAt(one) }) { damage.append(one) }
   }
 }
@@ -299,8 +304,15 @@ extension RecoveryProgress {
 }
 
 extension Verification.Damage {
-  /// Whether both are about one place: opening and walking meet the same damage.
+  init(_ problem: LogCursor.Problem) {
+    self.init(message: "\(problem)", file: problem.path)
+    if problem.isMissing { missing = problem.expected } else { offset = problem.offset }
+    dependsOnDamage = problem.dependsOnDamage
+  }
+
+  /// Whether both are about one place, or one missing thing.
   fileprivate func isAt(_ other: Self) -> Bool {
+    if let missing { return missing == other.missing && file == other.file }
     guard let file, let offset else { return message == other.message }
     return file == other.file && offset == other.offset
   }

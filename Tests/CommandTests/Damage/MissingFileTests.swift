@@ -1,0 +1,159 @@
+import Foundation
+import Testing
+
+/// What is said where a file is not there: its own name, and nothing of those that are.
+@Suite("a missing file")
+struct MissingFileTests {
+  private let dendro: Tool
+  private var folder: Folder { dendro.folder }
+
+  /// Segments that begin with 1, 6, 11 and 16, and checkpoints at 10 and 15; 15 writes.
+  init() throws {
+    dendro = Tool(folder: try Folder())
+    for number in 1...15 {
+      try dendro("set", "db", "/k\(number)", "\(number)")
+      if number % 5 == 0 { try dendro("checkpoint", "db") }
+    }
+    let names = try folder.names(in: "db").filter { $0.hasSuffix(".log") }
+    #expect(names == [1, 6, 11, 16].map(Self.log))
+  }
+
+  private static func log(_ number: Int) -> String {
+    String(repeating: "0", count: 20 - "\(number)".count) + "\(number).log"
+  }
+
+  private func remove(_ names: [String]) throws {
+    for name in names { try FileManager.default.removeItem(atPath: "\(folder.path)/db/\(name)") }
+  }
+
+  private var checkpoints: [String] {
+    get throws { try folder.names(in: "db").filter { $0.hasSuffix(".checkpoint") } }
+  }
+
+  /// Every sentence about damage that the verbs print.
+  private func sentences() throws -> [String] {
+    var sentences: [String] = []
+    for words in [
+      ["get", "db", "/k1"], ["get", "db", "/k1", "--at", "8"], ["verify", "db"],
+      ["verify", "db", "--quick"], ["log", "db"], ["info", "db"], ["info", "db", "--full"],
+      ["repair", "db", "--dry-run"],
+    ] {
+      let outcome = try dendro.run(words)
+      #expect(!outcome.wasSignalled)
+      sentences += (outcome.output + outcome.errors).split(separator: "\n").map(String.init)
+        .filter { $0.contains("missing") || $0.contains("damaged at") || $0.contains("expected") }
+    }
+    return sentences
+  }
+
+  @Test("of the middle of the log is named, and no other")
+  func middle() throws {
+    try remove([Self.log(6)])
+    let said = try sentences()
+    #expect(said.count >= 5, "\(said)")
+    for sentence in said {
+      #expect(
+        sentence.contains(
+          "\(Self.log(6)) is missing from \(folder.path)/db: the seal of \(Self.log(1)) names it, "
+            + "and the next segment, \(Self.log(11)), begins with write 11"), "\(sentence)")
+    }
+    // What of the past is left.
+    let info = try dendro("info", "db", "--full")
+    #expect(
+      info.output.contains(
+        "history         the states after the writes 0 to 5 and 10 to 15 are proven\n"),
+      "\(info.output)")
+    let proven = try dendro("info", "db", "--full", "--json").object["proven"]
+    #expect(
+      proven as? [[String: Int]] == [["first": 0, "last": 5], ["first": 10, "last": 15]])
+  }
+
+  @Test("is told once by verify, and as what it is in JSON", arguments: [6, 16])
+  func once(number: Int) throws {
+    try remove([Self.log(number)])
+    for words in [["verify", "db", "--json"], ["verify", "db", "--quick", "--json"]] {
+      let outcome = try dendro.run(words)
+      #expect(outcome.status == 2)
+      let damage = outcome.object["damage"] as? [[String: Any]] ?? []
+      #expect(damage.count == 1, "\(outcome.output)")
+      #expect(damage.first?["missing"] as? String == Self.log(number))
+      #expect(damage.first?["file"] as? String == "\(folder.path)/db")
+      #expect(damage.first?["offset"] is NSNull)
+    }
+    let repair = try dendro("repair", "db", "--dry-run", "--json").object
+    let damage = repair["damage"] as? [[String: Any]] ?? []
+    #expect(damage.count == 1 && damage.first?["missing"] as? String == Self.log(number))
+  }
+
+  @Test("at the end is named, and no write is said to be lost that may never have been")
+  func end() throws {
+    try remove([Self.log(16)])
+    let said = try sentences()
+    #expect(said.count >= 5, "\(said)")
+    for sentence in said where !sentence.hasPrefix("lost") {
+      #expect(
+        sentence.contains("\(Self.log(16)) is missing from \(folder.path)/db: "), "\(sentence)")
+    }
+    let repair = try dendro("repair", "db", "--dry-run")
+    #expect(repair.status == 1)
+    #expect(
+      repair.output.contains(
+        "lost          the writes from 16 on, if there were any: the log behind write 15 is missing\n"
+      ),
+      "\(repair.output)")
+  }
+
+  @Test("is not said to be missing if it is there, and empty", arguments: [11, 16])
+  func empty(number: Int) throws {
+    try folder.write(Data(), to: "db/\(Self.log(number))")
+    for sentence in try sentences() {
+      #expect(!sentence.contains("\(Self.log(number)) is missing"), "\(sentence)")
+    }
+    #expect(
+      try sentences().contains { $0.contains(Self.log(number)) && $0.contains("found nothing") })
+  }
+
+  @Test("at the beginning, without a checkpoint, is the log's beginning")
+  func beginning() throws {
+    try remove([Self.log(1)] + checkpoints)
+    let said = try sentences()
+    #expect(said.count >= 4, "\(said)")
+    for sentence in said {
+      #expect(
+        sentence.contains(
+          "the log from write 1 on is missing from \(folder.path)/db: its first segment, "
+            + "\(Self.log(6)), begins with write 6"), "\(sentence)")
+    }
+    let repair = try dendro("repair", "db", "new")
+    #expect(repair.output.contains("lost          writes 1 to 5\n"))
+    #expect(repair.output.contains("history       from write 6 on, without what is lost\n"))
+    #expect(try dendro("get", "new", "/", "--at", "6").output == "{\n  \"k6\": 6\n}\n")
+  }
+
+  @Test("all of the log is told as that")
+  func wholeLog() throws {
+    try remove([1, 6, 11, 16].map(Self.log))
+    let outcome = try dendro("get", "db", "/k1")
+    #expect(outcome.status == 2)
+    #expect(
+      outcome.errors.contains(
+        "the log from write 16 on is missing from \(folder.path)/db: there is no segment"),
+      "\(outcome.errors)")
+  }
+
+  @Test("an empty checkpoint of a later write is what says that writes are lost")
+  func laterCheckpoint() throws {
+    let name = Self.log(999).replacing(".log", with: ".checkpoint")
+    try folder.write(Data(), to: "db/\(name)")
+    let get = try dendro("get", "db", "/k1")
+    #expect(get.status == 2)
+    #expect(get.errors.contains("expected writes up to LSN 999, as a checkpoint says, "))
+    let repair = try dendro("repair", "db", "--dry-run")
+    #expect(
+      repair.output.contains(
+        "lost          writes 16 to 999, as the name of the checkpoint at LSN 999 says, which cannot be read\n"
+      ), "\(repair.output)")
+    let json = try dendro("repair", "db", "--dry-run", "--json").object
+    #expect(json["lostByName"] as? Int == 999)
+  }
+}
