@@ -40,10 +40,14 @@ enum BodyBytes {
     return next
   }
 
-  /// Whether a leaf without a priority stands here, and no server value.
+  /// Whether a leaf without a priority stands here that becomes what is at its place, and no server value. A whole double
+  /// does not take the place of the integer that equals it.
   static func isPlainLeaf(_ start: UnsafeRawPointer) -> Bool {
     let tag = start.load(as: UInt8.self)
-    return tag < PackedScalar.priorityTag || tag >= PackedScalar.bytesTag
+    guard tag < PackedScalar.priorityTag || tag >= PackedScalar.bytesTag else { return false }
+    guard tag >= PackedScalar.doubleTag, tag < PackedScalar.priorityTag else { return true }
+    guard case .double(let value) = PackedScalar.numberTrusted(start).number else { return true }
+    return value != value.rounded()
   }
 
   /// The bytes of a leaf without a priority that fits into a page; 0 for any other node.
