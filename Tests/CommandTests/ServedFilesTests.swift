@@ -54,6 +54,43 @@ struct ServedFilesTests {
     #expect(try server.wait().status == 0)
   }
 
+  @Test("where the next start would not find them, or take them for a database, nothing is served")
+  func refusedTargets() throws {
+    try folder.write("{}", to: "seeds/firebase-export-metadata.json")
+    for (target, error) in [
+      ("seeds", "has files of Firebase's emulators"),
+      ("data/end/", "would be taken for a database"),
+    ] {
+      let outcome = try dendro("serve", "data", "--port", "0", "--export-on-exit", target)
+      #expect(outcome.status == 64 && outcome.output.isEmpty, "\(outcome.errors)")
+      #expect(outcome.errors.contains(error), "\(outcome.errors)")
+    }
+    #expect(!FileManager.default.fileExists(atPath: "\(folder.path)/data"))
+  }
+
+  @Test("a damaged database is no reason to leave out the others, and the exit code says it")
+  func damaged() throws {
+    try dendro("set", "data/good", "/a", "1")
+    try dendro("set", "data/bad", "/a", "1")
+    let log = try #require(try folder.names(in: "data/bad").first { $0.hasSuffix(".log") })
+    try FileManager.default.createDirectory(
+      atPath: "\(folder.path)/data/other", withIntermediateDirectories: false)
+    var bytes = folder.bytes("data/bad/\(log)")
+    bytes[70] ^= 1
+    try folder.write(bytes, to: "data/bad/\(log)")
+    let (server, _) = try dendro.serve(["data", "--export-on-exit", "ends/"])
+    server.send(SIGTERM)
+    let end = try server.wait()
+    #expect(end.status == 2, "\(end.errors)")
+    #expect(folder.read("ends/good.json") == "{\"a\":1}\n")
+    #expect(try folder.names(in: "ends") == ["good.json"])
+    // One that is served by itself.
+    let (only, _) = try dendro.serve(["data/bad", "--export-on-exit", "ends/"])
+    only.send(SIGTERM)
+    #expect(try only.wait().status != 0)
+    #expect(try folder.names(in: "ends") == ["good.json"])
+  }
+
   /// Each with what the error says.
   static let refusals: [(files: [String: String], words: [String], status: Int32, error: String)] =
     [

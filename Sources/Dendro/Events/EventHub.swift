@@ -85,7 +85,10 @@ final class EventHub: CommitObserver {
       guard readCount == 0 else { return }
       for call in callsAfterReads { work.append(.callAfterReads(call)) }
       callsAfterReads = []
-      if isEndWaiting { work.append(.end) }
+      if isEndWaiting {
+        isEndWaiting = false
+        work.append(.end)
+      }
     }
 
     /// Whether there are states to free, and no block that will do it.

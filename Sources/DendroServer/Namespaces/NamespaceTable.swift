@@ -12,6 +12,8 @@ struct NamespaceTable {
   /// What had gone wrong with databases before they were closed.
   private var failuresOfClosed: [FailureKind: UInt64] = [:]
   var isEnded = false
+  /// Those that were open at the end.
+  var atEnd: [Namespace] = []
   private let defaultName: String
   /// Whether the database of requests without a name was opened once.
   private(set) var hasOpenedDefault = false

@@ -26,6 +26,8 @@ package protocol Namespaces: Sendable {
   var names: [String] { get }
   /// All that are open. They may be closed at any moment.
   var all: [Namespace] { get }
+  /// Once the serving has ended, those that were open then: closed, they still have their last states.
+  var atEnd: [Namespace] { get }
   /// The name of the database that a request for `asked` is for; nil if the request names none.
   func name(of asked: String?) -> String
   /// The databases that could not be opened when they were last asked for, and why.
@@ -64,6 +66,7 @@ package enum NamespaceError: Error {
 
 extension Namespaces {
   package var makesNamespaces: Bool { false }
+  package var atEnd: [Namespace] { all }
   package func refusal(ofMaking name: String?) -> NamespaceError? { nil }
   package func remains(of name: String?) -> Namespace? { nil }
   package func writeLeftovers() {}

@@ -259,12 +259,17 @@ package final class OpeningNamespaces: Namespaces {
     Set(known() + table.withLock { Array($0.open.keys) }).sorted()
   }
 
+  package var atEnd: [Namespace] { table.withLock { $0.atEnd } }
+
   package var all: [Namespace] { table.withLock { Array($0.open.values) } }
 
   package func end() throws {
     let (open, changing) = table.withLock { table in
       table.isEnded = true
-      defer { table.open = [:] }
+      defer {
+        table.atEnd += table.open.values
+        table.open = [:]
+      }
       return (Array(table.open.values), Array(table.changing.values))
     }
     // Several at a time: each waits for the disk.

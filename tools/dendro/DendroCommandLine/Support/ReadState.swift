@@ -75,12 +75,16 @@ struct ReadState {
     return present.state
   }
 
-  /// A state of the past of a damaged directory that is proven nevertheless, with both roots.
+  /// A state of the past of a damaged directory that is proven nevertheless, with both roots, and its database.
   static func proven(
     of path: String, at point: HistoryPoint, because error: EngineError
-  ) throws -> HistoryState {
-    try salvage(
+  ) throws -> (state: HistoryState, databaseID: DatabaseID) {
+    let state = try salvage(
       path, at: [point], .root, orLastProven: false, notesDamage: true, because: error)[0]
+    let directory = try DatabaseDirectory.open(path, environment: .system, mode: .readOnly)
+    defer { directory.close() }
+    guard let id = try Salvage(directory).databaseID else { throw error }
+    return (state, id)
   }
 
   /// States of a damaged directory that are proven nevertheless.

@@ -32,13 +32,7 @@ extension Command {
       let point = try HistoryPoint(arguments, "at")
       let source = try arguments.directoryPath()
       let progress = Progress("restore")
-      let state: HistoryState
-      do throws(EngineError) {
-        state = try restored(from: source, at: point, to: target)
-      } catch {
-        guard let point, error.mayBeSalvaged else { throw error }
-        state = try restored(from: source, at: point, to: target, because: error)
-      }
+      let state = try restored(from: source, at: point, to: target)
       let seconds = progress.seconds
       let copy = try Engine.open(at: target, mode: .readOnly)
       let head = try copy.wholeHead()
@@ -66,25 +60,27 @@ extension Command {
     })
 }
 
-/// Writes a state of a directory that can be opened; the last one without a point.
+/// Writes a state of a directory; the last one without a point. Of a damaged one, a state that is proven.
 private func restored(
   from path: String, at point: HistoryPoint?, to target: String
-) throws(EngineError) -> HistoryState {
-  let progress = Progress("opening")
-  let engine = try Engine.open(at: path, mode: .readOnly, progress: progress.recovery)
-  defer { try? engine.close() }
-  progress.clear()
-  return try engine.restore(point ?? .lsn(engine.head.lsn), to: target)
-}
-
-/// Writes a state of a damaged directory, if it is proven.
-private func restored(
-  from path: String, at point: HistoryPoint, to target: String, because error: EngineError
 ) throws -> HistoryState {
-  let state = try ReadState.proven(of: path, at: point, because: error)
-  let directory = try DatabaseDirectory.open(path, environment: .system, mode: .readOnly)
-  defer { directory.close() }
-  guard let id = try directory.databaseID() else { throw error }
+  let progress = Progress("opening")
+  var engine: Engine?
+  defer { try? engine?.close() }
+  let state: HistoryState
+  let id: DatabaseID
+  do throws(EngineError) {
+    let opened = try Engine.open(at: path, mode: .readOnly, progress: progress.recovery)
+    engine = opened
+    progress.clear()
+    guard let found = opened.databaseID else { throw .noHistory }
+    guard let past = try opened.state(at: point ?? .lsn(opened.head.lsn)) else { throw .closed }
+    (state, id) = (past, found)
+  } catch {
+    progress.clear()
+    guard let point, error.mayBeSalvaged else { throw error }
+    (state, id) = try ReadState.proven(of: path, at: point, because: error)
+  }
   try Engine.restore(state, databaseID: id, to: target, environment: .system)
   return state
 }

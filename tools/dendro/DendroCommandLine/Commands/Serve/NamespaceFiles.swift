@@ -77,6 +77,11 @@ struct NamespaceFiles {
     if mkdir(directory, 0o755) != 0, errno != EEXIST {
       throw Failure(.inputOutput, "cannot make \(directory): \(Platform.lastError)")
     }
+    if try Self.names(in: directory).contains(Self.exportName) {
+      // The next start would read those in place of what is written now.
+      throw Failure.usage(
+        "--export-on-exit: \(directory) has files of Firebase's emulators; give another directory")
+    }
     try OutputFile.check(path(of: ".dendro"))
   }
 }

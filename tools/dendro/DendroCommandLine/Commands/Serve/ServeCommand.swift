@@ -182,7 +182,7 @@ private struct Server {
     }
     guard !arguments.positional.isEmpty else { throw Failure.usage("DIRECTORY is missing") }
     let directory = try arguments.directoryPath()
-    if try Self.isDatabase(directory) {
+    if try ServedData.isDatabase(directory) {
       // The history that its own program keeps is not the server's to remove.
       options.history = .all
       options.logging = { [log, name] in log.note(NamespaceEvent(name, $0)) }
@@ -206,17 +206,6 @@ private struct Server {
       log.note(event)
     }
     return (all, directory)
-  }
-
-  private static func isDatabase(_ directory: String) throws -> Bool {
-    do throws(StorageError) {
-      let directory = try DatabaseDirectory.open(directory, environment: .system, mode: .readOnly)
-      defer { directory.close() }
-      return try !directory.contents().isEmpty
-    } catch {
-      if case .notFound = error { return false }
-      throw error
-    }
   }
 
   // MARK: Beginning and end

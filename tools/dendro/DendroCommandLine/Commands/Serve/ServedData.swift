@@ -32,6 +32,13 @@ struct ServedData {
     guard let path = arguments.value("export-on-exit") else { return }
     guard !path.isEmpty else { throw Failure.usage("--export-on-exit is empty") }
     if NamespaceFiles.isMeant(by: path) {
+      if !arguments.positional.isEmpty {
+        let target = try Arguments.absolutePath(path, "--export-on-exit")
+        guard !(target + "/").hasPrefix(try arguments.directoryPath() + "/") else {
+          throw Failure.usage(
+            "--export-on-exit: a directory in DIRECTORY would be taken for a database")
+        }
+      }
       try NamespaceFiles(directory: path).prepare()
     } else {
       try OutputFile.check(path)
@@ -61,8 +68,8 @@ struct ServedData {
   /// What is written once the server has stopped.
   struct End {
     fileprivate let path: String
-    /// Databases that are not opened again: what is closed still has its last state.
-    fileprivate let leases: [NamespaceLease]
+    /// The database of requests without a name, if only that is written: what is closed still has its last state.
+    fileprivate let only: NamespaceLease?
   }
 
   /// To be called before the server stops.
@@ -71,20 +78,19 @@ struct ServedData {
   func end() throws -> End? {
     guard let path = arguments.value("export-on-exit") else { return nil }
     guard NamespaceFiles.isMeant(by: path) else {
-      return End(path: path, leases: [try namespaces.namespace(nil, makesNew: true)])
+      return End(path: path, only: try namespaces.namespace(nil, makesNew: true))
     }
-    return End(
-      path: path, leases: directory == nil ? namespaces.names.compactMap(namespaces.open) : [])
+    return End(path: path, only: nil)
   }
 
   /// Writes the data, after the server has stopped.
   func write(_ end: End) throws {
     do {
-      guard NamespaceFiles.isMeant(by: end.path) else {
-        for lease in end.leases { try Self.write(try lease.namespace.root(), to: end.path) }
-        return
+      if let only = end.only {
+        try Self.write(try only.namespace.root(), to: end.path)
+      } else {
+        try writeAll(end)
       }
-      try writeAll(end)
     } catch {
       var failure = Failure(describing: error)
       if arguments.has("memory") {
@@ -105,17 +111,34 @@ struct ServedData {
         failure = failure ?? error
       }
     }
-    for lease in end.leases { write(lease.namespace.name) { try lease.namespace.root() } }
-    if let directory {
-      for name in namespaces.names {
+    let open = namespaces.atEnd
+    for namespace in open { write(namespace.name) { try namespace.root() } }
+    for name in Set(namespaces.names).subtracting(open.map(\.name)).sorted() {
+      if let directory {
+        // A directory without a database stands there for another reason.
+        guard try Self.isDatabase("\(directory)/\(name)") else { continue }
         write(name) {
           let engine = try Engine.open(at: "\(directory)/\(name)", mode: .readOnly)
           defer { try? engine.close() }
           return try engine.wholeHead().root
         }
+      } else {
+        failure = failure ?? namespaces.failures[name] ?? NamespaceError.unknown(name)
       }
     }
     if let failure { throw failure }
+  }
+
+  /// Whether a directory is a database.
+  static func isDatabase(_ directory: String) throws -> Bool {
+    do throws(StorageError) {
+      let directory = try DatabaseDirectory.open(directory, environment: .system, mode: .readOnly)
+      defer { directory.close() }
+      return try !directory.contents().isEmpty
+    } catch {
+      if case .notFound = error { return false }
+      throw error
+    }
   }
 
   private static func write(_ root: Node, to file: String) throws {
