@@ -104,9 +104,9 @@ struct ServedData {
   private func writeAll(_ end: End) throws {
     let files = NamespaceFiles(directory: end.path)
     var failure: (any Error)?
-    func write(_ name: String, _ root: () throws -> Node) {
+    func write(_ name: String, _ root: () throws -> Node?) {
       do {
-        try Self.write(try root(), to: files.path(of: name))
+        if let root = try root() { try Self.write(root, to: files.path(of: name)) }
       } catch {
         failure = failure ?? error
       }
@@ -115,9 +115,9 @@ struct ServedData {
     for namespace in open { write(namespace.name) { try namespace.root() } }
     for name in Set(namespaces.names).subtracting(open.map(\.name)).sorted() {
       if let directory {
-        // A directory without a database stands there for another reason.
-        guard try Self.isDatabase("\(directory)/\(name)") else { continue }
         write(name) {
+          // A directory without a database stands there for another reason.
+          guard try Self.isDatabase("\(directory)/\(name)") else { return nil }
           let engine = try Engine.open(at: "\(directory)/\(name)", mode: .readOnly)
           defer { try? engine.close() }
           return try engine.wholeHead().root
