@@ -15,7 +15,9 @@ struct ServedFilesTests {
     try Tool.request(method, port, target, body).body
   }
 
-  @Test("come from a directory and go to one", arguments: [["--memory"], ["data"]])
+  @Test(
+    "a server imports a file for each database, and exports one for each",
+    arguments: [["--memory"], ["data"]])
   func directory(words: [String]) throws {
     try folder.write(#"{"a":{".value":1,".priority":2}}"#, to: "seeds/default.json")
     try folder.write(#"{"b":[1,2]}"#, to: "seeds/app.json")
@@ -42,7 +44,7 @@ struct ServedFilesTests {
     #expect(try again.wait().status == 0)
   }
 
-  @Test("an export of Firebase's emulators is read where it says that its files are")
+  @Test("a server imports the files that an export of Firebase's emulators names")
   func emulator() throws {
     try folder.write(
       #"{"version":"13.0.0","database":{"version":"4.11.2","path":"database_export"}}"#,
@@ -54,7 +56,9 @@ struct ServedFilesTests {
     #expect(try server.wait().status == 0)
   }
 
-  @Test("where the next start would not find them, or take them for a database, nothing is served")
+  @Test(
+    "a server does not start if its next start would not find its export, or take it for a database"
+  )
   func refusedTargets() throws {
     try folder.write("{}", to: "seeds/firebase-export-metadata.json")
     for (target, error) in [
@@ -68,7 +72,7 @@ struct ServedFilesTests {
     #expect(!FileManager.default.fileExists(atPath: "\(folder.path)/data"))
   }
 
-  @Test("a damaged database is no reason to leave out the others, and the exit code says it")
+  @Test("a server exports the other databases if one is damaged, and its exit code says so")
   func damaged() throws {
     try dendro("set", "data/good", "/a", "1")
     try dendro("set", "data/bad", "/a", "1")
@@ -108,7 +112,7 @@ struct ServedFilesTests {
     ]
 
   @Test(
-    "what is no such directory is refused, and nothing is served", arguments: 0..<refusals.count)
+    "a server does not start if it cannot import the directory", arguments: 0..<refusals.count)
   func refused(index: Int) throws {
     let (files, words, status, error) = Self.refusals[index]
     for (name, text) in files { try folder.write(text, to: name) }

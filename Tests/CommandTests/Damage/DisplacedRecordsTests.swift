@@ -24,7 +24,7 @@ struct DisplacedRecordsTests {
     try folder.write(bytes, to: name)
   }
 
-  @Test("prove to log and to info that the writes in front of them are durable")
+  @Test("log and info count the writes in front of displaced records as durable")
   func durable() throws {
     let text = try dendro("log", "db")
     #expect(text.status == 2)
@@ -41,7 +41,7 @@ struct DisplacedRecordsTests {
     #expect(try dendro("get", "db").errors.contains("a durable record is damaged; from LSN 8 on"))
   }
 
-  @Test("are saved by repair, whose history begins behind the lost write")
+  @Test("repair saves displaced records, and its history begins behind the lost write")
   func saved() throws {
     let repair = try dendro("repair", "db", "new")
     #expect(repair.status == 1)
@@ -52,7 +52,7 @@ struct DisplacedRecordsTests {
     #expect(try dendro("verify", "new").status == 0)
   }
 
-  @Test("a state that is proven is restored, as get shows it; no other is")
+  @Test("restore takes the states of a damaged database that are proven, and no other")
   func restored() throws {
     let outcome = try dendro("restore", "db", "old", "--at", "5")
     #expect(outcome.status == 0, "\(outcome.errors)")

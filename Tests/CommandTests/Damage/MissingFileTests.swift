@@ -46,7 +46,7 @@ struct MissingFileTests {
     return sentences
   }
 
-  @Test("of the middle of the log is named, and no other")
+  @Test("every verb names the segment that is missing in the middle of the log, and no other file")
   func middle() throws {
     try remove([Self.log(6)])
     let said = try sentences()
@@ -68,7 +68,7 @@ struct MissingFileTests {
       proven as? [[String: Int]] == [["first": 0, "last": 5], ["first": 10, "last": 15]])
   }
 
-  @Test("is told once by verify, and as what it is in JSON", arguments: [6, 16])
+  @Test("verify reports a missing segment once, and JSON has its name", arguments: [6, 16])
   func once(number: Int) throws {
     try remove([Self.log(number)])
     for words in [["verify", "db", "--json"], ["verify", "db", "--quick", "--json"]] {
@@ -85,7 +85,9 @@ struct MissingFileTests {
     #expect(damage.count == 1 && damage.first?["missing"] as? String == Self.log(number))
   }
 
-  @Test("at the end is named, and no write is said to be lost that may never have been")
+  @Test(
+    "every verb names the last segment if it is missing, and repair calls no write lost that may never have been"
+  )
   func end() throws {
     try remove([Self.log(16)])
     let said = try sentences()
@@ -103,7 +105,7 @@ struct MissingFileTests {
       "\(repair.output)")
   }
 
-  @Test("is not said to be missing if it is there, and empty", arguments: [11, 16])
+  @Test("no verb calls an empty segment missing", arguments: [11, 16])
   func empty(number: Int) throws {
     try folder.write(Data(), to: "db/\(Self.log(number))")
     for sentence in try sentences() {
@@ -113,7 +115,7 @@ struct MissingFileTests {
       try sentences().contains { $0.contains(Self.log(number)) && $0.contains("found nothing") })
   }
 
-  @Test("at the beginning, without a checkpoint, is the log's beginning")
+  @Test("without its first segment and a checkpoint, the log lacks its beginning")
   func beginning() throws {
     try remove([Self.log(1)] + checkpoints)
     let said = try sentences()
@@ -130,7 +132,7 @@ struct MissingFileTests {
     #expect(try dendro("get", "new", "/", "--at", "6").output == "{\n  \"k6\": 6\n}\n")
   }
 
-  @Test("all of the log is told as that")
+  @Test("a directory without any segment lacks its log")
   func wholeLog() throws {
     try remove([1, 6, 11, 16].map(Self.log))
     let outcome = try dendro("get", "db", "/k1")
@@ -141,7 +143,7 @@ struct MissingFileTests {
       "\(outcome.errors)")
   }
 
-  @Test("an empty checkpoint of a later write is what says that writes are lost")
+  @Test("repair says that only the name of an empty checkpoint tells of lost writes")
   func laterCheckpoint() throws {
     let name = Self.log(999).replacing(".log", with: ".checkpoint")
     try folder.write(Data(), to: "db/\(name)")
