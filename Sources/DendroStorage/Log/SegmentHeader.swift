@@ -51,6 +51,18 @@ package struct SegmentHeader: Hashable, Sendable {
     bytes.uint32(checksum)
   }
 
+  /// The first of these base times with which the header has a checksum; nil if there is none.
+  func baseTime(with checksum: UInt32, in times: ClosedRange<Int64>) -> Int64? {
+    var header = self
+    var bytes = ByteWriter()
+    return times.first { time in
+      header.baseTime = time
+      bytes.removeAll()
+      header.writeFields(&bytes)
+      return Checksum.short(bytes.bytes, seed: 0) == checksum
+    }
+  }
+
   private func writeFields(_ bytes: inout ByteWriter) {
     bytes.fileHead(format, magic: Self.magic, databaseID, salt: salt, firstLSN, time: baseTime)
     bytes.uint32(previousChecksum)

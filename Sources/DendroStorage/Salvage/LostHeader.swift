@@ -64,13 +64,14 @@ enum LostHeader {
     let checksum = first.header.previousChecksum
     // Where it is not known whether there is a second root, it is a guess.
     for hasSecondRoot in [surroundings.hasSecondRoot, !surroundings.hasSecondRoot] {
+      var exact = SegmentHeader(
+        databaseID: header.databaseID, salt: salt, firstLSN: header.firstLSN, baseTime: 0,
+        previousChecksum: header.previousChecksum, format: .init(hasSecondRoot: hasSecondRoot))
       for times in baseTimes(from: earliest, to: latest) {
-        for time in times {
-          let exact = SegmentHeader(
-            databaseID: header.databaseID, salt: salt, firstLSN: header.firstLSN, baseTime: time,
-            previousChecksum: header.previousChecksum, format: .init(hasSecondRoot: hasSecondRoot))
-          if exact.checksum == checksum { return Found(exact, end, isExact: true) }
-        }
+        guard let time = exact.baseTime(with: checksum, in: times) else { continue }
+        exact.baseTime = time
+        exact.checksum = checksum
+        return Found(exact, end, isExact: true)
       }
     }
     header.checksum = checksum
