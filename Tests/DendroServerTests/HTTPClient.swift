@@ -251,7 +251,11 @@ final class HTTPClient {
 
   private func receive() throws {
     var buffer = [UInt8](repeating: 0, count: 64 << 10)
-    let count = buffer.withUnsafeMutableBytes { recv(socket, $0.baseAddress, $0.count, 0) }
+    var count: Int
+    // A process that was stopped and goes on, as under a debugger, is interrupted where a socket has a deadline.
+    repeat {
+      count = buffer.withUnsafeMutableBytes { recv(socket, $0.baseAddress, $0.count, 0) }
+    } while count < 0 && errno == EINTR
     guard count != 0 else { throw Ended("the server has closed it") }
     guard count > 0 else { throw Ended.system("recv") }
     received += buffer[..<count]
