@@ -4,11 +4,14 @@ import Synchronization
 /// Calls the options' closures for log events and metrics: on a queue of their own, one at a time, in the
 /// order of the events.
 ///
-/// The engine does not wait for them, so that they may call it and wait for it. If a closure is behind by
-/// `limit` calls, further metrics are merged and further events left out, and counted.
+/// The engine does not wait for them, so that they may call it and wait for it. Metrics that come without an event are called
+/// together, some milliseconds later: a busy engine has thousands in a second, and would wake a thread for each batch. If
+/// a closure is behind by `limit` calls, further metrics are merged and further events left out, and counted.
 package final class Instrumentation: Sendable {
   /// The most calls that wait.
   package static let limit = 1024
+  /// How long metrics wait for others, unless half as many wait as may.
+  private static let delay = DispatchTimeInterval.milliseconds(10)
 
   private let log: (@Sendable (LogEvent) -> Void)?
   private let metrics: (@Sendable (Metric) -> Void)?
@@ -25,8 +28,16 @@ package final class Instrumentation: Sendable {
     var waiting: [Call] = []
     var leftOutCount = 0
     var failureCounts: [FailureKind: UInt64] = [:]
-    /// Whether calls are being made, or are about to be.
-    var isCalling = false
+    var phase = Phase.idle
+  }
+
+  fileprivate enum Phase {
+    /// Nothing waits.
+    case idle
+    /// Calls will be made in a moment.
+    case delayed
+    /// Calls are being made, or are about to be.
+    case calling
   }
 
   package init(_ options: EngineOptions) {
@@ -43,16 +54,23 @@ package final class Instrumentation: Sendable {
 
   /// Returns at once.
   package func record(events: [LogEvent], metrics figures: [Metric]) {
-    let starts = state.withLock { state -> Bool in
+    let next = state.withLock { state -> Phase? in
       for case let kind? in events.map(\.failure) { state.failureCounts[kind, default: 0] += 1 }
       if log != nil { for event in events { state.add(event) } }
       if metrics != nil { for figure in figures { state.add(figure) } }
-      guard !state.isCalling, !state.waiting.isEmpty else { return false }
-      state.isCalling = true
-      return true
+      guard state.phase != .calling, !state.waiting.isEmpty else { return nil }
+      let isUrgent = !events.isEmpty || state.waiting.count >= Self.limit / 2
+      let next = isUrgent ? Phase.calling : .delayed
+      guard next != state.phase else { return nil }
+      state.phase = next
+      return next
     }
-    guard starts else { return }
-    queue.async { self.callAll() }
+    guard let next else { return }
+    switch next {
+    case .calling: queue.async { self.callAll() }
+    case .delayed: queue.asyncAfter(deadline: .now() + Self.delay) { self.callDelayed() }
+    case .idle: break
+    }
   }
 
   /// How many events were failures of each kind, also if nothing gets events.
@@ -62,7 +80,17 @@ package final class Instrumentation: Sendable {
   package var waitingCount: Int { state.withLock { $0.waiting.count } }
 
   /// Whether nothing waits and no call is being made.
-  package var isIdle: Bool { state.withLock { !$0.isCalling } }
+  package var isIdle: Bool { state.withLock { $0.phase == .idle } }
+
+  private func callDelayed() {
+    let isDue = state.withLock { state in
+      // An event may have come, with which all was called.
+      guard state.phase == .delayed else { return false }
+      state.phase = .calling
+      return true
+    }
+    if isDue { callAll() }
+  }
 
   private func callAll() {
     while true {
@@ -71,7 +99,7 @@ package final class Instrumentation: Sendable {
           state.waiting = []
           state.leftOutCount = 0
         }
-        state.isCalling = !state.waiting.isEmpty
+        if state.waiting.isEmpty { state.phase = .idle }
         return (state.waiting, state.leftOutCount)
       }
       if calls.isEmpty { return }

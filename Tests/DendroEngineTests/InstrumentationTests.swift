@@ -56,6 +56,23 @@ struct InstrumentationTests {
       lines.all == ["first"] + (0..<500).flatMap { ["line \($0)", "figure \($0)"] })
   }
 
+  @Test("metrics come some moments later, together, or with the next event")
+  func delay() async {
+    var options = EngineOptions()
+    options.log = { [lines] in lines.add($0.message) }
+    options.metrics = { [lines] in lines.add($0.name) }
+    let calls = Instrumentation(options)
+    for name in ["one", "two", "three"] { calls.record(Metric(name, .counter, 1)) }
+    #expect(!calls.isIdle)
+    while !calls.isIdle { await Task.yield() }
+    #expect(lines.all == ["one", "two", "three"])
+    calls.record(Metric("four", .counter, 1))
+    calls.record(LogEvent(.info, "event"))
+    calls.record(Metric("five", .counter, 1))
+    while !calls.isIdle { await Task.yield() }
+    #expect(lines.all.suffix(3) == ["four", "event", "five"])
+  }
+
   @Test("past the limit lines and timers are left out and counted, sums and levels stay right")
   func bound() async {
     let calls = makeInstrumentation()
