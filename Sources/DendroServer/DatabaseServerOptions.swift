@@ -54,6 +54,9 @@ public struct DatabaseServerOptions: Sendable {
   public var bodiesByteLimit = 1 << 30
   /// What of that the requests of one address may take. By default, nil, a half.
   public var bodiesByteLimitByAddress: Int?
+  /// The most that one reading, listen or stream may show, in bytes of keys and values. Beyond that it is refused, with status
+  /// 400 or as `too_big`. By default 256 MiB.
+  public var readByteLimit = 256 << 20
   /// The largest message of a session, in bytes. By default 32 MiB.
   public var messageByteLimit = 32 << 20
   /// The most sessions at a time, each a WebSocket or a client of long polling. By default 10,000. Beyond that, a newcomer

@@ -107,6 +107,25 @@ struct RESTRequestTests {
     #expect(refusal(method, "/a.json?" + items) == .badRequest(text))
   }
 
+  @Test("a write is estimated by its values, and by the bytes of its body")
+  func writeSizes() throws {
+    let numbers = try json("[" + String(repeating: "1,", count: 1_000_000) + "1]")
+    let million = Draft(.set(.root, numbers))
+    let short = Draft(.set(.root, Node(.string("text"))))
+    let update = Draft(.update(.root, [Write.Entry(path: try path("a"), action: .set(numbers))]))
+    for (draft, byteCount, refusing) in [
+      (million, 2_000_003, [.tiny]), (update, 2_000_009, [.tiny]), (short, 8, []),
+      (short, 128 << 20, []), (short, 129 << 20, [.tiny]),
+      (short, 60 * 128 << 20, [.tiny, .small, .medium]),
+      (short, 60 * 129 << 20, [.tiny, .small, .medium, .large]),
+    ] as [(Draft, Int, [WriteSizeLimit])] {
+      let exceeded = WriteSizeLimit.allCases.filter {
+        $0.isExceeded(by: draft, byteCount: byteCount)
+      }
+      #expect(exceeded == refusing)
+    }
+  }
+
   @Test(
     "parameters that are taken",
     arguments: [

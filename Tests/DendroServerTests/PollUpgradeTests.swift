@@ -99,15 +99,24 @@ struct PollUpgradeTests {
       _ = try early.request("p", "{\"p\":\"/a\",\"d\":1}")
       #expect(try early.closingCode() == 1008)
       #expect(try client("g", "{\"p\":\"/a\",\"q\":{}}") == ["{\"s\":\"ok\",\"d\":null}"])
-      // A second socket beside one, and one that names the session of a WebSocket, have sessions of their own.
+      // A second socket beside one, and those that name a session that has no polls, are to connect again.
       let other = try PollClient(port: served.server.port)
       let first = try socket(served, for: other)
       let second = try socket(served, for: other)
       #expect(first.hello == acknowledgement)
-      #expect(second.hello.contains("\"t\":\"h\""))
-      let third = try WebSocketClient(served, "/.ws?v=5&s=\(second.session)&ns=app")
-      #expect(third.hello.contains("\"t\":\"h\""))
-      #expect(third.session != second.session)
+      let reset = "{\"t\":\"c\",\"d\":{\"t\":\"r\",\"d\":\"127.0.0.1\"}}"
+      #expect(second.hello == reset)
+      #expect(try second.closingCode() == 1000)
+      let own = try WebSocketClient(served)
+      for session in [own.session, "none", ""] {
+        let third = try WebSocketClient(served, "/.ws?v=5&s=\(session)&ns=app")
+        #expect(third.hello == reset)
+        #expect(try third.closingCode() == 1000)
+      }
+      // Those that were there go on.
+      try first.send(ping)
+      #expect(try first.message() == pong)
+      #expect(try own("p", "{\"p\":\"/a\",\"d\":1}") == [ok])
     }
   }
 

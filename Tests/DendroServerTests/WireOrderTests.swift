@@ -109,6 +109,10 @@ struct WireOrderTests {
       let client = try WebSocketClient(served)
       try client.request("p", "{\"p\":\"/n\",\"d\":1,\"h\":\"\"}")
       try client.send("{}")
+      #expect(try client.message().contains("\"r\":1,\"b\":{\"s\":\"ok\""))
+      #expect(
+        try client.message()
+          == "{\"t\":\"c\",\"d\":{\"t\":\"e\",\"d\":\"The message is none that clients send.\"}}")
       #expect(try client.closingCode() == 1008)
       #expect(try WebSocketClient(served)("g", "{\"p\":\"/n\"}") == ["{\"s\":\"ok\",\"d\":1}"])
     }

@@ -71,8 +71,10 @@ package struct RESTAnswer: Sendable {
   // MARK: Success
 
   /// The answer to a reading of a location where `node` is.
-  package init(reading node: Node, _ request: RESTRequest) {
-    let shown = Self.shown(node, request)
+  ///
+  /// - Parameter shown: what the request shows of the node, if that was made already.
+  package init(reading node: Node, shown: Node? = nil, _ request: RESTRequest) {
+    let shown = shown ?? Self.shown(node, request)
     let etag =
       request.conditions.wantsETag || request.conditions.ifNoneMatch != nil
       ? TreeHash.etag(shown) : nil
@@ -149,9 +151,10 @@ package struct RESTAnswer: Sendable {
 
   // MARK: Reading
 
-  private static func shown(_ node: Node, _ request: RESTRequest) -> Node {
+  /// What a request shows of the node at its location, of whose children one with `shallow` shows the keys alone.
+  package static func shown(_ node: Node, _ request: RESTRequest) -> Node {
     if case .priority = request.resource { return node.priority.map { Node($0) } ?? .empty }
-    return request.query.map { node.filtered(by: $0) } ?? node
+    return node.filtered(by: request.query)
   }
 
   /// Whether the request asks for some of the children, and there are children.

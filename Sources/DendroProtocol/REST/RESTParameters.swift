@@ -64,11 +64,12 @@ struct RESTParameters {
     throw .badRequest("timeout must be a positive number of ms, s or min")
   }
 
-  /// No write takes the second that the lowest limit allows, so that the value is only checked.
-  func checkWriteSizeLimit() throws(RESTError) {
-    guard let text = target["writeSizeLimit"] else { return }
-    guard ["tiny", "small", "medium", "large", "unlimited"].contains(text) else {
-      throw .badRequest("writeSizeLimit must be tiny, small, medium, large or unlimited")
+  /// How long a write may take; nil for what the database's settings say.
+  func writeSizeLimit() throws(RESTError) -> WriteSizeLimit? {
+    guard let text = target["writeSizeLimit"] else { return nil }
+    guard let limit = WriteSizeLimit(rawValue: text) else {
+      throw .badRequest("writeSizeLimit must be \(WriteSizeLimit.names)")
     }
+    return limit
   }
 }

@@ -59,6 +59,8 @@ package struct RESTRequest: Sendable {
   package let download: String?
   /// After which a reading is given up; nil for never.
   package let timeout: Duration?
+  /// How long a write may take; nil for what the database's settings say.
+  package let writeSizeLimit: WriteSizeLimit?
   /// Whether the answer is a stream of events.
   package let wantsStream: Bool
   /// The last event that the client has, if it resumes a stream.
@@ -119,7 +121,7 @@ package struct RESTRequest: Sendable {
     callback = reads ? try parameters.callback() : nil
     download = reads ? try parameters.download() : nil
     timeout = reads ? try parameters.timeout() : nil
-    if method.isWrite { try parameters.checkWriteSizeLimit() }
+    writeSizeLimit = method.isWrite ? try parameters.writeSizeLimit() : nil
     lastEventID = headers["last-event-id"].flatMap { UInt64($0) }
     wantsEventIDs = headers["last-event-id"] != nil || parameters.flag("eventIds")
     origin = Origin(name: headers["origin"], hasCredentials: headers["authorization"] != nil)

@@ -18,6 +18,19 @@ package enum WireText {
     return text
   }
 
+  /// The client is to close the connection and to connect to the host.
+  package static func reset(host: String) -> AnswerText { control("r", host) }
+
+  /// A sentence for the client's log.
+  package static func error(_ sentence: String) -> AnswerText { control("e", sentence) }
+
+  private static func control(_ kind: String, _ data: String) -> AnswerText {
+    var text = AnswerText("{\"t\":\"c\",\"d\":{\"t\":\"\(kind)\",\"d\":")
+    text.append(string: data)
+    text.append("}}")
+    return text
+  }
+
   /// The answer to a ping.
   package static let pong = AnswerText("{\"t\":\"c\",\"d\":{\"t\":\"o\",\"d\":{}}}")
 

@@ -25,7 +25,7 @@ final class Listen: Sendable {
   }
 
   /// What the query shows of a node at the location.
-  func shown(_ node: Node) -> Node { query.map { node.filtered(by: $0) } ?? node }
+  func shown(_ node: Node) -> Node { node.filtered(by: query) }
 
   /// Whether it takes long to make its value of a node.
   func isLong(_ node: Node) -> Bool {

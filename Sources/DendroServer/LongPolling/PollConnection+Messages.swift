@@ -40,7 +40,7 @@ extension PollConnection {
           break
         }
         figures.noteMessage(message.count)
-        if !session.handle(message) { close(1008) }
+        if !session.handle(message) { refuseMessage() }
       }
     }
   }

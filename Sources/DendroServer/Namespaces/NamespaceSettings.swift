@@ -1,4 +1,5 @@
 import DendroEngine
+import DendroProtocol
 import DendroTree
 import Synchronization
 
@@ -19,9 +20,10 @@ final class NamespaceSettings: Sendable {
 
   /// The names that there are.
   static let names: Set<String> = [
-    rulesName, "defaultWriteSizeLimit", "strictTriggerValidation", "functionTriggers",
+    rulesName, writeSizeLimitName, "strictTriggerValidation", "functionTriggers",
   ]
   static let rulesName = "rules"
+  static let writeSizeLimitName = "defaultWriteSizeLimit"
 
   /// - Parameter mayHaveOtherRules: whether damage has left other rules than there were, or none: nothing is allowed then.
   init(_ engine: Engine, mayHaveOtherRules: Bool) {
@@ -33,6 +35,11 @@ final class NamespaceSettings: Sendable {
 
   /// The rules of the database; nil if it has none.
   var rules: RuleSet? { state.withLock { $0.rules } }
+
+  /// How long a write may take that does not say it.
+  var writeSizeLimit: WriteSizeLimit {
+    self[Self.writeSizeLimitName].flatMap { WriteSizeLimit(json: $0) } ?? .large
+  }
 
   /// The text that was put last under a name; nil if none was.
   subscript(_ name: String) -> String? {

@@ -61,6 +61,9 @@ extension RESTCall {
   }
 
   private func put(_ text: String, as name: String, _ namespace: Namespace) {
+    if name == NamespaceSettings.writeSizeLimitName, WriteSizeLimit(json: text) == nil {
+      return refuse(.badRequest("\(name) must be \(WriteSizeLimit.names), in quotation marks"))
+    }
     if request.isDryRun { return answerOK() }
     namespace.settings.put(text, as: name) { error in
       if let error { refuse(RESTError(error)) } else { answerOK() }
@@ -77,7 +80,7 @@ extension RESTCall {
 
   private func defaultValue(_ name: String) -> String {
     switch name {
-    case "defaultWriteSizeLimit": "\"large\""
+    case NamespaceSettings.writeSizeLimitName: "\"\(WriteSizeLimit.large.rawValue)\""
     case "strictTriggerValidation": "false"
     default: "null"
     }

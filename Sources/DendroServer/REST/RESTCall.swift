@@ -93,9 +93,12 @@ struct RESTCall: Sendable {
       return refuse(RESTError(error))
     }
     if request.wantsStream {
-      let access = ReadAccess(
-        authentication: authentication, namespace: namespace, path: path, query: request.query)
-      return stream(path, namespace, access)
+      return inTurn(service.readLimit.isNear(node), namespace) {
+        if service.readLimit.isExceeded(by: node, request.query) { return refuse(.readTooLarge) }
+        let access = ReadAccess(
+          authentication: authentication, namespace: namespace, path: path, query: request.query)
+        stream(path, namespace, access)
+      }
     }
     let conditions = request.conditions
     let isLong =
@@ -103,7 +106,13 @@ struct RESTCall: Sendable {
       || request.query.map { node.filteringCost($0) > 1_000 } ?? false
       || request.isShallow && node.childCount > 1_000
     inTurn(isLong, namespace) {
-      exchange.finish(traced(RESTAnswer(reading: node, request), verdict))
+      let shown = RESTAnswer.shown(node, request)
+      inTurn(!request.isShallow && service.readLimit.isNear(shown), namespace) {
+        if !request.isShallow, service.readLimit.isExceeded(by: shown) {
+          return refuse(.readTooLarge)
+        }
+        exchange.finish(traced(RESTAnswer(reading: node, shown: shown, request), verdict))
+      }
     }
   }
 
@@ -125,7 +134,7 @@ struct RESTCall: Sendable {
         EventStream(request, access, backlogByteLimit: service.backlogByteLimit), path, namespace)
     }
     let whole = root.node(at: path)
-    let old = request.query.map { whole.filtered(by: $0) } ?? whole
+    let old = whole.filtered(by: request.query)
     let stream = EventStream(request, access, backlogByteLimit: service.backlogByteLimit) { new in
       var parts: [(path: Path, node: Node)] = []
       Node.difference(from: old, to: new) { path, _, new in parts.append((path, new)) }
@@ -160,6 +169,10 @@ struct RESTCall: Sendable {
         Result { () throws(RESTError) in try RESTBody.draft(request, bytes, at: place) }
       }
       draft = try result.get()
+      let limit = request.writeSizeLimit ?? namespace.settings.writeSizeLimit
+      if limit.isExceeded(by: draft, byteCount: exchange.body.count) {
+        return refuse(.writeTooLarge)
+      }
       encoded = try EncodedWrite(validating: draft)
     } catch let error as RESTError {
       return refuse(error)

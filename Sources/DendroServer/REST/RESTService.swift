@@ -15,6 +15,7 @@ final class RESTService: Sendable {
   let authenticator: Authenticator
   let backlogByteLimit: Int
   let sessionByteLimit: Int
+  let readLimit: ReadLimit
   let sessions: WireSessions
   let webSockets: WebSocketService
   let polls: PollService
@@ -45,6 +46,7 @@ final class RESTService: Sendable {
     authenticator = try Authenticator(known)
     backlogByteLimit = options.backlogByteLimit
     sessionByteLimit = options.sessionByteLimit
+    readLimit = ReadLimit(byteCount: options.readByteLimit)
     webSockets = try WebSocketService(options, figures)
     polls = PollService(options, figures)
     verdictInterval = options.verdictInterval

@@ -247,7 +247,10 @@ final class WebSocketConnection: SocketLoop.Client, WireTransport, @unchecked Se
       case .message(let text):
         allowance.wrappingSubtract(1, ordering: .relaxed)
         figures.noteMessage(text.count)
-        if receiver?.handle(text) == false { refuse(context, WSLAY_CODE_POLICY_VIOLATION) }
+        if receiver?.handle(text) == false {
+          isRefused = true
+          refuseMessage()
+        }
       }
     case UInt8(WSLAY_BINARY_FRAME.rawValue) where !isRefused:
       refuse(context, WSLAY_CODE_UNSUPPORTED_DATA)

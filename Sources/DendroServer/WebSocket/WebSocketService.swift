@@ -53,11 +53,14 @@ final class WebSocketService: Sendable {
       PendingUpgrade { [self] socket, early in
         let connection = WebSocketConnection(
           socket, loop, early: early, limits, service.sessions.account(address), figures)
-        if let polls = service.polls(ofSession: handshake.session, in: namespace),
-          let upgrade = polls.upgrade(to: connection)
-        {
-          connection.start(upgrade)
-          return
+        if let id = handshake.session {
+          if let upgrade = service.polls(ofSession: id, in: namespace)?.upgrade(to: connection) {
+            return connection.start(upgrade)
+          }
+          // A client with a session that is over would wait for an acknowledgement.
+          connection.send(WireText.reset(host: handshake.host))
+          connection.close(1000)
+          return connection.start(ResetClient())
         }
         let session = WireSession(WireSessions.makeID(), lease, service, connection)
         let isAdded = service.sessions.add(session, address)
@@ -89,6 +92,16 @@ final class WebSocketService: Sendable {
     exchange.finish(
       .custom(Exchange.CustomAnswer(status: 101, response: response, upgrade: upgrade)))
   }
+}
+
+/// A client that was told to connect again. What it sends until then is passed over.
+private final class ResetClient: WireReceiver {
+  let isFull = false
+
+  func handle(_ message: [UInt8]) -> Bool { true }
+  func refuseTooLarge(_ number: Int64) {}
+  func outboxIsEmpty() {}
+  func leave() {}
 }
 
 /// What is done with the socket once the upgrade was sent. It lives as long as its exchange.

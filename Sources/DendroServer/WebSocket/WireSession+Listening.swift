@@ -42,10 +42,13 @@ extension WireSession {
     case .allow: break
     case .noIndex: lacksIndex = true
     case .deny: return refuse(number, .permissionDenied)
-    case .tooLarge: return refuse(number, .readTooLarge, status: "too_big")
+    case .tooLarge: return refuse(number, .readTooLarge)
     }
     // From here on all of it is in memory, and the states that the listen gets are whole.
     guard let node = read(location, number) else { return }
+    if !location.isShallow, service.readLimit.isExceeded(by: node, location.query) {
+      return refuse(number, .readTooLarge)
+    }
     let new = WireListen(
       location, known: known(node, location, hash), lacksIndex: lacksIndex, self)
     let (old, isFull) = state.withLock { state -> (WireListen?, Bool) in
@@ -70,7 +73,7 @@ extension WireSession {
   /// Found before the listen begins: the queue on which it does serves all clients of the database.
   private func known(_ node: Node, _ location: WireLocation, _ hash: String) -> Node? {
     if hash.isEmpty { return .empty }
-    let shown = location.query.map { node.filtered(by: $0) } ?? node
+    let shown = node.filtered(by: location.query)
     return TreeHash.hash(shown) == hash ? shown : nil
   }
 
@@ -82,6 +85,12 @@ extension WireSession {
       refuse(number, RESTError(error))
       return nil
     }
+  }
+
+  /// Whether what is at the location may be more than may be shown. What is not in memory is looked at where it is read.
+  func mayBeTooLarge(_ location: WireLocation) -> Bool {
+    guard !location.isShallow, namespace.isLoaded else { return false }
+    return (try? namespace.engine.view(at: location.path)).map(service.readLimit.isNear) ?? false
   }
 
   func unlisten(_ location: WireLocation, _ number: Int64) {
@@ -97,16 +106,27 @@ extension WireSession {
     guard read(location, number) != nil else { return }
     // Between the pushes: a client that listens below never sees an older value after a newer one.
     namespace.hub.read(location.path) { [self] node in
-      guard let query = location.query, node.filteringCost(query) > Listen.costMax else {
-        return answer(number, .node(location.query.map { node.filtered(by: $0) } ?? node))
+      let query = location.query
+      if query.map({ node.filteringCost($0) > Listen.costMax }) ?? false {
+        return answerInTurn(number) { node.filtered(by: query) }
       }
-      let place = connection.reserve()
-      namespace.turns.async(for: self) { [self] in
-        let isEnded = state.withLock { $0.isEnded }
-        place.fill(
-          isEnded
-            ? [] : [WireText.answer(number, status: "ok", .node(node.filtered(by: query)))])
-      }
+      let shown = node.filtered(by: query)
+      if service.readLimit.isNear(shown) { return answerInTurn(number) { shown } }
+      answer(number, .node(shown))
+    }
+  }
+
+  /// Answers with what takes long to make, at the place among the messages where it belongs now.
+  private func answerInTurn(_ number: Int64, _ shown: @escaping @Sendable () -> Node) {
+    let place = connection.reserve()
+    namespace.turns.async(for: self) { [self] in
+      if state.withLock({ $0.isEnded }) { return place.fill([]) }
+      let node = shown()
+      place.fill([
+        service.readLimit.isExceeded(by: node)
+          ? WireText.answer(number, status: "too_big", .text(RESTError.readTooLarge.text))
+          : WireText.answer(number, status: "ok", .node(node))
+      ])
     }
   }
 

@@ -125,7 +125,7 @@ extension WireSession {
 
   /// Refuses a message of which only the number is known. A client whose connection were closed instead would
   /// send it again over the next one, and so on.
-  func refuseTooLarge(_ number: Int64) { refuse(number, .writeTooLarge, status: "too_big") }
+  func refuseTooLarge(_ number: Int64) { refuse(number, .writeTooLarge) }
 
   /// Refuses a write that is not allowed.
   func refuse(_ number: Int64, _ verdict: AuthorizationVerdict) {

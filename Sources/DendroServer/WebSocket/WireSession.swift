@@ -157,7 +157,7 @@ final class WireSession: Sendable {
       switch perform(message) {
       case .performed: break
       case .deciding: return
-      case .refused: return connection.close(1008)
+      case .refused: return connection.refuseMessage()
       }
     }
     performWaiting()
@@ -193,8 +193,10 @@ final class WireSession: Sendable {
     switch action {
     case .none: answer(number)
     case .listen(let location, let hash):
-      // The hash of what is there is O(its size).
-      if !hash.isEmpty { return later { $0.listen(location, hash, number) } }
+      // The hash of what is there is O(its size), and so is seeing whether that is too much.
+      if !hash.isEmpty || mayBeTooLarge(location) {
+        return later { $0.listen(location, hash, number) }
+      }
       listen(location, hash, number)
     case .unlisten(let location): unlisten(location, number)
     case .get(let location): get(location, number)
@@ -254,6 +256,7 @@ final class WireSession: Sendable {
       switch error {
       case .permissionDenied: "permission_denied"
       case .badToken: "invalid_token"
+      case .readTooLarge, .writeTooLarge: "too_big"
       default: error.status == 503 ? "unavailable" : "failure"
       }
     connection.send(WireText.answer(number, status: status ?? name, .text(error.text)))

@@ -30,6 +30,12 @@ protocol WireTransport: AnyObject, Sendable {
 extension WireTransport {
   @discardableResult
   func send(_ message: AnswerText) -> Bool { send(message, isPush: false) }
+
+  /// Says that a message is none that clients send, and closes the connection.
+  func refuseMessage() {
+    send(WireText.error("The message is none that clients send."))
+    close(1008)
+  }
 }
 
 /// Where the messages of a WebSocket are for. All calls are made on its loop's thread.

@@ -1,13 +1,13 @@
 extension Node {
   /// What a query shows of this node: the children in its range, at most as many as its limit.
   ///
-  /// The node itself if the parameters show all; otherwise without its own priority, and nothing
+  /// The node itself if there is no query, or its parameters show all; otherwise without its own priority, and nothing
   /// if no child is left or there are none.
   ///
   /// - Complexity: O(log n + shown) by key, and by priority if no child has one; otherwise O(n), with
   ///   a limit O(n log limit) in time and O(limit) in memory.
-  package func filtered(by parameters: QueryParameters) -> Node {
-    if parameters.showsAll { return self }
+  package func filtered(by parameters: QueryParameters?) -> Node {
+    guard let parameters, !parameters.showsAll else { return self }
     guard isBranch else { return .empty }
     let limit = parameters.limit?.count ?? .max
     if showsAllChildren(parameters) { return settingPriority(nil) }

@@ -104,6 +104,9 @@ extension Command {
         name: "session-memory", value: "MIB",
         summary: "what all of them may have in memory; 1024 if left out"),
       Option(
+        name: "read-limit", value: "MIB",
+        summary: "the most that one reading may show; 256 if left out"),
+      Option(
         name: "rate", value: "N", summary: "the most messages of one session in a second"),
       Option(
         name: "per-address", value: "N",

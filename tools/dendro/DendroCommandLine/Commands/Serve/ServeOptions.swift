@@ -147,6 +147,9 @@ struct ServeOptions {
     if let count = try arguments.integer("session-memory", in: 1...1 << 20) {
       options.sessionsByteLimit = count << 20
     }
+    if let count = try arguments.integer("read-limit", in: 1...1 << 20) {
+      options.readByteLimit = count << 20
+    }
     options.messageRateLimit = try arguments.integer("rate", in: 1...1_000_000)
     if arguments.has("viewer"), arguments.has("no-viewer") {
       throw Failure.usage("--viewer contradicts --no-viewer")
