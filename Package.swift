@@ -162,7 +162,8 @@ let package = Package(
       "DendroServerTests", "DendroServer", "DendroCommand", "DendroProtocol", "Dendro",
       "DendroEngine", "DendroTree", "DendroTesting", "DendroTestSupport", "CDendroCrypto"),
     tests(
-      "DendroProtocolTests", "DendroProtocol", "DendroTesting", "DendroTree", "DendroTestSupport"),
+      "DendroProtocolTests", "DendroProtocol", "DendroTesting", "DendroTree", "DendroTestSupport",
+      exclude: ["Fixtures"]),
     tests("DendroRulesTests", "DendroRules", "DendroTestSupport"),
   ],
   swiftLanguageModes: [.v6]

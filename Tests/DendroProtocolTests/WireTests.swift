@@ -122,6 +122,39 @@ struct WireTests {
     #expect(try WireQuery.parameters(first) == WireQuery.parameters(second))
   }
 
+  @Test("a query object says the query again that it was made of", arguments: 0..<200)
+  func queryObjects(seed: UInt64) throws {
+    var generator = SeededGenerator(seed: seed)
+    var parameters = QueryParameters()
+    parameters.order =
+      [
+        .priority, .key, .value, .child(try path("x/y")),
+      ][generator.below(4)]
+    func bound() throws -> QueryParameters.Bound {
+      let key = try Key(["a", "7", "zz"][generator.below(3)])
+      if parameters.order == .key {
+        return .init(value: .none, key: key, isExclusive: generator.oneIn(2))
+      }
+      let values: [SortValue] = [
+        .none, .scalar(.integer(3)), .scalar(.double(2.5)), .scalar(.string("\u{1}é")),
+        .scalar(.bool(false)),
+      ]
+      return .init(
+        value: values[generator.below(values.count)], key: generator.oneIn(2) ? key : nil,
+        isExclusive: generator.oneIn(2))
+    }
+    if generator.oneIn(2) { parameters.start = try bound() }
+    if generator.oneIn(2) { parameters.end = try bound() }
+    switch generator.below(3) {
+    case 0: parameters.limit = .first(generator.below(9) + 1)
+    case 1: parameters.limit = .last(generator.below(9) + 1)
+    default: break
+    }
+    let text = WireQuery.text(parameters)
+    let members = try #require(JSONMembers(Array(text.utf8)[...]))
+    #expect(try WireQuery.parameters(members) == parameters, "\(text)")
+  }
+
   @Test(
     "refused requests",
     arguments: [
@@ -138,8 +171,41 @@ struct WireTests {
   }
 
   @Test(
+    "members may come in any order, among others, with escapes and spaces, and several times: the last counts",
+    arguments: [
+      #"{"d":{"b":{"d":1,"p":"/a"},"a":"p","r":7},"t":"d"}"#,
+      #" { "t" : "d" , "d" : { "r" : 7 , "a" : "p" , "b" : { "p" : "/a" , "d" : 1 } } } "#,
+      #"{"t":"c","x":{"t":[1,"}"]},"t":"d","d":5,"d":{"r":7,"a":"p","b":{"p":"/a","d":1}}}"#,
+      #"{"t":"d","d":{"r":8,"a":"g","b":{"p":"/b"}},"d":{"r":7,"a":"p","b":{"p":"/a","d":1}}}"#,
+      #"{"t":"d","d":{"r":"x","r":7,"a":1,"a":"p","b":[{}],"b":{"p":"/b","p":"/a","d":2,"d":1}}}"#,
+      #"{"\u0074":"\u0064","\u0064":{"\u0072":7,"a":"\u0070","b":{"p":"\/a","d":1,"zz":{"p":9}}}}"#,
+    ])
+  func members(message: String) throws {
+    guard case .request(let request) = WireMessage(Array(message.utf8)) else {
+      Issue.record("no request")
+      return
+    }
+    #expect(request.number == 7)
+    guard case .write(let draft, let place, false, nil) = try request.action.get() else {
+      Issue.record("no put")
+      return
+    }
+    #expect(try place == path("a"))
+    guard case .set(_, let node) = draft.write else {
+      Issue.record("no set")
+      return
+    }
+    #expect(node == Node(.integer(1)))
+  }
+
+  @Test(
     "messages that no client sends",
-    arguments: ["", "x", "{}", "[]", "1.5", "{\"t\":\"d\"}", "{\"t\":\"d\",\"d\":{}}"])
+    arguments: [
+      "", "x", "{}", "[]", "1.5", #"{"t":"d"}"#, #"{"t":"d","d":{}}"#, #"{"t":"d","d":5}"#,
+      #"{"t":"d","d":{"r":1,"a":"p"}"#, #"{"t":"d","d":{"r":1,"a":"p"}}}"#,
+      #"{"t":"d","d":{"r":1.5,"a":"p"}}"#, #"{"t":"d","d":{"r":1,"a":"p"},"d":0}"#,
+      #"{"t":"d","d":{"r":1,"a":"p","r":"1"}}"#,
+    ])
   func malformed(message: String) {
     guard case .malformed = WireMessage(Array(message.utf8)) else {
       Issue.record("taken")

@@ -7,8 +7,8 @@ package struct QueryBound: Sendable {
   package var key: String?
 
   /// The keys that stand below and above all others.
-  private static let lowestKey = "[MIN_NAME]"
-  private static let highestKey = "[MAX_NAME]"
+  static let lowestKey = "[MIN_NAME]"
+  static let highestKey = "[MAX_NAME]"
 
   private static let error = RESTError.badRequest("Constraint index field must be a JSON primitive")
 

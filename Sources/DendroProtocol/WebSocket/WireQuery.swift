@@ -32,17 +32,62 @@ package enum WireQuery {
     return parameters
   }
 
-  /// The members of a query that mean something, as JSON: a client finds the query by them.
-  static func text(_ object: JSONMembers) -> String {
-    var text: [UInt8] = []
-    for name in ["sp", "sn", "sin", "ep", "en", "ein", "l", "vf", "i"] {
-      guard let value = object.scalar(name), isMeant(value, by: name) else { continue }
-      text.append(UInt8(ascii: text.isEmpty ? "{" : ","))
+  /// The query object with which clients ask for what a query shows.
+  package static func text(_ parameters: QueryParameters) -> String {
+    var members: [(name: String, value: Scalar?)] = []
+    func add(
+      _ bound: QueryParameters.Bound, _ names: (value: String, key: String, isIn: String),
+      _ open: String
+    ) {
+      if parameters.order == .key {
+        members.append((names.value, bound.key.map { .string($0.string) }))
+      } else {
+        if case .scalar(let scalar) = bound.value {
+          members.append((names.value, scalar))
+        } else {
+          members.append((names.value, nil))
+        }
+        // Beyond all children with the value.
+        let key = bound.key?.string ?? (bound.isExclusive ? open : nil)
+        if let key { members.append((names.key, .string(key))) }
+      }
+      members.append((names.isIn, .bool(!bound.isExclusive)))
+    }
+    if let start = parameters.start { add(start, ("sp", "sn", "sin"), QueryBound.highestKey) }
+    if let end = parameters.end { add(end, ("ep", "en", "ein"), QueryBound.lowestKey) }
+    if let limit = parameters.limit {
+      members.append(("l", .integer(Int64(limit.count))))
+      var side = "r"
+      if case .first = limit { side = "l" }
+      members.append(("vf", .string(side)))
+    }
+    switch parameters.order {
+    case .priority: break
+    case .key: members.append(("i", .string(".key")))
+    case .value: members.append(("i", .string(".value")))
+    case .child(let path): members.append(("i", .string(String(path.description.dropFirst()))))
+    }
+    return text(members)
+  }
+
+  private static func text(_ members: [(name: String, value: Scalar?)]) -> String {
+    var text = Array("{".utf8)
+    for (name, value) in members {
+      if text.count > 1 { text.append(UInt8(ascii: ",")) }
       JSONText.append(string: name, to: &text)
       text.append(UInt8(ascii: ":"))
       if let value { JSONText.append(value, to: &text) } else { text += Array("null".utf8) }
     }
-    return text.isEmpty ? "{}" : String(decoding: text, as: UTF8.self) + "}"
+    return String(decoding: text, as: UTF8.self) + "}"
+  }
+
+  /// The members of a query that mean something, as JSON: a client finds the query by them.
+  static func text(_ object: JSONMembers) -> String {
+    text(
+      ["sp", "sn", "sin", "ep", "en", "ein", "l", "vf", "i"].compactMap { name in
+        guard let value = object.scalar(name), isMeant(value, by: name) else { return nil }
+        return (name, value)
+      })
   }
 
   /// Whether a member has a value of its kind: others mean nothing.

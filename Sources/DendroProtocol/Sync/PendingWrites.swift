@@ -1,0 +1,105 @@
+package import DendroTree
+
+/// The writes of a client that its server has not answered, in their order, and what they make of the data together.
+package struct PendingWrites: Sendable {
+  /// One write.
+  package struct Write: Sendable {
+    /// Above all of its places.
+    package let path: Path
+    /// What its places get, relative to the path. Those of a set are the path itself, or its priority.
+    package let entries: [Entry]
+    /// Whether it is an update, and no set.
+    package let isUpdate: Bool
+    /// Whether listeners see it. One that they do not see takes part in the order alone.
+    package let isVisible: Bool
+
+    /// What is set, or the location of which parts are updated.
+    package var place: DataPlace { isUpdate ? DataPlace(path) : entries[0].place.below(path) }
+
+    /// - Parameter place: what is set.
+    package init(setting place: DataPlace, _ node: Node, isVisible: Bool = true) {
+      path = place.path
+      entries = [Entry(DataPlace(.root, isPriority: place.isPriority), node)]
+      isUpdate = false
+      self.isVisible = isVisible
+    }
+
+    /// - Parameter entries: none at or below another one.
+    package init(updating path: Path, _ entries: [Entry]) {
+      self.path = path
+      self.entries = entries
+      isUpdate = true
+      isVisible = true
+    }
+  }
+
+  /// What one place gets.
+  package struct Entry: Sendable {
+    package let place: DataPlace
+    package let node: Node
+
+    package init(_ place: DataPlace, _ node: Node) {
+      self.place = place
+      self.node = node
+    }
+  }
+
+  package private(set) var writes: [Int: Write] = [:]
+  /// What the visible ones make of the data.
+  private(set) var layer = WriteLayer()
+  /// The same by places, from which the layer is made anew where a write is taken out.
+  private var placed = PlacedWrites()
+
+  package init() {}
+
+  package var isEmpty: Bool { writes.isEmpty }
+
+  /// Adds a write behind those before it.
+  ///
+  /// - Parameter number: above those of the writes before it.
+  /// - Complexity: O(depth · log children) for each entry.
+  mutating func append(_ write: Write, number: Int) {
+    writes[number] = write
+    guard write.isVisible else { return }
+    for entry in write.entries {
+      let place = entry.place.below(write.path)
+      layer.put(entry.node, at: place)
+      placed.append(entry.node, at: place, number)
+    }
+  }
+
+  /// Takes a write out.
+  ///
+  /// - Returns: the write; nil if a later one covers its place, so that nothing of it was visible.
+  /// - Complexity: O(depth) for each entry, and that of the writes at it and below.
+  mutating func remove(number: Int) -> Write? {
+    guard let write = writes.removeValue(forKey: number), write.isVisible else { return nil }
+    for entry in write.entries {
+      let place = entry.place.below(write.path)
+      placed.remove(number, at: place)
+      if placed.isCovered(place, after: number), !placed.hasNode(on: place.path, before: number) {
+        continue
+      }
+      rebuild(place)
+    }
+    return placed.isCovered(write.place, after: number) ? nil : write
+  }
+
+  /// Makes anew what the writes make of a place and of what is below.
+  private mutating func rebuild(_ place: DataPlace) {
+    // An earlier write that covers the place is answered after this one only if the client gives up the last ones first.
+    // What it covers depends on the order of all that came later.
+    let depth = placed.depthOfFirst(on: place.path)
+    if place.isPriority, depth == nil {
+      let priority = placed.last(at: place.path).priority
+      return layer.replacePriority(at: place.path, by: priority)
+    }
+    let path = depth.map { place.path.prefix($0) } ?? place.path
+    let base = placed.last(at: path).node
+    var region = base.map { WriteLayer(whole: $0.node) } ?? WriteLayer()
+    for entry in placed.entries(below: path, after: base?.number) {
+      region.put(entry.node, at: entry.place)
+    }
+    layer.replace(path, by: region)
+  }
+}

@@ -1,0 +1,232 @@
+package import DendroTree
+
+/// The data of a client that keeps in step with a server: what the server has said of what is listened to, the writes
+/// that it has not answered, and what listeners see of both.
+///
+/// A value without sockets and clocks. Each call is a step: it returns what listeners see change, and what is to be sent.
+package struct SyncedTree: Sendable {
+  /// A location, or a query of it.
+  package struct Target: Hashable, Sendable {
+    package let path: Path
+    package let parameters: QueryParameters
+
+    package init(_ path: Path, _ parameters: QueryParameters = QueryParameters()) {
+      self.path = path
+      self.parameters = parameters
+    }
+
+    /// What the server is asked for: queries without bounds and limit share the listen of the location.
+    var listened: Target { parameters.showsAll ? Target(path) : self }
+  }
+
+  /// A change of what is known of a target.
+  package struct Step: Sendable {
+    package let target: Target
+    package let before: Knowledge
+    package let after: Knowledge
+  }
+
+  /// What is to be sent to the server.
+  package enum Request: Sendable {
+    /// Begins a listen.
+    ///
+    /// - Parameters:
+    ///   - number: of this listen, for `listened`.
+    ///   - tag: of a query; nil for all of a location.
+    ///   - known: what the server has said there before.
+    case listen(Target, number: Int, tag: Int?, known: Node)
+    case stop(Target, tag: Int?)
+  }
+
+  private var points = ListenPoints()
+  package private(set) var pending = PendingWrites()
+  /// The tags of queries, which go with their views.
+  private var tags: [Target: Int] = [:]
+  private var tagged: [Int: Target] = [:]
+  private var lastTag = 0
+  /// The listens that the server has, or is about to get, with their numbers.
+  private var listenNumbers: [Target: Int] = [:]
+  private var lastListen = 0
+  /// What the server was told is known already, by the numbers of listens that it has not answered.
+  private var told: [Int: Node] = [:]
+
+  package init() {}
+
+  // MARK: Listens
+
+  /// What is known of a target now; nil if it is not shown.
+  package func visible(_ target: Target) -> Knowledge? {
+    points.points(at: target.path)?[target.parameters]?.visible
+  }
+
+  /// Begins to show a target.
+  package mutating func begin(_ target: Target) -> [Request] {
+    if visible(target) != nil { return [] }
+    let isCovered = points.covers(target.path)
+    let view = ListenedView(
+      target.parameters, points.knowledge(of: target.path), pending.layer.below(target.path))
+    if !target.parameters.showsAll {
+      lastTag += 1
+      tags[target] = lastTag
+      tagged[lastTag] = target
+    }
+    points.change(at: target.path) { $0.add(view) }
+    if isCovered { return [] }
+    var requests = [listen(target.listened)]
+    if target.parameters.showsAll, let here = points.points(at: target.path) {
+      // It covers everything here and below.
+      for other in here.distinctTargets(at: target.path, isTop: true) { requests += stop(other) }
+    }
+    return requests
+  }
+
+  /// Shows a target no more.
+  package mutating func end(_ target: Target) -> [Request] {
+    guard visible(target) != nil else { return [] }
+    points.change(at: target.path) { $0.remove(target.parameters) }
+    defer { forgetTag(of: target) }
+    if points.covers(target.path) { return [] }
+    return uncovered(target) + stop(target.listened)
+  }
+
+  /// The listens that are needed once one has ended.
+  private mutating func uncovered(_ target: Target) -> [Request] {
+    guard target.parameters.showsAll, let here = points.points(at: target.path) else { return [] }
+    return here.distinctTargets(at: target.path).map { listen($0) }
+  }
+
+  private mutating func listen(_ target: Target) -> Request {
+    lastListen += 1
+    listenNumbers[target] = lastListen
+    return request(target, lastListen)
+  }
+
+  private mutating func request(_ target: Target, _ number: Int) -> Request {
+    let known = points.points(at: target.path)?.serverNode(target.parameters) ?? .empty
+    told[number] = known
+    return .listen(target, number: number, tag: tags[target], known: known)
+  }
+
+  /// The listens that the server is to have, for a new connection, in the order in which they have begun.
+  package mutating func listens() -> [Request] {
+    told = [:]
+    return listenNumbers.sorted { $0.value < $1.value }.map { request($0.key, $0.value) }
+  }
+
+  /// The tag of a query that is shown.
+  package func tag(of target: Target) -> Int? { tags[target] }
+
+  /// The number of a target's listen; nil if there is none.
+  package func listenNumber(of target: Target) -> Int? { listenNumbers[target.listened] }
+
+  private mutating func stop(_ target: Target) -> [Request] {
+    listenNumbers.removeValue(forKey: target).map { _ in [.stop(target, tag: tags[target])] } ?? []
+  }
+
+  private mutating func forgetTag(of target: Target) {
+    if let tag = tags.removeValue(forKey: target) { tagged[tag] = nil }
+  }
+
+  /// The server has answered a listen.
+  ///
+  /// - Parameters:
+  ///   - number: of the listen.
+  ///   - target: of the listen.
+  ///   - isAsTold: whether it has said that there is what it was told. That counts, and not what has come since for
+  ///     listens that ended before this one began. The official SDK keeps the latter.
+  package mutating func listened(number: Int, _ target: Target, isAsTold: Bool) -> [Step] {
+    let told = told.removeValue(forKey: number)
+    guard listenNumbers[target] == number else { return [] }
+    return learn(
+      .listened(isAsTold ? told : nil), at: DataPlace(target.path),
+      target.parameters.showsAll ? nil : target)
+  }
+
+  /// The server has refused a listen: what depended on it is shown no more.
+  ///
+  /// - Returns: the targets that have ended, and what is to be sent.
+  package mutating func refused(
+    number: Int, _ target: Target
+  ) -> (ended: [Target], requests: [Request]) {
+    told[number] = nil
+    guard listenNumbers[target] == number else { return ([], []) }
+    listenNumbers[target] = nil
+    // Those of the same location had its data from it.
+    let ended =
+      target.parameters.showsAll
+      ? (points.points(at: target.path)?.views ?? []).map { Target(target.path, $0.parameters) }
+      : [target]
+    points.change(at: target.path) { points in
+      for target in ended { points.remove(target.parameters) }
+    }
+    for target in ended { forgetTag(of: target) }
+    return (ended, points.covers(target.path) ? [] : uncovered(target))
+  }
+
+  // MARK: What the server says
+
+  /// The server has put a node to a place.
+  ///
+  /// - Parameter tag: of the query of which it says so; nil for a location. A tag that is not known any more changes nothing.
+  package mutating func put(_ node: Node, at place: DataPlace, tag: Int?) -> [Step] {
+    guard let target = target(of: tag) else { return [] }
+    return learn(.news(node), at: place, target)
+  }
+
+  /// The server has put nodes to places below a location.
+  package mutating func merge(
+    _ entries: [PendingWrites.Entry], at path: Path, tag: Int?
+  ) -> [Step] {
+    guard let target = target(of: tag) else { return [] }
+    return learn(.newsOfEntries(entries), at: DataPlace(path), target)
+  }
+
+  /// - Returns: inside nil for no tag; nil for one that is not known.
+  private func target(of tag: Int?) -> Target?? {
+    guard let tag else { return .some(nil) }
+    return tagged[tag].map { .some($0) }
+  }
+
+  /// - Parameter target: the query of which the server says so; nil if it says it of all that is there.
+  private mutating func learn(
+    _ kind: SyncOperation.Kind, at place: DataPlace, _ target: Target?
+  ) -> [Step] {
+    var steps: [Step] = []
+    guard let target else {
+      points.apply(SyncOperation(kind, at: place), pending.layer, into: &steps)
+      return steps
+    }
+    guard let path = place.path.relative(to: target.path) else { return [] }
+    let operation = SyncOperation(kind, at: DataPlace(path, isPriority: place.isPriority))
+    let writes = pending.layer.below(target.path)
+    points.change(at: target.path) { points in
+      points.apply(operation, to: target.parameters, writes, at: target.path, into: &steps)
+    }
+    return steps
+  }
+
+  // MARK: Writes
+
+  /// The client writes. The number is above those of the writes before it.
+  package mutating func write(_ write: PendingWrites.Write, number: Int) -> [Step] {
+    pending.append(write, number: number)
+    guard write.isVisible else { return [] }
+    var steps: [Step] = []
+    let kind: SyncOperation.Kind =
+      write.isUpdate ? .writes(write.entries) : .write(write.entries[0].node)
+    let operation = SyncOperation(kind, at: write.place)
+    points.apply(operation, pending.layer, into: &steps)
+    return steps
+  }
+
+  /// The server has answered a write.
+  package mutating func answered(number: Int, isAccepted: Bool) -> [Step] {
+    guard let write = pending.remove(number: number) else { return [] }
+    var steps: [Step] = []
+    let places = write.isUpdate ? write.entries.map(\.place) : nil
+    points.apply(
+      SyncOperation(isAccepted ? .accepted(places) : .refused, at: write.place),
+      pending.layer, into: &steps)
+    return steps
+  }
+}

@@ -1,0 +1,109 @@
+import DendroProtocol
+import DendroTestSupport
+import DendroTree
+
+/// A server of one database, small enough to be seen through: everything in order, pushes before answers.
+struct SyncModelServer {
+  private(set) var tree = Node.empty
+  private var sessions: [Int: [WireLocation: Node]] = [:]
+  private(set) var deniedCount = 0
+
+  init(_ tree: Node) { self.tree = tree }
+
+  /// What goes to which client.
+  typealias Sent = [(client: Int, message: [UInt8])]
+
+  mutating func open(_ client: Int) -> Sent {
+    sessions[client] = [:]
+    return [(client, Self.bytes(WireText.hello(time: 1_700_000_000_000, host: "h", session: "s")))]
+  }
+
+  mutating func close(_ client: Int) { sessions[client] = nil }
+
+  /// Handles a message of a client.
+  mutating func receive(
+    _ message: [UInt8], from client: Int, _ generator: inout SeededGenerator
+  ) throws -> Sent {
+    guard case .request(let request) = WireMessage(message) else { return [] }
+    func answer(_ status: String = "ok", _ content: WireText.Content = .nothing) -> Sent {
+      [(client, Self.bytes(WireText.answer(request.number, status: status, content)))]
+    }
+    switch try request.action.get() {
+    case .listen(let location, let hash):
+      if Self.isForbidden(location.path) {
+        return answer("permission_denied", .text("Permission denied"))
+      }
+      let node = shown(location)
+      sessions[client]?[location] = node
+      return (TreeHash.hash(node) == hash ? [] : [(client, Self.whole(node, location))])
+        + answer("ok", .object)
+    case .unlisten(let location):
+      sessions[client]?[location] = nil
+      return answer()
+    case .get(let location): return answer("ok", .node(shown(location)))
+    case .write(let draft, let path, let isPriority, let hash):
+      if Self.isForbidden(path) {
+        deniedCount += 1
+        return answer("permission_denied", .text("Permission denied"))
+      }
+      if let hash {
+        let node = tree.node(at: path)
+        guard !isPriority, TreeHash.hash(node) == hash else { return answer("datastale") }
+      }
+      return write(draft.write, &generator) + answer()
+    default: return answer()
+    }
+  }
+
+  /// Makes a write, and shows it to all who listen.
+  mutating func write(_ write: Write, _ generator: inout SeededGenerator) -> Sent {
+    _ = tree.apply(write)
+    var sent: Sent = []
+    for client in sessions.keys.sorted() {
+      for (location, old) in sessions[client] ?? [:] {
+        let new = shown(location)
+        if old == new { continue }
+        sessions[client]?[location] = new
+        sent.append((client, Self.push(from: old, to: new, location, &generator)))
+      }
+    }
+    return sent
+  }
+
+  /// Whether nobody may read or write there.
+  static func isForbidden(_ path: Path) -> Bool {
+    path.keys.contains { $0.string == "no" }
+  }
+
+  private func shown(_ location: WireLocation) -> Node {
+    tree.node(at: location.path).filtered(by: location.query)
+  }
+
+  // MARK: Messages
+
+  private static func push(
+    from old: Node, to new: Node, _ location: WireLocation, _ generator: inout SeededGenerator
+  ) -> [UInt8] {
+    if generator.oneIn(3) || old.priority != new.priority { return whole(new, location) }
+    var parts: [(path: Path, node: Node)] = []
+    if location.query == nil {
+      Node.difference(from: old, to: new) { path, _, new in parts.append((path, new)) }
+    } else {
+      for key in Set(old.children.map(\.key) + new.children.map(\.key)).sorted()
+      where old.child(key) != new.child(key) {
+        parts.append((Path.root.appending(key), new.child(key)))
+      }
+    }
+    guard let change = PlaceChange(parts) else { return whole(new, location) }
+    return bytes(WireText.push(change, at: location.path, tag: location.tag))
+  }
+
+  private static func whole(_ node: Node, _ location: WireLocation) -> [UInt8] {
+    bytes(WireText.push(.put(.root, node), at: location.path, tag: location.tag))
+  }
+
+  private static func bytes(_ text: AnswerText) -> [UInt8] {
+    var text = text
+    return text.rest()
+  }
+}
