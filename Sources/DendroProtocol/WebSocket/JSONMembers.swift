@@ -5,7 +5,7 @@ package import DendroTree
 /// For messages whose members follow rules of their own: a `null` that counts, keys that are paths.
 package struct JSONMembers: Sendable {
   private let bytes: ArraySlice<UInt8>
-  private var members: [Member] = []
+  private let members: [Member]
 
   struct Member: Sendable {
     let name: Name
@@ -19,17 +19,22 @@ package struct JSONMembers: Sendable {
     case decoded(String)
   }
 
+  /// - Parameter members: with the ranges of their values in `bytes`.
+  init(_ members: [Member], of bytes: ArraySlice<UInt8>) {
+    self.bytes = bytes
+    self.members = members
+  }
+
   /// - Returns: nil if the text is no object, or one of more than 4,096 members. What is wrong within a value shows when
   ///   that is parsed.
   /// - Complexity: O(n).
   package init?(_ bytes: ArraySlice<UInt8>) {
-    self.bytes = bytes
     let members = bytes.withUnsafeBytes { text -> [Member]? in
       var scanner = MemberScanner(text, from: bytes.startIndex)
       return scanner.object()
     }
     guard let members else { return nil }
-    self.members = members
+    self.init(members, of: bytes)
   }
 
   /// The bytes of a value; of several with the name, the last.
@@ -81,15 +86,18 @@ package struct JSONMembers: Sendable {
 
   /// A scalar; nil if there is none, and inside nil for null.
   package func scalar(_ name: String) -> Scalar?? {
-    guard let value = self[name], let first = value.first, first != UInt8(ascii: "{"),
-      first != UInt8(ascii: "[")
-    else { return nil }
-    return value.withUnsafeBytes { bytes -> Scalar?? in
-      // Most messages have nothing but these.
-      if let text = MemberScanner.plainString(bytes) { return .string(text) }
-      if let number = MemberScanner.plainInteger(bytes) { return .integer(number) }
-      return (try? JSONParser.parse(bytes)).map(\.scalar)
+    self[name].flatMap { value in value.withUnsafeBytes { Self.scalar($0) } }
+  }
+
+  /// The scalar that a text is; nil if it is none, and inside nil for null.
+  static func scalar(_ text: UnsafeRawBufferPointer) -> Scalar?? {
+    guard let first = text.first, first != UInt8(ascii: "{"), first != UInt8(ascii: "[") else {
+      return nil
     }
+    // Most messages have nothing but these.
+    if let text = MemberScanner.plainString(text) { return .string(text) }
+    if let number = MemberScanner.plainInteger(text) { return .integer(number) }
+    return (try? JSONParser.parse(text)).map(\.scalar)
   }
 
   package func string(_ name: String) -> String? {

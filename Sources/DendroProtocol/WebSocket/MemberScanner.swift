@@ -21,19 +21,35 @@ struct MemberScanner {
 
   /// The members; nil if the text is no object, or has too many.
   mutating func object() -> [JSONMembers.Member]? {
+    guard let members = members(), isAtEnd() else { return nil }
+    return members
+  }
+
+  /// The members of an object with which the rest of the text begins; nil if that is none, or has too many.
+  mutating func members() -> [JSONMembers.Member]? {
     var members: [JSONMembers.Member] = []
     members.reserveCapacity(4)
-    guard take(UInt8(ascii: "{")) else { return nil }
-    if !take(UInt8(ascii: "}")) {
-      repeat {
-        guard members.count < Self.memberCountMax, let name = name(), take(UInt8(ascii: ":")),
-          let range = value()
-        else { return nil }
-        members.append(JSONMembers.Member(name: name, range: range))
-      } while take(UInt8(ascii: ","))
-      guard take(UInt8(ascii: "}")) else { return nil }
+    let isWhole = forEachMember { name, scanner in
+      guard members.count < Self.memberCountMax, let range = scanner.value() else { return false }
+      members.append(JSONMembers.Member(name: name, range: range))
+      return true
     }
-    return isAtEnd() ? members : nil
+    return isWhole ? members : nil
+  }
+
+  /// Calls `body` with each name, behind which it has to take the value.
+  ///
+  /// - Returns: false if the rest of the text begins with no object, or `body` has returned false.
+  @inline(__always)
+  mutating func forEachMember(
+    _ body: (JSONMembers.Name, inout MemberScanner) -> Bool
+  ) -> Bool {
+    guard take(UInt8(ascii: "{")) else { return false }
+    if take(UInt8(ascii: "}")) { return true }
+    repeat {
+      guard let name = name(), take(UInt8(ascii: ":")), body(name, &self) else { return false }
+    } while take(UInt8(ascii: ","))
+    return take(UInt8(ascii: "}"))
   }
 
   /// The values of an array; nil if the text is none.
@@ -56,7 +72,7 @@ struct MemberScanner {
     while index < text.count, text[index] <= UInt8(ascii: " ") { index += 1 }
   }
 
-  private mutating func isAtEnd() -> Bool {
+  mutating func isAtEnd() -> Bool {
     skipSpace()
     return index == text.count
   }
@@ -115,8 +131,22 @@ struct MemberScanner {
     return .decoded(name)
   }
 
+  /// The letter that a name is; nil for a longer one.
+  func letter(of name: JSONMembers.Name) -> UInt8? {
+    switch name {
+    case .plain(let range): range.count == 1 ? text[range.lowerBound - base] : nil
+    case .decoded(let name): name.utf8.count == 1 ? name.utf8.first : nil
+    }
+  }
+
+  /// Whether a value is next that begins with a byte.
+  mutating func isNext(_ byte: UInt8) -> Bool {
+    skipSpace()
+    return index < text.count && text[index] == byte
+  }
+
   /// Passes over a value.
-  private mutating func value() -> Range<Int>? {
+  mutating func value() -> Range<Int>? {
     skipSpace()
     let start = index
     var depth = 0

@@ -14,24 +14,24 @@ package enum WireMessage: Sendable {
   case malformed
 
   package init(_ message: [UInt8]) {
-    guard let envelope = JSONMembers(message[...]), let data = envelope.object("d") else {
+    guard let envelope = WireEnvelope(message) else {
       self = .malformed
       return
     }
-    switch envelope.string("t") {
+    switch envelope.type {
     case "c":
-      switch data.string("t") {
+      switch envelope.kind {
       case "p": self = .ping
       case "a": self = .acknowledgement
       case "n": self = .endOfTransmission
       default: self = .other
       }
     case "d":
-      guard let number = data.integer("r"), let action = data.string("a") else {
+      guard let number = envelope.number, let action = envelope.action else {
         self = .malformed
         return
       }
-      self = .request(WireRequest(number: number, action, data.object("b")))
+      self = .request(WireRequest(number: number, action, envelope.body))
     default: self = .malformed
     }
   }

@@ -82,13 +82,14 @@ struct Rights: Sendable {
   ///   - path: below which all of the write is.
   ///   - alsoReads: whether the client learns what is at the path.
   func admission(
-    of write: EncodedWrite, _ locations: [RuleRequest.Location], at path: Path,
+    of write: EncodedWrite, _ locations: @autoclosure () -> [RuleRequest.Location], at path: Path,
     by identity: Identity, alsoReads: Bool = false, wantsTrace: Bool = false
   ) -> Admission {
     let isJudged = rules(for: identity) != nil
     if !isJudged, authorizer.isOpen, identity == .anonymous { return .free }
     let judge = RequestedWrite(
-      self, locations, write, at: path, by: identity, wantsTrace: wantsTrace, alsoReads: alsoReads)
+      self, locations(), write, at: path, by: identity, wantsTrace: wantsTrace, alsoReads: alsoReads
+    )
     if isJudged { return .judged(judge) }
     let (verdict, wasLookedAt) = judge.ask { [namespace] in
       let pinned = namespace.engine.pin()
