@@ -197,7 +197,11 @@ final class PollConnection: WireTransport {
 
   /// No poll follows: ends the session, unless it goes on over a WebSocket.
   func leave() {
-    if state.withLock({ $0.hasMoved }) { service.polls.remove(self) } else { end() }
+    let (hasMoved, session) = state.withLock { ($0.hasMoved, $0.session) }
+    if hasMoved { return service.polls.remove(self) }
+    // Its place is free at once, whatever its last write waits for.
+    if let session { service.sessions.remove(session) }
+    end()
   }
 
   /// Ends the session at once. Polls that are held get what waits.
