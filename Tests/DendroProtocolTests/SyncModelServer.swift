@@ -70,7 +70,7 @@ struct SyncModelServer {
     return sent
   }
 
-  /// Whether nobody may read or write there.
+  /// Whether the server denies every access to a location.
   static func isForbidden(_ path: Path) -> Bool {
     path.keys.contains { $0.string == "no" }
   }

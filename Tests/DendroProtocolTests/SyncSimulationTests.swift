@@ -176,7 +176,7 @@ private struct Simulation {
         message), index)
   }
 
-  /// A write of somebody else.
+  /// A write that none of the clients makes.
   private mutating func other() throws -> Write { .set(try place(3), try json(text())) }
 
   private mutating func place(_ depth: Int) throws -> Path {

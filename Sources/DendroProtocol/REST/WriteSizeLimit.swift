@@ -20,14 +20,15 @@ package enum WriteSizeLimit: String, Sendable, CaseIterable {
   private static let valuesASecond = 1_000_000
   private static let bytesASecond = 128 << 20
 
+  /// The largest body whose write is within every limit: a value takes at least two bytes of text.
+  package static let freeByteCount = 2 * valuesASecond
+
   /// Whether a write is estimated to take longer.
   ///
   /// - Parameter byteCount: the size of the request's body.
   /// - Complexity: O(pages of the values), for a body that may have so many.
   package func isExceeded(by draft: Draft, byteCount: Int) -> Bool {
-    guard let seconds else { return false }
-    // A value takes at least two bytes of text.
-    guard byteCount / 2 > seconds * Self.valuesASecond else { return false }
+    guard let seconds, byteCount > seconds * Self.freeByteCount else { return false }
     let milliseconds =
       1000 * draft.valueCount / Self.valuesASecond + 1000 * byteCount / Self.bytesASecond
     return milliseconds > 1000 * seconds

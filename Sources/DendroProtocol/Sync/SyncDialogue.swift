@@ -13,8 +13,8 @@ package struct SyncDialogue: Sendable {
     case changed(SyncedTree.Step)
     /// A listen was refused, or ended by the server.
     case ended(SyncedTree.Target, SyncRefusal)
-    /// A write has its answer; nil if the server has taken it. Of a conditional write that was sent over a connection that is
-    /// lost nobody knows: its refusal is `disconnected`.
+    /// A write has its answer; nil if the server has taken it. A conditional write whose connection was lost before the answer
+    /// is refused as `disconnected`: the server may have made it.
     case answered(write: Int, SyncRefusal?)
     case got(read: Int, Result<Node, SyncRefusal>)
     case signedIn(SyncRefusal?)
@@ -255,7 +255,7 @@ package struct SyncDialogue: Sendable {
   }
 
   private mutating func answer(_ request: Int, _ body: JSONMembers?) -> [Effect] {
-    // What nobody has asked for is passed over.
+    // An answer to no request is ignored.
     guard let awaits = awaited.removeValue(forKey: request) else { return [] }
     guard let status = body?.string("s") else { return [.fail("an answer has no status")] }
     let refusal =
@@ -341,7 +341,7 @@ package struct SyncDialogue: Sendable {
     var targets = [SyncedTree.Target(path)]
     if let queries = body["q"].flatMap({ JSONMembers.objects($0) }) {
       targets = queries.compactMap { query in
-        (try? WireQuery.parameters(query)).map { SyncedTree.Target(path, $0) }
+        (try? WireQuery.parameters(query)).map { SyncedTree.Target(path, $0).listened }
       }
     }
     return targets.flatMap { target in
@@ -362,7 +362,7 @@ package struct SyncRefusal: Error, Hashable, Sendable {
   }
 
   static let permissionDenied = SyncRefusal(status: "permission_denied", text: "Permission denied")
-  /// Nobody knows what has become of it.
+  /// The server may have made the write.
   static let disconnected = SyncRefusal(
     status: "disconnected", text: "The connection was lost before the answer.")
   static let canceled = SyncRefusal(status: "write_canceled", text: "The write was taken back.")

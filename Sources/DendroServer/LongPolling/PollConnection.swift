@@ -199,9 +199,10 @@ final class PollConnection: WireTransport {
   func leave() {
     let (hasMoved, session) = state.withLock { ($0.hasMoved, $0.session) }
     if hasMoved { return service.polls.remove(self) }
-    // Its place is free at once, whatever its last write waits for.
-    if let session { service.sessions.remove(session) }
     end()
+    // Its place is free at once, whatever its last write waits for: that is on its way already, so that the client's next session
+    // comes behind it.
+    if let session { service.sessions.remove(session) }
   }
 
   /// Ends the session at once. Polls that are held get what waits.

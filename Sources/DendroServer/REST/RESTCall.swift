@@ -169,9 +169,11 @@ struct RESTCall: Sendable {
         Result { () throws(RESTError) in try RESTBody.draft(request, bytes, at: place) }
       }
       draft = try result.get()
-      let limit = request.writeSizeLimit ?? namespace.settings.writeSizeLimit
-      if limit.isExceeded(by: draft, byteCount: exchange.body.count) {
-        return refuse(.writeTooLarge)
+      if exchange.body.count > WriteSizeLimit.freeByteCount {
+        let limit = request.writeSizeLimit ?? namespace.settings.writeSizeLimit
+        if limit.isExceeded(by: draft, byteCount: exchange.body.count) {
+          return refuse(.writeTooLarge)
+        }
       }
       encoded = try EncodedWrite(validating: draft)
     } catch let error as RESTError {
