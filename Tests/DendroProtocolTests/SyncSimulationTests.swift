@@ -14,7 +14,15 @@ struct SyncSimulationTests {
     var simulation = Simulation(seed: seed)
     for _ in 0..<600 { try simulation.step() }
     try simulation.settle()
+    // Each transaction that was taken has counted once. Of one whose line was cut it is not known.
+    let counted = simulation.clients.reduce(0) { $0 + $1.countedCount }
+    let unknown = simulation.clients.reduce(0) { $0 + $1.unknownCount }
+    let count = Simulation.count(simulation.server.tree.node(at: try Path(parsing: "count")))
+    if simulation.isCounting {
+      #expect((counted...counted + unknown).contains(count), "seed \(seed)")
+    }
     for client in simulation.clients {
+      #expect(client.running.isEmpty && client.transactions.isEmpty, "seed \(seed)")
       #expect(client.dialogue.tree.pending.isEmpty, "seed \(seed)")
       #expect(client.unanswered.isEmpty, "seed \(seed)")
       for target in client.targets {
@@ -36,7 +44,13 @@ private struct Simulation {
     /// What the steps of each target have led to.
     var seen: [SyncedTree.Target: Node] = [:]
     var unanswered: Set<Int> = []
-    var lastWrite = 0
+    /// The transactions that have not ended, and whether they count.
+    var transactions: [Int: Bool] = [:]
+    var paths: [Int: Path] = [:]
+    /// The runs of blocks that were asked for.
+    var running: [(transaction: Int, input: Node)] = []
+    var countedCount = 0
+    var unknownCount = 0
     var isConnected = false
     var toServer: [[UInt8]] = []
     var toClient: [[UInt8]] = []
@@ -46,8 +60,16 @@ private struct Simulation {
   var server: SyncModelServer
   var clients: [Client]
 
+  /// Whether only transactions write to the location of the count, and nothing is written to the root.
+  let isCounting: Bool
+
+  static func count(_ node: Node) -> Int {
+    if case .integer(let count)? = node.scalar { Int(count) } else { 0 }
+  }
+
   init(seed: UInt64) {
     generator = SeededGenerator(seed: seed)
+    isCounting = seed.isMultiple(of: 2)
     server = SyncModelServer((try? json("{\"a\":{\"a\":1,\"b\":2},\"b\":{\"c\":\"x\"}}")) ?? .empty)
     clients = (0..<3).map { _ in Client() }
   }
@@ -60,7 +82,8 @@ private struct Simulation {
     case 1: if clients[index].isConnected, generator.oneIn(3) { cut(index) }
     case 2, 3: try listen(index)
     case 4: unlisten(index)
-    case 5...8: try write(index)
+    case 5...7: try write(index)
+    case 8: try transact(index)
     case 9: deliver(server.write(try other(), &generator))
     default: try pass(index)
     }
@@ -70,7 +93,7 @@ private struct Simulation {
   mutating func settle() throws {
     for index in clients.indices where !clients[index].isConnected { connect(index) }
     while let index = clients.indices.first(where: {
-      !clients[$0].toServer.isEmpty || !clients[$0].toClient.isEmpty
+      !clients[$0].toServer.isEmpty || !clients[$0].toClient.isEmpty || !clients[$0].running.isEmpty
     }) {
       try pass(index)
     }
@@ -93,8 +116,9 @@ private struct Simulation {
     take(clients[index].dialogue.lost(), index)
   }
 
-  /// One message arrives.
+  /// One message arrives, or a block runs.
   private mutating func pass(_ index: Int) throws {
+    if !clients[index].running.isEmpty, generator.oneIn(2) { return try runBlock(index) }
     let up = !clients[index].toServer.isEmpty
     let down = !clients[index].toClient.isEmpty
     if up, !down || generator.oneIn(2) {
@@ -115,6 +139,8 @@ private struct Simulation {
       switch effect {
       case .send(let message): clients[index].toServer.append(message)
       case .changed(let step):
+        // Transactions listen, too.
+        guard clients[index].targets.contains(step.target) else { continue }
         // Each step goes on where the one before has ended.
         #expect(clients[index].seen[step.target]?.isIdentical(to: step.before.node) == true)
         clients[index].seen[step.target] = step.after.node
@@ -123,6 +149,14 @@ private struct Simulation {
         clients[index].targets.removeAll { $0 == target }
         clients[index].seen[target] = nil
       case .answered(let write, _): #expect(clients[index].unanswered.remove(write) != nil)
+      case .run(let transaction, let input): clients[index].running.append((transaction, input))
+      case .transacted(let transaction, let end):
+        let counts = clients[index].transactions.removeValue(forKey: transaction)
+        switch end {
+        case .committed: if counts == true { clients[index].countedCount += 1 }
+        case .refused(.disconnected): if counts == true { clients[index].unknownCount += 1 }
+        case .aborted, .refused: #expect(counts != nil)
+        }
       case .fail(let reason): Issue.record("\(reason)")
       default: break
       }
@@ -145,10 +179,10 @@ private struct Simulation {
     case 3: parameters.order = .child(try path("a"))
     default: break
     }
-    let target = SyncedTree.Target(try place(2), parameters)
+    let target = SyncedTree.Target(try place(2, isWriting: false), parameters)
     if clients[index].targets.contains(target) { return }
     clients[index].targets.append(target)
-    let effects = clients[index].dialogue.begin(target)
+    let effects = clients[index].dialogue.begin(target, for: .listener(1))
     clients[index].seen[target] = clients[index].dialogue.tree.visible(target)?.node
     take(effects, index)
   }
@@ -157,31 +191,56 @@ private struct Simulation {
     guard !clients[index].targets.isEmpty else { return }
     let target = clients[index].targets.remove(at: generator.below(clients[index].targets.count))
     clients[index].seen[target] = nil
-    take(clients[index].dialogue.end(target), index)
+    take(clients[index].dialogue.end(target, for: .listener(1)), index)
   }
 
   private mutating func write(_ index: Int) throws {
     let path = try place(3)
     let text = text()
     let node = try json(text)
-    let isConditional = generator.oneIn(8)
-    let message = SyncDialogue.Message(
-      isUpdate: false, at: DataPlace(path), data: Array(text.utf8),
-      hash: isConditional ? TreeHash.hash(server.tree.node(at: path)) : nil)
-    clients[index].lastWrite += 1
-    clients[index].unanswered.insert(clients[index].lastWrite)
-    take(
-      clients[index].dialogue.write(
-        PendingWrites.Write(setting: DataPlace(path), node), number: clients[index].lastWrite,
-        message), index)
+    let write = SyncWrite(
+      Draft(node.isEmpty ? .remove(path) : .set(path, node)), time: 0,
+      over: clients[index].dialogue.tree)
+    let (number, effects) = clients[index].dialogue.write(write)
+    clients[index].unanswered.insert(number)
+    take(effects, index)
+  }
+
+  private mutating func transact(_ index: Int) throws {
+    let counts = generator.oneIn(2)
+    let path = counts ? try Path(parsing: "count") : try place(3)
+    let (number, effects) = clients[index].dialogue.transact(
+      at: path, isVisible: generator.oneIn(2))
+    clients[index].transactions[number] = counts
+    clients[index].paths[number] = path
+    take(effects, index)
+  }
+
+  private mutating func runBlock(_ index: Int) throws {
+    let (transaction, input) = clients[index].running.removeFirst()
+    var decision = SyncDialogue.Decision.abort
+    if let counts = clients[index].transactions[transaction] {
+      let path = clients[index].paths[transaction] ?? .root
+      if counts {
+        let sum = Node(.integer(Int64(Self.count(input) + 1)))
+        decision = .write(Draft(.set(path, sum)), time: 0)
+      } else if generator.oneIn(3) {
+        var node = input
+        node.graft(Node(.integer(7)), at: try Path(parsing: "t"))
+        decision = .write(Draft(.set(path, node)), time: 0)
+      } else if generator.oneIn(2) {
+        decision = .write(Draft(.remove(path)), time: 0)
+      }
+    }
+    take(clients[index].dialogue.decided(transaction, decision), index)
   }
 
   /// A write that none of the clients makes.
   private mutating func other() throws -> Write { .set(try place(3), try json(text())) }
 
-  private mutating func place(_ depth: Int) throws -> Path {
+  private mutating func place(_ depth: Int, isWriting: Bool = true) throws -> Path {
     var path = Path.root
-    for _ in 0..<generator.below(depth + 1) {
+    for _ in 0..<max(isWriting && isCounting ? 1 : 0, generator.below(depth + 1)) {
       path = path.appending(try Key(["a", "b", "c", "d", "no"][generator.below(9) / 2]))
     }
     return path

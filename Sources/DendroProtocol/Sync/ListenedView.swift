@@ -196,7 +196,6 @@ package struct ListenedView: Sendable {
   }
 
   private mutating func takeBack(_ place: DataPlace, _ writes: WriteLayer) {
-    if writes.covering(place) != nil { return }
     if let key = place.path.first {
       show(Self.child(key, of: server, writes) ?? .empty, at: key)
       if visible.node.isEmpty, server.isComplete {
@@ -206,7 +205,8 @@ package struct ListenedView: Sendable {
     } else {
       show(
         server.isComplete
-          ? writes.applied(to: server.node) : writes.knownChildren(over: server.node))
+          ? writes.applied(to: server.node)
+          : writes.whole ?? writes.knownChildren(over: server.node))
     }
     visible.isComplete = server.isComplete || writes.whole != nil
   }

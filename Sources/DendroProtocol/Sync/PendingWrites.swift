@@ -49,6 +49,8 @@ package struct PendingWrites: Sendable {
   private(set) var layer = WriteLayer()
   /// The same by places, from which the layer is made anew where a write is taken out.
   private var placed = PlacedWrites()
+  /// The numbers of those that listeners do not see.
+  private var hidden: Set<Int> = []
 
   package init() {}
 
@@ -60,7 +62,10 @@ package struct PendingWrites: Sendable {
   /// - Complexity: O(depth · log children) for each entry.
   mutating func append(_ write: Write, number: Int) {
     writes[number] = write
-    guard write.isVisible else { return }
+    guard write.isVisible else {
+      hidden.insert(number)
+      return
+    }
     for entry in write.entries {
       let place = entry.place.below(write.path)
       layer.put(entry.node, at: place)
@@ -73,7 +78,11 @@ package struct PendingWrites: Sendable {
   /// - Returns: the write; nil if a later one covers its place, so that nothing of it was visible.
   /// - Complexity: O(depth) for each entry, and that of the writes at it and below.
   mutating func remove(number: Int) -> Write? {
-    guard let write = writes.removeValue(forKey: number), write.isVisible else { return nil }
+    guard let write = writes.removeValue(forKey: number) else { return nil }
+    guard write.isVisible else {
+      hidden.remove(number)
+      return nil
+    }
     for entry in write.entries {
       let place = entry.place.below(write.path)
       placed.remove(number, at: place)
@@ -83,6 +92,40 @@ package struct PendingWrites: Sendable {
       rebuild(place)
     }
     return placed.isCovered(write.place, after: number) ? nil : write
+  }
+
+  /// What is at a location with the writes, also those that listeners do not see.
+  ///
+  /// - Parameters:
+  ///   - server: what the server has there; nil if not all of it is known.
+  ///   - numbers: of writes that do not count.
+  /// - Returns: nil if not all of it is known.
+  /// - Complexity: O(places that are written there); O(n log n) for the writes above and below if some of them do not count
+  ///   or are not seen.
+  func node(at path: Path, over server: Node?, without numbers: Set<Int>) -> Node? {
+    var layer = layer
+    if !numbers.isEmpty || !hidden.isEmpty {
+      layer = WriteLayer()
+      for (number, entry) in entries(relatedTo: path) where !numbers.contains(number) {
+        layer.put(entry.node, at: entry.place)
+      }
+    }
+    let here = layer.below(path)
+    return here.whole ?? server.map { here.applied(to: $0) }
+  }
+
+  /// What is written to a location, above it and below, by all writes in their order.
+  private func entries(relatedTo path: Path) -> [(number: Int, entry: Entry)] {
+    var found = placed.entries(relatedTo: path)
+    for number in hidden {
+      for entry in writes[number]?.entries ?? [] {
+        let place = entry.place.below(writes[number]?.path ?? .root)
+        if place.path.isPrefix(of: path) || path.isPrefix(of: place.path) {
+          found.append((number, Entry(place, entry.node)))
+        }
+      }
+    }
+    return found.sorted { $0.number < $1.number }
   }
 
   /// Makes anew what the writes make of a place and of what is below.

@@ -73,6 +73,21 @@ struct PlacedWrites: Sendable {
     return children[key]?.entries(below: path.dropFirst(1), after: number) ?? []
   }
 
+  /// What was put to a location, above it and below, in no order.
+  func entries(relatedTo path: Path) -> [(number: Int, entry: PendingWrites.Entry)] {
+    var found: [(number: Int, entry: PendingWrites.Entry)] = []
+    var here = self
+    for (depth, key) in path.keys.enumerated() {
+      for item in here.nodes.all(after: .min) {
+        found.append((item.number, PendingWrites.Entry(DataPlace(path.prefix(depth)), item.node)))
+      }
+      guard let next = here.children[key] else { return found }
+      here = next
+    }
+    here.collect(into: &found, at: path, isTop: false, after: .min)
+    return found
+  }
+
   private func collect(
     into found: inout [(number: Int, entry: PendingWrites.Entry)], at path: Path, isTop: Bool,
     after number: Int

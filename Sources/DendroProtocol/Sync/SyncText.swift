@@ -48,20 +48,31 @@ enum SyncText {
     return DataPlace(path, isPriority: isPriority)
   }
 
-  static func node(_ text: ArraySlice<UInt8>?) -> Node? {
-    text?.withUnsafeBytes { try? JSONParser.parse($0) }
+  /// The node that a server has at a place; nil if nothing can be so there.
+  static func node(_ text: ArraySlice<UInt8>?, at place: DataPlace) -> Node? {
+    guard
+      let node = text?.withUnsafeBytes({
+        try? JSONParser.parse($0, depth: place.isPriority ? 0 : place.path.count)
+      })
+    else { return nil }
+    guard place.isPriority else { return node }
+    return node.isEmpty || node.isLeaf && node.scalar?.isValidPriority == true ? node : nil
   }
 
-  /// The entries of an update, whose names may be paths.
-  static func entries(_ members: JSONMembers) -> [PendingWrites.Entry]? {
-    var entries: [PendingWrites.Entry] = []
-    for name in members.names {
-      let isPriority = name == ".priority" || name.hasSuffix("/.priority")
-      guard let path = try? Path(parsing: isPriority ? String(name.dropLast(9)) : name),
-        let node = node(members[name])
-      else { return nil }
-      entries.append(PendingWrites.Entry(DataPlace(path, isPriority: isPriority), node))
+  /// The entries of an update of a location; nil if it is none.
+  ///
+  /// - Complexity: O(n).
+  static func entries(_ text: ArraySlice<UInt8>?, at path: Path) -> [PendingWrites.Entry]? {
+    text?.withUnsafeBytes { try? JSONParser.parseEntries($0, depth: path.count) }?.map { entry in
+      switch entry.action {
+      case .set(let node): PendingWrites.Entry(DataPlace(entry.path), node)
+      case .remove: PendingWrites.Entry(DataPlace(entry.path), .empty)
+      // No server sends these.
+      case .increment(let delta): PendingWrites.Entry(DataPlace(entry.path), Node(delta.scalar))
+      case .setPriority(let priority):
+        PendingWrites.Entry(
+          DataPlace(entry.path, isPriority: true), priority.map { Node($0) } ?? .empty)
+      }
     }
-    return entries
   }
 }

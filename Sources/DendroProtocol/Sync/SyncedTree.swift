@@ -5,19 +5,7 @@ package import DendroTree
 ///
 /// A value without sockets and clocks. Each call is a step: it returns what listeners see change, and what is to be sent.
 package struct SyncedTree: Sendable {
-  /// A location, or a query of it.
-  package struct Target: Hashable, Sendable {
-    package let path: Path
-    package let parameters: QueryParameters
-
-    package init(_ path: Path, _ parameters: QueryParameters = QueryParameters()) {
-      self.path = path
-      self.parameters = parameters
-    }
-
-    /// What the server is asked for: queries without bounds and limit share the listen of the location.
-    var listened: Target { parameters.showsAll ? Target(path) : self }
-  }
+  package typealias Target = QueryTarget
 
   /// A change of what is known of a target.
   package struct Step: Sendable {
@@ -205,6 +193,34 @@ package struct SyncedTree: Sendable {
     return steps
   }
 
+  // MARK: Reading
+
+  /// What is at a location with the pending writes, also those that listeners do not see; nil if not all of it is known.
+  ///
+  /// - Parameters:
+  ///   - path: of the location.
+  ///   - numbers: of writes that do not count.
+  package func node(at path: Path, without numbers: Set<Int> = []) -> Node? {
+    let known = points.knowledge(of: path)
+    return pending.node(at: path, over: known.isComplete ? known.node : nil, without: numbers)
+  }
+
+  /// What a target shows; nil if not all of it is known.
+  package func shown(by target: Target) -> Node? {
+    if let visible = visible(target), visible.isComplete {
+      return visible.node.filtered(by: target.parameters)
+    }
+    let known = points.knowledge(of: target.path)
+    let writes = pending.layer.below(target.path)
+    let node = writes.whole ?? (known.isComplete ? writes.applied(to: known.node) : nil)
+    return node?.filtered(by: target.parameters)
+  }
+
+  /// What a target shows if this is what the server has there.
+  package func shown(_ node: Node, by target: Target) -> Node {
+    pending.layer.below(target.path).applied(to: node).filtered(by: target.parameters)
+  }
+
   // MARK: Writes
 
   /// The client writes. The number is above those of the writes before it.
@@ -229,4 +245,9 @@ package struct SyncedTree: Sendable {
       pending.layer, into: &steps)
     return steps
   }
+}
+
+extension QueryTarget {
+  /// What the server is asked for: queries without bounds and limit share the listen of the location.
+  var listened: QueryTarget { parameters.showsAll ? QueryTarget(path) : self }
 }

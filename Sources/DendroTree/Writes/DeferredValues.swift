@@ -1,21 +1,19 @@
-import DendroTree
-
 /// The server values of one tree of data, each at the path where admission fills it in.
 ///
 /// A tree beside the data, so that a change costs O(depth), however many server values there are.
-struct DeferredValues: Sendable {
+package struct DeferredValues: Sendable {
   /// Of the leaf here.
-  private(set) var value: Draft.Deferred.Value?
+  package private(set) var value: Draft.Deferred.Value?
   /// Of the node here.
-  private(set) var priority: Draft.Deferred.Value?
-  private(set) var children: [Key: DeferredValues] = [:]
+  package private(set) var priority: Draft.Deferred.Value?
+  package private(set) var children: [Key: DeferredValues] = [:]
 
-  init() {}
+  package init() {}
 
   /// Those of `list` that `node` has a place for; paths are seen from the node.
   ///
   /// - Complexity: O(list · depth).
-  init(_ list: [Draft.Deferred], in node: Node) {
+  package init(_ list: [Draft.Deferred], in node: Node) {
     for item in list {
       let place = node.node(at: item.path)
       if item.isPriority ? place.isEmpty : !place.isLeaf { continue }
@@ -25,10 +23,10 @@ struct DeferredValues: Sendable {
     }
   }
 
-  var isEmpty: Bool { value == nil && priority == nil && children.isEmpty }
+  package var isEmpty: Bool { value == nil && priority == nil && children.isEmpty }
 
   /// Those at `path` and below, seen from there.
-  func part(at path: Path) -> DeferredValues {
+  package func part(at path: Path) -> DeferredValues {
     var part = self
     for key in path.keys {
       guard let child = part.children[key] else { return DeferredValues() }
@@ -38,7 +36,7 @@ struct DeferredValues: Sendable {
   }
 
   /// All of them, in no order.
-  var list: [Draft.Deferred] {
+  package var list: [Draft.Deferred] {
     var list: [Draft.Deferred] = []
     collect(at: .root, &list)
     return list
@@ -57,7 +55,7 @@ struct DeferredValues: Sendable {
   /// Follows the data, if what is at `path` was replaced: `new` are those of what is there now, `node`
   /// is all the data now. What is above the path may be a branch now and have lost its value, or have been
   /// pruned.
-  mutating func replace(at path: Path, by new: DeferredValues, in node: Node) {
+  package mutating func replace(at path: Path, by new: DeferredValues, in node: Node) {
     replace(path.steps, by: new, in: node)
   }
 
@@ -76,7 +74,7 @@ struct DeferredValues: Sendable {
   }
 
   /// Follows the data, if the priority of the node at `path` was replaced.
-  mutating func replacePriority(at path: Path, by new: Draft.Deferred.Value?) {
+  package mutating func replacePriority(at path: Path, by new: Draft.Deferred.Value?) {
     change(path.steps) { $0.priority = new }
   }
 
@@ -89,5 +87,5 @@ struct DeferredValues: Sendable {
 
 extension Path {
   /// The keys, to go down by.
-  var steps: ArraySlice<Key> { Array(keys)[...] }
+  package var steps: ArraySlice<Key> { Array(keys)[...] }
 }

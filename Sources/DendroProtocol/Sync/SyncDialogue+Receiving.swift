@@ -1,0 +1,149 @@
+import DendroTree
+
+// What the server says.
+
+extension SyncDialogue {
+  /// What a server's clock may say, in milliseconds since 1970: what dates can be.
+  private static let times: ClosedRange<Int64> = -8_640_000_000_000_000...8_640_000_000_000_000
+
+  /// - Parameter message: whole.
+  package mutating func receive(_ message: [UInt8]) -> [Effect] {
+    guard let envelope = WireEnvelope(message) else { return [.fail("a message is no object")] }
+    switch envelope.type {
+    case "c": return control(message, envelope.kind)
+    case "d":
+      if let number = envelope.number { return answer(Int(number), envelope.body) }
+      return push(envelope.action ?? "", envelope.body)
+    default: return [.fail("a message has no type")]
+    }
+  }
+
+  private mutating func control(_ message: [UInt8], _ kind: String?) -> [Effect] {
+    let members = JSONMembers(message[...])?.object("d")
+    switch kind {
+    case "h":
+      guard phase == .opening, let hello = members?.object("d"),
+        let time = hello.integer("ts"), Self.times.contains(time),
+        let session = hello.string("s")
+      else { return [.fail("the hello says no time and no session")] }
+      return [.ready(session: session, time: time)] + goOn()
+    case "r": return [.connectAgain(host: members?.string("d") ?? "")]
+    case "s": return [.shutDown(members?.string("d") ?? "")]
+    case "e": return [.note("the server reports an error: \(members?.string("d") ?? "")")]
+    default: return []
+    }
+  }
+
+  private mutating func answer(_ request: Int, _ body: JSONMembers?) -> [Effect] {
+    // An answer to no request is ignored.
+    guard let awaits = awaited.removeValue(forKey: request) else { return [] }
+    guard let status = body?.string("s") else { return [.fail("an answer has no status")] }
+    let refusal =
+      status == "ok" ? nil : SyncRefusal(status: status, text: body?.string("d") ?? "")
+    switch awaits {
+    case .other: return []
+    case .signIn(let number): return number == lastSignIn ? [.signedIn(refusal)] : []
+    case .listen(let target, let number):
+      guard let refusal else {
+        let isAsTold = toldOtherwise.remove(number) == nil
+        return warnings(target, body)
+          + changed(tree.listened(number: number, target, isAsTold: isAsTold))
+      }
+      return end(target, number: number, refusal)
+    case .write(let number):
+      guard writes.removeValue(forKey: number) != nil else { return [] }
+      return changed(tree.answered(number: number, isAccepted: refusal == nil))
+        + [.answered(write: number, refusal)]
+    case .transactions(let ids): return answered(ids, refusal)
+    case .registration(let number):
+      guard registrations.removeValue(forKey: number) != nil else { return [] }
+      return [.registered(number, refusal)]
+    case .read(let number):
+      guard let target = reads.removeValue(forKey: number) else { return [] }
+      if let refusal { return [.got(read: number, .failure(refusal))] }
+      guard let node = SyncText.node(body?["d"], at: DataPlace(target.path)) else {
+        return [
+          .got(read: number, .failure(.notUnderstood)), .fail("the answer to a read is no value"),
+        ]
+      }
+      return [.got(read: number, .success(tree.shown(node, by: target)))]
+    }
+  }
+
+  private mutating func end(
+    _ target: SyncedTree.Target, number: Int, _ refusal: SyncRefusal
+  ) -> [Effect] {
+    let (ended, requests) = tree.refused(number: number, target)
+    for target in ended { uses[target] = nil }
+    return ended.map { .ended($0, refusal) } + send(requests)
+  }
+
+  private func warnings(_ target: SyncedTree.Target, _ body: JSONMembers?) -> [Effect] {
+    guard body?.object("d")?.strings("w").contains("no_index") == true else { return [] }
+    return [.note("the rules declare no index for a query at \(target.path)")]
+  }
+
+  private mutating func push(_ action: String, _ body: JSONMembers?) -> [Effect] {
+    guard let body else { return [.fail("a push has no body")] }
+    switch action {
+    case "d", "m":
+      guard let place = SyncText.place(body) else { return [.fail("a push has no path")] }
+      let tag = body.integer("t").flatMap { Int(exactly: $0) }
+      if action == "d" {
+        guard let node = SyncText.node(body["d"], at: place) else {
+          return [.fail("a push is no value")]
+        }
+        return put(node, at: place, tag)
+      }
+      guard !place.isPriority, let entries = SyncText.entries(body["d"], at: place.path) else {
+        return [.fail("a push is no update")]
+      }
+      return changed(tree.merge(entries, at: place.path, tag: tag))
+    case "c":
+      guard let place = SyncText.place(body) else { return [.fail("a push has no path")] }
+      return revoke(place.path, body)
+    case "ac":
+      return [
+        .revoked(SyncRefusal(status: body.string("s") ?? "", text: body.string("d") ?? ""))
+      ]
+    case "sd": return [.note(body.string("msg") ?? "")]
+    default:
+      return [
+        .note("the server sends something that is not known: \(RESTRequest.shortened(action))")
+      ]
+    }
+  }
+
+  private mutating func put(_ node: Node, at place: DataPlace, _ tag: Int?) -> [Effect] {
+    // The server answers listens in their order. What comes before is for listens that were there before.
+    while firstListen <= lastRequest, awaited[firstListen]?.isListen != true { firstListen += 1 }
+    if case .listen(let target, let number)? = awaited[firstListen],
+      place == DataPlace(target.path), tree.tag(of: target) == tag
+    {
+      toldOtherwise.insert(number)
+    }
+    return changed(tree.put(node, at: place, tag: tag))
+  }
+
+  /// The server has ended listens.
+  private mutating func revoke(_ path: Path, _ body: JSONMembers) -> [Effect] {
+    var targets = [SyncedTree.Target(path)]
+    if let queries = body["q"].flatMap({ JSONMembers.objects($0) }) {
+      targets = queries.compactMap { query in
+        (try? WireQuery.parameters(query)).map { SyncedTree.Target(path, $0).listened }
+      }
+    }
+    return targets.flatMap { target in
+      tree.listenNumber(of: target).map { end(target, number: $0, .permissionDenied) } ?? []
+    }
+  }
+
+  /// The transactions at and above what has changed may have another input now, and so those below.
+  private mutating func changed(_ steps: [SyncedTree.Step]) -> [Effect] {
+    var effects = steps.map { Effect.changed($0) }
+    if transactions.items.isEmpty { return effects }
+    // Each transaction listens at its location.
+    for path in Set(steps.map(\.target.path)) { effects += runTransactions(at: path) }
+    return effects
+  }
+}
