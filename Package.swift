@@ -76,9 +76,11 @@ let package = Package(
     .library(name: "DendroTesting", targets: ["DendroTesting"]),
     .library(name: "DendroServer", targets: ["DendroServer"]),
     .library(name: "DendroRules", targets: ["DendroRules"]),
+    .library(name: "DendroSync", targets: ["DendroSync"]),
     .executable(name: "dendro", targets: ["DendroCommand"]),
     .executable(name: "crashlab", targets: ["DendroCrashLab"]),
     .executable(name: "dendro-bench", targets: ["DendroBench"]),
+    .executable(name: "dendro-shopping", targets: ["DendroShopping"]),
   ],
   targets: [
     .systemLibrary(
@@ -113,6 +115,9 @@ let package = Package(
       resources: ["viewer.html", "viewer.css", "viewer.js", "rules.css", "rules.js"].map {
         .embedInCode("Viewer/\($0)")
       }),
+    library(
+      "DendroSync", "Dendro", "DendroProtocol", "DendroTree", "DendroPlatform", "CDendroWSLay",
+      "CDendroCrypto"),
     .target(
       name: "DendroTesting",
       dependencies: ["DendroStorage", "DendroEngine", "Dendro", "DendroPlatform"],
@@ -126,6 +131,7 @@ let package = Package(
       "DendroCrashLab", "Dendro", "DendroEngine", "DendroStorage", "DendroTesting",
       "DendroTestSupport", "DendroCrashHarness", "DendroFuzzTargets", at: "tools/crashlab",
       define: isFuzzing ? [.define("DENDRO_FUZZ")] : [], linking: labLinking),
+    tool("DendroShopping", "Dendro", "DendroSync", at: "tools/shopping"),
     .target(name: "CDendroLevelDBLog", path: "tools/CDendroLevelDBLog"),
     tool(
       "DendroBench", "Dendro", "DendroRules", "DendroTesting", "DendroTree", "CDendroLevelDBLog",
@@ -140,6 +146,9 @@ let package = Package(
       "DendroStorage", "DendroTree", "DendroTesting", "DendroCommandLine", "DendroTestSupport",
       "DendroCrashHarness",
       "CDendroLZ4"),
+    tests(
+      "DendroSyncTests", "DendroSync", "Dendro", "DendroServer", "DendroProtocol", "DendroTree",
+      "DendroTestSupport"),
     tests("DendroTreeTests", "DendroTree", "DendroTestSupport"),
     tests("DendroStorageTests", "DendroStorage", "DendroTesting", "DendroTestSupport"),
     tests(

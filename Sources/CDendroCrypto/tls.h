@@ -3,6 +3,7 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/socket.h>
 
 // TLS over sockets that do not block. Errors leave nothing in the thread's queue.
@@ -142,4 +143,65 @@ static inline int dendro_tls_write(SSL *tls, const void *bytes, int size) {
 static inline void dendro_tls_close(SSL *tls) {
   if (SSL_is_init_finished(tls)) SSL_shutdown(tls);
   ERR_clear_error();
+}
+
+// What clients need: the certificates that the system trusts, and those of a file in PEM unless that is NULL. NULL if the file
+// cannot be read, or there is no memory.
+static inline SSL_CTX *dendro_tls_client(const char *file) {
+  SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+  if (context == NULL) return NULL;
+  SSL_CTX_set_default_verify_paths(context);
+  if (file != NULL && SSL_CTX_load_verify_locations(context, file, NULL) != 1) {
+    SSL_CTX_free(context);
+    ERR_clear_error();
+    return NULL;
+  }
+  SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
+  SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+  SSL_CTX_set_options(
+      context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF);
+  SSL_CTX_set_mode(
+      context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
+                   | SSL_MODE_RELEASE_BUFFERS);
+  ERR_clear_error();
+  return context;
+}
+
+// The client's side of a connection over a socket, which stays the caller's. The server has to prove that it is the host, a
+// name or an address.
+static inline SSL *dendro_tls_connect(
+    SSL_CTX *context, BIO_METHOD *transport, int socket, const char *host) {
+  SSL *tls = SSL_new(context);
+  BIO *bio = BIO_new(transport);
+  int is_meant = 0;
+  if (tls != NULL) {
+    X509_VERIFY_PARAM *parameters = SSL_get0_param(tls);
+    is_meant = X509_VERIFY_PARAM_set1_ip_asc(parameters, host) == 1
+        || (SSL_set_tlsext_host_name(tls, host) == 1
+            && X509_VERIFY_PARAM_set1_host(parameters, host, 0) == 1);
+  }
+  if (bio == NULL || !is_meant) {
+    SSL_free(tls);
+    BIO_free(bio);
+    ERR_clear_error();
+    return NULL;
+  }
+  BIO_set_data(bio, (void *)(intptr_t)socket);
+  BIO_set_init(bio, 1);
+  SSL_set_bio(tls, bio, bio);
+  SSL_set_connect_state(tls);
+  return tls;
+}
+
+// 1 once both sides agree, or one of the outcomes above.
+static inline int dendro_tls_handshake(SSL *tls) {
+  return dendro_tls_outcome(tls, SSL_do_handshake(tls));
+}
+
+// Why they do not agree.
+static inline void dendro_tls_failure(SSL *tls, char *text, size_t size) {
+  long result = SSL_get_verify_result(tls);
+  const char *reason =
+      result == X509_V_OK ? "the handshake failed" : X509_verify_cert_error_string(result);
+  snprintf(text, size, "%s", reason);
 }

@@ -218,4 +218,16 @@ extension Database {
       orderCache: DatabaseOptions().makeOrderCache(), environment: .system,
       options: DatabaseOptions())
   }
+
+  /// One whose data are a server's, and of which nothing is kept here.
+  package static func remote(
+    options: DatabaseOptions, _ make: @escaping @Sendable (any RemoteObserver) -> any Remote
+  ) -> Database {
+    let database = Database(
+      engine: nil, openingError: .ownedByServer, hub: EventHub(errorHandler: options.errorHandler),
+      orderCache: options.makeOrderCache(), environment: options.applied(to: .system),
+      options: options)
+    database.keepInStep(log: options.log, make)
+    return database
+  }
 }

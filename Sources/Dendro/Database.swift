@@ -30,6 +30,8 @@ public final class Database: Sendable {
   let closing = Closing()
   /// Whether a server shows its commits to clients.
   let isServed = Atomic<Bool>(false)
+  /// Nil unless a server owns the data.
+  let remoteHolder = AtomicLazyReference<RemoteHolder>()
 
   /// The absolute path of its directory; nil in memory, and if opening failed.
   public let directory: String?
@@ -56,14 +58,54 @@ public final class Database: Sendable {
   deinit {
     if hub.isForked { return }
     unregister()
+    remoteHolder.load()?.existing?.close()
     if let engine, !isClosed { ReleasedDatabases.close(engine, connection) }
     hub.close()
   }
 
-  /// The engine, unless opening failed, the database was closed, or this is a fork.
-  func usable() throws(DatabaseError) -> Engine {
+  /// The server with which it keeps in step; nil if it is the only owner of its data.
+  @inline(__always)
+  package var remote: (any Remote)? { remoteHolder.load()?.remote }
+
+  /// Has it keep in step with a server from now on. Called before its first use.
+  ///
+  /// - Parameters:
+  ///   - log: gets lines.
+  ///   - make: makes the remote, at the first use.
+  func keepInStep(
+    log: @escaping @Sendable (LogEvent) -> Void, _ make: @escaping RemoteHolder.Making
+  ) {
+    if let holder = remoteHolder.load() { return holder.change(make) }
+    let holder = RemoteHolder(RemoteLink(hub, connection, log: log), hub, make)
+    _ = remoteHolder.storeIfNil(holder)
+    connection.show(isConnected: false, timeOffset: 0, isAuthenticated: false, hub.infoChanged)
+    register()
+  }
+
+  /// What keeps its writes; nil if nothing but a server does.
+  private func storing() throws(DatabaseError) -> Engine? {
+    if remoteHolder.load() == nil { return try usable() }
+    try checkOpen()
+    return nil
+  }
+
+  /// - Throws: if it was closed, or this is a fork.
+  func checkOpen() throws(DatabaseError) {
     if hub.isForked { throw DatabaseError(EngineError.forked) }
     if isClosed { throw .closed }
+  }
+
+  /// Where the data of a location come from.
+  func source(of location: Path) throws(DatabaseError) -> DataSource {
+    guard let holder = remoteHolder.load() else { return .engine(try usable()) }
+    try checkOpen()
+    return location.isInfo ? .info : .remote(holder.remote)
+  }
+
+  /// The engine, unless opening failed, the database was closed, or this is a fork; or a server owns the data.
+  func usable() throws(DatabaseError) -> Engine {
+    try checkOpen()
+    if remoteHolder.load() != nil { throw .ownedByServer }
     guard let engine else { throw openingError ?? .closed }
     if engine.isFollowing, let failure = engine.followingFailure { throw DatabaseError(failure) }
     return engine
@@ -87,7 +129,7 @@ public final class Database: Sendable {
 
   /// The location at `path`; "/" is the root. See ``DatabaseReference/child(_:)`` for what a path may
   /// be. A path may also begin with `.info`: `.info/connected` is whether the database counts as online
-  /// (``goOffline()``), `.info/serverTimeOffset` is 0. These can be read and listened to, not written.
+  /// (``goOffline()``), `.info/serverTimeOffset` is by how many milliseconds a server's clock is ahead. These can be read and listened to, not written.
   public func reference(withPath path: String) -> DatabaseReference {
     do throws(ValidationError) {
       return reference().appending(try Path(location: path))
@@ -128,13 +170,13 @@ public final class Database: Sendable {
   ///
   /// - Throws: ``DatabaseError`` if the disk refuses, or the database is closed.
   public func synchronize() throws {
-    let engine = try usable()
+    guard let engine = try storing() else { return }
     try Self.translating { () throws(EngineError) in try engine.synchronize() }
   }
 
   /// `synchronize()` without blocking a thread.
   public func synchronize() async throws {
-    let engine = try usable()
+    guard let engine = try storing() else { return }
     do throws(EngineError) {
       try await engine.synchronize()
     } catch {
@@ -201,6 +243,7 @@ public final class Database: Sendable {
       hub.close()
       closing.end()
     }
+    remoteHolder.load()?.existing?.close()
     guard let engine else { return }
     sessions.end(engine) { [hub] error in hub.report(DatabaseError(error)) }
     let last = connection.end(engine)

@@ -22,6 +22,8 @@ public struct DatabaseError: Error, Sendable {
     public static let permissionDenied = Code(rawValue: 1)
     /// The operation is not available in this state of the database.
     public static let unavailable = Code(rawValue: 2)
+    /// ``Database/purgeOutstandingWrites()`` took the operation back before the server had answered it.
+    public static let canceled = Code(rawValue: 3)
     /// A value that the data model cannot hold, or update paths that contradict each other.
     public static let invalidData = Code(rawValue: 101)
     /// `.value` held a container.
@@ -110,7 +112,7 @@ public struct DatabaseError: Error, Sendable {
     }
   }
 
-  init(
+  package init(
     _ code: Code, _ name: String, _ message: String, file: String? = nil, offset: UInt64? = nil,
     processIdentifier: Int32? = nil, uncertainWrites: ClosedRange<UInt64>? = nil,
     historyRange: HistoryRange? = nil, cause: (any Error)? = nil
@@ -175,7 +177,11 @@ extension DatabaseError: Equatable {
 }
 
 extension DatabaseError {
-  static let closed = DatabaseError(.closed, "DatabaseClosed", "the database is closed")
+  static let ownedByServer = DatabaseError(
+    .unavailable, "OwnedByServer",
+    "this is not available in a database that keeps in step with a server, which owns the data")
+
+  package static let closed = DatabaseError(.closed, "DatabaseClosed", "the database is closed")
 
   static func timedOut(_ path: Path, _ limit: Duration) -> DatabaseError {
     DatabaseError(

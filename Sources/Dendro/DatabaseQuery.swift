@@ -76,6 +76,9 @@ public class DatabaseQuery: @unchecked Sendable {
   /// Which children are shown, and in which order. A reference shows all in the default order.
   var parameters: QueryParameters { asked?.parameters ?? QueryParameters() }
 
+  /// The location with these parameters.
+  var target: QueryTarget { QueryTarget(location, parameters) }
+
   /// Why nothing can be done here.
   var failure: DatabaseError? { locationFailure ?? asked?.failure }
 
@@ -88,9 +91,15 @@ public class DatabaseQuery: @unchecked Sendable {
     return try owner.usable()
   }
 
-  /// `usable()`, for listeners. A path deeper than data can be is refused, since finding listeners recurses
+  /// Where the data come from, if everything about this query is in order.
+  func source() throws(DatabaseError) -> DataSource {
+    if let failure { throw failure }
+    return try owner.source(of: location)
+  }
+
+  /// `source()`, for listeners. A path deeper than data can be is refused, since finding listeners recurses
   /// as deep as their paths.
-  func listenable() throws(DatabaseError) -> Engine {
+  func listenable() throws(DatabaseError) -> DataSource {
     let depth = location.count
     guard depth <= Limits.depth else {
       throw failure
@@ -99,7 +108,7 @@ public class DatabaseQuery: @unchecked Sendable {
             .invalidPath,
             "nothing can listen \(depth) levels deep: the data has \(Limits.depth) levels at most"))
     }
-    return try usable()
+    return try source()
   }
 
   /// The location's address, and the calls that make the query.
@@ -156,7 +165,13 @@ extension DatabaseQuery {
   ) {
     let block = Callback<ReadFunction>(block)
     do throws(DatabaseError) {
-      let place = try place()
+      let source = try source()
+      if case .remote(let remote) = source {
+        return remote.read(target) { [self] result in
+          finish(block, result.map { snapshot(ofShown: $0) })
+        }
+      }
+      let place = place(source)
       if let head = place.node {
         guard head.isPartial || isLong(head.node) else {
           let snapshot = snapshot(of: head.node)
@@ -167,18 +182,27 @@ extension DatabaseQuery {
         }
       }
       BackgroundThread.read { [self] in
-        let result = Result { () throws(DatabaseError) in snapshot(of: try whole(place)) }
-        owner.hub.enqueue(on: block.isolation) { [ref] in
-          switch result {
-          case .success(let snapshot): block.call(nil, snapshot)
-          case .failure(let error): block.call(error, DataSnapshot(.empty, at: ref))
-          }
-        }
+        finish(block, Result { () throws(DatabaseError) in snapshot(of: try whole(place)) })
       }
     } catch {
-      let nothing = DataSnapshot(.empty, at: ref)
-      owner.hub.enqueue(on: block.isolation) { block.call(error, nothing) }
+      finish(block, .failure(error))
     }
+  }
+
+  private func finish(
+    _ block: Callback<ReadFunction>, _ result: Result<DataSnapshot, DatabaseError>
+  ) {
+    owner.hub.enqueue(on: block.isolation) { [ref] in
+      switch result {
+      case .success(let snapshot): block.call(nil, snapshot)
+      case .failure(let error): block.call(error, DataSnapshot(.empty, at: ref))
+      }
+    }
+  }
+
+  /// The snapshot of what the query shows.
+  private func snapshot(ofShown node: Node) -> DataSnapshot {
+    DataSnapshot(node, at: ref, order: parameters.order)
   }
 
   /// Reads what is here now: of a query, the children that it shows, in its order. Every write admitted
@@ -196,7 +220,11 @@ extension DatabaseQuery {
   ///   order it is O(log n) for each child that changed since the last query, and O(shown · log n) if
   ///   one of them changed what the query shows.
   public func getData() async throws -> DataSnapshot {
-    let place = try place()
+    let source = try source()
+    if case .remote(let remote) = source {
+      return snapshot(ofShown: try await remote.read(target))
+    }
+    let place = place(source)
     guard let head = place.node else {
       return await snapshot(showing: try await wholeInBackground(place))
     }
@@ -235,16 +263,15 @@ extension DatabaseQuery {
     return await snapshotInBackground(of: node, isPast: isPast)
   }
 
-  private func place() throws(DatabaseError) -> HeadPlace {
-    let engine = try usable()
-    if location.isInfo { return HeadPlace(owner.connection.withInfo { $0.node(at: location) }) }
-    return engine.place(at: location)
+  private func place(_ source: DataSource) -> HeadPlace {
+    if case .engine(let engine) = source, !location.isInfo { return engine.place(at: location) }
+    return HeadPlace(owner.connection.withInfo { $0.node(at: location) })
   }
 
   /// Reads what an iterator here needs, in the background if that was not read since the database was opened.
   /// From then on all states of this location are in memory.
-  func loadForListening(_ engine: Engine) async throws(DatabaseError) {
-    guard !location.isInfo else { return }
+  func loadForListening(_ source: DataSource) async throws(DatabaseError) {
+    guard case .engine(let engine) = source, !location.isInfo else { return }
     let place = engine.place(at: location)
     guard place.node?.isPartial ?? true else { return }
     do throws(EngineError) {

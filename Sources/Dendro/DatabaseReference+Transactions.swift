@@ -1,4 +1,5 @@
 import DendroEngine
+import DendroTree
 import Synchronization
 
 // A transaction reads the data at a location, decides, and writes, as if there were no other writer. Its
@@ -73,8 +74,8 @@ extension DatabaseReference {
   /// - Parameters:
   ///   - block: may run several times, never twice at once.
   ///   - completion: as above; if there is none, ``DatabaseOptions/errorHandler`` gets errors.
-  ///   - localEvents: makes no difference. It is for databases that show writes before a server confirms
-  ///     them; here listeners get the events of a transaction once, when it is admitted.
+  ///   - localEvents: whether listeners see what the block has made before a server has taken it. It makes no difference
+  ///     in a database that owns its data: there listeners get the events once, when the transaction is admitted.
   @preconcurrency
   public func runTransactionBlock(
     _ block: @escaping @Sendable (MutableData) -> TransactionResult,
@@ -82,7 +83,7 @@ extension DatabaseReference {
       (@Sendable @isolated(any) (Error?, Bool, DataSnapshot?) -> Void)?,
     withLocalEvents localEvents: Bool
   ) {
-    start(block, completion.map { Callback($0) })
+    start(block, completion.map { Callback($0) }, isVisible: localEvents)
   }
 
   /// `runTransactionBlock(_:)`, and waits until it is known how it ended.
@@ -152,11 +153,11 @@ extension DatabaseReference {
 extension DatabaseReference {
   private func start(
     _ block: @escaping @Sendable (MutableData) -> TransactionResult,
-    _ completion: Callback<TransactionFunction>?
+    _ completion: Callback<TransactionFunction>?, isVisible: Bool = true
   ) {
     let hub = owner.hub
     let step: @Sendable (MutableData) -> Transaction.Step = { Transaction.Step(block($0)) }
-    let transaction = Transaction(self, block: step) { outcome in
+    let transaction = Transaction(self, isVisible: isVisible, block: step) { outcome in
       guard let completion else {
         if case .failed(let error as DatabaseError) = outcome { hub.report(error) }
         return
@@ -171,7 +172,10 @@ extension DatabaseReference {
     }
     do throws(DatabaseError) {
       let engine = try startable()
-      guard owner.transactions.takePlace(mayWait: !engine.isInTransaction) else {
+      guard
+        owner.transactions.takePlace(
+          mayWait: engine.map { !$0.isInTransaction } ?? !owner.transactions.isRunningHere)
+      else {
         throw DatabaseError(.tooManyWaiting(limit: TransactionQueue.limit))
       }
       owner.transactions.start(transaction.job(hasPlace: true))
@@ -204,9 +208,9 @@ extension DatabaseReference {
     }
   }
 
-  /// The engine, unless it takes no writes at all.
-  private func startable() throws(DatabaseError) -> Engine {
-    let engine = try owner.usable()
+  /// The engine, unless it takes no writes at all; nil if a server owns the data.
+  private func startable() throws(DatabaseError) -> Engine? {
+    guard case .engine(let engine) = try owner.source(of: .root) else { return nil }
     if let refusal = engine.refusal { throw DatabaseError(refusal) }
     return engine
   }

@@ -231,10 +231,10 @@ extension DatabaseReference {
   @inline(__always)
   func write(_ making: WriteMaking) {
     do throws(DatabaseError) {
-      let engine = try usable()
+      let source = try source()
       if let writeFailure { throw writeFailure }
       do throws(ValidationError) {
-        try making(location) { engine.submit($0, completion: nil) }
+        try making(location) { source.submit($0, reportingTo: owner.hub) }
       } catch {
         throw DatabaseError(error)
       }
@@ -246,10 +246,14 @@ extension DatabaseReference {
   func write(_ block: Callback<CompletionFunction>, _ making: WriteMaking) {
     let hub = owner.hub
     do throws(DatabaseError) {
-      let engine = try usable()
+      let source = try source()
       if let writeFailure { throw writeFailure }
       do throws(ValidationError) {
-        try making(location) { engine.submit($0, completion: completion(calling: block)) }
+        try making(location) {
+          source.submit($0, reportingTo: hub) { [self] error in
+            hub.enqueue(on: block.isolation) { block.call(error, self) }
+          }
+        }
       } catch {
         throw DatabaseError(error)
       }
@@ -265,24 +269,17 @@ extension DatabaseReference {
     }
   }
 
-  private func completion(calling block: Callback<CompletionFunction>) -> Completion {
-    let hub = owner.hub
-    return { [self] result in
-      switch result {
-      case .success: hub.enqueue(on: block.isolation) { block.call(nil, self) }
-      case .failure(let error):
-        hub.enqueue(on: block.isolation) { block.call(DatabaseError(error), self) }
-      }
-    }
-  }
-
   func commit(_ write: EncodedWrite) async throws(DatabaseError) -> DatabaseReference {
-    let engine = try usable()
-    do throws(EngineError) {
-      try await engine.write(write)
-      return self
-    } catch {
-      throw DatabaseError(error)
+    switch try source() {
+    case .engine(let engine):
+      do throws(EngineError) {
+        try await engine.write(write)
+      } catch {
+        throw DatabaseError(error)
+      }
+    case .remote(let remote): try await remote.write(write.withView { Draft(decoding: $0) })
+    case .info: throw .notWritable(location)
     }
+    return self
   }
 }

@@ -146,9 +146,9 @@ extension DatabaseReference {
     var update = DatabaseUpdate(at: location)
     try body(&update)
     do throws(DatabaseError) {
-      let engine = try usable()
+      let source = try source()
       if let writeFailure { throw writeFailure }
-      try update.lend(at: location) { engine.submit($0, completion: nil) }
+      try update.lend(at: location) { source.submit($0, reportingTo: owner.hub) }
     } catch {
       owner.hub.report(error)
     }

@@ -1,5 +1,6 @@
 import Dendro
 import DendroServer
+import DendroTestSupport
 import Testing
 
 /// Makes the same calls for a directory below `root`.

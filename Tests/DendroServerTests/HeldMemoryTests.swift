@@ -1,5 +1,6 @@
 import Dendro
 import DendroServer
+import DendroTestSupport
 import Testing
 
 /// Clients that make a server hold what they send.

@@ -2,6 +2,7 @@ import Dendro
 import DendroPlatform
 import DendroProtocol
 @testable import DendroServer
+import DendroTestSupport
 import DendroTesting
 import DendroTree
 import Testing

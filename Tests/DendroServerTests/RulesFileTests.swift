@@ -1,6 +1,7 @@
 import Dendro
 import DendroPlatform
 import DendroServer
+import DendroTestSupport
 import Foundation
 import Synchronization
 import Testing

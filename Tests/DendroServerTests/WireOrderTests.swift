@@ -1,5 +1,6 @@
 import Dendro
 import DendroServer
+import DendroTestSupport
 import Dispatch
 import Synchronization
 import Testing

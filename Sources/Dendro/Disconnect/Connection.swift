@@ -30,6 +30,8 @@ final class Connection: Sendable {
     var submissionCount = 0
     /// Whether some of the operations come from a write that was refused.
     var hasRefused = false
+    /// What `.info` says of the connection to a server; nil where there is none.
+    var remoteInfo: Node?
   }
 
   // MARK: First use
@@ -103,7 +105,25 @@ final class Connection: Sendable {
 
   /// Runs `body` on a tree that has only `.info`, while it cannot change.
   func withInfo<R: Sendable>(_ body: (borrowing Node) -> R) -> R {
-    state.withLock { body(Self.info(isOnline: $0.isOnline)) }
+    state.withLock { body($0.remoteInfo ?? Self.info(isOnline: $0.isOnline)) }
+  }
+
+  /// Says of the connection to a server how it is now.
+  ///
+  /// - Parameters:
+  ///   - timeOffset: how many milliseconds the server's clock is ahead.
+  ///   - changed: called with the new `.info`, under the lock.
+  func show(
+    isConnected: Bool, timeOffset: Int64, isAuthenticated: Bool, _ changed: (Node) -> Void
+  ) {
+    state.withLock { state in
+      let info = Self.tree([
+        ("connected", .bool(isConnected)), ("serverTimeOffset", .integer(timeOffset)),
+        ("authenticated", .bool(isAuthenticated)),
+      ])
+      state.remoteInfo = info
+      changed(info)
+    }
   }
 
   private static func info(isOnline: Bool) -> Node { isOnline ? onlineInfo : offlineInfo }
@@ -112,10 +132,12 @@ final class Connection: Sendable {
   private static let offlineInfo = tree(connected: false)
 
   private static func tree(connected: Bool) -> Node {
+    tree([("connected", .bool(connected)), ("serverTimeOffset", .integer(0))])
+  }
+
+  private static func tree(_ values: [(name: String, value: Scalar)]) -> Node {
     var root = Node.empty
-    for (name, value) in [
-      ("connected", Scalar.bool(connected)), ("serverTimeOffset", Scalar.integer(0)),
-    ] {
+    for (name, value) in values {
       guard let key = try? Key(name) else { preconditionFailure("\(name) is no key") }
       root.graft(Node(value), at: Path.info.appending(key))
     }

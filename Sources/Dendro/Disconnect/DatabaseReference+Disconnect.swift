@@ -39,7 +39,9 @@ extension DatabaseReference {
   public func onDisconnectSetValue(_ value: Any?) async throws
     -> DatabaseReference
   {
-    try registered { (path, use) throws(ValidationError) in try Writes.set(value, at: path, use) }
+    try await registered { (path, use) throws(ValidationError) in
+      try Writes.set(value, at: path, use)
+    }
   }
 
   /// Registers `setValue(_:andPriority:)` for the time when the database is taken offline.
@@ -70,7 +72,7 @@ extension DatabaseReference {
   public func onDisconnectSetValue(
     _ value: Any?, andPriority priority: (any Copyable)?
   ) async throws -> DatabaseReference {
-    try registered { (path, use) throws(ValidationError) in
+    try await registered { (path, use) throws(ValidationError) in
       try Writes.set(value, priority: priority, at: path, use)
     }
   }
@@ -94,7 +96,7 @@ extension DatabaseReference {
   /// `onDisconnectRemoveValue()`, throwing if it is refused.
   @discardableResult
   public func onDisconnectRemoveValue() async throws -> DatabaseReference {
-    try registered(Writes.remove)
+    try await registered(Writes.remove)
   }
 }
 
@@ -126,7 +128,8 @@ extension DatabaseReference {
   public func onDisconnectUpdateChildValues(
     _ values: [AnyHashable: Any]
   ) async throws -> DatabaseReference {
-    try registered { (path, use) throws(ValidationError) in try Writes.update(values, at: path, use)
+    try await registered { (path, use) throws(ValidationError) in
+      try Writes.update(values, at: path, use)
     }
   }
 }
@@ -139,7 +142,8 @@ extension DatabaseReference {
   /// Of a dictionary that was registered above, the other children stay, each as an operation of its own. A
   /// scalar above stays, since it has no parts; a removal above is cancelled.
   public func cancelDisconnectOperations() {
-    if let error = cancelled() { owner.hub.report(error) }
+    let hub = owner.hub
+    cancel { if let error = $0 { hub.report(error) } }
   }
 
   /// `cancelDisconnectOperations()`, and calls `block` once that is done or was refused.
@@ -148,9 +152,7 @@ extension DatabaseReference {
     @_inheritActorContext completionBlock block:
       @escaping @Sendable @isolated(any) (Error?, DatabaseReference) -> Void
   ) {
-    let block = Callback<CompletionFunction>(block)
-    let error = cancelled()
-    owner.hub.enqueue(on: block.isolation) { block.call(error, self) }
+    cancel(completion(Callback(block)))
   }
 
   /// `cancelDisconnectOperations()`, throwing if it is refused.
@@ -158,17 +160,23 @@ extension DatabaseReference {
   public func cancelDisconnectOperations() async throws
     -> DatabaseReference
   {
-    if let error = cancelled() { throw error }
+    let error = await withUnsafeContinuation { continuation in
+      cancel { continuation.resume(returning: $0) }
+    }
+    if let error { throw error }
     return self
   }
 
-  private func cancelled() -> DatabaseError? {
+  private func cancel(_ completion: @escaping @Sendable (DatabaseError?) -> Void) {
     do throws(DatabaseError) {
-      try checkRegistering()
-      try owner.connection.cancel(location)
-      return nil
+      switch try registrar() {
+      case .remote(let remote): remote.cancelOnDisconnect(location, completion: completion)
+      case .engine, .info:
+        try owner.connection.cancel(location)
+        completion(nil)
+      }
     } catch {
-      return error
+      completion(error)
     }
   }
 }
@@ -177,31 +185,46 @@ extension DatabaseReference {
 
 extension DatabaseReference {
   private func register(_ making: WriteMaking) {
-    do throws(DatabaseError) {
-      _ = try registered(making)
-    } catch {
-      owner.hub.report(error)
-    }
+    let hub = owner.hub
+    register(making) { if let error = $0 { hub.report(error) } }
   }
 
   private func register(
     _ block: @escaping @Sendable @isolated(any) (Error?, DatabaseReference) -> Void,
     _ making: WriteMaking
   ) {
-    let block = Callback<CompletionFunction>(block)
-    let refusal: DatabaseError?
-    do throws(DatabaseError) {
-      _ = try registered(making)
-      refusal = nil
-    } catch {
-      refusal = error
-    }
-    owner.hub.enqueue(on: block.isolation) { block.call(refusal, self) }
+    register(making, completion(Callback(block)))
   }
 
-  private func registered(_ making: WriteMaking) throws(DatabaseError) -> DatabaseReference {
-    try owner.connection.add(disconnectDraft(making))
+  private func registered(_ making: WriteMaking) async throws(DatabaseError) -> DatabaseReference {
+    let error = await withUnsafeContinuation { continuation in
+      register(making) { continuation.resume(returning: $0) }
+    }
+    if let error { throw error }
     return self
+  }
+
+  private func completion(
+    _ block: Callback<CompletionFunction>
+  ) -> @Sendable (DatabaseError?) -> Void {
+    let hub = owner.hub
+    return { [self] error in hub.enqueue(on: block.isolation) { block.call(error, self) } }
+  }
+
+  private func register(
+    _ making: WriteMaking, _ completion: @escaping @Sendable (DatabaseError?) -> Void
+  ) {
+    do throws(DatabaseError) {
+      let registrar = try registrar()
+      let draft = try disconnectDraft(making)
+      if case .remote(let remote) = registrar {
+        return remote.registerOnDisconnect(draft, completion: completion)
+      }
+      try owner.connection.add(draft)
+      completion(nil)
+    } catch {
+      completion(error)
+    }
   }
 
   /// What is registered: checked as it will be when it is written.
@@ -215,8 +238,15 @@ extension DatabaseReference {
   }
 
   /// Refuses a registration whose write would be refused later.
-  func checkRegistering() throws(DatabaseError) {
-    if let refusal = try usable().refusal { throw DatabaseError(refusal) }
+  func checkRegistering() throws(DatabaseError) { _ = try registrar() }
+
+  /// What keeps the operation, unless its write would be refused later.
+  private func registrar() throws(DatabaseError) -> DataSource {
+    let source = try source()
+    if case .engine(let engine) = source, let refusal = engine.refusal {
+      throw DatabaseError(refusal)
+    }
     if let writeFailure { throw writeFailure }
+    return source
   }
 }

@@ -120,7 +120,7 @@ extension EventHub {
         case .call:
           delivery.append(work)
           return true
-        case .activation, .reading, .endOfReading, .pruning, .callAfterReads, .end:
+        case .activation, .reading, .cancellation, .endOfReading, .pruning, .callAfterReads, .end:
           delivery.append(work)
           return false
         }
@@ -136,17 +136,25 @@ extension EventHub {
     switch work {
     case .change(let syncPoint):
       guard let change = delivery.nextChange(), let audiences = change.audiences else { return }
-      let events = syncPoint.generator.events(
-        from: change.old, to: change.new, changedKey: change.changedKey, for: audiences.requests)
+      let events =
+        change.wasComplete && change.isComplete
+        ? syncPoint.generator.events(
+          from: change.old, to: change.new, changedKey: change.changedKey, for: audiences.requests)
+        : syncPoint.generator.events(
+          from: change.old, isComplete: change.wasComplete, to: change.new,
+          isComplete: change.isComplete, for: audiences.requests)
       delivery.deliver(events, to: audiences.all)
     case .activation(let registration, let syncPoint):
-      if !registration.isRemoved, registration.isRead(by: syncPoint.generator) {
+      if !registration.isRemoved, syncPoint.isSeenComplete,
+        registration.isRead(by: syncPoint.generator)
+      {
         read(registration, syncPoint)
       } else {
         activate(registration, syncPoint)
       }
     case .reading(let registration, let syncPoint, let event):
       activate(registration, syncPoint, with: event)
+    case .cancellation(let syncPoint, let error): cancelRegistrations(of: syncPoint, error)
     case .endOfReading: state.withLock { $0.endRead() }
     case .pruning(let syncPoint):
       syncPoint.generator.discard(state.withLock { _ in syncPoint.takeUnneeded() })
@@ -174,7 +182,7 @@ extension EventHub {
       syncPoint.activate(registration)
       return true
     }
-    guard isActive else { return }
+    guard isActive, syncPoint.isSeenComplete || registration.type != .value else { return }
     let events =
       event.map { [$0] }
       ?? syncPoint.generator.initialEvents(
@@ -224,14 +232,20 @@ extension EventHub {
       state.byHandle = [:]
       state.data = ListenerTree(tally: state.tally)
       state.info = ListenerTree(tally: state.tally)
+      state.remote = [:]
       state.subscriptions = [:]
       filter.removeAll()
       return ended
     }
     guard let ended else { return }
     for registration in ended.registrations.values { registration.remove() }
-    for registration in ended.registrations.values.sorted(by: { $0.handle < $1.handle }) {
-      let cancel = { @Sendable in registration.cancel(ended.error) }
+    cancel(ended.registrations.values.sorted { $0.handle < $1.handle }, ended.error)
+  }
+
+  /// Calls the cancel blocks of registrations that have ended next.
+  func cancel(_ registrations: [Registration], _ error: DatabaseError) {
+    for registration in registrations {
+      let cancel = { @Sendable in registration.cancel(error) }
       delivery.append(.call(Callback(isolation: registration.cancelIsolation, call: cancel)))
     }
   }
@@ -246,7 +260,7 @@ extension EventHub {
     if registration.isSingle {
       // Removed before the call, so that a write by the block does not call it again.
       guard registration.remove() else { return }
-      state.withLock { forget(registration, in: &$0) }
+      add { forget(registration, in: &$0) }
     } else if registration.isRemoved {
       return
     }

@@ -22,13 +22,16 @@ extension EventHub {
     var resumable: [Subscription.Waiter]
     /// Whether to dispatch a block that frees states.
     var frees: Bool
+    var endedUses: [RemoteUse]
+    var endUses: (@Sendable ([RemoteUse]) -> Void)?
   }
 
   private func takeHandOver(_ state: inout State) -> HandOver {
     let due = HandOver(
       drain: state.work.beginDrain() ? newDrain(&state) : nil, resumable: state.resumable,
-      frees: state.needsFreeing)
+      frees: state.needsFreeing, endedUses: state.endedUses, endUses: state.endUses)
     state.resumable = []
+    state.endedUses = []
     if due.frees { state.isFreeing = true }
     return due
   }
@@ -42,6 +45,7 @@ extension EventHub {
         ThreadName.resuming.during { for waiter in due.resumable { waiter.resume() } }
       }
     }
+    if !due.endedUses.isEmpty { due.endUses?(due.endedUses) }
     if due.frees { Self.freeingQueue.async { ThreadName.freeing.during { self.freeReplaced() } } }
   }
 

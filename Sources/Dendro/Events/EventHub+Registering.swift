@@ -5,9 +5,10 @@ import Synchronization
 extension EventHub {
   /// Registers a listener and queues its first events. They come once the data of its location is read, which is done
   /// on another thread if the disk may have to be waited for.
-  func register(_ registration: Registration, engine: Engine) {
+  func register(_ registration: Registration, _ source: DataSource) {
+    if case .remote(let remote) = source { return register(registration, remote) }
     let query = registration.query
-    let (isOpen, unread) = Self.withPlace(of: query, engine) { place in
+    let (isOpen, unread) = Self.withPlace(of: query, source) { place in
       state.withLock { state -> (Bool, (HeadPlace, SyncPoint)?) in
         guard !state.isClosed else { return (false, nil) }
         let listeners = state.listeners(at: query.location)
@@ -96,12 +97,10 @@ extension EventHub {
   func removeAll(of query: DatabaseQuery) {
     guard query.failure == nil, !isForked else { return }
     let removed = add { state -> [Registration] in
-      guard let syncPoint = state.listeners(at: query.location).syncPoint(at: query.location) else {
-        return []
-      }
-      let registrations =
+      let registrations = state.syncPoints(at: query.location).flatMap { syncPoint in
         query.parameters == QueryParameters()
-        ? syncPoint.registrations : syncPoint.listenedQuery(query.parameters)?.registrations ?? []
+          ? syncPoint.registrations : syncPoint.listenedQuery(query.parameters)?.registrations ?? []
+      }
       for registration in registrations { forget(registration, in: &state) }
       return registrations
     }
@@ -117,7 +116,9 @@ extension EventHub {
   /// lock.
   func forget(_ registration: Registration, in state: inout State) {
     registration.remove()
-    guard state.byHandle.removeValue(forKey: registration.handle) != nil else { return }
+    guard state.byHandle.removeValue(forKey: registration.handle) != nil,
+      !state.forgetRemote(registration)
+    else { return }
     let listeners = state.listeners(at: registration.query.location)
     guard let syncPoint = listeners.syncPoint(at: registration.query.location) else { return }
     syncPoint.remove(registration)
@@ -133,9 +134,12 @@ extension EventHub {
 
   /// Makes a subscription, whose first state is the present one.
   func subscribe(
-    to query: DatabaseQuery, keepingStates: Bool, engine: Engine
+    to query: DatabaseQuery, keepingStates: Bool, _ source: DataSource
   ) throws(DatabaseError) -> Subscription {
-    let subscription = Self.withPlace(of: query, engine) { place in
+    if case .remote(let remote) = source {
+      return try subscribe(to: query, keepingStates: keepingStates, remote)
+    }
+    let subscription = Self.withPlace(of: query, source) { place in
       let node = place.node?.node ?? .empty
       return state.withLock { state -> Subscription? in
         guard !state.isClosed else { return nil }
@@ -162,6 +166,7 @@ extension EventHub {
         return
       }
       // Not freed here: the caller has a reference.
+      if state.forgetRemote(subscription, of: query) { return }
       state.listeners(at: query.location).remove(subscription)
       filter.remove()
     }

@@ -38,6 +38,14 @@ final class EventHub: CommitObserver {
     var data: ListenerTree
     /// The listeners to `.info`, which is a tree of its own.
     var info: ListenerTree
+    /// The listeners to data that a server owns.
+    var remote: [Path: [QueryParameters: RemoteListeners]] = [:]
+    /// The sync points whose listeners are about to be cancelled, by those.
+    var cancelled: [DatabaseHandle: SyncPoint] = [:]
+    /// Listeners and subscriptions that have ended, of which the server's data are needed no more.
+    var endedUses: [RemoteUse] = []
+    /// Takes these.
+    var endUses: (@Sendable ([RemoteUse]) -> Void)?
     /// Counts the steps of finding, adding and removing listeners.
     let tally = StepTally()
     var byHandle: [DatabaseHandle: Registration] = [:]
@@ -94,7 +102,9 @@ final class EventHub: CommitObserver {
     /// Whether there are states to free, and no block that will do it.
     var needsFreeing: Bool { !replaced.isEmpty && !isFreeing }
     /// Whether anything is to be done once no lock is held.
-    var hasHandOver: Bool { work.needsDrain || needsFreeing || !resumable.isEmpty }
+    var hasHandOver: Bool {
+      work.needsDrain || needsFreeing || !resumable.isEmpty || !endedUses.isEmpty
+    }
 
     /// The listeners of the tree that the path belongs to: the data or `.info`.
     func listeners(at path: Path) -> ListenerTree { listeners(isInfo: path.isInfo) }
@@ -109,6 +119,8 @@ final class EventHub: CommitObserver {
     case activation(Registration, SyncPoint)
     /// The only event of a registration, which was read on another thread; nil if there is none yet.
     indirect case reading(Registration, SyncPoint, Event?)
+    /// The end of all registrations of a sync point, whose data the server shows no more.
+    case cancellation(SyncPoint, DatabaseError)
     /// The end of a reading on another thread, behind the work for what was read: so what waits for readings comes behind
     /// their events, also if it was queued before the reading was done.
     case endOfReading
@@ -141,11 +153,12 @@ final class EventHub: CommitObserver {
 
   /// Runs `body` on the query's location in the head of its tree (the data or `.info`), which cannot change meanwhile.
   static func withPlace<R: Sendable>(
-    of query: DatabaseQuery, _ engine: Engine, _ body: (HeadPlace) -> R
+    of query: DatabaseQuery, _ source: DataSource, _ body: (HeadPlace) -> R
   ) -> R {
-    query.location.isInfo
-      ? query.owner.connection.withInfo { body(HeadPlace($0.node(at: query.location))) }
-      : engine.withPlace(at: query.location, body)
+    if case .engine(let engine) = source, !query.location.isInfo {
+      return engine.withPlace(at: query.location, body)
+    }
+    return query.owner.connection.withInfo { body(HeadPlace($0.node(at: query.location))) }
   }
 
   /// The number of pieces of work that no drain has taken yet: states of locations that are listened to, and blocks.

@@ -35,7 +35,9 @@ final class QueryFeed {
       await append(eventsOf: node, isolation: isolation)
     }
     end()
-    if !Task.isCancelled, let failure = query.owner.hub.failure { throw failure }
+    if !Task.isCancelled, let failure = subscription.failure ?? query.owner.hub.failure {
+      throw failure
+    }
     return nil
   }
 
@@ -53,7 +55,7 @@ final class QueryFeed {
     if let subscription { return subscription }
     do throws(DatabaseError) {
       let new = try query.owner.hub.subscribe(
-        to: query, keepingStates: types != .value, engine: try query.listenable())
+        to: query, keepingStates: types != .value, try query.listenable())
       subscription = new
       generator = SharedGenerator(new.orders)
       return new

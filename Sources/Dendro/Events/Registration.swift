@@ -77,7 +77,7 @@ final class Registration: Sendable, Identifiable {
 
   private static let lastHandle = Atomic<UInt>(0)
 
-  private static func nextHandle() -> DatabaseHandle {
+  static func nextHandle() -> DatabaseHandle {
     lastHandle.wrappingAdd(1, ordering: .relaxed).newValue
   }
 }

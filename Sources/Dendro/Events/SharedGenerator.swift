@@ -16,6 +16,24 @@ final class SharedGenerator: Sendable {
     }
   }
 
+  /// The events of a change of what is known. A value says all that is there: it comes as soon as that is known.
+  func events(
+    from old: Node, isComplete wasComplete: Bool, to new: Node, isComplete: Bool,
+    for requests: [EventGenerator.Request]
+  ) -> [[Event]] {
+    generator.withLock { generator in
+      var events = generator.events(from: old, to: new, for: requests)
+      if wasComplete, isComplete { return events }
+      for (index, request) in requests.enumerated() where request.types.contains(.value) {
+        events[index].removeAll { $0.type == .value }
+        if isComplete {
+          events[index] += generator.initialEvents(of: new, for: request.parameters, .value)
+        }
+      }
+      return events
+    }
+  }
+
   func initialEvents(
     of node: Node, for parameters: QueryParameters, _ type: DataEventType, isSingle: Bool = false
   ) -> [Event] {

@@ -26,10 +26,18 @@ package final class Subscription: Sendable, Identifiable {
     var waiter: Waiter?
     /// Whether no new state is noted; those of the backlog can still be taken.
     var isEnded = false
+    /// Why it has ended, if the database goes on.
+    var failure: DatabaseError?
   }
 
-  package init(path: Path, keepsStates: Bool, orders: OrderRegistry = OrderRegistry()) {
+  /// What a remote knows it by; nil if it does not listen to a server's data.
+  let remoteID: UInt?
+
+  package init(
+    path: Path, keepsStates: Bool, orders: OrderRegistry = OrderRegistry(), remoteID: UInt? = nil
+  ) {
     self.path = path
+    self.remoteID = remoteID
     self.orders = orders
     self.keepsStates = keepsStates
   }
@@ -39,10 +47,13 @@ package final class Subscription: Sendable, Identifiable {
   /// `replaced` gets the replaced states. The caller frees them once it holds no lock, since freeing pages
   /// that no other state shares may take long.
   ///
+  /// - Parameter isComplete: whether that is all there is. What is not is passed over where only whole states are wanted.
   /// - Returns: the waiter to resume, once the caller holds no lock.
-  package func note(_ node: Node, replacing replaced: inout [Node]) -> Waiter? {
+  package func note(
+    _ node: Node, isComplete: Bool = true, replacing replaced: inout [Node]
+  ) -> Waiter? {
     state.withLock { state in
-      if state.isEnded { return nil }
+      if state.isEnded || !isComplete && !keepsStates { return nil }
       if state.backlog.count >= (keepsStates ? SyncPoint.backlogLimit : 1) {
         state.backlog.removeAll(into: &replaced)
       }
@@ -65,6 +76,17 @@ package final class Subscription: Sendable, Identifiable {
     withExtendedLifetime(dropped) {}  // Freed here, since a writer may wait for the lock.
     return waiter
   }
+
+  /// Ends it with an error, once the states that wait were taken.
+  ///
+  /// - Returns: as `end()`.
+  func fail(_ error: DatabaseError) -> Waiter? {
+    state.withLock { $0.failure = error }
+    return end()
+  }
+
+  /// Why it has ended, if the database goes on.
+  var failure: DatabaseError? { state.withLock { $0.failure } }
 
   /// The number of states that wait.
   package var backlogCount: Int { state.withLock { $0.backlog.count } }

@@ -20,6 +20,8 @@ package final class SyncPoint: @unchecked Sendable {
   let generator: SharedGenerator
   /// The state that the queries saw last. Only the running drain changes it, once the first one is read.
   private(set) var seen: Node
+  /// Whether that is all there is. Of a database that keeps in step with a server only a part may be known.
+  private(set) var isSeenComplete: Bool
   private var backlog = Queue<State>()
   /// How many pieces of work `change` for this sync point are in the hub's queue.
   private var queuedCount = 0
@@ -30,6 +32,7 @@ package final class SyncPoint: @unchecked Sendable {
 
   private struct State {
     let node: Node
+    let isComplete: Bool
     /// The key of the only child that may differ from the state before; nil if any may.
     let changedKey: Key?
   }
@@ -38,7 +41,7 @@ package final class SyncPoint: @unchecked Sendable {
   package static let backlogLimit = 64
 
   package init(
-    path: Path, node: Node, orders: OrderRegistry = OrderRegistry(),
+    path: Path, node: Node, isComplete: Bool = true, orders: OrderRegistry = OrderRegistry(),
     tally: StepTally = StepTally()
   ) {
     self.path = path
@@ -46,6 +49,7 @@ package final class SyncPoint: @unchecked Sendable {
     self.tally = tally
     queries = InsertionOrder(tally: tally)
     seen = node
+    isSeenComplete = isComplete
   }
 
   var isUnused: Bool { queries.isEmpty }
@@ -141,14 +145,14 @@ package final class SyncPoint: @unchecked Sendable {
   ///
   /// - Returns: whether the caller appends a piece of work `change` for the sync point to the hub's queue.
   package func note(
-    _ node: Node, changedKey: Key? = nil, replacing replaced: inout [Node]
+    _ node: Node, isComplete: Bool = true, changedKey: Key? = nil, replacing replaced: inout [Node]
   ) -> Bool {
     var changedKey = changedKey
     if backlog.count >= Self.backlogLimit {
       while let state = backlog.popFirst() { replaced.append(state.node) }
       changedKey = nil
     }
-    backlog.append(State(node: node, changedKey: changedKey))
+    backlog.append(State(node: node, isComplete: isComplete, changedKey: changedKey))
     guard queuedCount < backlog.count else { return false }
     queuedCount += 1
     return true
@@ -158,6 +162,8 @@ package final class SyncPoint: @unchecked Sendable {
   struct Change: Sendable {
     let old: Node
     let new: Node
+    let wasComplete: Bool
+    let isComplete: Bool
     /// The key of the only child that may differ; nil if any may.
     let changedKey: Key?
     /// Nil if no listener is left. Without any audience all listeners still wait for their first events, and
@@ -171,10 +177,13 @@ package final class SyncPoint: @unchecked Sendable {
   func takeNextState() -> Change? {
     queuedCount -= 1
     guard let next = backlog.popFirst() else { return nil }
-    defer { seen = next.node }
+    defer {
+      seen = next.node
+      isSeenComplete = next.isComplete
+    }
     return Change(
-      old: seen, new: next.node, changedKey: next.changedKey,
-      audiences: isUnused ? nil : audiences)
+      old: seen, new: next.node, wasComplete: isSeenComplete, isComplete: next.isComplete,
+      changedKey: next.changedKey, audiences: isUnused ? nil : audiences)
   }
 
   // MARK: Reading

@@ -11,6 +11,8 @@ extension Database {
   /// #expect(seen == ["Ada"])
   /// ```
   ///
+  /// In a database that keeps in step with a server it waits for no answer: ``waitForPendingWrites()`` comes first then.
+  ///
   /// It also waits for the first events of listeners that were registered before, and for blocks that run on actors, but
   /// not for iterators of ``DatabaseQuery/snapshots`` and the like, which take their elements themselves. It returns at
   /// once if the task is cancelled. As long as ``callbackQueue`` stands still it does not return.

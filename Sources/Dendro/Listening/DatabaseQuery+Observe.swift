@@ -156,7 +156,7 @@ extension DatabaseQuery {
     let registration = Registration(
       self, type, isSingle: isSingle, block: block, cancel: cancel)
     do throws(DatabaseError) {
-      owner.hub.register(registration, engine: try listenable())
+      owner.hub.register(registration, try listenable())
     } catch {
       owner.hub.refuse(registration, error)
     }

@@ -121,6 +121,23 @@ extension DatabaseOptions {
     case whole
   }
 
+  /// Writes lines into the log.
+  var log: @Sendable (LogEvent) -> Void {
+    { [logging] event in
+      if let logging {
+        let level: Database.LogMessage.Level =
+          switch event.level {
+          case .debug: .debug
+          case .info: .info
+          case .warning: .warning
+          case .error: .error
+          }
+        logging(Database.LogMessage(level: level, message: event.message, metadata: event.metadata))
+      }
+      DatabaseSettings.log(event)
+    }
+  }
+
   /// The engine's options. `hub` gets the failures of writes without completion; its backlog and the orders are among the
   /// figures.
   func engineOptions(reportingTo hub: EventHub, _ orders: OrderCache) -> EngineOptions {
@@ -134,19 +151,7 @@ extension DatabaseOptions {
     engine.followInterval = max(followInterval, .milliseconds(1))
     engine.memoryByteLimit = memoryByteLimit.map { max(0, $0) }
     engine.writeByteLimit = min(max(0, writeByteLimit), engine.writeByteLimit)
-    engine.log = { [logging] event in
-      if let logging {
-        let level: Database.LogMessage.Level =
-          switch event.level {
-          case .debug: .debug
-          case .info: .info
-          case .warning: .warning
-          case .error: .error
-          }
-        logging(Database.LogMessage(level: level, message: event.message, metadata: event.metadata))
-      }
-      DatabaseSettings.log(event)
-    }
+    engine.log = log
     if let metrics {
       engine.metrics = { metric in
         let kind: Database.Metric.Kind =

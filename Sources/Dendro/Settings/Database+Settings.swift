@@ -40,8 +40,9 @@ extension Database {
     }
   }
 
-  /// Kept for programs that call it: nothing is connected to, and the database stays the local one. The
-  /// URLs of references begin with `http://host:port` from then on.
+  /// Has the database keep in step with an emulator, or with `dendro serve`, if the program imports `DendroSync` and has
+  /// enabled it: the server owns the data then, and what is in a directory is not touched. Otherwise it stays the local
+  /// one. The URLs of references begin with `http://host:port` from then on.
   ///
   /// Refused after the first use, and for what is no host or no port.
   public func useEmulator(withHost host: String, port: Int) {
@@ -56,12 +57,33 @@ extension Database {
       )
     } else {
       settings.setAddress("http://\(host.lowercased()):\(port)")
+      keepInStep(withEmulatorAt: host.lowercased(), port: port)
     }
   }
 
-  /// Does nothing: an admitted write is written to the disk, and its completion gets the result.
-  /// There is no queue of writes that wait for a server.
-  public func purgeOutstandingWrites() { connection.noteUse() }
+  /// Takes back all that a server has not answered: writes, transactions and operations on disconnecting, which fail with
+  /// ``DatabaseError/Code/canceled``. Listeners get the events of that.
+  ///
+  /// Does nothing in a database that owns its data: an admitted write is written to the disk, and its completion gets the
+  /// result.
+  public func purgeOutstandingWrites() {
+    connection.noteUse()
+    if (try? checkOpen()) != nil { remote?.purge() }
+  }
+
+  /// Waits until all writes before the call are done: in a database that keeps in step with a server, until that has
+  /// answered them; otherwise as `synchronize()` does.
+  ///
+  /// - Throws: ``DatabaseError`` if the disk refuses, or the database is closed. What became of a write its own completion
+  ///   says.
+  public func waitForPendingWrites() async throws {
+    guard let remote else { return try await synchronize() }
+    try checkOpen()
+    await withUnsafeContinuation { continuation in
+      remote.afterPendingWrites { continuation.resume() }
+    }
+    try checkOpen()
+  }
 
   /// Whether every database of the process writes what it does on standard error, a line each, beside
   /// ``DatabaseOptions/logging``. Default: false.
@@ -94,6 +116,9 @@ extension Database {
 extension DatabaseQuery {
   /// Declares that the query will be read often, or takes that back.
   ///
+  /// In a database that keeps in step with a server, what the query shows is then known also while nothing listens to it.
+  /// In one that owns its data:
+  ///
   /// The order of a query by a child, by value or by priorities is then kept from its first `getData` on,
   /// about 100 bytes for each child of the location, and not dropped while the database is open: each read
   /// costs what changed since the last one. ``DatabaseOptions/queryOrderLimit`` neither counts nor limits such
@@ -102,12 +127,13 @@ extension DatabaseQuery {
   /// Refused below `.info` and for a bad reference, by ``DatabaseOptions/errorHandler``.
   public func keepSynced(_ keepSynced: Bool) {
     do throws(DatabaseError) {
-      _ = try usable()
+      let source = try source()
       if location.isInfo {
         throw DatabaseError(
           .invalidArgument, "NSInvalidArgumentException", "\(location) cannot be kept synchronized")
       }
       let parameters = parameters
+      if case .remote(let remote) = source { return remote.keep(target, keepSynced) }
       // In the order of keys the data itself is kept.
       if parameters.order == .key || parameters == QueryParameters() { return }
       if keepSynced {

@@ -30,9 +30,10 @@ extension Database {
   /// The database with this URL; the same object at each call, except after it was closed or could not
   /// be opened: then the next call tries again.
   ///
-  /// - Parameter url: a file URL names the directory. Any other URL, such as an app has from Firebase,
-  ///   is only a name: nothing is connected to, and the directory stands beside that of ``database()``,
-  ///   named after the executable and the URL's host. References then have ``DatabaseReference/url``s
+  /// - Parameter url: a file URL names the directory. Any other URL is that of a server, such as an app has from
+  ///   Firebase. If the program imports `DendroSync` and has enabled it, the database keeps in step with that server.
+  ///   Otherwise the URL is only a name: nothing is connected to, and the directory stands beside that of
+  ///   ``database()``, named after the executable and the URL's host. References have ``DatabaseReference/url``s
   ///   with that host. The URL must have no path: otherwise, and if the directory cannot be opened,
   ///   every operation on the database gets the error.
   public static func database(url: String) -> Database {
@@ -41,6 +42,9 @@ extension Database {
       let named = try DatabaseURL(parsing: url)
       guard named.path.isEmpty else {
         throw DatabaseURL.invalid(url, "has a path; a database is named without one")
+      }
+      if let make = Remotes.make, let address = RemoteAddress(named) {
+        return instance(address, named, make)
       }
       var name = named.host
       if let port = named.port { name += "_\(port)" }
@@ -51,12 +55,25 @@ extension Database {
     }
   }
 
+  private static func instance(
+    _ address: RemoteAddress, _ url: DatabaseURL, _ make: @escaping Remotes.Factory
+  ) -> Database {
+    instances.withLock { instances in
+      let name = "\(address)"
+      if let database = instances[name], !database.isClosed { return database }
+      let database = Database.remote(options: DatabaseOptions()) { make(address, $0) }
+      database.settings.setAddress(url.address, url.namespace)
+      instances[name] = database
+      return database
+    }
+  }
+
   private static func instance(at path: String, _ url: DatabaseURL?) throws -> Database {
     try instances.withLock { instances in
       if let database = instances[path], !database.isClosed { return database }
       instances[path] = nil
       let database: Database = try open(at: path)
-      if let url { database.settings.setAddress(url.address) }
+      if let url { database.settings.setAddress(url.address, url.namespace) }
       instances[path] = database
       return database
     }

@@ -8,12 +8,22 @@ final class DatabaseSettings: Sendable {
 
   private struct State {
     var address = "dendro://localhost"
+    var namespace: String?
     var cacheByteCount: UInt = 10 << 20
   }
 
   /// What the URLs of references begin with: scheme, host and port.
   var address: String { state.withLock { $0.address } }
   func setAddress(_ address: String) { state.withLock { $0.address = address } }
+  /// The database that a server is asked for; nil if it knows by itself.
+  var namespace: String? { state.withLock { $0.namespace } }
+
+  func setAddress(_ address: String, _ namespace: String?) {
+    state.withLock { state in
+      state.address = address
+      state.namespace = namespace
+    }
+  }
 
   var cacheByteCount: UInt { state.withLock { $0.cacheByteCount } }
   func setCacheByteCount(_ count: UInt) { state.withLock { $0.cacheByteCount = count } }

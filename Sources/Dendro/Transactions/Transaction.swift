@@ -7,6 +7,8 @@ final class Transaction: Sendable {
   let reference: DatabaseReference
   /// Called with the data of each run, on a thread of the transactions.
   private let block: @Sendable (MutableData) -> Step
+  /// Whether listeners see what it makes before a server has taken it.
+  private let isVisible: Bool
   private let state: Mutex<State>
 
   private struct State {
@@ -35,11 +37,13 @@ final class Transaction: Sendable {
   }
 
   init(
-    _ reference: DatabaseReference, block: @escaping @Sendable (MutableData) -> Step,
+    _ reference: DatabaseReference, isVisible: Bool = true,
+    block: @escaping @Sendable (MutableData) -> Step,
     completion: @escaping @Sendable (Outcome) -> Void
   ) {
     self.reference = reference
     self.block = block
+    self.isVisible = isVisible
     state = Mutex(State(completion: completion))
   }
 
@@ -103,12 +107,20 @@ final class Transaction: Sendable {
   /// behind.
   private func run(as job: TransactionJob) {
     if hasEnded { return }
-    let engine: Engine
+    let source: DataSource
     do throws(DatabaseError) {
-      engine = try reference.owner.usable()
+      source = try reference.owner.source(of: reference.location)
     } catch {
       return finish(.failed(error))
     }
+    switch source {
+    case .engine(let engine): run(on: engine, job)
+    case .remote(let remote): run(on: remote, job)
+    case .info: finish(.failed(DatabaseError.notWritable(reference.location)))
+    }
+  }
+
+  private func run(on engine: Engine, _ job: TransactionJob) {
     if let failure = reference.writeFailure {
       // In order: after the completions of earlier writes.
       return engine.submit(Draft(.update(.root, []))) { _ in self.finish(.failed(failure)) }
@@ -118,34 +130,67 @@ final class Transaction: Sendable {
     } begun: {
       job.begins()
     } decide: { input in
-      decide(on: input, job)
+      switch step(on: input, job) {
+      case .write(let draft): TransactionDecision(draft) { self.finish($0) { .committed($0) } }
+      case .abort: TransactionDecision(nil) { self.finish($0) { .aborted($0) } }
+      case .ended: TransactionDecision(nil) { _ in }
+      case .failed(let error): TransactionDecision(nil) { _ in self.finish(.failed(error)) }
+      }
     }
   }
 
-  private func decide(on input: Node, _ job: TransactionJob) -> TransactionDecision {
-    guard beginRun() else { return TransactionDecision(nil) { _ in } }
+  private func run(on remote: any Remote, _ job: TransactionJob) {
+    if let failure = reference.writeFailure { return finish(.failed(failure)) }
+    let reference = reference
+    job.begins()
+    remote.transact(
+      RemoteTransaction(
+        path: reference.location, isVisible: isVisible,
+        run: { input in
+          switch self.step(on: input, job) {
+          case .write(let draft): return .write(draft)
+          case .abort: return .abort
+          case .ended: return .ended
+          case .failed(let error):
+            self.finish(.failed(error))
+            return .ended
+          }
+        },
+        completion: { end in
+          switch end {
+          case .committed(let node): self.finish(.committed(DataSnapshot(node, at: reference)))
+          case .aborted(let node): self.finish(.aborted(DataSnapshot(node, at: reference)))
+          case .failed(let error): self.finish(.failed(error))
+          }
+        }))
+  }
+
+  /// What one run of the block comes to.
+  private enum Result {
+    case write(Draft)
+    case abort
+    /// It was withdrawn, and has ended.
+    case ended
+    case failed(any Error)
+  }
+
+  private func step(on input: Node, _ job: TransactionJob) -> Result {
+    guard beginRun() else { return .ended }
     let draft = TransactionDraft(at: reference.location, input: input)
     let step = job.runBlock { block(MutableData(draft, at: .root)) }
-    guard endRun() else { return TransactionDecision(nil) { _ in } }
-    do {
-      return try decision(step, draft)
+    guard endRun() else { return .ended }
+    if case .fail(let error) = step { return .failed(error) }
+    if let error = draft.error { return .failed(error) }
+    guard case .write(let data) = step else { return .abort }
+    do throws(DatabaseError) {
+      return .write(try write(of: data, draft))
     } catch {
-      return TransactionDecision(nil) { _ in self.finish(.failed(error)) }
+      return .failed(error)
     }
-  }
-
-  /// - Throws: what the block threw or gave that cannot be used.
-  private func decision(_ step: Step, _ draft: TransactionDraft) throws -> TransactionDecision {
-    if case .fail(let error) = step { throw error }
-    if let error = draft.error { throw error }
-    guard case .write(let data) = step else {
-      return TransactionDecision(nil) { self.finish($0) { .aborted($0) } }
-    }
-    return TransactionDecision(try write(of: data, draft)) { self.finish($0) { .committed($0) } }
   }
 
   private func finish(
-    _ result: Result<Node, EngineError>, _ outcome: (DataSnapshot) -> Outcome
+    _ result: Swift.Result<Node, EngineError>, _ outcome: (DataSnapshot) -> Outcome
   ) {
     switch result {
     case .success(let node): finish(outcome(DataSnapshot(node, at: reference)))

@@ -111,6 +111,14 @@ final class TransactionQueue: Sendable {
     if leaves, job.hasPlace { places.signal() }
   }
 
+  /// Whether the calling thread runs one.
+  var isRunningHere: Bool {
+    let thread = pthread_self()
+    return state.withLock { state in
+      state.running.contains { pthread_equal($0.thread, thread) != 0 }
+    }
+  }
+
   /// Those that wait or run.
   var count: Int { state.withLock { $0.waiting.count + $0.running.count } }
 

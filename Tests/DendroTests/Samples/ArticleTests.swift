@@ -4,8 +4,8 @@ import Testing
 /// Every Swift block of every article is a piece of a test that was compiled: the blocks of an article
 /// `Name.md`, in order, are the pieces of `NameSamples.swift` in this folder between the lines
 /// `// sample` and `// end`, word for word but for the indentation and `fileprivate`. Lines at the beginning of a block
-/// that import a module stand at the beginning of the file instead. The samples of the server and of rules are among the
-/// tests of those modules.
+/// that import a module stand at the beginning of the file instead. The samples of the server, of rules and of synced
+/// databases are among the tests of those modules.
 @Suite("Articles")
 struct ArticleTests {
   private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
@@ -75,7 +75,10 @@ struct ArticleTests {
   @Test("show what was compiled", arguments: articles.keys.sorted())
   func compiled(article: String) throws {
     let blocks = try #require(Self.articles[article])
-    let others = ["DendroServer": "DendroServerTests", "DendroRules": "DendroRulesTests"]
+    let others = [
+      "DendroServer": "DendroServerTests", "DendroRules": "DendroRulesTests",
+      "DendroSync": "DendroSyncTests", "SyncedDatabases": "DendroSyncTests",
+    ]
     let folder = others[article] ?? "DendroTests/Samples"
     let file = "Tests/\(folder)/\(article)Samples.swift"
     let samples = Self.samples(in: try Self.text(of: file))

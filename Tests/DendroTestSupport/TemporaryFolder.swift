@@ -2,10 +2,10 @@ import DendroPlatform
 import Foundation
 
 /// A new folder that is removed with the value.
-final class TemporaryFolder {
-  let path: String
+package final class TemporaryFolder: Sendable {
+  package let path: String
 
-  init() throws {
+  package init() throws {
     let url = FileManager.default.temporaryDirectory.appending(path: "dendro-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
     path = url.path
@@ -14,7 +14,7 @@ final class TemporaryFolder {
   /// Writes a file anew.
   ///
   /// - Returns: its path.
-  func write(_ name: String, _ text: String) throws -> String {
+  package func write(_ name: String, _ text: String) throws -> String {
     let file = path + "/" + name
     try text.write(toFile: file, atomically: true, encoding: .utf8)
     return file

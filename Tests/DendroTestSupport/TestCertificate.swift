@@ -1,10 +1,10 @@
 /// Certificates that nobody vouches for, each with its key, for `localhost` and the next hundred years.
-struct TestCertificate {
-  let certificate: String
-  let key: String
+package struct TestCertificate: Sendable {
+  package let certificate: String
+  package let key: String
 
   /// Of the subject `/CN=one`.
-  static let one = TestCertificate(
+  package static let one = TestCertificate(
     certificate: """
       -----BEGIN CERTIFICATE-----
       MIIBozCCAUigAwIBAgIUdu1qyJ49xqrrJOzqX94lHpKfejowCgYIKoZIzj0EAwIw
@@ -27,7 +27,7 @@ struct TestCertificate {
       """)
 
   /// Of the subject `/CN=two`.
-  static let two = TestCertificate(
+  package static let two = TestCertificate(
     certificate: """
       -----BEGIN CERTIFICATE-----
       MIIBozCCAUigAwIBAgIUOHA72iQttLIrV5N3iTwxaZCaE8IwCgYIKoZIzj0EAwIw

@@ -1,0 +1,69 @@
+import DendroEngine
+import Synchronization
+
+/// Where a server is, and which of its databases is meant.
+package struct RemoteAddress: Hashable, Sendable {
+  /// Whether the connection is encrypted.
+  package let isSecure: Bool
+  package let host: String
+  package let port: Int
+  /// Nil if the server knows by itself, as `dendro serve` does.
+  package let namespace: String?
+
+  package init(isSecure: Bool, host: String, port: Int, namespace: String?) {
+    self.isSecure = isSecure
+    self.host = host
+    self.port = port
+    self.namespace = namespace
+  }
+
+  /// - Returns: nil if the URL names no server.
+  init?(_ url: DatabaseURL) {
+    guard url.scheme == "http" || url.scheme == "https" else { return nil }
+    let isSecure = url.scheme == "https"
+    let labels = url.host.split(separator: ".", omittingEmptySubsequences: false)
+    let isAddress = labels.last.map { $0.allSatisfy(\.isNumber) } ?? true
+    self.init(
+      isSecure: isSecure, host: url.host, port: url.port ?? (isSecure ? 443 : 80),
+      namespace: url.namespace ?? (labels.count >= 3 && !isAddress ? String(labels[0]) : nil))
+  }
+}
+
+/// What makes the remotes of this process; nil as long as no module that can was enabled.
+package enum Remotes {
+  package typealias Factory =
+    @Sendable (RemoteAddress, any RemoteObserver) -> any Remote
+
+  private static let factory = Mutex<Factory?>(nil)
+
+  /// Has databases keep in step with servers from now on.
+  package static func enable(_ make: @escaping Factory) { factory.withLock { $0 = make } }
+
+  package static var make: Factory? { factory.withLock { $0 } }
+}
+
+extension Database {
+  /// Has it keep in step with an emulator, if that is possible.
+  func keepInStep(withEmulatorAt host: String, port: Int) {
+    guard let make = Remotes.make else { return }
+    let address = RemoteAddress(
+      isSecure: false, host: host, port: port, namespace: settings.namespace)
+    keepInStep(log: { [engine] in engine?.record($0) }) { make(address, $0) }
+  }
+
+  /// Signs in at the server with which the database keeps in step, and again with a new token whenever the one before is
+  /// about to expire or is refused. No connection is made before there is a token; over one that is in use, all
+  /// is sent as it was before until there is a token.
+  ///
+  /// - Parameter token: gives a token; nil signs out. It is asked again after some time if it throws. Called on no
+  ///   particular thread. The task of a call that is given up, since another one has begun, is cancelled.
+  /// - Throws: ``DatabaseError/Code/unavailable`` in a database that owns its data.
+  public func authenticate(with token: (@Sendable () async throws -> DatabaseToken)?) throws {
+    try checkOpen()
+    guard let remote else {
+      throw DatabaseError(
+        .unavailable, "NoServer", "the database keeps in step with no server at which to sign in")
+    }
+    remote.authenticate(token)
+  }
+}

@@ -1,0 +1,28 @@
+import Dendro
+
+/// Lets databases keep in step with a server that speaks the protocol of Firebase's Realtime Database: `dendro serve`, an
+/// emulator, or Firebase itself.
+///
+/// ```swift
+/// import Dendro
+/// import DendroSync
+///
+/// DendroSync.enable()
+/// let database = Database.database(url: "http://127.0.0.1:9000?ns=shop")
+/// database.reference(withPath: "list").observe(.value) { show($0) }
+/// ```
+///
+/// What is written shows at once, also without the network; the completion of a write means the server's answer. Data and
+/// writes that wait for the network are kept in memory.
+public enum DendroSync {
+  /// Has `Database.database(url:)` and `Database.useEmulator(withHost:port:)` give databases that keep in
+  /// step with a server, from now on. Databases that were made before stay what they are.
+  ///
+  /// - Parameter certificateFile: a file of certificates in PEM that are trusted besides those of the system, for servers
+  ///   with one of their own. It is read at once. If it cannot be read, no `https` server is connected to, and the log
+  ///   says so.
+  public static func enable(trusting certificateFile: String? = nil) {
+    let trust = certificateFile.map { TrustedCertificates(file: $0) } ?? .system
+    Remotes.enable { address, observer in SyncClient(address, trusting: trust, observer) }
+  }
+}

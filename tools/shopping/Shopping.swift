@@ -1,0 +1,71 @@
+import Dendro
+import DendroSync
+import Foundation
+
+/// A shopping list that several terminals share, also while some of them are offline: `tools/run demo-sync` in each.
+@main
+struct Shopping {
+  static func main() async throws {
+    DendroSync.enable()
+    let url = CommandLine.arguments.dropFirst().first ?? "http://127.0.0.1:9000?ns=shopping"
+    let database = Database.database(url: url)
+    let list = database.reference(withPath: "list")
+
+    database.reference(withPath: ".info/connected").observe(.value) { snapshot in
+      say(snapshot.value as? Bool == true ? "-- connected" : "-- not connected")
+    }
+    list.observe(.value) { snapshot in
+      let items = snapshot.map { item in
+        let isBought = item.childSnapshot(forPath: "bought").value as? Bool == true
+        return "\(isBought ? "✓ " : "")\(item.childSnapshot(forPath: "name").value ?? "")"
+      }
+      say(items.isEmpty ? "The list is empty." : "To buy: " + items.joined(separator: ", "))
+    }
+
+    say("add THING, buy THING, clear, offline, online, quit")
+    for await line in lines {
+      let words = line.split(separator: " ", maxSplits: 1)
+      let thing = words.count > 1 ? String(words[1]) : ""
+      switch words.first {
+      case "add" where !thing.isEmpty:
+        list.withoutWaiting { $0.childByAutoId().setValue(["name": thing]) }
+      case "buy" where !thing.isEmpty:
+        for item in try await list.getData()
+        where item.childSnapshot(forPath: "name").value as? String == thing {
+          item.ref.withoutWaiting { $0.child("bought").setValue(true) }
+        }
+      case "clear": list.withoutWaiting { $0.removeValue() }
+      case "offline": database.goOffline()
+      case "online": database.goOnline()
+      case "quit": try await leave(database)
+      case nil: break
+      default: say("add THING, buy THING, clear, offline, online, quit")
+      }
+    }
+    try await leave(database)
+  }
+
+  /// What the user types. It is waited for on another thread, since the blocks of the listeners are called on that of `main`.
+  private static var lines: AsyncStream<String> {
+    AsyncStream { continuation in
+      Thread.detachNewThread {
+        while let line = readLine() { continuation.yield(line) }
+        continuation.finish()
+      }
+    }
+  }
+
+  /// Shows a line at once, also if the output is no terminal.
+  private static func say(_ line: String) {
+    FileHandle.standardOutput.write(Data((line + "\n").utf8))
+  }
+
+  /// Waits until the server has all that was written, and ends the program.
+  private static func leave(_ database: Database) async throws -> Never {
+    database.goOnline()
+    try await database.waitForPendingWrites()
+    await database.waitForPendingEvents()
+    try await database.close()
+    exit(0)
+  }
+}
