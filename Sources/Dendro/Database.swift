@@ -163,7 +163,8 @@ public final class Database: Sendable {
 
   // MARK: Barriers
 
-  /// Waits until every write admitted before the call is durable, whatever the durability.
+  /// Waits until every write admitted before the call is durable, whatever the durability. Does nothing in a database that
+  /// keeps in step with a server: see ``waitForPendingWrites()``.
   ///
   /// A write without a completion that was refused, or taken back by a full disk, is not among them:
   /// ``DatabaseOptions/errorHandler`` gets its error, and this call says nothing of it.
@@ -207,7 +208,10 @@ public final class Database: Sendable {
 
   // MARK: Closing
 
-  /// Takes every admitted write to the disk and frees the directory. What `onDisconnect…` registered is
+  /// Closes the database. In one that keeps in step with a server, writes without an answer fail with
+  /// ``DatabaseError/Code/closed``: call ``waitForPendingWrites()`` first.
+  ///
+  /// In one that owns its data, takes every admitted write to the disk and frees the directory. What `onDisconnect…` registered is
   /// the last write, after those of open sessions (``makeSession()``); an operation that is registered at the
   /// same time is in it or gets the error.
   ///

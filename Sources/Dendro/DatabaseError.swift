@@ -77,7 +77,8 @@ public struct DatabaseError: Error, Sendable {
     public static let noData = Code(rawValue: 214)
     /// A transaction took longer than ``DatabaseOptions/transactionTimeLimit``.
     public static let timedOut = Code(rawValue: 215)
-    /// Other writes came between each of a transaction's 25 runs.
+    /// Other writes came between each of a transaction's 25 runs. Also the code of a server's errors that have none of their
+    /// own: ``DatabaseError/name`` says which, such as `maxretry`, `set` and `disconnect`.
     public static let maxRetry = Code(rawValue: 9999)
   }
 

@@ -9,6 +9,9 @@ import DendroTree
 //   order of the writes; also if nothing changed.
 // - `async`: returns once the write is as durable as the options ask; throws `DatabaseError`. The write
 //   stays if the task is cancelled.
+//
+// In a database that keeps in step with a server, a block is called and an `async` form returns once the server has
+// answered.
 
 // MARK: - Without waiting
 

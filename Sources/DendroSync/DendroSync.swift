@@ -13,14 +13,14 @@ import Dendro
 /// ```
 ///
 /// What is written shows at once, also without the network; the completion of a write means the server's answer. Data and
-/// writes that wait for the network are kept in memory.
+/// writes that wait for the network are kept in memory: before a program ends it waits for
+/// `Database.waitForPendingWrites()`.
 public enum DendroSync {
   /// Has `Database.database(url:)` and `Database.useEmulator(withHost:port:)` give databases that keep in
   /// step with a server, from now on. Databases that were made before stay what they are.
   ///
-  /// - Parameter certificateFile: a file of certificates in PEM that are trusted besides those of the system, for servers
-  ///   with one of their own. It is read at once. If it cannot be read, no `https` server is connected to, and the log
-  ///   says so.
+  /// - Parameter certificateFile: a PEM file of certificates to trust in addition to those of the system, for a server with
+  ///   a self-signed certificate. It is read at once. If it cannot be read, every `https` connection fails.
   public static func enable(trusting certificateFile: String? = nil) {
     let trust = certificateFile.map { TrustedCertificates(file: $0) } ?? .system
     Remotes.enable { address, observer in SyncClient(address, trusting: trust, observer) }

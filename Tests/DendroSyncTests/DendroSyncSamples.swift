@@ -26,6 +26,7 @@ struct DendroSyncSamples {
         let list = database.reference(withPath: "list")
         list.observe(.value) { snapshot in print(snapshot.childrenCount, "things to buy") }
         try await list.childByAutoId().setValue("bread")
+        try await database.waitForPendingWrites()
         // end
         #expect(try await served.reference(withPath: "list").getData().childrenCount == 1)
         try await database.close()

@@ -104,6 +104,15 @@ final class ScriptedServer {
 
   /// The next message of the client; keep-alives and answers to pings are passed over.
   func next() throws -> JSONMembers {
+    let text = try nextText()
+    guard let members = JSONMembers(text[...]) else {
+      throw Failure(text: "no message: \(String(decoding: text, as: UTF8.self))")
+    }
+    return members
+  }
+
+  /// The text of the next message.
+  func nextText() throws -> [UInt8] {
     while true {
       let (code, content) = try frame()
       guard code == 0x1, content != Array("0".utf8) else { continue }
@@ -112,10 +121,7 @@ final class ScriptedServer {
         text = []
         for _ in 0..<count { text += try frame().content }
       }
-      guard let members = JSONMembers(text[...]) else {
-        throw Failure(text: "no message: \(String(decoding: text, as: UTF8.self))")
-      }
-      return members
+      return text
     }
   }
 

@@ -281,6 +281,11 @@ struct SyncedDatabaseTests {
       #expect(await failure { try await database.checkpoint() }?.code == .unavailable)
       #expect(
         await failure { _ = try await database.reference().snapshot(at: 1) }?.code == .unavailable)
+      let session = database.makeSession()
+      #expect(throws: DatabaseError.self) {
+        try session.onDisconnectSetValue(1, at: database.reference(withPath: "a"))
+      }
+      #expect(!database.isPersistenceEnabled)
       try await database.synchronize()
       try await database.close()
     }

@@ -30,8 +30,11 @@ struct Shopping {
       case "add" where !thing.isEmpty:
         list.withoutWaiting { $0.childByAutoId().setValue(["name": thing]) }
       case "buy" where !thing.isEmpty:
-        for item in try await list.getData()
-        where item.childSnapshot(forPath: "name").value as? String == thing {
+        guard let items = try? await list.getData() else {
+          say("The list is not known yet.")
+          continue
+        }
+        for item in items where item.childSnapshot(forPath: "name").value as? String == thing {
           item.ref.withoutWaiting { $0.child("bought").setValue(true) }
         }
       case "clear": list.withoutWaiting { $0.removeValue() }
@@ -60,8 +63,9 @@ struct Shopping {
     FileHandle.standardOutput.write(Data((line + "\n").utf8))
   }
 
-  /// Waits until the server has all that was written, and ends the program.
+  /// Goes online, waits until the server has accepted or refused every write, and ends the program.
   private static func leave(_ database: Database) async throws -> Never {
+    say("Waiting for the server. Ctrl-C gives up what it does not have.")
     database.goOnline()
     try await database.waitForPendingWrites()
     await database.waitForPendingEvents()

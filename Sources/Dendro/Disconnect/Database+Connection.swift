@@ -8,11 +8,11 @@ import Synchronization
 extension Database {
   /// Takes the database offline. One that keeps in step with a server ends the connection: what is written waits.
   ///
-  /// One that owns its data writes the operations that `onDisconnect…` registered, all of them as one
+  /// A database that owns its data writes the operations that `onDisconnect…` registered, all of them as one
   /// write, and makes `.info/connected` false. If it is offline already, only operations that were
   /// refused before are written.
   ///
-  /// Reading, writing and listening go on as before: nothing here waits for a server. If the write is
+  /// Its reading, writing and listening go on as before. If the write is
   /// refused, ``DatabaseOptions/errorHandler`` gets the error, and the operations stay registered: they
   /// are written by the next call, or when the database is closed.
   public func goOffline() {

@@ -113,6 +113,8 @@ public final class DatabaseSession: Sendable {
       throw DatabaseError(
         .invalidArgument, "InvalidArgumentError", "the reference is one of another database")
     }
+    // A server ends the sessions of its clients itself.
+    if database.remoteHolder.load() != nil { throw .ownedByServer }
   }
 
   // MARK: Connected or not

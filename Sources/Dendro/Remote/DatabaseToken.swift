@@ -1,4 +1,4 @@
-/// By what a database that keeps in step with a server signs in there.
+/// The token with which a database signs in at its server.
 public struct DatabaseToken: Sendable {
   package enum Kind: Sendable {
     case user(String)
@@ -12,7 +12,8 @@ public struct DatabaseToken: Sendable {
   /// The ID token of a user, a JSON Web Token.
   public static func user(_ token: String) -> DatabaseToken { DatabaseToken(.user(token)) }
 
-  /// The token of an administrator: an OAuth access token, or `owner` for an emulator.
+  /// An administrator's token: an OAuth access token. An emulator accepts the text `owner`, and so does a `dendro serve` that
+  /// accepts every credential.
   public static func administrator(_ token: String) -> DatabaseToken {
     DatabaseToken(.administrator(token, override: nil))
   }

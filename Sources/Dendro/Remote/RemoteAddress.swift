@@ -51,15 +51,21 @@ extension Database {
     keepInStep(log: { [engine] in engine?.record($0) }) { make(address, $0) }
   }
 
-  /// Signs in at the server with which the database keeps in step, and again with a new token whenever the one before is
-  /// about to expire or is refused. No connection is made before there is a token; over one that is in use, all
-  /// is sent as it was before until there is a token.
+  /// Has the database sign in at its server with tokens of this closure, and returns at once.
   ///
-  /// - Parameter token: gives a token; nil signs out. It is asked again after some time if it throws. Called on no
-  ///   particular thread. The task of a call that is given up, since another one has begun, is cancelled.
+  /// Call it before the first listener or write: over a connection that is in use, these reach the server before the token
+  /// does, and a listener that the server refuses does not come back. Otherwise no connection is made before there is a
+  /// token. `.info/authenticated` turns true once the server has accepted one.
+  ///
+  /// The closure is called once at first, some minutes before a user's signed token expires, and whenever the server refuses a
+  /// token. If it throws, it is called again after 2 to 64 seconds. A newer call of this method cancels a closure that is
+  /// still running. Listeners, known data and waiting writes stay when the user changes: the writes are sent as the new user.
+  ///
+  /// - Parameter token: gives a token; nil signs out. Called on no particular thread.
   /// - Throws: ``DatabaseError/Code/unavailable`` in a database that owns its data.
   public func authenticate(with token: (@Sendable () async throws -> DatabaseToken)?) throws {
     try checkOpen()
+    connection.noteUse()
     guard let remote else {
       throw DatabaseError(
         .unavailable, "NoServer", "the database keeps in step with no server at which to sign in")

@@ -6,21 +6,24 @@ import Synchronization
 // under the name of Firebase's exception, and nothing changes.
 
 extension Database {
-  /// Whether the data survives the process: true in a directory, false in memory.
+  /// Whether the data survives the process: true in a directory, false in memory, and false in a database that keeps in step
+  /// with a server.
   ///
   /// That is decided by how the database was opened, and never by a cache: setting another value is
   /// refused, as is setting any after the first use (the first `reference…`, `goOnline` or `goOffline`).
   public var isPersistenceEnabled: Bool {
-    get { engine?.path != nil }
+    get { remoteHolder.load() == nil && engine?.path != nil }
     set {
-      let isPersistent = engine?.path != nil
+      let isPersistent = isPersistenceEnabled
       refuseSetting(
         "isPersistenceEnabled",
         newValue == isPersistent
           ? nil
           : isPersistent
             ? "a database in a directory keeps its data; Database.inMemory() makes one that does not"
-            : "a database in memory keeps nothing; Database.open(at:) makes one that does")
+            : remoteHolder.load() != nil
+              ? "a database that keeps in step with a server is kept in memory"
+              : "a database in memory keeps nothing; Database.open(at:) makes one that does")
     }
   }
 
@@ -44,7 +47,7 @@ extension Database {
   /// enabled it: the server owns the data then, and what is in a directory is not touched. Otherwise it stays the local
   /// one. The URLs of references begin with `http://host:port` from then on.
   ///
-  /// Refused after the first use, and for what is no host or no port.
+  /// Call it before anything else. It is refused after the first use, and for what is no host or no port.
   public func useEmulator(withHost host: String, port: Int) {
     if connection.isInUse {
       refuse(
@@ -71,12 +74,16 @@ extension Database {
     if (try? checkOpen()) != nil { remote?.purge() }
   }
 
-  /// Waits until all writes before the call are done: in a database that keeps in step with a server, until that has
-  /// answered them; otherwise as `synchronize()` does.
+  /// Waits until the server has accepted or refused every write made before the call, in a database that keeps in step with
+  /// one; otherwise as `synchronize()` does.
+  ///
+  /// It does not wait for transactions and operations on disconnecting, which have completions of their own. Without a network
+  /// it does not return. Cancelling the task does not end it; closing the database does.
   ///
   /// - Throws: ``DatabaseError`` if the disk refuses, or the database is closed. What became of a write its own completion
   ///   says.
   public func waitForPendingWrites() async throws {
+    connection.noteUse()
     guard let remote else { return try await synchronize() }
     try checkOpen()
     await withUnsafeContinuation { continuation in
@@ -116,10 +123,10 @@ extension Database {
 extension DatabaseQuery {
   /// Declares that the query will be read often, or takes that back.
   ///
-  /// In a database that keeps in step with a server, what the query shows is then known also while nothing listens to it.
-  /// In one that owns its data:
+  /// In a database that keeps in step with a server, the data of the query are kept up to date in memory without a
+  /// listener, so that ``getData()`` answers without a network. If the server refuses that, it ends.
   ///
-  /// The order of a query by a child, by value or by priorities is then kept from its first `getData` on,
+  /// In a database that owns its data, the order of a query by a child, by value or by priorities is then kept from its first `getData` on,
   /// about 100 bytes for each child of the location, and not dropped while the database is open: each read
   /// costs what changed since the last one. ``DatabaseOptions/queryOrderLimit`` neither counts nor limits such
   /// orders. For a reference it does nothing, since everything is always current. Default: false.

@@ -28,7 +28,7 @@ extension Database {
   private static let instances = Mutex<[String: Database]>([:])
 
   /// The database with this URL; the same object at each call, except after it was closed or could not
-  /// be opened: then the next call tries again.
+  /// be opened: then the next call tries again; and except after `DendroSync` was enabled.
   ///
   /// - Parameter url: a file URL names the directory. Any other URL is that of a server, such as an app has from
   ///   Firebase. If the program imports `DendroSync` and has enabled it, the database keeps in step with that server.
