@@ -10,7 +10,7 @@ struct MessageTests {
 
   init() throws {
     server = try ScriptedServer()
-    database = synced(server.port)
+    database = synced(server.port, connects: false)
   }
 
   /// Holds the next messages against these.
@@ -26,6 +26,7 @@ struct MessageTests {
 
   /// Takes the connection: the client names its software first.
   private func greet() throws {
+    database.goOnline()
     try server.accept()
     try expect([#"{"t":"d","d":{"r":1,"a":"s","b":{"c":{"sdk.dendro.0-1-0":1}}}}"#])
   }
@@ -34,6 +35,7 @@ struct MessageTests {
 
   @Test("the head of the request")
   func head() async throws {
+    database.goOnline()
     let head = try server.accept()
     #expect(head.hasPrefix("GET /.ws?v=5 HTTP/1.1\r\nHost: 127.0.0.1:\(server.port)\r\n"))
     _ = try server.settled()
@@ -108,7 +110,14 @@ struct MessageTests {
     "signing in comes first, and again over the next connection, before the listens with their hashes"
   )
   func signingIn() async throws {
-    try database.authenticate { .administrator("owner") }
+    // It connects when it has a token, and not before.
+    let (asked, teller) = AsyncStream.makeStream(of: Never.self)
+    try database.authenticate {
+      teller.finish()
+      return .administrator("owner")
+    }
+    // Not while this thread waits: there may be no other one for it.
+    for await _ in asked {}
     try server.accept()
     let first = try server.nextText()
     #expect(String(decoding: first, as: UTF8.self).contains(#""a":"s""#))

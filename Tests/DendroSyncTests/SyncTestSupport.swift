@@ -6,17 +6,19 @@ import Testing
 
 @testable import DendroSync
 
-/// A database that keeps in step with a server of this machine, and has begun to connect.
+/// A database that keeps in step with a server of this machine.
+///
+/// - Parameter connects: whether it begins to connect, before its first use.
 func synced(
   _ port: Int, secure: Bool = false, host: String = "127.0.0.1", namespace: String? = nil,
-  trusting trust: TrustedCertificates = .system,
+  trusting trust: TrustedCertificates = .system, connects: Bool = true,
   _ change: (inout DatabaseOptions) -> Void = { _ in }
 ) -> Database {
   var options = DatabaseOptions()
   change(&options)
   let address = RemoteAddress(isSecure: secure, host: host, port: port, namespace: namespace)
   let database = Database.remote(options: options) { SyncClient(address, trusting: trust, $0) }
-  database.goOnline()
+  if connects { database.goOnline() }
   return database
 }
 
