@@ -34,6 +34,8 @@ final class SyncClient: Remote {
     var identity = Identity()
     var isOnline = true
     var isClosed = false
+    /// Whether anything was asked for: only then it connects.
+    var isStarted = false
     /// How many milliseconds the server's clock is ahead of this one.
     var timeOffset: Int64 = 0
     var isConnected = false
@@ -110,8 +112,10 @@ final class SyncClient: Remote {
   func step<R: Sendable>(_ body: (inout State, inout Due) -> R) -> R {
     var due = Due()
     let result = state.withLock { state in
+      let isFirst = !state.isStarted
+      state.isStarted = true
       let result = body(&state, &due)
-      due.wakes = due.wakes || !state.outgoing.isEmpty
+      due.wakes = due.wakes || isFirst || !state.outgoing.isEmpty
       return result
     }
     if let command = due.command { loop.obey(command) } else if due.wakes { loop.wake() }
@@ -341,7 +345,7 @@ final class SyncClient: Remote {
 
 extension SyncClient.State {
   /// Whether a connection is wanted.
-  var mayConnect: Bool { isOnline && !isClosed && identity.mayConnect }
+  var mayConnect: Bool { isStarted && isOnline && !isClosed && identity.mayConnect }
 
   /// The server's time in milliseconds since 1970, as far as it is known.
   var time: Int64 { SyncClient.clock() + timeOffset }
