@@ -41,7 +41,7 @@ struct MessageTests {
     _ = try server.settled()
     database.goOffline()
     database.goOnline()
-    // The server is told which session it may forget.
+    // The client names the session that the server may forget.
     #expect(try server.accept().hasPrefix("GET /.ws?v=5&ls=session HTTP/1.1\r\n"))
     try await database.close()
   }

@@ -418,7 +418,7 @@ struct SyncedDatabaseTests {
     }
   }
 
-  @Test(".info says whether there is a connection, and whether somebody is signed in")
+  @Test(".info says whether there is a connection, and whether a user is signed in")
   func info() async throws {
     try await serving { served, server in
       let database = synced(Int(server.port))
