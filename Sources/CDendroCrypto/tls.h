@@ -94,20 +94,24 @@ done:
   return context;
 }
 
-// The server's side of a connection over a socket, which stays the caller's.
-static inline SSL *dendro_tls_accept(SSL_CTX *context, BIO_METHOD *transport, int socket) {
-  SSL *tls = SSL_new(context);
-  BIO *bio = BIO_new(transport);
-  if (tls == NULL || bio == NULL) {
+// TLS over a socket, which stays the caller's. Frees it and gives NULL if there is no memory.
+static inline SSL *dendro_tls_over(SSL *tls, BIO_METHOD *transport, int socket) {
+  BIO *bio = tls == NULL ? NULL : BIO_new(transport);
+  if (bio == NULL) {
     SSL_free(tls);
-    BIO_free(bio);
     ERR_clear_error();
     return NULL;
   }
   BIO_set_data(bio, (void *)(intptr_t)socket);
   BIO_set_init(bio, 1);
   SSL_set_bio(tls, bio, bio);
-  SSL_set_accept_state(tls);
+  return tls;
+}
+
+// The server's side of a connection over a socket, which stays the caller's.
+static inline SSL *dendro_tls_accept(SSL_CTX *context, BIO_METHOD *transport, int socket) {
+  SSL *tls = dendro_tls_over(SSL_new(context), transport, socket);
+  if (tls != NULL) SSL_set_accept_state(tls);
   return tls;
 }
 
@@ -171,24 +175,17 @@ static inline SSL_CTX *dendro_tls_client(const char *file) {
 // name or an address.
 static inline SSL *dendro_tls_connect(
     SSL_CTX *context, BIO_METHOD *transport, int socket, const char *host) {
-  SSL *tls = SSL_new(context);
-  BIO *bio = BIO_new(transport);
-  int is_meant = 0;
-  if (tls != NULL) {
-    X509_VERIFY_PARAM *parameters = SSL_get0_param(tls);
-    is_meant = X509_VERIFY_PARAM_set1_ip_asc(parameters, host) == 1
-        || (SSL_set_tlsext_host_name(tls, host) == 1
-            && X509_VERIFY_PARAM_set1_host(parameters, host, 0) == 1);
-  }
-  if (bio == NULL || !is_meant) {
+  SSL *tls = dendro_tls_over(SSL_new(context), transport, socket);
+  if (tls == NULL) return NULL;
+  X509_VERIFY_PARAM *parameters = SSL_get0_param(tls);
+  int is_meant = X509_VERIFY_PARAM_set1_ip_asc(parameters, host) == 1
+      || (SSL_set_tlsext_host_name(tls, host) == 1
+          && X509_VERIFY_PARAM_set1_host(parameters, host, 0) == 1);
+  ERR_clear_error();
+  if (!is_meant) {
     SSL_free(tls);
-    BIO_free(bio);
-    ERR_clear_error();
     return NULL;
   }
-  BIO_set_data(bio, (void *)(intptr_t)socket);
-  BIO_set_init(bio, 1);
-  SSL_set_bio(tls, bio, bio);
   SSL_set_connect_state(tls);
   return tls;
 }

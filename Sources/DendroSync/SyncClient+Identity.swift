@@ -149,8 +149,7 @@ extension SyncCredential {
   fileprivate init(_ token: DatabaseToken) {
     switch token.kind {
     case .user(let token): self = .user(token: token)
-    case .administrator(let token, let override):
-      self = .administrator(token: token, override: override)
+    case .administrator(let token): self = .administrator(token: token, override: nil)
     }
   }
 }

@@ -354,7 +354,7 @@ extension SyncClient.State {
   fileprivate mutating func giveUp(_ numbers: [Int], _ due: inout SyncClient.Due) {
     for number in numbers {
       guard let read = reads.removeValue(forKey: number) else { continue }
-      _ = dialogue.giveUp(read: number)
+      dialogue.giveUp(read: number)
       due.calls.append { read(.failure(.offline)) }
     }
   }

@@ -2,7 +2,7 @@
 public struct DatabaseToken: Sendable {
   package enum Kind: Sendable {
     case user(String)
-    case administrator(String, override: String?)
+    case administrator(String)
   }
 
   package let kind: Kind
@@ -15,6 +15,6 @@ public struct DatabaseToken: Sendable {
   /// An administrator's token: an OAuth access token. An emulator accepts the text `owner`, and so does a `dendro serve` that
   /// accepts every credential.
   public static func administrator(_ token: String) -> DatabaseToken {
-    DatabaseToken(.administrator(token, override: nil))
+    DatabaseToken(.administrator(token))
   }
 }

@@ -116,8 +116,6 @@ package protocol RemoteObserver: AnyObject, Sendable {
   func ended(_ target: QueryTarget, _ error: DatabaseError)
   /// What changes have called for is done. Called under no lock.
   func handOver()
-  /// Queues a call on the callback queue, behind the events before it.
-  func enqueue(_ body: @escaping @Sendable () -> Void)
   /// A line for the log.
   func log(_ message: String)
   /// An error of which no operation learns.

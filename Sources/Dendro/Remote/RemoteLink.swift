@@ -18,7 +18,6 @@ final class RemoteLink: RemoteObserver {
   func changed(_ target: QueryTarget, _ known: Known) { hub.changed(target, known) }
   func ended(_ target: QueryTarget, _ error: DatabaseError) { hub.ended(target, error) }
   func handOver() { hub.handOver() }
-  func enqueue(_ body: @escaping @Sendable () -> Void) { hub.enqueue(body) }
   func log(_ message: String) { logEvent(LogEvent(.info, message)) }
   func report(_ error: DatabaseError) { hub.report(error) }
 

@@ -132,11 +132,8 @@ extension SyncDialogue {
 
   /// The server has answered what transactions have made together.
   mutating func answered(_ ids: [Int], _ refusal: SyncRefusal?) -> [Effect] {
-    let ids = ids.filter { transactions[$0] != nil }
-    guard let first = ids.first, let path = transactions[first]?.path else { return [] }
+    let paths = ids.compactMap { transactions[$0]?.path }
     var effects: [Effect] = []
-    var paths = [path]
-    for id in ids { if let path = transactions[id]?.path { paths.append(path) } }
     switch refusal?.status {
     case nil:
       for id in ids {

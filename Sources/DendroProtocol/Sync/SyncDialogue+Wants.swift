@@ -32,12 +32,8 @@ extension SyncDialogue {
     return (lastRead, [request("g", SyncText.read(target), .read(lastRead))])
   }
 
-  /// Gives up a reading.
-  ///
-  /// - Returns: whether it had no answer yet.
-  package mutating func giveUp(read number: Int) -> Bool {
-    reads.removeValue(forKey: number) != nil
-  }
+  /// Gives up a reading, if it has no answer yet.
+  package mutating func giveUp(read number: Int) { reads[number] = nil }
 
   // MARK: Writing
 

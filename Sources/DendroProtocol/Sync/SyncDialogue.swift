@@ -97,8 +97,6 @@ package struct SyncDialogue: Sendable {
 
   package init(software: String) { self.software = software }
 
-  package var isReady: Bool { phase == .ready }
-
   /// Whether nothing is listened to, and nothing waits for an answer.
   package var wantsNothing: Bool {
     uses.isEmpty && writes.isEmpty && reads.isEmpty && registrations.isEmpty

@@ -71,14 +71,6 @@ extension SyncDialogue {
     /// The members of its body.
     let body: [UInt8]
 
-    /// - Parameters:
-    ///   - isUpdate: whether it is an update, and no set.
-    ///   - place: what is set, or the location of which parts are updated.
-    ///   - data: JSON in export form, with its server values.
-    package init(isUpdate: Bool, at place: DataPlace, data: [UInt8]) {
-      self.init(isUpdate ? "m" : "p", place) { $0 += data }
-    }
-
     init(
       _ action: String, _ place: DataPlace, hash: String? = nil,
       _ appendData: (inout [UInt8]) -> Void
