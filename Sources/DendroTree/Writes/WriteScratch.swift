@@ -2,7 +2,7 @@ import Synchronization
 
 /// The memory in which a `WriteBuilder` works, used again by the next one. One builder has it at a time.
 ///
-/// Unchecked `Sendable`: the pool passes it from one builder to the next under a lock.
+/// Unchecked `Sendable`: one thread at a time has the pool, which passes it from one builder to the next.
 final class WriteScratch: @unchecked Sendable {
   /// The values; for an update, the stored path and the value of each entry, as they were added.
   let bytes = PayloadBuffer(capacity: 1024)
@@ -18,14 +18,25 @@ final class WriteScratch: @unchecked Sendable {
 
   // MARK: The pool
 
-  private static let pool = Mutex<[WriteScratch]>([])
+  nonisolated(unsafe) private static var pool: [WriteScratch] = []
+  private static let isPoolTaken = Atomic<Bool>(false)
   private static let pooledCountMax = 8
 
-  static func take() -> WriteScratch { pool.withLock { $0.popLast() } ?? WriteScratch() }
+  /// Gives the pool to `body`.
+  ///
+  /// - Returns: nil if another thread has the pool. Nobody waits for it: in a forked child that thread may not exist.
+  @discardableResult
+  static func withPool<R>(_ body: (inout [WriteScratch]) throws -> R) rethrows -> R? {
+    if isPoolTaken.exchange(true, ordering: .acquiring) { return nil }
+    defer { isPoolTaken.store(false, ordering: .releasing) }
+    return try body(&pool)
+  }
+
+  static func take() -> WriteScratch { (withPool { $0.popLast() } ?? nil) ?? WriteScratch() }
 
   static func giveBack(_ scratch: WriteScratch) {
     scratch.removeAll()
-    pool.withLock { if $0.count < pooledCountMax { $0.append(scratch) } }
+    withPool { if $0.count < pooledCountMax { $0.append(scratch) } }
   }
 
   /// Arrays that a large write has grown beyond this many elements are freed.

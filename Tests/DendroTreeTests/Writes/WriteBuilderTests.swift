@@ -178,5 +178,19 @@ import Testing
     #expect(node == (try self.tree("{n:8,new:0.5,t:99}!99")))
   }
 
+  @Test("nobody waits for the memory of others, who may not exist in a forked child")
+  func takenPool() throws {
+    var kind: WriteKind?
+    // Another test may have the pool.
+    while kind == nil {
+      kind = try WriteScratch.withPool { _ in
+        let builder = WriteBuilder()
+        builder.append(Scalar.bool(true))
+        return try builder.withSet(at: .root) { $0.kind }
+      }
+    }
+    #expect(kind == .set)
+  }
+
   private func tree(_ text: String) throws -> Node { try DendroTreeTests.tree(text) }
 }
