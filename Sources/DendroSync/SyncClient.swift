@@ -34,7 +34,7 @@ final class SyncClient: Remote {
     var identity = Identity()
     var isOnline = true
     var isClosed = false
-    /// Whether anything was asked for: only then it connects.
+    /// Whether the database was used. The client does not connect before.
     var isStarted = false
     /// How many milliseconds the server's clock is ahead of this one.
     var timeOffset: Int64 = 0

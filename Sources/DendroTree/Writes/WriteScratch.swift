@@ -24,7 +24,9 @@ final class WriteScratch: @unchecked Sendable {
 
   /// Gives the pool to `body`.
   ///
-  /// - Returns: nil if another thread has the pool. Nobody waits for it: in a forked child that thread may not exist.
+  /// It does not wait for the pool: a process that was forked while another thread had it has no thread that gives it back.
+  ///
+  /// - Returns: nil if another thread has the pool; `body` is not called then.
   @discardableResult
   static func withPool<R>(_ body: (inout [WriteScratch]) throws -> R) rethrows -> R? {
     if isPoolTaken.exchange(true, ordering: .acquiring) { return nil }

@@ -178,7 +178,7 @@ import Testing
     #expect(node == (try self.tree("{n:8,new:0.5,t:99}!99")))
   }
 
-  @Test("nobody waits for the memory of others, who may not exist in a forked child")
+  @Test("a builder does not wait for the pool while another thread has it")
   func takenPool() throws {
     var kind: WriteKind?
     // Another test may have the pool.
