@@ -116,8 +116,8 @@ let package = Package(
         .embedInCode("Viewer/\($0)")
       }),
     library(
-      "DendroSync", "Dendro", "DendroProtocol", "DendroTree", "DendroPlatform", "CDendroWSLay",
-      "CDendroCrypto"),
+      "DendroSync", "Dendro", "DendroProtocol", "DendroEngine", "DendroTree", "DendroPlatform",
+      "CDendroWSLay", "CDendroCrypto"),
     .target(
       name: "DendroTesting",
       dependencies: ["DendroStorage", "DendroEngine", "Dendro", "DendroPlatform"],
@@ -147,8 +147,8 @@ let package = Package(
       "DendroCrashHarness",
       "CDendroLZ4"),
     tests(
-      "DendroSyncTests", "DendroSync", "Dendro", "DendroServer", "DendroProtocol", "DendroTree",
-      "DendroTestSupport"),
+      "DendroSyncTests", "DendroSync", "Dendro", "DendroServer", "DendroProtocol", "DendroEngine",
+      "DendroStorage", "DendroTree", "DendroTesting", "DendroTestSupport"),
     tests("DendroTreeTests", "DendroTree", "DendroTestSupport"),
     tests("DendroStorageTests", "DendroStorage", "DendroTesting", "DendroTestSupport"),
     tests(

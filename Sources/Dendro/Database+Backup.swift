@@ -15,14 +15,14 @@ extension Database {
   /// - Throws: ``DatabaseError`` if the disk refuses, or there are no files to copy; what was made by
   ///   then is removed again.
   public func backup(to path: String, parity: Bool = false) throws {
-    let engine = try usable()
+    let engine = try keeping()
     let path = try Self.absolute(path)
     try Self.translating { () throws(EngineError) in try engine.backup(to: path, parity: parity) }
   }
 
   /// `backup(to:parity:)` on a thread of its own.
   public func backup(to path: String, parity: Bool = false) async throws {
-    let engine = try usable()
+    let engine = try keeping()
     let path = try Self.absolute(path)
     do throws(EngineError) {
       try await BackgroundThread.run(.backup) { () throws(EngineError) in

@@ -178,36 +178,40 @@ extension Database {
     at path: String, options: DatabaseOptions, environment: DendroStorage.Environment = .system,
     mode: Engine.Mode
   ) throws(DatabaseError) -> Database {
+    let hub = EventHub(errorHandler: options.errorHandler)
+    let orderCache = options.makeOrderCache()
+    let environment = options.applied(to: environment)
+    let engine = try engine(
+      at: path, options: options, environment: environment, mode: mode, reportingTo: hub, orderCache
+    )
+    do throws(DatabaseError) {
+      try SyncedDirectory.refuse(engine)
+    } catch {
+      try? engine.close()
+      throw error
+    }
+    return Database(
+      engine: engine, at: engine.path, hub: hub, orderCache: orderCache, environment: environment,
+      options: options)
+  }
+
+  /// Opens a directory, and waits for a database of this process that was released a moment ago and is closing it.
+  static func engine(
+    at path: String, options: DatabaseOptions, environment: DendroStorage.Environment,
+    mode: Engine.Mode, reportingTo hub: EventHub, _ orderCache: OrderCache
+  ) throws(DatabaseError) -> Engine {
     let path = try absolute(path)
     try options.checkHistory()
     while true {
       let closedCount = ReleasedDatabases.closedCount
-      do throws(DatabaseError) {
-        return try openAbsolute(path, options: options, environment: environment, mode: mode)
+      do throws(EngineError) {
+        return try Engine.open(
+          at: path, options: options.engineOptions(reportingTo: hub, orderCache),
+          environment: environment, mode: mode, progress: options.engineProgress)
       } catch {
-        // Perhaps locked by a database of this process that was released a moment ago and was closing.
+        let error = DatabaseError(error)
         guard error.code == .locked, ReleasedDatabases.wait(since: closedCount) else { throw error }
       }
-    }
-  }
-
-  private static func openAbsolute(
-    _ path: String, options: DatabaseOptions, environment: DendroStorage.Environment,
-    mode: Engine.Mode
-  ) throws(DatabaseError) -> Database {
-    let hub = EventHub(errorHandler: options.errorHandler)
-    let orderCache = options.makeOrderCache()
-    let environment = options.applied(to: environment)
-    do throws(EngineError) {
-      let engine = try Engine.open(
-        at: path, options: options.engineOptions(reportingTo: hub, orderCache),
-        environment: environment,
-        mode: mode, progress: options.engineProgress)
-      return Database(
-        engine: engine, at: path, hub: hub, orderCache: orderCache, environment: environment,
-        options: options)
-    } catch {
-      throw DatabaseError(error)
     }
   }
 
@@ -221,13 +225,13 @@ extension Database {
 
   /// One whose data are a server's, and of which nothing is kept here.
   package static func remote(
-    options: DatabaseOptions, _ make: @escaping @Sendable (any RemoteObserver) -> any Remote
+    _ setup: RemoteSetup, options: DatabaseOptions, _ make: @escaping Remotes.Factory
   ) -> Database {
     let database = Database(
       engine: nil, openingError: .ownedByServer, hub: EventHub(errorHandler: options.errorHandler),
       orderCache: options.makeOrderCache(), environment: options.applied(to: .system),
       options: options)
-    database.keepInStep(log: options.log, make)
+    database.keepInStep(setup, log: options.log, make)
     return database
   }
 }

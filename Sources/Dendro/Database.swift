@@ -33,15 +33,17 @@ public final class Database: Sendable {
   /// Nil unless a server owns the data.
   let remoteHolder = AtomicLazyReference<RemoteHolder>()
 
+  private let ownDirectory: String?
+
   /// The absolute path of its directory; nil in memory, and if opening failed.
-  public let directory: String?
+  public var directory: String? { remoteHolder.load().map { $0.files?.path } ?? ownDirectory }
 
   init(
     engine: Engine?, at directory: String? = nil, openingError: DatabaseError? = nil, hub: EventHub,
     orderCache: OrderCache, environment: DendroStorage.Environment, options: DatabaseOptions
   ) {
     self.engine = engine
-    self.directory = directory
+    ownDirectory = directory
     self.orderCache = orderCache
     self.openingError = openingError
     self.hub = hub
@@ -58,35 +60,53 @@ public final class Database: Sendable {
   deinit {
     if hub.isForked { return }
     unregister()
-    remoteHolder.load()?.existing?.close()
-    if let engine, !isClosed { ReleasedDatabases.close(engine, connection) }
+    let holder = remoteHolder.load()
+    holder?.existing?.close()
+    if !isClosed {
+      if let engine { ReleasedDatabases.close(engine, connection) }
+      if let files = holder?.files { ReleasedDatabases.close(files, connection) }
+    }
     hub.close()
   }
 
   /// The server with which it keeps in step; nil if it is the only owner of its data.
   @inline(__always)
-  package var remote: (any Remote)? { remoteHolder.load()?.remote }
+  package var remote: (any Remote)? {
+    remoteHolder.load()?.remote(cacheByteCount: settings.cacheByteCount)
+  }
 
   /// Has it keep in step with a server from now on. Called before its first use.
   ///
   /// - Parameters:
+  ///   - setup: with which server.
   ///   - log: gets lines.
   ///   - make: makes the remote, at the first use.
   func keepInStep(
-    log: @escaping @Sendable (LogEvent) -> Void, _ make: @escaping RemoteHolder.Making
+    _ setup: RemoteSetup, log: @escaping @Sendable (LogEvent) -> Void,
+    _ make: @escaping Remotes.Factory
   ) {
-    if let holder = remoteHolder.load() { return holder.change(make) }
-    let holder = RemoteHolder(RemoteLink(hub, connection, log: log), hub, make)
+    if let holder = remoteHolder.load() { return holder.change(setup, make) }
+    let holder = RemoteHolder(RemoteLink(hub, connection, log: log), hub, setup, make)
     _ = remoteHolder.storeIfNil(holder)
     connection.show(isConnected: false, timeOffset: 0, isAuthenticated: false, hub.infoChanged)
     register()
   }
 
+  /// What it has in files or in memory, also if a server owns the data.
+  private var files: Engine? { remoteHolder.load()?.files ?? engine }
+
   /// What keeps its writes; nil if nothing but a server does.
   private func storing() throws(DatabaseError) -> Engine? {
-    if remoteHolder.load() == nil { return try usable() }
+    guard let holder = remoteHolder.load() else { return try usable() }
     try checkOpen()
-    return nil
+    return holder.files
+  }
+
+  /// The engine that has the data: its own, or those that a server has said.
+  func keeping() throws(DatabaseError) -> Engine {
+    guard let files = remoteHolder.load()?.files else { return try usable() }
+    try checkOpen()
+    return files
   }
 
   /// - Throws: if it was closed, or this is a fork.
@@ -97,9 +117,10 @@ public final class Database: Sendable {
 
   /// Where the data of a location come from.
   func source(of location: Path) throws(DatabaseError) -> DataSource {
-    guard let holder = remoteHolder.load() else { return .engine(try usable()) }
+    if remoteHolder.load() == nil { return .engine(try usable()) }
     try checkOpen()
-    return location.isInfo ? .info : .remote(holder.remote)
+    if location.isInfo { return .info }
+    return remote.map { .remote($0) } ?? .info
   }
 
   /// The engine, unless opening failed, the database was closed, or this is a fork; or a server owns the data.
@@ -163,8 +184,9 @@ public final class Database: Sendable {
 
   // MARK: Barriers
 
-  /// Waits until every write admitted before the call is durable, whatever the durability. Does nothing in a database that
-  /// keeps in step with a server: see ``waitForPendingWrites()``.
+  /// Waits until every write admitted before the call is durable, whatever the durability. In a database that keeps in step
+  /// with a server: until all that waits for its answer is in the directory, if there is one; see
+  /// ``waitForPendingWrites()``.
   ///
   /// A write without a completion that was refused, or taken back by a full disk, is not among them:
   /// ``DatabaseOptions/errorHandler`` gets its error, and this call says nothing of it.
@@ -192,13 +214,13 @@ public final class Database: Sendable {
   ///
   /// - Throws: ``DatabaseError`` if the disk refuses, or the database is closed or read-only.
   public func checkpoint() throws {
-    let engine = try usable()
+    let engine = try keeping()
     try Self.translating { () throws(EngineError) in try engine.checkpoint() }
   }
 
   /// `checkpoint()` without blocking a thread.
   public func checkpoint() async throws {
-    let engine = try usable()
+    let engine = try keeping()
     do throws(EngineError) {
       try await engine.checkpoint()
     } catch {
@@ -209,7 +231,8 @@ public final class Database: Sendable {
   // MARK: Closing
 
   /// Closes the database. In one that keeps in step with a server, writes without an answer fail with
-  /// ``DatabaseError/Code/closed``: call ``waitForPendingWrites()`` first.
+  /// ``DatabaseError/Code/pending`` if they are kept in a directory, from which they are sent after the next opening, and
+  /// else with ``DatabaseError/Code/closed``: call ``waitForPendingWrites()`` first.
   ///
   /// In one that owns its data, takes every admitted write to the disk and frees the directory. What `onDisconnect…` registered is
   /// the last write, after those of open sessions (``makeSession()``); an operation that is registered at the
@@ -247,7 +270,12 @@ public final class Database: Sendable {
       hub.close()
       closing.end()
     }
-    remoteHolder.load()?.existing?.close()
+    if let holder = remoteHolder.load() {
+      holder.existing?.close()
+      if let files = holder.files {
+        try Self.translating { () throws(EngineError) in try files.close() }
+      }
+    }
     guard let engine else { return }
     sessions.end(engine) { [hub] error in hub.report(DatabaseError(error)) }
     let last = connection.end(engine)
@@ -272,13 +300,13 @@ public final class Database: Sendable {
 extension Database {
   /// What was done since opening, and how things stand. Zeros if opening failed, and in a fork.
   public var statistics: DatabaseStatistics {
-    let engine = hub.isForked ? nil : engine
+    let engine = hub.isForked ? nil : files
     return DatabaseStatistics(engine?.statistics() ?? EngineStatistics())
   }
 
   /// What opening found. Empty for a database in memory.
   public var recoveryReport: DatabaseRecoveryReport {
-    DatabaseRecoveryReport(engine?.report ?? RecoveryReport())
+    DatabaseRecoveryReport(files?.report ?? RecoveryReport())
   }
 }
 

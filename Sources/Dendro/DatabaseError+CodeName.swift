@@ -14,6 +14,7 @@ extension DatabaseError.Code: CustomStringConvertible {
     case .alreadyInUse: "alreadyInUse"
     case .invalidURL: "invalidURL"
     case .closed: "closed"
+    case .pending: "pending"
     case .locked: "locked"
     case .readOnly: "readOnly"
     case .notFound: "notFound"

@@ -1,4 +1,4 @@
-import DendroEngine
+package import DendroEngine
 import DendroStorage
 import DendroTree
 public import Foundation
@@ -44,6 +44,9 @@ public struct DatabaseError: Error, Sendable {
     public static let invalidURL = Code(rawValue: 109)
     /// The database was closed.
     public static let closed = Code(rawValue: 201)
+    /// The database was closed before its server has answered the write, which is kept and will be sent after the next
+    /// opening.
+    public static let pending = Code(rawValue: 216)
     /// Another opener holds the directory, see ``DatabaseError/processIdentifier``; or an archive needs what is to be
     /// removed.
     public static let locked = Code(rawValue: 202)
@@ -182,6 +185,11 @@ extension DatabaseError {
     .unavailable, "OwnedByServer",
     "this is not available in a database that keeps in step with a server, which owns the data")
 
+  package static let pending = DatabaseError(
+    .pending, "WritePending",
+    "the database is closed; the server has not answered the write, which is sent after the next opening"
+  )
+
   package static let closed = DatabaseError(.closed, "DatabaseClosed", "the database is closed")
 
   static func timedOut(_ path: Path, _ limit: Duration) -> DatabaseError {
@@ -216,7 +224,7 @@ extension DatabaseError {
     self.init(code, error.kind.rawValue, error.message)
   }
 
-  init(_ error: EngineError) {
+  package init(_ error: EngineError) {
     switch error {
     case .storage(let error): self.init(error)
     case .closed: self = .closed

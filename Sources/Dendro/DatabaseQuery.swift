@@ -91,6 +91,12 @@ public class DatabaseQuery: @unchecked Sendable {
     return try owner.usable()
   }
 
+  /// The engine that has the data, if everything about this query is in order.
+  func keeping() throws(DatabaseError) -> Engine {
+    if let failure { throw failure }
+    return try owner.keeping()
+  }
+
   /// Where the data come from, if everything about this query is in order.
   func source() throws(DatabaseError) -> DataSource {
     if let failure { throw failure }

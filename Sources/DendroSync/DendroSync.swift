@@ -23,6 +23,6 @@ public enum DendroSync {
   ///   a self-signed certificate. It is read at once. If it cannot be read, every `https` connection fails.
   public static func enable(trusting certificateFile: String? = nil) {
     let trust = certificateFile.map { TrustedCertificates(file: $0) } ?? .system
-    Remotes.enable { address, observer in SyncClient(address, trusting: trust, observer) }
+    Remotes.enable { setup, observer in SyncClient(setup, trusting: trust, observer) }
   }
 }

@@ -22,12 +22,18 @@ extension SyncClient {
         step.target, Known(step.after.node, isComplete: step.after.isComplete))
     case .ended(let target, let refusal): observer.ended(target, DatabaseError(refusal))
     case .answered(let number, let refusal):
-      guard let completion = state.writes.removeValue(forKey: number) else { return }
-      due.calls.append { completion(refusal.map { DatabaseError($0) }) }
+      state.store?.remove(write: number)
+      if let completion = state.writes.removeValue(forKey: number) {
+        due.calls.append { completion(refusal.map { DatabaseError($0) }) }
+      } else if let refusal {
+        due.calls.append { [observer] in observer.report(DatabaseError(refusal)) }
+      }
       endWaiting(&state, &due)
+    case .owned(let numbers, let user):
+      for number in numbers { state.store?.setUser(user, ofWrite: number) }
     case .got(let number, let result):
       guard let read = state.reads.removeValue(forKey: number) else { return }
-      due.calls.append { read(result.mapError { DatabaseError($0) }) }
+      due.calls.append { read.completion(result.mapError { DatabaseError($0) }) }
     case .run(let id, let input): due.runs.append((id, input))
     case .transacted(let id, let end):
       guard let running = state.transactions.removeValue(forKey: id) else { return }
@@ -79,15 +85,11 @@ extension SyncClient {
   }
 
   /// Calls what waits for the writes before it.
-  private func endWaiting(_ state: inout State, _ due: inout Due) {
-    if state.afterWrites.isEmpty { return }
-    while state.firstWrite <= state.lastWrite, state.writes[state.firstWrite] == nil {
-      state.firstWrite += 1
+  func endWaiting(_ state: inout State, _ due: inout Due) {
+    while let waiting = state.afterWrites.first, !state.dialogue.isWaiting(upTo: waiting.last) {
+      state.afterWrites.removeFirst()
+      due.calls.append(waiting.completion)
     }
-    let first = state.firstWrite
-    let done = state.afterWrites.prefix { $0.last < first }
-    state.afterWrites.removeFirst(done.count)
-    for waiting in done { due.calls.append(waiting.completion) }
   }
 
   func showInfo(_ state: State) {

@@ -48,6 +48,8 @@ extension SyncClient {
       state.identity.end(&due)
       if state.isClosed { return }
       state.identity.source = source
+      // As long as it is not known who that is, it is the user who was here last.
+      change(user: source == nil ? .nobody : state.store?.lastUser ?? .unknown, &state, &due)
       if source != nil {
         ask(after: nil, &state, &due)
         // A connection that is being made waits for the token, and so does one over which nothing goes yet.
@@ -61,6 +63,11 @@ extension SyncClient {
       showInfo(state)
       if !state.isConnected { due.command = .connect }
     }
+  }
+
+  private func change(user: SyncUser, _ state: inout State, _ due: inout Due) {
+    perform(state.dialogue.change(user: user, time: state.time), &state, &due)
+    endWaiting(&state, &due)
   }
 
   private func ask(after delay: Duration?, _ state: inout State, _ due: inout Due) {
@@ -88,6 +95,9 @@ extension SyncClient {
       state.identity.failureCount = 0
       if case .administrator = token.kind { state.identity.isAdministrator = true }
       perform(state.dialogue.signIn(SyncCredential(token)), &state, &due)
+      let user = SyncUser(token)
+      if user != .unknown { state.store?.lastUser = user }
+      change(user: user, &state, &due)
       if let rest = Self.rest(of: token) {
         ask(after: max(Self.leastRenewal, rest - Self.renewal), &state, &due)
       }
@@ -150,6 +160,16 @@ extension SyncCredential {
     switch token.kind {
     case .user(let token): self = .user(token: token)
     case .administrator(let token): self = .administrator(token: token, override: nil)
+    }
+  }
+}
+
+extension SyncUser {
+  /// Whose token it is.
+  fileprivate init(_ token: DatabaseToken) {
+    switch token.kind {
+    case .user(let text): self = IDToken(text)?.userID.map { .user($0) } ?? .unknown
+    case .administrator: self = .administrator
     }
   }
 }

@@ -13,18 +13,20 @@ final class SyncClient: Remote {
   let observer: any RemoteObserver
   let state: Mutex<State>
   let loop: SyncLoop
+  /// How many bytes are kept of what nothing listens to.
+  let cacheByteCount: Int
 
   struct State: Sendable {
     var dialogue = SyncDialogue(software: "sdk.dendro.0-1-0")
     /// What is to be sent over the connection that is ready.
     var outgoing: [[UInt8]] = []
+    /// What keeps what is to survive; nil if nothing is.
+    var store: SyncStore?
+    /// The completions of writes of this run.
     var writes: [Int: @Sendable (DatabaseError?) -> Void] = [:]
-    /// None of the writes without an answer has a lower number.
-    var firstWrite = 1
-    /// The number of the last write, and what waits until that and those before it are answered.
-    var lastWrite = 0
+    /// What waits until the write with this number and those before it are answered.
     var afterWrites: [(last: Int, completion: @Sendable () -> Void)] = []
-    var reads: [Int: Read] = [:]
+    var reads: [Int: (target: QueryTarget, completion: Read)] = [:]
     var transactions: [Int: Running] = [:]
     /// Those whose threads wait to run their blocks.
     var startingTransactions: Set<Int> = []
@@ -84,16 +86,20 @@ final class SyncClient: Remote {
 
   /// How long a read waits for a connection, in seconds.
   private static let readTimeout = 3
-  private static let timers = DispatchQueue(label: "dendro.sync.timers")
+  static let timers = DispatchQueue(label: "dendro.sync.timers")
 
   init(
-    _ address: RemoteAddress, trusting trust: TrustedCertificates = .system,
+    _ setup: RemoteSetup, trusting trust: TrustedCertificates = .system,
     _ observer: any RemoteObserver
   ) {
     self.observer = observer
-    state = Mutex(State())
-    loop = SyncLoop(address, trusting: trust)
+    cacheByteCount = setup.cacheByteCount
+    var state = State()
+    if let files = setup.files { state.restore(from: SyncStore(files)) }
+    self.state = Mutex(state)
+    loop = SyncLoop(setup.address, trusting: trust)
     observer.showInfo(isConnected: false, timeOffset: 0, isAuthenticated: false)
+    for path in setup.mirror { keep(QueryTarget(path), true) }
     loop.start(self)
   }
 
@@ -115,6 +121,7 @@ final class SyncClient: Remote {
       let isFirst = !state.isStarted
       state.isStarted = true
       let result = body(&state, &due)
+      save(&state, &due)
       due.wakes = due.wakes || isFirst || !state.outgoing.isEmpty
       return result
     }
@@ -132,9 +139,10 @@ final class SyncClient: Remote {
   func write(_ draft: Draft, completion: @escaping @Sendable (DatabaseError?) -> Void) {
     step { state, due in
       guard !state.isClosed else { return due.calls.append { completion(.closed) } }
+      // The disk comes first: what it does not take was never written.
+      if let error = keep(draft, &state, &due) { return due.calls.append { completion(error) } }
       let write = SyncWrite(draft, time: state.time, over: state.dialogue.tree)
       let (number, effects) = state.dialogue.write(write)
-      state.lastWrite = number
       state.writes[number] = completion
       perform(effects, &state, &due)
     }
@@ -142,8 +150,11 @@ final class SyncClient: Remote {
 
   func afterPendingWrites(_ completion: @escaping @Sendable () -> Void) {
     step { state, due in
-      if state.isClosed || state.writes.isEmpty { return due.calls.append(completion) }
-      state.afterWrites.append((state.lastWrite, completion))
+      let last = state.dialogue.lastWrite
+      if state.isClosed || !state.dialogue.isWaiting(upTo: last) {
+        return due.calls.append(completion)
+      }
+      state.afterWrites.append((last, completion))
     }
   }
 
@@ -219,9 +230,12 @@ final class SyncClient: Remote {
       if let node = state.dialogue.tree.shown(by: target) {
         return due.calls.append { completion(.success(node)) }
       }
-      guard state.isOnline else { return due.calls.append { completion(.failure(.offline)) } }
+      guard state.isOnline else {
+        let result = state.kept(target)
+        return due.calls.append { completion(result) }
+      }
       let (number, effects) = state.dialogue.read(target)
-      state.reads[number] = completion
+      state.reads[number] = (target, completion)
       perform(effects, &state, &due)
       limit(number)
     }
@@ -317,10 +331,12 @@ final class SyncClient: Remote {
     step { state, due in
       guard !state.isClosed else { return }
       state.isClosed = true
-      for number in state.writes.keys.sorted() {
-        if let completion = state.writes[number] { due.calls.append { completion(.closed) } }
+      save(&state, &due)
+      let error = state.store == nil ? DatabaseError.closed : .pending
+      for (_, completion) in state.writes.sorted(by: { $0.key < $1.key }) {
+        due.calls.append { completion(error) }
       }
-      for read in state.reads.values { due.calls.append { read(.failure(.closed)) } }
+      for read in state.reads.values { due.calls.append { read.completion(.failure(.closed)) } }
       for id in state.transactions.keys.sorted() {
         guard let running = state.transactions[id] else { continue }
         due.calls.append {
@@ -355,8 +371,14 @@ extension SyncClient.State {
     for number in numbers {
       guard let read = reads.removeValue(forKey: number) else { continue }
       dialogue.giveUp(read: number)
-      due.calls.append { read(.failure(.offline)) }
+      let result = kept(read.target)
+      due.calls.append { read.completion(result) }
     }
+  }
+
+  /// What is kept of a target, where the server cannot be asked.
+  fileprivate func kept(_ target: QueryTarget) -> Result<Node, DatabaseError> {
+    dialogue.tree.kept(target).map { .success($0) } ?? .failure(.offline)
   }
 
   fileprivate func known(of target: QueryTarget) -> Known {

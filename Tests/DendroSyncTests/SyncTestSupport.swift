@@ -1,5 +1,6 @@
 import Dendro
 import DendroServer
+import DendroStorage
 import DendroTree
 import Synchronization
 import Testing
@@ -17,9 +18,30 @@ func synced(
   var options = DatabaseOptions()
   change(&options)
   let address = RemoteAddress(isSecure: secure, host: host, port: port, namespace: namespace)
-  let database = Database.remote(options: options) { SyncClient(address, trusting: trust, $0) }
+  let database = Database.remote(RemoteSetup(address), options: options) {
+    SyncClient($0, trusting: trust, $1)
+  }
   if connects { database.goOnline() }
   return database
+}
+
+/// A database in a directory that keeps in step with a server of this machine. Connects at its first use.
+func synced(
+  _ port: Int, at path: String, environment: DendroStorage.Environment = .system,
+  _ change: (inout DatabaseOptions) -> Void = { _ in }
+) throws -> Database {
+  var options = DatabaseOptions()
+  change(&options)
+  let address = RemoteAddress(isSecure: false, host: "127.0.0.1", port: port, namespace: nil)
+  return try Database.open(
+    at: path, syncingWith: address, options: options, environment: environment
+  ) { SyncClient($0, $1) }
+}
+
+/// A port of this machine at which nothing listens.
+func freePort() throws -> Int {
+  let server = try ScriptedServer()
+  return server.port
 }
 
 /// Serves a database in memory for the time of `body`.

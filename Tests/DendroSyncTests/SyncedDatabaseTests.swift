@@ -503,11 +503,11 @@ struct SyncedDatabaseTests {
     let server = try ScriptedServer()
     let made = Mutex(0)
     let port = server.port
-    let database = Database.remote(options: DatabaseOptions()) { observer in
+    let address = RemoteAddress(isSecure: false, host: "127.0.0.1", port: port, namespace: nil)
+    let database = Database.remote(RemoteSetup(address), options: DatabaseOptions()) {
+      setup, observer in
       made.withLock { $0 += 1 }
-      let address = RemoteAddress(
-        isSecure: false, host: "127.0.0.1", port: port, namespace: nil)
-      return SyncClient(address, observer)
+      return SyncClient(setup, observer)
     }
     #expect(
       try await database.reference(withPath: ".info/connected").getData().value as? Bool == false)

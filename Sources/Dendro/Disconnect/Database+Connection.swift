@@ -36,9 +36,11 @@ extension Database {
   private func opened() throws(DatabaseError) -> OpenDatabase {
     if let holder = remoteHolder.load() {
       try checkOpen()
-      return OpenDatabase(engine: nil, remote: holder, hub: hub, connection: connection)
+      return OpenDatabase(
+        engine: nil, remote: holder, settings: settings, hub: hub, connection: connection)
     }
-    return OpenDatabase(engine: try usable(), remote: nil, hub: hub, connection: connection)
+    return OpenDatabase(
+      engine: try usable(), remote: nil, settings: settings, hub: hub, connection: connection)
   }
 }
 
@@ -49,12 +51,15 @@ extension Database {
 private struct OpenDatabase {
   let engine: Engine?
   let remote: RemoteHolder?
+  let settings: DatabaseSettings
   let hub: EventHub
   let connection: Connection
 
   func goOffline() {
     connection.noteUse()
-    if let remote { return remote.remote.goOffline() }
+    if let remote {
+      return remote.remote(cacheByteCount: settings.cacheByteCount).goOffline()
+    }
     guard let engine else { return }
     connection.goOffline(
       engine, refused: { [hub] error in hub.report(DatabaseError(error)) }, hub.infoChanged,
@@ -63,7 +68,9 @@ private struct OpenDatabase {
 
   func goOnline() {
     connection.noteUse()
-    if let remote { return remote.remote.goOnline() }
+    if let remote {
+      return remote.remote(cacheByteCount: settings.cacheByteCount).goOnline()
+    }
     connection.goOnline(hub.infoChanged)
     hub.handOver()
   }

@@ -11,7 +11,7 @@ extension Database {
   ///
   /// - Throws: ``DatabaseError`` if the directory cannot be read, or the database is closed.
   public func historyRange() throws -> HistoryRange {
-    let engine = try usable()
+    let engine = try keeping()
     do throws(EngineError) {
       return HistoryRange(try engine.historyRange())
     } catch {
@@ -21,7 +21,7 @@ extension Database {
 
   /// `historyRange()` without blocking a thread.
   public func historyRange() async throws -> HistoryRange {
-    let engine = try usable()
+    let engine = try keeping()
     do throws(EngineError) {
       return HistoryRange(try await engine.historyRange())
     } catch {
@@ -56,7 +56,7 @@ extension Database {
   ///   an archive nothing was deleted that it needs; beside a reader perhaps not everything, and the next call deletes
   ///   the rest. Also if the disk refuses, or if the database is closed or read-only.
   public func purgeHistory(waiting limit: Duration = .seconds(10)) throws {
-    let engine = try usable()
+    let engine = try keeping()
     do throws(EngineError) {
       try engine.purgeHistory(Purge(limit: limit))
     } catch {
@@ -66,7 +66,7 @@ extension Database {
 
   /// `purgeHistory(waiting:)` without blocking a thread.
   public func purgeHistory(waiting limit: Duration = .seconds(10)) async throws {
-    let engine = try usable()
+    let engine = try keeping()
     do throws(EngineError) {
       try await engine.purgeHistory(Purge(limit: limit))
     } catch {
@@ -76,7 +76,7 @@ extension Database {
 
   /// The tree at a point of the past.
   func root(at point: HistoryPoint) async throws -> Node {
-    let engine = try usable()
+    let engine = try keeping()
     do throws(EngineError) {
       if let root = try await engine.root(at: point) { return root }
     } catch {
@@ -116,7 +116,7 @@ extension DatabaseQuery {
   private func snapshot(at point: HistoryPoint) async throws
     -> DataSnapshot
   {
-    _ = try usable()
+    _ = try keeping()
     return await snapshot(showing: try await owner.root(at: point).node(at: location), isPast: true)
   }
 }

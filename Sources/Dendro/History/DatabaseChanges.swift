@@ -70,7 +70,7 @@ public struct DatabaseChanges: AsyncSequence, Sendable {
       -> ArraySlice<LoggedWrite>
     {
       // An iterator that has begun ends when the database is closed; one that begins later throws.
-      let engine = reader == nil ? try ref.usable() : nil
+      let engine = reader == nil ? try ref.keeping() : nil
       do throws(EngineError) {
         if let engine { reader = try engine.changes(since: lsn, at: ref.location) }
         return try await reader?.next()?[...] ?? []

@@ -51,6 +51,11 @@ public struct DatabaseOptions: Sendable {
   /// not limited.
   public var queryOrderLimit = 1_000_000
 
+  /// Locations whose data a database of ``Database/open(at:syncingWith:options:)-(String,_,_)`` keeps in step with the server all
+  /// the time, without a listener: once the server has said them, reads below them never wait for the network. Paths as
+  /// ``DatabaseReference/child(_:)`` takes them; "/" is all. Default: none.
+  public var mirror: [String] = []
+
   /// How long a transaction may take from its start until its result is admitted: its waiting for others, and all runs of
   /// its block. Steps of `Database.migrate(versionAt:_:)` have no limit. One that takes longer fails with ``DatabaseError/Code/timedOut``, is looked for ten times a second, and
   /// writes nothing; transactions at related locations wait until its block has returned. Default: nil, as long as it

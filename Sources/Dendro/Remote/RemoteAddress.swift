@@ -29,17 +29,11 @@ package struct RemoteAddress: Hashable, Sendable {
   }
 }
 
-/// What makes the remotes of this process; nil as long as no module that can was enabled.
-package enum Remotes {
-  package typealias Factory =
-    @Sendable (RemoteAddress, any RemoteObserver) -> any Remote
-
-  private static let factory = Mutex<Factory?>(nil)
-
-  /// Has databases keep in step with servers from now on.
-  package static func enable(_ make: @escaping Factory) { factory.withLock { $0 = make } }
-
-  package static var make: Factory? { factory.withLock { $0 } }
+extension RemoteAddress: CustomStringConvertible {
+  /// The URL of the database, by which directories name it.
+  package var description: String {
+    "\(isSecure ? "https" : "http")://\(host):\(port)" + (namespace.map { "?ns=\($0)" } ?? "")
+  }
 }
 
 extension Database {
@@ -48,7 +42,9 @@ extension Database {
     guard let make = Remotes.make else { return }
     let address = RemoteAddress(
       isSecure: false, host: host, port: port, namespace: settings.namespace)
-    keepInStep(log: { [engine] in engine?.record($0) }) { make(address, $0) }
+    if let old = remoteHolder.load()?.files { try? old.close() }
+    keepInStep(RemoteSetup(address), log: { [engine] in engine?.record($0) }, make)
+    if settings.isPersistenceWanted { keepFiles() }
   }
 
   /// Has the database sign in at its server with tokens of this closure, and returns at once.

@@ -1,13 +1,17 @@
+import DendroEngine
 import Synchronization
 
 /// Makes the remote of a database when it is first asked for.
 final class RemoteHolder: Sendable {
-  typealias Making = @Sendable (any RemoteObserver) -> any Remote
-
   private let made = AtomicLazyReference<Made>()
-  private let making: Mutex<Making>
+  private let state: Mutex<State>
   private let link: RemoteLink
   private let hub: EventHub
+
+  private struct State {
+    var setup: RemoteSetup
+    var make: Remotes.Factory
+  }
 
   private final class Made: Sendable {
     let remote: any Remote
@@ -15,17 +19,20 @@ final class RemoteHolder: Sendable {
     init(_ remote: any Remote) { self.remote = remote }
   }
 
-  init(_ link: RemoteLink, _ hub: EventHub, _ make: @escaping Making) {
+  init(_ link: RemoteLink, _ hub: EventHub, _ setup: RemoteSetup, _ make: @escaping Remotes.Factory)
+  {
     self.link = link
     self.hub = hub
-    making = Mutex(make)
+    state = Mutex(State(setup: setup, make: make))
   }
 
-  var remote: any Remote {
+  /// - Parameter cacheByteCount: how much is kept of what nothing listens to.
+  func remote(cacheByteCount: @autoclosure () -> UInt) -> any Remote {
     if let made = made.load() { return made.remote }
-    return making.withLock { make in
+    return state.withLock { state in
       if let made = made.load() { return made.remote }
-      let remote = make(link)
+      state.setup.cacheByteCount = Int(cacheByteCount())
+      let remote = state.make(state.setup, link)
       hub.state.withLock { state in
         state.endUses = { [weak remote] uses in remote?.end(uses) }
       }
@@ -36,6 +43,16 @@ final class RemoteHolder: Sendable {
   /// The remote, if it was asked for.
   var existing: (any Remote)? { made.load()?.remote }
 
+  var setup: RemoteSetup { state.withLock { $0.setup } }
+
+  /// What keeps the data in a directory; nil in memory.
+  var files: Engine? { setup.files }
+
+  /// Has it be made with this, if it was not asked for.
+  func change(_ setup: RemoteSetup) { state.withLock { $0.setup = setup } }
+
   /// Has it be made otherwise, if it was not asked for.
-  func change(_ make: @escaping Making) { making.withLock { $0 = make } }
+  func change(_ setup: RemoteSetup, _ make: @escaping Remotes.Factory) {
+    state.withLock { $0 = State(setup: setup, make: make) }
+  }
 }

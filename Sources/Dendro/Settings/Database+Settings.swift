@@ -6,29 +6,54 @@ import Synchronization
 // under the name of Firebase's exception, and nothing changes.
 
 extension Database {
-  /// Whether the data survives the process: true in a directory, false in memory, and false in a database that keeps in step
-  /// with a server.
+  /// Whether the data survives the process: true in a directory, and false in memory.
   ///
-  /// That is decided by how the database was opened, and never by a cache: setting another value is
-  /// refused, as is setting any after the first use (the first `reference…`, `goOnline` or `goOffline`).
+  /// In a database of ``database(url:)`` or `useEmulator` that keeps in step with a server it is false, and may be set: then
+  /// what the server has said and the writes that it has not answered are kept in the user's data directory, under the
+  /// name of the executable and the server's host, port and namespace. Another database is what it was opened as:
+  /// setting another value is refused. Setting any is refused after the first use (the first `reference…`, `goOnline` or
+  /// `goOffline`), and if the directory cannot be opened.
   public var isPersistenceEnabled: Bool {
-    get { remoteHolder.load() == nil && engine?.path != nil }
+    get { directory != nil }
     set {
       let isPersistent = isPersistenceEnabled
-      refuseSetting(
+      let isRefused = refuseSetting(
         "isPersistenceEnabled",
-        newValue == isPersistent
+        newValue == isPersistent || newValue && remoteHolder.load() != nil
           ? nil
           : isPersistent
             ? "a database in a directory keeps its data; Database.inMemory() makes one that does not"
-            : remoteHolder.load() != nil
-              ? "a database that keeps in step with a server is kept in memory"
-              : "a database in memory keeps nothing; Database.open(at:) makes one that does")
+            : "a database in memory keeps nothing; Database.open(at:) makes one that does")
+      if isRefused { return }
+      settings.setPersistenceWanted(newValue)
+      if !isPersistent, newValue { keepFiles() }
     }
   }
 
-  /// Kept for programs that set it: there is no cache that it could bound. What was read or
-  /// written since opening is in memory (``DatabaseOptions/memoryByteLimit``), and the files hold all of it.
+  /// Has a database that keeps in step with a server do so in the user's data directory.
+  func keepFiles() {
+    guard let holder = remoteHolder.load() else { return }
+    do {
+      var setup = holder.setup
+      let address = setup.address
+      let path =
+        try Self.defaultDirectory()
+        + "@\(address.host)_\(address.port)" + (address.namespace.map { "_\($0)" } ?? "")
+        + "_synced"
+      setup.files = try files(at: path, for: address, options: DatabaseOptions())
+      holder.change(setup)
+    } catch {
+      refuse(
+        .inputOutput, "isPersistenceEnabled",
+        "isPersistenceEnabled: the directory cannot be opened: \(error)")
+    }
+  }
+
+  /// How much a database that keeps in step with a server, in a directory, keeps of what nothing listens to: beyond it the
+  /// locations and queries go that were not used for longest. What is listened to, what is kept in step, and writes
+  /// without an answer stay. It is about the bytes that the data take in memory.
+  ///
+  /// A database that owns its data keeps all of them, and does nothing with it.
   ///
   /// 1 MiB to 100 MiB, before the first use; anything else is refused. Default: 10 MiB.
   public var persistenceCacheSizeBytes: UInt {

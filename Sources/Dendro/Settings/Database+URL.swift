@@ -61,7 +61,7 @@ extension Database {
     instances.withLock { instances in
       let name = "\(address)"
       if let database = instances[name], !database.isClosed { return database }
-      let database = Database.remote(options: DatabaseOptions()) { make(address, $0) }
+      let database = Database.remote(RemoteSetup(address), options: DatabaseOptions(), make)
       database.settings.setAddress(url.address, url.namespace)
       instances[name] = database
       return database

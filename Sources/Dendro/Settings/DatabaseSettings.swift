@@ -10,6 +10,7 @@ final class DatabaseSettings: Sendable {
     var address = "dendro://localhost"
     var namespace: String?
     var cacheByteCount: UInt = 10 << 20
+    var isPersistenceWanted = false
   }
 
   /// What the URLs of references begin with: scheme, host and port.
@@ -27,6 +28,12 @@ final class DatabaseSettings: Sendable {
 
   var cacheByteCount: UInt { state.withLock { $0.cacheByteCount } }
   func setCacheByteCount(_ count: UInt) { state.withLock { $0.cacheByteCount = count } }
+
+  /// Whether the program has asked for files, for a database that keeps in step with a server.
+  var isPersistenceWanted: Bool { state.withLock { $0.isPersistenceWanted } }
+  func setPersistenceWanted(_ isWanted: Bool) {
+    state.withLock { $0.isPersistenceWanted = isWanted }
+  }
 
   // MARK: Of the process
 

@@ -16,10 +16,10 @@ struct ListenPoints: Sendable {
   }
 
   /// What the server has said of what a query shows, or of all of the location.
-  func serverNode(_ parameters: QueryParameters) -> Node? {
+  func server(_ parameters: QueryParameters) -> Knowledge? {
     views.first {
       parameters.showsAll ? $0.parameters.showsAll : $0.parameters == parameters
-    }?.server.node
+    }?.server
   }
 
   /// The children's points, in the order of their keys.
@@ -51,6 +51,21 @@ struct ListenPoints: Sendable {
     if hasWholeView { return true }
     guard let key = path.first else { return false }
     return children[key]?.covers(path.dropFirst(1)) ?? false
+  }
+
+  /// Whether a listen that is above a target, or has all of its location, knows all of that.
+  func knowsMore(than target: SyncedTree.Target) -> Bool {
+    var points = self
+    for key in target.path.keys {
+      if points.knowsAll { return true }
+      guard let next = points.children[key] else { return false }
+      points = next
+    }
+    return !target.parameters.showsAll && points.knowsAll
+  }
+
+  private var knowsAll: Bool {
+    views.contains { $0.parameters.showsAll && $0.server.isComplete }
   }
 
   /// What the server has at a location below, as far as a view here knows all of it.
@@ -103,7 +118,7 @@ struct ListenPoints: Sendable {
   ///   - whole: what the server has here, if a listen above knows all of it.
   mutating func apply(
     _ operation: SyncOperation, _ writes: WriteLayer, whole: Node? = nil,
-    at path: Path = .root, into steps: inout [SyncedTree.Step]
+    at path: Path = .root, into outcome: inout SyncedTree.Outcome
   ) {
     let whole = whole ?? knownNode(at: .root)
     let keys = operation.place.path.first.map { [$0] } ?? sortedChildren.map(\.key)
@@ -111,32 +126,34 @@ struct ListenPoints: Sendable {
       guard let below = operation.below(key) else { continue }
       children[key]?.apply(
         below, writes.below(key), whole: whole?.child(key), at: path.appending(key),
-        into: &steps)
+        into: &outcome)
     }
     for index in views.indices {
-      apply(operation, writes, whole, toView: index, isOwn: false, at: path, into: &steps)
+      apply(operation, writes, whole, toView: index, isOwn: false, at: path, into: &outcome)
     }
   }
 
   /// Applies what the server says of one query.
   mutating func apply(
     _ operation: SyncOperation, to parameters: QueryParameters, _ writes: WriteLayer, at path: Path,
-    into steps: inout [SyncedTree.Step]
+    into outcome: inout SyncedTree.Outcome
   ) {
     guard let index = views.firstIndex(where: { $0.parameters == parameters }) else { return }
-    apply(operation, writes, nil, toView: index, isOwn: true, at: path, into: &steps)
+    apply(operation, writes, nil, toView: index, isOwn: true, at: path, into: &outcome)
   }
 
   private mutating func apply(
     _ operation: SyncOperation, _ writes: WriteLayer, _ whole: Node?, toView index: Int,
-    isOwn: Bool, at path: Path, into steps: inout [SyncedTree.Step]
+    isOwn: Bool, at path: Path, into outcome: inout SyncedTree.Outcome
   ) {
-    let before = views[index].visible
+    let old = views[index]
     views[index].apply(operation, writes, whole: whole, isOwn: isOwn)
-    let after = views[index].visible
-    if before.isComplete == after.isComplete, before.node.isIdentical(to: after.node) { return }
-    steps.append(
-      SyncedTree.Step(
-        target: SyncedTree.Target(path, views[index].parameters), before: before, after: after))
+    let target = SyncedTree.Target(path, old.parameters)
+    if let step = SyncedTree.Step(target, from: old.visible, to: views[index].visible) {
+      outcome.steps.append(step)
+    }
+    if let step = SyncedTree.Step(target, from: old.server, to: views[index].server) {
+      outcome.learned.append(step)
+    }
   }
 }

@@ -51,7 +51,8 @@ extension SyncDialogue {
       }
       return end(target, number: number, refusal)
     case .write(let number):
-      guard writes.removeValue(forKey: number) != nil else { return [] }
+      let isPending = writes.removeValue(forKey: number) != nil
+      guard isPending || waitingWrites.removeValue(forKey: number) != nil else { return [] }
       return changed(tree.answered(number: number, isAccepted: refusal == nil))
         + [.answered(write: number, refusal)]
     case .transactions(let ids): return answered(ids, refusal)

@@ -41,20 +41,14 @@ extension SyncDialogue {
   ///
   /// - Returns: the number of the write, which its answer has.
   package mutating func write(_ write: SyncWrite) -> (number: Int, effects: [Effect]) {
-    let number = lastWrite + 1
-    return (number, self.write(write.pending, number: number, write.message))
-  }
-
-  /// - Parameter number: above those of the writes before it.
-  mutating func write(
-    _ write: PendingWrites.Write, number: Int, _ message: Message
-  ) -> [Effect] {
-    lastWrite = number
-    writes[number] = message
-    var effects = tree.write(write, number: number).map { Effect.changed($0) }
-    effects += send(write: number)
-    for entry in write.entries { effects += overwrite(entry.place.path, below: write.path) }
-    return effects
+    lastWrite += 1
+    writes[lastWrite] = write.draft
+    var effects = tree.write(write.pending, number: lastWrite).map { Effect.changed($0) }
+    effects += send(write: lastWrite)
+    for entry in write.pending.entries {
+      effects += overwrite(entry.place.path, below: write.pending.path)
+    }
+    return (lastWrite, effects)
   }
 
   /// Takes back all that the server has not answered: writes, the last first, transactions and operations on disconnecting.

@@ -15,6 +15,8 @@ package struct SyncDialogue: Sendable {
     case ended(SyncedTree.Target, SyncRefusal)
     /// A write has its answer; nil if the server has taken it.
     case answered(write: Int, SyncRefusal?)
+    /// Writes turn out to be those of a user.
+    case owned(writes: [Int], SyncUser)
     /// A reading has its answer: what the server has, with the pending writes.
     case got(read: Int, Result<Node, SyncRefusal>)
     /// The block of a transaction is to be run on this input, and `decided` to be called with what it makes of that.
@@ -47,6 +49,11 @@ package struct SyncDialogue: Sendable {
   }
 
   package internal(set) var tree = SyncedTree()
+  /// What is kept also if nothing listens to it; nil if nothing is.
+  package var cache: SyncCache? {
+    get { tree.cache }
+    _modify { yield &tree.cache }
+  }
   var phase = Phase.offline
   /// The number of the last request, over all connections.
   var lastRequest = 0
@@ -58,9 +65,14 @@ package struct SyncDialogue: Sendable {
   var toldOtherwise: Set<Int> = []
   var uses: [SyncedTree.Target: Set<Use>] = [:]
   /// The number of the last write, also of one that a transaction has made.
-  var lastWrite = 0
-  /// The writes without an answer.
-  var writes: [Int: Message] = [:]
+  package internal(set) var lastWrite = 0
+  /// The writes without an answer, of the present user.
+  var writes: [Int: Draft] = [:]
+  /// None of them has a lower number.
+  var firstWrite = 1
+  package internal(set) var user = SyncUser.nobody
+  /// The writes of other users without an answer.
+  var waitingWrites: [Int: WaitingWrite] = [:]
   var reads: [Int: SyncedTree.Target] = [:]
   var lastRead = 0
   var transactions = SyncTransactions()
@@ -172,7 +184,8 @@ package struct SyncDialogue: Sendable {
   }
 
   mutating func send(write number: Int) -> [Effect] {
-    guard phase == .ready, let message = writes[number] else { return [] }
+    guard phase == .ready, let draft = writes[number] else { return [] }
+    let message = Message(draft)
     return [request(message.action, message.body, .write(number))]
   }
 

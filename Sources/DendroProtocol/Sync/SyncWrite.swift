@@ -3,7 +3,7 @@ package import DendroTree
 /// A write of a client: what it is to the server, and what listeners see until the server has answered.
 package struct SyncWrite: Sendable {
   let pending: PendingWrites.Write
-  let message: SyncDialogue.Message
+  let draft: Draft
 
   /// - Parameters:
   ///   - draft: it keeps the rules that `Write.validate()` checks.
@@ -28,7 +28,7 @@ package struct SyncWrite: Sendable {
     case .set, .remove, .setPriority: break
     }
     pending = Self.pending(draft.resolved(time: time, against: known), over: known)
-    message = SyncDialogue.Message(draft)
+    self.draft = draft
   }
 
   private static func pending(_ write: Write, over known: Node) -> PendingWrites.Write {

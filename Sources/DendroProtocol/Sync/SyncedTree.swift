@@ -12,6 +12,24 @@ package struct SyncedTree: Sendable {
     package let target: Target
     package let before: Knowledge
     package let after: Knowledge
+
+    /// - Returns: nil if nothing changes.
+    init?(_ target: Target, from before: Knowledge, to after: Knowledge) {
+      if before.isComplete == after.isComplete, before.isWindow == after.isWindow,
+        before.node.isIdentical(to: after.node)
+      {
+        return nil
+      }
+      self.target = target
+      self.before = before
+      self.after = after
+    }
+  }
+
+  /// What an operation brings about: changes of what listeners see, and of what the server has said.
+  struct Outcome {
+    var steps: [Step] = []
+    var learned: [Step] = []
   }
 
   /// What is to be sent to the server.
@@ -38,6 +56,9 @@ package struct SyncedTree: Sendable {
   /// What the server was told is known already, by the numbers of listens that it has not answered.
   private var told: [Int: Node] = [:]
 
+  /// What is kept also if nothing listens to it; nil if nothing is.
+  var cache: SyncCache?
+
   package init() {}
 
   // MARK: Listens
@@ -52,7 +73,8 @@ package struct SyncedTree: Sendable {
     if visible(target) != nil { return [] }
     let isCovered = points.covers(target.path)
     let view = ListenedView(
-      target.parameters, points.knowledge(of: target.path), pending.layer.below(target.path))
+      target.parameters, knowledge(of: target), pending.layer.below(target.path))
+    cache?.use(target.listened)
     if !target.parameters.showsAll {
       lastTag += 1
       tags[target] = lastTag
@@ -68,9 +90,16 @@ package struct SyncedTree: Sendable {
     return requests
   }
 
+  /// What the server has said of a target, to listens now or to earlier ones.
+  private func knowledge(of target: Target) -> Knowledge {
+    let known = points.knowledge(of: target.path)
+    return known.isComplete ? known : cache?.knowledge(of: target) ?? known
+  }
+
   /// Shows a target no more.
   package mutating func end(_ target: Target) -> [Request] {
     guard visible(target) != nil else { return [] }
+    cache?.use(target.listened)
     points.change(at: target.path) { $0.remove(target.parameters) }
     defer { forgetTag(of: target) }
     if points.covers(target.path) { return [] }
@@ -90,7 +119,7 @@ package struct SyncedTree: Sendable {
   }
 
   private mutating func request(_ target: Target, _ number: Int) -> Request {
-    let known = points.points(at: target.path)?.serverNode(target.parameters) ?? .empty
+    let known = points.points(at: target.path)?.server(target.parameters)?.node ?? .empty
     told[number] = known
     return .listen(target, number: number, tag: tags[target], known: known)
   }
@@ -125,9 +154,18 @@ package struct SyncedTree: Sendable {
   package mutating func listened(number: Int, _ target: Target, isAsTold: Bool) -> [Step] {
     let told = told.removeValue(forKey: number)
     guard listenNumbers[target] == number else { return [] }
-    return learn(
+    let steps = learn(
       .listened(isAsTold ? told : nil), at: DataPlace(target.path),
       target.parameters.showsAll ? nil : target)
+    if let server = points.points(at: target.path)?.server(target.parameters), server.isComplete {
+      cache?.listened(target, server)
+    }
+    return steps
+  }
+
+  /// Whether the server keeps a target up to date.
+  package func isListened(_ target: Target) -> Bool {
+    listenNumbers[target] != nil || points.covers(target.path)
   }
 
   /// The server has refused a listen: what depended on it is shown no more.
@@ -147,7 +185,10 @@ package struct SyncedTree: Sendable {
     points.change(at: target.path) { points in
       for target in ended { points.remove(target.parameters) }
     }
-    for target in ended { forgetTag(of: target) }
+    for target in ended {
+      forgetTag(of: target)
+      cache?.forget(target.listened)
+    }
     return (ended, points.covers(target.path) ? [] : uncovered(target))
   }
 
@@ -179,18 +220,28 @@ package struct SyncedTree: Sendable {
   private mutating func learn(
     _ kind: SyncOperation.Kind, at place: DataPlace, _ target: Target?
   ) -> [Step] {
-    var steps: [Step] = []
+    var outcome = Outcome()
     guard let target else {
-      points.apply(SyncOperation(kind, at: place), pending.layer, into: &steps)
-      return steps
+      points.apply(SyncOperation(kind, at: place), pending.layer, into: &outcome)
+      return note(outcome)
     }
     guard let path = place.path.relative(to: target.path) else { return [] }
     let operation = SyncOperation(kind, at: DataPlace(path, isPriority: place.isPriority))
     let writes = pending.layer.below(target.path)
     points.change(at: target.path) { points in
-      points.apply(operation, to: target.parameters, writes, at: target.path, into: &steps)
+      points.apply(operation, to: target.parameters, writes, at: target.path, into: &outcome)
     }
-    return steps
+    return note(outcome)
+  }
+
+  /// Keeps what the server has said.
+  private mutating func note(_ outcome: Outcome) -> [Step] {
+    guard cache != nil else { return outcome.steps }
+    for step in outcome.learned
+    where step.after.isComplete && !points.knowsMore(than: step.target) {
+      cache?.learn(step.target.listened, from: step.before, to: step.after)
+    }
+    return outcome.steps
   }
 
   // MARK: Reading
@@ -201,7 +252,7 @@ package struct SyncedTree: Sendable {
   ///   - path: of the location.
   ///   - numbers: of writes that do not count.
   package func node(at path: Path, without numbers: Set<Int> = []) -> Node? {
-    let known = points.knowledge(of: path)
+    let known = knowledge(of: Target(path))
     return pending.node(at: path, over: known.isComplete ? known.node : nil, without: numbers)
   }
 
@@ -216,6 +267,11 @@ package struct SyncedTree: Sendable {
     return node?.filtered(by: target.parameters)
   }
 
+  /// What a target shows of what is kept; nil if not all of it is.
+  package func kept(_ target: Target) -> Node? {
+    cache?.knowledge(of: target).map { shown($0.node, by: target) }
+  }
+
   /// What a target shows if this is what the server has there.
   package func shown(_ node: Node, by target: Target) -> Node {
     pending.layer.below(target.path).applied(to: node).filtered(by: target.parameters)
@@ -227,23 +283,23 @@ package struct SyncedTree: Sendable {
   package mutating func write(_ write: PendingWrites.Write, number: Int) -> [Step] {
     pending.append(write, number: number)
     guard write.isVisible else { return [] }
-    var steps: [Step] = []
+    var outcome = Outcome()
     let kind: SyncOperation.Kind =
       write.isUpdate ? .writes(write.entries) : .write(write.entries[0].node)
     let operation = SyncOperation(kind, at: write.place)
-    points.apply(operation, pending.layer, into: &steps)
-    return steps
+    points.apply(operation, pending.layer, into: &outcome)
+    return note(outcome)
   }
 
   /// The server has answered a write.
   package mutating func answered(number: Int, isAccepted: Bool) -> [Step] {
     guard let write = pending.remove(number: number) else { return [] }
-    var steps: [Step] = []
+    var outcome = Outcome()
     let places = write.isUpdate ? write.entries.map(\.place) : nil
     points.apply(
       SyncOperation(isAccepted ? .accepted(places) : .refused, at: write.place),
-      pending.layer, into: &steps)
-    return steps
+      pending.layer, into: &outcome)
+    return note(outcome)
   }
 }
 

@@ -1,0 +1,32 @@
+/// Whose rights the writes of a client have.
+package enum SyncUser: Hashable, Sendable {
+  /// Nobody has signed in.
+  case nobody
+  /// Somebody is about to sign in, and it is not known yet who.
+  case unknown
+  /// A user, by the id.
+  case user(String)
+  case administrator
+
+  /// As it is kept.
+  package var text: String {
+    switch self {
+    case .nobody: "nobody"
+    case .unknown: "unknown"
+    case .user(let id): "user \(id)"
+    case .administrator: "administrator"
+    }
+  }
+
+  /// - Returns: nil for what is no text of a user.
+  package init?(text: String) {
+    switch text {
+    case "nobody": self = .nobody
+    case "unknown": self = .unknown
+    case "administrator": self = .administrator
+    default:
+      guard text.hasPrefix("user ") else { return nil }
+      self = .user(String(text.dropFirst(5)))
+    }
+  }
+}

@@ -1,0 +1,88 @@
+import Dendro
+import DendroEngine
+import DendroProtocol
+import DendroTree
+import Dispatch
+
+// What survives the process. Each step is kept as one write before its lock is released.
+
+extension SyncClient {
+  /// How soon what a disk has refused is tried again, in seconds.
+  private static let retryDelay = 1
+
+  /// Keeps a write that is about to be made.
+  ///
+  /// - Returns: why the disk does not take it; it is not kept then.
+  func keep(_ draft: Draft, _ state: inout State, _ due: inout Due) -> DatabaseError? {
+    guard state.store != nil else { return nil }
+    let (number, user) = (state.dialogue.lastWrite + 1, state.dialogue.user)
+    let time = state.time
+    state.store?.keep(draft, number: number, by: user, time: time)
+    guard let refusal = saveNow(&state) else { return nil }
+    state.store?.remove(write: number)
+    return DatabaseError(refusal)
+  }
+
+  /// Keeps what a step has changed.
+  func save(_ state: inout State, _ due: inout Due) {
+    if state.store?.isRefused != false { return }
+    if let refusal = saveNow(&state) { return noteRefusal(refusal, &state, &due) }
+    guard let store = state.store, store.unboundedByteCount > cacheByteCount / 16 else { return }
+    state.store?.unboundedByteCount = 0
+    let count = state.prune(to: cacheByteCount)
+    if count == 0 { return }
+    log("the cache gives back \(count) locations and queries that were not used for longest", &due)
+    if let refusal = saveNow(&state) { noteRefusal(refusal, &state, &due) }
+  }
+
+  private func saveNow(_ state: inout State) -> EngineError? {
+    guard state.store != nil, var cache = state.dialogue.cache else { return nil }
+    // Not held twice while it changes.
+    state.dialogue.cache = nil
+    defer { state.dialogue.cache = cache }
+    return state.store?.save(&cache) { [weak self] error in
+      // It may be called within a call of this client.
+      Self.timers.async { [weak self] in
+        guard let self else { return }
+        self.step { state, due in self.noteRefusal(error, &state, &due) }
+      }
+    }
+  }
+
+  /// The disk has refused what was to be kept: it is tried again.
+  private func noteRefusal(_ error: EngineError, _ state: inout State, _ due: inout Due) {
+    if case .closed = error { return }
+    if state.isClosed || state.store?.isRefused != false { return }
+    state.store?.isRefused = true
+    if state.store?.isRefusalReported == false {
+      state.store?.isRefusalReported = true
+      due.calls.append { [observer] in observer.report(DatabaseError(error)) }
+    }
+    Self.timers.asyncAfter(deadline: .now() + .seconds(Self.retryDelay)) { [weak self] in
+      self?.step { state, _ in state.store?.isRefused = false }
+    }
+  }
+}
+
+extension SyncClient.State {
+  /// Begins with what earlier runs have kept.
+  mutating func restore(from store: SyncStore) {
+    var store = store
+    dialogue.cache = store.loadCache()
+    for write in store.loadPending() {
+      dialogue.restore(write.draft, number: write.number, by: write.user, time: write.time)
+    }
+    dialogue.resumeRestored()
+    // What was left over the limit is looked at with the first step.
+    store.unboundedByteCount = .max / 2
+    self.store = store
+  }
+
+  fileprivate mutating func prune(to limit: Int) -> Int {
+    // Not held twice while it changes.
+    guard var cache = dialogue.cache else { return 0 }
+    dialogue.cache = nil
+    defer { dialogue.cache = cache }
+    return cache.prune(to: limit) { dialogue.tree.isListened($0) }
+  }
+}

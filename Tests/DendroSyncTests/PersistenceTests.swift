@@ -1,0 +1,277 @@
+import Dendro
+import DendroServer
+import DendroTestSupport
+import DendroTree
+import Synchronization
+import Testing
+
+@testable import DendroSync
+
+/// What a synced database keeps in its directory.
+@Suite("synced databases: persistence")
+struct PersistenceTests {
+  private func serve(_ database: Database, port: Int = 0) async throws -> DatabaseServer {
+    var options = DatabaseServerOptions()
+    options.port = UInt16(port)
+    return try await DatabaseServer.start(serving: database, options: options)
+  }
+
+  @Test("writes without an answer survive, show at once, and are sent in their order")
+  func pendingWrites() async throws {
+    let folder = try TemporaryFolder()
+    let port = try freePort()
+    let errors = Mutex<[DatabaseError.Code?]>([])
+    do {
+      let database = try synced(port, at: folder.path + "/db")
+      let ref = database.reference(withPath: "a")
+      for number in 0..<20 {
+        ref.child("k\(number % 7)").setValue(number) { error, _ in
+          errors.withLock { $0.append((error as? DatabaseError)?.code) }
+        }
+      }
+      ref.child("count").setValue(ServerValue.increment(2)) { _, _ in }
+      ref.child("count").setValue(ServerValue.increment(3)) { _, _ in }
+      ref.withoutWaiting { $0.updateChildValues(["k1/deep": [true], "k2": NSNull()]) }
+      try await database.synchronize()
+      try await database.close()
+    }
+    #expect(errors.withLock { $0 } == Array(repeating: .pending, count: 20))
+    let database = try synced(port, at: folder.path + "/db")
+    let viewer = Viewer(database)
+    viewer.listen("a", database.reference(withPath: "a").queryOrderedByKey())
+    let before = await viewer.take()
+    #expect(
+      before["a"]?.map(\.description) == [
+        "childAdded count=5 after nil", "childAdded k0=14 after count",
+        "childAdded k1={\"deep\":[true]} after k0", "childAdded k3=17 after k1",
+        "childAdded k4=18 after k3", "childAdded k5=19 after k4", "childAdded k6=13 after k5",
+      ])
+    let origin = Database.inMemory()
+    let server = try await serve(origin, port: port)
+    database.goOnline()
+    try await database.waitForPendingWrites()
+    let there = try await origin.reference().getData().node
+    #expect(
+      JSONWriter.string(there)
+        == #"{"a":{"count":5,"k0":14,"k1":{"deep":[true]},"k3":17,"k4":18,"k5":19,"k6":13}}"#)
+    try await eventually {
+      try await database.reference(withPath: "a").getData().node == there.child(Key("a"))
+    }
+    await server.stop()
+    try await database.close()
+    let third = try synced(port, at: folder.path + "/db")
+    #expect(try await third.reference(withPath: "a/count").getData().value as? Int == 5)
+    try await third.waitForPendingWrites()
+    try await third.close()
+    try await origin.close()
+  }
+
+  @Test("what a server has said is there at the next opening, without a network")
+  func cache() async throws {
+    let folder = try TemporaryFolder()
+    let origin = Database.inMemory()
+    for number in 0..<100 {
+      try await origin.reference(withPath: "list/n\(100 + number)").setValue(
+        ["rank": number * 37 % 100, "name": "item \(number)"])
+    }
+    try await origin.reference(withPath: "settings").setValue(["a": 1, "b": ["c": 2]])
+    let server = try await serve(origin)
+    let port = Int(server.port)
+    func window(_ database: Database) -> DatabaseQuery {
+      database.reference(withPath: "list").queryOrdered(byChild: "rank").queryLimited(toLast: 5)
+    }
+    do {
+      let database = try synced(port, at: folder.path + "/db")
+      let viewer = Viewer(database)
+      viewer.listen("window", window(database))
+      viewer.listen("settings", database.reference(withPath: "settings"))
+      _ = try await viewer.take(9)
+      try await origin.reference(withPath: "settings/b/c").setValue(3)
+      try await origin.reference(withPath: "list/n100/rank").setValue(1000)
+      try await eventually {
+        let shown = try await window(database).getData()
+        let value = try await database.reference(withPath: "settings/b/c").getData().value as? Int
+        return shown.childrenCount == 5 && shown.hasChild("n100") && value == 3
+      }
+      try await database.close()
+    }
+    await server.stop()
+    let database = try synced(port, at: folder.path + "/db")
+    database.goOffline()
+    #expect(
+      JSONWriter.string(try await database.reference(withPath: "settings").getData().node)
+        == #"{"a":1,"b":{"c":3}}"#)
+    #expect(try await database.reference(withPath: "settings/b").getData().exists())
+    let shown = try await window(database).getData()
+    #expect(shown.childrenCount == 5)
+    #expect(shown.node == (try await window(origin).getData().node))
+    let viewer = Viewer(database)
+    viewer.listen("window", window(database))
+    #expect(await viewer.take()["window"]?.last == .value(shown.node))
+    // Of the rest nothing is known.
+    for ref in [database.reference(withPath: "list"), database.reference(withPath: "other")] {
+      await #expect(throws: DatabaseError.self) { try await ref.getData() }
+    }
+    // The history is that of what the server has said.
+    var isThere = false
+    for try await change in database.changes(since: 0) where "\(change)".contains("settings/b/c") {
+      isThere = true
+      break
+    }
+    #expect(isThere)
+    try await database.close()
+    // What anybody can look at.
+    let reader = try await Database.open(readOnly: folder.path + "/db")
+    #expect(try await reader.reference(withPath: "list").getData().childrenCount == 5)
+    try await reader.close()
+    try await origin.close()
+  }
+
+  @Test("a directory belongs to one server")
+  func owner() async throws {
+    let folder = try TemporaryFolder()
+    let port = try freePort()
+    try await synced(port, at: folder.path + "/db").close()
+    func refusal(_ body: () async throws -> Database) async -> DatabaseError? {
+      do {
+        try await body().close()
+        return nil
+      } catch {
+        return error as? DatabaseError
+      }
+    }
+    let plain = await refusal { try await Database.open(at: folder.path + "/db") }
+    #expect(plain?.code == .invalidArgument)
+    #expect(plain?.message.contains("http://127.0.0.1:\(port)") == true)
+    #expect(await refusal { try synced(port + 1, at: folder.path + "/db") }?.name == "OtherServer")
+    let own = try await Database.open(at: folder.path + "/own")
+    try await own.reference(withPath: "a").setValue(1)
+    try await own.close()
+    #expect(await refusal { try synced(port, at: folder.path + "/own") }?.name == "OwnData")
+    let database = try synced(port, at: folder.path + "/db")
+    #expect(await refusal { try synced(port, at: folder.path + "/db") }?.code == .locked)
+    #expect(database.isPersistenceEnabled)
+    #expect(database.directory == folder.path + "/db")
+    try await database.close()
+    #expect(
+      await refusal { try await Database.open(at: folder.path + "/db", syncingWith: "http://a:1") }?
+        .name == "NotEnabled")
+  }
+
+  @Test("locations that are mirrored answer without a network")
+  func mirror() async throws {
+    let folder = try TemporaryFolder()
+    let origin = Database.inMemory()
+    try await origin.reference(withPath: "m/a/b").setValue(1)
+    let server = try await serve(origin)
+    let port = Int(server.port)
+    let database = try synced(port, at: folder.path + "/db") { $0.mirror = ["m"] }
+    database.goOnline()
+    try await eventually { try await database.reference(withPath: "m/a").getData().exists() }
+    try await origin.reference(withPath: "m/a/c").setValue(2)
+    try await eventually { try await database.reference(withPath: "m/a/c").getData().exists() }
+    try await database.close()
+    await server.stop()
+    let later = try synced(port, at: folder.path + "/db") { $0.mirror = ["/m"] }
+    #expect(
+      JSONWriter.string(try await later.reference(withPath: "m/a").getData().node)
+        == #"{"b":1,"c":2}"#)
+    try await later.close()
+    #expect(throws: DatabaseError.self) {
+      try synced(port, at: folder.path + "/db") { $0.mirror = ["a.b"] }
+    }
+    try await origin.close()
+  }
+
+  @Test("beyond the limit the targets go that were not used for longest, and never a write")
+  func limit() async throws {
+    let folder = try TemporaryFolder()
+    let origin = Database.inMemory()
+    let text = String(repeating: "x", count: 200_000)
+    for number in 0..<10 {
+      try await origin.reference(withPath: "big/n\(number)").setValue(["text": text])
+    }
+    let server = try await serve(origin)
+    let database = try synced(Int(server.port), at: folder.path + "/db")
+    database.persistenceCacheSizeBytes = 1 << 20
+    database.reference(withPath: "mine").withoutWaiting { $0.setValue("kept") }
+    let held = Viewer(database)
+    held.listen("held", database.reference(withPath: "big/n0"))
+    for number in 1..<10 {
+      let ref = database.reference(withPath: "big/n\(number)")
+      let (values, end) = AsyncStream.makeStream(of: Void.self)
+      let handle = ref.observe(.value) { _ in end.yield() }
+      for await _ in values { break }
+      ref.removeObserver(withHandle: handle)
+    }
+    try await database.waitForPendingWrites()
+    database.goOffline()
+    var known: [Int] = []
+    for number in 0..<10 {
+      let ref = database.reference(withPath: "big/n\(number)")
+      if (try? await ref.getData()) != nil { known.append(number) }
+    }
+    #expect(known.contains(0) && known.contains(9) && !known.contains(1), "\(known)")
+    #expect((2...6).contains(known.count), "\(known)")
+    try await database.close()
+    let reader = try await Database.open(readOnly: folder.path + "/db")
+    let kept = try await reader.reference(withPath: "big").getData()
+    #expect(kept.childrenCount == UInt(known.count))
+    try await reader.close()
+    await server.stop()
+    try await origin.close()
+  }
+
+  @Test("the writes of another user wait: they are not sent, do not show and do not block")
+  func users() async throws {
+    let folder = try TemporaryFolder()
+    let origin = Database.inMemory()
+    let port = try freePort()
+    let ann: @Sendable () async throws -> DatabaseToken = { .user(unsignedToken("ann")) }
+    let bob: @Sendable () async throws -> DatabaseToken = { .user(unsignedToken("bob")) }
+    do {
+      let database = try synced(port, at: folder.path + "/db")
+      try database.authenticate(with: ann)
+      database.reference(withPath: "by/ann").withoutWaiting {
+        $0.setValue(ServerValue.increment(1))
+      }
+      database.reference(withPath: "by/ann").withoutWaiting {
+        $0.setValue(ServerValue.increment(1))
+      }
+      try await Task.sleep(for: .milliseconds(100))
+      try database.authenticate(with: bob)
+      try await eventually { !(try await shown(database, "by/ann")) }
+      database.reference(withPath: "by/bob").withoutWaiting { $0.setValue(1) }
+      try database.authenticate(with: nil)
+      database.reference(withPath: "by/nobody").withoutWaiting { $0.setValue(1) }
+      try await database.close()
+    }
+    var options = DatabaseServerOptions()
+    options.port = UInt16(port)
+    options.trustsUnsignedTokens = true
+    let server = try await DatabaseServer.start(serving: origin, options: options)
+    let database = try synced(port, at: folder.path + "/db")
+    try database.authenticate(with: ann)
+    try await database.waitForPendingWrites()
+    #expect(JSONWriter.string(try await origin.reference().getData().node) == #"{"by":{"ann":2}}"#)
+    try database.authenticate(with: nil)
+    try await database.waitForPendingWrites()
+    try database.authenticate(with: bob)
+    try await eventually {
+      try await database.waitForPendingWrites()
+      return try await origin.reference(withPath: "by").getData().childrenCount == 3
+    }
+    try await database.close()
+    await server.stop()
+    try await origin.close()
+  }
+
+  /// Whether a database shows something at a path.
+  private func shown(_ database: Database, _ path: String) async throws -> Bool {
+    let viewer = Viewer(database)
+    viewer.listen("x", database.reference(withPath: path))
+    defer { viewer.unlisten("x") }
+    let seen = await viewer.take()["x"] ?? []
+    return seen.contains { if case .value(let node) = $0 { !node.isEmpty } else { false } }
+  }
+}
