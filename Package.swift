@@ -124,8 +124,9 @@ let package = Package(
       swiftSettings: settings + optimization(of: "DendroTesting")),
 
     library(
-      "DendroCommandLine", "CDendroEdit", "DendroServer", "DendroRules", "Dendro", "DendroEngine",
-      "DendroStorage", "DendroTree", "DendroPlatform", at: "tools/dendro/DendroCommandLine"),
+      "DendroCommandLine", "CDendroEdit", "DendroServer", "DendroProtocol", "DendroRules", "Dendro",
+      "DendroEngine", "DendroStorage", "DendroTree", "DendroPlatform",
+      at: "tools/dendro/DendroCommandLine"),
     tool("DendroCommand", "DendroCommandLine", at: "tools/dendro/DendroCommand"),
     tool(
       "DendroCrashLab", "Dendro", "DendroEngine", "DendroStorage", "DendroTesting",

@@ -36,7 +36,7 @@ struct UsageTests {
   static let verbs = [
     "import", "export", "get", "set", "update", "push", "remove", "increment", "watch", "serve",
     "log", "info", "verify", "checkpoint", "backup", "demo", "repair", "apply", "history", "blame",
-    "diff", "compare", "hash", "dump", "purge", "completion", "manual", "shell",
+    "diff", "compare", "hash", "dump", "purge", "pending", "completion", "manual", "shell",
     "archive", "restore",
   ]
 

@@ -17,7 +17,7 @@ extension SyncClient {
     guard state.store != nil else { return nil }
     let (number, user) = (state.dialogue.lastWrite + 1, state.dialogue.user)
     let time = state.time
-    state.store?.keep(draft, number: number, by: user, time: time)
+    state.store?.keep(KeptWrite(number: number, draft, by: user, time: time))
     guard let refusal = saveNow(&state) else { return nil }
     state.store?.remove(write: number)
     return DatabaseError(refusal)

@@ -5,14 +5,7 @@ import DendroTree
 import Synchronization
 
 /// What a client keeps in a directory: the data that its server has said, which are the tree, and in the second root what is
-/// about the client.
-///
-/// | path in the second root | value |
-/// | --- | --- |
-/// | `sync/server` | a string: the address of the server |
-/// | `sync/user` | a string: the user who has signed in last (`SyncUser`) |
-/// | `sync/pending/NUMBER` | a write without an answer: children `write` (`Node(keeping:)`), `user`, a string, and `time`, its milliseconds since 1970 |
-/// | `sync/targets/NUMBER` | a tracked target: children `path` and `query`, strings, `use`, a number, and `keys`, a child for each that the query shows |
+/// about the client (``SyncRecords``).
 ///
 /// What is to be kept is at hand as two trees. `save` writes how they differ from those of the engine, as one write. So a
 /// step of the dialogue is kept as a whole or not at all, and what a full disk has refused is in the next save.
@@ -30,14 +23,6 @@ struct SyncStore: Sendable {
   /// About the bytes of data that were saved since the limit of the cache was looked at.
   var unboundedByteCount = 0
 
-  /// A write of an earlier run.
-  struct Pending {
-    let number: Int
-    let draft: Draft
-    let user: SyncUser
-    let time: Int64
-  }
-
   init(_ engine: Engine) {
     self.engine = engine
     node = engine.systemNode(at: SyncedDirectory.root)
@@ -48,96 +33,59 @@ struct SyncStore: Sendable {
   /// What the server has said.
   mutating func loadCache() -> SyncCache {
     var targets: [QueryTarget: SyncCache.Target] = [:]
-    for (key, item) in node.child(Self.targets).children {
+    for (key, item) in node.child(SyncRecords.targets).children {
       lastTargetKey = max(lastTargetKey, Int(key.string) ?? 0)
-      guard let target = Self.target(item), targetKeys[target] == nil else { continue }
+      guard let (target, value) = SyncRecords.target(item), targets[target] == nil else { continue }
       targetKeys[target] = key
-      var keys: Set<Key> = []
-      item.child(Self.keys).forEachChild { key, _ in keys.insert(key) }
-      targets[target] = SyncCache.Target(use: item.child(Self.use).scalar?.integer ?? 0, keys: keys)
+      targets[target] = value
     }
     return SyncCache(engine.head.root, targets)
   }
 
-  private static func target(_ item: Node) -> QueryTarget? {
-    guard let text = item.child(path).scalar?.string, let path = try? Path(parsing: text) else {
-      return nil
-    }
-    guard let query = item.child(query).scalar?.string else { return QueryTarget(path) }
-    guard let members = JSONMembers(Array(query.utf8)[...]),
-      let parameters = try? WireQuery.parameters(members)
-    else { return nil }
-    return QueryTarget(path, parameters)
-  }
-
   /// The writes without an answer, in their order.
-  func loadPending() -> [Pending] {
-    node.child(Self.pending).children.compactMap { key, item in
-      guard let number = Int(key.string), let write = item.child(Self.write).keptWrite else {
-        return nil
-      }
-      return Pending(
-        number: number, draft: write.withView { Draft(decoding: $0) },
-        user: item.child(Self.user).scalar?.string.flatMap { SyncUser(text: $0) } ?? .nobody,
-        time: item.child(Self.time).scalar?.integer ?? 0)
-    }
-  }
+  func loadPending() -> [KeptWrite] { SyncRecords.writes(in: node) }
 
   /// The user who has signed in last; nil if nobody has.
   var lastUser: SyncUser? {
-    get { node.child(Self.user).scalar?.string.flatMap { SyncUser(text: $0) } }
-    set { set(Self.user, newValue.map { Node(.string($0.text)) } ?? .empty) }
+    get { SyncRecords.lastUser(in: node) }
+    set { set(SyncRecords.user, newValue.map { Node(.string($0.text)) } ?? .empty) }
   }
 
   // MARK: Changing
 
-  mutating func keep(_ draft: Draft, number: Int, by user: SyncUser, time: Int64) {
-    var item = Node.empty
-    item.graft(Node(keeping: EncodedWrite(draft)), at: Path.root.appending(Self.write))
-    item.graft(Node(.string(user.text)), at: Path.root.appending(Self.user))
-    item.graft(Node(.integer(time)), at: Path.root.appending(Self.time))
-    set(Self.pending, Self.key(number), item)
+  mutating func keep(_ write: KeptWrite) {
+    set(SyncRecords.pending, SyncRecords.key(write.number), write.node)
   }
 
-  mutating func remove(write number: Int) { set(Self.pending, Self.key(number), .empty) }
+  mutating func remove(write number: Int) {
+    set(SyncRecords.pending, SyncRecords.key(number), .empty)
+  }
 
   mutating func setUser(_ user: SyncUser, ofWrite number: Int) {
-    let place = Path.root.appending(Self.pending).appending(Self.key(number))
+    let place = Path.root.appending(SyncRecords.pending).appending(SyncRecords.key(number))
     if node.node(at: place).isEmpty { return }
-    node.graft(Node(.string(user.text)), at: place.appending(Self.user))
+    node.graft(Node(.string(user.text)), at: place.appending(SyncRecords.user))
   }
 
-  private mutating func note(_ target: QueryTarget, _ change: SyncCache.Change, _ cache: SyncCache)
-  {
-    guard let item = cache[target] else {
-      if let key = targetKeys.removeValue(forKey: target) { set(Self.targets, key, .empty) }
+  private mutating func note(
+    _ target: QueryTarget, _ change: SyncCache.Change, _ cache: SyncCache
+  ) {
+    guard let value = cache[target] else {
+      if let key = targetKeys.removeValue(forKey: target) { set(SyncRecords.targets, key, .empty) }
       return
     }
-    let key: Key
-    if let known = targetKeys[target] {
-      key = known
-    } else {
-      lastTargetKey += 1
-      key = Self.key(lastTargetKey)
+    guard let key = targetKeys[target], case .parts(let keys) = change else {
+      if targetKeys[target] == nil { lastTargetKey += 1 }
+      let key = targetKeys[target] ?? SyncRecords.key(lastTargetKey)
       targetKeys[target] = key
+      return set(SyncRecords.targets, key, SyncRecords.node(target, value))
     }
-    guard case .parts(let keys) = change, !node.child(Self.targets).child(key).isEmpty else {
-      var node = Node.empty
-      node.graft(Node(.string("\(target.path)")), at: Path.root.appending(Self.path))
-      if !target.parameters.showsAll {
-        let query = WireQuery.text(target.parameters)
-        node.graft(Node(.string(query)), at: Path.root.appending(Self.query))
-      }
-      node.graft(Node(.integer(item.use)), at: Path.root.appending(Self.use))
-      let keys = Path.root.appending(Self.keys)
-      for shown in item.keys { node.graft(Node(.bool(true)), at: keys.appending(shown)) }
-      return set(Self.targets, key, node)
-    }
-    let place = Path.root.appending(Self.targets).appending(key)
-    node.graft(Node(.integer(item.use)), at: place.appending(Self.use))
+    let place = Path.root.appending(SyncRecords.targets).appending(key)
+    node.graft(Node(.integer(value.use)), at: place.appending(SyncRecords.use))
     for (shown, isShown) in keys {
       node.graft(
-        isShown ? Node(.bool(true)) : .empty, at: place.appending(Self.keys).appending(shown))
+        isShown ? Node(.bool(true)) : .empty,
+        at: place.appending(SyncRecords.keys).appending(shown))
     }
   }
 
@@ -189,24 +137,6 @@ struct SyncStore: Sendable {
     }
     return new.isEmpty ? old.isEmpty ? nil : .remove(path) : .set(path, new)
   }
-
-  private static let pending = key("pending")
-  private static let write = key("write")
-  private static let user = key("user")
-  private static let time = key("time")
-  private static let targets = key("targets")
-  private static let path = key("path")
-  private static let query = key("query")
-  private static let use = key("use")
-  private static let keys = key("keys")
-
-  /// Keys of numbers are in the order of the numbers.
-  private static func key(_ number: Int) -> Key { key(String(number)) }
-
-  private static func key(_ text: String) -> Key {
-    guard let key = try? Key(text) else { preconditionFailure("\(text) is a key") }
-    return key
-  }
 }
 
 /// One save on its way.
@@ -242,9 +172,4 @@ private final class Saving: Sendable {
       return nil
     }
   }
-}
-
-extension Scalar {
-  fileprivate var string: String? { if case .string(let text) = self { text } else { nil } }
-  fileprivate var integer: Int64? { if case .integer(let number) = self { number } else { nil } }
 }

@@ -48,6 +48,7 @@ enum ExitCodes {
     "diff": "the states differ", "compare": "the trees differ",
     "hash": "the state of --at is not kept, or there is no database",
     "dump": "there is no such record, checkpoint or chunk, or no database",
+    "pending": "the database keeps in step with no server, or there is none",
     "info": "there is no database", "verify": "there is no database",
     "repair": "something is lost, TARGET exists already, or there is no database",
     "checkpoint": "there is no database", "purge": "nothing was done, or there is no database",

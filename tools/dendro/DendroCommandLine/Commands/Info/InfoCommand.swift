@@ -7,8 +7,9 @@ extension Command {
     discussion: """
       Reads the headers of the files and the last segment, whatever the size of the rest: it does not say
       that a database is good. With --full it reads all of them: the leaves of the tree, the records and the
-      compression of every segment, and what is damaged there. If it meets damage, it prints as much as can
-      be read, and ends with exit code 2. Works beside a running writer.
+      compression of every segment, what is damaged there, and with which server the database keeps in step.
+      If it meets damage, it prints as much as can be read, and ends with exit code 2. Works beside a running
+      writer.
       """,
     parameters: [.directory],
     options: [

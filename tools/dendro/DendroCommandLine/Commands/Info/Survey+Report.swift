@@ -12,6 +12,15 @@ extension Survey {
       ("good", isDamaged ? .bool(false) : isFull ? .bool(true) : .null),
       ("lastLSN", .unsigned(lastLSN.rawValue)),
       ("durableUpTo", .unsigned(durableUpTo.rawValue)),
+      (
+        "sync",
+        sync.map { sync in
+          .object([
+            ("server", .string(sync.server)), ("targets", .count(sync.targetCount)),
+            ("pending", .count(sync.writes.count)),
+          ])
+        } ?? .null
+      ),
       ("leaves", leafCount.map { .count($0) } ?? .null),
       ("bytes", .unsigned(totalByteCount)), ("writesInLog", .unsigned(writeCount)),
       ("logRawBytes", .unsigned(rawByteCount)), ("logRecordBytes", .unsigned(recordByteCount)),
@@ -145,6 +154,13 @@ extension Survey {
       try row(
         "history",
         "back to write \(history.oldest)\(time)" + (isLogDamaged ? ", but for what is damaged" : "")
+      )
+    }
+    if let sync {
+      try list(
+        "in step with", "",
+        "\(sync.server): \(Format.count(sync.targetCount, "tracked target")), "
+          + "\(Format.count(sync.writes.count, "write")) without an answer ('dendro pending')"
       )
     }
     if let leafCount { try row("tree", "\(Format.count(leafCount, "leaf"))") }

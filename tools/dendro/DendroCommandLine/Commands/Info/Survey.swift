@@ -66,6 +66,8 @@ struct Survey {
   var largest: LargestSubtrees?
   /// Which earlier states can be read.
   private(set) var history: HistoryBounds?
+  /// What a directory that keeps in step with a server has about that, if all was read.
+  private(set) var sync: SyncedData?
   /// The states that a damaged database proves, if all was read.
   private(set) var provenRanges: [ClosedRange<UInt64>]?
 
@@ -133,6 +135,7 @@ struct Survey {
     do throws(EngineError) {
       let engine = try Engine.open(at: directory.path, mode: .readOnly)
       report = engine.report
+      sync = SyncedData(of: engine)
       history = try engine.historyRange()
       // With damaged chunks the tree cannot be read as a whole; `checkpoints` has the reason.
       if !checkpoints.contains(where: { $0.lsn == report?.checkpointLSN && $0.problem != nil }) {
