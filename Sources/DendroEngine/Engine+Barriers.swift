@@ -100,6 +100,8 @@ extension Engine {
     } catch {
       throw .storage(error)
     }
+    var state = state
+    state.roots.system = NumberedResults.restored(state.roots.system)
     try Backup.write(state, databaseID: databaseID, to: absolute, environment: environment)
   }
 

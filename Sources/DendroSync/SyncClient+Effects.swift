@@ -29,6 +29,14 @@ extension SyncClient {
         due.calls.append { [observer] in observer.report(DatabaseError(refusal)) }
       }
       endWaiting(&state, &due)
+    case .sent(let numbers):
+      for number in numbers { state.store?.mark(write: number, SyncRecords.sent) }
+    case .held(let number):
+      state.store?.mark(write: number, SyncRecords.held)
+      log(
+        "the server cannot tell whether it has made write \(number), which would count twice: it waits in pendingWrites()",
+        &due)
+    case .met(let server): state.store?.knownServer = server
     case .owned(let numbers, let user):
       for number in numbers { state.store?.setUser(user, ofWrite: number) }
     case .got(let number, let result):

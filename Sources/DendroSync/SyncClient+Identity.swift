@@ -66,7 +66,7 @@ extension SyncClient {
   }
 
   private func change(user: SyncUser, _ state: inout State, _ due: inout Due) {
-    perform(state.dialogue.change(user: user, time: state.time), &state, &due)
+    perform(state.dialogue.change(user: user), &state, &due)
     endWaiting(&state, &due)
   }
 

@@ -95,7 +95,13 @@ final class SyncClient: Remote {
     self.observer = observer
     cacheByteCount = setup.cacheByteCount
     var state = State()
-    if let files = setup.files { state.restore(from: SyncStore(files)) }
+    if let files = setup.files {
+      state.restore(from: SyncStore(files))
+    } else {
+      state.dialogue.numbering = WriteNumbering(
+        client: Self.drawHexadecimal(byteCount: 16), incarnation: Self.drawHexadecimal(byteCount: 8)
+      )
+    }
     self.state = Mutex(state)
     loop = SyncLoop(setup.address, trusting: trust)
     observer.showInfo(isConnected: false, timeOffset: 0, isAuthenticated: false)
@@ -160,6 +166,29 @@ final class SyncClient: Remote {
 
   func purge() {
     step { state, due in perform(state.dialogue.purge(), &state, &due) }
+  }
+
+  func pendingWrites() -> [RemoteWrite] {
+    reading { state in
+      state.dialogue.pendingWrites.map { number, write in
+        var userID: String?
+        if case .user(let id) = write.user { userID = id }
+        return RemoteWrite(
+          number: number, path: write.draft.write.path, time: write.time, userID: userID,
+          state: write.isHeld ? .decision : write.user == state.dialogue.user ? .answer : .user)
+      }
+    }
+  }
+
+  func release(write number: Int) {
+    step { state, due in
+      state.store?.mark(write: number, SyncRecords.held, false)
+      perform(state.dialogue.release(write: number), &state, &due)
+    }
+  }
+
+  func drop(write number: Int) {
+    step { state, due in perform(state.dialogue.drop(write: number), &state, &due) }
   }
 
   // MARK: Transactions
@@ -388,6 +417,10 @@ extension SyncClient.State {
 }
 
 extension SyncClient {
+  static func drawHexadecimal(byteCount: Int) -> String {
+    hexadecimal((0..<byteCount).map { _ in UInt8.random(in: .min ... .max) })
+  }
+
   /// This machine's time in milliseconds since 1970.
   static func clock() -> Int64 {
     var now = timespec()

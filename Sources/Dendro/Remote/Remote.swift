@@ -52,6 +52,15 @@ package protocol Remote: AnyObject, Sendable {
   /// - Parameter completion: called once, also if the database is closed first.
   func afterPendingWrites(_ completion: @escaping @Sendable () -> Void)
 
+  /// The writes without an answer, in their order.
+  func pendingWrites() -> [RemoteWrite]
+
+  /// Sends a write that waits for the application's decision.
+  func release(write number: Int)
+
+  /// Takes back a write.
+  func drop(write number: Int)
+
   /// Signs in by tokens of this source, or out.
   func authenticate(_ source: TokenSource?)
 

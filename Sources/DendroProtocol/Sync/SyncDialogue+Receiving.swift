@@ -26,7 +26,8 @@ extension SyncDialogue {
         let time = hello.integer("ts"), Self.times.contains(time),
         let session = hello.string("s")
       else { return [.fail("the hello says no time and no session")] }
-      return [.ready(session: session, time: time)] + goOn()
+      let server = hello.object("dendro").flatMap { NumberedServer($0) }
+      return [.ready(session: session, time: time)] + goOn(server, time: time)
     case "r": return [.connectAgain(host: members?.string("d") ?? "")]
     case "s": return [.shutDown(members?.string("d") ?? "")]
     case "e": return [.note("the server reports an error: \(members?.string("d") ?? "")")]

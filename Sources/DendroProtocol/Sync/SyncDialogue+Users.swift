@@ -1,31 +1,22 @@
-package import DendroTree
+import DendroTree
 
 // A write is sent with the rights of the user who has made it. Those of other users wait: they are not sent, do not show, and
 // nothing waits for them.
 
 extension SyncDialogue {
-  /// A write that waits until its user signs in again.
-  struct WaitingWrite: Sendable {
-    var user: SyncUser
-    let draft: Draft
-    /// When it was made, by the server's clock.
-    let time: Int64
-  }
-
   /// Makes and sends writes as another user from now on.
-  ///
-  /// - Parameter time: the server's, in milliseconds since 1970, as far as the client knows it.
-  package mutating func change(user new: SyncUser, time: Int64) -> [Effect] {
+  package mutating func change(user new: SyncUser) -> [Effect] {
     if new == user { return [] }
     let old = user
     user = new
     var effects: [Effect] = []
     if old == .unknown {
       // That was this user, as it turns out.
+      for number in writes.keys { writes[number]?.user = new }
       effects.append(.owned(writes: writes.keys.sorted(), new))
     } else {
-      for (number, draft) in writes.sorted(by: { $0.key > $1.key }) {
-        waitingWrites[number] = WaitingWrite(user: old, draft: draft, time: time)
+      for (number, write) in writes.sorted(by: { $0.key > $1.key }) {
+        waitingWrites[number] = write
         effects += tree.answered(number: number, isAccepted: false).map { .changed($0) }
       }
       writes = [:]
@@ -44,7 +35,7 @@ extension SyncDialogue {
       waitingWrites[number] = nil
       let write = SyncWrite(waiting.draft, time: waiting.time, over: tree)
       effects += tree.write(write.pending, number: number).map { .changed($0) }
-      writes[number] = waiting.draft
+      writes[number] = waiting
       firstWrite = min(firstWrite, number)
       if !sent.contains(number) { effects += send(write: number) }
     }
@@ -53,13 +44,10 @@ extension SyncDialogue {
 
   /// Adds a write of an earlier run, which was kept. Nobody has signed in yet.
   ///
-  /// - Parameters:
-  ///   - number: above those of the writes before it.
-  ///   - maker: the user who has made it.
-  ///   - time: when it was made, by the server's clock.
-  package mutating func restore(_ draft: Draft, number: Int, by maker: SyncUser, time: Int64) {
+  /// - Parameter number: above those of the writes before it.
+  package mutating func restore(_ write: OutgoingWrite, number: Int) {
     lastWrite = number
-    waitingWrites[number] = WaitingWrite(user: maker, draft: draft, time: time)
+    waitingWrites[number] = write
   }
 
   /// Has the writes that were restored be pending, as far as they are the present user's.
@@ -67,7 +55,12 @@ extension SyncDialogue {
 
   /// Whether a write of the present user with this number or a lower one has no answer.
   package mutating func isWaiting(upTo number: Int) -> Bool {
+    lowestWrite() <= number
+  }
+
+  /// None of the present user's writes without an answer has a lower number.
+  mutating func lowestWrite() -> Int {
     while firstWrite <= lastWrite, writes[firstWrite] == nil { firstWrite += 1 }
-    return firstWrite <= number
+    return firstWrite
   }
 }

@@ -42,7 +42,8 @@ extension SyncDialogue {
   /// - Returns: the number of the write, which its answer has.
   package mutating func write(_ write: SyncWrite) -> (number: Int, effects: [Effect]) {
     lastWrite += 1
-    writes[lastWrite] = write.draft
+    writes[lastWrite] = OutgoingWrite(
+      user: user, draft: write.draft, time: write.time, incarnation: numbering?.incarnation)
     var effects = tree.write(write.pending, number: lastWrite).map { Effect.changed($0) }
     effects += send(write: lastWrite)
     for entry in write.pending.entries {

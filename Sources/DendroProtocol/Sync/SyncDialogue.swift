@@ -17,6 +17,12 @@ package struct SyncDialogue: Sendable {
     case answered(write: Int, SyncRefusal?)
     /// Writes turn out to be those of a user.
     case owned(writes: [Int], SyncUser)
+    /// Writes are on their way to the server, for the first time.
+    case sent(writes: [Int])
+    /// A write may have been made by the server, which cannot tell. It waits until the application decides.
+    case held(write: Int)
+    /// A server that makes numbered writes once has said what it is.
+    case met(KnownServer)
     /// A reading has its answer: what the server has, with the pending writes.
     case got(read: Int, Result<Node, SyncRefusal>)
     /// The block of a transaction is to be run on this input, and `decided` to be called with what it makes of that.
@@ -67,12 +73,18 @@ package struct SyncDialogue: Sendable {
   /// The number of the last write, also of one that a transaction has made.
   package internal(set) var lastWrite = 0
   /// The writes without an answer, of the present user.
-  var writes: [Int: Draft] = [:]
+  var writes: [Int: OutgoingWrite] = [:]
   /// None of them has a lower number.
   var firstWrite = 1
   package internal(set) var user = SyncUser.nobody
   /// The writes of other users without an answer.
-  var waitingWrites: [Int: WaitingWrite] = [:]
+  var waitingWrites: [Int: OutgoingWrite] = [:]
+  /// By which the server tells writes apart; nil if they have no numbers.
+  package var numbering: WriteNumbering?
+  /// What the server has said of itself over this connection, if it makes numbered writes once.
+  var server: NumberedServer?
+  /// What such a server has said last, and when, by its clock.
+  package var knownServer: KnownServer?
   var reads: [Int: SyncedTree.Target] = [:]
   var lastRead = 0
   var transactions = SyncTransactions()
@@ -122,15 +134,16 @@ package struct SyncDialogue: Sendable {
   /// The connection is gone.
   package mutating func lost() -> [Effect] {
     phase = .offline
+    server = nil
     awaited = [:]
     toldOtherwise = []
     return endSentTransactions()
   }
 
   /// What waits for the connection goes in the order in which the server needs it.
-  mutating func goOn() -> [Effect] {
+  mutating func goOn(_ server: NumberedServer?, time: Int64) -> [Effect] {
     phase = .ready
-    var effects: [Effect] = []
+    var effects = meet(server, time: time)
     if !hasSaidSoftware {
       hasSaidSoftware = true
       var body = Array("{\"c\":{".utf8)
@@ -151,15 +164,19 @@ package struct SyncDialogue: Sendable {
 
   /// Sends all writes without an answer, and what transactions have made, in the order in which they were made.
   private mutating func sendWrites() -> [Effect] {
-    var waiting = writes.keys.map { (number: $0, path: Path?.none) }
+    var waiting = writes.filter { !$0.value.isHeld }.map { (number: $0.key, path: Path?.none) }
     for (path, ids) in transactions.groups(at: .root) {
       if let last = ids.compactMap({ transactions[$0]?.write }).max() {
         waiting.append((last, path))
       }
     }
-    return waiting.sorted { $0.number < $1.number }.flatMap { item in
-      item.path.map { sendTransactions(at: $0) } ?? send(write: item.number)
+    var effects: [Effect] = []
+    let new = writes.filter { !$0.value.isHeld && !$0.value.isSent }.map(\.key)
+    if !new.isEmpty { effects.append(.sent(writes: new.sorted())) }
+    for item in waiting.sorted(by: { $0.number < $1.number }) {
+      effects += item.path.map { sendTransactions(at: $0) } ?? send(write: item.number)
     }
+    return effects
   }
 
   mutating func request(
@@ -184,8 +201,14 @@ package struct SyncDialogue: Sendable {
   }
 
   mutating func send(write number: Int) -> [Effect] {
-    guard phase == .ready, let draft = writes[number] else { return [] }
-    let message = Message(draft)
+    guard phase == .ready, let write = writes[number], !write.isHeld else { return [] }
+    writes[number]?.isSent = true
+    var message = Message(write.draft)
+    if server != nil, let client = numbering?.client, let incarnation = write.incarnation {
+      message.append(
+        WriteNumber(
+          client: client, incarnation: incarnation, number: number, lowest: lowestWrite()))
+    }
     return [request(message.action, message.body, .write(number))]
   }
 

@@ -4,6 +4,8 @@ package import DendroTree
 package struct SyncWrite: Sendable {
   let pending: PendingWrites.Write
   let draft: Draft
+  /// When it is made.
+  let time: Int64
 
   /// - Parameters:
   ///   - draft: it keeps the rules that `Write.validate()` checks.
@@ -29,6 +31,7 @@ package struct SyncWrite: Sendable {
     }
     pending = Self.pending(draft.resolved(time: time, against: known), over: known)
     self.draft = draft
+    self.time = time
   }
 
   private static func pending(_ write: Write, over known: Node) -> PendingWrites.Write {
@@ -69,7 +72,7 @@ extension SyncDialogue {
     /// `p` or `m`, for operations on disconnecting `o` or `om`.
     let action: String
     /// The members of its body.
-    let body: [UInt8]
+    private(set) var body: [UInt8]
 
     init(
       _ action: String, _ place: DataPlace, hash: String? = nil,
@@ -106,6 +109,14 @@ extension SyncDialogue {
           Self.append(entries, draft.deferred, to: &$0)
         }
       }
+    }
+
+    /// Gives the write a number.
+    mutating func append(_ number: WriteNumber) {
+      body.removeLast()
+      body += ",\"n\":".utf8
+      number.append(to: &body)
+      body.append(UInt8(ascii: "}"))
     }
 
     private static func append(

@@ -56,6 +56,8 @@ package enum WireAction: Sendable {
   case get(WireLocation)
   /// With a hash: only if what is there has that.
   case write(Draft, at: Path, isPriority: Bool, hash: String?)
+  /// Once, however often the client sends it. The digest tells it from other writes.
+  case numberedWrite(Draft, at: Path, WriteNumber, digest: String)
   case onDisconnect(Draft, at: Path)
   case cancelOnDisconnect(Path)
   case signIn(Credentials)
@@ -65,7 +67,7 @@ package enum WireAction: Sendable {
   package var isForPlace: Bool {
     switch self {
     case .none, .signIn, .signOut: false
-    case .listen, .unlisten, .get, .write, .onDisconnect, .cancelOnDisconnect: true
+    case .listen, .unlisten, .get, .write, .numberedWrite, .onDisconnect, .cancelOnDisconnect: true
     }
   }
 
@@ -125,8 +127,13 @@ package enum WireAction: Sendable {
       throw .badRequest("Invalid data; \(error.message)")
     }
     if name == "o" || name == "om" { return .onDisconnect(draft, at: path) }
-    return .write(
-      draft, at: path, isPriority: isPriority, hash: isUpdate ? nil : body.string("h"))
+    let hash = isUpdate ? nil : body.string("h")
+    // A conditional write has no number: whether it may be made is decided each time.
+    if hash == nil, let members = body.object("n") {
+      return .numberedWrite(
+        draft, at: path, try WriteNumber(members), digest: WriteNumber.digest(name, body))
+    }
+    return .write(draft, at: path, isPriority: isPriority, hash: hash)
   }
 }
 

@@ -8,12 +8,16 @@ package enum WireText {
   ///   - time: milliseconds since 1970.
   ///   - host: for reconnecting.
   ///   - session: by which the client names this connection later.
-  package static func hello(time: Int64, host: String, session: String) -> AnswerText {
+  ///   - server: what is said to clients that number their writes; nil for a database that cannot be written.
+  package static func hello(
+    time: Int64, host: String, session: String, server: NumberedServer? = nil
+  ) -> AnswerText {
     var text = AnswerText(
       "{\"t\":\"c\",\"d\":{\"t\":\"h\",\"d\":{\"ts\":\(time),\"v\":\"5\",\"h\":")
     text.append(string: host)
     text.append(",\"s\":")
     text.append(string: session)
+    if let server { text.append(",\"dendro\":" + server.text) }
     text.append("}}}")
     return text
   }

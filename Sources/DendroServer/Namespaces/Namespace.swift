@@ -14,6 +14,8 @@ package final class Namespace: Sendable {
   let settings: NamespaceSettings
   /// Nil if the database is not on the disk.
   let journal: DisconnectJournal?
+  /// Nil if the database cannot be written.
+  let results: WriteResults?
   /// What is missing, if it is what is left of a damaged database.
   let losses: Losses?
   private let wasLoaded = Atomic<Bool>(false)
@@ -51,6 +53,7 @@ package final class Namespace: Sendable {
     }
     settings = NamespaceSettings(engine, mayHaveOtherRules: losses?.mayHaveOtherRules ?? false)
     journal = DisconnectJournal(engine)
+    results = WriteResults(engine)
   }
 
   // MARK: Before the first client

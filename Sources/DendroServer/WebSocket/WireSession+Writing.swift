@@ -9,8 +9,11 @@ import Synchronization
 
 extension WireSession {
   /// Judges a write as far as that can be done without the data; nil if it is refused: the client has got the reason.
+  ///
+  /// - Parameter denied: called if it is not allowed.
   func judged(
-    _ draft: Draft, at path: Path, alsoReads: Bool = false, _ number: Int64
+    _ draft: Draft, at path: Path, alsoReads: Bool = false, _ number: Int64,
+    denied: () -> Void = {}
   ) -> JudgedDraft? {
     let encoded: EncodedWrite
     do throws(ValidationError) {
@@ -25,6 +28,7 @@ extension WireSession {
     switch admission {
     case .refused(let verdict):
       refuse(number, verdict)
+      denied()
       return nil
     case .free: return JudgedDraft(write: encoded, judge: nil)
     case .judged(let judge): return JudgedDraft(write: encoded, judge: judge)
@@ -40,11 +44,19 @@ extension WireSession {
   /// Whether the client is told how rules have decided: an administrator who asks as somebody else.
   private var wantsTrace: Bool { if case .standIn = identity { true } else { false } }
 
+  /// - Parameter ended: called with the result before the answer.
   /// - Returns: false if the messages of this client that follow have to wait, since the disk is behind.
-  func write(_ draft: JudgedDraft, _ number: Int64) -> Bool {
+  func write(
+    _ draft: JudgedDraft, _ number: Int64,
+    ended: @escaping @Sendable (EngineError?) -> Void = { _ in }
+  ) -> Bool {
     let start = ContinuousClock.now
     let completion: Completion = { [self] result in
       service.figures.writes.observe(since: start)
+      switch result {
+      case .success: ended(nil)
+      case .failure(let error): ended(error)
+      }
       afterEvents { session in
         switch result {
         case .success: session.answer(number)

@@ -57,7 +57,8 @@ final class WireSession: Sendable {
 
   /// The first message to the client.
   func hello(host: String) -> AnswerText {
-    WireText.hello(time: systemMilliseconds(), host: host, session: id)
+    WireText.hello(
+      time: systemMilliseconds(), host: host, session: id, server: namespace.results?.server)
   }
 
   /// Begins a new second of what the client may send.
@@ -210,6 +211,8 @@ final class WireSession: Sendable {
       }
       transact(draft, judged.judge, at: path, isPriority: isPriority, hash, number)
       return .deciding
+    case .numberedWrite(let draft, let path, let writeNumber, let digest):
+      return write(draft, at: path, writeNumber, digest, number) ? .performed : .deciding
     case .onDisconnect(let draft, let path):
       guard allowsRegistering(draft, at: path, number) else { break }
       return onWritingQueue { session in

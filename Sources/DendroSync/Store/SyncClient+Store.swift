@@ -15,9 +15,11 @@ extension SyncClient {
   /// - Returns: why the disk does not take it; it is not kept then.
   func keep(_ draft: Draft, _ state: inout State, _ due: inout Due) -> DatabaseError? {
     guard state.store != nil else { return nil }
-    let (number, user) = (state.dialogue.lastWrite + 1, state.dialogue.user)
-    let time = state.time
-    state.store?.keep(KeptWrite(number: number, draft, by: user, time: time))
+    let number = state.dialogue.lastWrite + 1
+    let write = OutgoingWrite(
+      user: state.dialogue.user, draft: draft, time: state.time,
+      incarnation: state.dialogue.numbering?.incarnation, isSent: state.isConnected)
+    state.store?.keep(write, number: number)
     guard let refusal = saveNow(&state) else { return nil }
     state.store?.remove(write: number)
     return DatabaseError(refusal)
@@ -69,9 +71,11 @@ extension SyncClient.State {
   mutating func restore(from store: SyncStore) {
     var store = store
     dialogue.cache = store.loadCache()
-    for write in store.loadPending() {
-      dialogue.restore(write.draft, number: write.number, by: write.user, time: write.time)
-    }
+    dialogue.numbering = WriteNumbering(
+      client: store.clientID { SyncClient.drawHexadecimal(byteCount: 16) },
+      incarnation: SyncClient.drawHexadecimal(byteCount: 8))
+    dialogue.knownServer = store.knownServer
+    for (number, write) in store.loadPending() { dialogue.restore(write, number: number) }
     dialogue.resumeRestored()
     // What was left over the limit is looked at with the first step.
     store.unboundedByteCount = .max / 2

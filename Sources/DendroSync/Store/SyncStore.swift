@@ -43,7 +43,21 @@ struct SyncStore: Sendable {
   }
 
   /// The writes without an answer, in their order.
-  func loadPending() -> [KeptWrite] { SyncRecords.writes(in: node) }
+  func loadPending() -> [(number: Int, write: OutgoingWrite)] { SyncRecords.writes(in: node) }
+
+  /// What a server that makes numbered writes once has said last.
+  var knownServer: KnownServer? {
+    get { SyncRecords.knownServer(in: node) }
+    set { if let newValue { SyncRecords.put(newValue, into: &node) } }
+  }
+
+  /// By which a server tells the client from others. It is drawn at first.
+  mutating func clientID(drawing draw: () -> String) -> String {
+    if let id = SyncRecords.clientID(in: node) { return id }
+    let id = draw()
+    set(SyncRecords.client, Node(.string(id)))
+    return id
+  }
 
   /// The user who has signed in last; nil if nobody has.
   var lastUser: SyncUser? {
@@ -53,8 +67,15 @@ struct SyncStore: Sendable {
 
   // MARK: Changing
 
-  mutating func keep(_ write: KeptWrite) {
-    set(SyncRecords.pending, SyncRecords.key(write.number), write.node)
+  mutating func keep(_ write: OutgoingWrite, number: Int) {
+    set(SyncRecords.pending, SyncRecords.key(number), SyncRecords.node(write))
+  }
+
+  /// Notes of a write that it was sent, or that it is held.
+  mutating func mark(write number: Int, _ mark: Key, _ isMarked: Bool = true) {
+    let place = Path.root.appending(SyncRecords.pending).appending(SyncRecords.key(number))
+    if node.node(at: place).isEmpty { return }
+    node.graft(isMarked ? Node(.bool(true)) : .empty, at: place.appending(mark))
   }
 
   mutating func remove(write number: Int) {

@@ -6,16 +6,25 @@ package import DendroTree
 /// | --- | --- |
 /// | `server` | a string: the address of the server |
 /// | `user` | a string: the user who has signed in last (`SyncUser`) |
-/// | `pending/NUMBER` | a write without an answer (``KeptWrite``): children `write` (`Node(keeping:)`), `user`, a string, and `time`, its milliseconds since 1970 |
+/// | `client` | a string: by which a server tells this client from others |
+/// | `known` | what a server that makes numbered writes once has said last (``KnownServer``): `branch`, a string, `lsn` and `time`, numbers |
+/// | `pending/NUMBER` | a write without an answer (``OutgoingWrite``): children `write` (`Node(keeping:)`), `user` and `incarnation`, strings, `time`, its milliseconds since 1970, and `sent` and `held`, true or not there |
 /// | `targets/NUMBER` | a tracked target: children `path` and `query`, strings, `use`, a number, and `keys`, a child for each that the query shows |
 package enum SyncRecords {
   package static let user = key("user")
+  package static let client = key("client")
+  private static let known = key("known")
+  private static let branch = key("branch")
+  private static let lsn = key("lsn")
+  private static let incarnation = key("incarnation")
   package static let pending = key("pending")
   package static let targets = key("targets")
-  package static let write = key("write")
-  package static let time = key("time")
-  package static let path = key("path")
-  package static let query = key("query")
+  package static let sent = key("sent")
+  package static let held = key("held")
+  private static let write = key("write")
+  private static let time = key("time")
+  private static let path = key("path")
+  private static let query = key("query")
   package static let use = key("use")
   package static let keys = key("keys")
 
@@ -28,9 +37,52 @@ package enum SyncRecords {
   }
 
   /// The writes without an answer, in their order.
-  package static func writes(in sync: Node) -> [KeptWrite] {
-    sync.child(pending).children.compactMap { KeptWrite($0.key, $0.node) }
+  package static func writes(in sync: Node) -> [(number: Int, write: OutgoingWrite)] {
+    sync.child(pending).children.compactMap { key, node in
+      guard let number = Int(key.string), let write = outgoing(node) else { return nil }
+      return (number, write)
+    }
   }
+
+  private static func outgoing(_ node: Node) -> OutgoingWrite? {
+    guard let write = node.child(write).keptWrite else { return nil }
+    return OutgoingWrite(
+      user: node.child(user).text.flatMap { SyncUser(text: $0) } ?? .nobody,
+      draft: write.withView { Draft(decoding: $0) }, time: node.child(time).integer ?? 0,
+      incarnation: node.child(incarnation).text, isSent: node.has(sent), isHeld: node.has(held))
+  }
+
+  /// A write as it is kept.
+  package static func node(_ outgoing: OutgoingWrite) -> Node {
+    var node = Node.empty
+    node.put(Node(keeping: EncodedWrite(outgoing.draft)), at: write)
+    node.put(Node(.string(outgoing.user.text)), at: user)
+    node.put(Node(.integer(outgoing.time)), at: time)
+    if let text = outgoing.incarnation { node.put(Node(.string(text)), at: incarnation) }
+    if outgoing.isSent { node.put(Node(.bool(true)), at: sent) }
+    if outgoing.isHeld { node.put(Node(.bool(true)), at: held) }
+    return node
+  }
+
+  /// What a server has said last; nil if none has.
+  package static func knownServer(in sync: Node) -> KnownServer? {
+    let node = sync.child(known)
+    guard let branch = node.child(branch).text, let lsn = node.child(lsn).integer,
+      let time = node.child(time).integer
+    else { return nil }
+    return KnownServer(branch: branch, lsn: UInt64(max(0, lsn)), time: time)
+  }
+
+  package static func put(_ server: KnownServer, into sync: inout Node) {
+    var node = Node.empty
+    node.put(Node(.string(server.branch)), at: branch)
+    node.put(Node(.integer(Int64(clamping: server.lsn))), at: lsn)
+    node.put(Node(.integer(server.time)), at: time)
+    sync.put(node, at: known)
+  }
+
+  /// By which a server tells the client from others; nil if that was not drawn.
+  package static func clientID(in sync: Node) -> String? { sync.child(client).text }
 
   /// The user who has signed in last; nil if nobody has.
   package static func lastUser(in sync: Node) -> SyncUser? {
@@ -63,42 +115,6 @@ package enum SyncRecords {
     node.put(Node(.integer(value.use)), at: use)
     let keys = Path.root.appending(keys)
     for key in value.keys { node.graft(Node(.bool(true)), at: keys.appending(key)) }
-    return node
-  }
-}
-
-/// A write without an answer, as a directory keeps it.
-package struct KeptWrite: Sendable {
-  package let number: Int
-  package let draft: Draft
-  /// Who has made it.
-  package let user: SyncUser
-  /// When it was made, in milliseconds since 1970.
-  package let time: Int64
-
-  package init(number: Int, _ draft: Draft, by user: SyncUser, time: Int64) {
-    self.number = number
-    self.draft = draft
-    self.user = user
-    self.time = time
-  }
-
-  /// - Returns: nil for what is no write.
-  init?(_ key: Key, _ node: Node) {
-    guard let number = Int(key.string), let write = node.child(SyncRecords.write).keptWrite else {
-      return nil
-    }
-    self.number = number
-    draft = write.withView { Draft(decoding: $0) }
-    user = node.child(SyncRecords.user).text.flatMap { SyncUser(text: $0) } ?? .nobody
-    time = node.child(SyncRecords.time).integer ?? 0
-  }
-
-  package var node: Node {
-    var node = Node.empty
-    node.put(Node(keeping: EncodedWrite(draft)), at: SyncRecords.write)
-    node.put(Node(.string(user.text)), at: SyncRecords.user)
-    node.put(Node(.integer(time)), at: SyncRecords.time)
     return node
   }
 }

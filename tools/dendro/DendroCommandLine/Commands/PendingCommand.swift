@@ -9,7 +9,8 @@ extension Command {
     discussion: """
       Of a directory whose database keeps in step with a server: the writes that were made and wait for the
       server, in their order, each with the time of its making and its user. They are sent after the next
-      opening, once that user is signed in. Works beside a running writer.
+      opening, once that user is signed in. One that is held waits until the app decides, since the server
+      cannot tell whether it has made the write. Works beside a running writer.
       """,
     parameters: [.directory],
     options: [.json],
@@ -23,7 +24,7 @@ extension Command {
       }
       let terminal = try Terminal(color: arguments.value("color"))
       let lines = LogLines(terminal: terminal, isJSON: arguments.wantsJSON)
-      for write in sync.writes { try terminal.print(lines.line(write)) }
+      for (number, write) in sync.writes { try terminal.print(lines.line(number, write)) }
       if !arguments.wantsJSON {
         let count = Format.count(sync.writes.count, "write")
         Terminal.note(
@@ -37,7 +38,7 @@ extension Command {
 /// What a directory keeps of a server's data.
 struct SyncedData {
   let server: String
-  let writes: [KeptWrite]
+  let writes: [(number: Int, write: OutgoingWrite)]
   /// How many locations and queries are kept.
   let targetCount: Int
 
@@ -53,20 +54,22 @@ struct SyncedData {
 
 extension LogLines {
   /// The line of a write that waits for a server. What the server is to compute shows as what stands in for it.
-  fileprivate func line(_ pending: KeptWrite) -> String {
+  fileprivate func line(_ number: Int, _ pending: OutgoingWrite) -> String {
     let write = pending.draft.write
     guard isJSON else {
       let columns = [
-        "\(pending.number)".leftPadded(to: 6), Format.time(pending.time),
-        pending.user.text.printable, Self.operation(write), "\(write.path)".printable, value(write),
+        "\(number)".leftPadded(to: 6), Format.time(pending.time),
+        pending.user.text.printable, pending.isHeld ? "held" : "", Self.operation(write),
+        "\(write.path)".printable, value(write),
       ]
       return columns.filter { !$0.isEmpty }.joined(separator: "  ")
     }
     return JSONValue.object(
       [
-        ("number", .count(pending.number)), ("time", .integer(pending.time)),
+        ("number", .count(number)), ("time", .integer(pending.time)),
         ("user", .string(pending.user.text)), ("operation", .string(Self.operation(write))),
         ("path", .string("\(write.path)")),
+        ("sent", .bool(pending.isSent)), ("held", .bool(pending.isHeld)),
         ("serverValues", .count(pending.draft.deferred.count)),
       ] + Self.members(of: write)
     ).text

@@ -1,0 +1,118 @@
+package import DendroTree
+
+/// A write of a client that its server has not answered.
+package struct OutgoingWrite: Sendable {
+  package var user: SyncUser
+  package let draft: Draft
+  /// When it was made, by the server's clock as far as it was known, in milliseconds since 1970.
+  package let time: Int64
+  /// The opening in which it was made; nil if it has no number.
+  package let incarnation: String?
+  /// Whether the server may have it.
+  package var isSent: Bool
+  /// Whether it waits until the application decides.
+  package var isHeld: Bool
+
+  package init(
+    user: SyncUser, draft: Draft, time: Int64, incarnation: String?, isSent: Bool = false,
+    isHeld: Bool = false
+  ) {
+    self.user = user
+    self.draft = draft
+    self.time = time
+    self.incarnation = incarnation
+    self.isSent = isSent
+    self.isHeld = isHeld
+  }
+
+  /// Whether it makes something else if it is made twice.
+  var adds: Bool {
+    switch draft.write {
+    case .increment: return true
+    case .update(_, let entries):
+      if entries.contains(where: { if case .increment = $0.action { true } else { false } }) {
+        return true
+      }
+    case .set, .remove, .setPriority: break
+    }
+    return draft.deferred.contains { if case .increment = $0.value { true } else { false } }
+  }
+}
+
+/// By which a server tells the writes of clients apart.
+package struct WriteNumbering: Sendable {
+  /// 32 hexadecimal digits, drawn once.
+  package let client: String
+  /// 16 hexadecimal digits, drawn at each opening.
+  package let incarnation: String
+
+  package init(client: String, incarnation: String) {
+    self.client = client
+    self.incarnation = incarnation
+  }
+}
+
+/// What a server that makes numbered writes once has said last.
+package struct KnownServer: Sendable, Equatable {
+  package let branch: String
+  package let lsn: UInt64
+  /// When it has said so, by its clock, in milliseconds since 1970.
+  package let time: Int64
+
+  package init(branch: String, lsn: UInt64, time: Int64) {
+    self.branch = branch
+    self.lsn = lsn
+    self.time = time
+  }
+
+  /// Whether a server has what became of all numbered writes that it got since it has said this.
+  func isKnown(to server: NumberedServer) -> Bool {
+    branch == server.branch && lsn <= server.lsn && server.since <= time
+  }
+}
+
+extension SyncDialogue {
+  /// The server has greeted. If it cannot tell what became of the writes that were sent, those that would count twice wait
+  /// until the application decides; the others are sent again.
+  mutating func meet(_ server: NumberedServer?, time: Int64) -> [Effect] {
+    self.server = server
+    guard let server else { return [] }
+    var effects: [Effect] = []
+    if knownServer?.isKnown(to: server) != true {
+      for (number, write) in pendingWrites where write.isSent && !write.isHeld && write.adds {
+        writes[number]?.isHeld = true
+        waitingWrites[number]?.isHeld = true
+        effects.append(.held(write: number))
+      }
+    }
+    let known = KnownServer(branch: server.branch, lsn: server.lsn, time: time)
+    knownServer = known
+    effects.append(.met(known))
+    return effects
+  }
+
+  /// The writes without an answer, with their numbers in order: of the present user, and of others.
+  package var pendingWrites: [(number: Int, write: OutgoingWrite)] {
+    writes.merging(waitingWrites) { own, _ in own }.sorted { $0.key < $1.key }
+      .map { ($0.key, $0.value) }
+  }
+
+  /// Sends a write that waits for the application's decision.
+  package mutating func release(write number: Int) -> [Effect] {
+    if waitingWrites[number] != nil {
+      waitingWrites[number]?.isHeld = false
+      return []
+    }
+    guard writes[number]?.isHeld == true else { return [] }
+    writes[number]?.isHeld = false
+    return send(write: number)
+  }
+
+  /// Gives up a write, which the server may have made if it was sent.
+  package mutating func drop(write number: Int) -> [Effect] {
+    let isOwn = writes.removeValue(forKey: number) != nil
+    guard isOwn || waitingWrites.removeValue(forKey: number) != nil else { return [] }
+    return tree.answered(number: number, isAccepted: false).map { .changed($0) }
+      + [.answered(write: number, .canceled)]
+  }
+}

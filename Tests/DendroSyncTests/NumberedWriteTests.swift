@@ -1,0 +1,111 @@
+import Dendro
+import DendroProtocol
+import DendroTestSupport
+import Testing
+
+@testable import DendroSync
+
+/// Writes that are sent again with the same numbers, and what is done if the server cannot tell them apart.
+@Suite("synced databases: numbered writes")
+struct NumberedWriteTests {
+  private func hello(_ branch: String, lsn: Int, since: Int = 0) -> String {
+    """
+    {"t":"c","d":{"t":"h","d":{"ts":1700000000000,"v":"5","h":"h","s":"s",\
+    "dendro":{"branch":"\(branch)","lsn":\(lsn),"since":\(since)}}}}
+    """
+  }
+
+  /// The bodies of the next puts.
+  private func puts(_ server: ScriptedServer, _ count: Int) throws -> [String] {
+    try (0..<count).map { _ in
+      while true {
+        let request = try server.request()
+        guard request.action == "p" else {
+          try server.answer(request.number)
+          continue
+        }
+        let body = request.body
+        return ["p", "d", "n"].map { body[$0].map { String(decoding: $0, as: UTF8.self) } ?? "-" }
+          .joined(separator: " ")
+      }
+    }
+  }
+
+  @Test(
+    "one whose answer was lost is sent with its number; a server that cannot tell has increments wait for the app"
+  )
+  func decisions() async throws {
+    let folder = try TemporaryFolder()
+    let server = try ScriptedServer()
+    let database = try synced(server.port, at: folder.path + "/db")
+    database.goOnline()
+    try server.accept(greets: false)
+    try server.send(hello("b1", lsn: 5))
+    database.reference(withPath: "n").setValue(ServerValue.increment(1)) { _, _ in }
+    database.reference(withPath: "s").setValue(1) { _, _ in }
+    let first = try puts(server, 2)
+    #expect(first[0].hasPrefix(#""/n" {".sv":{"increment":1}} {"c":""#))
+    #expect(first[0].hasSuffix(#""n":1,"l":1}"#) && first[1].hasSuffix(#""n":2,"l":1}"#))
+    // The same server: it can tell.
+    try server.accept(greets: false)
+    try server.send(hello("b1", lsn: 6))
+    #expect(try puts(server, 2) == first)
+    #expect(try database.pendingWrites().map(\.state) == [.answer, .answer])
+    try await database.close()
+
+    // Another history, an older state, and one whose results were given back.
+    for (branch, lsn, since) in [("b2", 9, 0), ("b2", 8, 0), ("b2", 9, 9_000_000_000_000)] {
+      let database = try synced(server.port, at: folder.path + "/db")
+      database.goOnline()
+      try server.accept(greets: false)
+      try server.send(hello(branch, lsn: lsn, since: since))
+      #expect(try puts(server, 1) == [first[1]])
+      #expect(try database.pendingWrites().map(\.state) == [.decision, .answer])
+      try await database.close()
+    }
+    let last = try synced(server.port, at: folder.path + "/db")
+    last.goOnline()
+    try server.accept(greets: false)
+    try server.send(hello("b2", lsn: 9))
+    #expect(try puts(server, 1) == [first[1]])
+    try last.pendingWrites()[0].send()
+    #expect(try puts(server, 1) == [first[0]])
+    #expect(try last.pendingWrites().map(\.state) == [.answer, .answer])
+    try last.pendingWrites()[0].drop()
+    #expect(try last.pendingWrites().map(\.path) == ["/s"])
+    // A new one has the number of this opening.
+    last.reference(withPath: "n").setValue(ServerValue.increment(1)) { _, _ in }
+    let new = try puts(server, 1)[0]
+    #expect(new.hasSuffix(#""n":3,"l":2}"#))
+    #expect(new.dropLast(20).suffix(17) != first[0].dropLast(20).suffix(17))
+    try await last.close()
+  }
+
+  @Test("what was never sent does not wait for the app")
+  func neverSent() async throws {
+    let folder = try TemporaryFolder()
+    let server = try ScriptedServer()
+    do {
+      let database = try synced(server.port, at: folder.path + "/db")
+      database.goOffline()
+      database.reference(withPath: "n").setValue(ServerValue.increment(1)) { _, _ in }
+      try await database.close()
+    }
+    let database = try synced(server.port, at: folder.path + "/db")
+    database.goOnline()
+    try server.accept(greets: false)
+    try server.send(hello("b1", lsn: 5))
+    #expect(try puts(server, 1)[0].hasSuffix(#""n":1,"l":1}"#))
+    try await database.close()
+  }
+
+  @Test("a server that does not ask for numbers gets none")
+  func otherServers() async throws {
+    let server = try ScriptedServer()
+    let database = synced(server.port)
+    try server.accept()
+    database.reference(withPath: "n").setValue(ServerValue.increment(1)) { _, _ in }
+    #expect(try puts(server, 1) == [#""/n" {".sv":{"increment":1}} -"#])
+    try await database.close()
+  }
+}
