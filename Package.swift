@@ -129,7 +129,7 @@ let package = Package(
       at: "tools/dendro/DendroCommandLine"),
     tool("DendroCommand", "DendroCommandLine", at: "tools/dendro/DendroCommand"),
     tool(
-      "DendroCrashLab", "Dendro", "DendroEngine", "DendroStorage", "DendroTesting",
+      "DendroCrashLab", "Dendro", "DendroSync", "DendroEngine", "DendroStorage", "DendroTesting",
       "DendroTestSupport", "DendroCrashHarness", "DendroFuzzTargets", at: "tools/crashlab",
       define: isFuzzing ? [.define("DENDRO_FUZZ")] : [], linking: labLinking),
     tool("DendroShopping", "Dendro", "DendroSync", at: "tools/shopping"),

@@ -101,7 +101,9 @@ extension Engine {
       throw .storage(error)
     }
     var state = state
-    state.roots.system = NumberedResults.restored(state.roots.system)
+    state.roots.system = NumberedResults.restored(state.roots.system) {
+      environment.randomness.next()
+    }
     try Backup.write(state, databaseID: databaseID, to: absolute, environment: environment)
   }
 

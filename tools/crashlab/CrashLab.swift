@@ -86,6 +86,7 @@ enum CrashLab {
     switch arguments.first {
     case "replay": return ReplayCommand.run(rest)
     case KilledWriter.subcommand: return await KilledWriter.run(rest)
+    case KilledClient.subcommand: return await KilledClient.run(rest)
     case HostileReader.subcommand: return HostileReader.run(rest)
     case DigestCommand.subcommand: return DigestCommand.run(rest)
     case KeptInputs.subcommand: return KeptInputs.run(rest)

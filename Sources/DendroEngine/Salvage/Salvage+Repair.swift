@@ -201,15 +201,18 @@ extension Salvage {
       try log?.close()
     }
 
-    /// Empties the second root if it is in doubt, by one more write, but for rules that lock.
+    /// Empties the second root if it is in doubt, by one more write, but for rules that lock and the name of a new history.
     private mutating func withdraw(_ log: LogWriter?) throws(StorageError) {
-      guard isSystemInDoubt, !state.roots.system.isEmpty else { return }
+      guard isSystemInDoubt else { return }
       withdrawn = state.roots.system
       plan.last = plan.last.next
       guard let log else { return }
-      let left = ServerRules.root(inPlaceOf: withdrawn)
+      var left = ServerRules.root(inPlaceOf: withdrawn)
+      NumberedResults.beginHistory(in: &left) {
+        salvage.directory.environment.randomness.next()
+      }
       let change = EncodedWrite(
-        nil, system: EncodedWrite(left.isEmpty ? .remove(.root) : .set(.root, left)))
+        nil, system: EncodedWrite(.set(.root, left)))
       change.prepare(isLogged: true)
       var encoder = BatchEncoder()
       change.withView { write in

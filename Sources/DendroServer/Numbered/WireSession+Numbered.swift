@@ -36,10 +36,7 @@ extension WireSession {
       // Who is nobody and may not write has nothing written for him.
       if identity == .anonymous { return results.end(id, .denied) }
       let change = results.change(id, isMade: false, digest, lowest: writeNumber.lowest, now: now)
-      submit(EncodedWrite(nil, system: change)) { result in
-        if case .success = result { results.noteKept() }
-        results.end(id, .denied)
-      }
+      submit(EncodedWrite(nil, system: change)) { _ in results.end(id, .denied) }
     }
     var isDenied = false
     guard let judged = judged(draft, at: path, number, denied: { isDenied = true }) else {
@@ -58,9 +55,7 @@ extension WireSession {
         client: Array(writeNumber.client.utf8), number: UInt64(writeNumber.number)))
     return self.write(JudgedDraft(write: write, judge: judged.judge), number) { error in
       switch error {
-      case nil:
-        results.noteKept()
-        results.end(id, .made)
+      case nil: results.end(id, .made)
       case .denied?: keepDenial()
       case let error?: results.end(id, .failed(error))
       }

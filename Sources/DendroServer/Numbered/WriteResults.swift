@@ -8,7 +8,7 @@ import Synchronization
 ///
 /// | path in the second root | value |
 /// | --- | --- |
-/// | `numbered/branch` | a string: names the history of the database (`NumberedServer`) |
+/// | `numbered/branch` | a string: names the history of the database (`NumberedServer`); without it the database's id does |
 /// | `numbered/since` | a number: the results of all clients that were heard since are there, in milliseconds since 1970 |
 /// | `numbered/results/USER/CLIENT/heard` | a number: when the client was heard, within a day |
 /// | `numbered/results/USER/CLIENT/INCARNATION/NUMBER` | a string: the answer's status, a space, and a digest of the write |
@@ -18,12 +18,10 @@ import Synchronization
 /// that were not heard for longest go first.
 final class WriteResults: Sendable {
   private let engine: Engine
+  private let branch: String
   private let state: Mutex<State>
 
   private struct State {
-    var branch: String
-    /// Whether the branch is in the second root.
-    var isBranchKept: Bool
     var since: Int64
     /// Writes on their way, and what waits for the same answers.
     var running: [ID: Running] = [:]
@@ -75,20 +73,24 @@ final class WriteResults: Sendable {
   init?(_ engine: Engine) {
     guard !engine.isReadOnly else { return nil }
     self.engine = engine
-    let kept = engine.systemNode(at: Self.root)
-    var branch: String?
-    if case .string(let text)? = kept.child(Self.branch).scalar { branch = text }
+    let kept = engine.systemNode(at: NumberedResults.root)
+    if case .string(let text)? = kept.child(NumberedResults.branch).scalar {
+      branch = text
+    } else if let id = engine.databaseID {
+      branch = "\(id)"
+    } else {
+      branch = hexadecimal((0..<16).map { _ in UInt8.random(in: .min ... .max) })
+    }
     var since: Int64 = 0
     if case .integer(let time)? = kept.child(Self.since).scalar { since = time }
-    let bytes = (0..<16).map { _ in UInt8.random(in: .min ... .max) }
-    state = Mutex(
-      State(branch: branch ?? hexadecimal(bytes), isBranchKept: branch != nil, since: since))
+    state = Mutex(State(since: since))
   }
 
   /// What the hello says.
   var server: NumberedServer {
-    let (branch, since) = state.withLock { ($0.branch, $0.since) }
-    return NumberedServer(branch: branch, lsn: engine.head.lsn.rawValue, since: since)
+    // What is not durable may be lost, and is then no sign of another history.
+    let lsn = engine.statistics().durableLSN.rawValue
+    return NumberedServer(branch: branch, lsn: lsn, since: state.withLock { $0.since })
   }
 
   // MARK: One write
@@ -142,23 +144,15 @@ final class WriteResults: Sendable {
       guard let number = Int(key.string), number < lowest else { break }
       entries.append(Write.Entry(path: incarnation.appending(key), action: .remove))
     }
-    let (branch, trims) = state.withLock { state in
+    let trims = state.withLock { state in
       state.countSinceTrim += 1
-      let trims = state.countSinceTrim >= Self.trimInterval
-      if trims { state.countSinceTrim = 0 }
-      // Until the first is durable, each has it.
-      return (state.isBranchKept ? nil : state.branch, trims)
-    }
-    if let branch {
-      let path = Self.root.appending(Self.branch)
-      entries.append(Write.Entry(path: path, action: .set(Node(.string(branch)))))
+      if state.countSinceTrim < Self.trimInterval { return false }
+      state.countSinceTrim = 0
+      return true
     }
     if trims { trim(now: now, besides: id.clientPath) }
     return EncodedWrite(.update(.root, entries))
   }
-
-  /// A result was kept, and so the branch is.
-  func noteKept() { state.withLock { $0.isBranchKept = true } }
 
   // MARK: Giving back
 
@@ -188,7 +182,7 @@ final class WriteResults: Sendable {
       state.since = max(state.since, min(since, now))
       return state.since
     }
-    let path = Self.root.appending(Self.since)
+    let path = NumberedResults.root.appending(Self.since)
     given.append(Write.Entry(path: path, action: .set(Node(.integer(time)))))
     // If it had to wait for the disk, it is left to the next time.
     _ = engine.submitAtOnce(
@@ -199,11 +193,9 @@ final class WriteResults: Sendable {
     if case .integer(let time)? = client.child(heard).scalar { time } else { 0 }
   }
 
-  private static let root = NumberedResults.root
-  private static let branch = NumberedResults.branch
   private static let since = key("since")
   private static let heard = key("heard")
-  fileprivate static let results = root.appending(key("results"))
+  fileprivate static let results = NumberedResults.root.appending(NumberedResults.results)
 
   fileprivate static func key(_ text: String) -> Key {
     guard let key = try? Key(text) else { preconditionFailure("\(text) is a key") }

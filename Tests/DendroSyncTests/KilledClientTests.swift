@@ -1,0 +1,132 @@
+import Dendro
+import DendroPlatform
+import DendroTestSupport
+import Foundation
+import Synchronization
+import Testing
+
+/// Clients and their server, each a process, all of which are killed over and over.
+@Suite("synced databases: killed clients")
+struct KilledClientTests {
+  /// One life of a client.
+  private final class Client {
+    private let process = Process()
+    private let input = Pipe()
+    /// A file, since what holds a pipe open may be another process that was started meanwhile.
+    private let output: String
+
+    init(_ directory: String, _ url: String, _ name: String, seed: UInt64, life: Int) throws {
+      let own = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+      process.executableURL = URL(fileURLWithPath: own).deletingLastPathComponent()
+        .appending(path: "crashlab")
+      process.arguments = ["sync-client", directory, url, name, "\(seed)", "\(life)"]
+      process.standardInput = input
+      output = "\(directory).\(life)"
+      try Data().write(to: URL(fileURLWithPath: output))
+      process.standardOutput = FileHandle(forWritingAtPath: output)
+      process.standardError = FileHandle.nullDevice
+      try process.run()
+    }
+
+    deinit { if process.isRunning { _ = kill() } }
+
+    /// SIGKILL.
+    ///
+    /// - Returns: the lines that it had written.
+    func kill() -> [Substring] {
+      DendroPlatform.kill(process.processIdentifier, SIGKILL)
+      process.waitUntilExit()
+      let text = FileManager.default.contents(atPath: output) ?? Data()
+      return String(decoding: text, as: UTF8.self).split(separator: "\n")
+    }
+
+    /// Has it wait for its server, and end.
+    func finish() async throws -> [Substring] {
+      try input.fileHandleForWriting.write(contentsOf: Data("end\n".utf8))
+      let deadline = ContinuousClock.now + .seconds(60)
+      while process.isRunning, ContinuousClock.now < deadline {
+        try await Task.sleep(for: .milliseconds(2))
+      }
+      let isStuck = process.isRunning
+      return kill() + (isStuck ? ["it does not end"] : [])
+    }
+  }
+
+  /// What a client has said in one life.
+  private struct Said {
+    var tried = 0
+    var acknowledged: Set<Int> = []
+    var seen: String?
+    var errors: [Substring] = []
+
+    init(_ lines: [Substring]) {
+      for line in lines {
+        let words = line.split(separator: " ", maxSplits: 1)
+        switch words.first {
+        case "try": tried = Int(words[1]) ?? 0
+        case "ack": acknowledged.insert(Int(words[1]) ?? 0)
+        case "seen": seen = String(words[1])
+        default: errors.append(line)
+        }
+      }
+    }
+  }
+
+  @Test(
+    "what was acknowledged is there, each write once and in its order, and in the end all see the same",
+    arguments: 1...UInt64(Scale.ofProcesses(1000)))
+  func kills(seed: UInt64) async throws {
+    var generator = SeededGenerator(seed: seed)
+    let folder = try TemporaryFolder()
+    var server = try ServerProcess(folder.path + "/server")
+    let url = "http://127.0.0.1:\(server.port)?ns=server"
+    let names = (0..<2 + generator.below(3)).map { "c\($0)" }
+    var lives: [String: [Said]] = [:]
+    for life in 0..<3 {
+      let clients = try names.map { name in
+        try Client("\(folder.path)/\(name)", url, name, seed: seed, life: life)
+      }
+      if life < 2 {
+        try await Task.sleep(for: .milliseconds(50 + generator.below(250)))
+        if generator.oneIn(2) {
+          server.kill()
+          server = try ServerProcess(folder.path + "/server", port: server.port)
+          try await Task.sleep(for: .milliseconds(generator.below(100)))
+        }
+        for (name, client) in zip(names, clients) {
+          lives[name, default: []].append(Said(client.kill()))
+        }
+      } else {
+        try await Task.sleep(for: .milliseconds(generator.below(100)))
+        for (name, client) in zip(names, clients) {
+          lives[name, default: []].append(Said(try await client.finish()))
+        }
+      }
+    }
+    let judge = synced(Int(server.port), namespace: "server")
+    let root = try await judge.reference().getData()
+    var total = 0
+    for name in names {
+      var made = 0
+      for (life, said) in (lives[name] ?? []).enumerated() {
+        #expect(said.errors.isEmpty, "seed \(seed): \(said.errors)")
+        let marks = root.childSnapshot(forPath: "made/\(name)/life\(life)")
+        let numbers = marks.compactMap { Int($0.key.dropFirst()) }
+        made += numbers.count
+        #expect(
+          numbers == Array(1..<1 + numbers.count), "seed \(seed): a write is missing between others"
+        )
+        #expect(numbers.count <= said.tried, "seed \(seed)")
+        #expect(
+          said.acknowledged.isSubset(of: numbers), "seed \(seed): an acknowledged write is lost")
+        if life == 2 { #expect(numbers.count == said.tried, "seed \(seed)") }
+      }
+      let counted = root.childSnapshot(forPath: "counts/\(name)").value as? Int ?? 0
+      #expect(counted == made, "seed \(seed): \(name) counts \(counted) of \(made)")
+      total += made
+    }
+    #expect(root.childSnapshot(forPath: "total").value as? Int ?? 0 == total, "seed \(seed)")
+    try await judge.close()
+    _ = server.stop()
+  }
+}

@@ -1,0 +1,94 @@
+import Dendro
+import DendroSync
+import DendroTestSupport
+import Foundation
+import Synchronization
+
+/// A process with a synced database in a directory, which is killed over and over: `sync-client DIRECTORY URL NAME SEED LIFE`.
+///
+/// Each write adds one to a count of its own and to one that all share, and leaves a mark with the number of the life and
+/// that of the write in it. So a write that the server has made twice, or a part of one, can be told from the marks. It
+/// says `try N` before each, `ack N` once the server has answered, and `seen JSON` when it has been asked to end with a
+/// line.
+enum KilledClient {
+  static let subcommand = "sync-client"
+
+  static func run(_ arguments: [String]) async -> Int32 {
+    guard arguments.count == 5, let seed = UInt64(arguments[3]), let life = Int(arguments[4])
+    else { return 64 }
+    DendroSync.enable()
+    do {
+      let database = try await Database.open(at: arguments[0], syncingWith: arguments[1])
+      try await Life(database, name: arguments[2], seed: seed, life: life).run()
+      return 0
+    } catch {
+      say("error \(error)")
+      return 1
+    }
+  }
+
+  private static func say(_ line: String) {
+    // One call, so that a line is there as a whole or not at all.
+    try? FileHandle.standardOutput.write(contentsOf: Data((line + "\n").utf8))
+  }
+
+  private final class Life: Sendable {
+    private let database: Database
+    private let name: String
+    private let life: Int
+    private let generator: Mutex<SeededGenerator>
+    private let isAsked = Atomic<Bool>(false)
+
+    init(_ database: Database, name: String, seed: UInt64, life: Int) {
+      self.database = database
+      self.name = name
+      self.life = life
+      generator = Mutex(SeededGenerator(seed: seed &+ UInt64(life) &* 7919))
+    }
+
+    private func below(_ limit: Int) -> Int { generator.withLock { $0.below(limit) } }
+
+    func run() async throws {
+      Thread.detachNewThread { [self] in
+        _ = readLine()
+        isAsked.store(true, ordering: .relaxed)
+      }
+      let all = database.reference()
+      all.child("shared").observe(.value) { _ in }
+      let query = all.child("shared").queryOrderedByKey().queryLimited(toLast: 3)
+      query.observe(.childAdded) { _ in }
+      database.goOnline()
+      for number in 1...400 where !isAsked.load(ordering: .relaxed) {
+        write(number, all)
+        if below(20) == 0 { below(2) == 0 ? database.goOffline() : database.goOnline() }
+        try await Task.sleep(for: .microseconds(below(3000)))
+      }
+      while !isAsked.load(ordering: .relaxed) { try await Task.sleep(for: .milliseconds(2)) }
+      database.goOnline()
+      try await database.waitForPendingWrites()
+      let shared = try await all.child("shared").getData()
+      let json = try JSONSerialization.data(
+        withJSONObject: shared.value ?? NSNull(), options: [.sortedKeys, .fragmentsAllowed])
+      KilledClient.say("seen " + String(decoding: json, as: UTF8.self))
+      try await database.close()
+    }
+
+    private func write(_ number: Int, _ all: DatabaseReference) {
+      KilledClient.say("try \(number)")
+      let one = ServerValue.increment(1)
+      let key = String(format: "%03d", number)
+      var values: [String: Any] = [
+        "counts/\(name)": one, "total": one, "made/\(name)/life\(life)/n\(key)": true,
+      ]
+      switch below(4) {
+      case 0: values["shared/k\(below(12))"] = ["by": name, "number": number]
+      case 1: values["shared/k\(below(12))/extra"] = number
+      case 2: values["shared/k\(below(12))"] = NSNull()
+      default: break
+      }
+      all.updateChildValues(values) { error, _ in
+        if error == nil { KilledClient.say("ack \(number)") }
+      }
+    }
+  }
+}
