@@ -14,10 +14,10 @@ import Dendro
 ///
 /// What is written shows at once, also without the network; the completion of a write means the server's answer. Data and
 /// writes that wait for the network are kept in memory: before a program ends it waits for
-/// `Database.waitForPendingWrites()`.
+/// `Database.waitForPendingWrites()`. `Database.open(at:syncingWith:)` keeps them in a directory.
 public enum DendroSync {
-  /// Has `Database.database(url:)` and `Database.useEmulator(withHost:port:)` give databases that keep in
-  /// step with a server, from now on. Databases that were made before stay what they are.
+  /// Has `Database.database(url:)`, `Database.open(at:syncingWith:)` and `Database.useEmulator(withHost:port:)` give databases
+  /// that keep in step with a server, from now on. Databases that were made before stay what they are.
   ///
   /// - Parameter certificateFile: a PEM file of certificates to trust in addition to those of the system, for a server with
   ///   a self-signed certificate. It is read at once. If it cannot be read, every `https` connection fails.

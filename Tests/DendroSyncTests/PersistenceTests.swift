@@ -2,6 +2,7 @@ import Dendro
 import DendroServer
 import DendroTestSupport
 import DendroTree
+import Foundation
 import Synchronization
 import Testing
 
@@ -63,6 +64,44 @@ struct PersistenceTests {
     #expect(try await third.reference(withPath: "a/count").getData().value as? Int == 5)
     try await third.waitForPendingWrites()
     try await third.close()
+    try await origin.close()
+  }
+
+  @Test(
+    "as many writes as are made offline are there after a kill, and reach the server in their order"
+  )
+  func manyWrites() async throws {
+    let folder = try TemporaryFolder()
+    let port = try freePort()
+    let count = Scale.scaled(100_000)
+    do {
+      let database = try synced(port, at: folder.path + "/db")
+      database.goOffline()
+      let list = database.reference(withPath: "list")
+      for number in 1...count {
+        list.child("k\(number % 1000)").withoutWaiting { $0.setValue(number) }
+      }
+      try await database.synchronize()
+      // The files as a kill at this moment would leave them.
+      try FileManager.default.copyItem(
+        atPath: folder.path + "/db", toPath: folder.path + "/killed")
+      try await database.close()
+    }
+    let database = try synced(port, at: folder.path + "/killed")
+    #expect(try database.pendingWrites().map(\.id) == Array(1...count))
+    let origin = Database.inMemory()
+    let server = try await serve(origin, port: port)
+    database.goOnline()
+    try await database.waitForPendingWrites()
+    let there = try await origin.reference(withPath: "list").getData()
+    for child in there {
+      let number = Int(child.key.dropFirst()) ?? 0
+      let last = count - (count - number) % 1000
+      #expect(child.value as? Int == last)
+    }
+    #expect(there.childrenCount == UInt(min(1000, count)))
+    try await database.close()
+    await server.stop()
     try await origin.close()
   }
 

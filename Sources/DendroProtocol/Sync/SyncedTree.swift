@@ -57,7 +57,7 @@ package struct SyncedTree: Sendable {
   private var told: [Int: Node] = [:]
 
   /// What is kept also if nothing listens to it; nil if nothing is.
-  var cache: SyncCache?
+  package var cache: SyncCache?
 
   package init() {}
 
