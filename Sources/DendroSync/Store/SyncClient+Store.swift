@@ -31,10 +31,18 @@ extension SyncClient {
     if let refusal = saveNow(&state) { return noteRefusal(refusal, &state, &due) }
     guard let store = state.store, store.unboundedByteCount > cacheByteCount / 16 else { return }
     state.store?.unboundedByteCount = 0
+    // It may take some milliseconds, which no call is to wait for.
+    Self.timers.async { [weak self] in
+      guard let self else { return }
+      self.step { state, due in self.prune(&state, &due) }
+    }
+  }
+
+  /// Brings the cache under its limit. The step saves it.
+  private func prune(_ state: inout State, _ due: inout Due) {
     let count = state.prune(to: cacheByteCount)
     if count == 0 { return }
     log("the cache gives back \(count) locations and queries that were not used for longest", &due)
-    if let refusal = saveNow(&state) { noteRefusal(refusal, &state, &due) }
   }
 
   private func saveNow(_ state: inout State) -> EngineError? {
