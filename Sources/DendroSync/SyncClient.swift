@@ -360,6 +360,8 @@ final class SyncClient: Remote {
     step { state, due in
       guard !state.isClosed else { return }
       state.isClosed = true
+      // Once more, also if the disk has just refused something.
+      state.store?.isRefused = false
       save(&state, &due)
       let error = state.store == nil ? DatabaseError.closed : .pending
       for (_, completion) in state.writes.sorted(by: { $0.key < $1.key }) {

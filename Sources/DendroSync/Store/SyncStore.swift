@@ -130,12 +130,12 @@ struct SyncStore: Sendable {
     _ cache: inout SyncCache, refused: @escaping @Sendable (EngineError) -> Void
   ) -> EngineError? {
     for (target, change) in cache.takeChanges() { note(target, change, cache) }
-    let data = Self.change(engine.head.root, to: cache.data, at: .root)
-    let system = Self.change(
+    let change = Self.change(engine.head.root, to: cache.data, at: .root)
+    let systemChange = Self.change(
       engine.systemNode(at: SyncedDirectory.root), to: node, at: SyncedDirectory.root)
-    if data == nil, system == nil { return nil }
+    if change == nil, systemChange == nil { return nil }
     let write = EncodedWrite(
-      data.map { EncodedWrite($0) }, system: system.map { EncodedWrite($0) })
+      change.map { EncodedWrite($0) }, system: systemChange.map { EncodedWrite($0) })
     let saving = Saving(refused)
     engine.submit(write) { result in
       if case .failure(let error) = result { saving.end(error) }
@@ -143,9 +143,11 @@ struct SyncStore: Sendable {
     if let refusal = saving.begin() { return refusal }
     isRefusalReported = false
     unboundedByteCount += write.logByteCount
-    // They share their pages with the engine's, so that the next difference is found quickly.
-    cache.data = engine.head.root
-    node = engine.systemNode(at: SyncedDirectory.root)
+    // They share their pages with the engine's, so that the next difference is found quickly; unless the engine has taken
+    // the write back already.
+    let (data, system) = (engine.head.root, engine.systemNode(at: SyncedDirectory.root))
+    if data == cache.data { cache.data = data }
+    if system == node { node = system }
     return nil
   }
 
