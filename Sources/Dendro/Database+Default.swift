@@ -26,12 +26,13 @@ extension Database {
 
   /// One that could not be opened: every operation on it gets the error.
   static func failed(_ error: any Error) -> Database {
-    failed(
-      error as? DatabaseError
-        ?? DatabaseError(
-          .inputOutput, "InputOutput",
-          "the directory of the database cannot be made: \(error.localizedDescription)",
-          cause: error))
+    failed(error as? DatabaseError ?? cannotBeMade(error))
+  }
+
+  static func cannotBeMade(_ error: any Error) -> DatabaseError {
+    DatabaseError(
+      .inputOutput, "InputOutput",
+      "the directory of the database cannot be made: \(error.localizedDescription)", cause: error)
   }
 
   /// Made with all that is above it.

@@ -270,12 +270,18 @@ public final class Database: Sendable {
       hub.close()
       closing.end()
     }
+    var failure: DatabaseError?
     if let holder = remoteHolder.load() {
       holder.existing?.close()
       if let files = holder.files {
-        try Self.translating { () throws(EngineError) in try files.close() }
+        do throws(EngineError) { try files.close() } catch { failure = DatabaseError(error) }
       }
     }
+    try closeEngine()
+    if let failure { throw failure }
+  }
+
+  private func closeEngine() throws(DatabaseError) {
     guard let engine else { return }
     sessions.end(engine) { [hub] error in hub.report(DatabaseError(error)) }
     let last = connection.end(engine)

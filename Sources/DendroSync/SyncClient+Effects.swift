@@ -23,14 +23,14 @@ extension SyncClient {
     case .ended(let target, let refusal): observer.ended(target, DatabaseError(refusal))
     case .answered(let number, let refusal):
       state.store?.remove(write: number)
+      noteHeard(&state)
       if let completion = state.writes.removeValue(forKey: number) {
         due.calls.append { completion(refusal.map { DatabaseError($0) }) }
       } else if let refusal {
         due.calls.append { [observer] in observer.report(DatabaseError(refusal)) }
       }
       endWaiting(&state, &due)
-    case .sent(let numbers):
-      for number in numbers { state.store?.mark(write: number, SyncRecords.sent) }
+    case .sent(let number): state.store?.mark(write: number, SyncRecords.sent)
     case .held(let number):
       state.store?.mark(write: number, SyncRecords.held)
       log(
@@ -86,6 +86,18 @@ extension SyncClient {
     case .note(let text): log(text, &due)
     }
   }
+
+  /// The server was heard: what it gives back later is not what this client needs.
+  private func noteHeard(_ state: inout State) {
+    guard let known = state.dialogue.knownServer, state.time - known.time > Self.heardInterval
+    else { return }
+    let server = KnownServer(branch: known.branch, lsn: known.lsn, time: state.time)
+    state.dialogue.knownServer = server
+    state.store?.knownServer = server
+  }
+
+  /// How often that is noted, in milliseconds.
+  private static let heardInterval: Int64 = 60 * 60 * 1000
 
   /// Writes a line into the log once the lock is released.
   func log(_ text: String, _ due: inout Due) {

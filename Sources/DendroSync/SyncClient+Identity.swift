@@ -48,9 +48,9 @@ extension SyncClient {
       state.identity.end(&due)
       if state.isClosed { return }
       state.identity.source = source
-      // As long as it is not known who that is, it is the user who was here last.
-      change(user: source == nil ? .nobody : state.store?.lastUser ?? .unknown, &state, &due)
       if source != nil {
+        // As long as it is not known who that is, it is the user who was here last.
+        change(user: state.store?.lastUser ?? .unknown, &state, &due)
         ask(after: nil, &state, &due)
         // A connection that is being made waits for the token, and so does one over which nothing goes yet.
         if !state.isConnected || state.dialogue.wantsNothing {
@@ -59,7 +59,10 @@ extension SyncClient {
         }
         return
       }
+      state.store?.lastUser = nil
+      // The server knows of it before it gets writes of nobody.
       perform(state.dialogue.signIn(nil), &state, &due)
+      change(user: .nobody, &state, &due)
       showInfo(state)
       if !state.isConnected { due.command = .connect }
     }
@@ -94,8 +97,8 @@ extension SyncClient {
       state.identity.hasToken = true
       state.identity.failureCount = 0
       if case .administrator = token.kind { state.identity.isAdministrator = true }
-      perform(state.dialogue.signIn(SyncCredential(token)), &state, &due)
       let user = SyncUser(token)
+      perform(state.dialogue.signIn(SyncCredential(token), as: user), &state, &due)
       if user != .unknown { state.store?.lastUser = user }
       change(user: user, &state, &due)
       if let rest = Self.rest(of: token) {

@@ -1,6 +1,7 @@
 import Dendro
 import DendroProtocol
 import DendroTestSupport
+import Synchronization
 import Testing
 
 @testable import DendroSync
@@ -79,6 +80,66 @@ struct NumberedWriteTests {
     #expect(new.hasSuffix(#""n":3,"l":2}"#))
     #expect(new.dropLast(20).suffix(17) != first[0].dropLast(20).suffix(17))
     try await last.close()
+  }
+
+  @Test(
+    "writes are sent once the server has taken the token, and nobody's not before it knows that nobody is there"
+  )
+  func users() async throws {
+    let server = try ScriptedServer()
+    let database = synced(server.port, connects: false)
+    try database.authenticate { .user(unsignedToken("ann")) }
+    database.reference(withPath: "a").setValue(1) { _, _ in }
+    try server.accept(greets: false)
+    try server.send(hello("b1", lsn: 5))
+    let signIn = try server.request()
+    #expect(signIn.action == "auth")
+    #expect(try server.settled().isEmpty, "not with the rights of nobody")
+    try server.answer(signIn.number, data: "{}")
+    #expect(try puts(server, 1)[0].hasPrefix(#""/a" 1"#))
+    database.reference(withPath: "b").setValue(2) { _, _ in }
+    #expect(try puts(server, 1)[0].hasPrefix(#""/b" 2"#))
+    // Nobody is signed in: what ann has made waits, and what comes is nobody's.
+    try database.authenticate(with: nil)
+    database.reference(withPath: "c").setValue(3) { _, _ in }
+    #expect(try server.request().action == "unauth")
+    #expect(try puts(server, 1)[0].hasPrefix(#""/c" 3"#))
+    #expect(try database.pendingWrites().map(\.userID) == ["ann", "ann", nil])
+    #expect(try database.pendingWrites().map(\.state) == [.user, .user, .answer])
+    // Over the connection that is nobody's nothing of hers goes.
+    try database.authenticate { .user(unsignedToken("ann")) }
+    try server.accept(greets: false)
+    try server.send(hello("b1", lsn: 5))
+    let again = try server.request()
+    #expect(again.action == "auth")
+    #expect(try server.settled().isEmpty)
+    try server.answer(again.number, data: "{}")
+    #expect(try puts(server, 2).map { $0.prefix(6) } == [#""/a" 1"#, #""/b" 2"#])
+    try await database.close()
+  }
+
+  @Test("a server that cannot write now is asked again, over another connection")
+  func unavailable() async throws {
+    let server = try ScriptedServer()
+    let database = synced(server.port)
+    try server.accept(greets: false)
+    try server.send(hello("b1", lsn: 5))
+    let outcome = Mutex<[String]>([])
+    database.reference(withPath: "n").setValue(1) { error, _ in
+      outcome.withLock { $0.append("\(error.map { "\($0)" } ?? "ok")") }
+    }
+    let put = try server.request()
+    #expect(put.action == "p")
+    try server.answer(put.number, "unavailable", data: "\"the disk is full\"")
+    try server.accept(greets: false)
+    try server.send(hello("b1", lsn: 5))
+    let again = try server.request()
+    #expect(again.body["n"] == put.body["n"])
+    try server.answer(again.number)
+    try await database.waitForPendingWrites()
+    await database.waitForPendingEvents()
+    #expect(outcome.withLock { $0 } == ["ok"])
+    try await database.close()
   }
 
   @Test("what was never sent does not wait for the app")

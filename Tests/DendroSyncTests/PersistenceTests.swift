@@ -197,6 +197,38 @@ struct PersistenceTests {
         .name == "NotEnabled")
   }
 
+  @Test("the tool lists what waits, and changes no data of a server")
+  func tool() async throws {
+    let folder = try TemporaryFolder()
+    let database = try synced(freePort(), at: folder.path + "/db")
+    database.reference(withPath: "a/b").withoutWaiting { $0.setValue(ServerValue.increment(3)) }
+    try await database.close()
+    func dendro(_ words: String...) throws -> (status: Int32, output: String) {
+      let own = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+      let process = Process()
+      process.executableURL = URL(fileURLWithPath: own).deletingLastPathComponent()
+        .appending(path: "dendro")
+      process.arguments = words
+      process.standardError = FileHandle.nullDevice
+      let path = "\(folder.path)/output"
+      try Data().write(to: URL(fileURLWithPath: path))
+      process.standardOutput = FileHandle(forWritingAtPath: path)
+      try process.run()
+      process.waitUntilExit()
+      return (process.terminationStatus, try String(contentsOfFile: path, encoding: .utf8))
+    }
+    let directory = folder.path + "/db"
+    let listed = try dendro("pending", directory)
+    #expect(listed.status == 0)
+    #expect(listed.output.hasSuffix("nobody  increment  /a/b  + 3\n"), "\(listed.output)")
+    #expect(try dendro("pending", directory, "--json").output.contains("\"held\":false"))
+    #expect(try dendro("info", directory, "--full").output.contains("1 write without an answer"))
+    #expect(try dendro("set", directory, "/x", "1").status == 65)
+    #expect(try dendro("checkpoint", directory).status == 0)
+    #expect(try dendro("pending", folder.path).status != 0)
+    #expect(try dendro("pending", directory).output == listed.output)
+  }
+
   @Test("locations that are mirrored answer without a network")
   func mirror() async throws {
     let folder = try TemporaryFolder()
@@ -290,16 +322,19 @@ struct PersistenceTests {
     options.trustsUnsignedTokens = true
     let server = try await DatabaseServer.start(serving: origin, options: options)
     let database = try synced(port, at: folder.path + "/db")
-    try database.authenticate(with: ann)
-    try await database.waitForPendingWrites()
-    #expect(JSONWriter.string(try await origin.reference().getData().node) == #"{"by":{"ann":2}}"#)
-    try database.authenticate(with: nil)
-    try await database.waitForPendingWrites()
-    try database.authenticate(with: bob)
-    try await eventually {
-      try await database.waitForPendingWrites()
-      return try await origin.reference(withPath: "by").getData().childrenCount == 3
+    func there(_ text: String) async throws {
+      try await eventually {
+        JSONWriter.string(try await origin.reference(withPath: "by").getData().node) == text
+      }
     }
+    try database.authenticate(with: ann)
+    try await there(#"{"ann":2}"#)
+    try await eventually { try database.pendingWrites().map(\.userID) == ["bob", nil] }
+    try await database.waitForPendingWrites()
+    try database.authenticate(with: nil)
+    try await there(#"{"ann":2,"nobody":1}"#)
+    try database.authenticate(with: bob)
+    try await there(#"{"ann":2,"bob":1,"nobody":1}"#)
     try await database.close()
     await server.stop()
     try await origin.close()

@@ -95,6 +95,9 @@ extension Database {
   ) throws(DatabaseError) -> Engine {
     var options = options
     options.loading = .whole
+    // These bound what a program writes, and not what a server says.
+    options.memoryByteLimit = nil
+    options.writeByteLimit = DatabaseOptions().writeByteLimit
     let engine = try Self.engine(
       at: path, options: options, environment: options.applied(to: environment),
       mode: options.createsMissing ? .readWrite : .readWriteExisting,

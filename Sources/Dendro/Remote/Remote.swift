@@ -44,7 +44,7 @@ package protocol Remote: AnyObject, Sendable {
   func goOnline()
   func goOffline()
 
-  /// Takes back all that the server has not answered.
+  /// Takes back all that the server has not answered, but for the writes of other users.
   func purge()
 
   /// Waits until the server has answered all writes before.
@@ -64,7 +64,7 @@ package protocol Remote: AnyObject, Sendable {
   /// Signs in by tokens of this source, or out.
   func authenticate(_ source: TokenSource?)
 
-  /// Ends the connection. What waits for an answer fails.
+  /// Ends the connection. What waits for an answer fails, with `pending` if it is kept.
   func close()
 }
 

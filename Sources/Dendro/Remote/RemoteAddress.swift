@@ -55,7 +55,8 @@ extension Database {
   ///
   /// The closure is called once at first, some minutes before a user's signed token expires, and whenever the server refuses a
   /// token. If it throws, it is called again after 2 to 64 seconds. A newer call of this method cancels a closure that is
-  /// still running. Listeners, known data and waiting writes stay when the user changes: the writes are sent as the new user.
+  /// still running. Listeners and known data stay when the user changes. Writes without an answer are sent with the rights of
+  /// the user who has made them: they are taken back, and wait until that user signs in again.
   ///
   /// - Parameter token: gives a token; nil signs out. Called on no particular thread.
   /// - Throws: ``DatabaseError/Code/unavailable`` in a database that owns its data.

@@ -1,11 +1,11 @@
 package import DendroEngine
 package import DendroTree
+import Synchronization
 
 /// A directory with a server's data: the data that the server has said are the tree, and what is about the client stands in
 /// the second root, under `sync`. The name of the server is what makes it one.
 package enum SyncedDirectory {
-  package static let root = Path.root.appending(key("sync"))
-  private static let serverKey = key("server")
+  package static let root = SyncedClient.root
 
   /// The address of the server whose data an engine has; nil if they are its own.
   package static func server(of engine: Engine) -> String? {
@@ -13,7 +13,7 @@ package enum SyncedDirectory {
   }
 
   private static func server(in node: Node) -> String? {
-    if case .string(let address)? = node.child(serverKey).scalar { address } else { nil }
+    if case .string(let address)? = node.child(SyncedClient.server).scalar { address } else { nil }
   }
 
   /// Makes the directory one of this server's, unless it is already.
@@ -30,10 +30,14 @@ package enum SyncedDirectory {
         .invalidArgument, "OwnData",
         "the directory \(engine.path ?? "") has data of its own, which are no server's")
     }
-    let write = Write.set(root.appending(serverKey), Node(.string(wanted)))
+    let write = Write.set(root.appending(SyncedClient.server), Node(.string(wanted)))
+    let refusal = Mutex<EngineError?>(nil)
+    engine.submit(EncodedWrite(nil, system: EncodedWrite(write))) { result in
+      if case .failure(let error) = result { refusal.withLock { $0 = error } }
+    }
     do throws(EngineError) {
-      engine.submit(EncodedWrite(nil, system: EncodedWrite(write)), completion: nil)
       try engine.synchronize()
+      if let refusal = refusal.withLock({ $0 }) { throw refusal }
     } catch {
       throw DatabaseError(error)
     }
@@ -48,10 +52,5 @@ package enum SyncedDirectory {
       the directory \(engine.path ?? "") keeps in step with \(server): open it with Database.open(at:syncingWith:), \
       or for reading
       """)
-  }
-
-  private static func key(_ text: String) -> Key {
-    guard let key = try? Key(text) else { preconditionFailure("\(text) is a key") }
-    return key
   }
 }

@@ -39,13 +39,11 @@ extension Database {
       let path =
         try Self.defaultDirectory()
         + "@\(address.host)_\(address.port)" + (address.namespace.map { "_\($0)" } ?? "")
-        + "_synced"
+        + (address.isSecure ? "_synced" : "_synced_http")
       setup.files = try files(at: path, for: address, options: DatabaseOptions())
       holder.change(setup)
     } catch {
-      refuse(
-        .inputOutput, "isPersistenceEnabled",
-        "isPersistenceEnabled: the directory cannot be opened: \(error)")
+      hub.report(error as? DatabaseError ?? Self.cannotBeMade(error))
     }
   }
 
@@ -74,7 +72,11 @@ extension Database {
   ///
   /// Call it before anything else. It is refused after the first use, and for what is no host or no port.
   public func useEmulator(withHost host: String, port: Int) {
-    if connection.isInUse {
+    if remoteHolder.load()?.files != nil, !settings.isPersistenceWanted {
+      refuse(
+        .alreadyInUse, "NSInternalInconsistencyException",
+        "the directory of the database belongs to the server with which it was opened")
+    } else if connection.isInUse {
       refuse(
         .alreadyInUse, "NSInternalInconsistencyException",
         "useEmulator(withHost:port:) must be called before the database is used")
@@ -89,7 +91,8 @@ extension Database {
     }
   }
 
-  /// Takes back all that a server has not answered: writes, transactions and operations on disconnecting, which fail with
+  /// Takes back all that a server has not answered, but for the writes of other users: writes, transactions and operations on
+  /// disconnecting, which fail with
   /// ``DatabaseError/Code/canceled``. Listeners get the events of that.
   ///
   /// Does nothing in a database that owns its data: an admitted write is written to the disk, and its completion gets the
@@ -107,6 +110,8 @@ extension Database {
   ///
   /// - Throws: ``DatabaseError`` if the disk refuses, or the database is closed. What became of a write its own completion
   ///   says.
+  ///
+  /// A write that waits for a decision (``pendingWrites()``) has no answer before that; the writes of other users do not count.
   public func waitForPendingWrites() async throws {
     connection.noteUse()
     guard let remote else { return try await synchronize() }
@@ -148,7 +153,7 @@ extension Database {
 extension DatabaseQuery {
   /// Declares that the query will be read often, or takes that back.
   ///
-  /// In a database that keeps in step with a server, the data of the query are kept up to date in memory without a
+  /// In a database that keeps in step with a server, the data of the query are kept up to date without a
   /// listener, so that ``getData()`` answers without a network. If the server refuses that, it ends.
   ///
   /// In a database that owns its data, the order of a query by a child, by value or by priorities is then kept from its first `getData` on,

@@ -208,6 +208,7 @@ extension Salvage {
       plan.last = plan.last.next
       guard let log else { return }
       var left = ServerRules.root(inPlaceOf: withdrawn)
+      SyncedClient.keep(from: withdrawn, in: &left)
       NumberedResults.beginHistory(in: &left) {
         salvage.directory.environment.randomness.next()
       }

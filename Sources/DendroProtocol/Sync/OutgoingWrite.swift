@@ -97,6 +97,11 @@ extension SyncDialogue {
       .map { ($0.key, $0.value) }
   }
 
+  /// Whether a write has a number.
+  func isNumbered(_ number: Int) -> Bool {
+    (writes[number] ?? waitingWrites[number])?.incarnation != nil
+  }
+
   /// Sends a write that waits for the application's decision.
   package mutating func release(write number: Int) -> [Effect] {
     if waitingWrites[number] != nil {
@@ -112,7 +117,7 @@ extension SyncDialogue {
   package mutating func drop(write number: Int) -> [Effect] {
     let isOwn = writes.removeValue(forKey: number) != nil
     guard isOwn || waitingWrites.removeValue(forKey: number) != nil else { return [] }
-    return tree.answered(number: number, isAccepted: false).map { .changed($0) }
+    return changed(tree.answered(number: number, isAccepted: false))
       + [.answered(write: number, .canceled)]
   }
 }

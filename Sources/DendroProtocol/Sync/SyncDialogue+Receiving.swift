@@ -43,7 +43,10 @@ extension SyncDialogue {
       status == "ok" ? nil : SyncRefusal(status: status, text: body?.string("d") ?? "")
     switch awaits {
     case .other: return []
-    case .signIn(let number): return number == lastSignIn ? [.signedIn(refusal)] : []
+    case .signIn(let number):
+      guard number == lastSignIn else { return [] }
+      confirmedUser = refusal == nil ? credentialUser : nil
+      return [.signedIn(refusal)] + sendWrites()
     case .listen(let target, let number):
       guard let refusal else {
         let isAsTold = toldOtherwise.remove(number) == nil
@@ -52,6 +55,10 @@ extension SyncDialogue {
       }
       return end(target, number: number, refusal)
     case .write(let number):
+      // A server that makes the write once, and cannot now, is asked again over the next connection.
+      if refusal?.status == "unavailable", server != nil, isNumbered(number) {
+        return [.fail("the server cannot make the writes now: \(refusal?.text ?? "")")]
+      }
       let isPending = writes.removeValue(forKey: number) != nil
       guard isPending || waitingWrites.removeValue(forKey: number) != nil else { return [] }
       return changed(tree.answered(number: number, isAccepted: refusal == nil))
@@ -141,7 +148,7 @@ extension SyncDialogue {
   }
 
   /// The transactions at and above what has changed may have another input now, and so those below.
-  private mutating func changed(_ steps: [SyncedTree.Step]) -> [Effect] {
+  mutating func changed(_ steps: [SyncedTree.Step]) -> [Effect] {
     var effects = steps.map { Effect.changed($0) }
     if transactions.items.isEmpty { return effects }
     // Each transaction listens at its location.

@@ -105,7 +105,7 @@ extension SyncDialogue {
 
   /// Sends what those at a location have made, of each group in which all are decided.
   mutating func sendTransactions(at path: Path) -> [Effect] {
-    guard phase == .ready else { return [] }
+    guard sendsWrites else { return [] }
     return transactions.groups(at: path).flatMap { group in
       group.ids.allSatisfy { transactions[$0]?.phase == .decided }
         ? [send(group.ids, at: group.path)] : []

@@ -17,7 +17,7 @@ extension SyncDialogue {
     } else {
       for (number, write) in writes.sorted(by: { $0.key > $1.key }) {
         waitingWrites[number] = write
-        effects += tree.answered(number: number, isAccepted: false).map { .changed($0) }
+        effects += changed(tree.answered(number: number, isAccepted: false))
       }
       writes = [:]
     }
@@ -29,12 +29,11 @@ extension SyncDialogue {
     var effects: [Effect] = []
     let own = waitingWrites.filter { $0.value.user == user }
     // Over this connection, by this user, who has signed in again.
-    let sent = Set(
-      awaited.values.compactMap { if case .write(let number) = $0 { number } else { nil } })
+    let sent = sentWrites
     for (number, waiting) in own.sorted(by: { $0.key < $1.key }) {
       waitingWrites[number] = nil
       let write = SyncWrite(waiting.draft, time: waiting.time, over: tree)
-      effects += tree.write(write.pending, number: number).map { .changed($0) }
+      effects += changed(tree.write(write.pending, number: number))
       writes[number] = waiting
       firstWrite = min(firstWrite, number)
       if !sent.contains(number) { effects += send(write: number) }

@@ -43,7 +43,8 @@ extension SyncDialogue {
   package mutating func write(_ write: SyncWrite) -> (number: Int, effects: [Effect]) {
     lastWrite += 1
     writes[lastWrite] = OutgoingWrite(
-      user: user, draft: write.draft, time: write.time, incarnation: numbering?.incarnation)
+      user: user, draft: write.draft, time: write.time, incarnation: numbering?.incarnation,
+      isSent: sendsWrites)
     var effects = tree.write(write.pending, number: lastWrite).map { Effect.changed($0) }
     effects += send(write: lastWrite)
     for entry in write.pending.entries {
@@ -107,12 +108,25 @@ extension SyncDialogue {
 
   // MARK: Identity
 
+  /// Whose rights writes have behind a credential that the server has not taken yet: nil if it has to take it first. That
+  /// is so at a server that makes writes once, since it tells them apart by their users. Other servers get the writes at
+  /// once, as from the official clients.
+  func userUnconfirmed(_ credential: SyncCredential?, _ user: SyncUser) -> SyncUser? {
+    if credential == nil { return .nobody }
+    return server == nil ? user : nil
+  }
+
   /// Signs in from now on, or out.
-  package mutating func signIn(_ new: SyncCredential?) -> [Effect] {
+  ///
+  /// - Parameter new: the user whose credential it is.
+  package mutating func signIn(_ new: SyncCredential?, as newUser: SyncUser = .nobody) -> [Effect] {
     let wasSignedIn = credential != nil
     credential = new
+    credentialUser = newUser
     lastSignIn += 1
     guard phase == .ready else { return [] }
+    // Until the server has another credential of the same user, it goes by the one before.
+    if confirmedUser != newUser { confirmedUser = userUnconfirmed(new, newUser) }
     if let new { return [request(new.action, new.body, .signIn(lastSignIn))] }
     return wasSignedIn ? [request("unauth", Array("{}".utf8), .other)] : []
   }

@@ -17,8 +17,8 @@ package struct SyncDialogue: Sendable {
     case answered(write: Int, SyncRefusal?)
     /// Writes turn out to be those of a user.
     case owned(writes: [Int], SyncUser)
-    /// Writes are on their way to the server, for the first time.
-    case sent(writes: [Int])
+    /// A write is on its way to the server, for the first time.
+    case sent(write: Int)
     /// A write may have been made by the server, which cannot tell. It waits until the application decides.
     case held(write: Int)
     /// A server that makes numbered writes once has said what it is.
@@ -93,6 +93,10 @@ package struct SyncDialogue: Sendable {
   var registrations: [Int: Message] = [:]
   var lastRegistration = 0
   var credential: SyncCredential?
+  /// Whose credential that is.
+  var credentialUser = SyncUser.nobody
+  /// Who the server takes this client for, over this connection; nil as long as it has not said so.
+  var confirmedUser: SyncUser?
   /// The number of the last sign-in or sign-out.
   var lastSignIn = 0
   /// Names this client to the server, as `sdk.js.12-18-0` does; it says so once.
@@ -126,6 +130,14 @@ package struct SyncDialogue: Sendable {
     uses.isEmpty && writes.isEmpty && reads.isEmpty && registrations.isEmpty
   }
 
+  /// Whether writes of the present user may be sent: the server takes this client for nobody else.
+  package var sendsWrites: Bool { phase == .ready && confirmedUser == user }
+
+  /// The writes that were sent over this connection, and have no answer.
+  var sentWrites: Set<Int> {
+    Set(awaited.values.compactMap { if case .write(let number) = $0 { number } else { nil } })
+  }
+
   // MARK: The connection
 
   /// A connection was made.
@@ -135,6 +147,7 @@ package struct SyncDialogue: Sendable {
   package mutating func lost() -> [Effect] {
     phase = .offline
     server = nil
+    confirmedUser = nil
     awaited = [:]
     toldOtherwise = []
     return endSentTransactions()
@@ -153,6 +166,7 @@ package struct SyncDialogue: Sendable {
     if let credential {
       effects.append(request(credential.action, credential.body, .signIn(lastSignIn)))
     }
+    confirmedUser = userUnconfirmed(credential, credentialUser)
     effects += send(tree.listens())
     effects += sendWrites()
     for number in registrations.keys.sorted() { effects += send(registration: number) }
@@ -163,16 +177,19 @@ package struct SyncDialogue: Sendable {
   }
 
   /// Sends all writes without an answer, and what transactions have made, in the order in which they were made.
-  private mutating func sendWrites() -> [Effect] {
-    var waiting = writes.filter { !$0.value.isHeld }.map { (number: $0.key, path: Path?.none) }
+  ///
+  /// What was sent over this connection is not sent again.
+  mutating func sendWrites() -> [Effect] {
+    guard sendsWrites else { return [] }
+    let sent = sentWrites
+    var waiting = writes.filter { !$0.value.isHeld && !sent.contains($0.key) }
+      .map { (number: $0.key, path: Path?.none) }
     for (path, ids) in transactions.groups(at: .root) {
       if let last = ids.compactMap({ transactions[$0]?.write }).max() {
         waiting.append((last, path))
       }
     }
     var effects: [Effect] = []
-    let new = writes.filter { !$0.value.isHeld && !$0.value.isSent }.map(\.key)
-    if !new.isEmpty { effects.append(.sent(writes: new.sorted())) }
     for item in waiting.sorted(by: { $0.number < $1.number }) {
       effects += item.path.map { sendTransactions(at: $0) } ?? send(write: item.number)
     }
@@ -201,7 +218,8 @@ package struct SyncDialogue: Sendable {
   }
 
   mutating func send(write number: Int) -> [Effect] {
-    guard phase == .ready, let write = writes[number], !write.isHeld else { return [] }
+    guard sendsWrites, let write = writes[number], !write.isHeld else { return [] }
+    var effects: [Effect] = write.isSent ? [] : [.sent(write: number)]
     writes[number]?.isSent = true
     var message = Message(write.draft)
     if server != nil, let client = numbering?.client, let incarnation = write.incarnation {
@@ -209,7 +227,8 @@ package struct SyncDialogue: Sendable {
         WriteNumber(
           client: client, incarnation: incarnation, number: number, lowest: lowestWrite()))
     }
-    return [request(message.action, message.body, .write(number))]
+    effects.append(request(message.action, message.body, .write(number)))
+    return effects
   }
 
   mutating func send(registration number: Int) -> [Effect] {

@@ -129,7 +129,8 @@ package enum WireAction: Sendable {
     if name == "o" || name == "om" { return .onDisconnect(draft, at: path) }
     let hash = isUpdate ? nil : body.string("h")
     // A conditional write has no number: whether it may be made is decided each time.
-    if hash == nil, let members = body.object("n") {
+    if hash == nil, body["n"] != nil {
+      guard let members = body.object("n") else { throw .badRequest("Invalid number of a write") }
       return .numberedWrite(
         draft, at: path, try WriteNumber(members), digest: WriteNumber.digest(name, body))
     }

@@ -11,6 +11,7 @@ import Synchronization
 /// | `numbered/branch` | a string: names the history of the database (`NumberedServer`); without it the database's id does |
 /// | `numbered/since` | a number: the results of all clients that were heard since are there, in milliseconds since 1970 |
 /// | `numbered/results/USER/CLIENT/heard` | a number: when the client was heard, within a day |
+/// | `numbered/results/USER/CLIENT/INCARNATION/low` | a number: the client has the answers of all writes below it |
 /// | `numbered/results/USER/CLIENT/INCARNATION/NUMBER` | a string: the answer's status, a space, and a digest of the write |
 ///
 /// A result is kept by the write that it is about: both are there, or neither is. It goes once the client says that it has
@@ -26,7 +27,9 @@ final class WriteResults: Sendable {
     /// Writes on their way, and what waits for the same answers.
     var running: [ID: Running] = [:]
     /// So many writes were begun since the results were last looked through.
-    var countSinceTrim = WriteResults.trimInterval
+    var countSinceTrim = 0
+    /// After so many they are looked through: the more clients there are, the more seldom.
+    var trimInterval = 1
   }
 
   private struct Running {
@@ -65,7 +68,7 @@ final class WriteResults: Sendable {
     case other
   }
 
-  private static let trimInterval = 4096
+  private static let trimIntervalMin = 4096
   private static let byteCountMax = 64 << 20
   private static let day: Int64 = 24 * 60 * 60 * 1000
 
@@ -105,7 +108,10 @@ final class WriteResults: Sendable {
         state.running[id]?.waiting.append(then)
         return .running
       }
-      if case .string(let text)? = engine.systemNode(at: id.path).scalar {
+      let incarnation = engine.systemNode(at: id.clientPath.appending(id.incarnation))
+      // A copy of a write that was answered: the client does not wait for it any more.
+      if id.number < Self.low(incarnation) { return .answered(.made) }
+      if case .string(let text)? = incarnation.child(Self.key("\(id.number)")).scalar {
         let parts = text.split(separator: " ")
         guard parts.count == 2, parts[1] == digest else { return .other }
         return .answered(parts[0] == "ok" ? .made : .denied)
@@ -144,49 +150,72 @@ final class WriteResults: Sendable {
       guard let number = Int(key.string), number < lowest else { break }
       entries.append(Write.Entry(path: incarnation.appending(key), action: .remove))
     }
+    if lowest > Self.low(client.child(id.incarnation)) {
+      let path = incarnation.appending(Self.low)
+      entries.append(Write.Entry(path: path, action: .set(Node(.integer(Int64(lowest))))))
+    }
+    if let oldest = Self.oldest(of: client, besides: id.incarnation) {
+      entries.append(Write.Entry(path: id.clientPath.appending(oldest), action: .remove))
+    }
     let trims = state.withLock { state in
       state.countSinceTrim += 1
-      if state.countSinceTrim < Self.trimInterval { return false }
+      if state.countSinceTrim < state.trimInterval { return false }
       state.countSinceTrim = 0
       return true
     }
-    if trims { trim(now: now, besides: id.clientPath) }
+    if trims { trim(now: now) }
     return EncodedWrite(.update(.root, entries))
+  }
+
+  /// So many openings of a client have results.
+  private static let incarnationCountMax = 64
+
+  /// The opening of a client with the lowest numbers, if there are too many. Numbers ascend over all openings.
+  private static func oldest(of client: Node, besides own: Key) -> Key? {
+    guard client.childCount > incarnationCountMax else { return nil }
+    var oldest: (key: Key, low: Int)?
+    for (key, node) in client.children where node.isBranch && key != own {
+      let low = low(node)
+      if low < oldest?.low ?? .max { oldest = (key, low) }
+    }
+    return oldest?.key
   }
 
   // MARK: Giving back
 
   /// Gives back the results of clients that were not heard for long.
-  private func trim(now: Int64, besides own: Path) {
+  private func trim(now: Int64) {
     let results = engine.systemNode(at: Self.results)
     var clients: [(path: Path, heard: Int64)] = []
     for (user, node) in results.children {
       for (client, node) in node.children {
-        let path = Self.results.appending(user).appending(client)
-        if path != own { clients.append((path, Self.heard(node))) }
+        clients.append((Self.results.appending(user).appending(client), Self.heard(node)))
       }
     }
     clients.sort { $0.heard < $1.heard }
-    var rest = results
-    var given: [Write.Entry] = []
-    var since: Int64 = 0
-    for (path, heard) in clients {
-      guard now - heard > 30 * Self.day || rest.isLarger(than: Self.byteCountMax) else { break }
-      rest.graft(.empty, at: path.dropFirst(Self.results.count))
-      given.append(Write.Entry(path: path, action: .remove))
-      // What was heard later in the same day has no time of its own.
-      since = heard + Self.day
+    state.withLock { $0.trimInterval = max(Self.trimIntervalMin, clients.count) }
+    let old = clients.prefix { now - $0.heard > 30 * Self.day }
+    var given = Array(old)
+    // More than so many bytes: a fifth of the others, until the next time.
+    if results.isLarger(than: Self.byteCountMax) {
+      given += clients.dropFirst(old.count).prefix((clients.count - old.count + 4) / 5)
     }
-    if given.isEmpty { return }
+    guard let last = given.last else { return }
     let time = state.withLock { state in
-      state.since = max(state.since, min(since, now))
+      // What was heard later in the same day has no time of its own.
+      state.since = max(state.since, min(last.heard + Self.day, now))
       return state.since
     }
+    var entries = given.map { Write.Entry(path: $0.path, action: .remove) }
     let path = NumberedResults.root.appending(Self.since)
-    given.append(Write.Entry(path: path, action: .set(Node(.integer(time)))))
+    entries.append(Write.Entry(path: path, action: .set(Node(.integer(time)))))
     // If it had to wait for the disk, it is left to the next time.
     _ = engine.submitAtOnce(
-      EncodedWrite(nil, system: EncodedWrite(.update(.root, given))), completion: { _ in })
+      EncodedWrite(nil, system: EncodedWrite(.update(.root, entries))), completion: { _ in })
+  }
+
+  private static func low(_ incarnation: Node) -> Int {
+    if case .integer(let number)? = incarnation.child(low).scalar { Int(number) } else { 1 }
   }
 
   private static func heard(_ client: Node) -> Int64 {
@@ -195,6 +224,7 @@ final class WriteResults: Sendable {
 
   private static let since = key("since")
   private static let heard = key("heard")
+  private static let low = key("low")
   fileprivate static let results = NumberedResults.root.appending(NumberedResults.results)
 
   fileprivate static func key(_ text: String) -> Key {

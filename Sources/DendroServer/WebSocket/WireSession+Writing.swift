@@ -28,6 +28,7 @@ extension WireSession {
     switch admission {
     case .refused(let verdict):
       refuse(number, verdict)
+      if case .tooLarge = verdict.decision { return nil }
       denied()
       return nil
     case .free: return JudgedDraft(write: encoded, judge: nil)

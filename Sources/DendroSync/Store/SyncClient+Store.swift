@@ -18,9 +18,9 @@ extension SyncClient {
     let number = state.dialogue.lastWrite + 1
     let write = OutgoingWrite(
       user: state.dialogue.user, draft: draft, time: state.time,
-      incarnation: state.dialogue.numbering?.incarnation, isSent: state.isConnected)
+      incarnation: state.dialogue.numbering?.incarnation, isSent: state.dialogue.sendsWrites)
     state.store?.keep(write, number: number)
-    guard let refusal = saveNow(&state) else { return nil }
+    guard let refusal = state.store?.savePending() else { return nil }
     state.store?.remove(write: number)
     return DatabaseError(refusal)
   }
@@ -28,7 +28,10 @@ extension SyncClient {
   /// Keeps what a step has changed.
   func save(_ state: inout State, _ due: inout Due) {
     if state.store?.isRefused != false { return }
-    if let refusal = saveNow(&state) { return noteRefusal(refusal, &state, &due) }
+    if let refusal = saveNow(&state) {
+      if case .writeTooLarge = refusal { return dropCache(&state, &due) }
+      return noteRefusal(refusal, &state, &due)
+    }
     guard let store = state.store, store.unboundedByteCount > cacheByteCount / 16 else { return }
     state.store?.unboundedByteCount = 0
     // It may take some milliseconds, which no call is to wait for.
@@ -43,6 +46,13 @@ extension SyncClient {
     let count = state.prune(to: cacheByteCount)
     if count == 0 { return }
     log("the cache gives back \(count) locations and queries that were not used for longest", &due)
+  }
+
+  /// What the server says is too large for a write of the log: it is not kept.
+  private func dropCache(_ state: inout State, _ due: inout Due) {
+    state.dialogue.cache?.forgetAll()
+    log("what the server says is too large to be kept", &due)
+    if let refusal = saveNow(&state) { noteRefusal(refusal, &state, &due) }
   }
 
   private func saveNow(_ state: inout State) -> EngineError? {
@@ -85,8 +95,6 @@ extension SyncClient.State {
     dialogue.knownServer = store.knownServer
     for (number, write) in store.loadPending() { dialogue.restore(write, number: number) }
     dialogue.resumeRestored()
-    // What was left over the limit is looked at with the first step.
-    store.unboundedByteCount = .max / 2
     self.store = store
   }
 

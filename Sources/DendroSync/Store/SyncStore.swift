@@ -34,7 +34,7 @@ struct SyncStore: Sendable {
   mutating func loadCache() -> SyncCache {
     var targets: [QueryTarget: SyncCache.Target] = [:]
     for (key, item) in node.child(SyncRecords.targets).children {
-      lastTargetKey = max(lastTargetKey, Int(key.string) ?? 0)
+      lastTargetKey = max(lastTargetKey, SyncRecords.number(key) ?? 0)
       guard let (target, value) = SyncRecords.target(item), targets[target] == nil else { continue }
       targetKeys[target] = key
       targets[target] = value
@@ -136,11 +136,7 @@ struct SyncStore: Sendable {
     if change == nil, systemChange == nil { return nil }
     let write = EncodedWrite(
       change.map { EncodedWrite($0) }, system: systemChange.map { EncodedWrite($0) })
-    let saving = Saving(refused)
-    engine.submit(write) { result in
-      if case .failure(let error) = result { saving.end(error) }
-    }
-    if let refusal = saving.begin() { return refusal }
+    if let refusal = submit(write, refused) { return refusal }
     isRefusalReported = false
     unboundedByteCount += write.logByteCount
     // They share their pages with the engine's, so that the next difference is found quickly; unless the engine has taken
@@ -149,6 +145,34 @@ struct SyncStore: Sendable {
     if data == cache.data { cache.data = data }
     if system == node { node = system }
     return nil
+  }
+
+  /// Writes what has changed of the pending writes alone, whatever the rest is. What the disk refuses later is in the next
+  /// save.
+  ///
+  /// - Returns: why it was refused at once.
+  mutating func savePending() -> EngineError? {
+    let place = SyncedDirectory.root.appending(SyncRecords.pending)
+    let change = Self.change(
+      engine.systemNode(at: place), to: node.child(SyncRecords.pending), at: place)
+    guard let change else { return nil }
+    if let refusal = submit(EncodedWrite(nil, system: EncodedWrite(change)), { _ in }) {
+      return refusal
+    }
+    let there = engine.systemNode(at: place)
+    if there == node.child(SyncRecords.pending) { set(SyncRecords.pending, there) }
+    return nil
+  }
+
+  /// - Returns: why the write was refused at once.
+  private func submit(
+    _ write: EncodedWrite, _ refused: @escaping @Sendable (EngineError) -> Void
+  ) -> EngineError? {
+    let saving = Saving(refused)
+    engine.submit(write) { result in
+      if case .failure(let error) = result { saving.end(error) }
+    }
+    return saving.begin()
   }
 
   /// The write that makes one node of another; nil if they do not differ.

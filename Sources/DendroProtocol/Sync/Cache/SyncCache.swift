@@ -39,16 +39,16 @@ package struct SyncCache: Sendable {
   /// - Parameters:
   ///   - data: what the server has said of the targets.
   ///   - targets: those that are tracked.
+  ///   What none of them shows is given back.
   package init(_ data: Node = .empty, _ targets: [QueryTarget: Target] = [:]) {
-    self.data = data
+    self.data = .empty
     self.targets = targets
     for (target, item) in targets {
       places.set(target, keys: item.keys)
       lastUse = max(lastUse, item.use)
     }
+    self.data = places.covered(of: data)
   }
-
-  package var targetCount: Int { targets.count }
 
   package subscript(_ target: QueryTarget) -> Target? { targets[target] }
 
@@ -156,11 +156,12 @@ package struct SyncCache: Sendable {
   private mutating func setChild(_ key: Key, of target: QueryTarget, isShown: Bool) {
     places.setChild(key, of: target, isShown: isShown)
     if isShown { targets[target]?.keys.insert(key) } else { targets[target]?.keys.remove(key) }
-    switch changed[target] {
+    // Taken out, so that the keys are not held twice while they change.
+    switch changed.removeValue(forKey: target) {
     case .parts(var keys):
       keys[key] = isShown
       changed[target] = .parts(keys)
-    case .tracked: break
+    case .tracked: changed[target] = .tracked
     case .forgotten, nil: changed[target] = .parts([key: isShown])
     }
   }
@@ -199,6 +200,21 @@ package struct SyncCache: Sendable {
     for key in item.keys { release(target.path.appending(key)) }
   }
 
+  /// Tracks nothing any more.
+  package mutating func forgetAll() {
+    for target in targets.keys { changed[target] = .forgotten }
+    targets = [:]
+    places = TrackedPlaces()
+    data = .empty
+  }
+
+  /// More targets than this are not kept, however small they are.
+  private static let targetCountMax = 1000
+
+  private func isOver(_ limit: Int) -> Bool {
+    targets.count > Self.targetCountMax || data.isLarger(than: limit)
+  }
+
   /// Gives back the targets that were not used for longest until what is kept is within a limit, a fifth of those that are
   /// not needed at a time.
   ///
@@ -208,11 +224,11 @@ package struct SyncCache: Sendable {
   /// - Returns: how many targets were given back.
   /// - Complexity: O(what is kept, up to the limit) for each fifth.
   package mutating func prune(to limit: Int, isNeeded: (QueryTarget) -> Bool) -> Int {
-    guard data.isLarger(than: limit) else { return 0 }
+    guard isOver(limit) else { return 0 }
     var rest = targets.filter { !isNeeded($0.key) }.sorted { $0.value.use < $1.value.use }[...]
     let step = max(1, (rest.count + 4) / 5)
     var count = 0
-    while !rest.isEmpty, data.isLarger(than: limit) {
+    while !rest.isEmpty, isOver(limit) {
       let given = rest.prefix(step)
       for item in given { forget(item.key) }
       count += given.count

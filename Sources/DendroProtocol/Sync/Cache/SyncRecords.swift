@@ -31,6 +31,14 @@ package enum SyncRecords {
   /// Keys of numbers are in the order of the numbers.
   package static func key(_ number: Int) -> Key { key(String(number)) }
 
+  /// The number that a key has; nil for what is none.
+  package static func number(_ key: Key) -> Int? {
+    guard let number = Int(key.string), (1...Int(Int32.max)).contains(number),
+      key == self.key(number)
+    else { return nil }
+    return number
+  }
+
   private static func key(_ text: String) -> Key {
     guard let key = try? Key(text) else { preconditionFailure("\(text) is a key") }
     return key
@@ -39,7 +47,7 @@ package enum SyncRecords {
   /// The writes without an answer, in their order.
   package static func writes(in sync: Node) -> [(number: Int, write: OutgoingWrite)] {
     sync.child(pending).children.compactMap { key, node in
-      guard let number = Int(key.string), let write = outgoing(node) else { return nil }
+      guard let number = number(key), let write = outgoing(node) else { return nil }
       return (number, write)
     }
   }
@@ -101,7 +109,8 @@ package enum SyncRecords {
     }
     var keys: Set<Key> = []
     item.child(self.keys).forEachChild { key, _ in keys.insert(key) }
-    let value = SyncCache.Target(use: item.child(use).integer ?? 0, keys: keys)
+    let value = SyncCache.Target(
+      use: min(max(0, item.child(use).integer ?? 0), 1 << 60), keys: keys)
     return (QueryTarget(path, parameters), value)
   }
 

@@ -29,7 +29,7 @@ extension Command {
       let isAlone = history == .none
       let before = try byteCount(arguments)
       let session = try Session.writing(
-        arguments, creates: false, history: isAlone ? .all : history)
+        arguments, creates: false, history: isAlone ? .all : history, changesData: false)
       let progress = Progress("checkpoint")
       try session.closing {
         try session.engine.checkpoint()

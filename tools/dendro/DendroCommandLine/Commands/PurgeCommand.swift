@@ -22,7 +22,7 @@ extension Command {
     examples: [Example(line: "dendro purge db --force", summary: "without a question")],
     run: { arguments in
       let begin = Platform.uptime()
-      let session = try Session.writing(arguments, creates: false)
+      let session = try Session.writing(arguments, creates: false, changesData: false)
       let before = try session.engine.historyRange()
       try Terminal.confirm(
         "This removes the history that can be read, from write \(before.oldest) to \(before.newest).",

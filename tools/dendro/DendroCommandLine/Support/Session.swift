@@ -1,3 +1,4 @@
+import Dendro
 import DendroEngine
 import DendroStorage
 import DendroTree
@@ -23,11 +24,13 @@ struct Session {
   /// The history that the database's own program keeps is not ours to remove: by default all of it
   /// stays.
   ///
-  /// - Parameter creates: whether the database is made if there is none, unless `--no-create` is given
-  ///   or other files stand there.
+  /// - Parameters:
+  ///   - creates: whether the database is made if there is none, unless `--no-create` is given
+  ///     or other files stand there.
+  ///   - changesData: whether data may be changed, which those of a server may not.
   static func writing(
     _ arguments: Arguments, at location: Location = .root, creates: Bool,
-    history: HistoryRetention = .all
+    history: HistoryRetention = .all, changesData: Bool = true
   ) throws -> Session {
     let path = try arguments.directoryPath()
     var options = EngineOptions()
@@ -53,6 +56,13 @@ struct Session {
     }
     guard let engine else { preconditionFailure("opening gives an engine or throws") }
     progress.clear()
+    if changesData, let server = SyncedDirectory.server(of: engine) {
+      try? engine.close()
+      throw Failure(
+        .badInput,
+        "the database at \(arguments.directory) has the data of \(server), which only that server changes"
+      )
+    }
     if engine.report.created { Terminal.note("dendro: made a new database in \(path)") }
     note(engine.report)
     return Session(engine: engine, location: location)
