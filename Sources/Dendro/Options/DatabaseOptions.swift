@@ -51,9 +51,9 @@ public struct DatabaseOptions: Sendable {
   /// not limited.
   public var queryOrderLimit = 1_000_000
 
-  /// Locations whose data a database of ``Database/open(at:syncingWith:options:)-(String,_,_)`` keeps in step with the server all
-  /// the time, without a listener: once the server has said them, reads below them never wait for the network. Paths as
-  /// ``DatabaseReference/child(_:)`` takes them; "/" is all. Default: none.
+  /// Locations whose data a database of `Database.open(at:syncingWith:)` keeps in step with the server all the time, without a
+  /// listener: once the server has said them, reads below them never wait for the network. Each is a path as
+  /// ``DatabaseReference/child(_:)`` takes it; "/" is all. Default: none.
   public var mirror: [String] = []
 
   /// How long a transaction may take from its start until its result is admitted: its waiting for others, and all runs of
