@@ -43,7 +43,9 @@ extension SyncDialogue {
 
   /// Adds a write of an earlier run, which was kept. Nobody has signed in yet.
   ///
-  /// - Parameter number: above those of the writes before it.
+  /// - Parameters:
+  ///   - write: as it was kept.
+  ///   - number: above those of the writes before it.
   package mutating func restore(_ write: OutgoingWrite, number: Int) {
     lastWrite = number
     waitingWrites[number] = write

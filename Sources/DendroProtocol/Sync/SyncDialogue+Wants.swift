@@ -118,7 +118,9 @@ extension SyncDialogue {
 
   /// Signs in from now on, or out.
   ///
-  /// - Parameter new: the user whose credential it is.
+  /// - Parameters:
+  ///   - new: the credential; nil to sign out.
+  ///   - newUser: whose credential that is.
   package mutating func signIn(_ new: SyncCredential?, as newUser: SyncUser = .nobody) -> [Effect] {
     let wasSignedIn = credential != nil
     credential = new
