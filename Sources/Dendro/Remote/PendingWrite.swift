@@ -20,7 +20,7 @@ public struct PendingWrite: Sendable, Identifiable {
   public let path: String
   /// When it was made.
   public let time: Date
-  /// The id of the user who has made it; nil for nobody and for administrators.
+  /// The id of the user who has made it; nil if no user was signed in, and for an administrator.
   public let userID: String?
   /// What it waits for.
   public let state: State

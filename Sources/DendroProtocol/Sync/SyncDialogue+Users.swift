@@ -41,7 +41,7 @@ extension SyncDialogue {
     return effects
   }
 
-  /// Adds a write of an earlier run, which was kept. Nobody has signed in yet.
+  /// Adds a write that an earlier run has kept. Called before a user signs in.
   ///
   /// - Parameters:
   ///   - write: as it was kept.

@@ -1,8 +1,8 @@
 /// Whose rights the writes of a client have.
 package enum SyncUser: Hashable, Sendable {
-  /// Nobody has signed in.
+  /// No user is signed in.
   case nobody
-  /// Somebody is about to sign in, and it is not known yet who.
+  /// A user is about to sign in, whose id is not known yet.
   case unknown
   /// A user, by the id.
   case user(String)

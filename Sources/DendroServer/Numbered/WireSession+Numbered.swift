@@ -33,7 +33,7 @@ extension WireSession {
     }
     let now = systemMilliseconds()
     let keepDenial = { @Sendable [self] in
-      // Who is nobody and may not write has nothing written for him.
+      // A stranger whose writes are refused causes no writing to the disk.
       if identity == .anonymous { return results.end(id, .denied) }
       let change = results.change(id, isMade: false, digest, lowest: writeNumber.lowest, now: now)
       submit(EncodedWrite(nil, system: change)) { _ in results.end(id, .denied) }

@@ -4,7 +4,8 @@ import DendroProtocol
 import DendroTree
 import Dispatch
 
-// What survives the process. Each step is kept as one write before its lock is released.
+// What survives the process. A write of the application is kept before it shows; what a step has changed otherwise is kept,
+// as one write of the log, before the lock of the step is released.
 
 extension SyncClient {
   /// How soon what a disk has refused is tried again, in seconds.

@@ -59,7 +59,7 @@ struct SyncStore: Sendable {
     return id
   }
 
-  /// The user who has signed in last; nil if nobody has.
+  /// The user who signed in last; nil if none is known.
   var lastUser: SyncUser? {
     get { SyncRecords.lastUser(in: node) }
     set { set(SyncRecords.user, newValue.map { Node(.string($0.text)) } ?? .empty) }

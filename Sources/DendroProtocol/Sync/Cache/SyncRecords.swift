@@ -92,7 +92,7 @@ package enum SyncRecords {
   /// By which a server tells the client from others; nil if that was not drawn.
   package static func clientID(in sync: Node) -> String? { sync.child(client).text }
 
-  /// The user who has signed in last; nil if nobody has.
+  /// The user who signed in last; nil if none is known.
   package static func lastUser(in sync: Node) -> SyncUser? {
     sync.child(user).text.flatMap { SyncUser(text: $0) }
   }
