@@ -71,9 +71,7 @@ public final class Database: Sendable {
 
   /// The server with which it keeps in step; nil if it is the only owner of its data.
   @inline(__always)
-  package var remote: (any Remote)? {
-    remoteHolder.load()?.remote(cacheByteCount: settings.cacheByteCount)
-  }
+  package var remote: (any Remote)? { remoteHolder.load()?.remote }
 
   /// Has it keep in step with a server from now on. Called before its first use.
   ///
@@ -86,7 +84,8 @@ public final class Database: Sendable {
     _ make: @escaping Remotes.Factory
   ) {
     if let holder = remoteHolder.load() { return holder.change(setup, make) }
-    let holder = RemoteHolder(RemoteLink(hub, connection, log: log), hub, setup, make)
+    let holder = RemoteHolder(
+      RemoteLink(hub, connection, log: log), hub, settings, setup, make)
     _ = remoteHolder.storeIfNil(holder)
     connection.show(isConnected: false, timeOffset: 0, isAuthenticated: false, hub.infoChanged)
     register()

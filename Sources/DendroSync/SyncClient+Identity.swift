@@ -62,7 +62,7 @@ extension SyncClient {
       state.store?.lastUser = nil
       // The server knows of it before it gets writes of nobody.
       perform(state.dialogue.signIn(nil), &state, &due)
-      change(user: .nobody, &state, &due)
+      change(user: .anonymous, &state, &due)
       showInfo(state)
       if !state.isConnected { due.command = .connect }
     }

@@ -145,9 +145,9 @@ final class SyncClient: Remote {
   func write(_ draft: Draft, completion: @escaping @Sendable (DatabaseError?) -> Void) {
     step { state, due in
       guard !state.isClosed else { return due.calls.append { completion(.closed) } }
-      // The disk comes first: what it does not take was never written.
-      if let error = keep(draft, &state, &due) { return due.calls.append { completion(error) } }
       let write = SyncWrite(draft, time: state.time, over: state.dialogue.tree)
+      // The disk comes first: what it does not take was never written.
+      if let error = keep(write, &state) { return due.calls.append { completion(error) } }
       let (number, effects) = state.dialogue.write(write)
       state.writes[number] = completion
       perform(effects, &state, &due)

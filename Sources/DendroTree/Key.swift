@@ -28,6 +28,26 @@ package struct Key: Sendable {
     self = try result.get()
   }
 
+  /// Makes a key of a name that the code itself has.
+  ///
+  /// - Precondition: it is a legal key.
+  package init(fixed name: StaticString) {
+    do {
+      try self.init("\(name)")
+    } catch {
+      preconditionFailure("\(error)")
+    }
+  }
+
+  /// Makes the key of a number, in decimal digits.
+  package init(_ number: some FixedWidthInteger) {
+    do {
+      try self.init(String(number))
+    } catch {
+      preconditionFailure("\(error)")
+    }
+  }
+
   /// Makes a key from UTF-8, which is validated.
   ///
   /// - Throws: `ValidationError` of kind `.invalidKey`, as `init(_:)`, or if the bytes are not UTF-8.

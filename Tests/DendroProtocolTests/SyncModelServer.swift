@@ -41,14 +41,16 @@ struct SyncModelServer {
       sessions[client]?[location] = nil
       return answer()
     case .get(let location): return answer("ok", .node(shown(location)))
-    case .write(let draft, let path, let isPriority, let hash):
+    case .write(let draft, let path, let condition):
       if Self.isForbidden(path) {
         deniedCount += 1
         return answer("permission_denied", .text("Permission denied"))
       }
-      if let hash {
+      if let condition {
         let node = tree.node(at: path)
-        guard !isPriority, TreeHash.hash(node) == hash else { return answer("datastale") }
+        guard !condition.isPriority, TreeHash.hash(node) == condition.hash else {
+          return answer("datastale")
+        }
       }
       return write(draft.write, &generator) + answer()
     default: return answer()

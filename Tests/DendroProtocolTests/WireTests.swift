@@ -65,7 +65,7 @@ struct WireTests {
     }
     #expect(got.query == nil)
     guard
-      case .write(let draft, let at, false, nil)? = action(
+      case .write(let draft, let at, nil)? = action(
         #"{"t":"d","d":{"r":7,"a":"p","b":{"p":"/w/1","d":{"i":{".sv":{"increment":5}},"t":{".sv":"timestamp"},"x":1}}}}"#
       )
     else {
@@ -74,7 +74,7 @@ struct WireTests {
     }
     #expect(try at == path("w/1") && draft.deferred.count == 2)
     guard
-      case .write(let both, _, false, nil)? = action(
+      case .write(let both, _, nil)? = action(
         #"{"t":"d","d":{"r":8,"a":"p","b":{"p":"/w/3","d":{".value":{".sv":"timestamp"},".priority":{".sv":"timestamp"}}}}}"#
       )
     else {
@@ -83,9 +83,9 @@ struct WireTests {
     }
     #expect(both.deferred.map(\.isPriority).sorted { !$0 && $1 } == [false, true])
     guard
-      case .write(_, _, true, nil)? = action(
+      case .write(let ofPriority, _, nil)? = action(
         #"{"t":"d","d":{"r":9,"a":"p","b":{"p":"/w/2/.priority","d":8}}}"#),
-      case .write(_, _, false, ""?)? = action(
+      case .write(_, _, let condition?)? = action(
         #"{"t":"d","d":{"r":17,"a":"p","b":{"p":"/tx","d":1,"h":""}}}"#),
       case .onDisconnect(_, _)? = action(
         #"{"t":"d","d":{"r":13,"a":"om","b":{"p":"/od2","d":{"a":1,"b/c":2}}}}"#),
@@ -97,6 +97,8 @@ struct WireTests {
       Issue.record("not what was sent")
       return
     }
+    #expect(condition.hash == "" && !condition.isPriority)
+    if case .setPriority = ofPriority.write {} else { Issue.record("sets no priority") }
     guard
       case .signIn(let credentials)? = action(
         #"{"t":"d","d":{"r":2,"a":"gauth","b":{"cred":"owner","authvar":{"uid":"u1"}}}}"#)
@@ -186,7 +188,7 @@ struct WireTests {
       return
     }
     #expect(request.number == 7)
-    guard case .write(let draft, let place, false, nil) = try request.action.get() else {
+    guard case .write(let draft, let place, nil) = try request.action.get() else {
       Issue.record("no put")
       return
     }

@@ -14,10 +14,13 @@ struct NumberedWriteTests {
   private static let increment = "{\".sv\":{\"increment\":1}}"
 
   private static func body(
-    _ data: String, _ number: Int, lowest: Int = 1, incarnation: Int = 0, path: String = "/a"
+    _ data: String, _ number: Int, lowest: Int = 1, incarnation: Int = 0, path: String = "/a",
+    hash: String? = nil
   ) -> String {
+    let condition = hash.map { ",\"h\":\"\($0)\"" } ?? ""
     let name = "\"c\":\"\(client)\",\"i\":\"000000000000000\(incarnation)\""
-    return "{\"p\":\"\(path)\",\"d\":\(data),\"n\":{\(name),\"n\":\(number),\"l\":\(lowest)}}"
+    return
+      "{\"p\":\"\(path)\",\"d\":\(data)\(condition),\"n\":{\(name),\"n\":\(number),\"l\":\(lowest)}}"
   }
 
   /// What the server says of its database.
@@ -54,6 +57,27 @@ struct NumberedWriteTests {
     #expect(try client("p", Self.body(Self.increment, 2, incarnation: 1)) == [ok])
     #expect(try client("g", "{\"p\":\"/a\",\"q\":{}}") == ["{\"s\":\"ok\",\"d\":4}"])
     #expect(server.stop() == 0)
+  }
+
+  @Test(
+    "a conditional one is made once; as long as it was not made, its condition is looked at each time"
+  )
+  func conditional() async throws {
+    try await serving { served in
+      let client = try WebSocketClient(served)
+      let first = Self.body("1", 1, hash: "")
+      #expect(try client("p", first) == [ok])
+      #expect(try client("p", first) == [ok], "what is there has another hash by now")
+      let second = Self.body("2", 2, hash: "")
+      #expect(try client("p", second)[0].contains("datastale"))
+      #expect(try client("p", Self.body("null", 3)) == [ok])
+      #expect(try client("p", second) == [ok])
+      #expect(try client("p", Self.body("2", 2, hash: "x"))[0].contains("\"s\":\"failure\""))
+      #expect(try client("p", Self.body("2", 2))[0].contains("\"s\":\"failure\""))
+      #expect(try client("p", Self.body("3", 4)) == [ok])
+      #expect(try client("p", second) == [ok])
+      #expect(try await served.database.reference(withPath: "a").getData().int == 3)
+    }
   }
 
   @Test(

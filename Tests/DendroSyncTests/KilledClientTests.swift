@@ -5,7 +5,7 @@ import Foundation
 import Synchronization
 import Testing
 
-/// Clients and their server, each a process, all of which are killed over and over.
+/// Clients and their server, each a process, all of which are killed over and over, and whose lines are cut.
 @Suite("synced databases: killed clients")
 struct KilledClientTests {
   /// One life of a client.
@@ -57,6 +57,9 @@ struct KilledClientTests {
     var tried = 0
     var acknowledged: Set<Int> = []
     var seen: String?
+    var begunCount = 0
+    var committedCount = 0
+    var failures: [String] = []
     var errors: [Substring] = []
 
     init(_ lines: [Substring]) {
@@ -66,6 +69,9 @@ struct KilledClientTests {
         case "try": tried = Int(words[1]) ?? 0
         case "ack": acknowledged.insert(Int(words[1]) ?? 0)
         case "seen": seen = String(words[1])
+        case "begin": begunCount += 1
+        case "commit": committedCount += 1
+        case "fail": failures.append(String(words.last ?? ""))
         default: errors.append(line)
         }
       }
@@ -79,7 +85,8 @@ struct KilledClientTests {
     var generator = SeededGenerator(seed: seed)
     let folder = try TemporaryFolder()
     var server = try ServerProcess(folder.path + "/server")
-    let url = "http://127.0.0.1:\(server.port)?ns=server"
+    let proxy = try LineCutter(to: server.port, delayed: 20)
+    let url = "http://127.0.0.1:\(proxy.port)?ns=server"
     let names = (0..<2 + generator.below(3)).map { "c\($0)" }
     var lives: [String: [Said]] = [:]
     for life in 0..<3 {
@@ -87,7 +94,11 @@ struct KilledClientTests {
         try Client("\(folder.path)/\(name)", url, name, seed: seed, life: life)
       }
       if life < 2 {
-        try await Task.sleep(for: .milliseconds(50 + generator.below(250)))
+        for _ in 0..<1 + generator.below(3) {
+          let lastFrame = [LineCutter.LastFrame.cut, .lost, .repeated][generator.below(3)]
+          proxy.cut(after: generator.below(20_000), lastFrame)
+          try await Task.sleep(for: .milliseconds(20 + generator.below(100)))
+        }
         if generator.oneIn(2) {
           server.kill()
           server = try ServerProcess(folder.path + "/server", port: server.port)
@@ -98,6 +109,7 @@ struct KilledClientTests {
         }
       } else {
         try await Task.sleep(for: .milliseconds(generator.below(100)))
+        proxy.cut(after: nil)
         for (name, client) in zip(names, clients) {
           lives[name, default: []].append(Said(try await client.finish()))
         }
@@ -108,6 +120,7 @@ struct KilledClientTests {
     var total = 0
     for name in names {
       var made = 0
+      var (begun, committed) = (0, 0)
       for (life, said) in (lives[name] ?? []).enumerated() {
         #expect(said.errors.isEmpty, "seed \(seed): \(said.errors)")
         let marks = root.childSnapshot(forPath: "made/\(name)/life\(life)")
@@ -119,8 +132,19 @@ struct KilledClientTests {
         #expect(numbers.count <= said.tried, "seed \(seed)")
         #expect(
           said.acknowledged.isSubset(of: numbers), "seed \(seed): an acknowledged write is lost")
-        if life == 2 { #expect(numbers.count == said.tried, "seed \(seed)") }
+        if life == 2 {
+          #expect(numbers.count == said.tried, "seed \(seed)")
+          #expect(
+            said.committedCount + said.failures.count == said.begunCount,
+            "seed \(seed): a transaction has not ended")
+        }
+        #expect(
+          said.failures.allSatisfy { $0 == "maxretry" }, "seed \(seed): \(said.failures)")
+        begun += said.begunCount - said.failures.count
+        committed += said.committedCount
       }
+      let transacted = root.childSnapshot(forPath: "transactions/\(name)").value as? Int ?? 0
+      #expect((committed...begun).contains(transacted), "seed \(seed): transactions of \(name)")
       let counted = root.childSnapshot(forPath: "counts/\(name)").value as? Int ?? 0
       #expect(counted == made, "seed \(seed): \(name) counts \(counted) of \(made)")
       total += made

@@ -7,12 +7,6 @@ import Testing
 /// Clients of a server of its own process, which is killed over and over.
 @Suite("synced databases: killed servers")
 struct KilledServerTests {
-  private struct Count {
-    /// What the server has taken, and what it may have.
-    var taken = 0
-    var unknown = 0
-  }
-
   @Test(
     "no acknowledged write is lost, transactions count once, and in the end all see the same",
     arguments: 1...UInt64(Scale.ofProcesses(20)))
@@ -24,7 +18,9 @@ struct KilledServerTests {
     let databases = (0..<4).map { _ in synced(Int(port)) }
     let viewers = databases.map { Viewer($0) }
     let acknowledged = Mutex<[Int: Int]>([:])
-    let count = Mutex(Count())
+    let startedCount = Mutex(0)
+    let counted = Mutex(0)
+    let failures = Mutex<[String]>([])
     for (database, viewer) in zip(databases, viewers) {
       viewer.listen("all", database.reference(withPath: "shared"))
       viewer.listen(
@@ -43,14 +39,13 @@ struct KilledServerTests {
             ref.updateChildValues(["any/k1": round, "any/k\(2 + index)/x": ["y": round]])
           }
         case 2:
+          startedCount.withLock { $0 += 1 }
           database.reference(withPath: "count").runTransactionBlock({ data in
             data.value = (data.value as? Int ?? 0) + 1
             return .success(withValue: data)
           }) { error, committed, _ in
-            count.withLock { count in
-              if committed { count.taken += 1 }
-              if (error as? DatabaseError)?.name == "disconnect" { count.unknown += 1 }
-            }
+            if committed { counted.withLock { $0 += 1 } }
+            if let error { failures.withLock { $0.append("\(error)") } }
           }
         default: break
         }
@@ -65,16 +60,14 @@ struct KilledServerTests {
       database.goOnline()
       try await database.waitForPendingWrites()
     }
-    for database in databases {
-      // Behind all transactions that were started before.
-      _ = try? await database.reference(withPath: "count").runTransactionBlock { _ in .abort() }
-      await database.waitForPendingEvents()
+    try await eventually {
+      counted.withLock { $0 } + failures.withLock { $0.count } == startedCount.withLock { $0 }
     }
     let judge = synced(Int(port))
     let there = try await judge.reference(withPath: "shared").getData().node
     let total = try await judge.reference(withPath: "count").getData().value as? Int ?? 0
-    let counted = count.withLock { $0 }
-    #expect((counted.taken...counted.taken + counted.unknown).contains(total), "seed \(seed)")
+    #expect(total == counted.withLock { $0 }, "seed \(seed)")
+    #expect(failures.withLock { $0 } == [], "seed \(seed)")
     for (index, database) in databases.enumerated() {
       let own = try await judge.reference(withPath: "shared/c\(index)").getData().value as? Int
       #expect(own == acknowledged.withLock { $0[index] }, "seed \(seed)")

@@ -142,6 +142,61 @@ struct NumberedWriteTests {
     try await database.close()
   }
 
+  @Test("a transaction is sent again with its number, and ends if the server cannot tell")
+  func transactions() async throws {
+    let server = try ScriptedServer()
+    let database = synced(server.port)
+    try server.accept(greets: false)
+    try server.send(hello("b1", lsn: 5))
+    let outcome = Mutex<[String]>([])
+    let transact = {
+      database.reference(withPath: "t").runTransactionBlock({ data in
+        data.value = (data.value as? Int ?? 0) + 1
+        return .success(withValue: data)
+      }) { error, _, snapshot in
+        let name = (error as? DatabaseError)?.name
+        outcome.withLock { $0.append(name ?? "\(snapshot?.value ?? 0)") }
+      }
+    }
+    /// The next put, once what is listened to is answered.
+    let put = { () throws -> (number: Int64, action: String, body: JSONMembers) in
+      while true {
+        let request = try server.request()
+        if request.action == "p" { return request }
+        try server.answer(request.number, data: "{}")
+      }
+    }
+    let same = {
+      (
+        one: (number: Int64, action: String, body: JSONMembers),
+        other: (number: Int64, action: String, body: JSONMembers)
+      ) in
+      ["p", "d", "h", "n"].allSatisfy { one.body[$0] == other.body[$0] }
+    }
+    transact()
+    let first = try put()
+    #expect(first.body["n"] != nil && first.body.string("h") == "")
+    try server.accept(greets: false)
+    try server.send(hello("b1", lsn: 5))
+    let second = try put()
+    #expect(same(first, second))
+    // It cannot be made now, and is asked for again.
+    try server.answer(second.number, "unavailable", data: "\"the disk is full\"")
+    try server.accept(greets: false)
+    try server.send(hello("b1", lsn: 5))
+    let third = try put()
+    #expect(same(first, third))
+    try server.push("d", #"{"p":"t","d":1}"#)
+    try server.answer(third.number)
+    try await eventually { outcome.withLock { $0 } == ["1"] }
+    transact()
+    #expect(try !same(first, put()))
+    try server.accept(greets: false)
+    try server.send(hello("b2", lsn: 5))
+    try await eventually { outcome.withLock { $0 } == ["1", "disconnect"] }
+    try await database.close()
+  }
+
   @Test("what was never sent does not wait for the app")
   func neverSent() async throws {
     let folder = try TemporaryFolder()

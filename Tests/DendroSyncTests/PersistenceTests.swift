@@ -220,7 +220,7 @@ struct PersistenceTests {
     let directory = folder.path + "/db"
     let listed = try dendro("pending", directory)
     #expect(listed.status == 0)
-    #expect(listed.output.hasSuffix("nobody  increment  /a/b  + 3\n"), "\(listed.output)")
+    #expect(listed.output.hasSuffix("anonymous  increment  /a/b  + 3\n"), "\(listed.output)")
     #expect(try dendro("pending", directory, "--json").output.contains("\"held\":false"))
     #expect(try dendro("info", directory, "--full").output.contains("1 write without an answer"))
     #expect(try dendro("set", directory, "/x", "1").status == 65)

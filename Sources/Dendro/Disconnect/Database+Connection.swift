@@ -36,11 +36,9 @@ extension Database {
   private func opened() throws(DatabaseError) -> OpenDatabase {
     if let holder = remoteHolder.load() {
       try checkOpen()
-      return OpenDatabase(
-        engine: nil, remote: holder, settings: settings, hub: hub, connection: connection)
+      return OpenDatabase(engine: nil, remote: holder, hub: hub, connection: connection)
     }
-    return OpenDatabase(
-      engine: try usable(), remote: nil, settings: settings, hub: hub, connection: connection)
+    return OpenDatabase(engine: try usable(), remote: nil, hub: hub, connection: connection)
   }
 }
 
@@ -51,15 +49,12 @@ extension Database {
 private struct OpenDatabase {
   let engine: Engine?
   let remote: RemoteHolder?
-  let settings: DatabaseSettings
   let hub: EventHub
   let connection: Connection
 
   func goOffline() {
     connection.noteUse()
-    if let remote {
-      return remote.remote(cacheByteCount: settings.cacheByteCount).goOffline()
-    }
+    if let remote { return remote.remote.goOffline() }
     guard let engine else { return }
     connection.goOffline(
       engine, refused: { [hub] error in hub.report(DatabaseError(error)) }, hub.infoChanged,
@@ -68,9 +63,7 @@ private struct OpenDatabase {
 
   func goOnline() {
     connection.noteUse()
-    if let remote {
-      return remote.remote(cacheByteCount: settings.cacheByteCount).goOnline()
-    }
+    if let remote { return remote.remote.goOnline() }
     connection.goOnline(hub.infoChanged)
     hub.handOver()
   }

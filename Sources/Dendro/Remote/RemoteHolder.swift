@@ -7,6 +7,7 @@ final class RemoteHolder: Sendable {
   private let state: Mutex<State>
   private let link: RemoteLink
   private let hub: EventHub
+  private let settings: DatabaseSettings
 
   private struct State {
     var setup: RemoteSetup
@@ -19,19 +20,21 @@ final class RemoteHolder: Sendable {
     init(_ remote: any Remote) { self.remote = remote }
   }
 
-  init(_ link: RemoteLink, _ hub: EventHub, _ setup: RemoteSetup, _ make: @escaping Remotes.Factory)
-  {
+  init(
+    _ link: RemoteLink, _ hub: EventHub, _ settings: DatabaseSettings, _ setup: RemoteSetup,
+    _ make: @escaping Remotes.Factory
+  ) {
     self.link = link
     self.hub = hub
+    self.settings = settings
     state = Mutex(State(setup: setup, make: make))
   }
 
-  /// - Parameter cacheByteCount: how much is kept of what nothing listens to.
-  func remote(cacheByteCount: @autoclosure () -> UInt) -> any Remote {
+  var remote: any Remote {
     if let made = made.load() { return made.remote }
     return state.withLock { state in
       if let made = made.load() { return made.remote }
-      state.setup.cacheByteCount = Int(cacheByteCount())
+      state.setup.cacheByteCount = Int(settings.cacheByteCount)
       let remote = state.make(state.setup, link)
       hub.state.withLock { state in
         state.endUses = { [weak remote] uses in remote?.end(uses) }

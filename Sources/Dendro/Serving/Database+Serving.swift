@@ -50,13 +50,16 @@ extension Database {
   ///
   /// - Parameters:
   ///   - judge: asked whether what `decide` returns may be written; nil if everybody may.
+  ///   - system: what the same write changes in the second root.
+  ///   - origin: who makes the write, if that is kept in the log.
   ///   - decide: called with the node, again if another write comes between; returns a set or a removal at
   ///     the path, or nil for no write.
   ///   - admitted: called once, when readers see the write or there is none. It may not wait.
   ///   - completion: called once, on any thread, with whether there was a write, and the node at the path after
   ///     it; without a write, with the node that `decide` was given. It may not wait.
   package func transact(
-    at path: Path, judge: (any WriteJudge)? = nil, decide: @escaping @Sendable (Node) -> Draft?,
+    at path: Path, judge: (any WriteJudge)? = nil, system: EncodedWrite? = nil,
+    origin: WriteOrigin? = nil, decide: @escaping @Sendable (Node) -> Draft?,
     admitted: @escaping @Sendable () -> Void = {},
     completion: @escaping @Sendable (Result<(isWritten: Bool, node: Node), DatabaseError>) -> Void
   ) {
@@ -79,7 +82,7 @@ extension Database {
       } decide: { input in
         let draft = decide(input)
         let isWritten = draft != nil
-        return TransactionDecision(draft, judge: judge) { result in
+        return TransactionDecision(draft, judge: judge, system: system, origin: origin) { result in
           completion(result.map { (isWritten, $0) }.mapError { DatabaseError($0) })
         }
       }

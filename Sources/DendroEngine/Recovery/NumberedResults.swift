@@ -3,10 +3,10 @@ package import DendroTree
 /// Where a server keeps what became of the writes to which clients have given numbers.
 package enum NumberedResults {
   /// In the second root.
-  package static let root = Path.root.appending(key("numbered"))
+  package static let root = Path.root.appending(Key(fixed: "numbered"))
   /// Names the history of the database: a string. Without it the id of the database does.
-  package static let branch = key("branch")
-  package static let results = key("results")
+  package static let branch = Key(fixed: "branch")
+  package static let results = Key(fixed: "results")
 
   /// The second root of a state that is restored: from then on it is another history.
   static func restored(_ system: Node, _ random: () -> UInt64) -> Node {
@@ -28,10 +28,5 @@ package enum NumberedResults {
       (0..<8).map { UInt8(truncatingIfNeeded: word >> (8 * $0)) }
     }
     return Node(.string(hexadecimal(bytes)))
-  }
-
-  private static func key(_ text: String) -> Key {
-    guard let key = try? Key(text) else { preconditionFailure("\(text) is a key") }
-    return key
   }
 }

@@ -7,17 +7,24 @@ package struct TransactionDecision {
   package var draft: Draft?
   /// Asked whether the decision may be written; nil if everybody may. The completion gets `.denied` if it may not.
   package var judge: (any WriteJudge)?
+  /// What the same write changes in the second root; nil if nothing, and if the block aborts.
+  package var system: EncodedWrite?
+  /// Who makes the write, if that is kept in the log.
+  package var origin: WriteOrigin?
   /// Receives the node at the path after the write, in the order of the writes and once it is as durable as
   /// the options ask; or why the write failed. If the block aborts, it receives the block's input once
   /// that is durable. Called as all completions are: it may not wait.
   package var completion: @Sendable (Result<Node, EngineError>) -> Void
 
   package init(
-    _ draft: Draft?, judge: (any WriteJudge)? = nil,
+    _ draft: Draft?, judge: (any WriteJudge)? = nil, system: EncodedWrite? = nil,
+    origin: WriteOrigin? = nil,
     completion: @escaping @Sendable (Result<Node, EngineError>) -> Void
   ) {
     self.draft = draft
     self.judge = judge
+    self.system = system
+    self.origin = origin
     self.completion = completion
   }
 }

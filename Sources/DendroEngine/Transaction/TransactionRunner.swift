@@ -106,8 +106,15 @@ struct TransactionRunner {
     var comparisonCount = 0
     var judging = decision.judge.map { Judging($0) }
     while comparisonCount < Self.comparisonLimit {
-      switch admit(draft, encoded, decision.completion, input, equal, &judging) {
+      switch admit(decision, draft, encoded, input, equal, &judging) {
       case .settled: return true
+      case .needsSecondRoot:
+        do throws(EngineError) {
+          try pipeline.addSecondRoot()
+        } catch {
+          refuse(error)
+          return true
+        }
       case .needsJudgement(let head, let time, let write):
         if judging?.needsReservation == true { comparisonCount += 1 }
         if let refusal = judging?.judge(write, on: head, time: time) {
@@ -138,14 +145,15 @@ struct TransactionRunner {
     case changed(Node?)
     /// Nothing was admitted: the decision's write has to be judged first.
     case needsJudgement(HeadNode, time: Int64, EncodedWrite)
+    /// Nothing was admitted: the log has to take writes to the second root first.
+    case needsSecondRoot
     /// Nothing was admitted: pages that the decision's write needs have to be read first.
     case needsPages(Node, CheckpointPages, EncodedWrite)
   }
 
   /// Admits the decision if the node at the path is identical to `equal`.
   private func admit(
-    _ draft: Draft, _ encoded: EncodedWrite?,
-    _ completion: @escaping @Sendable (Result<Node, EngineError>) -> Void, _ input: Node,
+    _ decision: TransactionDecision, _ draft: Draft, _ encoded: EncodedWrite?, _ input: Node,
     _ equal: Node, _ judging: inout Judging?
   ) -> Outcome {
     let now = judging?.time ?? pipeline.clock.now()
@@ -157,12 +165,17 @@ struct TransactionRunner {
         time: admission.nextTime(now), against: admission.root)
       let output: Node = if case .set(_, let node) = decided { node } else { .empty }
       // Equal nodes may have numbers of different types: unless it is the input itself, the whole is set.
-      let change =
+      var change =
         current.isIdentical(to: input)
         ? encoded ?? shortest(decided, from: input) : EncodedWrite(decided)
+      if decision.system != nil || decision.origin != nil {
+        change = EncodedWrite(change, system: decision.system, origin: decision.origin)
+      }
       change.prepare(isLogged: pipeline.isPersistent)
       // Without an LSN the write has changed nothing.
-      let completion = held(by: gate) { completion($0.map { $0 == nil ? input : output }) }
+      let completion = held(by: gate) { [completion = decision.completion] result in
+        completion(result.map { $0 == nil ? input : output })
+      }
       var waits = PermittedWaits.none
       // Moved, not copied: a second one would keep the tree that was judged.
       swap(&waits.judging, &judging)
@@ -177,10 +190,10 @@ struct TransactionRunner {
       case .needsPages(let root, let pages): return (.needsPages(root, pages, change), nil)
       case .needsJudgement(let head, let time):
         return (.needsJudgement(head, time: time, change), nil)
+      case .needsSecondRoot: return (.needsSecondRoot, nil)
       case .followsTransaction, .waitsForDisk, .waitsForTransaction, .needsMeasure,
-        .needsComparison, .needsSecondRoot:
-        preconditionFailure(
-          "nothing was permitted to be waited for, and no decision changes the second root")
+        .needsComparison:
+        preconditionFailure("nothing was permitted to be waited for")
       }
     }
     if case .settled = outcome { submitBlockWrites(late, gate) }

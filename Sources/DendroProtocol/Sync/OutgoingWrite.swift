@@ -4,6 +4,9 @@ package import DendroTree
 package struct OutgoingWrite: Sendable {
   package var user: SyncUser
   package let draft: Draft
+  /// What listeners see of it until it is answered, if it adds to what is there: what that made when it was written. What is
+  /// known later may have it already.
+  package let estimate: Write?
   /// When it was made, by the server's clock as far as it was known, in milliseconds since 1970.
   package let time: Int64
   /// The opening in which it was made; nil if it has no number.
@@ -14,11 +17,13 @@ package struct OutgoingWrite: Sendable {
   package var isHeld: Bool
 
   package init(
-    user: SyncUser, draft: Draft, time: Int64, incarnation: String?, isSent: Bool = false,
+    user: SyncUser, draft: Draft, estimate: Write? = nil, time: Int64, incarnation: String?,
+    isSent: Bool = false,
     isHeld: Bool = false
   ) {
     self.user = user
     self.draft = draft
+    self.estimate = estimate
     self.time = time
     self.incarnation = incarnation
     self.isSent = isSent
@@ -26,8 +31,13 @@ package struct OutgoingWrite: Sendable {
   }
 
   /// Whether it makes something else if it is made twice.
+  var adds: Bool { draft.adds }
+}
+
+extension Draft {
+  /// Whether what it makes depends on what is there.
   var adds: Bool {
-    switch draft.write {
+    switch write {
     case .increment: return true
     case .update(_, let entries):
       if entries.contains(where: { if case .increment = $0.action { true } else { false } }) {
@@ -35,7 +45,7 @@ package struct OutgoingWrite: Sendable {
       }
     case .set, .remove, .setPriority: break
     }
-    return draft.deferred.contains { if case .increment = $0.value { true } else { false } }
+    return deferred.contains { if case .increment = $0.value { true } else { false } }
   }
 }
 
@@ -76,9 +86,10 @@ extension SyncDialogue {
   /// until the application decides; the others are sent again.
   mutating func meet(_ server: NumberedServer?, time: Int64) -> [Effect] {
     self.server = server
-    guard let server else { return [] }
+    guard let server else { return endAttempts() }
     var effects: [Effect] = []
     if knownServer?.isKnown(to: server) != true {
+      effects += endAttempts()
       for (number, write) in pendingWrites where write.isSent && !write.isHeld && write.adds {
         writes[number]?.isHeld = true
         waitingWrites[number]?.isHeld = true

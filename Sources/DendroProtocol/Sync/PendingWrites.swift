@@ -16,6 +16,19 @@ package struct PendingWrites: Sendable {
     /// What is set, or the location of which parts are updated.
     package var place: DataPlace { isUpdate ? DataPlace(path) : entries[0].place.below(path) }
 
+    /// The same as a write to the data.
+    var write: DendroTree.Write {
+      if isUpdate {
+        return .update(
+          path, entries.map { DendroTree.Write.Entry(path: $0.place.path, action: $0.action) })
+      }
+      switch entries[0].action {
+      case .setPriority(let priority): return .setPriority(path, priority)
+      case .set(let node): return .set(path, node)
+      case .remove, .increment: return .remove(path)
+      }
+    }
+
     /// - Parameter place: what is set.
     package init(setting place: DataPlace, _ node: Node, isVisible: Bool = true) {
       path = place.path
@@ -41,6 +54,11 @@ package struct PendingWrites: Sendable {
     package init(_ place: DataPlace, _ node: Node) {
       self.place = place
       self.node = node
+    }
+
+    fileprivate var action: DendroTree.Write.Entry.Action {
+      if place.isPriority { return .setPriority(node.scalar) }
+      return node.isEmpty ? .remove : .set(node)
     }
   }
 

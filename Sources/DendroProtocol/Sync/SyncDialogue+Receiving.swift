@@ -55,15 +55,16 @@ extension SyncDialogue {
       }
       return end(target, number: number, refusal)
     case .write(let number):
-      // A server that makes the write once, and cannot now, is asked again over the next connection.
-      if refusal?.status == "unavailable", server != nil, isNumbered(number) {
-        return [.fail("the server cannot make the writes now: \(refusal?.text ?? "")")]
-      }
+      if let refusal, isNumbered(number), isForNow(refusal) { return askAgain(refusal) }
       let isPending = writes.removeValue(forKey: number) != nil
       guard isPending || waitingWrites.removeValue(forKey: number) != nil else { return [] }
       return changed(tree.answered(number: number, isAccepted: refusal == nil))
         + [.answered(write: number, refusal)]
-    case .transactions(let ids): return answered(ids, refusal)
+    case .attempt(let number):
+      guard let attempt = transactions.attempts[number] else { return [] }
+      if let refusal, attempt.isNumbered, isForNow(refusal) { return askAgain(refusal) }
+      transactions.attempts[number] = nil
+      return answered(attempt.ids, refusal)
     case .registration(let number):
       guard registrations.removeValue(forKey: number) != nil else { return [] }
       return [.registered(number, refusal)]
@@ -77,6 +78,16 @@ extension SyncDialogue {
       }
       return [.got(read: number, .success(tree.shown(node, by: target)))]
     }
+  }
+
+  /// Whether a server that makes a write once cannot make it now.
+  private func isForNow(_ refusal: SyncRefusal) -> Bool {
+    server != nil && refusal.status == "unavailable"
+  }
+
+  /// The write will be sent again over the next connection.
+  private func askAgain(_ refusal: SyncRefusal) -> [Effect] {
+    [.fail("the server cannot make the writes now: \(refusal.text)")]
   }
 
   private mutating func end(

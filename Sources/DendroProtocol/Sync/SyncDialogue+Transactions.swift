@@ -113,7 +113,8 @@ extension SyncDialogue {
   }
 
   private mutating func send(_ ids: [Int], at path: Path) -> Effect {
-    let before = tree.node(at: path, without: Set(ids.compactMap { transactions[$0]?.write }))
+    let writes = ids.compactMap { transactions[$0]?.write }
+    let before = tree.node(at: path, without: Set(writes))
     var value = SyncValue(before ?? .empty)
     for id in ids {
       guard let item = transactions[id] else { continue }
@@ -122,10 +123,24 @@ extension SyncDialogue {
       transactions[id]?.sentCount += 1
       transactions[id]?.rerunCount = 0
     }
-    let message = Message("p", DataPlace(path), hash: TreeHash.hash(before ?? .empty)) {
+    var message = Message("p", DataPlace(path), hash: TreeHash.hash(before ?? .empty)) {
       value.append(to: &$0)
     }
-    return request(message.action, message.body, .transactions(ids))
+    // Each run of a block has a write of its own.
+    guard let number = writes.max() else { preconditionFailure("what is decided is written") }
+    var isNumbered = false
+    if let incarnation = numbering?.incarnation, let name = writeNumber(number, incarnation) {
+      message.append(name)
+      isNumbered = true
+    }
+    let attempt = SyncTransactions.Attempt(
+      ids: ids, user: user, message: message, isNumbered: isNumbered)
+    transactions.attempts[number] = attempt
+    return send(attempt, number: number)
+  }
+
+  mutating func send(_ attempt: SyncTransactions.Attempt, number: Int) -> Effect {
+    request(attempt.message.action, attempt.message.body, .attempt(number))
   }
 
   // MARK: Answers
@@ -165,16 +180,17 @@ extension SyncDialogue {
     return effects
   }
 
-  /// The connection was lost: the server may have taken what was sent, so it is not sent again.
-  mutating func endSentTransactions() -> [Effect] {
-    let sent = transactions.items.filter {
-      $0.value.phase == .sent || $0.value.phase == .overwritten
-    }
+  /// Ends transactions of which the server may have taken what was sent, and cannot tell.
+  ///
+  /// - Parameter kept: the numbers of what was sent that does not end.
+  mutating func endAttempts(besides kept: Set<Int> = []) -> [Effect] {
+    let lost = transactions.attempts.filter { !kept.contains($0.key) }
+    for number in lost.keys { transactions.attempts[number] = nil }
+    let ids = lost.values.flatMap(\.ids).sorted()
+    let paths = ids.compactMap { transactions[$0]?.path }
     var effects: [Effect] = []
-    for id in sent.keys.sorted() {
-      effects += takeBack(id) + endTransaction(id, .refused(.disconnected))
-    }
-    for path in sent.values.map(\.path) { effects += runTransactions(at: path) }
+    for id in ids { effects += takeBack(id) + endTransaction(id, .refused(.disconnected)) }
+    for path in paths { effects += runTransactions(at: path) }
     return effects
   }
 

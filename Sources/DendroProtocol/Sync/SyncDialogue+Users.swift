@@ -9,7 +9,7 @@ extension SyncDialogue {
     if new == user { return [] }
     let old = user
     user = new
-    var effects: [Effect] = []
+    var effects = endAttempts(besides: sentWrites)
     if old == .unknown {
       // That was this user, as it turns out.
       for number in writes.keys { writes[number]?.user = new }
@@ -32,7 +32,8 @@ extension SyncDialogue {
     let sent = sentWrites
     for (number, waiting) in own.sorted(by: { $0.key < $1.key }) {
       waitingWrites[number] = nil
-      let write = SyncWrite(waiting.draft, time: waiting.time, over: tree)
+      let estimate = waiting.isSent ? waiting.estimate : nil
+      let write = SyncWrite(waiting.draft, time: waiting.time, over: tree, estimate: estimate)
       effects += changed(tree.write(write.pending, number: number))
       writes[number] = waiting
       firstWrite = min(firstWrite, number)

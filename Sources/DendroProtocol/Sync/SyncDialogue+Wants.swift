@@ -37,14 +37,19 @@ extension SyncDialogue {
 
   // MARK: Writing
 
+  /// A write of the present user as it is kept before it is made.
+  package func outgoing(_ write: SyncWrite) -> OutgoingWrite {
+    OutgoingWrite(
+      user: user, draft: write.draft, estimate: write.draft.adds ? write.pending.write : nil,
+      time: write.time, incarnation: numbering?.incarnation, isSent: sendsWrites)
+  }
+
   /// Writes: listeners see it at once.
   ///
   /// - Returns: the number of the write, which its answer has.
   package mutating func write(_ write: SyncWrite) -> (number: Int, effects: [Effect]) {
     lastWrite += 1
-    writes[lastWrite] = OutgoingWrite(
-      user: user, draft: write.draft, time: write.time, incarnation: numbering?.incarnation,
-      isSent: sendsWrites)
+    writes[lastWrite] = outgoing(write)
     var effects = tree.write(write.pending, number: lastWrite).map { Effect.changed($0) }
     effects += send(write: lastWrite)
     for entry in write.pending.entries {
@@ -63,6 +68,7 @@ extension SyncDialogue {
     for number in writes.keys.sorted() { effects.append(.answered(write: number, .canceled)) }
     writes = [:]
     let paths = canceled.compactMap { transactions[$0]?.path }
+    transactions.attempts = [:]
     for id in canceled { transactions[id] = nil }
     for (id, path) in zip(canceled, paths) {
       effects.append(.transacted(id, .refused(.canceled)))
@@ -112,7 +118,7 @@ extension SyncDialogue {
   /// is so at a server that makes writes once, since it tells them apart by their users. Other servers get the writes at
   /// once, as from the official clients.
   func userUnconfirmed(_ credential: SyncCredential?, _ user: SyncUser) -> SyncUser? {
-    if credential == nil { return .nobody }
+    if credential == nil { return .anonymous }
     return server == nil ? user : nil
   }
 
@@ -121,7 +127,9 @@ extension SyncDialogue {
   /// - Parameters:
   ///   - new: the credential; nil to sign out.
   ///   - newUser: whose credential that is.
-  package mutating func signIn(_ new: SyncCredential?, as newUser: SyncUser = .nobody) -> [Effect] {
+  package mutating func signIn(_ new: SyncCredential?, as newUser: SyncUser = .anonymous)
+    -> [Effect]
+  {
     let wasSignedIn = credential != nil
     credential = new
     credentialUser = newUser

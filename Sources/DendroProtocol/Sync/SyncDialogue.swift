@@ -76,7 +76,7 @@ package struct SyncDialogue: Sendable {
   var writes: [Int: OutgoingWrite] = [:]
   /// None of them has a lower number.
   var firstWrite = 1
-  package internal(set) var user = SyncUser.nobody
+  package internal(set) var user = SyncUser.anonymous
   /// The writes of other users without an answer.
   var waitingWrites: [Int: OutgoingWrite] = [:]
   /// By which the server tells writes apart; nil if they have no numbers.
@@ -94,7 +94,7 @@ package struct SyncDialogue: Sendable {
   var lastRegistration = 0
   var credential: SyncCredential?
   /// Whose credential that is.
-  var credentialUser = SyncUser.nobody
+  var credentialUser = SyncUser.anonymous
   /// Who the server takes this client for, over this connection; nil as long as it has not said so.
   var confirmedUser: SyncUser?
   /// The number of the last sign-in or sign-out.
@@ -114,7 +114,7 @@ package struct SyncDialogue: Sendable {
     case listen(SyncedTree.Target, number: Int)
     case write(Int)
     /// What the transactions of a group have made.
-    case transactions([Int])
+    case attempt(Int)
     case registration(Int)
     case read(Int)
     case signIn(Int)
@@ -135,7 +135,13 @@ package struct SyncDialogue: Sendable {
 
   /// The writes that were sent over this connection, and have no answer.
   var sentWrites: Set<Int> {
-    Set(awaited.values.compactMap { if case .write(let number) = $0 { number } else { nil } })
+    Set(
+      awaited.values.compactMap { request in
+        switch request {
+        case .write(let number), .attempt(let number): number
+        default: nil
+        }
+      })
   }
 
   // MARK: The connection
@@ -150,7 +156,8 @@ package struct SyncDialogue: Sendable {
     confirmedUser = nil
     awaited = [:]
     toldOtherwise = []
-    return endSentTransactions()
+    let repeatable = transactions.attempts.filter { $0.value.isNumbered && $0.value.user == user }
+    return endAttempts(besides: Set(repeatable.keys))
   }
 
   /// What waits for the connection goes in the order in which the server needs it.
@@ -184,6 +191,8 @@ package struct SyncDialogue: Sendable {
     let sent = sentWrites
     var waiting = writes.filter { !$0.value.isHeld && !sent.contains($0.key) }
       .map { (number: $0.key, path: Path?.none) }
+    waiting += transactions.attempts.keys.filter { !sent.contains($0) }
+      .map { (number: $0, path: Path?.none) }
     for (path, ids) in transactions.groups(at: .root) {
       if let last = ids.compactMap({ transactions[$0]?.write }).max() {
         waiting.append((last, path))
@@ -191,7 +200,13 @@ package struct SyncDialogue: Sendable {
     }
     var effects: [Effect] = []
     for item in waiting.sorted(by: { $0.number < $1.number }) {
-      effects += item.path.map { sendTransactions(at: $0) } ?? send(write: item.number)
+      if let path = item.path {
+        effects += sendTransactions(at: path)
+      } else if let attempt = transactions.attempts[item.number] {
+        effects.append(send(attempt, number: item.number))
+      } else {
+        effects += send(write: item.number)
+      }
     }
     return effects
   }
@@ -222,13 +237,18 @@ package struct SyncDialogue: Sendable {
     var effects: [Effect] = write.isSent ? [] : [.sent(write: number)]
     writes[number]?.isSent = true
     var message = Message(write.draft)
-    if server != nil, let client = numbering?.client, let incarnation = write.incarnation {
-      message.append(
-        WriteNumber(
-          client: client, incarnation: incarnation, number: number, lowest: lowestWrite()))
+    if let incarnation = write.incarnation, let name = writeNumber(number, incarnation) {
+      message.append(name)
     }
     effects.append(request(message.action, message.body, .write(number)))
     return effects
+  }
+
+  /// By what the server tells a write from others; nil if it does not.
+  mutating func writeNumber(_ number: Int, _ incarnation: String) -> WriteNumber? {
+    guard server != nil, let client = numbering?.client else { return nil }
+    let lowest = min(lowestWrite(), transactions.attempts.keys.min() ?? .max, number)
+    return WriteNumber(client: client, incarnation: incarnation, number: number, lowest: lowest)
   }
 
   mutating func send(registration number: Int) -> [Effect] {

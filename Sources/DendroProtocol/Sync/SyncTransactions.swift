@@ -22,6 +22,15 @@ struct SyncTransactions: Sendable {
     var rerunCount = 0
   }
 
+  /// What transactions have made together, on its way to the server.
+  struct Attempt: Sendable {
+    let ids: [Int]
+    let user: SyncUser
+    /// The put, with the number by which a server makes it once if it has one.
+    let message: SyncDialogue.Message
+    let isNumbered: Bool
+  }
+
   enum Phase: Sendable {
     /// Its block is to run once those of the transactions before it have run.
     case waiting
@@ -37,6 +46,8 @@ struct SyncTransactions: Sendable {
   static let attemptCountMax = 25
 
   private(set) var items: [Int: Item] = [:]
+  /// By the numbers of their last writes.
+  var attempts: [Int: Attempt] = [:]
   private var places = Places()
 
   subscript(id: Int) -> Item? {

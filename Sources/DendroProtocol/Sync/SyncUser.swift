@@ -1,7 +1,7 @@
 /// Whose rights the writes of a client have.
 package enum SyncUser: Hashable, Sendable {
   /// No user is signed in.
-  case nobody
+  case anonymous
   /// A user is about to sign in, whose id is not known yet.
   case unknown
   /// A user, by the id.
@@ -11,7 +11,7 @@ package enum SyncUser: Hashable, Sendable {
   /// As it is kept.
   package var text: String {
     switch self {
-    case .nobody: "nobody"
+    case .anonymous: "anonymous"
     case .unknown: "unknown"
     case .user(let id): "user \(id)"
     case .administrator: "administrator"
@@ -21,7 +21,7 @@ package enum SyncUser: Hashable, Sendable {
   /// - Returns: nil for what is no text of a user.
   package init?(text: String) {
     switch text {
-    case "nobody": self = .nobody
+    case "anonymous": self = .anonymous
     case "unknown": self = .unknown
     case "administrator": self = .administrator
     default:

@@ -11,8 +11,15 @@ package struct SyncWrite: Sendable {
   ///   - draft: it keeps the rules that `Write.validate()` checks.
   ///   - time: the server's, in milliseconds since 1970, as far as the client knows it.
   ///   - tree: server values show as what they make of what is known in it.
+  ///   - estimate: what it shows in place of that.
   /// - Complexity: O(size of the write).
-  package init(_ draft: Draft, time: Int64, over tree: SyncedTree) {
+  package init(_ draft: Draft, time: Int64, over tree: SyncedTree, estimate: Write? = nil) {
+    self.draft = draft
+    self.time = time
+    if let estimate {
+      pending = Self.pending(estimate, over: .empty)
+      return
+    }
     var known = Node.empty
     let path = draft.write.path
     func know(_ path: Path) {
@@ -30,8 +37,6 @@ package struct SyncWrite: Sendable {
     case .set, .remove, .setPriority: break
     }
     pending = Self.pending(draft.resolved(time: time, against: known), over: known)
-    self.draft = draft
-    self.time = time
   }
 
   private static func pending(_ write: Write, over known: Node) -> PendingWrites.Write {

@@ -54,10 +54,10 @@ package enum WireAction: Sendable {
   case listen(WireLocation, hash: String)
   case unlisten(WireLocation)
   case get(WireLocation)
-  /// With a hash: only if what is there has that.
-  case write(Draft, at: Path, isPriority: Bool, hash: String?)
+  /// With a condition: only if that is so.
+  case write(Draft, at: Path, if: WriteCondition?)
   /// Once, however often the client sends it. The digest tells it from other writes.
-  case numberedWrite(Draft, at: Path, WriteNumber, digest: String)
+  case numberedWrite(Draft, at: Path, if: WriteCondition?, WriteNumber, digest: String)
   case onDisconnect(Draft, at: Path)
   case cancelOnDisconnect(Path)
   case signIn(Credentials)
@@ -128,14 +128,23 @@ package enum WireAction: Sendable {
     }
     if name == "o" || name == "om" { return .onDisconnect(draft, at: path) }
     let hash = isUpdate ? nil : body.string("h")
-    // A conditional write has no number: whether it may be made is decided each time.
-    if hash == nil, body["n"] != nil {
+    let condition = hash.map { WriteCondition(hash: $0, isPriority: isPriority) }
+    if body["n"] != nil {
       guard let members = body.object("n") else { throw .badRequest("Invalid number of a write") }
       return .numberedWrite(
-        draft, at: path, try WriteNumber(members), digest: WriteNumber.digest(name, body))
+        draft, at: path, if: condition, try WriteNumber(members),
+        digest: WriteNumber.digest(name, body))
     }
-    return .write(draft, at: path, isPriority: isPriority, hash: hash)
+    return .write(draft, at: path, if: condition)
   }
+}
+
+/// What has to be so for a write to be made.
+package struct WriteCondition: Sendable {
+  /// Of what is there.
+  package let hash: String
+  /// Whether it is that of the priority alone.
+  package let isPriority: Bool
 }
 
 /// What a listen or a get is about.

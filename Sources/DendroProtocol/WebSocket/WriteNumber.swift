@@ -48,7 +48,7 @@ package struct WriteNumber: Sendable, Equatable {
   /// Tells the contents of writes apart: 16 hexadecimal digits.
   static func digest(_ name: String, _ body: JSONMembers) -> String {
     var text = Array(name.utf8)
-    for part in [body["p"], body["d"]] { text += part ?? [] }
+    for part in [body["p"], body["d"], body["h"]] { text += part ?? [] }
     return hexadecimal(Array(SHA1.digest(of: text).prefix(8)))
   }
 }

@@ -93,8 +93,8 @@ final class NamespaceSettings: Sendable {
 
   private static var root: Path { ServerRules.settings }
 
-  private static func key(_ text: String) -> Key {
-    guard let key = try? Key(text) else { preconditionFailure("\(text) is a key") }
+  private static func key(_ name: String) -> Key {
+    guard let key = try? Key(name) else { preconditionFailure("\(name) is a key") }
     return key
   }
 }

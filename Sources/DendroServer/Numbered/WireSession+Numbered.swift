@@ -5,25 +5,27 @@ import DendroTree
 // Writes that have numbers, each of which is made once however often it comes.
 
 extension WireSession {
-  /// - Returns: false if the messages of this client that follow have to wait, since the disk is behind.
+  /// - Returns: false if the messages of this client that follow have to wait.
   func write(
-    _ draft: Draft, at path: Path, _ writeNumber: WriteNumber, _ digest: String, _ number: Int64
+    _ draft: Draft, at path: Path, if condition: WriteCondition?, _ writeNumber: WriteNumber,
+    _ digest: String, _ number: Int64
   ) -> Bool {
     // No hello has said that numbers count.
     guard let results = namespace.results else {
-      guard let judged = judged(draft, at: path, number) else { return true }
-      return write(judged, number)
+      return write(draft, at: path, if: condition, number)
     }
     let id = WriteResults.ID(writeNumber, by: identity)
-    switch results.begin(id, digest, then: { [self] in answer(number, $0) }) {
+    switch results.begin(
+      id, digest, lowest: writeNumber.lowest, then: { [self] in answerAgain(number, $0) })
+    {
     case .new: break
     case .running: return true
     case .answered(let outcome):
       // What is there may not be durable yet.
       submit(.nothing) { [self] result in
         switch result {
-        case .success: answer(number, outcome)
-        case .failure(let error): answer(number, .failed(error))
+        case .success: answerAgain(number, outcome)
+        case .failure(let error): answerAgain(number, WriteOutcome(error))
         }
       }
       return true
@@ -32,33 +34,24 @@ extension WireSession {
       return true
     }
     let now = systemMilliseconds()
-    let keepDenial = { @Sendable [self] in
+    let ended = { @Sendable [self] (outcome: WriteOutcome) in
       // A stranger whose writes are refused causes no writing to the disk.
-      if identity == .anonymous { return results.end(id, .denied) }
-      let change = results.change(id, isMade: false, digest, lowest: writeNumber.lowest, now: now)
-      submit(EncodedWrite(nil, system: change)) { _ in results.end(id, .denied) }
-    }
-    var isDenied = false
-    guard let judged = judged(draft, at: path, number, denied: { isDenied = true }) else {
-      if isDenied {
-        keepDenial()
-      } else {
-        // It can never be made.
-        results.end(id, .denied)
+      guard case .denied(let verdict) = outcome, identity != .anonymous, !verdict.isForSize else {
+        return results.end(id, outcome)
       }
+      let change = results.change(id, isMade: false, digest, now: now)
+      submit(EncodedWrite(nil, system: change)) { _ in results.end(id, outcome) }
+    }
+    switch judged(draft, at: path, if: condition) {
+    case .failure(let refusal):
+      ended(refusal.outcome)
+      answer(number, refusal.outcome)
       return true
-    }
-    let change = results.change(id, isMade: true, digest, lowest: writeNumber.lowest, now: now)
-    let write = EncodedWrite(
-      judged.write, system: change,
-      origin: WriteOrigin(
-        client: Array(writeNumber.client.utf8), number: UInt64(writeNumber.number)))
-    return self.write(JudgedDraft(write: write, judge: judged.judge), number) { error in
-      switch error {
-      case nil: results.end(id, .made)
-      case .denied?: keepDenial()
-      case let error?: results.end(id, .failed(error))
-      }
+    case .success(var judged):
+      judged.system = results.change(id, isMade: true, digest, now: now)
+      judged.origin = WriteOrigin(
+        client: Array(writeNumber.client.utf8), number: UInt64(writeNumber.number))
+      return write(judged, number, ended: ended)
     }
   }
 
@@ -72,13 +65,12 @@ extension WireSession {
   }
 
   /// Answers a write that was sent before.
-  private func answer(_ number: Int64, _ outcome: WriteResults.Outcome) {
-    afterEvents { session in
-      switch outcome {
-      case .made: session.answer(number)
-      case .denied: session.refuse(number, .deny)
-      case .failed(let error): session.refuse(number, error)
-      }
-    }
+  private func answerAgain(_ number: Int64, _ outcome: WriteOutcome) {
+    afterEvents { $0.answer(number, outcome) }
   }
+}
+
+extension AuthorizationVerdict {
+  /// Whether it says that the write is too large, and nothing of who may make it.
+  fileprivate var isForSize: Bool { if case .tooLarge = decision { true } else { false } }
 }

@@ -24,8 +24,8 @@ final class WriteResults: Sendable {
 
   private struct State {
     var since: Int64
-    /// Writes on their way, and what waits for the same answers.
-    var running: [ID: Running] = [:]
+    /// The openings of which writes are on their way.
+    var openings: [Opening: Present] = [:]
     /// So many writes were begun since the results were last looked through.
     var countSinceTrim = 0
     /// After so many they are looked through: the more clients there are, the more seldom.
@@ -37,25 +37,33 @@ final class WriteResults: Sendable {
     var waiting: [@Sendable (Outcome) -> Void] = []
   }
 
-  /// A write of a client.
-  struct ID: Hashable, Sendable {
+  /// What is known of an opening before the engine has it.
+  private struct Present {
+    /// The client has the answers of all writes below it.
+    var low = 1
+    /// The writes on their way, by their numbers, and what waits for the same answers.
+    var running: [Int: Running] = [:]
+  }
+
+  /// One opening of a client.
+  struct Opening: Hashable, Sendable {
     let user: Key
     let client: Key
     let incarnation: Key
-    let number: Int
 
     fileprivate var clientPath: Path { WriteResults.results.appending(user).appending(client) }
-    fileprivate var path: Path {
-      clientPath.appending(incarnation).appending(WriteResults.key("\(number)"))
-    }
+    fileprivate var path: Path { clientPath.appending(incarnation) }
   }
 
-  /// What is answered.
-  enum Outcome: Sendable {
-    case made
-    case denied
-    case failed(EngineError)
+  /// A write of a client.
+  struct ID: Hashable, Sendable {
+    let opening: Opening
+    let number: Int
+
+    fileprivate var path: Path { opening.path.appending(Key(number)) }
   }
+
+  typealias Outcome = WireSession.WriteOutcome
 
   enum Beginning {
     /// It is to be made: `end` has to be called.
@@ -98,64 +106,73 @@ final class WriteResults: Sendable {
 
   // MARK: One write
 
-  /// - Parameter then: called with the answer if the write is on its way.
+  /// - Parameters:
+  ///   - lowest: of the client's writes of this opening without an answer.
+  ///   - then: called with the answer if the write is on its way.
   func begin(
-    _ id: ID, _ digest: String, then: @escaping @Sendable (Outcome) -> Void
+    _ id: ID, _ digest: String, lowest: Int, then: @escaping @Sendable (Outcome) -> Void
   ) -> Beginning {
     state.withLock { state in
-      if let running = state.running[id] {
+      var present = state.openings[id.opening] ?? Present()
+      if let running = present.running[id.number] {
         guard running.digest == digest else { return .other }
-        state.running[id]?.waiting.append(then)
+        state.openings[id.opening]?.running[id.number]?.waiting.append(then)
         return .running
       }
-      let incarnation = engine.systemNode(at: id.clientPath.appending(id.incarnation))
+      let kept = engine.systemNode(at: id.opening.path)
+      present.low = max(present.low, Self.low(kept))
       // A copy of a write that was answered: the client does not wait for it any more.
-      if id.number < Self.low(incarnation) { return .answered(.made) }
-      if case .string(let text)? = incarnation.child(Self.key("\(id.number)")).scalar {
+      if id.number < present.low { return .answered(.made) }
+      if case .string(let text)? = kept.child(Key(id.number)).scalar {
         let parts = text.split(separator: " ")
         guard parts.count == 2, parts[1] == digest else { return .other }
-        return .answered(parts[0] == "ok" ? .made : .denied)
+        return .answered(parts[0] == "ok" ? .made : .denied(.deny))
       }
-      state.running[id] = Running(digest: digest)
+      present.low = max(present.low, lowest)
+      present.running[id.number] = Running(digest: digest)
+      state.openings[id.opening] = present
       return .new
     }
   }
 
   /// The write has its answer, which is as durable as it has to be.
   func end(_ id: ID, _ outcome: Outcome) {
-    let running = state.withLock { $0.running.removeValue(forKey: id) }
+    let running = state.withLock { state in
+      let running = state.openings[id.opening]?.running.removeValue(forKey: id.number)
+      if state.openings[id.opening]?.running.isEmpty == true { state.openings[id.opening] = nil }
+      return running
+    }
     for waiting in running?.waiting ?? [] { waiting(outcome) }
   }
 
-  /// The change of the second root that keeps a result, and gives back what the client needs no more.
+  /// The change of the second root that keeps the result of a write that has begun, and gives back what the client needs no
+  /// more.
   ///
-  /// - Parameters:
-  ///   - lowest: of the client's writes of this incarnation without an answer.
-  ///   - now: milliseconds since 1970.
-  func change(
-    _ id: ID, isMade: Bool, _ digest: String, lowest: Int, now: Int64
-  ) -> EncodedWrite {
+  /// - Parameter now: milliseconds since 1970.
+  func change(_ id: ID, isMade: Bool, _ digest: String, now: Int64) -> EncodedWrite {
     var entries = [
       Write.Entry(
         path: id.path,
         action: .set(Node(.string("\(isMade ? "ok" : "permission_denied") \(digest)"))))
     ]
-    let client = engine.systemNode(at: id.clientPath)
+    let opening = id.opening
+    let client = engine.systemNode(at: opening.clientPath)
     if now - Self.heard(client) > Self.day {
-      let heard = id.clientPath.appending(Self.heard)
+      let heard = opening.clientPath.appending(Self.heard)
       entries.append(Write.Entry(path: heard, action: .set(Node(.integer(now)))))
     }
-    let incarnation = id.clientPath.appending(id.incarnation)
-    for (key, _) in client.child(id.incarnation).children {
-      guard let number = Int(key.string), number < lowest else { break }
-      entries.append(Write.Entry(path: incarnation.appending(key), action: .remove))
+    let kept = client.child(opening.incarnation)
+    let low = state.withLock { $0.openings[opening]?.low } ?? 1
+    for (key, _) in kept.children {
+      guard let number = Int(key.string), number < low else { break }
+      entries.append(Write.Entry(path: opening.path.appending(key), action: .remove))
     }
-    if lowest > Self.low(client.child(id.incarnation)) {
-      let path = incarnation.appending(Self.low)
-      entries.append(Write.Entry(path: path, action: .set(Node(.integer(Int64(lowest))))))
+    if low > Self.low(kept) {
+      let path = opening.path.appending(Self.low)
+      entries.append(Write.Entry(path: path, action: .set(Node(.integer(Int64(low))))))
     }
-    if let oldest = Self.oldest(of: client, besides: id.incarnation) {
-      entries.append(Write.Entry(path: id.clientPath.appending(oldest), action: .remove))
+    if let oldest = Self.oldest(of: client, besides: opening.incarnation) {
+      entries.append(Write.Entry(path: opening.clientPath.appending(oldest), action: .remove))
     }
     let trims = state.withLock { state in
       state.countSinceTrim += 1
@@ -222,22 +239,17 @@ final class WriteResults: Sendable {
     if case .integer(let time)? = client.child(heard).scalar { time } else { 0 }
   }
 
-  private static let since = key("since")
-  private static let heard = key("heard")
-  private static let low = key("low")
+  private static let since = Key(fixed: "since")
+  private static let heard = Key(fixed: "heard")
+  private static let low = Key(fixed: "low")
   fileprivate static let results = NumberedResults.root.appending(NumberedResults.results)
-
-  fileprivate static func key(_ text: String) -> Key {
-    guard let key = try? Key(text) else { preconditionFailure("\(text) is a key") }
-    return key
-  }
 }
 
 extension WriteResults.ID {
   init(_ number: WriteNumber, by identity: Identity) {
     let text: String
     switch identity {
-    case .anonymous: text = "nobody"
+    case .anonymous: text = "anonymous"
     case .user(let id, _, _), .standIn(let id, _, _): text = "user \(id)"
     case .administrator: text = "administrator"
     }
@@ -248,9 +260,8 @@ extension WriteResults.ID {
       }
       return key
     }
-    user = key(text)
-    client = key(number.client)
-    incarnation = key(number.incarnation)
+    opening = WriteResults.Opening(
+      user: key(text), client: key(number.client), incarnation: key(number.incarnation))
     self.number = number.number
   }
 }

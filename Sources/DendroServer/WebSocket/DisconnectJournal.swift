@@ -99,7 +99,7 @@ final class DisconnectJournal: Sendable {
         entries.append(Self.entry(at: Self.key(registrant: number), registrant.node))
       }
       session.keptRegistrantCount = session.registrants.all.count
-      entries.append(Self.entry(at: Self.key(session.next), entry))
+      entries.append(Self.entry(at: Key(session.next), entry))
       session.next += 1
       change = .update(Self.path(of: id), entries)
     }
@@ -142,7 +142,7 @@ final class DisconnectJournal: Sendable {
       let entry =
         isKnown ? Self.entry(own, by: registrant) : Node(keeping: EncodedWrite(own))
       session.byteCount += byteCount(of: entry)
-      entries.graft(entry, at: Path.root.appending(key(session.next)))
+      entries.graft(entry, at: Path.root.appending(Key(session.next)))
       session.next += 1
     }
     return .set(path(of: id), entries)
@@ -150,21 +150,21 @@ final class DisconnectJournal: Sendable {
 
   private static func byteCount(of entry: Node) -> Int { BodyWriter.byteCount(entry) + 64 }
 
-  static let root = Path.root.appending(key("onDisconnect"))
+  static let root = Path.root.appending(Key(fixed: "onDisconnect"))
 
   private static func path(of id: String) -> Path { root.appending(key(id)) }
 
-  private static func key(_ number: Int) -> Key { key(String(number)) }
-
   private static let registrantPrefix = "by-"
   private static func key(registrant number: Int) -> Key { key("\(registrantPrefix)\(number)") }
-  private static let writeKey = key("write")
-  private static let registrantKey = key("by")
 
-  private static func key(_ text: String) -> Key {
-    guard let key = try? Key(text) else { preconditionFailure("\(text) is a key") }
+  /// The key of a name that this process has made.
+  private static func key(_ name: String) -> Key {
+    guard let key = try? Key(name) else { preconditionFailure("\(name) is a key") }
     return key
   }
+
+  private static let writeKey = Key(fixed: "write")
+  private static let registrantKey = Key(fixed: "by")
 
   /// What the entries of a session add up to now, those included that are not durable yet.
   func operations(of id: String) -> DisconnectOperations {

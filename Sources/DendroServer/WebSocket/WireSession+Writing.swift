@@ -8,71 +8,115 @@ import Synchronization
 // Writes of one client.
 
 extension WireSession {
-  /// Judges a write as far as that can be done without the data; nil if it is refused: the client has got the reason.
-  ///
-  /// - Parameter denied: called if it is not allowed.
-  func judged(
-    _ draft: Draft, at path: Path, alsoReads: Bool = false, _ number: Int64,
-    denied: () -> Void = {}
-  ) -> JudgedDraft? {
-    let encoded: EncodedWrite
-    do throws(ValidationError) {
-      encoded = try EncodedWrite(validating: draft)
-    } catch {
-      refuse(number, .validation(error))
-      return nil
+  /// - Returns: false if the messages of this client that follow have to wait, since the disk is behind, or a condition is
+  ///   still looked at.
+  func write(
+    _ draft: Draft, at path: Path, if condition: WriteCondition?, _ number: Int64
+  ) -> Bool {
+    switch judged(draft, at: path, if: condition) {
+    case .success(let judged): return write(judged, number) { _ in }
+    case .failure(let refusal):
+      answer(number, refusal.outcome)
+      return true
     }
-    let admission = service.rights(in: namespace).admission(
-      of: encoded, draft.locations, at: path, by: identity, alsoReads: alsoReads,
-      wantsTrace: wantsTrace)
-    switch admission {
-    case .refused(let verdict):
-      refuse(number, verdict)
-      if case .tooLarge = verdict.decision { return nil }
-      denied()
-      return nil
-    case .free: return JudgedDraft(write: encoded, judge: nil)
-    case .judged(let judge): return JudgedDraft(write: encoded, judge: judge)
+  }
+
+  /// What becomes of a write.
+  enum WriteOutcome: Sendable {
+    case made
+    case denied(AuthorizationVerdict)
+    /// What is there has not the hash that the write names.
+    case stale
+    case failed(RESTError)
+
+    init(_ error: EngineError) {
+      if case .writeTooLarge = error {
+        self = .failed(.writeTooLarge)
+      } else {
+        self = .failed(RESTError(error))
+      }
     }
+  }
+
+  /// A write that can never be made.
+  struct Refusal: Error {
+    let outcome: WriteOutcome
   }
 
   /// A write that may be made, or that has to be judged on the state to which it is admitted.
   struct JudgedDraft {
+    let draft: Draft
+    let path: Path
+    let condition: WriteCondition?
     let write: EncodedWrite
     let judge: RequestedWrite?
+    /// What the same write changes in the second root.
+    var system: EncodedWrite?
+    var origin: WriteOrigin?
+  }
+
+  /// Judges a write as far as that can be done without the data.
+  func judged(
+    _ draft: Draft, at path: Path, if condition: WriteCondition?
+  ) -> Result<JudgedDraft, Refusal> {
+    let encoded: EncodedWrite
+    do throws(ValidationError) {
+      encoded = try EncodedWrite(validating: draft)
+    } catch {
+      return .failure(Refusal(outcome: WriteOutcome(.validation(error))))
+    }
+    // A wrong hash is told apart from a right one: that shows something of what is there.
+    let admission = service.rights(in: namespace).admission(
+      of: encoded, draft.locations, at: path, by: identity, alsoReads: condition != nil,
+      wantsTrace: wantsTrace)
+    var judge: RequestedWrite?
+    switch admission {
+    case .refused(let verdict): return .failure(Refusal(outcome: .denied(verdict)))
+    case .free: break
+    case .judged(let own): judge = own
+    }
+    if condition != nil, let refusal = refusal(ofReading: path, nil) {
+      return .failure(Refusal(outcome: .failed(refusal)))
+    }
+    return .success(
+      JudgedDraft(draft: draft, path: path, condition: condition, write: encoded, judge: judge))
   }
 
   /// Whether the client is told how rules have decided: an administrator who asks as somebody else.
   private var wantsTrace: Bool { if case .standIn = identity { true } else { false } }
 
   /// - Parameter ended: called with the result before the answer.
-  /// - Returns: false if the messages of this client that follow have to wait, since the disk is behind.
+  /// - Returns: false if the messages of this client that follow have to wait.
   func write(
-    _ draft: JudgedDraft, _ number: Int64,
-    ended: @escaping @Sendable (EngineError?) -> Void = { _ in }
+    _ judged: JudgedDraft, _ number: Int64, ended: @escaping @Sendable (WriteOutcome) -> Void
   ) -> Bool {
     let start = ContinuousClock.now
-    let completion: Completion = { [self] result in
+    let end = { @Sendable [self] (outcome: WriteOutcome) in
       service.figures.writes.observe(since: start)
+      ended(outcome)
+      afterEvents { $0.answer(number, outcome) }
+    }
+    if let condition = judged.condition {
+      transact(judged, if: condition, end)
+      return false
+    }
+    let completion: Completion = { result in
       switch result {
-      case .success: ended(nil)
-      case .failure(let error): ended(error)
-      }
-      afterEvents { session in
-        switch result {
-        case .success: session.answer(number)
-        case .failure(.denied): session.refuse(number, draft.judge?.verdict ?? .deny)
-        case .failure(let error): session.refuse(number, error)
-        }
+      case .success: end(.made)
+      case .failure(.denied): end(.denied(judged.judge?.verdict ?? .deny))
+      case .failure(let error): end(WriteOutcome(error))
       }
     }
-    if namespace.engine.submitAtOnce(draft.write, judge: draft.judge, completion: completion) {
+    var write = judged.write
+    if judged.system != nil {
+      write = EncodedWrite(write, system: judged.system, origin: judged.origin)
+    }
+    if namespace.engine.submitAtOnce(write, judge: judged.judge, completion: completion) {
       return true
     }
     state.withLock { $0.isWaiting = true }
-    Task(executorPreference: service.executor) { [self] in
-      await namespace.engine.submitSuspended(
-        draft.write, judge: draft.judge, completion: completion)
+    Task(executorPreference: service.executor) { [self, write] in
+      await namespace.engine.submitSuspended(write, judge: judged.judge, completion: completion)
       performWaiting()
     }
     return false
@@ -80,29 +124,30 @@ extension WireSession {
 
   /// Writes only if what is there has the hash. The messages of this client that follow wait until that is
   /// decided.
-  func transact(
-    _ draft: Draft, _ judge: RequestedWrite?, at path: Path, isPriority: Bool, _ hash: String,
-    _ number: Int64
+  private func transact(
+    _ judged: JudgedDraft, if condition: WriteCondition,
+    _ end: @escaping @Sendable (WriteOutcome) -> Void
   ) {
+    let hash = condition.hash
     state.withLock { $0.isWaiting = true }
-    if isPriority {
-      return transact(draft, judge, at: path, number) { current in
+    if condition.isPriority {
+      return transact(judged, end) { current in
         TreeHash.hash(current.priority.map { Node($0) } ?? .empty) == hash
       }
     }
     let node: Node
     do throws(EngineError) {
-      node = try namespace.engine.view(at: path)
+      node = try namespace.engine.view(at: judged.path)
     } catch {
-      refuse(number, error)
+      end(WriteOutcome(error))
       return performWaiting()
     }
     // Transactions run one after the other: in theirs, the state that has the hash is only compared with that of then.
     let begin = { @Sendable [self] in
       if TreeHash.hash(node) == hash {
-        transact(draft, judge, at: path, number) { $0 == node }
+        transact(judged, end) { $0 == node }
       } else {
-        afterEvents { $0.refuseStale(number) }
+        end(.stale)
         performWaiting()
       }
     }
@@ -110,30 +155,35 @@ extension WireSession {
   }
 
   private func transact(
-    _ draft: Draft, _ judge: RequestedWrite?, at path: Path, _ number: Int64,
+    _ judged: JudgedDraft, _ end: @escaping @Sendable (WriteOutcome) -> Void,
     if isExpected: @escaping @Sendable (Node) -> Bool
   ) {
-    let start = ContinuousClock.now
-    namespace.database.transact(at: path, judge: judge) { current in
-      isExpected(current) ? draft.asSet(over: current) : nil
+    namespace.database.transact(
+      at: judged.path, judge: judged.judge, system: judged.system, origin: judged.origin
+    ) { current in
+      isExpected(current) ? judged.draft.asSet(over: current) : nil
     } admitted: { [self] in
       performWaiting()
     } completion: { result in
-      self.service.figures.writes.observe(since: start)
-      self.afterEvents { session in
-        switch result {
-        case .failure(let error) where error.code == .permissionDenied:
-          session.refuse(number, judge?.verdict ?? .deny)
-        case .failure(let error): session.refuse(number, RESTError(error))
-        case .success(let outcome) where outcome.isWritten: session.answer(number)
-        case .success: session.refuseStale(number)
-        }
+      switch result {
+      case .failure(let error) where error.code == .permissionDenied:
+        end(.denied(judged.judge?.verdict ?? .deny))
+      case .failure(let error): end(.failed(RESTError(error)))
+      case .success(let outcome): end(outcome.isWritten ? .made : .stale)
       }
     }
   }
 
-  private func refuseStale(_ number: Int64) {
-    refuse(number, .badRequest("Transaction hash does not match"), status: "datastale")
+  /// Answers a write.
+  func answer(_ number: Int64, _ outcome: WriteOutcome) {
+    switch outcome {
+    case .made: answer(number)
+    case .denied(let verdict): refuse(number, verdict)
+    case .stale:
+      refuse(
+        number, .badRequest("Transaction hash does not match"), status: "datastale")
+    case .failed(let error): refuse(number, error)
+    }
   }
 
   /// Refuses a message of which only the number is known. A client whose connection were closed instead would

@@ -201,18 +201,11 @@ final class WireSession: Sendable {
       listen(location, hash, number)
     case .unlisten(let location): unlisten(location, number)
     case .get(let location): get(location, number)
-    case .write(let draft, let path, let isPriority, let hash):
-      // A wrong hash is told apart from a right one: that shows something of what is there.
-      guard let judged = judged(draft, at: path, alsoReads: hash != nil, number) else { break }
-      guard let hash else { return write(judged, number) ? .performed : .deciding }
-      if let refusal = refusal(ofReading: path, nil) {
-        refuse(number, refusal)
-        break
-      }
-      transact(draft, judged.judge, at: path, isPriority: isPriority, hash, number)
-      return .deciding
-    case .numberedWrite(let draft, let path, let writeNumber, let digest):
-      return write(draft, at: path, writeNumber, digest, number) ? .performed : .deciding
+    case .write(let draft, let path, let condition):
+      return write(draft, at: path, if: condition, number) ? .performed : .deciding
+    case .numberedWrite(let draft, let path, let condition, let writeNumber, let digest):
+      return write(draft, at: path, if: condition, writeNumber, digest, number)
+        ? .performed : .deciding
     case .onDisconnect(let draft, let path):
       guard allowsRegistering(draft, at: path, number) else { break }
       return onWritingQueue { session in

@@ -14,13 +14,10 @@ extension SyncClient {
   /// Keeps a write that is about to be made.
   ///
   /// - Returns: why the disk does not take it; it is not kept then.
-  func keep(_ draft: Draft, _ state: inout State, _ due: inout Due) -> DatabaseError? {
+  func keep(_ write: SyncWrite, _ state: inout State) -> DatabaseError? {
     guard state.store != nil else { return nil }
     let number = state.dialogue.lastWrite + 1
-    let write = OutgoingWrite(
-      user: state.dialogue.user, draft: draft, time: state.time,
-      incarnation: state.dialogue.numbering?.incarnation, isSent: state.dialogue.sendsWrites)
-    state.store?.keep(write, number: number)
+    state.store?.keep(state.dialogue.outgoing(write), number: number)
     guard let refusal = state.store?.savePending() else { return nil }
     state.store?.remove(write: number)
     return DatabaseError(refusal)

@@ -68,22 +68,22 @@ struct SyncStore: Sendable {
   // MARK: Changing
 
   mutating func keep(_ write: OutgoingWrite, number: Int) {
-    set(SyncRecords.pending, SyncRecords.key(number), SyncRecords.node(write))
+    set(SyncRecords.pending, Key(number), SyncRecords.node(write))
   }
 
   /// Notes of a write that it was sent, or that it is held.
   mutating func mark(write number: Int, _ mark: Key, _ isMarked: Bool = true) {
-    let place = Path.root.appending(SyncRecords.pending).appending(SyncRecords.key(number))
+    let place = Path.root.appending(SyncRecords.pending).appending(Key(number))
     if node.node(at: place).isEmpty { return }
     node.graft(isMarked ? Node(.bool(true)) : .empty, at: place.appending(mark))
   }
 
   mutating func remove(write number: Int) {
-    set(SyncRecords.pending, SyncRecords.key(number), .empty)
+    set(SyncRecords.pending, Key(number), .empty)
   }
 
   mutating func setUser(_ user: SyncUser, ofWrite number: Int) {
-    let place = Path.root.appending(SyncRecords.pending).appending(SyncRecords.key(number))
+    let place = Path.root.appending(SyncRecords.pending).appending(Key(number))
     if node.node(at: place).isEmpty { return }
     node.graft(Node(.string(user.text)), at: place.appending(SyncRecords.user))
   }
@@ -97,7 +97,7 @@ struct SyncStore: Sendable {
     }
     guard let key = targetKeys[target], case .parts(let keys) = change else {
       if targetKeys[target] == nil { lastTargetKey += 1 }
-      let key = targetKeys[target] ?? SyncRecords.key(lastTargetKey)
+      let key = targetKeys[target] ?? Key(lastTargetKey)
       targetKeys[target] = key
       return set(SyncRecords.targets, key, SyncRecords.node(target, value))
     }

@@ -69,7 +69,7 @@ extension FuzzTarget {
           case .success(let action) = request.action
         else { continue }
         switch action {
-        case .write(let draft, _, _, _), .onDisconnect(let draft, _):
+        case .write(let draft, _, _), .onDisconnect(let draft, _):
           var root = Node.empty
           _ = root.apply(draft.resolved(time: 1, against: root))
           try Self.invariants(of: root)

@@ -9,7 +9,8 @@ import Synchronization
 /// Each write adds one to a count of its own and to one that all share, and leaves a mark with the number of the life and
 /// that of the write in it. So a write that the server has made twice, or a part of one, can be told from the marks. It
 /// says `try N` before each, `ack N` once the server has answered, and `seen JSON` when it has been asked to end with a
-/// line.
+/// line. Of transactions, each of which adds one, it says `begin`, `commit` and `fail REASON`. It says `wrong TEXT` if a
+/// listener sees a part of a write.
 enum KilledClient {
   static let subcommand = "sync-client"
 
@@ -38,6 +39,8 @@ enum KilledClient {
     private let life: Int
     private let generator: Mutex<SeededGenerator>
     private let isAsked = Atomic<Bool>(false)
+    /// Transactions that have not ended.
+    private let runningCount = Atomic<Int>(0)
 
     init(_ database: Database, name: String, seed: UInt64, life: Int) {
       self.database = database
@@ -57,20 +60,51 @@ enum KilledClient {
       all.child("shared").observe(.value) { _ in }
       let query = all.child("shared").queryOrderedByKey().queryLimited(toLast: 3)
       query.observe(.childAdded) { _ in }
+      all.observe(.value) { Self.check($0) }
       database.goOnline()
       for number in 1...400 where !isAsked.load(ordering: .relaxed) {
         write(number, all)
+        if below(8) == 0 { transact(all.child("transactions")) }
         if below(20) == 0 { below(2) == 0 ? database.goOffline() : database.goOnline() }
         try await Task.sleep(for: .microseconds(below(3000)))
       }
       while !isAsked.load(ordering: .relaxed) { try await Task.sleep(for: .milliseconds(2)) }
       database.goOnline()
       try await database.waitForPendingWrites()
+      while runningCount.load(ordering: .relaxed) > 0 {
+        try await Task.sleep(for: .milliseconds(2))
+      }
       let shared = try await all.child("shared").getData()
       let json = try JSONSerialization.data(
         withJSONObject: shared.value ?? NSNull(), options: [.sortedKeys, .fragmentsAllowed])
       KilledClient.say("seen " + String(decoding: json, as: UTF8.self))
       try await database.close()
+    }
+
+    /// Each write changes a count and leaves a mark, so that a state with one of the two is no state of the server with the
+    /// client's own writes.
+    private static func check(_ state: DataSnapshot) {
+      for count in state.childSnapshot(forPath: "counts") {
+        let marks = state.childSnapshot(forPath: "made/\(count.key)")
+          .reduce(0) { $0 + Int($1.childrenCount) }
+        if count.value as? Int != marks {
+          KilledClient.say("wrong \(count.key) counts \(count.value ?? 0) of \(marks)")
+        }
+      }
+    }
+
+    private func transact(_ place: DatabaseReference) {
+      KilledClient.say("begin")
+      runningCount.add(1, ordering: .relaxed)
+      place.runTransactionBlock({ [name] data in
+        let own = data.childData(byAppendingPath: name)
+        own.value = (own.value as? Int ?? 0) + 1
+        return .success(withValue: data)
+      }) { [self] error, committed, _ in
+        defer { runningCount.subtract(1, ordering: .relaxed) }
+        if committed { return KilledClient.say("commit") }
+        KilledClient.say("fail \((error as? DatabaseError)?.name ?? "")")
+      }
     }
 
     private func write(_ number: Int, _ all: DatabaseReference) {

@@ -8,40 +8,33 @@ package import DendroTree
 /// | `user` | a string: the user who has signed in last (`SyncUser`) |
 /// | `client` | a string: by which a server tells this client from others |
 /// | `known` | what a server that makes numbered writes once has said last (``KnownServer``): `branch`, a string, `lsn` and `time`, numbers |
-/// | `pending/NUMBER` | a write without an answer (``OutgoingWrite``): children `write` (`Node(keeping:)`), `user` and `incarnation`, strings, `time`, its milliseconds since 1970, and `sent` and `held`, true or not there |
+/// | `pending/NUMBER` | a write without an answer (``OutgoingWrite``): children `write` and, if that adds, `estimate`, what it shows (`Node(keeping:)`), `user` and `incarnation`, strings, `time`, its milliseconds since 1970, and `sent` and `held`, true or not there |
 /// | `targets/NUMBER` | a tracked target: children `path` and `query`, strings, `use`, a number, and `keys`, a child for each that the query shows |
 package enum SyncRecords {
-  package static let user = key("user")
-  package static let client = key("client")
-  private static let known = key("known")
-  private static let branch = key("branch")
-  private static let lsn = key("lsn")
-  private static let incarnation = key("incarnation")
-  package static let pending = key("pending")
-  package static let targets = key("targets")
-  package static let sent = key("sent")
-  package static let held = key("held")
-  private static let write = key("write")
-  private static let time = key("time")
-  private static let path = key("path")
-  private static let query = key("query")
-  package static let use = key("use")
-  package static let keys = key("keys")
-
-  /// Keys of numbers are in the order of the numbers.
-  package static func key(_ number: Int) -> Key { key(String(number)) }
+  package static let user = Key(fixed: "user")
+  package static let client = Key(fixed: "client")
+  private static let known = Key(fixed: "known")
+  private static let branch = Key(fixed: "branch")
+  private static let lsn = Key(fixed: "lsn")
+  private static let incarnation = Key(fixed: "incarnation")
+  package static let pending = Key(fixed: "pending")
+  package static let targets = Key(fixed: "targets")
+  package static let sent = Key(fixed: "sent")
+  package static let held = Key(fixed: "held")
+  private static let write = Key(fixed: "write")
+  private static let estimate = Key(fixed: "estimate")
+  private static let time = Key(fixed: "time")
+  private static let path = Key(fixed: "path")
+  private static let query = Key(fixed: "query")
+  package static let use = Key(fixed: "use")
+  package static let keys = Key(fixed: "keys")
 
   /// The number that a key has; nil for what is none.
   package static func number(_ key: Key) -> Int? {
     guard let number = Int(key.string), (1...Int(Int32.max)).contains(number),
-      key == self.key(number)
+      key == Key(number)
     else { return nil }
     return number
-  }
-
-  private static func key(_ text: String) -> Key {
-    guard let key = try? Key(text) else { preconditionFailure("\(text) is a key") }
-    return key
   }
 
   /// The writes without an answer, in their order.
@@ -55,8 +48,10 @@ package enum SyncRecords {
   private static func outgoing(_ node: Node) -> OutgoingWrite? {
     guard let write = node.child(write).keptWrite else { return nil }
     return OutgoingWrite(
-      user: node.child(user).text.flatMap { SyncUser(text: $0) } ?? .nobody,
-      draft: write.withView { Draft(decoding: $0) }, time: node.child(time).integer ?? 0,
+      user: node.child(user).text.flatMap { SyncUser(text: $0) } ?? .anonymous,
+      draft: write.withView { Draft(decoding: $0) },
+      estimate: node.child(estimate).keptWrite?.withView { Draft(decoding: $0) }.write,
+      time: node.child(time).integer ?? 0,
       incarnation: node.child(incarnation).text, isSent: node.has(sent), isHeld: node.has(held))
   }
 
@@ -64,6 +59,7 @@ package enum SyncRecords {
   package static func node(_ outgoing: OutgoingWrite) -> Node {
     var node = Node.empty
     node.put(Node(keeping: EncodedWrite(outgoing.draft)), at: write)
+    if let shown = outgoing.estimate { node.put(Node(keeping: EncodedWrite(shown)), at: estimate) }
     node.put(Node(.string(outgoing.user.text)), at: user)
     node.put(Node(.integer(outgoing.time)), at: time)
     if let text = outgoing.incarnation { node.put(Node(.string(text)), at: incarnation) }
