@@ -293,6 +293,47 @@ struct PersistenceTests {
     try await origin.close()
   }
 
+  @Test("what the server has taken shows later without a network, though nothing listens to it")
+  func takenWrites() async throws {
+    let folder = try TemporaryFolder()
+    let origin = Database.inMemory()
+    try await origin.reference(withPath: "list").setValue(["a": 1, "b": 1, "c": 1])
+    var options = DatabaseServerOptions()
+    options.port = 0
+    let server = try await DatabaseServer.start(serving: origin, options: options)
+    let port = Int(server.port)
+    func life(_ body: (DatabaseReference) async throws -> Void) async throws {
+      let database = try synced(port, at: folder.path + "/db")
+      try await body(database.reference(withPath: "list"))
+      try await database.close()
+    }
+    try await life { list in
+      let (events, teller) = AsyncStream.makeStream(of: Void.self)
+      list.observe(.value) { _ in teller.yield() }
+      for await _ in events { break }
+    }
+    try await life { list in
+      list.database.goOffline()
+      list.child("a").withoutWaiting { $0.setValue(2) }
+      list.withoutWaiting {
+        $0.updateChildValues(["b": NSNull(), "d/e": ServerValue.increment(3)])
+      }
+      list.child("c").withoutWaiting { $0.setPriority(7) }
+    }
+    try await life { list in
+      list.database.goOnline()
+      try await list.database.waitForPendingWrites()
+    }
+    try await life { list in
+      list.database.goOffline()
+      let data = try await list.getData()
+      #expect(JSONWriter.string(data.node) == #"{"a":2,"c":1,"d":{"e":3}}"#)
+      #expect(data["c"].priority as? Int == 7)
+    }
+    await server.stop()
+    try await origin.close()
+  }
+
   @Test("the writes of another user wait: they are not sent, do not show and do not block")
   func users() async throws {
     let folder = try TemporaryFolder()

@@ -53,6 +53,12 @@ struct ListenPoints: Sendable {
     return children[key]?.covers(path.dropFirst(1)) ?? false
   }
 
+  /// Whether anything at a location, above it or below is listened to.
+  func concerns(_ path: Path) -> Bool {
+    guard let key = path.first else { return !isEmpty }
+    return !views.isEmpty || children[key]?.concerns(path.dropFirst(1)) ?? false
+  }
+
   /// Whether a listen that is above a target, or has all of its location, knows all of that.
   func knowsMore(than target: SyncedTree.Target) -> Bool {
     var points = self

@@ -126,15 +126,16 @@ extension SyncDialogue {
     var message = Message("p", DataPlace(path), hash: TreeHash.hash(before ?? .empty)) {
       value.append(to: &$0)
     }
-    // Each run of a block has a write of its own.
-    guard let number = writes.max() else { preconditionFailure("what is decided is written") }
+    // Not the number of a write: the server may have been told that none below a later one waits for an answer.
+    lastWrite += 1
+    let number = lastWrite
     var isNumbered = false
     if let incarnation = numbering?.incarnation, let name = writeNumber(number, incarnation) {
       message.append(name)
       isNumbered = true
     }
     let attempt = SyncTransactions.Attempt(
-      ids: ids, user: user, message: message, isNumbered: isNumbered)
+      ids: ids, order: writes.max() ?? number, user: user, message: message, isNumbered: isNumbered)
     transactions.attempts[number] = attempt
     return send(attempt, number: number)
   }

@@ -189,25 +189,20 @@ package struct SyncDialogue: Sendable {
   mutating func sendWrites() -> [Effect] {
     guard sendsWrites else { return [] }
     let sent = sentWrites
-    var waiting = writes.filter { !$0.value.isHeld && !sent.contains($0.key) }
-      .map { (number: $0.key, path: Path?.none) }
-    waiting += transactions.attempts.keys.filter { !sent.contains($0) }
-      .map { (number: $0, path: Path?.none) }
+    var waiting: [(order: Int, send: (inout SyncDialogue) -> [Effect])] = []
+    for (number, write) in writes where !write.isHeld && !sent.contains(number) {
+      waiting.append((number, { $0.send(write: number) }))
+    }
+    for (number, attempt) in transactions.attempts where !sent.contains(number) {
+      waiting.append((attempt.order, { [$0.send(attempt, number: number)] }))
+    }
     for (path, ids) in transactions.groups(at: .root) {
       if let last = ids.compactMap({ transactions[$0]?.write }).max() {
-        waiting.append((last, path))
+        waiting.append((last, { $0.sendTransactions(at: path) }))
       }
     }
     var effects: [Effect] = []
-    for item in waiting.sorted(by: { $0.number < $1.number }) {
-      if let path = item.path {
-        effects += sendTransactions(at: path)
-      } else if let attempt = transactions.attempts[item.number] {
-        effects.append(send(attempt, number: item.number))
-      } else {
-        effects += send(write: item.number)
-      }
-    }
+    for item in waiting.sorted(by: { $0.order < $1.order }) { effects += item.send(&self) }
     return effects
   }
 

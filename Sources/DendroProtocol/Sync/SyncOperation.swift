@@ -26,6 +26,12 @@ struct SyncOperation {
     self.place = place
   }
 
+  /// The operation as seen from a location below; nil if it does not concern that.
+  func below(_ path: Path) -> SyncOperation? {
+    guard let key = path.first else { return self }
+    return below(key)?.below(path.dropFirst(1))
+  }
+
   /// The operation as seen from a child; nil if it does not concern the child.
   func below(_ key: Key) -> SyncOperation? {
     if let first = place.path.first {

@@ -25,6 +25,8 @@ struct SyncTransactions: Sendable {
   /// What transactions have made together, on its way to the server.
   struct Attempt: Sendable {
     let ids: [Int]
+    /// The number of their last write, by which it has its place among the writes.
+    let order: Int
     let user: SyncUser
     /// The put, with the number by which a server makes it once if it has one.
     let message: SyncDialogue.Message
@@ -46,7 +48,7 @@ struct SyncTransactions: Sendable {
   static let attemptCountMax = 25
 
   private(set) var items: [Int: Item] = [:]
-  /// By the numbers of their last writes.
+  /// By their numbers, which no write has.
   var attempts: [Int: Attempt] = [:]
   private var places = Places()
 

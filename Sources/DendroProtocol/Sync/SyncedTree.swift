@@ -53,8 +53,8 @@ package struct SyncedTree: Sendable {
   /// The listens that the server has, or is about to get, with their numbers.
   private var listenNumbers: [Target: Int] = [:]
   private var lastListen = 0
-  /// What the server was told is known already, by the numbers of listens that it has not answered.
-  private var told: [Int: Node] = [:]
+  /// The listens that the server has not answered, by their numbers, and what it was told is known already.
+  private var told: [Int: (target: Target, known: Node)] = [:]
 
   /// What is kept also if nothing listens to it; nil if nothing is.
   package var cache: SyncCache?
@@ -120,7 +120,7 @@ package struct SyncedTree: Sendable {
 
   private mutating func request(_ target: Target, _ number: Int) -> Request {
     let known = points.points(at: target.path)?.server(target.parameters)?.node ?? .empty
-    told[number] = known
+    told[number] = (target, known)
     return .listen(target, number: number, tag: tags[target], known: known)
   }
 
@@ -155,7 +155,7 @@ package struct SyncedTree: Sendable {
     let told = told.removeValue(forKey: number)
     guard listenNumbers[target] == number else { return [] }
     let steps = learn(
-      .listened(isAsTold ? told : nil), at: DataPlace(target.path),
+      .listened(isAsTold ? told?.known : nil), at: DataPlace(target.path),
       target.parameters.showsAll ? nil : target)
     if let server = points.points(at: target.path)?.server(target.parameters), server.isComplete {
       cache?.listened(target, server)
@@ -293,6 +293,12 @@ package struct SyncedTree: Sendable {
 
   /// The server has answered a write.
   package mutating func answered(number: Int, isAccepted: Bool) -> [Step] {
+    let taken = isAccepted ? pending.writes[number] : nil
+    let steps = taken.map { learn(taken: $0) } ?? []
+    return steps + end(write: number, isAccepted: isAccepted)
+  }
+
+  private mutating func end(write number: Int, isAccepted: Bool) -> [Step] {
     guard let write = pending.remove(number: number) else { return [] }
     var outcome = Outcome()
     let places = write.isUpdate ? write.entries.map(\.place) : nil
@@ -300,6 +306,39 @@ package struct SyncedTree: Sendable {
       SyncOperation(isAccepted ? .accepted(places) : .refused, at: write.place),
       pending.layer, into: &outcome)
     return note(outcome)
+  }
+
+  /// The server has taken a write. Listens have told of it before; what is kept from earlier shows it from now on, for as
+  /// long as no listen tells what is there.
+  private mutating func learn(taken write: PendingWrites.Write) -> [Step] {
+    guard cache != nil else { return [] }
+    var outcome = Outcome()
+    for entry in write.entries {
+      let place = entry.place.below(write.path)
+      for (target, _) in told.values { learn(entry.node, at: place, by: target, into: &outcome) }
+      if !points.concerns(place.path) { cache?.put(entry.node, at: place) }
+    }
+    return note(outcome)
+  }
+
+  /// Changes what is known of a target that waits for the answer to its listen.
+  private mutating func learn(
+    _ node: Node, at place: DataPlace, by target: Target, into outcome: inout Outcome
+  ) {
+    guard let known = points.points(at: target.path)?.server(target.parameters), known.isComplete,
+      let operation = SyncOperation(.news(node), at: place).below(target.path)
+    else { return }
+    // A query may not show other children.
+    let key = operation.place.path.first
+    guard target.parameters.showsAll || key.map({ known.node.has($0) }) == true else { return }
+    let writes = pending.layer.below(target.path)
+    points.change(at: target.path) { points in
+      if target.parameters.showsAll {
+        points.apply(operation, writes, at: target.path, into: &outcome)
+      } else {
+        points.apply(operation, to: target.parameters, writes, at: target.path, into: &outcome)
+      }
+    }
   }
 }
 

@@ -112,6 +112,21 @@ package struct SyncCache: Sendable {
     for key in keys where !after.node.has(key) { removeChild(key, of: target) }
   }
 
+  /// The server has taken what the client has put to a place to which nothing listens.
+  mutating func put(_ node: Node, at place: DataPlace) {
+    let path = place.path
+    if place.isPriority {
+      let old = data.node(at: path)
+      if !old.isEmpty, places.covers(path) {
+        data.graft(old.settingPriority(node.scalar), at: path)
+      }
+    } else if places.covers(path) {
+      data.graft(node, at: path)
+    } else if let places = places.places(at: path) {
+      data.graft(places.covered(of: node), at: path)
+    }
+  }
+
   /// Changes a location as one node has changed to another.
   private mutating func change(_ old: Node, to new: Node, at path: Path) {
     // What is removed goes last: a location that never is without children keeps its priority.
