@@ -33,7 +33,7 @@ package struct FuzzTarget: Sendable {
 
   package static let all: [FuzzTarget] = [
     .segment, .checkpoint, .chunk, .directory, .writes, .json, .update, .path, .words, .query, .url,
-    .pushID, .verbs, .request, .wire, .sync, .poll, .token, .rules, .ruleTests,
+    .pushID, .verbs, .request, .wire, .sync, .records, .poll, .token, .rules, .ruleTests,
   ]
 
   package static func named(_ name: String) -> FuzzTarget? { all.first { $0.name == name } }

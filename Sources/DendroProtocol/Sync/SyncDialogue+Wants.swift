@@ -49,13 +49,14 @@ extension SyncDialogue {
   /// - Returns: the number of the write, which its answer has.
   package mutating func write(_ write: SyncWrite) -> (number: Int, effects: [Effect]) {
     lastWrite += 1
-    writes[lastWrite] = outgoing(write)
-    var effects = tree.write(write.pending, number: lastWrite).map { Effect.changed($0) }
-    effects += send(write: lastWrite)
+    let number = lastWrite
+    writes[number] = outgoing(write)
+    var effects = tree.write(write.pending, number: number).map { Effect.changed($0) }
+    effects += send(write: number)
     for entry in write.pending.entries {
       effects += overwrite(entry.place.path, below: write.pending.path)
     }
-    return (lastWrite, effects)
+    return (number, effects)
   }
 
   /// Takes back all that the server has not answered: writes, the last first, transactions and operations on disconnecting.

@@ -93,7 +93,10 @@ package struct SyncedTree: Sendable {
   /// What the server has said of a target, to listens now or to earlier ones.
   private func knowledge(of target: Target) -> Knowledge {
     let known = points.knowledge(of: target.path)
-    return known.isComplete ? known : cache?.knowledge(of: target) ?? known
+    guard !known.isComplete, var kept = cache?.knowledge(of: target) else { return known }
+    if kept.isComplete { return kept }
+    for (key, child) in known.node.children { kept.node.put(child, at: key) }
+    return kept
   }
 
   /// Shows a target no more.
@@ -210,6 +213,13 @@ package struct SyncedTree: Sendable {
     return learn(.newsOfEntries(entries), at: DataPlace(path), target)
   }
 
+  /// What the server has said of a location, or of the query with a tag; nil if it has not, or the tag is not known any more.
+  func known(at path: Path, tag: Int?) -> Node? {
+    guard let query = target(of: tag) else { return nil }
+    let target = query ?? Target(path)
+    return points.points(at: target.path)?.server(target.parameters)?.node
+  }
+
   /// - Returns: inside nil for no tag; nil for one that is not known.
   private func target(of tag: Int?) -> Target?? {
     guard let tag else { return .some(nil) }
@@ -269,7 +279,8 @@ package struct SyncedTree: Sendable {
 
   /// What a target shows of what is kept; nil if not all of it is.
   package func kept(_ target: Target) -> Node? {
-    cache?.knowledge(of: target).map { shown($0.node, by: target) }
+    guard let kept = cache?.knowledge(of: target), kept.isComplete else { return nil }
+    return shown(kept.node, by: target)
   }
 
   /// What a target shows if this is what the server has there.

@@ -31,6 +31,13 @@ extension FuzzTarget {
           hello, answer(2, "permission_denied", "\"Permission denied\""),
           push("ac", "{\"s\":\"expired_token\"}"),
         ],
+        [
+          hello, push("d", "{\"p\":\"a\",\"d\":{\"x\":1,\"y\":{\"z\":2},\"z\":3}}"),
+          push(
+            "rm",
+            "{\"p\":\"a\",\"d\":[{\"e\":\"x\",\"m\":null},{\"s\":\"x\",\"e\":\"y/z\",\"m\":{\"y\":{\"w\":5}}},{\"s\":\"y/z\",\"m\":7}]}"
+          ),
+        ],
         [hello, "{\"t\":\"c\",\"d\":{\"t\":\"r\",\"d\":\"h:1\"}}", push("sd", "{\"msg\":\"m\"}")],
       ].map { Array($0.joined(separator: "\0").utf8) }
     },

@@ -60,7 +60,7 @@ package struct SyncCache: Sendable {
 
   // MARK: Reading
 
-  /// What is kept of what a target shows; nil if that is not all.
+  /// What is kept of what a target shows: if that is not all, the children of which all is kept; nil if there are none.
   ///
   /// - Complexity: O(children that the query has shown); O(n log n) for a query of a location that is kept as a whole.
   func knowledge(of target: QueryTarget) -> Knowledge? {
@@ -72,10 +72,21 @@ package struct SyncCache: Sendable {
       return Knowledge(
         node: shown.filtered(by: target.parameters), isComplete: true, isWindow: true)
     }
-    guard whole != nil || places.covers(target.path) else { return nil }
+    guard whole != nil || places.covers(target.path) else { return parts(of: target) }
     let node = data.node(at: target.path)
     if target.parameters.showsAll { return Knowledge(node: node, isComplete: true) }
     return Knowledge(node: node.filtered(by: target.parameters), isComplete: true, isWindow: true)
+  }
+
+  private func parts(of target: QueryTarget) -> Knowledge? {
+    guard let keys = places.places(at: target.path)?.wholeChildren, !keys.isEmpty else {
+      return nil
+    }
+    let all = data.node(at: target.path)
+    var node = Node.empty
+    for key in keys { node.put(all.child(key), at: key) }
+    return Knowledge(
+      node: node.filtered(by: target.parameters), isWindow: !target.parameters.showsAll)
   }
 
   /// The last use of a target that is all of a location, or of one above.

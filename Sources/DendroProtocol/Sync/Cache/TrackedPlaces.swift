@@ -26,6 +26,13 @@ struct TrackedPlaces: Sendable {
     return children[key]?.covers(path.dropFirst(1)) ?? false
   }
 
+  /// The children of which all is covered.
+  var wholeChildren: Set<Key> {
+    windows.values.reduce(into: Set(children.filter { $0.value.isWhole }.keys)) {
+      $0.formUnion($1)
+    }
+  }
+
   /// Covers what a target shows, or no more.
   ///
   /// - Parameter keys: the children that the query shows; nil if the target is not tracked any more.
