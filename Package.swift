@@ -135,7 +135,8 @@ let package = Package(
     tool("DendroShopping", "Dendro", "DendroSync", at: "tools/shopping"),
     .target(name: "CDendroLevelDBLog", path: "tools/CDendroLevelDBLog"),
     tool(
-      "DendroBench", "Dendro", "DendroRules", "DendroTesting", "DendroTree", "CDendroLevelDBLog",
+      "DendroBench", "Dendro", "DendroSync", "DendroRules", "DendroTesting", "DendroTree",
+      "CDendroLevelDBLog",
       at: "tools/bench", exclude: ["peer"]),
 
     support("DendroTestSupport", "DendroTree", "DendroStorage", "DendroEngine", "DendroTesting"),

@@ -126,7 +126,7 @@ extension Workload {
       ])
   }
 
-  private static func socketPuts(
+  static func socketPuts(
     _ durability: PeerDurability, rules: String? = nil
   ) -> Contestant {
     Contestant("dendro, WebSocket\(rules == nil ? "" : ", ten rules")") { turn in
