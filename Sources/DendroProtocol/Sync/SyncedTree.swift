@@ -213,13 +213,6 @@ package struct SyncedTree: Sendable {
     return learn(.newsOfEntries(entries), at: DataPlace(path), target)
   }
 
-  /// What the server has said of a location, or of the query with a tag; nil if it has not, or the tag is not known any more.
-  func known(at path: Path, tag: Int?) -> Node? {
-    guard let query = target(of: tag) else { return nil }
-    let target = query ?? Target(path)
-    return points.points(at: target.path)?.server(target.parameters)?.node
-  }
-
   /// - Returns: inside nil for no tag; nil for one that is not known.
   private func target(of tag: Int?) -> Target?? {
     guard let tag else { return .some(nil) }
