@@ -135,7 +135,17 @@ package final class ListenHub: CommitObserver {
 
   /// Ends all listens.
   func end() {
-    if append(.end) { startDraining() }
+    let isQueued = state.withLock { state in
+      if state.isEnded { return false }
+      state.isEnded = true
+      // Nobody has to be told. If the system has no thread, the queue would wait for one.
+      if state.work.isIdle, listenCount.load(ordering: .sequentiallyConsistent) == 0 {
+        return false
+      }
+      state.work.append(.end)
+      return true
+    }
+    if isQueued { startDraining() }
   }
 
   private func enqueue(_ listen: Listen, _ item: (Node, UInt64) -> Item) {
@@ -152,8 +162,7 @@ package final class ListenHub: CommitObserver {
       state.work.append(item)
       switch item {
       case .register, .restart, .read: state.merging = nil
-      case .end: state.isEnded = true
-      case .commit, .merged, .unregister, .made, .scanned, .call: break
+      case .commit, .merged, .unregister, .made, .scanned, .call, .end: break
       }
       return true
     }
