@@ -51,7 +51,8 @@ struct SyncCacheTests {
           listens[target] = .some(tag)
           let node = server.node(at: target.path).filtered(by: target.parameters)
           _ = tree.put(node, at: DataPlace(target.path), tag: tag)
-          _ = tree.listened(number: number, target, isAsTold: false)
+          tree.noteNews(number: number)
+          _ = tree.listened(number: number, target)
         case .stop(let target, _): listens[target] = nil
         }
       }

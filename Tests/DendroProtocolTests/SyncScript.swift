@@ -110,7 +110,8 @@ struct SyncScript {
     let (_, number, target) = unanswered.remove(at: index)
     if step.string("status") == "ok" {
       let isAsTold = takesHashes && !toldOtherwise.contains(number)
-      return (events(tree.listened(number: number, target, isAsTold: isAsTold)), [])
+      if !isAsTold { tree.noteNews(number: number) }
+      return (events(tree.listened(number: number, target)), [])
     }
     let (ended, requests) = tree.refused(number: number, target)
     var events: Events = [:]

@@ -321,6 +321,11 @@ struct PersistenceTests {
       list.child("c").withoutWaiting { $0.setPriority(7) }
     }
     try await life { list in
+      // Of a part of it the server tells what is there, and of the rest not.
+      let (events, teller) = AsyncStream.makeStream(of: Void.self)
+      list.child("a").observe(.value) { _ in teller.yield() }
+      list.queryOrderedByKey().queryLimited(toFirst: 1).observe(.value) { _ in }
+      for await _ in events { break }
       list.database.goOnline()
       try await list.database.waitForPendingWrites()
     }

@@ -53,10 +53,19 @@ struct ListenPoints: Sendable {
     return children[key]?.covers(path.dropFirst(1)) ?? false
   }
 
-  /// Whether anything at a location, above it or below is listened to.
-  func concerns(_ path: Path) -> Bool {
-    guard let key = path.first else { return !isEmpty }
-    return !views.isEmpty || children[key]?.concerns(path.dropFirst(1)) ?? false
+  /// Whether a listen at a location or above it tells what is there.
+  func tells(_ path: Path) -> Bool {
+    if hasWholeView { return true }
+    guard let key = path.first else { return false }
+    return views.contains { $0.server.node.has(key) }
+      || children[key]?.tells(path.dropFirst(1)) ?? false
+  }
+
+  /// Calls `body` with the locations below of which listens tell what is there, none of them below another one that is whole.
+  func forEachTold(at path: Path = .root, _ body: (Path) -> Void) {
+    if hasWholeView { return body(path) }
+    for view in views { view.server.node.forEachChild { key, _ in body(path.appending(key)) } }
+    for (key, points) in children { points.forEachTold(at: path.appending(key), body) }
   }
 
   /// Whether a listen that is above a target, or has all of its location, knows all of that.

@@ -49,22 +49,22 @@ extension SyncDialogue {
       return [.signedIn(refusal)] + sendWrites()
     case .listen(let target, let number):
       guard let refusal else {
-        let isAsTold = toldOtherwise.remove(number) == nil
         return warnings(target, body)
-          + changed(tree.listened(number: number, target, isAsTold: isAsTold))
+          + changed(tree.listened(number: number, target))
       }
       return end(target, number: number, refusal)
     case .write(let number):
-      if let refusal, isNumbered(number), isForNow(refusal) { return askAgain(refusal) }
+      // A server that makes the write once, and cannot now, is asked again over the next connection.
+      if refusal?.status == "unavailable", server != nil, isNumbered(number) {
+        return [.fail("the server cannot make the writes now: \(refusal?.text ?? "")")]
+      }
       let isPending = writes.removeValue(forKey: number) != nil
       guard isPending || waitingWrites.removeValue(forKey: number) != nil else { return [] }
       return changed(tree.answered(number: number, isAccepted: refusal == nil))
         + [.answered(write: number, refusal)]
     case .attempt(let number):
-      guard let attempt = transactions.attempts[number] else { return [] }
-      if let refusal, attempt.isNumbered, isForNow(refusal) { return askAgain(refusal) }
-      transactions.attempts[number] = nil
-      return answered(attempt.ids, refusal)
+      return transactions.attempts.removeValue(forKey: number).map { answered($0.ids, refusal) }
+        ?? []
     case .registration(let number):
       guard registrations.removeValue(forKey: number) != nil else { return [] }
       return [.registered(number, refusal)]
@@ -78,16 +78,6 @@ extension SyncDialogue {
       }
       return [.got(read: number, .success(tree.shown(node, by: target)))]
     }
-  }
-
-  /// Whether a server that makes a write once cannot make it now.
-  private func isForNow(_ refusal: SyncRefusal) -> Bool {
-    server != nil && refusal.status == "unavailable"
-  }
-
-  /// The write will be sent again over the next connection.
-  private func askAgain(_ refusal: SyncRefusal) -> [Effect] {
-    [.fail("the server cannot make the writes now: \(refusal.text)")]
   }
 
   private mutating func end(
@@ -140,7 +130,7 @@ extension SyncDialogue {
     if case .listen(let target, let number)? = awaited[firstListen],
       place == DataPlace(target.path), tree.tag(of: target) == tag
     {
-      toldOtherwise.insert(number)
+      tree.noteNews(number: number)
     }
     return changed(tree.put(node, at: place, tag: tag))
   }

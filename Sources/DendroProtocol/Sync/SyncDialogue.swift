@@ -67,8 +67,6 @@ package struct SyncDialogue: Sendable {
   var awaited: [Int: Awaited] = [:]
   /// No listen among them has a lower number.
   var firstListen = 1
-  /// The numbers of listens without an answer of which the server has said what is there.
-  var toldOtherwise: Set<Int> = []
   var uses: [SyncedTree.Target: Set<Use>] = [:]
   /// The number of the last write, also of one that a transaction has made.
   package internal(set) var lastWrite = 0
@@ -155,7 +153,6 @@ package struct SyncDialogue: Sendable {
     server = nil
     confirmedUser = nil
     awaited = [:]
-    toldOtherwise = []
     let repeatable = transactions.attempts.filter { $0.value.isNumbered && $0.value.user == user }
     return endAttempts(besides: Set(repeatable.keys))
   }

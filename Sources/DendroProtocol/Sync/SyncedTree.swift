@@ -53,7 +53,8 @@ package struct SyncedTree: Sendable {
   /// The listens that the server has, or is about to get, with their numbers.
   private var listenNumbers: [Target: Int] = [:]
   private var lastListen = 0
-  /// The listens that the server has not answered, by their numbers, and what it was told is known already.
+  /// The listens without an answer, by their numbers, and what the server was told is known already. Those are not among
+  /// them of which it has said since what is there.
   private var told: [Int: (target: Target, known: Node)] = [:]
 
   /// What is kept also if nothing listens to it; nil if nothing is.
@@ -147,18 +148,20 @@ package struct SyncedTree: Sendable {
     if let tag = tags.removeValue(forKey: target) { tagged[tag] = nil }
   }
 
-  /// The server has answered a listen.
+  /// The server says what is there for a listen that it has not answered yet: not what it was told.
+  package mutating func noteNews(number: Int) { told[number] = nil }
+
+  /// The server has answered a listen. If it has not said what is there, it is what the server was told: that counts, and not
+  /// what has come since for listens that ended before this one began. The official SDK keeps the latter.
   ///
   /// - Parameters:
   ///   - number: of the listen.
   ///   - target: of the listen.
-  ///   - isAsTold: whether it has said that there is what it was told. That counts, and not what has come since for
-  ///     listens that ended before this one began. The official SDK keeps the latter.
-  package mutating func listened(number: Int, _ target: Target, isAsTold: Bool) -> [Step] {
+  package mutating func listened(number: Int, _ target: Target) -> [Step] {
     let told = told.removeValue(forKey: number)
     guard listenNumbers[target] == number else { return [] }
     let steps = learn(
-      .listened(isAsTold ? told?.known : nil), at: DataPlace(target.path),
+      .listened(told?.known), at: DataPlace(target.path),
       target.parameters.showsAll ? nil : target)
     if let server = points.points(at: target.path)?.server(target.parameters), server.isComplete {
       cache?.listened(target, server)
@@ -320,9 +323,22 @@ package struct SyncedTree: Sendable {
     for entry in write.entries {
       let place = entry.place.below(write.path)
       for (target, _) in told.values { learn(entry.node, at: place, by: target, into: &outcome) }
-      if !points.concerns(place.path) { cache?.put(entry.node, at: place) }
+      keep(entry.node, at: place)
     }
     return note(outcome)
+  }
+
+  /// Keeps what the server has taken, but for those parts of which listens tell what is there.
+  private mutating func keep(_ node: Node, at place: DataPlace) {
+    let path = place.path
+    guard let data = cache?.data, !points.tells(path) else { return }
+    var node = node
+    if !place.isPriority, let points = points.points(at: path) {
+      points.forEachTold { told in
+        node.graft(data.node(at: path.appending(told)), at: told)
+      }
+    }
+    cache?.put(node, at: place)
   }
 
   /// Changes what is known of a target that waits for the answer to its listen.

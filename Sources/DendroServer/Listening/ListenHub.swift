@@ -138,7 +138,7 @@ package final class ListenHub: CommitObserver {
     let isQueued = state.withLock { state in
       if state.isEnded { return false }
       state.isEnded = true
-      // Nobody has to be told. If the system has no thread, the queue would wait for one.
+      // No listen has to end. The queue would wait for a thread, which the system may not have.
       if state.work.isIdle, listenCount.load(ordering: .sequentiallyConsistent) == 0 {
         return false
       }

@@ -1,6 +1,7 @@
 import DendroEngine
 import DendroProtocol
 import DendroTree
+import Synchronization
 
 // Writes that have numbers, each of which is made once however often it comes.
 
@@ -15,11 +16,19 @@ extension WireSession {
       return write(draft, at: path, if: condition, number)
     }
     let id = WriteResults.ID(writeNumber, by: identity)
-    switch results.begin(
-      id, digest, lowest: writeNumber.lowest, then: { [self] in answerAgain(number, $0) })
-    {
+    switch results.begin(id, digest, lowest: writeNumber.lowest) {
     case .new: break
-    case .running: return true
+    case .running:
+      // What the client has sent behind it is not made before it.
+      state.withLock { $0.isWaiting = true }
+      let isRunning = results.wait(for: id) { [self] outcome in
+        answerAgain(number, outcome)
+        performWaiting()
+      }
+      if isRunning { return false }
+      // It has ended meanwhile.
+      state.withLock { $0.isWaiting = false }
+      return write(draft, at: path, if: condition, writeNumber, digest, number)
     case .answered(let outcome):
       // What is there may not be durable yet.
       submit(.nothing) { [self] result in

@@ -34,7 +34,7 @@ final class WriteResults: Sendable {
 
   private struct Running {
     let digest: String
-    var waiting: [@Sendable (Outcome) -> Void] = []
+    var waiting: [@Sendable (WriteOutcome) -> Void] = []
   }
 
   /// What is known of an opening before the engine has it.
@@ -63,14 +63,12 @@ final class WriteResults: Sendable {
     fileprivate var path: Path { opening.path.appending(Key(number)) }
   }
 
-  typealias Outcome = WireSession.WriteOutcome
-
   enum Beginning {
     /// It is to be made: `end` has to be called.
     case new
     /// It has this answer already.
-    case answered(Outcome)
-    /// It is on its way: `then` will be called.
+    case answered(WriteOutcome)
+    /// It is on its way: `wait` tells how it ends.
     case running
     /// The number has another write.
     case other
@@ -106,18 +104,12 @@ final class WriteResults: Sendable {
 
   // MARK: One write
 
-  /// - Parameters:
-  ///   - lowest: of the client's writes of this opening without an answer.
-  ///   - then: called with the answer if the write is on its way.
-  func begin(
-    _ id: ID, _ digest: String, lowest: Int, then: @escaping @Sendable (Outcome) -> Void
-  ) -> Beginning {
+  /// - Parameter lowest: of the client's writes of this opening without an answer.
+  func begin(_ id: ID, _ digest: String, lowest: Int) -> Beginning {
     state.withLock { state in
       var present = state.openings[id.opening] ?? Present()
       if let running = present.running[id.number] {
-        guard running.digest == digest else { return .other }
-        state.openings[id.opening]?.running[id.number]?.waiting.append(then)
-        return .running
+        return running.digest == digest ? .running : .other
       }
       let kept = engine.systemNode(at: id.opening.path)
       present.low = max(present.low, Self.low(kept))
@@ -135,8 +127,19 @@ final class WriteResults: Sendable {
     }
   }
 
+  /// Has `then` be called with the answer to a write that is on its way.
+  ///
+  /// - Returns: false if it is not on its way any more.
+  func wait(for id: ID, then: @escaping @Sendable (WriteOutcome) -> Void) -> Bool {
+    state.withLock { state in
+      guard state.openings[id.opening]?.running[id.number] != nil else { return false }
+      state.openings[id.opening]?.running[id.number]?.waiting.append(then)
+      return true
+    }
+  }
+
   /// The write has its answer, which is as durable as it has to be.
-  func end(_ id: ID, _ outcome: Outcome) {
+  func end(_ id: ID, _ outcome: WriteOutcome) {
     let running = state.withLock { state in
       let running = state.openings[id.opening]?.running.removeValue(forKey: id.number)
       if state.openings[id.opening]?.running.isEmpty == true { state.openings[id.opening] = nil }

@@ -21,23 +21,6 @@ extension WireSession {
     }
   }
 
-  /// What becomes of a write.
-  enum WriteOutcome: Sendable {
-    case made
-    case denied(AuthorizationVerdict)
-    /// What is there has not the hash that the write names.
-    case stale
-    case failed(RESTError)
-
-    init(_ error: EngineError) {
-      if case .writeTooLarge = error {
-        self = .failed(.writeTooLarge)
-      } else {
-        self = .failed(RESTError(error))
-      }
-    }
-  }
-
   /// A write that can never be made.
   struct Refusal: Error {
     let outcome: WriteOutcome
@@ -65,7 +48,7 @@ extension WireSession {
     } catch {
       return .failure(Refusal(outcome: WriteOutcome(.validation(error))))
     }
-    // A wrong hash is told apart from a right one: that shows something of what is there.
+    // The answer says whether the data has the hash, so the client must be allowed to read it.
     let admission = service.rights(in: namespace).admission(
       of: encoded, draft.locations, at: path, by: identity, alsoReads: condition != nil,
       wantsTrace: wantsTrace)
