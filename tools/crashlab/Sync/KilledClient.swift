@@ -39,6 +39,8 @@ enum KilledClient {
     private let life: Int
     private let generator: Mutex<SeededGenerator>
     private let isAsked = Atomic<Bool>(false)
+    /// Whether a listener has been told what is there.
+    private let isKnown = Atomic<Bool>(false)
     /// Transactions that have not ended.
     private let runningCount = Atomic<Int>(0)
 
@@ -60,8 +62,15 @@ enum KilledClient {
       all.child("shared").observe(.value) { _ in }
       let query = all.child("shared").queryOrderedByKey().queryLimited(toLast: 3)
       query.observe(.childAdded) { _ in }
-      all.observe(.value) { Self.check($0) }
+      all.observe(.value) { [weak self] state in
+        Self.check(state)
+        self?.isKnown.store(true, ordering: .relaxed)
+      }
       database.goOnline()
+      // An increment of what is not known yet shows as if nothing were there.
+      while !isKnown.load(ordering: .relaxed), !isAsked.load(ordering: .relaxed) {
+        try await Task.sleep(for: .milliseconds(1))
+      }
       for number in 1...400 where !isAsked.load(ordering: .relaxed) {
         write(number, all)
         if below(8) == 0 { transact(all.child("transactions")) }
