@@ -126,6 +126,10 @@ struct KilledClientTests {
         let marks = root.childSnapshot(forPath: "made/\(name)/life\(life)")
         let numbers = marks.compactMap { Int($0.key.dropFirst()) }
         made += numbers.count
+        let counted = root.childSnapshot(forPath: "counts/\(name)/life\(life)").value as? Int ?? 0
+        #expect(
+          counted == numbers.count,
+          "seed \(seed): \(name) counts \(counted) of \(numbers.count) in life \(life)")
         #expect(
           numbers == Array(1..<1 + numbers.count), "seed \(seed): a write is missing between others"
         )
@@ -145,8 +149,6 @@ struct KilledClientTests {
       }
       let transacted = root.childSnapshot(forPath: "transactions/\(name)").value as? Int ?? 0
       #expect((committed...begun).contains(transacted), "seed \(seed): transactions of \(name)")
-      let counted = root.childSnapshot(forPath: "counts/\(name)").value as? Int ?? 0
-      #expect(counted == made, "seed \(seed): \(name) counts \(counted) of \(made)")
       total += made
     }
     #expect(root.childSnapshot(forPath: "total").value as? Int ?? 0 == total, "seed \(seed)")
