@@ -141,6 +141,14 @@ extension SyncClient {
     }
   }
 
+  /// Asks the server now and then of which of its writes the client has heard.
+  func askLSN(over line: Int) {
+    step { state, due in
+      guard state.isOpen, state.line == line else { return }
+      perform(state.dialogue.askLSN(), &state, &due)
+    }
+  }
+
   /// Takes what is to be sent over a connection.
   func takeOutgoing(over line: Int) -> [[UInt8]] {
     state.withLock { state in

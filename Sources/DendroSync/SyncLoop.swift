@@ -164,6 +164,7 @@ final class SyncLoop: Sendable {
     until deadline: ContinuousClock.Instant
   ) -> TransportError? {
     var lastSent = ContinuousClock.now
+    var lastAsked = lastSent
     while true {
       if isOver {
         line.close()
@@ -172,6 +173,10 @@ final class SyncLoop: Sendable {
       let now = ContinuousClock.now
       let isReady = state.withLock { $0.readySince != nil }
       if !isReady, now > deadline { return .timedOut }
+      if isReady, now - lastAsked >= Self.keepAliveInterval {
+        lastAsked = now
+        client.askLSN(over: number)
+      }
       do throws(TransportError) {
         var messages = client.takeOutgoing(over: number)
         if messages.isEmpty, isReady, now - lastSent >= Self.keepAliveInterval {
@@ -190,7 +195,7 @@ final class SyncLoop: Sendable {
       }
       waiter.wait(
         for: line.descriptor, writing: line.wantsToWrite,
-        until: isReady ? lastSent + Self.keepAliveInterval : deadline)
+        until: isReady ? min(lastSent, lastAsked) + Self.keepAliveInterval : deadline)
     }
   }
 }

@@ -47,7 +47,7 @@ struct SyncCacheTests {
     func answer(_ requests: [SyncedTree.Request]) {
       for request in requests {
         switch request {
-        case .listen(let target, let number, let tag, _):
+        case .listen(let target, let number, let tag, _, _):
           listens[target] = .some(tag)
           let node = server.node(at: target.path).filtered(by: target.parameters)
           _ = tree.put(node, at: DataPlace(target.path), tag: tag)

@@ -1,21 +1,41 @@
 import DendroProtocol
 import DendroTestSupport
 import DendroTree
+import Testing
 
 /// A server of one database, small enough to be seen through: everything in order, pushes before answers.
 struct SyncModelServer {
   private(set) var tree = Node.empty
   private var sessions: [Int: [WireLocation: Node]] = [:]
   private(set) var deniedCount = 0
+  /// The tree after each write.
+  private var states: [Node]
+  /// Whether it tells clients what has changed since a write.
+  private let resumes: Bool
+  private(set) var resumedCount = 0
 
-  init(_ tree: Node) { self.tree = tree }
+  init(_ tree: Node, resumes: Bool = false) {
+    self.tree = tree
+    self.resumes = resumes
+    states = [tree]
+  }
+
+  /// The number of the last write.
+  private var lsn: UInt64 { UInt64(states.count) }
 
   /// What goes to which client.
   typealias Sent = [(client: Int, message: [UInt8])]
 
   mutating func open(_ client: Int) -> Sent {
     sessions[client] = [:]
-    return [(client, Self.bytes(WireText.hello(time: 1_700_000_000_000, host: "h", session: "s")))]
+    let server = resumes ? NumberedServer(branch: "b", lsn: lsn, since: 0) : nil
+    return [
+      (
+        client,
+        Self.bytes(
+          WireText.hello(time: 1_700_000_000_000, host: "h", session: "s", server: server))
+      )
+    ]
   }
 
   mutating func close(_ client: Int) { sessions[client] = nil }
@@ -29,14 +49,22 @@ struct SyncModelServer {
       [(client, Self.bytes(WireText.answer(request.number, status: status, content)))]
     }
     switch try request.action.get() {
-    case .listen(let location, let hash):
+    case .listen(let location, let hash, let since):
       if Self.isForbidden(location.path) {
         return answer("permission_denied", .text("Permission denied"))
       }
       let node = shown(location)
       sessions[client]?[location] = node
-      return (TreeHash.hash(node) == hash ? [] : [(client, Self.whole(node, location))])
-        + answer("ok", .object)
+      #expect((since != nil) == (resumes && location.query == nil))
+      var pushes: [[UInt8]] = []
+      if TreeHash.hash(node) != hash {
+        let resumed = since.flatMap { self.resumed(since: $0, location, &generator) }
+        if resumed != nil { resumedCount += 1 }
+        pushes = [resumed ?? Self.whole(node, location)]
+      }
+      return pushes.map { (client, $0) }
+        + answer("ok", since == nil ? .object : .json("{\"lsn\":\(lsn)}"))
+    case .lsn: return answer("ok", .json("{\"lsn\":\(lsn)}"))
     case .unlisten(let location):
       sessions[client]?[location] = nil
       return answer()
@@ -60,6 +88,7 @@ struct SyncModelServer {
   /// Makes a write, and shows it to all who listen.
   mutating func write(_ write: Write, _ generator: inout SeededGenerator) -> Sent {
     _ = tree.apply(write)
+    states.append(tree)
     var sent: Sent = []
     for client in sessions.keys.sorted() {
       for (location, old) in sessions[client] ?? [:] {
@@ -70,6 +99,27 @@ struct SyncModelServer {
       }
     }
     return sent
+  }
+
+  /// What has changed at a location since a write. It is wrong now and then.
+  private func resumed(
+    since lsn: UInt64, _ location: WireLocation, _ generator: inout SeededGenerator
+  ) -> [UInt8]? {
+    guard lsn > 0, lsn <= states.count else { return nil }
+    var places: Set<Path> = []
+    for index in Int(lsn)..<states.count {
+      Node.difference(
+        from: states[index - 1].node(at: location.path), to: states[index].node(at: location.path)
+      ) { path, _, _ in places.insert(path) }
+    }
+    let node = tree.node(at: location.path)
+    let parts = places.filter { place in
+      !places.contains { $0 != place && $0.isPrefix(of: place) }
+    }.sorted().map { (path: $0, node: node.node(at: $0)) }
+    if parts.isEmpty || parts[0].path.isRoot { return nil }
+    let hash = generator.oneIn(8) ? "wrong" : TreeHash.hash(node)
+    return Self.bytes(
+      WireText.push(.patch(.root, parts), at: location.path, tag: nil, hash: hash))
   }
 
   /// Whether the server denies every access to a location.

@@ -137,7 +137,7 @@ struct SyncScript {
   private mutating func sent(_ requests: [SyncedTree.Request]) -> [String] {
     requests.map { request in
       switch request {
-      case .listen(let target, let number, let tag, _):
+      case .listen(let target, let number, let tag, _, _):
         unanswered.append((Self.place("\(target.path)", tag), number, target))
         return Self.text("q", target, tag)
       case .stop(let target, let tag): return Self.text("n", target, tag)

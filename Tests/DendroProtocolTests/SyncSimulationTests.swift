@@ -14,6 +14,10 @@ struct SyncSimulationTests {
     var simulation = Simulation(seed: seed)
     for _ in 0..<600 { try simulation.step() }
     try simulation.settle()
+    for _ in 0..<5 {
+      try simulation.leave()
+      try simulation.settle()
+    }
     // Each transaction that was taken has counted once. Of one whose line was cut it is not known.
     let counted = simulation.clients.reduce(0) { $0 + $1.countedCount }
     let unknown = simulation.clients.reduce(0) { $0 + $1.unknownCount }
@@ -21,6 +25,8 @@ struct SyncSimulationTests {
     if simulation.isCounting {
       #expect((counted...counted + unknown).contains(count), "seed \(seed)")
     }
+    // Every third server is one of those that do not tell what has changed.
+    #expect(seed.isMultiple(of: 3) || simulation.server.resumedCount > 0, "seed \(seed)")
     for client in simulation.clients {
       #expect(client.running.isEmpty && client.transactions.isEmpty, "seed \(seed)")
       #expect(client.dialogue.tree.pending.isEmpty, "seed \(seed)")
@@ -70,7 +76,9 @@ private struct Simulation {
   init(seed: UInt64) {
     generator = SeededGenerator(seed: seed)
     isCounting = seed.isMultiple(of: 2)
-    server = SyncModelServer((try? json("{\"a\":{\"a\":1,\"b\":2},\"b\":{\"c\":\"x\"}}")) ?? .empty)
+    server = SyncModelServer(
+      (try? json("{\"a\":{\"a\":1,\"b\":2},\"b\":{\"c\":\"x\"}}")) ?? .empty,
+      resumes: !seed.isMultiple(of: 3))
     clients = (0..<3).map { _ in Client() }
   }
 
@@ -85,6 +93,7 @@ private struct Simulation {
     case 5...7: try write(index)
     case 8: try transact(index)
     case 9: deliver(server.write(try other(), &generator))
+    case 10 where generator.oneIn(4): take(clients[index].dialogue.askLSN(), index)
     default: try pass(index)
     }
   }
@@ -97,6 +106,12 @@ private struct Simulation {
     }) {
       try pass(index)
     }
+  }
+
+  /// Loses all connections, and has others write a little.
+  mutating func leave() throws {
+    for index in clients.indices where clients[index].isConnected { cut(index) }
+    for _ in 0..<3 { deliver(server.write(try other(), &generator)) }
   }
 
   // MARK: Lines

@@ -25,7 +25,7 @@ struct WireTests {
   @Test("what the official client sends")
   func recorded() throws {
     guard
-      case .listen(let whole, "")? = action(
+      case .listen(let whole, "", nil)? = action(
         #"{"t":"d","d":{"r":2,"a":"q","b":{"p":"/a/b","h":""}}}"#)
     else {
       Issue.record("no listen")
@@ -33,7 +33,7 @@ struct WireTests {
     }
     #expect(try whole.path == path("a/b") && whole.query == nil && whole.tag == nil)
     guard
-      case .listen(let window, "")? = action(
+      case .listen(let window, "", nil)? = action(
         #"{"t":"d","d":{"r":3,"a":"q","b":{"p":"/list","q":{"sp":3,"sn":"k1","sin":true,"l":2,"vf":"r","i":"x/y"},"t":1,"h":""}}}"#
       )
     else {
@@ -283,7 +283,7 @@ struct WireTests {
     func text(_ query: String) -> String? {
       let body = "{\"p\":\"/a\",\"q\":\(query),\"t\":1,\"h\":\"\"}"
       let message = "{\"t\":\"d\",\"d\":{\"r\":1,\"a\":\"q\",\"b\":\(body)}}"
-      guard case .listen(let location, _)? = action(message) else { return nil }
+      guard case .listen(let location, _, _)? = action(message) else { return nil }
       return location.queryText
     }
     for query in [

@@ -47,12 +47,16 @@ extension SyncDialogue {
       guard number == lastSignIn else { return [] }
       confirmedUser = refusal == nil ? credentialUser : nil
       return [.signedIn(refusal)] + sendWrites()
-    case .listen(let target, let number):
+    case .listen(let target, let number, _):
       guard let refusal else {
         return warnings(target, body)
-          + changed(tree.listened(number: number, target))
+          + changed(tree.listened(number: number, target, lsn: Self.lsn(body)))
       }
       return end(target, number: number, refusal)
+    case .lsn:
+      guard let lsn = Self.lsn(body) else { return [] }
+      tree.hear(lsn, unanswered: Set(awaited.values.compactMap(\.listenNumber)))
+      return []
     case .write(let number):
       // A server that makes the write once, and cannot now, is asked again over the next connection.
       if refusal?.status == "unavailable", server != nil, isNumbered(number) {
@@ -78,6 +82,11 @@ extension SyncDialogue {
       }
       return [.got(read: number, .success(tree.shown(node, by: target)))]
     }
+  }
+
+  /// The write that an answer names; nil if it names none.
+  private static func lsn(_ body: JSONMembers?) -> UInt64? {
+    body?.object("d")?.integer("lsn").flatMap { UInt64(exactly: $0) }
   }
 
   private mutating func end(
@@ -108,6 +117,7 @@ extension SyncDialogue {
       guard !place.isPriority, let entries = SyncText.entries(body["d"], at: place.path) else {
         return [.fail("a push is no update")]
       }
+      if let hash = body.string("h") { return renew(entries, at: place, hash) }
       return changed(tree.merge(entries, at: place.path, tag: tag))
     case "c":
       guard let place = SyncText.place(body) else { return [.fail("a push has no path")] }
@@ -125,14 +135,34 @@ extension SyncDialogue {
   }
 
   private mutating func put(_ node: Node, at place: DataPlace, _ tag: Int?) -> [Effect] {
-    // The server answers listens in their order. What comes before is for listens that were there before.
-    while firstListen <= lastRequest, awaited[firstListen]?.isListen != true { firstListen += 1 }
-    if case .listen(let target, let number)? = awaited[firstListen],
+    if case .listen(let target, let number, _)? = nextListen(),
       place == DataPlace(target.path), tree.tag(of: target) == tag
     {
       tree.noteNews(number: number)
     }
     return changed(tree.put(node, at: place, tag: tag))
+  }
+
+  /// The listen that is answered next: the server answers them in their order. What comes before is for listens that were
+  /// there before.
+  private mutating func nextListen() -> Awaited? {
+    while firstListen <= lastRequest, awaited[firstListen]?.listenNumber == nil { firstListen += 1 }
+    return awaited[firstListen]
+  }
+
+  /// The server says what has changed of what it was told about a listen. It may be wrong about what the client has: then all
+  /// is to come.
+  private mutating func renew(
+    _ entries: [PendingWrites.Entry], at place: DataPlace, _ hash: String
+  ) -> [Effect] {
+    guard case .listen(let target, let number, let lsn)? = nextListen(), lsn > 0,
+      target.parameters.showsAll, place == DataPlace(target.path)
+    else { return [.fail("a push tells of changes that were not asked for")] }
+    guard let node = tree.renewed(number: number, entries, hash: hash) else {
+      return send(tree.listenAnew(number: number, target))
+    }
+    tree.noteNews(number: number)
+    return changed(tree.put(node, at: place, tag: nil))
   }
 
   /// The server has ended listens.

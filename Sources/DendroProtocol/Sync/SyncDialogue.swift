@@ -109,16 +109,19 @@ package struct SyncDialogue: Sendable {
   }
 
   enum Awaited {
-    case listen(SyncedTree.Target, number: Int)
+    /// The server was told what was right after this write of it; 0 if that is not known.
+    case listen(SyncedTree.Target, number: Int, lsn: UInt64)
     case write(Int)
     /// What the transactions of a group have made.
     case attempt(Int)
     case registration(Int)
     case read(Int)
     case signIn(Int)
+    case lsn
     case other
 
-    var isListen: Bool { if case .listen = self { true } else { false } }
+    /// The number of the listen; nil if it is none.
+    var listenNumber: Int? { if case .listen(_, let number, _) = self { number } else { nil } }
   }
 
   package init(software: String) { self.software = software }
@@ -215,13 +218,23 @@ package struct SyncDialogue: Sendable {
     guard phase == .ready else { return [] }
     return requests.map { listenOrStop in
       switch listenOrStop {
-      case .listen(let target, let number, let tag, let known):
+      case .listen(let target, let number, let tag, let known, let lsn):
         request(
-          "q", SyncText.listen(target, tag, hash: TreeHash.hash(known)),
-          .listen(target, number: number))
+          "q",
+          SyncText.listen(
+            target, tag, hash: TreeHash.hash(known),
+            since: server != nil && target.parameters.showsAll ? lsn : nil),
+          .listen(target, number: number, lsn: lsn))
       case .stop(let target, let tag): request("n", SyncText.stop(target, tag), .other)
       }
     }
+  }
+
+  /// Asks a server that tells it of which of its writes this client has heard. Asked now and then: after the next connection
+  /// the server tells what it has written since.
+  package mutating func askLSN() -> [Effect] {
+    guard phase == .ready, server != nil, tree.isListening else { return [] }
+    return [request("lsn", Array("{}".utf8), .lsn)]
   }
 
   mutating func send(write number: Int) -> [Effect] {

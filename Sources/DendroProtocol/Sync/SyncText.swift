@@ -18,10 +18,14 @@ enum SyncText {
     return text
   }
 
-  static func listen(_ target: SyncedTree.Target, _ tag: Int?, hash: String) -> [UInt8] {
+  /// - Parameter lsn: for a server that tells what has changed since this write of it.
+  static func listen(
+    _ target: SyncedTree.Target, _ tag: Int?, hash: String, since lsn: UInt64?
+  ) -> [UInt8] {
     var text = query(target, tag)
     text += ",\"h\":".utf8
     JSONText.append(string: hash, to: &text)
+    if let lsn { text += ",\"since\":\(lsn)".utf8 }
     return text + [UInt8(ascii: "}")]
   }
 

@@ -40,7 +40,8 @@ package struct SyncedTree: Sendable {
     ///   - number: of this listen, for `listened`.
     ///   - tag: of a query; nil for all of a location.
     ///   - known: what the server has said there before.
-    case listen(Target, number: Int, tag: Int?, known: Node)
+    ///   - lsn: of a write of the server after which that was right; 0 if none is known.
+    case listen(Target, number: Int, tag: Int?, known: Node, lsn: UInt64)
     case stop(Target, tag: Int?)
   }
 
@@ -56,6 +57,8 @@ package struct SyncedTree: Sendable {
   /// The listens without an answer, by their numbers, and what the server was told is known already. Those are not among
   /// them of which it has said since what is there.
   private var told: [Int: (target: Target, known: Node)] = [:]
+  /// Writes of the server, by the listens that have heard of all until then.
+  private var heard: [Target: UInt64] = [:]
 
   /// What is kept also if nothing listens to it; nil if nothing is.
   package var cache: SyncCache?
@@ -123,9 +126,18 @@ package struct SyncedTree: Sendable {
   }
 
   private mutating func request(_ target: Target, _ number: Int) -> Request {
-    let known = points.points(at: target.path)?.server(target.parameters)?.node ?? .empty
+    guard let known = points.points(at: target.path)?.server(target.parameters) else {
+      return request(target, number, .empty, 0)
+    }
+    let lsn = known.isComplete ? heard[target] ?? cache?.heard(target) : nil
+    return request(target, number, known.node, lsn ?? 0)
+  }
+
+  private mutating func request(
+    _ target: Target, _ number: Int, _ known: Node, _ lsn: UInt64
+  ) -> Request {
     told[number] = (target, known)
-    return .listen(target, number: number, tag: tags[target], known: known)
+    return .listen(target, number: number, tag: tags[target], known: known, lsn: lsn)
   }
 
   /// The listens that the server is to have, for a new connection, in the order in which they have begun.
@@ -134,6 +146,9 @@ package struct SyncedTree: Sendable {
     return listenNumbers.sorted { $0.value < $1.value }.map { request($0.key, $0.value) }
   }
 
+  /// Whether the server has, or is about to get, a listen.
+  var isListening: Bool { !listenNumbers.isEmpty }
+
   /// The tag of a query that is shown.
   package func tag(of target: Target) -> Int? { tags[target] }
 
@@ -141,7 +156,9 @@ package struct SyncedTree: Sendable {
   package func listenNumber(of target: Target) -> Int? { listenNumbers[target.listened] }
 
   private mutating func stop(_ target: Target) -> [Request] {
-    listenNumbers.removeValue(forKey: target).map { _ in [.stop(target, tag: tags[target])] } ?? []
+    heard[target] = nil
+    return listenNumbers.removeValue(forKey: target).map { _ in [.stop(target, tag: tags[target])] }
+      ?? []
   }
 
   private mutating func forgetTag(of target: Target) {
@@ -151,13 +168,53 @@ package struct SyncedTree: Sendable {
   /// The server says what is there for a listen that it has not answered yet: not what it was told.
   package mutating func noteNews(number: Int) { told[number] = nil }
 
+  /// The server says what has changed of what it was told about a listen that it has not answered yet.
+  ///
+  /// - Returns: what is there; nil if it does not have the hash, or if the server was told nothing.
+  package func renewed(
+    number: Int, _ entries: [PendingWrites.Entry], hash: String
+  ) -> Node? {
+    guard var node = told[number]?.known else { return nil }
+    for entry in entries { node.put(entry.node, at: entry.place) }
+    return TreeHash.hash(node) == hash ? node : nil
+  }
+
+  /// Begins a listen once more, for which the server has to say all that is there.
+  ///
+  /// - Parameter number: of the listen before. If it has ended meanwhile, nothing begins.
+  package mutating func listenAnew(number: Int, _ target: Target) -> [Request] {
+    guard listenNumbers[target] == number else { return [] }
+    let stop = stop(target)
+    lastListen += 1
+    listenNumbers[target] = lastListen
+    return stop + [request(target, lastListen, .empty, 0)]
+  }
+
+  /// Listens have heard of all that the server has written until a write.
+  ///
+  /// - Parameters:
+  ///   - lsn: of the write.
+  ///   - unanswered: the listens of which that is not so: they have no answer yet.
+  package mutating func hear(_ lsn: UInt64, unanswered: Set<Int>) {
+    for (target, number) in listenNumbers
+    where target.parameters.showsAll && !unanswered.contains(number) {
+      hear(lsn, target)
+    }
+  }
+
+  private mutating func hear(_ lsn: UInt64, _ target: Target) {
+    heard[target] = lsn
+    cache?.hear(lsn, target)
+  }
+
   /// The server has answered a listen. If it has not said what is there, it is what the server was told: that counts, and not
   /// what has come since for listens that ended before this one began. The official SDK keeps the latter.
   ///
   /// - Parameters:
   ///   - number: of the listen.
   ///   - target: of the listen.
-  package mutating func listened(number: Int, _ target: Target) -> [Step] {
+  ///   - lsn: of the last write of which the server has told; nil if it does not say so.
+  package mutating func listened(number: Int, _ target: Target, lsn: UInt64? = nil) -> [Step] {
     let told = told.removeValue(forKey: number)
     guard listenNumbers[target] == number else { return [] }
     let steps = learn(
@@ -166,6 +223,7 @@ package struct SyncedTree: Sendable {
     if let server = points.points(at: target.path)?.server(target.parameters), server.isComplete {
       cache?.listened(target, server)
     }
+    if let lsn { hear(lsn, target) }
     return steps
   }
 
@@ -183,6 +241,7 @@ package struct SyncedTree: Sendable {
     told[number] = nil
     guard listenNumbers[target] == number else { return ([], []) }
     listenNumbers[target] = nil
+    heard[target] = nil
     // Those of the same location had its data from it.
     let ended =
       target.parameters.showsAll

@@ -51,9 +51,13 @@ package struct WireRequest: Sendable {
 /// What a request asks for.
 package enum WireAction: Sendable {
   case none
-  case listen(WireLocation, hash: String)
+  /// The client tells by a hash what it has, and after which write that was right: 0 if it does not know, nil if it does not
+  /// want to be told so.
+  case listen(WireLocation, hash: String, since: UInt64?)
   case unlisten(WireLocation)
   case get(WireLocation)
+  /// Which write is the last one of which the client has heard.
+  case lsn
   /// With a condition: only if that is so.
   case write(Draft, at: Path, if: WriteCondition?)
   /// Once, however often the client sends it. The digest tells it from other writes.
@@ -66,7 +70,7 @@ package enum WireAction: Sendable {
   /// Whether it is about a place in the database, and not only about the client.
   package var isForPlace: Bool {
     switch self {
-    case .none, .signIn, .signOut: false
+    case .none, .lsn, .signIn, .signOut: false
     case .listen, .unlisten, .get, .write, .numberedWrite, .onDisconnect, .cancelOnDisconnect: true
     }
   }
@@ -76,10 +80,13 @@ package enum WireAction: Sendable {
     switch name {
     case "s", "appcheck", "unappeck", "unappcheck": self = .none
     case "unauth": self = .signOut
+    case "lsn": self = .lsn
     default:
       guard let body else { throw .badRequest("Invalid request: no body") }
       switch name {
-      case "q", "l": self = .listen(try WireLocation(body), hash: body.string("h") ?? "")
+      case "q", "l":
+        self = .listen(
+          try WireLocation(body), hash: body.string("h") ?? "", since: try Self.since(body))
       case "n", "u": self = .unlisten(try WireLocation(body))
       case "g": self = .get(try WireLocation(body))
       case "p", "o", "m", "om": self = try Self.write(name, body)
@@ -94,6 +101,14 @@ package enum WireAction: Sendable {
       default: throw .badRequest("Unknown action \(RESTRequest.shortened(name))")
       }
     }
+  }
+
+  private static func since(_ body: JSONMembers) throws(RESTError) -> UInt64? {
+    guard body["since"] != nil else { return nil }
+    guard let since = body.integer("since").flatMap({ UInt64(exactly: $0) }) else {
+      throw .badRequest("Invalid since: it is no number of a write")
+    }
+    return since
   }
 
   private static func credential(_ body: JSONMembers) throws(RESTError) -> String {

@@ -81,7 +81,11 @@ package enum WireText {
   }
 
   /// What has changed at a listen's location.
-  package static func push(_ change: PlaceChange, at path: Path, tag: Int64?) -> AnswerText {
+  ///
+  /// - Parameter hash: of what the client has there with it, for one that goes on with what it had over another connection.
+  package static func push(
+    _ change: PlaceChange, at path: Path, tag: Int64?, hash: String? = nil
+  ) -> AnswerText {
     var text: AnswerText
     switch change {
     case .put(let relative, let node):
@@ -91,6 +95,7 @@ package enum WireText {
       text = begin("m", path.appending(relative))
       text.append(members: parts, JSONStyle(.export))
     }
+    if let hash { text.append(",\"h\":\"\(hash)\"") }
     return end(text, tag)
   }
 

@@ -6,13 +6,14 @@ import Synchronization
 final class WireListen: ListenReceiver {
   private let location: WireLocation
   private let lacksIndex: Bool
+  private let tellsLSN: Bool
   private let session: WireSession
   private let state: Mutex<State>
 
   private struct State {
     var listen: Listen?
-    /// What the client has before the listen begins.
-    var known: Node?
+    /// What the client has before the listen begins; nil if that is nothing of use.
+    var known: KnownValue?
     /// The request that is answered when the first value is known.
     var number: Int64?
     /// Whether changes were left out, since the client is too slow.
@@ -23,10 +24,16 @@ final class WireListen: ListenReceiver {
     var places: [ReservedPlace] = []
   }
 
-  /// - Parameter lacksIndex: whether the client is warned that the rules declare no index for its query.
-  init(_ location: WireLocation, known: Node?, lacksIndex: Bool, _ session: WireSession) {
+  /// - Parameters:
+  ///   - lacksIndex: whether the client is warned that the rules declare no index for its query.
+  ///   - tellsLSN: whether the answer tells the last write that the first value has.
+  init(
+    _ location: WireLocation, known: KnownValue?, lacksIndex: Bool, tellsLSN: Bool,
+    _ session: WireSession
+  ) {
     self.location = location
     self.lacksIndex = lacksIndex
+    self.tellsLSN = tellsLSN
     self.session = session
     state = Mutex(State(known: known))
   }
@@ -40,7 +47,7 @@ final class WireListen: ListenReceiver {
       return false
     }
     // Ended by another thread before it has begun.
-    if isStopped { return session.began(number, content) }
+    if isStopped { return session.began(number, content(nil)) }
     hub.register(listen)
   }
 
@@ -91,12 +98,16 @@ final class WireListen: ListenReceiver {
       defer { state.number = nil }
       return (state.places.isEmpty ? nil : state.places.removeFirst(), state.number)
     }
-    place?.fill(number.map { [WireText.answer($0, status: "ok", content)] } ?? [])
+    place?.fill(number.map { [WireText.answer($0, status: "ok", content(nil))] } ?? [])
   }
 
   /// What the answer to the request says.
-  private var content: WireText.Content {
-    lacksIndex ? .json("{\"w\":[\"no_index\"]}") : .object
+  ///
+  /// - Parameter lsn: of the last write that the first value has; nil if none was made.
+  private func content(_ lsn: UInt64?) -> WireText.Content {
+    if lacksIndex { return .json("{\"w\":[\"no_index\"]}") }
+    guard tellsLSN, let lsn else { return .object }
+    return .json("{\"lsn\":\(lsn)}")
   }
 
   func begin(_ node: Node, lsn: UInt64) {
@@ -112,29 +123,40 @@ final class WireListen: ListenReceiver {
       }
       return (state.number, state.known, place, state.isLagging)
     }
-    // What the client has already is not sent again.
-    let isKnown = number != nil && known == node
-    let text =
-      isKnown
-      ? nil
-      : location.isShallow
-        ? WireText.shallowPush(node, at: location.path, tag: location.tag)
-        : WireText.push(.put(.root, node), at: location.path, tag: location.tag)
+    let texts = number == nil ? [text(node)] : texts(node, known)
+    let content = content(lsn)
     if let place {
-      fill(place, text, number)
+      fill(place, texts, number, content)
       return
     }
     // Before the answer, and hence whatever waits already.
-    if let text { push(text, isFirst: number != nil) }
+    for text in texts { push(text, isFirst: number != nil) }
     if let number { session.began(number, content) }
     if wasLagging, !state.withLock({ $0.isLagging }) { session.caughtUp(self) }
   }
 
-  private func fill(_ place: ReservedPlace, _ text: AnswerText?, _ number: Int64?) {
+  /// What the client needs for its first value. What it has already is not sent again.
+  private func texts(_ node: Node, _ known: KnownValue?) -> [AnswerText] {
+    switch known {
+    case .all(let known): known == node ? [] : [text(node)]
+    case .outdated(let known): known.texts(for: node, at: location.path)
+    case nil: [text(node)]
+    }
+  }
+
+  private func text(_ node: Node) -> AnswerText {
+    location.isShallow
+      ? WireText.shallowPush(node, at: location.path, tag: location.tag)
+      : WireText.push(.put(.root, node), at: location.path, tag: location.tag)
+  }
+
+  private func fill(
+    _ place: ReservedPlace, _ texts: [AnswerText], _ number: Int64?, _ content: WireText.Content
+  ) {
     state.withLock { state in
       place.fill(
-        [state.isStopped ? nil : text, number.map { WireText.answer($0, status: "ok", content) }]
-          .compactMap { $0 })
+        (state.isStopped ? [] : texts)
+          + (number.map { [WireText.answer($0, status: "ok", content)] } ?? []))
     }
   }
 

@@ -1,5 +1,6 @@
 import DendroEngine
 import DendroProtocol
+import DendroStorage
 import DendroTree
 import Synchronization
 
@@ -32,7 +33,7 @@ extension WireSession {
 
   var identity: Identity { state.withLock { $0.authentication.identity } }
 
-  func listen(_ location: WireLocation, _ hash: String, _ number: Int64) {
+  func listen(_ location: WireLocation, _ hash: String, since: UInt64?, _ number: Int64) {
     let (authentication, authenticationCount) = state.withLock {
       ($0.authentication, $0.authenticationCount)
     }
@@ -50,7 +51,8 @@ extension WireSession {
       return refuse(number, .readTooLarge)
     }
     let new = WireListen(
-      location, known: known(node, location, hash), lacksIndex: lacksIndex, self)
+      location, known: known(node, location, hash, since: since), lacksIndex: lacksIndex,
+      tellsLSN: since != nil, self)
     let (old, isFull) = state.withLock { state -> (WireListen?, Bool) in
       if state.isEnded { return (nil, true) }
       guard state.listens.count < Self.listenLimit,
@@ -68,13 +70,22 @@ extension WireSession {
     if state.withLock({ $0.authenticationCount }) != authenticationCount { reauthorize() }
   }
 
-  /// What the client has already, if its hash says that it has all of it; otherwise nil.
+  /// What the client has already, as far as its hash and the log say so; otherwise nil.
   ///
   /// Found before the listen begins: the queue on which it does serves all clients of the database.
-  private func known(_ node: Node, _ location: WireLocation, _ hash: String) -> Node? {
-    if hash.isEmpty { return .empty }
+  private func known(
+    _ node: Node, _ location: WireLocation, _ hash: String, since: UInt64?
+  ) -> KnownValue? {
+    if hash.isEmpty { return .all(.empty) }
     let shown = node.filtered(by: location.query)
-    return TreeHash.hash(shown) == hash ? shown : nil
+    let present = TreeHash.hash(shown)
+    if present == hash { return .all(shown) }
+    guard let since, location.query == nil, location.tag == nil, !location.isShallow else {
+      return nil
+    }
+    return OutdatedValue(
+      node, present, at: location.path, in: namespace.engine, since: since
+    ).map { .outdated($0) }
   }
 
   /// What is at the location; nil if it cannot be read: the client has got the error.
@@ -85,6 +96,12 @@ extension WireSession {
       refuse(number, RESTError(error))
       return nil
     }
+  }
+
+  /// Tells the last write, behind the pushes for it and for those before.
+  func tellLSN(_ number: Int64) {
+    let lsn = namespace.engine.statistics().lastLSN.rawValue
+    afterEvents { $0.answer(number, .json("{\"lsn\":\(lsn)}")) }
   }
 
   /// Whether what is at the location may be more than may be shown. What is not in memory is looked at where it is read.

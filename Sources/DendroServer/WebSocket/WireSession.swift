@@ -193,14 +193,15 @@ final class WireSession: Sendable {
     if action.isForPlace, !hasAsked.load(ordering: .relaxed), !noteStanding() { return .performed }
     switch action {
     case .none: answer(number)
-    case .listen(let location, let hash):
+    case .listen(let location, let hash, let since):
       // The hash of what is there is O(its size), and so is seeing whether that is too much.
       if !hash.isEmpty || mayBeTooLarge(location) {
-        return later { $0.listen(location, hash, number) }
+        return later { $0.listen(location, hash, since: since, number) }
       }
-      listen(location, hash, number)
+      listen(location, hash, since: since, number)
     case .unlisten(let location): unlisten(location, number)
     case .get(let location): get(location, number)
+    case .lsn: tellLSN(number)
     case .write(let draft, let path, let condition):
       return write(draft, at: path, if: condition, number) ? .performed : .deciding
     case .numberedWrite(let draft, let path, let condition, let writeNumber, let digest):

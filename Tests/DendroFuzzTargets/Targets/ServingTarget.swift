@@ -49,6 +49,7 @@ extension FuzzTarget {
           "q",
           "{\"p\":\"/a\",\"q\":{\"sp\":3,\"sn\":\"k\",\"sin\":false,\"l\":2,\"vf\":\"r\",\"i\":\"x/y\"},\"t\":1,\"h\":\"\"}"
         ),
+        message("q", "{\"p\":\"/a\",\"h\":\"\",\"since\":4}"), message("lsn", "{}"),
         message("p", "{\"p\":\"/a/.priority\",\"d\":1,\"h\":\"\"}"),
         message("m", "{\"p\":\"/\",\"d\":{\"a/b\":{\".sv\":{\"increment\":1}}}}"),
         message("om", "{\"p\":\"/a\",\"d\":{\"b\":null}}"),
@@ -73,7 +74,7 @@ extension FuzzTarget {
           var root = Node.empty
           _ = root.apply(draft.resolved(time: 1, against: root))
           try Self.invariants(of: root)
-        case .get(let location), .listen(let location, _):
+        case .get(let location), .listen(let location, _, _):
           if let query = location.query { _ = Node.empty.filtered(by: query) }
         default: break
         }

@@ -2,7 +2,8 @@ import DendroProtocol
 import DendroTree
 
 extension FuzzTarget {
-  /// Messages of a server to a client that has listened, written, read and begun a transaction, each ended by a byte 0.
+  /// Messages of a server to a client that has listened, written, read and begun a transaction, each ended by a byte 0. An empty
+  /// one stands for a loss of the connection.
   static let sync = FuzzTarget(
     "sync", "what servers send to clients that keep in step", byteLimit: 2048, weight: 40,
     seeds: {
@@ -14,6 +15,8 @@ extension FuzzTarget {
       }
       let hello =
         "{\"t\":\"c\",\"d\":{\"t\":\"h\",\"d\":{\"ts\":5,\"v\":\"5\",\"h\":\"h\",\"s\":\"s\"}}}"
+      let own = hello.replacing(
+        "\"s\":", with: "\"dendro\":{\"branch\":\"b\",\"lsn\":3,\"since\":0},\"s\":")
       let all = (1...8).map { answer($0) }
       return [
         [hello] + all,
@@ -38,6 +41,11 @@ extension FuzzTarget {
             "{\"p\":\"a\",\"d\":[{\"e\":\"x\",\"m\":null},{\"s\":\"x\",\"e\":\"y/z\",\"m\":{\"y\":{\"w\":5}}},{\"s\":\"y/z\",\"m\":7}]}"
           ),
         ],
+        [own] + (1...8).map { answer($0, "ok", "{\"lsn\":4}") } + ["", own]
+          + [
+            push("m", "{\"p\":\"a\",\"d\":{\"x\":1},\"h\":\"LkoDN24bwRWG2p4jGZoe8M/Acf8=\"}"),
+            answer(12), push("m", "{\"p\":\"a\",\"d\":{\"x\":2},\"h\":\"\"}"), answer(13),
+          ],
         [hello, "{\"t\":\"c\",\"d\":{\"t\":\"r\",\"d\":\"h:1\"}}", push("sd", "{\"msg\":\"m\"}")],
       ].map { Array($0.joined(separator: "\0").utf8) }
     },
@@ -45,7 +53,7 @@ extension FuzzTarget {
       var client = try SyncedClient()
       for message in [UInt8](bytes).split(separator: 0, omittingEmptySubsequences: false).prefix(64)
       {
-        try client.receive(Array(message))
+        if message.isEmpty { try client.lose() } else { try client.receive(Array(message)) }
       }
       try client.lose()
     })
@@ -83,6 +91,7 @@ private struct SyncedClient {
   mutating func receive(_ message: [UInt8]) throws { try take(dialogue.receive(message)) }
 
   mutating func lose() throws {
+    try take(dialogue.askLSN())
     try take(dialogue.lost())
     dialogue.opened()
   }

@@ -20,10 +20,13 @@ package struct SyncCache: Sendable {
     package var use: Int64
     /// The children that a query shows; empty for a whole location.
     package var keys: Set<Key>
+    /// A write of the server after which what is kept was right; nil if none is known.
+    package var heard: UInt64?
 
-    package init(use: Int64, keys: Set<Key>) {
+    package init(use: Int64, keys: Set<Key>, heard: UInt64? = nil) {
       self.use = use
       self.keys = keys
+      self.heard = heard
     }
   }
 
@@ -31,7 +34,7 @@ package struct SyncCache: Sendable {
   package enum Change: Sendable {
     /// All of it.
     case tracked
-    /// Its use, and whether it shows these children.
+    /// Its use, what was heard of it, and whether it shows these children.
     case parts([Key: Bool])
     case forgotten
   }
@@ -62,7 +65,7 @@ package struct SyncCache: Sendable {
 
   /// What is kept of what a target shows: if that is not all, the children of which all is kept; nil if there are none.
   ///
-  /// - Complexity: O(children that the query has shown); O(n log n) for a query of a location that is kept as a whole.
+  /// - Complexity: O(children that the query has shown, or that are kept of others); O(n log n) for a query of a location that is kept as a whole.
   func knowledge(of target: QueryTarget) -> Knowledge? {
     let whole = use(covering: target.path)
     if !target.parameters.showsAll, let own = targets[target], own.use >= whole ?? 0 {
@@ -87,6 +90,15 @@ package struct SyncCache: Sendable {
     for key in keys { node.put(all.child(key), at: key) }
     return Knowledge(
       node: node.filtered(by: target.parameters), isWindow: !target.parameters.showsAll)
+  }
+
+  /// A write of the server after which what is kept of a location was right; nil if none is known.
+  func heard(_ target: QueryTarget) -> UInt64? {
+    guard target.parameters.showsAll else { return nil }
+    for count in (0...target.path.count).reversed() {
+      if let heard = targets[QueryTarget(target.path.prefix(count))]?.heard { return heard }
+    }
+    return nil
   }
 
   /// The last use of a target that is all of a location, or of one above.
@@ -156,7 +168,7 @@ package struct SyncCache: Sendable {
     var keys: Set<Key> = []
     if !target.parameters.showsAll { node.forEachChild { key, _ in keys.insert(key) } }
     lastUse += 1
-    targets[target] = Target(use: lastUse, keys: keys)
+    targets[target] = Target(use: lastUse, keys: keys, heard: before?.heard)
     places.set(target, keys: keys)
     changed[target] = .tracked
     if target.parameters.showsAll { return data.graft(node, at: target.path) }
@@ -214,6 +226,13 @@ package struct SyncCache: Sendable {
     guard targets[target] != nil else { return }
     lastUse += 1
     targets[target]?.use = lastUse
+    if changed[target] == nil { changed[target] = .parts([:]) }
+  }
+
+  /// What is kept of a target is right after a write of the server.
+  mutating func hear(_ lsn: UInt64, _ target: QueryTarget) {
+    guard let item = targets[target], item.heard != lsn else { return }
+    targets[target]?.heard = lsn
     if changed[target] == nil { changed[target] = .parts([:]) }
   }
 

@@ -9,7 +9,7 @@ package import DendroTree
 /// | `client` | a string: by which a server tells this client from others |
 /// | `known` | what a server that makes numbered writes once has said last (``KnownServer``): `branch`, a string, `lsn` and `time`, numbers |
 /// | `pending/NUMBER` | a write without an answer (``OutgoingWrite``): children `write` and, if that adds, `estimate`, what it shows (`Node(keeping:)`), `user` and `incarnation`, strings, `time`, its milliseconds since 1970, and `sent` and `held`, true or not there |
-/// | `targets/NUMBER` | a tracked target: children `path` and `query`, strings, `use`, a number, and `keys`, a child for each that the query shows |
+/// | `targets/NUMBER` | a tracked target: children `path` and `query`, strings, `use`, a number, `keys`, a child for each that the query shows, and `heard`, the number of a write of the server after which what is kept was right, or not there |
 package enum SyncRecords {
   package static let user = Key(fixed: "user")
   package static let client = Key(fixed: "client")
@@ -28,6 +28,7 @@ package enum SyncRecords {
   private static let query = Key(fixed: "query")
   package static let use = Key(fixed: "use")
   package static let keys = Key(fixed: "keys")
+  package static let heard = Key(fixed: "heard")
 
   /// The number that a key has; nil for what is none.
   package static func number(_ key: Key) -> Int? {
@@ -106,7 +107,8 @@ package enum SyncRecords {
     var keys: Set<Key> = []
     item.child(self.keys).forEachChild { key, _ in keys.insert(key) }
     let value = SyncCache.Target(
-      use: min(max(0, item.child(use).integer ?? 0), 1 << 60), keys: keys)
+      use: min(max(0, item.child(use).integer ?? 0), 1 << 60), keys: keys,
+      heard: item.child(heard).integer.flatMap { UInt64(exactly: $0) })
     return (QueryTarget(path, parameters), value)
   }
 
@@ -118,6 +120,7 @@ package enum SyncRecords {
       node.put(Node(.string(WireQuery.text(target.parameters))), at: query)
     }
     node.put(Node(.integer(value.use)), at: use)
+    if let lsn = value.heard { node.put(Node(.integer(Int64(clamping: lsn))), at: heard) }
     let keys = Path.root.appending(keys)
     for key in value.keys { node.graft(Node(.bool(true)), at: keys.appending(key)) }
     return node
