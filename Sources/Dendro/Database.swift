@@ -30,13 +30,19 @@ public final class Database: Sendable {
   let closing = Closing()
   /// Whether a server shows its commits to clients.
   let isServed = Atomic<Bool>(false)
+  /// Whether a server owns the data. Each write asks: to load the reference takes a thousand instructions.
+  private let isRemote = Atomic<Bool>(false)
+  private let lateRemoteHolder = AtomicLazyReference<RemoteHolder>()
   /// Nil unless a server owns the data.
-  let remoteHolder = AtomicLazyReference<RemoteHolder>()
+  @inline(__always)
+  var remoteHolder: RemoteHolder? {
+    isRemote.load(ordering: .acquiring) ? lateRemoteHolder.load() : nil
+  }
 
   private let ownDirectory: String?
 
   /// The absolute path of its directory; nil in memory, and if opening failed.
-  public var directory: String? { remoteHolder.load().map { $0.files?.path } ?? ownDirectory }
+  public var directory: String? { remoteHolder.map { $0.files?.path } ?? ownDirectory }
 
   init(
     engine: Engine?, at directory: String? = nil, openingError: DatabaseError? = nil, hub: EventHub,
@@ -60,7 +66,7 @@ public final class Database: Sendable {
   deinit {
     if hub.isForked { return }
     unregister()
-    let holder = remoteHolder.load()
+    let holder = remoteHolder
     holder?.existing?.close()
     if !isClosed {
       if let engine { ReleasedDatabases.close(engine, connection) }
@@ -71,7 +77,7 @@ public final class Database: Sendable {
 
   /// The server with which it keeps in step; nil if it is the only owner of its data.
   @inline(__always)
-  package var remote: (any Remote)? { remoteHolder.load()?.remote }
+  package var remote: (any Remote)? { remoteHolder?.remote }
 
   /// Has it keep in step with a server from now on. Called before its first use.
   ///
@@ -83,27 +89,28 @@ public final class Database: Sendable {
     _ setup: RemoteSetup, log: @escaping @Sendable (LogEvent) -> Void,
     _ make: @escaping Remotes.Factory
   ) {
-    if let holder = remoteHolder.load() { return holder.change(setup, make) }
+    if let holder = remoteHolder { return holder.change(setup, make) }
     let holder = RemoteHolder(
       RemoteLink(hub, connection, log: log), hub, settings, setup, make)
-    _ = remoteHolder.storeIfNil(holder)
+    _ = lateRemoteHolder.storeIfNil(holder)
+    isRemote.store(true, ordering: .releasing)
     connection.show(isConnected: false, timeOffset: 0, isAuthenticated: false, hub.infoChanged)
     register()
   }
 
   /// What it has in files or in memory, also if a server owns the data.
-  private var files: Engine? { remoteHolder.load()?.files ?? engine }
+  private var files: Engine? { remoteHolder?.files ?? engine }
 
   /// What keeps its writes; nil if nothing but a server does.
   private func storing() throws(DatabaseError) -> Engine? {
-    guard let holder = remoteHolder.load() else { return try usable() }
+    guard let holder = remoteHolder else { return try usable() }
     try checkOpen()
     return holder.files
   }
 
   /// The engine that has the data: its own, or those that a server has said.
   func keeping() throws(DatabaseError) -> Engine {
-    guard let files = remoteHolder.load()?.files else { return try usable() }
+    guard let files = remoteHolder?.files else { return try usable() }
     try checkOpen()
     return files
   }
@@ -116,7 +123,7 @@ public final class Database: Sendable {
 
   /// Where the data of a location come from.
   func source(of location: Path) throws(DatabaseError) -> DataSource {
-    if remoteHolder.load() == nil { return .engine(try usable()) }
+    if !isRemote.load(ordering: .acquiring) { return .engine(try own()) }
     try checkOpen()
     if location.isInfo { return .info }
     return remote.map { .remote($0) } ?? .info
@@ -124,8 +131,17 @@ public final class Database: Sendable {
 
   /// The engine, unless opening failed, the database was closed, or this is a fork; or a server owns the data.
   func usable() throws(DatabaseError) -> Engine {
+    if isRemote.load(ordering: .acquiring) {
+      try checkOpen()
+      throw .ownedByServer
+    }
+    return try own()
+  }
+
+  /// The engine of a database whose data no server owns.
+  @inline(__always)
+  private func own() throws(DatabaseError) -> Engine {
     try checkOpen()
-    if remoteHolder.load() != nil { throw .ownedByServer }
     guard let engine else { throw openingError ?? .closed }
     if engine.isFollowing, let failure = engine.followingFailure { throw DatabaseError(failure) }
     return engine
@@ -270,7 +286,7 @@ public final class Database: Sendable {
       closing.end()
     }
     var failure: DatabaseError?
-    if let holder = remoteHolder.load() {
+    if let holder = remoteHolder {
       holder.existing?.close()
       if let files = holder.files {
         do throws(EngineError) { try files.close() } catch { failure = DatabaseError(error) }

@@ -252,11 +252,7 @@ extension DatabaseReference {
       let source = try source()
       if let writeFailure { throw writeFailure }
       do throws(ValidationError) {
-        try making(location) {
-          source.submit($0, reportingTo: hub) { [self] error in
-            hub.enqueue(on: block.isolation) { block.call(error, self) }
-          }
-        }
+        try making(location) { source.submit($0, to: self, calling: block) }
       } catch {
         throw DatabaseError(error)
       }

@@ -82,7 +82,7 @@ extension SyncClient {
       }
     case .fail(let reason):
       due.command = .reconnect
-      log("the server sends what no server sends: \(reason)", &due)
+      log("the connection is made again: \(reason)", &due)
     case .note(let text): log(text, &due)
     }
   }

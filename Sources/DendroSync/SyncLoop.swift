@@ -46,6 +46,9 @@ final class SyncLoop: Sendable {
   /// After so much silence the client says that it is there.
   private static let keepAliveInterval = Duration.seconds(45)
 
+  /// How often the client asks the server of which of its writes it has heard.
+  private static let askInterval = Duration.seconds(300)
+
   init(_ address: RemoteAddress, trusting trust: TrustedCertificates) {
     self.address = address
     self.trust = trust
@@ -173,7 +176,7 @@ final class SyncLoop: Sendable {
       let now = ContinuousClock.now
       let isReady = state.withLock { $0.readySince != nil }
       if !isReady, now > deadline { return .timedOut }
-      if isReady, now - lastAsked >= Self.keepAliveInterval {
+      if isReady, now - lastAsked >= Self.askInterval {
         lastAsked = now
         client.askLSN(over: number)
       }
@@ -195,7 +198,8 @@ final class SyncLoop: Sendable {
       }
       waiter.wait(
         for: line.descriptor, writing: line.wantsToWrite,
-        until: isReady ? min(lastSent, lastAsked) + Self.keepAliveInterval : deadline)
+        until: isReady
+          ? min(lastSent + Self.keepAliveInterval, lastAsked + Self.askInterval) : deadline)
     }
   }
 }

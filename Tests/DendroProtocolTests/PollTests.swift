@@ -142,6 +142,12 @@ struct PollTests {
     #expect(isNew(31) && isNew(32))
     let last = text(answers.answer(31, [AnswerText("x")], closes: true))
     #expect(last == "pRTLPCB(28,[x]);\npLPCommand('close',28);\n")
+    // It has never come before.
+    #expect(isNew(100) && isNew(40))
+    guard case .forgotten = answers.arrival(35) else {
+      Issue.record("more are awaited than a client can have under way")
+      return
+    }
     // What is kept is bounded by its bytes as well.
     _ = answers.answer(32, [AnswerText(String(repeating: "x", count: 2_000))])
     guard case .forgotten = answers.arrival(28) else {

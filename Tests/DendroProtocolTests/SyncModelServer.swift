@@ -115,7 +115,10 @@ struct SyncModelServer {
     let node = tree.node(at: location.path)
     let parts = places.filter { place in
       !places.contains { $0 != place && $0.isPrefix(of: place) }
-    }.sorted().map { (path: $0, node: node.node(at: $0)) }
+    }.sorted { a, b in
+      let (isAThere, isBThere) = (!node.node(at: a).isEmpty, !node.node(at: b).isEmpty)
+      return isAThere == isBThere ? a < b : isAThere
+    }.map { (path: $0, node: node.node(at: $0)) }
     if parts.isEmpty || parts[0].path.isRoot { return nil }
     let hash = generator.oneIn(8) ? "wrong" : TreeHash.hash(node)
     return Self.bytes(

@@ -136,6 +136,20 @@ struct LongPollingTests {
     }
   }
 
+  @Test("a poll that comes after many of the client's second connection is held like any other")
+  func overtaken() async throws {
+    try await serving { served in
+      let session = try PollSession(served)
+      for serial in 2...30 {
+        _ = try session.http("GET", session.target(serial, PollSession.segment(serial - 2, ping)))
+      }
+      let late = try session.held(served, 1)
+      let next = try session.poll(served, 31, PollSession.segment(29, ping))
+      #expect(try late.answer().body == "pRTLPCB(30,[\(pong)]);\n")
+      _ = next
+    }
+  }
+
   @Test("a poll whose answer is no longer kept makes the client leave, and ends the session")
   func forgotten() async throws {
     try await serving { served in

@@ -9,6 +9,8 @@ import Testing
 @Suite("serving: resumed listens")
 struct ResumedListenTests {
   private let ok = "{\"s\":\"ok\",\"d\":\"\"}"
+  /// Smaller values are sent as a whole.
+  private let large = "\"" + String(repeating: "x", count: 70_000) + "\""
 
   /// Serves a database in a directory for the time of `body`.
   private func servingFiles(
@@ -53,7 +55,8 @@ struct ResumedListenTests {
   func changes(transport: Transport) async throws {
     try await servingFiles { served in
       let client = try transport.client(served)
-      for number in 0..<100 {
+      _ = try client("p", "{\"p\":\"/a/large\",\"d\":\(large)}")
+      for number in 1..<100 {
         _ = try client("p", "{\"p\":\"/a/k\(number)\",\"d\":{\"n\":\(number),\"m\":1}}")
       }
       let known = try await node(served, "a")
@@ -74,7 +77,7 @@ struct ResumedListenTests {
       #expect(
         second.pushes == [
           """
-          "a":"m","b":{"p":"a","d":{"k10":{"m":1,"n":10,".priority":3},"k7":7,"k8":null,"k9/n":90,"new/x":true},\
+          "a":"m","b":{"p":"a","d":{"k10":{"m":1,"n":10,".priority":3},"k7":7,"k9/n":90,"new/x":true,"k8":null},\
           "h":"\(TreeHash.hash(present))"}
           """
         ])
@@ -92,7 +95,7 @@ struct ResumedListenTests {
   func whole() async throws {
     try await servingFiles { served in
       let client = try WebSocketClient(served)
-      _ = try client("p", "{\"p\":\"/a/b\",\"d\":{\"x\":1,\"y\":2}}")
+      _ = try client("p", "{\"p\":\"/a/b\",\"d\":{\"x\":1,\"y\":\(large)}}")
       let known = try await node(served, "a/b")
       func isWhole(_ path: String, since: UInt64) throws -> Bool {
         let pushes = try listen(client, path, known, since: since).pushes
@@ -106,9 +109,10 @@ struct ResumedListenTests {
       #expect(try isWhole("/a/b", since: 1_000))
       #expect(try isWhole("/a/b", since: 2))
       // All of the location has changed.
-      _ = try client("p", "{\"p\":\"/a\",\"d\":{\"b\":{\"x\":4}}}")
+      _ = try client("p", "{\"p\":\"/a\",\"d\":{\"b\":{\"x\":4,\"y\":\(large)}}}")
       #expect(try isWhole("/a/b", since: 1))
       // More has changed than is told one by one.
+      _ = try client("p", "{\"p\":\"/d/large\",\"d\":\(large)}")
       let lsn = try listen(client, "/c", .empty, since: 0).lsn
       for start in stride(from: 0, to: 10_100, by: 100) {
         let members = (start..<start + 100).map { "\"k\($0)\":1" }.joined(separator: ",")
@@ -128,7 +132,7 @@ struct ResumedListenTests {
     // There is no log.
     try await serving { served in
       let client = try WebSocketClient(served)
-      _ = try client("p", "{\"p\":\"/a\",\"d\":{\"x\":1,\"y\":2}}")
+      _ = try client("p", "{\"p\":\"/a\",\"d\":{\"x\":1,\"y\":\(large)}}")
       let known = try await node(served, "a")
       _ = try client("p", "{\"p\":\"/a/x\",\"d\":3}")
       #expect(try listen(client, "/a", known, since: 1).pushes[0].hasPrefix("\"a\":\"d\""))
@@ -139,13 +143,40 @@ struct ResumedListenTests {
   func unasked() async throws {
     try await servingFiles { served in
       let client = try WebSocketClient(served)
-      _ = try client("p", "{\"p\":\"/a\",\"d\":{\"x\":1}}")
+      _ = try client("p", "{\"p\":\"/a\",\"d\":{\"x\":1,\"y\":\(large)}}")
       let hash = TreeHash.hash(try await node(served, "a"))
       _ = try client("p", "{\"p\":\"/a/x\",\"d\":2}")
       #expect(
         try client("q", "{\"p\":\"/a\",\"h\":\"\(hash)\"}") == [
-          "\"a\":\"d\",\"b\":{\"p\":\"a\",\"d\":{\"x\":2}}", "{\"s\":\"ok\",\"d\":{}}",
+          "\"a\":\"d\",\"b\":{\"p\":\"a\",\"d\":{\"x\":2,\"y\":\(large)}}",
+          "{\"s\":\"ok\",\"d\":{}}",
         ])
+    }
+  }
+
+  @Test("names of what was removed are told only to clients that may read everything")
+  func removed() async throws {
+    try await servingFiles { served in
+      let http = try served.client()
+      let rules = "{\"rules\":{\"a\":{\".read\":true,\".write\":true}}}"
+      let owner = ["Authorization": "Bearer owner"]
+      #expect(try http("PUT", "/.settings/rules.json", rules, owner).status == 200)
+      let client = try WebSocketClient(served)
+      let administrator = try WebSocketClient(served)
+      _ = try administrator("gauth", "{\"cred\":\"owner\"}")
+      _ = try client("p", "{\"p\":\"/a\",\"d\":{\"x\":1,\"y\":\(large)}}")
+      let known = try await node(served, "a")
+      let lsn = try listen(client, "/a/none", .empty, since: 0).lsn
+      _ = try client("p", "{\"p\":\"/a/x\",\"d\":2}")
+      func isWhole(_ client: WebSocketClient) throws -> Bool {
+        let push = try #require(try listen(client, "/a", known, since: lsn).pushes.first)
+        _ = try client("n", "{\"p\":\"/a\"}")
+        return push.hasPrefix("\"a\":\"d\"")
+      }
+      #expect(try !isWhole(client) && !isWhole(administrator))
+      _ = try client("p", "{\"p\":\"/a/secret\",\"d\":1}")
+      _ = try client("p", "{\"p\":\"/a/secret\",\"d\":null}")
+      #expect(try isWhole(client) && !isWhole(administrator))
     }
   }
 
@@ -167,6 +198,7 @@ struct ResumedListenTests {
       var generator = SeededGenerator(seed: seed)
       let writer = try WebSocketClient(served)
       let client = try WebSocketClient(served)
+      _ = try writer("p", "{\"p\":\"/a/large\",\"d\":\(large)}")
       var known = Node.empty
       var lsn: UInt64 = 0
       var renewedCount = 0

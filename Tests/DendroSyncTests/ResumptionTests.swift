@@ -4,6 +4,7 @@ import DendroProtocol
 import DendroServer
 import DendroTestSupport
 import DendroTree
+import Foundation
 import Synchronization
 import Testing
 
@@ -41,6 +42,29 @@ struct ResumptionTests {
 
   private func hash(_ json: String) throws -> String {
     TreeHash.hash(try JSONParser.parse(json))
+  }
+
+  @Test(
+    "an update that takes the only child away and adds another leaves the same priority on both sides"
+  )
+  func priorities() async throws {
+    try await serving { owner, server in
+      let root = owner.reference()
+      try await root.child("p").setValue(["a": 1], andPriority: 5)
+      let database = synced(Int(server.port))
+      database.reference().observe(.value) { _ in }
+      _ = try await database.reference().getData()
+      for update in [["p/a": NSNull(), "p/b": 1], ["p/c": 2, "p/b": NSNull()]] as [[String: Any]] {
+        try await root.updateChildValues(update)
+        let all = try await root.getData().node
+        let keys = all.child(try Key("p")).children.map(\.key)
+        try await eventually {
+          try await database.reference(withPath: "p").getData().node.children.map(\.key) == keys
+        }
+        #expect(try await database.reference().getData().node == all)
+      }
+      try await database.close()
+    }
   }
 
   @Test("a listen names the last write that was heard, also after the next opening")
@@ -130,17 +154,28 @@ struct ResumptionTests {
     let second = try listen(server)
     #expect(second.since == "7")
     try server.push("m", #"{"p":"a","d":{"y":2},"h":"AAAA"}"#)
+    try server.push("d", #"{"p":"a/z","d":3}"#)
     try server.answer(second.number, data: #"{"lsn":9}"#)
+    #expect(throws: ScriptedServer.Failure.self) { try server.settled() }
+    database.goOnline()
+    try greet(server)
     let third = try listen(server)
-    #expect(third.hash.isEmpty && third.since == "0")
+    #expect(third.hash == (try hash(#"{"x":1}"#)) && third.since == "0")
     #expect(await viewer.take().isEmpty)
-    try server.push("d", #"{"p":"a","d":{"x":1,"z":3}}"#)
-    try server.answer(third.number, data: #"{"lsn":10}"#)
-    let seen = try await viewer.take(2)["a"] ?? []
-    #expect(seen.last == .value(try JSONParser.parse(#"{"x":1,"z":3}"#)))
     // One that goes on so is no server.
     try server.push("m", #"{"p":"a","d":{"y":2},"h":"AAAA"}"#)
     #expect(throws: ScriptedServer.Failure.self) { try server.settled() }
+    database.goOnline()
+    try greet(server)
+    let last = try listen(server)
+    try server.push("d", #"{"p":"a","d":{"x":1,"z":3}}"#)
+    try server.answer(last.number, data: #"{"lsn":10}"#)
+    let seen = try await viewer.take(2)["a"] ?? []
+    #expect(seen.last == .value(try JSONParser.parse(#"{"x":1,"z":3}"#)))
+    // Another history.
+    try server.accept(greets: false)
+    try server.send(hello.replacing("\"b\"", with: "\"c\""))
+    #expect(try listen(server).since == "0")
     try await database.close()
   }
 
@@ -174,6 +209,8 @@ struct ResumptionTests {
       default: root.child(path).setValue(generator.below(99)) { _, _ in }
       }
     }
+    // Smaller values are sent as a whole.
+    root.child("large").setValue(String(repeating: "x", count: 70_000)) { _, _ in }
     for _ in 0..<50 { change() }
     var database = try synced(Int(server.port), at: folder.path + "/client")
     var isOpen = false

@@ -34,7 +34,7 @@ extension Database {
   }
 
   private func opened() throws(DatabaseError) -> OpenDatabase {
-    if let holder = remoteHolder.load() {
+    if let holder = remoteHolder {
       try checkOpen()
       return OpenDatabase(engine: nil, remote: holder, hub: hub, connection: connection)
     }

@@ -114,7 +114,7 @@ public final class DatabaseSession: Sendable {
         .invalidArgument, "InvalidArgumentError", "the reference is one of another database")
     }
     // A server ends the sessions of its clients itself.
-    if database.remoteHolder.load() != nil { throw .ownedByServer }
+    if database.remoteHolder != nil { throw .ownedByServer }
   }
 
   // MARK: Connected or not

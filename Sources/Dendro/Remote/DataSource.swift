@@ -10,24 +10,33 @@ enum DataSource {
 
   /// Passes on a write that is checked.
   ///
-  /// - Parameters:
-  ///   - hub: gets the error, if there is no completion.
-  ///   - completion: called once.
+  /// - Parameter hub: gets the error.
   @inline(__always)
+  func submit(_ write: WriteView, reportingTo hub: EventHub) {
+    if case .engine(let engine) = self { return engine.submit(write, completion: nil) }
+    submitRemotely(write) { if let error = $0 { hub.report(error) } }
+  }
+
+  /// Passes on a write that is checked.
+  ///
+  /// - Parameters:
+  ///   - ref: what was written to.
+  ///   - block: called once.
   func submit(
-    _ write: WriteView, reportingTo hub: EventHub,
-    completion: (@Sendable (DatabaseError?) -> Void)? = nil
+    _ write: WriteView, to ref: DatabaseReference, calling block: Callback<CompletionFunction>
   ) {
+    let hub = ref.owner.hub
+    // One closure for each way: each write makes one.
     if case .engine(let engine) = self {
-      guard let completion else { return engine.submit(write, completion: nil) }
       return engine.submit(write) { result in
         switch result {
-        case .success: completion(nil)
-        case .failure(let error): completion(DatabaseError(error))
+        case .success: hub.enqueue(on: block.isolation) { block.call(nil, ref) }
+        case .failure(let error):
+          hub.enqueue(on: block.isolation) { block.call(DatabaseError(error), ref) }
         }
       }
     }
-    submitRemotely(write, completion ?? { if let error = $0 { hub.report(error) } })
+    submitRemotely(write) { error in hub.enqueue(on: block.isolation) { block.call(error, ref) } }
   }
 
   private func submitRemotely(

@@ -42,7 +42,7 @@ extension Database {
     guard let make = Remotes.make else { return }
     let address = RemoteAddress(
       isSecure: false, host: host, port: port, namespace: settings.namespace)
-    if let old = remoteHolder.load()?.files { try? old.close() }
+    if let old = remoteHolder?.files { try? old.close() }
     keepInStep(RemoteSetup(address), log: { [engine] in engine?.record($0) }, make)
     if settings.isPersistenceWanted { keepFiles() }
   }

@@ -19,7 +19,7 @@ extension Database {
       let isPersistent = isPersistenceEnabled
       let isRefused = refuseSetting(
         "isPersistenceEnabled",
-        newValue == isPersistent || newValue && remoteHolder.load() != nil
+        newValue == isPersistent || newValue && remoteHolder != nil
           ? nil
           : isPersistent
             ? "a database in a directory keeps its data; Database.inMemory() makes one that does not"
@@ -32,7 +32,7 @@ extension Database {
 
   /// Has a database that keeps in step with a server do so in the user's data directory.
   func keepFiles() {
-    guard let holder = remoteHolder.load() else { return }
+    guard let holder = remoteHolder else { return }
     do {
       var setup = holder.setup
       let address = setup.address
@@ -72,7 +72,7 @@ extension Database {
   ///
   /// Call it before anything else. It is refused after the first use, and for what is no host or no port.
   public func useEmulator(withHost host: String, port: Int) {
-    if remoteHolder.load()?.files != nil, !settings.isPersistenceWanted {
+    if remoteHolder?.files != nil, !settings.isPersistenceWanted {
       refuse(
         .alreadyInUse, "NSInternalInconsistencyException",
         "the directory of the database belongs to the server with which it was opened")

@@ -15,6 +15,10 @@ package struct PollAnswers: Sendable {
   /// The number of the next answer. The start of the session has answer 0.
   private var next = 1
   private var newest: Int64 = -1
+  /// The polls below the newest that have not come yet, ascending. While one is on its way, any number of others may be answered
+  /// over the client's second connection.
+  private var missing: [Int64] = []
+  private static let missingCountMax = 64
   /// The last answers by the numbers of their polls; without the text if it was too much to keep.
   private var kept: [(serial: Int64, text: AnswerText?)] = []
   /// What the answers that are kept take, in bytes.
@@ -30,10 +34,18 @@ package struct PollAnswers: Sendable {
     if let found = kept.first(where: { $0.serial == serial }) {
       return found.text.map { .again($0) } ?? .forgotten
     }
-    // One that comes late is at most a few behind.
-    guard serial > newest - Int64(Self.keptCountMax) else { return .forgotten }
-    newest = max(newest, serial)
-    return .new
+    if serial > newest {
+      missing += max(newest + 1, serial - Int64(Self.missingCountMax))..<serial
+      missing.removeFirst(max(0, missing.count - Self.missingCountMax))
+      newest = serial
+      return .new
+    }
+    if let index = missing.firstIndex(of: serial) {
+      missing.remove(at: index)
+      return .new
+    }
+    // One that waits for its answer has come again.
+    return serial > newest - Int64(Self.keptCountMax) ? .new : .forgotten
   }
 
   /// Makes the answer to a poll.

@@ -87,6 +87,8 @@ extension SyncDialogue {
   mutating func meet(_ server: NumberedServer?, time: Int64) -> [Effect] {
     self.server = server
     guard let server else { return endAttempts() }
+    // The numbers of its writes are those of another history.
+    if knownServer?.branch != server.branch { tree.forgetHeard() }
     var effects: [Effect] = []
     if knownServer?.isKnown(to: server) != true {
       effects += endAttempts()

@@ -117,7 +117,7 @@ extension SyncDialogue {
       guard !place.isPriority, let entries = SyncText.entries(body["d"], at: place.path) else {
         return [.fail("a push is no update")]
       }
-      if let hash = body.string("h") { return renew(entries, at: place, hash) }
+      if server != nil, let hash = body.string("h") { return renew(entries, at: place, hash) }
       return changed(tree.merge(entries, at: place.path, tag: tag))
     case "c":
       guard let place = SyncText.place(body) else { return [.fail("a push has no path")] }
@@ -150,8 +150,8 @@ extension SyncDialogue {
     return awaited[firstListen]
   }
 
-  /// The server says what has changed of what it was told about a listen. It may be wrong about what the client has: then all
-  /// is to come.
+  /// The server says what has changed of what it was told about a listen. It may be wrong about what the client has: then it is
+  /// told nothing of that over the next connection, and nothing else of this one counts.
   private mutating func renew(
     _ entries: [PendingWrites.Entry], at place: DataPlace, _ hash: String
   ) -> [Effect] {
@@ -159,7 +159,8 @@ extension SyncDialogue {
       target.parameters.showsAll, place == DataPlace(target.path)
     else { return [.fail("a push tells of changes that were not asked for")] }
     guard let node = tree.renewed(number: number, entries, hash: hash) else {
-      return send(tree.listenAnew(number: number, target))
+      tree.forgetHeard(of: target)
+      return [.fail("what has changed at \(target.path) does not fit what is known")]
     }
     tree.noteNews(number: number)
     return changed(tree.put(node, at: place, tag: nil))

@@ -40,7 +40,7 @@ package struct SyncDialogue: Sendable {
     case connectAgain(host: String)
     /// The connection is to be closed for good.
     case shutDown(String)
-    /// The server says what no server says: the connection is to be closed.
+    /// The server says what no server says, or what this client cannot go on with: the connection is to be made again.
     case fail(String)
     /// A line for the log.
     case note(String)
@@ -219,22 +219,27 @@ package struct SyncDialogue: Sendable {
     return requests.map { listenOrStop in
       switch listenOrStop {
       case .listen(let target, let number, let tag, let known, let lsn):
-        request(
-          "q",
-          SyncText.listen(
-            target, tag, hash: TreeHash.hash(known),
-            since: server != nil && target.parameters.showsAll ? lsn : nil),
-          .listen(target, number: number, lsn: lsn))
+        listen(target, number, tag, known, since: lsn)
       case .stop(let target, let tag): request("n", SyncText.stop(target, tag), .other)
       }
     }
   }
 
-  /// Asks a server that tells it of which of its writes this client has heard. Asked now and then: after the next connection
-  /// the server tells what it has written since.
+  /// Asks the server for the number of the last of its writes of which this client has heard. After the next connection the
+  /// server tells what it has written since that.
   package mutating func askLSN() -> [Effect] {
     guard phase == .ready, server != nil, tree.isListening else { return [] }
     return [request("lsn", Array("{}".utf8), .lsn)]
+  }
+
+  private mutating func listen(
+    _ target: SyncedTree.Target, _ number: Int, _ tag: Int?, _ known: Node, since lsn: UInt64
+  ) -> Effect {
+    // Other servers are asked as by the original.
+    let lsn = server != nil && target.parameters.showsAll ? lsn : nil
+    return request(
+      "q", SyncText.listen(target, tag, hash: TreeHash.hash(known), since: lsn),
+      .listen(target, number: number, lsn: lsn ?? 0))
   }
 
   mutating func send(write number: Int) -> [Effect] {

@@ -179,15 +179,15 @@ package struct SyncedTree: Sendable {
     return TreeHash.hash(node) == hash ? node : nil
   }
 
-  /// Begins a listen once more, for which the server has to say all that is there.
-  ///
-  /// - Parameter number: of the listen before. If it has ended meanwhile, nothing begins.
-  package mutating func listenAnew(number: Int, _ target: Target) -> [Request] {
-    guard listenNumbers[target] == number else { return [] }
-    let stop = stop(target)
-    lastListen += 1
-    listenNumbers[target] = lastListen
-    return stop + [request(target, lastListen, .empty, 0)]
+  /// What was heard of a target, or of all of them, is of no use.
+  package mutating func forgetHeard(of target: Target? = nil) {
+    guard let target else {
+      heard = [:]
+      cache?.forgetHeard()
+      return
+    }
+    heard[target] = nil
+    cache?.hear(nil, target)
   }
 
   /// Listens have heard of all that the server has written until a write.

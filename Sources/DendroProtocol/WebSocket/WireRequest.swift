@@ -174,6 +174,15 @@ package struct WireLocation: Sendable {
   /// Whether only the children are of interest, and not what is below them: for the data viewer.
   package let isShallow: Bool
 
+  /// All of a location.
+  package init(_ path: Path) {
+    self.path = path
+    query = nil
+    tag = nil
+    queryText = nil
+    isShallow = false
+  }
+
   init(_ body: JSONMembers) throws(RESTError) {
     let (path, isPriority) = try Self.path(body)
     guard !isPriority else { throw .badRequest("Invalid path: Invalid token in path") }

@@ -84,7 +84,9 @@ extension WireSession {
       return nil
     }
     return OutdatedValue(
-      node, present, at: location.path, in: namespace.engine, since: since
+      node, present, at: location.path, in: namespace.engine, since: since,
+      tellsRemoved: verdict(WireLocation(.root), by: identity).decision == .allow,
+      isCancelled: { state.withLock { $0.isEnded } }
     ).map { .outdated($0) }
   }
 

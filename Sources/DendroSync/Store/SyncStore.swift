@@ -103,9 +103,9 @@ struct SyncStore: Sendable {
     }
     let place = Path.root.appending(SyncRecords.targets).appending(key)
     node.graft(Node(.integer(value.use)), at: place.appending(SyncRecords.use))
-    if let lsn = value.heard {
-      node.graft(Node(.integer(Int64(clamping: lsn))), at: place.appending(SyncRecords.heard))
-    }
+    node.graft(
+      value.heard.map { Node(.integer(Int64(clamping: $0))) } ?? .empty,
+      at: place.appending(SyncRecords.heard))
     for (shown, isShown) in keys {
       node.graft(
         isShown ? Node(.bool(true)) : .empty,

@@ -18,7 +18,12 @@ final class WriteScratch: @unchecked Sendable {
 
   // MARK: The pool
 
-  nonisolated(unsafe) private static var pool: [WriteScratch] = []
+  /// Behind a pointer, of which no access is registered while the program runs: each write takes it twice.
+  nonisolated(unsafe) private static let pool = {
+    let pool = UnsafeMutablePointer<[WriteScratch]>.allocate(capacity: 1)
+    pool.initialize(to: [])
+    return pool
+  }()
   private static let isPoolTaken = Atomic<Bool>(false)
   private static let pooledCountMax = 8
 
@@ -31,7 +36,7 @@ final class WriteScratch: @unchecked Sendable {
   static func withPool<R>(_ body: (inout [WriteScratch]) throws -> R) rethrows -> R? {
     if isPoolTaken.exchange(true, ordering: .acquiring) { return nil }
     defer { isPoolTaken.store(false, ordering: .releasing) }
-    return try body(&pool)
+    return try body(&pool.pointee)
   }
 
   static func take() -> WriteScratch { (withPool { $0.popLast() } ?? nil) ?? WriteScratch() }

@@ -229,8 +229,13 @@ package struct SyncCache: Sendable {
     if changed[target] == nil { changed[target] = .parts([:]) }
   }
 
-  /// What is kept of a target is right after a write of the server.
-  mutating func hear(_ lsn: UInt64, _ target: QueryTarget) {
+  /// What was heard of all targets is of no use.
+  mutating func forgetHeard() {
+    for target in targets.keys { hear(nil, target) }
+  }
+
+  /// What is kept of a target is right after a write of the server; nil if that is not known any more.
+  mutating func hear(_ lsn: UInt64?, _ target: QueryTarget) {
     guard let item = targets[target], item.heard != lsn else { return }
     targets[target]?.heard = lsn
     if changed[target] == nil { changed[target] = .parts([:]) }
