@@ -106,23 +106,34 @@ struct SyncModelServer {
     since lsn: UInt64, _ location: WireLocation, _ generator: inout SeededGenerator
   ) -> [UInt8]? {
     guard lsn > 0, lsn <= states.count else { return nil }
+    // The log is read up to some write; the others come meanwhile.
+    let read =
+      generator.oneIn(2)
+      ? states.count - 1 : Int(lsn) - 1 + generator.below(states.count - Int(lsn) + 1)
     var places: Set<Path> = []
-    for index in Int(lsn)..<states.count {
+    for index in Int(lsn)..<max(Int(lsn), read + 1) {
       Node.difference(
         from: states[index - 1].node(at: location.path), to: states[index].node(at: location.path)
       ) { path, _, _ in places.insert(path) }
     }
-    let node = tree.node(at: location.path)
+    let node = states[read].node(at: location.path)
     let parts = places.filter { place in
       !places.contains { $0 != place && $0.isPrefix(of: place) }
-    }.sorted { a, b in
-      let (isAThere, isBThere) = (!node.node(at: a).isEmpty, !node.node(at: b).isEmpty)
-      return isAThere == isBThere ? a < b : isAThere
-    }.map { (path: $0, node: node.node(at: $0)) }
-    if parts.isEmpty || parts[0].path.isRoot { return nil }
+    }.sorted().map { (path: $0, node: node.node(at: $0)) }
+    var later: [(path: Path, node: Node)] = []
+    Node.difference(from: node, to: tree.node(at: location.path)) { path, _, node in
+      later.append((path, node))
+    }
+    if parts.isEmpty || parts[0].path.isRoot || later.first?.path.isRoot == true { return nil }
     let hash = generator.oneIn(8) ? "wrong" : TreeHash.hash(node)
-    return Self.bytes(
-      WireText.push(.patch(.root, parts), at: location.path, tag: nil, hash: hash))
+    let text = WireText.resuming(Self.removedLast(parts), at: location.path, hash: hash)
+    return Self.bytes(WireText.resumed(text, Self.removedLast(later)))
+  }
+
+  private static func removedLast(
+    _ parts: [(path: Path, node: Node)]
+  ) -> [(path: Path, node: Node)] {
+    parts.filter { !$0.node.isEmpty } + parts.filter(\.node.isEmpty)
   }
 
   /// Whether the server denies every access to a location.

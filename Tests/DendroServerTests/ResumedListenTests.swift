@@ -241,10 +241,17 @@ struct ResumedListenTests {
     let place = try Path(parsing: "/" + (body.string("p") ?? ""))
     let path = try #require(place.relative(to: Path(parsing: "/a")))
     let data = try #require(body["d"])
+    guard isUpdate else {
+      let node = try data.withUnsafeBytes { try JSONParser.parse($0, depth: 0) }
+      return known.graft(node, at: path)
+    }
+    try update(data, at: path, in: &known)
+    if let hash = body.string("h") { #expect(TreeHash.hash(known) == hash) }
+    if let later = body["then"] { try update(later, at: path, in: &known) }
+  }
+
+  private func update(_ data: ArraySlice<UInt8>, at path: Path, in known: inout Node) throws {
     try data.withUnsafeBytes { data in
-      guard isUpdate else {
-        return known.graft(try JSONParser.parse(data, depth: 0), at: path)
-      }
       for entry in try JSONParser.parseEntries(data, depth: 0) {
         switch entry.action {
         case .set(let node): known.graft(node, at: path.appending(entry.path))
@@ -253,6 +260,5 @@ struct ResumedListenTests {
         }
       }
     }
-    if let hash = body.string("h") { #expect(TreeHash.hash(known) == hash) }
   }
 }

@@ -212,7 +212,13 @@ struct ResumptionTests {
     // Smaller values are sent as a whole.
     root.child("large").setValue(String(repeating: "x", count: 70_000)) { _, _ in }
     for _ in 0..<50 { change() }
-    var database = try synced(Int(server.port), at: folder.path + "/client")
+    let notes = Mutex<[String]>([])
+    func open() throws -> Database {
+      try synced(Int(server.port), at: folder.path + "/client") {
+        $0.logging = { message in notes.withLock { $0.append("\(message)") } }
+      }
+    }
+    var database = try open()
     var isOpen = false
     for _ in 0..<12 {
       if !isOpen {
@@ -227,7 +233,7 @@ struct ResumptionTests {
       try await eventually { try await database.reference().getData().node == all }
       if generator.oneIn(3) {
         try await database.close()
-        database = try synced(Int(server.port), at: folder.path + "/client")
+        database = try open()
         isOpen = false
       } else {
         database.goOffline()
@@ -236,7 +242,38 @@ struct ResumptionTests {
       if generator.oneIn(6) { try await owner.checkpoint() }
     }
     try await database.close()
+    #expect(try metric("dendro_resumed_listens_total", of: server) > 0, "seed \(seed)")
+    let misfits = notes.withLock { $0.filter { $0.contains("does not fit") } }
+    #expect(misfits.isEmpty, "seed \(seed): \(misfits)")
     await server.stop()
     try await owner.close()
+  }
+
+  /// One of the figures of `/.metrics`.
+  private func metric(_ name: String, of server: DatabaseServer) throws -> Int {
+    let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(socket) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    address.sin_port = server.port.bigEndian
+    let isConnected = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+      }
+    }
+    try #require(isConnected)
+    let request = Array("GET /.metrics HTTP/1.0\r\n\r\n".utf8)
+    try #require(send(socket, request, request.count, 0) == request.count)
+    var answer: [UInt8] = []
+    var part = [UInt8](repeating: 0, count: 1 << 16)
+    while true {
+      let count = recv(socket, &part, part.count, 0)
+      if count <= 0 { break }
+      answer += part[..<count]
+    }
+    let lines = String(decoding: answer, as: UTF8.self).split(whereSeparator: \.isNewline)
+    let line = try #require(lines.first { $0.hasPrefix(name + " ") })
+    return try #require(Int(line.split(separator: " ")[1]))
   }
 }

@@ -30,6 +30,8 @@ package final class ChangeReader: Sendable {
   private struct State {
     /// The last write that was read.
     var position: LogSequenceNumber
+    /// The raw bytes of the records that were read.
+    var byteCount = 0
     var cursor: LogCursor?
     /// What is left of the record that the cursor has read last, if pages divide it.
     var rest: LargeRecord?
@@ -40,6 +42,9 @@ package final class ChangeReader: Sendable {
 
   /// The last write that was read.
   package var position: LogSequenceNumber { state.withLock { $0.position } }
+
+  /// The raw bytes of the records that were read, also of writes that do not concern the path.
+  package var byteCount: Int { state.withLock { $0.byteCount } }
 
   init(_ history: History, since lsn: LogSequenceNumber, path: Path) {
     self.history = history
@@ -172,6 +177,7 @@ package final class ChangeReader: Sendable {
       guard record.firstLSN <= state.position.next else {
         throw history.missing(state.position.next)
       }
+      state.byteCount += payload.count
       if payload.count > Self.pageByteLimit {
         return state.rest = LargeRecord(record, payload)
       }

@@ -18,6 +18,8 @@ package struct PollAnswers: Sendable {
   /// The polls below the newest that have not come yet, ascending. While one is on its way, any number of others may be answered
   /// over the client's second connection.
   private var missing: [Int64] = []
+  /// Those that have come. The connection holds a few of them.
+  private var unanswered: Set<Int64> = []
   private static let missingCountMax = 64
   /// The last answers by the numbers of their polls; without the text if it was too much to keep.
   private var kept: [(serial: Int64, text: AnswerText?)] = []
@@ -38,14 +40,16 @@ package struct PollAnswers: Sendable {
       missing += max(newest + 1, serial - Int64(Self.missingCountMax))..<serial
       missing.removeFirst(max(0, missing.count - Self.missingCountMax))
       newest = serial
+      unanswered.insert(serial)
       return .new
     }
     if let index = missing.firstIndex(of: serial) {
       missing.remove(at: index)
+      unanswered.insert(serial)
       return .new
     }
-    // One that waits for its answer has come again.
-    return serial > newest - Int64(Self.keptCountMax) ? .new : .forgotten
+    // It has come again.
+    return unanswered.contains(serial) ? .new : .forgotten
   }
 
   /// Makes the answer to a poll.
@@ -60,8 +64,8 @@ package struct PollAnswers: Sendable {
     var text = PollText.messages(messages, number: next)
     if closes { text.append(PollText.close(after: next)) }
     next += 1
-    let index = kept.firstIndex { $0.serial > serial } ?? kept.count
-    kept.insert((serial, text), at: index)
+    unanswered.remove(serial)
+    kept.append((serial, text))
     keptByteCount += text.byteCount
     for index in kept.indices where keptByteCount > byteLimit && kept[index].serial != serial {
       forget(index)

@@ -117,7 +117,11 @@ extension SyncDialogue {
       guard !place.isPriority, let entries = SyncText.entries(body["d"], at: place.path) else {
         return [.fail("a push is no update")]
       }
-      if server != nil, let hash = body.string("h") { return renew(entries, at: place, hash) }
+      if server != nil, let hash = body.string("h") {
+        let later = body["then"].map { SyncText.entries($0, at: place.path) } ?? []
+        guard let later else { return [.fail("a push is no update")] }
+        return renew(entries, at: place, hash, later: later)
+      }
       return changed(tree.merge(entries, at: place.path, tag: tag))
     case "c":
       guard let place = SyncText.place(body) else { return [.fail("a push has no path")] }
@@ -150,16 +154,21 @@ extension SyncDialogue {
     return awaited[firstListen]
   }
 
-  /// The server says what has changed of what it was told about a listen. It may be wrong about what the client has: then it is
-  /// told nothing of that over the next connection, and nothing else of this one counts.
+  /// The server says what has changed of what it was told about a listen. It may be wrong about what the client has: then
+  /// nothing else of this connection counts, and over the next one all is to come that has changed.
+  ///
+  /// - Parameters:
+  ///   - hash: of what is there with the entries.
+  ///   - later: what has changed since then.
   private mutating func renew(
-    _ entries: [PendingWrites.Entry], at place: DataPlace, _ hash: String
+    _ entries: [PendingWrites.Entry], at place: DataPlace, _ hash: String,
+    later: [PendingWrites.Entry]
   ) -> [Effect] {
     guard case .listen(let target, let number, let lsn)? = nextListen(), lsn > 0,
       target.parameters.showsAll, place == DataPlace(target.path)
     else { return [.fail("a push tells of changes that were not asked for")] }
-    guard let node = tree.renewed(number: number, entries, hash: hash) else {
-      tree.forgetHeard(of: target)
+    guard let node = tree.renewed(number: number, entries, hash: hash, later: later) else {
+      tree.forgetHeard()
       return [.fail("what has changed at \(target.path) does not fit what is known")]
     }
     tree.noteNews(number: number)

@@ -172,22 +172,19 @@ package struct SyncedTree: Sendable {
   ///
   /// - Returns: what is there; nil if it does not have the hash, or if the server was told nothing.
   package func renewed(
-    number: Int, _ entries: [PendingWrites.Entry], hash: String
+    number: Int, _ entries: [PendingWrites.Entry], hash: String, later: [PendingWrites.Entry]
   ) -> Node? {
     guard var node = told[number]?.known else { return nil }
     for entry in entries { node.put(entry.node, at: entry.place) }
-    return TreeHash.hash(node) == hash ? node : nil
+    guard TreeHash.hash(node) == hash else { return nil }
+    for entry in later { node.put(entry.node, at: entry.place) }
+    return node
   }
 
-  /// What was heard of a target, or of all of them, is of no use.
-  package mutating func forgetHeard(of target: Target? = nil) {
-    guard let target else {
-      heard = [:]
-      cache?.forgetHeard()
-      return
-    }
-    heard[target] = nil
-    cache?.hear(nil, target)
+  /// What was heard is of no use.
+  package mutating func forgetHeard() {
+    heard = [:]
+    cache?.forgetHeard()
   }
 
   /// Listens have heard of all that the server has written until a write.

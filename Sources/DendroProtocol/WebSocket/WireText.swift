@@ -81,11 +81,7 @@ package enum WireText {
   }
 
   /// What has changed at a listen's location.
-  ///
-  /// - Parameter hash: of what the client has there with it, for one that goes on with what it had over another connection.
-  package static func push(
-    _ change: PlaceChange, at path: Path, tag: Int64?, hash: String? = nil
-  ) -> AnswerText {
+  package static func push(_ change: PlaceChange, at path: Path, tag: Int64?) -> AnswerText {
     var text: AnswerText
     switch change {
     case .put(let relative, let node):
@@ -95,8 +91,33 @@ package enum WireText {
       text = begin("m", path.appending(relative))
       text.append(members: parts, JSONStyle(.export))
     }
-    if let hash { text.append(",\"h\":\"\(hash)\"") }
     return end(text, tag)
+  }
+
+  /// What has changed at a listen's location for a client that goes on with what it had over another connection. `resumed` ends it.
+  ///
+  /// - Parameter hash: of what the client has there with it.
+  package static func resuming(
+    _ parts: [(path: Path, node: Node)], at path: Path, hash: String
+  ) -> AnswerText {
+    var text = begin("m", path)
+    text.append(members: parts, JSONStyle(.export))
+    text.append(",\"h\":\"\(hash)\"")
+    return text
+  }
+
+  /// - Parameters:
+  ///   - text: of `resuming`.
+  ///   - later: what has changed since.
+  package static func resumed(
+    _ text: AnswerText, _ later: [(path: Path, node: Node)]
+  ) -> AnswerText {
+    var text = text
+    if !later.isEmpty {
+      text.append(",\"then\":")
+      text.append(members: later, JSONStyle(.export))
+    }
+    return end(text, nil)
   }
 
   /// The children of a listen's location.

@@ -11,6 +11,7 @@ final class ServerFigures: Sendable {
   let failureCount = Atomic<UInt64>(0)
   let receivedByteCount = Atomic<UInt64>(0)
   let messageCount = Atomic<UInt64>(0)
+  let resumedListenCount = Atomic<UInt64>(0)
 
   func noteAnswer(_ status: Int) {
     requestCount.wrappingAdd(1, ordering: .relaxed)
@@ -25,6 +26,9 @@ final class ServerFigures: Sendable {
     messageCount.wrappingAdd(1, ordering: .relaxed)
     noteReceived(byteCount)
   }
+
+  /// A client that listens again gets only what has changed.
+  func noteResumedListen() { resumedListenCount.wrappingAdd(1, ordering: .relaxed) }
 
   /// The memory of this process in bytes; 0 if the system does not say it.
   static var residentByteCount: Int {
@@ -57,6 +61,9 @@ extension RESTService {
     text.counter(
       "dendro_request_failures_total", "Requests answered with a status of 500 or above.",
       figures.failureCount.load(ordering: .relaxed))
+    text.counter(
+      "dendro_resumed_listens_total", "Listens whose clients got only what had changed.",
+      figures.resumedListenCount.load(ordering: .relaxed))
     text.counter(
       "dendro_messages_total", "Messages of sessions.",
       figures.messageCount.load(ordering: .relaxed))

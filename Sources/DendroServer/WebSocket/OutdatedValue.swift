@@ -8,15 +8,18 @@ struct OutdatedValue: Sendable {
   private let path: Path
   /// What was there when the log was read.
   private let node: Node
-  /// Makes the client's value that node.
+  /// Makes the client's value that node (`WireText.resuming`).
   private let text: AnswerText
 
   /// Smaller values are sent as a whole: to read the log takes longer.
   private static let byteCountMin = 64 << 10
   /// So many places are told one by one. Beyond that the client gets all anew.
   private static let placeCountMax = 10_000
-  /// So many pages of the log are read, of about 256 KiB.
-  private static let pageCountMax = 128
+  /// So many bytes of records of the log are read, and what is left of the last page.
+  private static let logByteCountMax = 32 << 20
+  /// A location that was empty meanwhile has lost its priority. Of one from which something was removed all is sent, unless it
+  /// takes more than this.
+  private static let emptiedByteCountMax = 1 << 10
   /// So many changes since the log was read are told one by one.
   private static let laterCountMax = 1_000
 
@@ -28,14 +31,15 @@ struct OutdatedValue: Sendable {
   ///   - lsn: of a write after which the client's value was right.
   ///   - tellsRemoved: whether the client may know the names of what was removed.
   ///   - isCancelled: whether nobody waits for it any more.
-  /// - Returns: nil if the value is small, if the log does not say what has changed, or if too much has.
+  /// - Returns: nil if the log does not say what has changed, or if too much has.
   /// - Complexity: O(log since that write). Waits for the disk.
   init?(
     _ node: Node, _ hash: String, at path: Path, in engine: Engine, since lsn: UInt64,
     tellsRemoved: Bool, isCancelled: () -> Bool
   ) {
-    guard lsn > 0, node.isLarger(than: Self.byteCountMin),
-      let found = Self.places(at: path, in: engine, since: lsn, isCancelled: isCancelled)
+    guard
+      let found = Self.places(
+        at: path, in: engine, since: lsn, below: node, isCancelled: isCancelled)
     else { return nil }
     var places: [Path] = []
     for place in found.sorted() where places.last?.isPrefix(of: place) != true {
@@ -45,13 +49,22 @@ struct OutdatedValue: Sendable {
     if parts.isEmpty || !tellsRemoved && parts.contains(where: \.node.isEmpty) { return nil }
     self.path = path
     self.node = node
-    text = WireText.push(
-      .patch(.root, Self.withRemovedLast(parts)), at: path, tag: nil, hash: hash)
+    text = WireText.resuming(Self.withRemovedLast(parts), at: path, hash: hash)
+  }
+
+  /// Whether it may be worth while to look for what a client lacks.
+  ///
+  /// - Parameter lsn: as the client says; nil if it does not.
+  static func isWorthwhile(_ node: Node, _ location: WireLocation, since lsn: UInt64?) -> Bool {
+    lsn ?? 0 > 0 && location.query == nil && location.tag == nil && !location.isShallow
+      && node.isLarger(than: byteCountMin)
   }
 
   /// The places below a path that were written after a write, relative to the path; nil if that is not known.
+  ///
+  /// - Parameter node: what is at the path.
   private static func places(
-    at path: Path, in engine: Engine, since lsn: UInt64, isCancelled: () -> Bool
+    at path: Path, in engine: Engine, since lsn: UInt64, below node: Node, isCancelled: () -> Bool
   ) -> Set<Path>? {
     // The node was read before: it has no later write.
     let present = engine.statistics()
@@ -62,37 +75,48 @@ struct OutdatedValue: Sendable {
       if present.durableLSN < present.lastLSN { try engine.synchronize() }
       let reader = try engine.changes(since: first, at: path)
       var found: Set<Path> = []
-      for _ in 0..<pageCountMax {
+      while reader.position < present.lastLSN {
         let position = reader.position
-        if position >= present.lastLSN { return found }
         for write in try reader.page(upTo: present.lastLSN) {
-          for place in write.write.places {
+          for (place, isRemoved) in write.write.places {
             if place.isPrefix(of: path) { return nil }
-            if let place = place.relative(to: path) { found.insert(place) }
+            guard let place = place.relative(to: path) else { continue }
+            found.insert(isRemoved ? emptied(by: place, in: node) : place)
           }
         }
-        // The database is being closed if it has not read on.
-        if found.count > placeCountMax || reader.position == position || isCancelled() {
+        // A page is without progress if the database is closed, or all of a large record is older.
+        if reader.position == position || isCancelled() || found.count > placeCountMax
+          || reader.byteCount > logByteCountMax
+        {
           return nil
         }
       }
+      return found
     } catch {
       return nil
     }
-    return nil
   }
 
-  /// What makes the value of the client the present one.
+  /// The highest location that may have been empty because something was removed, below that of the listen.
+  private static func emptied(by place: Path, in node: Node) -> Path {
+    var place = place
+    while place.count > 1 {
+      let parent = place.prefix(place.count - 1)
+      if node.node(at: parent).isLarger(than: emptiedByteCountMax) { break }
+      place = parent
+    }
+    return place
+  }
+
+  /// Makes the value of the client the present one.
   ///
   /// - Parameter present: what is there now.
   /// - Returns: nil if too much has changed meanwhile.
-  func texts(for present: Node) -> [AnswerText]? {
+  func text(for present: Node) -> AnswerText? {
     var later: [(path: Path, node: Node)] = []
     Node.difference(from: node, to: present) { place, _, node in later.append((place, node)) }
-    if later.isEmpty { return [text] }
-    if later[0].path.isRoot || later.count > Self.laterCountMax { return nil }
-    let change = PlaceChange.patch(.root, Self.withRemovedLast(later))
-    return [text, WireText.push(change, at: path, tag: nil)]
+    if later.first?.path.isRoot == true || later.count > Self.laterCountMax { return nil }
+    return WireText.resumed(text, Self.withRemovedLast(later))
   }
 
   /// A location that never is without children keeps its priority.
@@ -104,9 +128,20 @@ struct OutdatedValue: Sendable {
 }
 
 extension Write {
-  /// The places that it changes.
-  fileprivate var places: [Path] {
-    guard case .update(let base, let entries) = self else { return [path] }
-    return entries.map { base.appending($0.path) }
+  /// The places that it changes, and whether it removes what is there.
+  fileprivate var places: [(path: Path, isRemoved: Bool)] {
+    switch self {
+    case .update(let base, let entries):
+      entries.map { entry in
+        if case .remove = entry.action {
+          (base.appending(entry.path), true)
+        } else {
+          (base.appending(entry.path), false)
+        }
+      }
+    case .remove(let path): [(path, true)]
+    case .set(let path, let node): [(path, node.isEmpty)]
+    case .increment, .setPriority: [(path, false)]
+    }
   }
 }

@@ -139,7 +139,7 @@ final class WireListen: ListenReceiver {
   private func texts(_ node: Node, _ known: KnownValue?) -> [AnswerText] {
     switch known {
     case .all(let known): known == node ? [] : [text(node)]
-    case .outdated(let known): known.texts(for: node) ?? [text(node)]
+    case .outdated(let known): [known.text(for: node) ?? text(node)]
     case nil: [text(node)]
     }
   }

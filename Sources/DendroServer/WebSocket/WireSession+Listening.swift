@@ -2,6 +2,7 @@ import DendroEngine
 import DendroProtocol
 import DendroStorage
 import DendroTree
+import Dispatch
 import Synchronization
 
 // Listens and readings of one client.
@@ -33,26 +34,60 @@ extension WireSession {
 
   var identity: Identity { state.withLock { $0.authentication.identity } }
 
-  func listen(_ location: WireLocation, _ hash: String, since: UInt64?, _ number: Int64) {
-    let (authentication, authenticationCount) = state.withLock {
-      ($0.authentication, $0.authenticationCount)
-    }
-    let verdict = verdict(location, by: authentication.identity)
+  /// - Parameter then: called once the listen has begun, or was refused.
+  func listen(
+    _ location: WireLocation, _ hash: String, since: UInt64?, _ number: Int64,
+    then: @escaping @Sendable () -> Void
+  ) {
+    let judged = state.withLock { ($0.authentication, $0.authenticationCount) }
+    let verdict = verdict(location, by: judged.0.identity)
     var lacksIndex = false
     switch verdict.decision {
     case .allow: break
     case .noIndex: lacksIndex = true
-    case .deny: return refuse(number, .permissionDenied)
-    case .tooLarge: return refuse(number, .readTooLarge)
+    case .deny:
+      refuse(number, .permissionDenied)
+      return then()
+    case .tooLarge:
+      refuse(number, .readTooLarge)
+      return then()
     }
     // From here on all of it is in memory, and the states that the listen gets are whole.
-    guard let node = read(location, number) else { return }
+    guard let node = read(location, number) else { return then() }
     if !location.isShallow, service.readLimit.isExceeded(by: node, location.query) {
-      return refuse(number, .readTooLarge)
+      refuse(number, .readTooLarge)
+      return then()
     }
-    let new = WireListen(
-      location, known: known(node, location, hash, since: since), lacksIndex: lacksIndex,
-      tellsLSN: since != nil, self)
+    let start = { @Sendable [self, lacksIndex] (known: KnownValue?) in
+      let listen = WireListen(
+        location, known: known, lacksIndex: lacksIndex, tellsLSN: since != nil, self)
+      begin(listen, at: location, number, judgedAt: judged.1)
+      then()
+    }
+    // Found before the listen begins: the queue on which it does serves all clients of the database.
+    if hash.isEmpty { return start(.all(.empty)) }
+    let shown = node.filtered(by: location.query)
+    let present = TreeHash.hash(shown)
+    if present == hash { return start(.all(shown)) }
+    guard let since, OutdatedValue.isWorthwhile(node, location, since: since) else {
+      return start(nil)
+    }
+    // It may wait for the disk.
+    service.workers.async { [self] in
+      let known = OutdatedValue(
+        node, present, at: location.path, in: namespace.engine, since: since,
+        tellsRemoved: self.verdict(WireLocation(.root), by: judged.0.identity).decision == .allow,
+        isCancelled: { state.withLock { $0.isEnded } })
+      if known != nil { service.figures.noteResumedListen() }
+      start(known.map { .outdated($0) })
+    }
+  }
+
+  /// - Parameter authenticationCount: of the client who was allowed to listen.
+  private func begin(
+    _ new: WireListen, at location: WireLocation, _ number: Int64,
+    judgedAt authenticationCount: Int
+  ) {
     let (old, isFull) = state.withLock { state -> (WireListen?, Bool) in
       if state.isEnded { return (nil, true) }
       guard state.listens.count < Self.listenLimit,
@@ -68,26 +103,6 @@ extension WireSession {
     new.begin(number, namespace.hub)
     // It was judged as another client's.
     if state.withLock({ $0.authenticationCount }) != authenticationCount { reauthorize() }
-  }
-
-  /// What the client has already, as far as its hash and the log say so; otherwise nil.
-  ///
-  /// Found before the listen begins: the queue on which it does serves all clients of the database.
-  private func known(
-    _ node: Node, _ location: WireLocation, _ hash: String, since: UInt64?
-  ) -> KnownValue? {
-    if hash.isEmpty { return .all(.empty) }
-    let shown = node.filtered(by: location.query)
-    let present = TreeHash.hash(shown)
-    if present == hash { return .all(shown) }
-    guard let since, location.query == nil, location.tag == nil, !location.isShallow else {
-      return nil
-    }
-    return OutdatedValue(
-      node, present, at: location.path, in: namespace.engine, since: since,
-      tellsRemoved: verdict(WireLocation(.root), by: identity).decision == .allow,
-      isCancelled: { state.withLock { $0.isEnded } }
-    ).map { .outdated($0) }
   }
 
   /// What is at the location; nil if it cannot be read: the client has got the error.

@@ -110,16 +110,6 @@ final class WireSession: Sendable {
     return .performed
   }
 
-  /// Does what takes long when it is the client's turn. The messages after it wait.
-  private func later(_ body: @escaping @Sendable (WireSession) -> Void) -> Outcome {
-    state.withLock { $0.isWaiting = true }
-    namespace.turns.async(for: self) { [self] in
-      if !state.withLock({ $0.isEnded }) { body(self) }
-      performWaiting()
-    }
-    return .deciding
-  }
-
   /// Does what may wait for the disk. The messages after it wait.
   private func onWritingQueue(_ body: @escaping @Sendable (WireSession) -> Void) -> Outcome {
     state.withLock { $0.isWaiting = true }
@@ -196,9 +186,15 @@ final class WireSession: Sendable {
     case .listen(let location, let hash, let since):
       // The hash of what is there is O(its size), and so is seeing whether that is too much.
       if !hash.isEmpty || mayBeTooLarge(location) {
-        return later { $0.listen(location, hash, since: since, number) }
+        // When it is the client's turn. The messages after it wait.
+        state.withLock { $0.isWaiting = true }
+        namespace.turns.async(for: self) { [self] in
+          if state.withLock({ $0.isEnded }) { return performWaiting() }
+          listen(location, hash, since: since, number) { self.performWaiting() }
+        }
+        return .deciding
       }
-      listen(location, hash, since: since, number)
+      listen(location, hash, since: since, number) {}
     case .unlisten(let location): unlisten(location, number)
     case .get(let location): get(location, number)
     case .lsn: tellLSN(number)
