@@ -95,11 +95,15 @@ struct BodyRefusalTests {
       var slow: HTTPClient?
       var refused: HTTPClient.Answer?
       // The server may not have read it yet, or refuse the slow one of the two.
+      var roundCount = 0
       while refused?.status != 503 {
         if slow?.hasInput ?? true {
           slow = try served.client()
           try half(#require(slow), count: 150_000)
         }
+        // More and more time to read it. Other tests go on meanwhile.
+        roundCount += 1
+        try await Task.sleep(for: .milliseconds(roundCount))
         refused = try served.client()("PUT", "/a.json?print=silent", large)
       }
       #expect(refused?.status == 503)
