@@ -141,7 +141,7 @@ extension SyncClient {
     }
   }
 
-  /// Asks the server now and then of which of its writes the client has heard.
+  /// Asks the server for the number of the last write that the client has received.
   func askLSN(over line: Int) {
     step { state, due in
       guard state.isOpen, state.line == line else { return }

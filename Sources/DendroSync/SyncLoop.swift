@@ -46,7 +46,7 @@ final class SyncLoop: Sendable {
   /// After so much silence the client says that it is there.
   private static let keepAliveInterval = Duration.seconds(45)
 
-  /// How often the client asks the server of which of its writes it has heard.
+  /// How often the client asks for the number of the last write that it has received.
   private static let askInterval = Duration.seconds(300)
 
   init(_ address: RemoteAddress, trusting trust: TrustedCertificates) {

@@ -13,24 +13,12 @@ struct ResumedListenTests {
   private let large = "\"" + String(repeating: "x", count: 70_000) + "\""
 
   /// Serves a database in a directory for the time of `body`.
-  private func servingFiles(
-    _ change: (inout DatabaseOptions) -> Void = { _ in }, _ body: (Served) async throws -> Void
-  ) async throws {
+  private func servingFiles(_ body: (Served) async throws -> Void) async throws {
     let folder = try TemporaryFolder()
     var options = DatabaseOptions()
     options.durability = .onRequest
-    change(&options)
     let database = try await Database.open(at: folder.path + "/db", options: options)
-    let server = try await DatabaseServer.start(serving: database, options: .patient)
-    do {
-      try await body(Served(database: database, server: server))
-    } catch {
-      await server.stop()
-      try await database.close()
-      throw error
-    }
-    await server.stop()
-    try await database.close()
+    try await serving(database, { _ in }, body)
   }
 
   /// What a listen brings: its pushes, and the last write that the answer names.
@@ -111,7 +99,7 @@ struct ResumedListenTests {
       // All of the location has changed.
       _ = try client("p", "{\"p\":\"/a\",\"d\":{\"b\":{\"x\":4,\"y\":\(large)}}}")
       #expect(try isWhole("/a/b", since: 1))
-      // More has changed than is told one by one.
+      // Too many places have changed to be sent one by one.
       _ = try client("p", "{\"p\":\"/d/large\",\"d\":\(large)}")
       let lsn = try listen(client, "/c", .empty, since: 0).lsn
       for start in stride(from: 0, to: 10_100, by: 100) {
@@ -154,7 +142,7 @@ struct ResumedListenTests {
     }
   }
 
-  @Test("names of what was removed are told only to clients that may read everything")
+  @Test("only clients that may read everything learn the names of what was removed")
   func removed() async throws {
     try await servingFiles { served in
       let http = try served.client()

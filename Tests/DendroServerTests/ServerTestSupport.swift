@@ -7,7 +7,14 @@ func serving(
   _ change: (inout DatabaseServerOptions) -> Void = { _ in },
   _ body: (Served) async throws -> Void
 ) async throws {
-  let database = Database.inMemory()
+  try await serving(Database.inMemory(), change, body)
+}
+
+/// Serves a database for the time of `body`, and closes it.
+func serving(
+  _ database: Database, _ change: (inout DatabaseServerOptions) -> Void = { _ in },
+  _ body: (Served) async throws -> Void
+) async throws {
   var options = DatabaseServerOptions.patient
   change(&options)
   let server = try await DatabaseServer.start(serving: database, options: options)
@@ -15,6 +22,7 @@ func serving(
     try await body(Served(database: database, server: server))
   } catch {
     await server.stop()
+    try await database.close()
     throw error
   }
   await server.stop()

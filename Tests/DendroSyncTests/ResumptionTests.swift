@@ -102,7 +102,9 @@ struct ResumptionTests {
     try await database.close()
   }
 
-  @Test("what the server asks about is the write that all listens with an answer have heard of")
+  @Test(
+    "the database asks which write it has received; that counts for the listens that have an answer"
+  )
   func asked() async throws {
     let server = try ScriptedServer()
     let client = Mutex<SyncClient?>(nil)
@@ -138,7 +140,7 @@ struct ResumptionTests {
   }
 
   @Test(
-    "a server that is wrong about what the database has is asked for all; nobody sees what is wrong"
+    "if a value does not get its hash, the database connects again and gets the whole; listeners see nothing wrong"
   )
   func mismatch() async throws {
     let server = try ScriptedServer()

@@ -154,8 +154,8 @@ extension SyncDialogue {
     return awaited[firstListen]
   }
 
-  /// The server says what has changed of what it was told about a listen. It may be wrong about what the client has: then
-  /// nothing else of this connection counts, and over the next one all is to come that has changed.
+  /// The server sends the changes since the write that a listen has named. If the value does not get the hash, nothing of this
+  /// connection counts any more, and the listens of the next one name no write.
   ///
   /// - Parameters:
   ///   - hash: of what is there with the entries.

@@ -57,7 +57,7 @@ package struct SyncedTree: Sendable {
   /// The listens without an answer, by their numbers, and what the server was told is known already. Those are not among
   /// them of which it has said since what is there.
   private var told: [Int: (target: Target, known: Node)] = [:]
-  /// Writes of the server, by the listens that have heard of all until then.
+  /// For each listen, a write of the server: the listen has received that one and all before it.
   private var heard: [Target: UInt64] = [:]
 
   /// What is kept also if nothing listens to it; nil if nothing is.
@@ -168,9 +168,12 @@ package struct SyncedTree: Sendable {
   /// The server says what is there for a listen that it has not answered yet: not what it was told.
   package mutating func noteNews(number: Int) { told[number] = nil }
 
-  /// The server says what has changed of what it was told about a listen that it has not answered yet.
+  /// What a listen that has no answer yet shows with the changes that the server sends.
   ///
-  /// - Returns: what is there; nil if it does not have the hash, or if the server was told nothing.
+  /// - Parameters:
+  ///   - hash: of the value with the entries.
+  ///   - later: what has changed since then.
+  /// - Returns: nil if the value does not have the hash, or if the server has sent another one meanwhile.
   package func renewed(
     number: Int, _ entries: [PendingWrites.Entry], hash: String, later: [PendingWrites.Entry]
   ) -> Node? {
@@ -181,17 +184,17 @@ package struct SyncedTree: Sendable {
     return node
   }
 
-  /// What was heard is of no use.
+  /// Forgets which writes the listens have received.
   package mutating func forgetHeard() {
     heard = [:]
     cache?.forgetHeard()
   }
 
-  /// Listens have heard of all that the server has written until a write.
+  /// The listens have received all writes of the server up to this one.
   ///
   /// - Parameters:
   ///   - lsn: of the write.
-  ///   - unanswered: the listens of which that is not so: they have no answer yet.
+  ///   - unanswered: the listens for which that is not so, since they have no answer yet.
   package mutating func hear(_ lsn: UInt64, unanswered: Set<Int>) {
     for (target, number) in listenNumbers
     where target.parameters.showsAll && !unanswered.contains(number) {

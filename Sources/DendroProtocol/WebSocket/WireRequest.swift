@@ -51,12 +51,12 @@ package struct WireRequest: Sendable {
 /// What a request asks for.
 package enum WireAction: Sendable {
   case none
-  /// The client tells by a hash what it has, and after which write that was right: 0 if it does not know, nil if it does not
-  /// want to be told so.
+  /// The hash is that of what the client has. `since` names a write after which that was right: 0 if the client knows none, nil
+  /// if it does not ask for `lsn` in the answer.
   case listen(WireLocation, hash: String, since: UInt64?)
   case unlisten(WireLocation)
   case get(WireLocation)
-  /// Which write is the last one of which the client has heard.
+  /// Asks for the number of the last write. The pushes of that write come before the answer.
   case lsn
   /// With a condition: only if that is so.
   case write(Draft, at: Path, if: WriteCondition?)

@@ -94,9 +94,11 @@ package enum WireText {
     return end(text, tag)
   }
 
-  /// What has changed at a listen's location for a client that goes on with what it had over another connection. `resumed` ends it.
+  /// The beginning of a push to a client that has a value from an earlier connection. `resumed` completes it.
   ///
-  /// - Parameter hash: of what the client has there with it.
+  /// - Parameters:
+  ///   - parts: what has changed.
+  ///   - hash: of the client's value with these changes.
   package static func resuming(
     _ parts: [(path: Path, node: Node)], at path: Path, hash: String
   ) -> AnswerText {
@@ -106,9 +108,9 @@ package enum WireText {
     return text
   }
 
-  /// - Parameters:
-  ///   - text: of `resuming`.
-  ///   - later: what has changed since.
+  /// Completes the push that `resuming` has begun.
+  ///
+  /// - Parameter later: what has changed since then.
   package static func resumed(
     _ text: AnswerText, _ later: [(path: Path, node: Node)]
   ) -> AnswerText {

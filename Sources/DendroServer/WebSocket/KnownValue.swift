@@ -4,6 +4,6 @@ import DendroTree
 enum KnownValue: Sendable {
   /// All of it, as it was at one moment.
   case all(Node)
-  /// All but what later writes have changed.
+  /// The value after an earlier write. Later ones have changed it.
   case outdated(OutdatedValue)
 }

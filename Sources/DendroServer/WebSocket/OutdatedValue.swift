@@ -11,16 +11,16 @@ struct OutdatedValue: Sendable {
   /// Makes the client's value that node (`WireText.resuming`).
   private let text: AnswerText
 
-  /// Smaller values are sent as a whole: to read the log takes longer.
+  /// Smaller values are sent whole: that is faster than reading the log.
   private static let byteCountMin = 64 << 10
-  /// So many places are told one by one. Beyond that the client gets all anew.
+  /// The most places that are sent one by one. If more were written, the client gets the whole value.
   private static let placeCountMax = 10_000
-  /// So many bytes of records of the log are read, and what is left of the last page.
+  /// The log is not read further once its records have had more bytes than this.
   private static let logByteCountMax = 32 << 20
-  /// A location that was empty meanwhile has lost its priority. Of one from which something was removed all is sent, unless it
-  /// takes more than this.
+  /// A location loses its priority when it becomes empty, even if it is filled again. So one from which something was removed
+  /// is sent whole, unless it takes more bytes than this.
   private static let emptiedByteCountMax = 1 << 10
-  /// So many changes since the log was read are told one by one.
+  /// The most changes that were made while the log was read and are sent one by one.
   private static let laterCountMax = 1_000
 
   /// Finds in the log what the client lacks.
@@ -30,7 +30,7 @@ struct OutdatedValue: Sendable {
   ///   - hash: of that.
   ///   - lsn: of a write after which the client's value was right.
   ///   - tellsRemoved: whether the client may know the names of what was removed.
-  ///   - isCancelled: whether nobody waits for it any more.
+  ///   - isCancelled: returns true once the client has left.
   /// - Returns: nil if the log does not say what has changed, or if too much has.
   /// - Complexity: O(log since that write). Waits for the disk.
   init?(
@@ -52,11 +52,11 @@ struct OutdatedValue: Sendable {
     text = WireText.resuming(Self.withRemovedLast(parts), at: path, hash: hash)
   }
 
-  /// Whether it may be worth while to look for what a client lacks.
+  /// Whether the log is read for what a client lacks.
   ///
-  /// - Parameter lsn: as the client says; nil if it does not.
-  static func isWorthwhile(_ node: Node, _ location: WireLocation, since lsn: UInt64?) -> Bool {
-    lsn ?? 0 > 0 && location.query == nil && location.tag == nil && !location.isShallow
+  /// - Parameter lsn: of the write that the client names; 0 if it knows none.
+  static func isWorthwhile(_ node: Node, _ location: WireLocation, since lsn: UInt64) -> Bool {
+    lsn > 0 && location.query == nil && location.tag == nil && !location.isShallow
       && node.isLarger(than: byteCountMin)
   }
 

@@ -65,7 +65,8 @@ package struct SyncCache: Sendable {
 
   /// What is kept of what a target shows: if that is not all, the children of which all is kept; nil if there are none.
   ///
-  /// - Complexity: O(children that the query has shown, or that are kept of others); O(n log n) for a query of a location that is kept as a whole.
+  /// - Complexity: O(children that the query has shown, or that are kept of others); O(n log n) for a query of a location that is
+  ///   kept as a whole.
   func knowledge(of target: QueryTarget) -> Knowledge? {
     let whole = use(covering: target.path)
     if !target.parameters.showsAll, let own = targets[target], own.use >= whole ?? 0 {
@@ -229,7 +230,7 @@ package struct SyncCache: Sendable {
     if changed[target] == nil { changed[target] = .parts([:]) }
   }
 
-  /// What was heard of all targets is of no use.
+  /// Forgets which writes of the server the targets have received.
   mutating func forgetHeard() {
     for target in targets.keys { hear(nil, target) }
   }
