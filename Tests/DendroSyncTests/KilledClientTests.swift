@@ -36,19 +36,35 @@ struct KilledClientTests {
     func kill() -> [Substring] {
       DendroPlatform.kill(process.processIdentifier, SIGKILL)
       process.waitUntilExit()
+      return lines
+    }
+
+    private var lines: [Substring] {
       let text = FileManager.default.contents(atPath: output) ?? Data()
       return String(decoding: text, as: UTF8.self).split(separator: "\n")
     }
 
-    /// Has it wait for its server, and end.
+    func say(_ line: String) throws {
+      try input.fileHandleForWriting.write(contentsOf: Data((line + "\n").utf8))
+    }
+
+    /// Waits until the server has answered all that it has written.
+    func waitUntilSent() async throws {
+      try await wait { lines.contains("sent") || !process.isRunning }
+    }
+
+    /// Waits until it has ended.
     func finish() async throws -> [Substring] {
-      try input.fileHandleForWriting.write(contentsOf: Data("end\n".utf8))
-      let deadline = ContinuousClock.now + .seconds(300)
-      while process.isRunning, ContinuousClock.now < deadline {
-        try await Task.sleep(for: .milliseconds(2))
-      }
+      try await wait { !process.isRunning }
       let isStuck = process.isRunning
       return kill() + (isStuck ? ["it does not end"] : [])
+    }
+
+    private func wait(_ condition: () -> Bool) async throws {
+      let deadline = ContinuousClock.now + .seconds(300)
+      while !condition(), ContinuousClock.now < deadline {
+        try await Task.sleep(for: .milliseconds(2))
+      }
     }
   }
 
@@ -56,7 +72,8 @@ struct KilledClientTests {
   private struct Said {
     var tried = 0
     var acknowledged: Set<Int> = []
-    var seen: String?
+    var isSent = false
+    var seesTheSame = false
     var begunCount = 0
     var committedCount = 0
     var failures: [String] = []
@@ -68,7 +85,8 @@ struct KilledClientTests {
         switch words.first {
         case "try": tried = Int(words[1]) ?? 0
         case "ack": acknowledged.insert(Int(words[1]) ?? 0)
-        case "seen": seen = String(words[1])
+        case "sent": isSent = true
+        case "same": seesTheSame = true
         case "begin": begunCount += 1
         case "commit": committedCount += 1
         case "fail": failures.append(String(words.last ?? ""))
@@ -87,7 +105,9 @@ struct KilledClientTests {
     var server = try ServerProcess(folder.path + "/server")
     let proxy = try LineCutter(to: server.port, delayed: 20)
     let url = "http://127.0.0.1:\(proxy.port)?ns=server"
-    let names = (0..<2 + generator.below(3)).map { "c\($0)" }
+    // Most runs have few: what each does then is seen by the others at once.
+    let names = (0..<2 + generator.below(generator.oneIn(8) ? 7 : 3)).map { "c\($0)" }
+    let judge = synced(Int(server.port), namespace: "server", connects: false)
     var lives: [String: [Said]] = [:]
     for life in 0..<3 {
       let clients = try names.map { name in
@@ -110,12 +130,19 @@ struct KilledClientTests {
       } else {
         try await Task.sleep(for: .milliseconds(generator.below(100)))
         proxy.cut(after: nil)
+        for client in clients { try client.say("end") }
+        for client in clients { try await client.waitUntilSent() }
+        let data = try await judge.reference().getData()
+        let json = try JSONSerialization.data(
+          withJSONObject: data.value ?? NSNull(), options: .fragmentsAllowed)
+        let path = folder.path + "/data.json"
+        try json.write(to: URL(fileURLWithPath: path))
+        for client in clients { try client.say(path) }
         for (name, client) in zip(names, clients) {
           lives[name, default: []].append(Said(try await client.finish()))
         }
       }
     }
-    let judge = synced(Int(server.port), namespace: "server")
     let root = try await judge.reference().getData()
     var total = 0
     for name in names {
@@ -137,6 +164,7 @@ struct KilledClientTests {
         #expect(
           said.acknowledged.isSubset(of: numbers), "seed \(seed): an acknowledged write is lost")
         if life == 2 {
+          #expect(said.isSent && said.seesTheSame, "seed \(seed): \(name) does not see the same")
           #expect(numbers.count == said.tried, "seed \(seed)")
           #expect(
             said.committedCount + said.failures.count == said.begunCount,

@@ -112,7 +112,7 @@ struct ResumptionTests {
       isSecure: false, host: "127.0.0.1", port: server.port, namespace: nil)
     let database = Database.remote(RemoteSetup(address), options: DatabaseOptions()) {
       setup, observer in
-      let made = SyncClient(setup, trusting: .system, observer)
+      let made = SyncClient(setup, observer)
       client.withLock { $0 = made }
       return made
     }
@@ -155,9 +155,11 @@ struct ResumptionTests {
     try greet(server)
     let second = try listen(server)
     #expect(second.since == "7")
-    try server.push("m", #"{"p":"a","d":{"y":2},"h":"AAAA"}"#)
-    try server.push("d", #"{"p":"a/z","d":3}"#)
-    try server.answer(second.number, data: #"{"lsn":9}"#)
+    try server.together {
+      try server.push("m", #"{"p":"a","d":{"y":2},"h":"AAAA"}"#)
+      try server.push("d", #"{"p":"a/z","d":3}"#)
+      try server.answer(second.number, data: #"{"lsn":9}"#)
+    }
     #expect(throws: ScriptedServer.Failure.self) { try server.settled() }
     database.goOnline()
     try greet(server)

@@ -8,6 +8,8 @@ final class ScriptedServer {
   private let listener: Int32
   private var connection: Int32 = -1
   private var received: [UInt8] = []
+  /// What is sent together, so far.
+  private var held: [UInt8]?
 
   struct Failure: Error {
     let text: String
@@ -81,6 +83,15 @@ final class ScriptedServer {
   }
 
   // MARK: Messages
+
+  /// Sends what `body` sends as one, so that the client has all of it even if it leaves at the first message.
+  func together(_ body: () throws -> Void) throws {
+    held = []
+    try body()
+    let bytes = held ?? []
+    held = nil
+    try write(bytes)
+  }
 
   func send(_ text: String) throws {
     for frame in MessageFrames.split(Array(text.utf8)) { try send(0x1, frame) }
@@ -203,6 +214,10 @@ final class ScriptedServer {
 
   /// Sends bytes as they are.
   func write(_ bytes: [UInt8]) throws {
+    if held != nil {
+      held? += bytes
+      return
+    }
     var rest = bytes[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes {

@@ -8,9 +8,12 @@ import Synchronization
 ///
 /// Each write adds one to the count of its life and to one that all share, and leaves a mark with the number of the life and
 /// that of the write in it. So a write that the server has made twice, or a part of one, can be told from the marks. It
-/// says `try N` before each, `ack N` once the server has answered, and `seen JSON` when it has been asked to end with a
-/// line. Of transactions, each of which adds one, it says `begin`, `commit` and `fail REASON`. It says `wrong TEXT` if a
-/// listener sees a part of a write.
+/// says `try N` before each and `ack N` once the server has answered. Of transactions, each of which adds one, it says
+/// `begin`, `commit` and `fail REASON`. It says `wrong TEXT` if a listener sees a part of a write.
+///
+/// After the first line of its input it writes no more, and says `sent` once the server has answered all. The second line
+/// names a file with the server's data as JSON: it says `same` once its listener sees them, or `wrong TEXT` after a minute,
+/// and ends.
 enum KilledClient {
   static let subcommand = "sync-client"
 
@@ -38,7 +41,10 @@ enum KilledClient {
     private let name: String
     private let life: Int
     private let generator: Mutex<SeededGenerator>
-    private let isAsked = Atomic<Bool>(false)
+    /// The lines of the input, so far.
+    private let lines = Mutex<[String]>([])
+    /// What the listener of everything has seen last.
+    private let seen = Mutex<DataSnapshot?>(nil)
     /// Transactions that have not ended.
     private let runningCount = Atomic<Int>(0)
 
@@ -53,32 +59,60 @@ enum KilledClient {
 
     func run() async throws {
       Thread.detachNewThread { [self] in
-        _ = readLine()
-        isAsked.store(true, ordering: .relaxed)
+        while let line = readLine() { lines.withLock { $0.append(line) } }
       }
       let all = database.reference()
       all.child("shared").observe(.value) { _ in }
       let query = all.child("shared").queryOrderedByKey().queryLimited(toLast: 3)
       query.observe(.childAdded) { _ in }
-      all.observe(.value) { [name, life] in Self.check($0, of: name, in: life) }
+      all.observe(.value) { [self] state in
+        Self.check(state, of: name, in: life)
+        seen.withLock { $0 = state }
+      }
       database.goOnline()
-      for number in 1...400 where !isAsked.load(ordering: .relaxed) {
+      for number in 1...400 where line(1) == nil {
         write(number, all)
         if below(8) == 0 { transact(all.child("transactions")) }
         if below(20) == 0 { below(2) == 0 ? database.goOffline() : database.goOnline() }
         try await Task.sleep(for: .microseconds(below(3000)))
       }
-      while !isAsked.load(ordering: .relaxed) { try await Task.sleep(for: .milliseconds(2)) }
+      while line(1) == nil { try await Task.sleep(for: .milliseconds(2)) }
       database.goOnline()
       try await database.waitForPendingWrites()
       while runningCount.load(ordering: .relaxed) > 0 {
         try await Task.sleep(for: .milliseconds(2))
       }
-      let shared = try await all.child("shared").getData()
-      let json = try JSONSerialization.data(
-        withJSONObject: shared.value ?? NSNull(), options: [.sortedKeys, .fragmentsAllowed])
-      KilledClient.say("seen " + String(decoding: json, as: UTF8.self))
+      KilledClient.say("sent")
+      while line(2) == nil { try await Task.sleep(for: .milliseconds(2)) }
+      try await compare(withFileAt: line(2) ?? "")
       try await database.close()
+    }
+
+    /// - Parameter number: counted from 1.
+    private func line(_ number: Int) -> String? {
+      lines.withLock { $0.count < number ? nil : $0[number - 1] }
+    }
+
+    /// Waits until the listener of everything sees what the file holds.
+    private func compare(withFileAt path: String) async throws {
+      let data = try Data(contentsOf: URL(fileURLWithPath: path))
+      let object = try JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed)
+      let expected = try Self.json(object)
+      let deadline = ContinuousClock.now + .seconds(60)
+      while true {
+        let json = try Self.json(seen.withLock { $0?.value } ?? NSNull())
+        if json == expected { return KilledClient.say("same") }
+        guard ContinuousClock.now < deadline else {
+          return KilledClient.say("wrong it sees \(json) in place of \(expected)")
+        }
+        try await Task.sleep(for: .milliseconds(2))
+      }
+    }
+
+    private static func json(_ object: Any) throws -> String {
+      let data = try JSONSerialization.data(
+        withJSONObject: object, options: [.sortedKeys, .fragmentsAllowed])
+      return String(decoding: data, as: UTF8.self)
     }
 
     /// Each write changes a count and leaves a mark, so that a state with one of the two is no state of the server with the
