@@ -22,7 +22,7 @@ public enum DendroSync {
   /// - Parameter certificateFile: a PEM file of certificates to trust in addition to those of the system, for a server with
   ///   a self-signed certificate. It is read at once. If it cannot be read, every `https` connection fails.
   public static func enable(trusting certificateFile: String? = nil) {
-    let trust = certificateFile.map { TrustedCertificates(file: $0) } ?? .system
+    let trust = certificateFile.map { TrustedCertificates(file: $0) }
     Remotes.enable { setup, observer in SyncClient(setup, trusting: trust, observer) }
   }
 }

@@ -89,7 +89,7 @@ final class SyncClient: Remote {
   static let timers = DispatchQueue(label: "dendro.sync.timers")
 
   init(
-    _ setup: RemoteSetup, trusting trust: TrustedCertificates = .system,
+    _ setup: RemoteSetup, trusting trust: TrustedCertificates? = nil,
     _ observer: any RemoteObserver
   ) {
     self.observer = observer

@@ -21,7 +21,7 @@ final class SyncLoop: Sendable {
   }
 
   private let address: RemoteAddress
-  private let trust: TrustedCertificates
+  private let trust: TrustedCertificates?
   private let waiter: Waiter
   private let state: Mutex<State>
 
@@ -49,7 +49,7 @@ final class SyncLoop: Sendable {
   /// How often the client asks for the number of the last write that it has received.
   private static let askInterval = Duration.seconds(300)
 
-  init(_ address: RemoteAddress, trusting trust: TrustedCertificates) {
+  init(_ address: RemoteAddress, trusting trust: TrustedCertificates?) {
     self.address = address
     self.trust = trust
     waiter = Waiter()

@@ -12,7 +12,7 @@ import Testing
 /// - Parameter connects: whether it begins to connect, before its first use.
 func synced(
   _ port: Int, secure: Bool = false, host: String = "127.0.0.1", namespace: String? = nil,
-  trusting trust: TrustedCertificates = .system, connects: Bool = true,
+  trusting trust: TrustedCertificates? = nil, connects: Bool = true,
   _ change: (inout DatabaseOptions) -> Void = { _ in }
 ) -> Database {
   var options = DatabaseOptions()

@@ -27,11 +27,15 @@ final class ByteStream {
   // MARK: TLS
 
   /// Encrypts it from now on, if the server proves that it is this host.
+  ///
+  /// - Parameter trust: nil for the certificates of the system.
   func encrypt(
-    as host: String, trusting trust: TrustedCertificates, _ waiter: Waiter,
+    as host: String, trusting trust: TrustedCertificates?, _ waiter: Waiter,
     until deadline: ContinuousClock.Instant,
     isOver: () -> Bool
   ) throws(TransportError) {
+    // Read now, and not before: they are many, and most connections within a machine need none.
+    let trust = trust ?? .system
     guard let context = trust.context else {
       throw .certificate("there are no certificates in \(trust.file ?? "the system's files")")
     }

@@ -75,7 +75,7 @@ final class WebSocketLine {
   ///
   /// - Parameter lastSession: of the connection before.
   static func open(
-    _ destination: Destination, trusting trust: TrustedCertificates, lastSession: String?,
+    _ destination: Destination, trusting trust: TrustedCertificates?, lastSession: String?,
     _ waiter: Waiter,
     until deadline: ContinuousClock.Instant, isOver: @escaping () -> Bool
   ) throws(TransportError) -> WebSocketLine {
