@@ -18,7 +18,9 @@ struct NumberedWriteTests {
     hash: String? = nil
   ) -> String {
     let condition = hash.map { ",\"h\":\"\($0)\"" } ?? ""
-    let name = "\"c\":\"\(client)\",\"i\":\"000000000000000\(incarnation)\""
+    let digits = String(incarnation, radix: 16)
+    let opening = String(repeating: "0", count: 16 - digits.count) + digits
+    let name = "\"c\":\"\(client)\",\"i\":\"\(opening)\""
     return
       "{\"p\":\"\(path)\",\"d\":\(data)\(condition),\"n\":{\(name),\"n\":\(number),\"l\":\(lowest)}}"
   }
@@ -138,6 +140,37 @@ struct NumberedWriteTests {
       #expect(try client("p", Self.body("2", 2))[0].contains("failure"))
       #expect(try client("p", Self.body("2", 3)) == [ok])
       #expect(!engine.systemNode(at: .root).isEmpty)
+    }
+  }
+
+  @Test("a copy of what a client had sent long ago is told, also after a hundred openings since")
+  func openings() async throws {
+    try await serving { served in
+      let client = try WebSocketClient(served)
+      for opening in 1...100 {
+        #expect(try client("p", Self.body(Self.increment, opening, incarnation: opening)) == [ok])
+      }
+      for opening in [1, 2, 50, 100] {
+        #expect(try client("p", Self.body(Self.increment, opening, incarnation: opening)) == [ok])
+      }
+      #expect(try await served.database.reference(withPath: "a").getData().int == 100)
+    }
+  }
+
+  @Test("what tells the address of a stranger is not the address, and users have none")
+  func addresses() async throws {
+    try await serving { options in
+      options.trustsUnsignedTokens = true
+    } _: { served in
+      let client = try WebSocketClient(served)
+      let engine = try served.database.servedEngine()
+      let results = try Path(parsing: "numbered/results")
+      func json() -> String { JSONWriter.string(engine.systemNode(at: results)) }
+      #expect(try client("p", Self.body("1", 1)) == [ok])
+      #expect(json().contains("\"from\"") && !json().contains("127"))
+      _ = try client("auth", "{\"cred\":\"\(SignedTokens.unsigned("ann"))\"}")
+      #expect(try client("p", Self.body("2", 2)) == [ok])
+      #expect(json().split(separator: "\"from\"").count == 2)
     }
   }
 

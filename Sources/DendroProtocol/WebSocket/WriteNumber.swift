@@ -59,13 +59,16 @@ package struct NumberedServer: Sendable, Equatable {
   package let branch: String
   /// The number of its last write.
   package let lsn: UInt64
-  /// It has the results of all clients that it has heard since, in milliseconds since 1970.
+  /// It has the results of all writes of users that it has got since, in milliseconds since 1970.
   package let since: Int64
+  /// The same for those who have not signed in, if that is later.
+  package let strangersSince: Int64
 
-  package init(branch: String, lsn: UInt64, since: Int64) {
+  package init(branch: String, lsn: UInt64, since: Int64, strangersSince: Int64 = 0) {
     self.branch = branch
     self.lsn = lsn
     self.since = since
+    self.strangersSince = strangersSince
   }
 
   /// - Returns: nil for what is none.
@@ -74,8 +77,12 @@ package struct NumberedServer: Sendable, Equatable {
       let lsn = members.integer("lsn").flatMap({ UInt64(exactly: $0) }),
       let since = members.integer("since")
     else { return nil }
-    self.init(branch: branch, lsn: lsn, since: since)
+    self.init(
+      branch: branch, lsn: lsn, since: since, strangersSince: members.integer("strangers") ?? 0)
   }
 
-  var text: String { "{\"branch\":\"\(branch)\",\"lsn\":\(lsn),\"since\":\(since)}" }
+  var text: String {
+    let strangers = strangersSince > since ? ",\"strangers\":\(strangersSince)" : ""
+    return "{\"branch\":\"\(branch)\",\"lsn\":\(lsn),\"since\":\(since)\(strangers)}"
+  }
 }

@@ -60,6 +60,9 @@ extension ClientAddress {
   /// One for all whose address is not known.
   static let unknown = ClientAddress(in_addr())
 
+  /// A text that no other address has.
+  var text: String { "\(isIPv6 ? 6 : 4) \(bits)" }
+
   /// Whether it is this machine, and so possibly a proxy that many clients come through.
   var isLoopback: Bool { isIPv6 ? bits == 0 : bits >> 24 == 127 }
 }

@@ -43,12 +43,13 @@ extension WireSession {
       return true
     }
     let now = systemMilliseconds()
+    let address = connection.account.address
     let ended = { @Sendable [self] (outcome: WriteOutcome) in
       // A stranger whose writes are refused causes no writing to the disk.
       guard case .denied(let verdict) = outcome, identity != .anonymous, !verdict.isForSize else {
         return results.end(id, outcome)
       }
-      let change = results.change(id, isMade: false, digest, now: now)
+      let change = results.change(id, isMade: false, digest, from: address, now: now)
       submit(EncodedWrite(nil, system: change)) { _ in results.end(id, outcome) }
     }
     switch judged(draft, at: path, if: condition) {
@@ -57,7 +58,7 @@ extension WireSession {
       answer(number, refusal.outcome)
       return true
     case .success(var judged):
-      judged.system = results.change(id, isMade: true, digest, now: now)
+      judged.system = results.change(id, isMade: true, digest, from: address, now: now)
       judged.origin = WriteOrigin(
         client: Array(writeNumber.client.utf8), number: UInt64(writeNumber.number))
       return write(judged, number, ended: ended)

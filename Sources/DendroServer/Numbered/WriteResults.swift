@@ -9,14 +9,15 @@ import Synchronization
 /// | path in the second root | value |
 /// | --- | --- |
 /// | `numbered/branch` | a string: names the history of the database (`NumberedServer`); without it the database's id does |
-/// | `numbered/since` | a number: the results of all clients that were heard since are there, in milliseconds since 1970 |
-/// | `numbered/results/USER/CLIENT/heard` | a number: when the client was heard, within a day |
+/// | `numbered/since` | a number: the results of all openings of users that were heard since are there, in milliseconds since 1970 |
+/// | `numbered/strangers` | a number: the same for those who have not signed in, if it is later |
+/// | `numbered/results/USER/CLIENT/INCARNATION/heard` | a number: when the opening was heard, within a day |
+/// | `numbered/results/USER/CLIENT/INCARNATION/from` | a string: tells the address of a stranger from others |
 /// | `numbered/results/USER/CLIENT/INCARNATION/low` | a number: the client has the answers of all writes below it |
 /// | `numbered/results/USER/CLIENT/INCARNATION/NUMBER` | a string: the answer's status, a space, and a digest of the write |
 ///
 /// A result is kept by the write that it is about: both are there, or neither is. It goes once the client says that it has
-/// the answer; after 30 days without a word from the client; and if the results of all clients take more than 64 MiB, those
-/// that were not heard for longest go first.
+/// the answer, and as ``ForgottenResults`` says.
 final class WriteResults: Sendable {
   private let engine: Engine
   private let branch: String
@@ -24,6 +25,7 @@ final class WriteResults: Sendable {
 
   private struct State {
     var since: Int64
+    var strangersSince: Int64
     /// The openings of which writes are on their way.
     var openings: [Opening: Present] = [:]
     /// So many writes were begun since the results were last looked through.
@@ -51,8 +53,9 @@ final class WriteResults: Sendable {
     let client: Key
     let incarnation: Key
 
-    fileprivate var clientPath: Path { WriteResults.results.appending(user).appending(client) }
-    fileprivate var path: Path { clientPath.appending(incarnation) }
+    fileprivate var path: Path {
+      WriteResults.results.appending(user).appending(client).appending(incarnation)
+    }
   }
 
   /// A write of a client.
@@ -75,8 +78,6 @@ final class WriteResults: Sendable {
   }
 
   private static let trimIntervalMin = 4096
-  private static let byteCountMax = 64 << 20
-  private static let day: Int64 = 24 * 60 * 60 * 1000
 
   /// - Returns: nil for a database that cannot be written.
   init?(_ engine: Engine) {
@@ -90,16 +91,18 @@ final class WriteResults: Sendable {
     } else {
       branch = hexadecimal((0..<16).map { _ in UInt8.random(in: .min ... .max) })
     }
-    var since: Int64 = 0
-    if case .integer(let time)? = kept.child(Self.since).scalar { since = time }
-    state = Mutex(State(since: since))
+    func time(_ key: Key) -> Int64 {
+      if case .integer(let time)? = kept.child(key).scalar { time } else { 0 }
+    }
+    state = Mutex(State(since: time(Self.since), strangersSince: time(Self.strangers)))
   }
 
   /// What the hello says.
   var server: NumberedServer {
     // What is not durable may be lost, and is then no sign of another history.
     let lsn = engine.statistics().durableLSN.rawValue
-    return NumberedServer(branch: branch, lsn: lsn, since: state.withLock { $0.since })
+    let (since, strangersSince) = state.withLock { ($0.since, $0.strangersSince) }
+    return NumberedServer(branch: branch, lsn: lsn, since: since, strangersSince: strangersSince)
   }
 
   // MARK: One write
@@ -151,20 +154,30 @@ final class WriteResults: Sendable {
   /// The change of the second root that keeps the result of a write that has begun, and gives back what the client needs no
   /// more.
   ///
-  /// - Parameter now: milliseconds since 1970.
-  func change(_ id: ID, isMade: Bool, _ digest: String, now: Int64) -> EncodedWrite {
+  /// - Parameters:
+  ///   - address: of the client.
+  ///   - now: milliseconds since 1970.
+  func change(
+    _ id: ID, isMade: Bool, _ digest: String, from address: ClientAddress, now: Int64
+  ) -> EncodedWrite {
     var entries = [
       Write.Entry(
         path: id.path,
         action: .set(Node(.string("\(isMade ? "ok" : "permission_denied") \(digest)"))))
     ]
     let opening = id.opening
-    let client = engine.systemNode(at: opening.clientPath)
-    if now - Self.heard(client) > Self.day {
-      let heard = opening.clientPath.appending(Self.heard)
+    let kept = engine.systemNode(at: opening.path)
+    if now - (ForgottenResults.heard(kept) ?? 0) > ForgottenResults.day {
+      let heard = opening.path.appending(ForgottenResults.heard)
       entries.append(Write.Entry(path: heard, action: .set(Node(.integer(now)))))
+      if opening.user == ForgottenResults.strangers {
+        // No address is kept: a word of the database's own tells one from another.
+        let digest = SHA1.digest(of: Array("\(branch) \(address.text)".utf8))
+        let from = opening.path.appending(ForgottenResults.from)
+        let text = hexadecimal(Array(digest.prefix(8)))
+        entries.append(Write.Entry(path: from, action: .set(Node(.string(text)))))
+      }
     }
-    let kept = client.child(opening.incarnation)
     let low = state.withLock { $0.openings[opening]?.low } ?? 1
     for (key, _) in kept.children {
       guard let number = Int(key.string), number < low else { break }
@@ -173,9 +186,6 @@ final class WriteResults: Sendable {
     if low > Self.low(kept) {
       let path = opening.path.appending(Self.low)
       entries.append(Write.Entry(path: path, action: .set(Node(.integer(Int64(low))))))
-    }
-    if let oldest = Self.oldest(of: client, besides: opening.incarnation) {
-      entries.append(Write.Entry(path: opening.clientPath.appending(oldest), action: .remove))
     }
     let trims = state.withLock { state in
       state.countSinceTrim += 1
@@ -187,48 +197,25 @@ final class WriteResults: Sendable {
     return EncodedWrite(.update(.root, entries))
   }
 
-  /// So many openings of a client have results.
-  private static let incarnationCountMax = 64
-
-  /// The opening of a client with the lowest numbers, if there are too many. Numbers ascend over all openings.
-  private static func oldest(of client: Node, besides own: Key) -> Key? {
-    guard client.childCount > incarnationCountMax else { return nil }
-    var oldest: (key: Key, low: Int)?
-    for (key, node) in client.children where node.isBranch && key != own {
-      let low = low(node)
-      if low < oldest?.low ?? .max { oldest = (key, low) }
-    }
-    return oldest?.key
-  }
-
   // MARK: Giving back
 
-  /// Gives back the results of clients that were not heard for long.
+  /// Gives back results that are not kept for longer.
   private func trim(now: Int64) {
-    let results = engine.systemNode(at: Self.results)
-    var clients: [(path: Path, heard: Int64)] = []
-    for (user, node) in results.children {
-      for (client, node) in node.children {
-        clients.append((Self.results.appending(user).appending(client), Self.heard(node)))
-      }
+    let forgotten = ForgottenResults(engine.systemNode(at: Self.results), now: now)
+    let (since, strangersSince) = state.withLock { state in
+      state.trimInterval = max(Self.trimIntervalMin, forgotten.openingCount)
+      state.since = max(state.since, forgotten.since)
+      state.strangersSince = max(state.strangersSince, forgotten.strangersSince)
+      return (state.since, state.strangersSince)
     }
-    clients.sort { $0.heard < $1.heard }
-    state.withLock { $0.trimInterval = max(Self.trimIntervalMin, clients.count) }
-    let old = clients.prefix { now - $0.heard > 30 * Self.day }
-    var given = Array(old)
-    // More than so many bytes: a fifth of the others, until the next time.
-    if results.isLarger(than: Self.byteCountMax) {
-      given += clients.dropFirst(old.count).prefix((clients.count - old.count + 4) / 5)
+    if forgotten.paths.isEmpty { return }
+    var entries = forgotten.paths.map {
+      Write.Entry(path: Self.results.appending($0), action: .remove)
     }
-    guard let last = given.last else { return }
-    let time = state.withLock { state in
-      // What was heard later in the same day has no time of its own.
-      state.since = max(state.since, min(last.heard + Self.day, now))
-      return state.since
+    for (key, time) in [(Self.since, since), (Self.strangers, strangersSince)] where time > 0 {
+      let path = NumberedResults.root.appending(key)
+      entries.append(Write.Entry(path: path, action: .set(Node(.integer(time)))))
     }
-    var entries = given.map { Write.Entry(path: $0.path, action: .remove) }
-    let path = NumberedResults.root.appending(Self.since)
-    entries.append(Write.Entry(path: path, action: .set(Node(.integer(time)))))
     // If it had to wait for the disk, it is left to the next time.
     _ = engine.submitAtOnce(
       EncodedWrite(nil, system: EncodedWrite(.update(.root, entries))), completion: { _ in })
@@ -238,12 +225,8 @@ final class WriteResults: Sendable {
     if case .integer(let number)? = incarnation.child(low).scalar { Int(number) } else { 1 }
   }
 
-  private static func heard(_ client: Node) -> Int64 {
-    if case .integer(let time)? = client.child(heard).scalar { time } else { 0 }
-  }
-
   private static let since = Key(fixed: "since")
-  private static let heard = Key(fixed: "heard")
+  private static let strangers = Key(fixed: "strangers")
   private static let low = Key(fixed: "low")
   fileprivate static let results = NumberedResults.root.appending(NumberedResults.results)
 }
@@ -252,7 +235,7 @@ extension WriteResults.ID {
   init(_ number: WriteNumber, by identity: Identity) {
     let text: String
     switch identity {
-    case .anonymous: text = "anonymous"
+    case .anonymous: text = ForgottenResults.strangers.string
     case .user(let id, _, _), .standIn(let id, _, _): text = "user \(id)"
     case .administrator: text = "administrator"
     }

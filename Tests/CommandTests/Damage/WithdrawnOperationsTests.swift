@@ -90,6 +90,33 @@ struct WithdrawnOperationsTests {
     #expect(text.contains("only administrators"))
   }
 
+  @Test(
+    "the history that numbered writes are of has another name then, and the same if nothing is missing"
+  )
+  func history() throws {
+    try fill()
+    let names = try folder.names(in: "db").filter { $0.hasSuffix(".log") }.sorted()
+    let first = "db/\(names[0])"
+    let whole = folder.bytes(first)
+    func branch(afterDamageAt index: Int, _ directory: String) throws -> Node {
+      var bytes = whole
+      bytes[index] ^= 1
+      try folder.write(bytes, to: first)
+      try dendro("repair", "db", directory)
+      let engine = try Engine.open(at: "\(folder.path)/\(directory)", mode: .readOnly)
+      let node = engine.systemNode(at: NumberedResults.root).child(NumberedResults.branch)
+      try engine.close()
+      return node
+    }
+    // The head of the log, which has no write.
+    #expect(try branch(afterDamageAt: 40, "same").isEmpty)
+    let index = try #require(whole.range(of: Data("which will".utf8))).lowerBound
+    let (one, two) = (
+      try branch(afterDamageAt: index, "one"), try branch(afterDamageAt: index, "two")
+    )
+    #expect(!one.isEmpty && !two.isEmpty && one != two)
+  }
+
   @Test("where nothing is missing, they stay, and the next server does them once")
   func certain() throws {
     try fill()
