@@ -137,7 +137,7 @@ let package = Package(
     tool(
       "DendroBench", "Dendro", "DendroSync", "DendroRules", "DendroTesting", "DendroTree",
       "CDendroLevelDBLog",
-      at: "tools/bench", exclude: ["peer"]),
+      at: "tools/bench", exclude: ["peer", "Peers/pyrebase_peer.py"]),
 
     support("DendroTestSupport", "DendroTree", "DendroStorage", "DendroEngine", "DendroTesting"),
     support(

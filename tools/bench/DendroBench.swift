@@ -22,7 +22,8 @@ enum DendroBench {
       --directory DIR  create the databases in DIR, and remove them afterwards; the default is the
                        system's temporary folder
 
-    A workload may be named by its row: W1 is sets.
+    A workload may be named by its row: W1 is sets. The workload synced takes turns with pyrebase4
+    as well, if DENDRO_BENCH_PYTHON is the path of a Python interpreter that can import it.
 
     examples:
       dendro-bench sets reopen
@@ -75,6 +76,11 @@ enum DendroBench {
       for comparison in workload.comparisons {
         let compared = try session.run(comparison, of: workload)
         if isText { write(Report.text(comparison.name, compared)) }
+        for contestant in comparison.contestants {
+          guard let lack = contestant.lack?() else { continue }
+          let text = "\(contestant.name) is left out: \(lack)"
+          if isText { write("    \(text)") } else { printError("dendro-bench: \(text)") }
+        }
         results += compared
       }
     }

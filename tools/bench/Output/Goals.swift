@@ -2,7 +2,7 @@ extension Goal {
   /// The goals, in the order of the table.
   static let all: [Goal] =
     sets + durable + fanOut + counters + opening + reads + singleReads + top + space + listeners
-    + growth + typed
+    + growth + typed + synced
 
   private static func entrants(
     _ workload: String, _ comparison: String, _ contestants: [String]
@@ -368,4 +368,22 @@ extension Goal {
         "one with the dictionary", "dendro, transaction with the dictionary"),
     ]
   }()
+
+  // MARK: Synced databases
+
+  private static let synced: [Goal] = [
+    Goal(
+      row: "synced", title: "CPU time of an answer with 100,000 pending", bound: .atMost(1.25),
+      unit: "times 10 pending",
+      reached: .ratio(
+        .processorTime, of: entrants("synced", "an answer", ["dendro, 100000 pending"]),
+        to: Entrant("synced", "an answer", "dendro, 10 pending"))),
+    Goal(
+      row: "synced", title: "a window of 50 after opening 1 million cached leaves",
+      bound: .atMost(5), unit: "ms",
+      reached: .value(
+        .extra("window of 50"),
+        of: entrants(
+          "synced", "opening, 1 million leaves cached", ["dendro, synced in a directory"]))),
+  ]
 }

@@ -11,6 +11,8 @@ struct Contestant: Sendable {
   var prepare: (@Sendable (Turn) async throws -> Void)?
   /// Whether that process kills itself when it is ready, as a crash would.
   var isKilledAfterPreparing = false
+  /// Says why it is left out; nil if it is not. It is asked in the process that starts the turns.
+  var lack: (@Sendable () -> String?)?
   /// Does the work once, and checks its results.
   let measure: @Sendable (Turn) async throws -> Measurement
 

@@ -19,17 +19,18 @@ struct Session {
 
   func removeWorkspace() { try? FileManager.default.removeItem(at: workspace) }
 
-  /// Runs every contestant once in each round, with alternating order.
+  /// Runs every contestant that lacks nothing once in each round, with alternating order.
   func run(_ comparison: Comparison, of workload: Workload) throws -> [ContestantResult] {
-    var turns: [[Measurement]] = comparison.contestants.map { _ in [] }
+    let contestants = comparison.contestants.filter { $0.lack?() == nil }
+    var turns: [[Measurement]] = contestants.map { _ in [] }
     for round in 0..<rounds * comparison.turnsPerRound {
-      let order = Array(comparison.contestants.indices)
+      let order = Array(contestants.indices)
       for index in round.isMultiple(of: 2) ? order : order.reversed() {
         turns[index].append(
-          try measurement(of: comparison.contestants[index], comparison, workload))
+          try measurement(of: contestants[index], comparison, workload))
       }
     }
-    return zip(comparison.contestants, turns).map {
+    return zip(contestants, turns).map {
       ContestantResult(
         workload: workload.name, comparison: comparison.name, noun: comparison.noun,
         contestant: $0.name, isDendro: $0.isDendro, turns: $1)

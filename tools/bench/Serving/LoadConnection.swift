@@ -2,7 +2,7 @@ import DendroPlatform
 
 /// One connection of a load: bytes there, and answers of a known length back.
 ///
-/// Unchecked: one thread uses it at a time.
+/// Unchecked: it never changes. One thread sends at a time, and one receives.
 final class LoadConnection: @unchecked Sendable {
   let descriptor: Int32
 

@@ -37,6 +37,7 @@ final class ServeProcess {
     process.standardInput = life
     process.standardOutput = output
     process.standardError = FileHandle.nullDevice
+    unblockChildSignals()
     let start = ContinuousClock.now
     try process.run()
     var lines = Data()
@@ -93,6 +94,15 @@ final class ServeProcess {
     return pages * Int(sysconf(Int32(_SC_PAGESIZE)))
   }
 
+}
+
+/// Lets the shells that this thread starts hear of the ends of their children, without which their `wait` may not return:
+/// they inherit that the signal is blocked, as it is on the threads of dispatch queues.
+private func unblockChildSignals() {
+  var signals = sigset_t()
+  sigemptyset(&signals)
+  sigaddset(&signals, SIGCHLD)
+  pthread_sigmask(SIG_UNBLOCK, &signals, nil)
 }
 
 /// Lets this process and those that it starts have as many descriptors as the system allows: each connection needs

@@ -7,11 +7,12 @@ import Synchronization
 
 extension Workload {
   static let synced = Workload(
-    "synced",
+    "synced", row: "synced",
     """
-    A synced database and dendro serve, each a process of its own: a set until its listener has it, puts with 64 in flight \
-    beside a client that sends frames which it has ready, the memory of listens, connecting again, and an answer with more \
-    and more writes pending.
+    A synced database and dendro serve, each a process of its own: a set until its listener has it, puts one after the \
+    other and with 64 in flight, the memory of listens, connecting again, an answer with more and more writes pending, \
+    opening with 1 million leaves cached, and 100,000 writes that were made offline, beside clients that send frames which \
+    they have ready, and beside pyrebase4.
     """,
     [
       Comparison(
@@ -22,6 +23,23 @@ extension Workload {
           localSets("dendro, synced in a directory") { server, turn in
             try await .synced(server, at: turn)
           },
+        ]),
+      Comparison(
+        "a set until its listener has it, beside pyrebase4", "sets",
+        [
+          localSets("dendro, synced in memory", count: 10_000) { server, _ in
+            try .synced(server)
+          },
+          Pyrebase.contestant(.sets, count: 2_000),
+        ]),
+      Comparison(
+        "puts, one after the other", "puts",
+        [
+          sequentialPuts("dendro, synced in memory") { server, _ in try .synced(server) },
+          sequentialPuts("dendro, synced in a directory") { server, turn in
+            try await .synced(server, at: turn)
+          },
+          Pyrebase.contestant(.puts, count: 2_000),
         ]),
       Comparison(
         "puts, 64 in flight on one connection", "puts",
@@ -47,16 +65,20 @@ extension Workload {
       Comparison(
         "an answer", "answers",
         [10, 1_000, 100_000].map { answers(pendingCount: $0) }),
+      openingOfCached,
+      draining,
     ])
 
   // MARK: Latency
 
   private typealias Opening = @Sendable (ServeProcess, Turn) async throws -> Database
 
-  private static func localSets(_ name: String, _ open: @escaping Opening) -> Contestant {
+  private static func localSets(
+    _ name: String, count: Int = 40_000, _ open: @escaping Opening
+  ) -> Contestant {
     Contestant(name) { turn in
       try await serving(turn) { server in
-        let count = turn.scaled(40_000)
+        let count = turn.scaled(count)
         let database = try await open(server, turn)
         let ref = database.reference(withPath: "n")
         let came = DispatchSemaphore(value: 0)
@@ -109,6 +131,28 @@ extension Workload {
     }
   }
 
+  private static func sequentialPuts(_ name: String, _ open: @escaping Opening) -> Contestant {
+    Contestant(name) { turn in
+      let sets = PostSets(count: turn.scaled(10_000))
+      return try await serving(turn) { server in
+        let database = try await open(server, turn)
+        let app = database.reference(withPath: "app")
+        try await settle(database)
+        let before = server.processorSeconds
+        var measurement = try await Measurement.awaiting(sets.count) {
+          for index in 0..<sets.count {
+            try await app.child(sets.paths[index]).setValue(sets.values[index])
+          }
+        }
+        measurement.serverProcessorSeconds = server.processorSeconds - before
+        let last = try await app.child(sets.paths[sets.count - 1]).getData()
+        try expect(last.string == sets.values[sets.count - 1], "the last put is there")
+        try await database.close()
+        return measurement
+      }
+    }
+  }
+
   // MARK: Listens
 
   private static let listens = Contestant("dendro, synced in memory") { turn in
@@ -151,7 +195,10 @@ extension Workload {
           reader.reference(withPath: "p\(index)").observe(.value) { _ in came.signal() }
         }
         wait(came, listenCount)
+        // With the answers to the listens it learns from which write on the server is to tell.
+        try await settle(reader)
         reader.goOffline()
+        try await SocketBytes.waitForOneConnection(to: server.port)
         if changeCount >= childCount {
           try await writer.reference(withPath: "p0").setValue(children.mapValues { $0 + "!" })
         } else if changeCount > 0 {
@@ -216,17 +263,17 @@ extension Workload {
 
   // MARK: Parts
 
-  private static func serving(
+  static func serving<R>(
     _ turn: Turn, durability: String = "every-commit",
-    _ body: (ServeProcess) async throws -> Measurement
-  ) async throws -> Measurement {
+    _ body: (ServeProcess) async throws -> R
+  ) async throws -> R {
     let server = try ServeProcess(at: turn.directory, durability: durability)
     defer { server.stop() }
     return try await body(server)
   }
 
   /// Waits until the connection is there, and what came before is done.
-  private static func settle(_ database: Database) async throws {
+  static func settle(_ database: Database) async throws {
     try await database.reference(withPath: "settled").setValue(true)
     await database.waitForPendingEvents()
   }
@@ -235,21 +282,21 @@ extension Workload {
     while semaphore.wait(timeout: .now()) == .success {}
   }
 
-  private static func wait(_ semaphore: DispatchSemaphore, _ count: Int) {
+  static func wait(_ semaphore: DispatchSemaphore, _ count: Int) {
     for _ in 0..<count { semaphore.wait() }
   }
 }
 
 extension Database {
   /// One in memory that keeps in step with a server, with callbacks on a queue of its own.
-  fileprivate static func synced(_ server: ServeProcess) throws -> Database {
+  static func synced(_ server: ServeProcess) throws -> Database {
     DendroSync.enable()
     let database = Database.database(url: "http://127.0.0.1:\(server.port)")
     database.callbackQueue = DispatchQueue(label: "callbacks")
     return database
   }
 
-  fileprivate static func synced(_ server: ServeProcess, at turn: Turn) async throws -> Database {
+  static func synced(_ server: ServeProcess, at turn: Turn) async throws -> Database {
     DendroSync.enable()
     return try await Database.open(
       at: "\(turn.directory.path).client.\(getpid())",
@@ -261,11 +308,29 @@ extension Database {
 enum SocketBytes {
   /// Those of the connections to a port of this machine, both ways.
   static func all(ofConnectionsTo port: UInt16) -> Int {
-    let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
-    return names.compactMap { Int32($0) }.reduce(0) { $0 + byteCount($1, port) }
+    descriptors.reduce(0) { $0 + (byteCount($1, port) ?? 0) }
   }
 
-  private static func byteCount(_ descriptor: Int32, _ port: UInt16) -> Int {
+  /// Waits until all connections but one have been closed: their bytes do not count any more.
+  static func waitForOneConnection(to port: UInt16) async throws {
+    let end = ContinuousClock.now + .seconds(30)
+    while connectionCount(to: port) > 1 {
+      try expect(.now < end, "the other connections are closed")
+      try await Task.sleep(for: .milliseconds(1))
+    }
+  }
+
+  private static func connectionCount(to port: UInt16) -> Int {
+    descriptors.count { byteCount($0, port) != nil }
+  }
+
+  private static var descriptors: [Int32] {
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+    return names.compactMap { Int32($0) }
+  }
+
+  /// Nil if it is no connection to this port.
+  private static func byteCount(_ descriptor: Int32, _ port: UInt16) -> Int? {
     var address = sockaddr_in()
     var length = socklen_t(MemoryLayout<sockaddr_in>.size)
     let isConnected = withUnsafeMutablePointer(to: &address) { pointer in
@@ -273,10 +338,11 @@ enum SocketBytes {
         getpeername(descriptor, $0, &length) == 0
       }
     }
-    guard isConnected, address.sin_port.bigEndian == port else { return 0 }
+    guard isConnected, address.sin_port.bigEndian == port else { return nil }
     var info = [UInt8](repeating: 0, count: 256)
     var count = socklen_t(info.count)
-    guard getsockopt(descriptor, Int32(IPPROTO_TCP), TCP_INFO, &info, &count) == 0 else { return 0 }
+    guard getsockopt(descriptor, Int32(IPPROTO_TCP), TCP_INFO, &info, &count) == 0
+    else { return nil }
     // `tcpi_bytes_acked` and `tcpi_bytes_received` of Linux' `struct tcp_info`.
     return info.withUnsafeBytes { bytes in
       [120, 128].reduce(0) { $0 + Int(bytes.load(fromByteOffset: $1, as: UInt64.self)) }
