@@ -30,9 +30,10 @@ extension SyncClient {
         due.calls.append { [observer] in observer.report(DatabaseError(refusal)) }
       }
       endWaiting(&state, &due)
-    case .sent(let number): state.store?.mark(write: number, SyncRecords.sent)
+    case .sent(let number, let time):
+      state.store?.mark(write: number, SyncRecords.sent, Node(.integer(time)))
     case .held(let number):
-      state.store?.mark(write: number, SyncRecords.held)
+      state.store?.mark(write: number, SyncRecords.held, Node(.bool(true)))
       log(
         "the server cannot tell whether it has made write \(number), which would count twice: it waits in pendingWrites()",
         &due)
@@ -68,6 +69,7 @@ extension SyncClient {
     case .revoked(let refusal): noteRevoked(refusal, &state, &due)
     case .ready(let session, let time):
       state.timeOffset = time - Self.clock()
+      state.greeting = (time, .now)
       state.session = session
       state.isConnected = true
       showInfo(state)
@@ -89,9 +91,11 @@ extension SyncClient {
 
   /// The server was heard: what it gives back later is not what this client needs.
   private func noteHeard(_ state: inout State) {
-    guard let known = state.dialogue.knownServer, state.time - known.time > Self.heardInterval
-    else { return }
-    let server = KnownServer(branch: known.branch, lsn: known.lsn, time: state.time)
+    guard let known = state.dialogue.knownServer, let greeting = state.greeting else { return }
+    // Not by this machine's clock, which may be set meanwhile.
+    let time = greeting.time + Int64((ContinuousClock.now - greeting.moment) / .milliseconds(1))
+    guard time - known.time > Self.heardInterval else { return }
+    let server = KnownServer(branch: known.branch, lsn: known.lsn, time: time)
     state.dialogue.knownServer = server
     state.store?.knownServer = server
   }

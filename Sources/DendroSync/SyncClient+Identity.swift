@@ -12,19 +12,43 @@ extension SyncClient {
     var task: Task<Void, Never>?
     /// The number of the last asking; answers to earlier ones do not count.
     var number = 0
+    /// Whether the source has given a token.
+    private var hasGiven = false
     /// Whether there is a token that was not refused.
-    var hasToken = false
+    private(set) var hasToken = false
     /// Whether the server has taken it, over the present connection.
     var isSignedIn = false
     /// Tokens that were refused one after the other.
     var refusalCount = 0
     /// Askings that failed one after the other.
     var failureCount = 0
+    var limits = TokenLimits()
 
     var isAdministrator = false
 
     /// Whether a connection may be made: not before there is a token, if there is to be one.
     var mayConnect: Bool { source == nil || hasToken }
+
+    /// Whether so many tokens were refused that the next connection has time.
+    var isHopeless: Bool { refusalCount >= limits.refusalCountMax }
+
+    /// There is a token.
+    ///
+    /// - Returns: whether a connection is made with it at once. After a refusal it is made after a pause: the next token
+    ///   may be as bad.
+    mutating func noteToken() -> Bool {
+      defer { hasGiven = true }
+      hasToken = true
+      failureCount = 0
+      return !hasGiven
+    }
+
+    /// The server does not take the token, or not any more.
+    mutating func noteRefusal(_ status: String) {
+      isSignedIn = false
+      hasToken = false
+      if status != "expired_token" { refusalCount += 1 }
+    }
 
     /// Ends it once the lock is released: the source and its task are the application's.
     mutating func end(_ due: inout Due) {
@@ -33,15 +57,11 @@ extension SyncClient {
         old.task?.cancel()
         withExtendedLifetime(old) {}
       }
-      self = Identity(number: number + 1)
+      self = Identity()
+      number = old.number + 1
+      limits = old.limits
     }
   }
-
-  /// So many refused tokens, and the client connects as seldom as it may.
-  private static let refusalCountMax = 3
-  /// A token is asked for so long before the one there is expires.
-  private static let renewal = Duration.seconds(300)
-  private static let leastRenewal = Duration.seconds(10)
 
   func authenticate(_ source: TokenSource?) {
     step { state, due in
@@ -93,16 +113,14 @@ extension SyncClient {
   private func take(_ token: DatabaseToken, _ number: Int) {
     step { state, due in
       guard state.identity.number == number else { return }
-      let isFirst = !state.identity.hasToken && state.identity.refusalCount == 0
-      state.identity.hasToken = true
-      state.identity.failureCount = 0
+      let isFirst = state.identity.noteToken()
       if case .administrator = token.kind { state.identity.isAdministrator = true }
       let user = SyncUser(token)
       perform(state.dialogue.signIn(SyncCredential(token), as: user), &state, &due)
       if user != .unknown { state.store?.lastUser = user }
       change(user: user, &state, &due)
-      if let rest = Self.rest(of: token) {
-        ask(after: max(Self.leastRenewal, rest - Self.renewal), &state, &due)
+      if let delay = state.identity.limits.renewal(of: token, at: state.time) {
+        ask(after: delay, &state, &due)
       }
       due.wakes = true
       if isFirst, !state.isConnected { due.command = .connect }
@@ -113,17 +131,11 @@ extension SyncClient {
     step { state, due in
       guard state.identity.number == number else { return }
       log("no token could be got: \(error)", &due)
-      state.identity.failureCount = min(state.identity.failureCount + 1, 6)
-      ask(after: .seconds(1 << state.identity.failureCount), &state, &due)
+      state.identity.failureCount += 1
+      ask(
+        after: state.identity.limits.delay(afterFailures: state.identity.failureCount), &state,
+        &due)
     }
-  }
-
-  /// How long a token holds; nil if it does not say so.
-  private static func rest(of token: DatabaseToken) -> Duration? {
-    guard case .user(let text) = token.kind,
-      let token = IDToken(text), token.algorithm != "none", let end = token.time("exp")
-    else { return nil }
-    return .seconds(max(0, min(max(end, 0), 1 << 40) - clock() / 1000))
   }
 
   // MARK: What the server says
@@ -145,15 +157,12 @@ extension SyncClient {
   private func dropToken(
     _ refusal: SyncRefusal, _ state: inout State, _ due: inout Due
   ) {
-    state.identity.isSignedIn = false
-    state.identity.hasToken = false
-    if refusal.status != "expired_token" { state.identity.refusalCount += 1 }
+    state.identity.noteRefusal(refusal.status)
     leave(&state, &due)
-    let isHopeless = state.identity.refusalCount >= Self.refusalCountMax
     log("the server does not take the token: \(refusal.status): \(refusal.text)", &due)
     // The next one is signed in by when it comes.
     perform(state.dialogue.signIn(nil), &state, &due)
-    due.command = isHopeless ? .reconnectLate : .reconnect
+    due.command = state.identity.isHopeless ? .reconnectLate : .reconnect
     ask(after: nil, &state, &due)
   }
 }

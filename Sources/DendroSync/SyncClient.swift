@@ -40,6 +40,8 @@ final class SyncClient: Remote {
     var isStarted = false
     /// How many milliseconds the server's clock is ahead of this one.
     var timeOffset: Int64 = 0
+    /// What the server's clock has shown when it greeted, and when that was.
+    var greeting: (time: Int64, moment: ContinuousClock.Instant)?
     var isConnected = false
     /// The number of the present connection, or of the last one.
     var line = 0
@@ -90,7 +92,7 @@ final class SyncClient: Remote {
 
   init(
     _ setup: RemoteSetup, trusting trust: TrustedCertificates? = nil,
-    _ observer: any RemoteObserver
+    limits: SyncLimits = SyncLimits(), _ observer: any RemoteObserver
   ) {
     self.observer = observer
     cacheByteCount = setup.cacheByteCount
@@ -103,7 +105,7 @@ final class SyncClient: Remote {
       )
     }
     self.state = Mutex(state)
-    loop = SyncLoop(setup.address, trusting: trust)
+    loop = SyncLoop(setup.address, trusting: trust, limits: limits)
     observer.showInfo(isConnected: false, timeOffset: 0, isAuthenticated: false)
     for path in setup.mirror { keep(QueryTarget(path), true) }
     loop.start(self)
@@ -182,7 +184,7 @@ final class SyncClient: Remote {
 
   func release(write number: Int) {
     step { state, due in
-      state.store?.mark(write: number, SyncRecords.held, false)
+      state.store?.mark(write: number, SyncRecords.held, .empty)
       perform(state.dialogue.release(write: number), &state, &due)
     }
   }

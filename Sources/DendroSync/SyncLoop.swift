@@ -22,6 +22,7 @@ final class SyncLoop: Sendable {
 
   private let address: RemoteAddress
   private let trust: TrustedCertificates?
+  private let limits: SyncLimits
   private let waiter: Waiter
   private let state: Mutex<State>
 
@@ -39,19 +40,10 @@ final class SyncLoop: Sendable {
     var readySince: ContinuousClock.Instant?
   }
 
-  /// A server that sends its client elsewhere more often than this, while no connection lasts, is not obeyed any more.
-  private static let redirectCountMax = 5
-  /// How long a connection may take until the server has greeted.
-  private static let connectTimeout = Duration.seconds(30)
-  /// After so much silence the client says that it is there.
-  private static let keepAliveInterval = Duration.seconds(45)
-
-  /// How often the client asks for the number of the last write that it has received.
-  private static let askInterval = Duration.seconds(300)
-
-  init(_ address: RemoteAddress, trusting trust: TrustedCertificates?) {
+  init(_ address: RemoteAddress, trusting trust: TrustedCertificates?, limits: SyncLimits) {
     self.address = address
     self.trust = trust
+    self.limits = limits
     waiter = Waiter()
     state = Mutex(State())
   }
@@ -77,7 +69,7 @@ final class SyncLoop: Sendable {
       case .redirect(let host):
         state.isLineEnded = true
         state.redirectCount += 1
-        let isMeant = state.redirectCount <= Self.redirectCountMax
+        let isMeant = state.redirectCount <= limits.redirectCountMax
         state.host = isMeant ? host : nil
         if isMeant { state.isUrgent = true }
       case .end: state.isEnded = true
@@ -118,8 +110,8 @@ final class SyncLoop: Sendable {
         if let lasted, lasted >= ReconnectDelay.lastingSeconds { state.redirectCount = 0 }
         return state.isLate
       }
-      if isLate { delay.prolong() }
       delay.isAdministrator = client.reading(\.identity.isAdministrator)
+      if isLate { delay.prolong() }
       next = .now + .seconds(delay.next(lasted: lasted, random: .random(in: 0...1)))
     }
   }
@@ -132,14 +124,15 @@ final class SyncLoop: Sendable {
       state.isLineEnded = false
       state.readySince = nil
     }
-    let deadline = ContinuousClock.now + Self.connectTimeout
+    let deadline = ContinuousClock.now + limits.connectTimeout
     let (host, session) = (
       state.withLock { $0.host }, client.reading { $0.session }
     )
     do throws(TransportError) {
+      let destination = Destination(address, redirectedTo: host)
       let line = try WebSocketLine.open(
-        Destination(address, redirectedTo: host), trusting: trust, lastSession: session, waiter,
-        until: deadline
+        destination, through: Proxy(for: destination), trusting: trust, lastSession: session,
+        limits, waiter, until: deadline
       ) { [self] in isOver }
       guard let number = client.opened() else {
         line.close()
@@ -169,6 +162,7 @@ final class SyncLoop: Sendable {
     var lastSent = ContinuousClock.now
     var lastAsked = lastSent
     while true {
+      var next = deadline
       if isOver {
         line.close()
         return nil
@@ -176,13 +170,13 @@ final class SyncLoop: Sendable {
       let now = ContinuousClock.now
       let isReady = state.withLock { $0.readySince != nil }
       if !isReady, now > deadline { return .timedOut }
-      if isReady, now - lastAsked >= Self.askInterval {
+      if isReady, now - lastAsked >= limits.askInterval {
         lastAsked = now
         client.askLSN(over: number)
       }
       do throws(TransportError) {
         var messages = client.takeOutgoing(over: number)
-        if messages.isEmpty, isReady, now - lastSent >= Self.keepAliveInterval {
+        if messages.isEmpty, isReady, now - lastSent >= limits.keepAliveInterval {
           messages = [Array("0".utf8)]
         }
         if !messages.isEmpty { lastSent = now }
@@ -193,13 +187,15 @@ final class SyncLoop: Sendable {
         }
         // What was received may have brought something to be sent.
         if isMore || client.reading({ $0.isOpen && !$0.outgoing.isEmpty }) { continue }
+        if isReady {
+          next = min(
+            try line.checkSilence(), lastSent + limits.keepAliveInterval,
+            lastAsked + limits.askInterval)
+        }
       } catch {
         return error
       }
-      waiter.wait(
-        for: line.descriptor, writing: line.wantsToWrite,
-        until: isReady
-          ? min(lastSent + Self.keepAliveInterval, lastAsked + Self.askInterval) : deadline)
+      waiter.wait(for: line.descriptor, writing: line.wantsToWrite, until: next)
     }
   }
 }

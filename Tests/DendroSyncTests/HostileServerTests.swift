@@ -4,6 +4,8 @@ import DendroTree
 import Foundation
 import Testing
 
+@testable import DendroSync
+
 /// Servers that lie, are silent, or send what no server sends.
 @Suite("synced databases: hostile servers")
 struct HostileServerTests {
@@ -108,6 +110,28 @@ struct HostileServerTests {
     try server.accept()
     let (number, _, _) = try server.request()
     try server.answer(number)
+    try await database.waitForPendingWrites()
+    try await database.close()
+  }
+
+  @Test("servers that send the client to each other are left, and its own one is obeyed no more")
+  func circleOfOthers() async throws {
+    let own = try ScriptedServer()
+    let (a, b) = (try ScriptedServer(), try ScriptedServer())
+    // It does not come back by itself from a server that is silent.
+    var limits = SyncLimits()
+    limits.connectTimeout = .seconds(600)
+    let database = synced(own.port, limits: limits)
+    database.reference(withPath: "a").setValue(1, withCompletionBlock: { _, _ in })
+    // Five times it goes where it is sent, and not the sixth time.
+    let ways = [(own, a), (a, b), (b, a), (a, b), (b, a), (a, b), (own, a)]
+    for (server, target) in ways {
+      try server.accept(greets: false)
+      try server.send(#"{"t":"c","d":{"t":"r","d":"127.0.0.1:\#(target.port)"}}"#)
+    }
+    try own.accept()
+    let (number, _, _) = try own.request()
+    try own.answer(number)
     try await database.waitForPendingWrites()
     try await database.close()
   }
@@ -219,8 +243,8 @@ struct HostileServerTests {
     try await database.close()
   }
 
-  @Test("a refused upgrade, and a host that is not there, are tried again")
-  func refusedUpgrade() async throws {
+  @Test("where no host is a read fails")
+  func nowhere() async throws {
     let nowhere = synced(1, host: "nowhere.invalid")
     #expect(
       await failure { _ = try await nowhere.reference(withPath: "a").getData() }?.code

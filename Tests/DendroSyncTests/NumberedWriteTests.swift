@@ -9,10 +9,14 @@ import Testing
 /// Writes that are sent again with the same numbers, and what is done if the server cannot tell them apart.
 @Suite("synced databases: numbered writes")
 struct NumberedWriteTests {
-  private func hello(_ branch: String, lsn: Int, since: Int = 0) -> String {
+  private static let time = 1_700_000_000_000
+
+  private static func hello(
+    _ branch: String, lsn: Int, since: Int = 0, strangers: Int = 0, time: Int = time
+  ) -> String {
     """
-    {"t":"c","d":{"t":"h","d":{"ts":1700000000000,"v":"5","h":"h","s":"s",\
-    "dendro":{"branch":"\(branch)","lsn":\(lsn),"since":\(since)}}}}
+    {"t":"c","d":{"t":"h","d":{"ts":\(time),"v":"5","h":"h","s":"s",\
+    "dendro":{"branch":"\(branch)","lsn":\(lsn),"since":\(since),"strangers":\(strangers)}}}}
     """
   }
 
@@ -41,7 +45,7 @@ struct NumberedWriteTests {
     let database = try synced(server.port, at: folder.path + "/db")
     database.goOnline()
     try server.accept(greets: false)
-    try server.send(hello("b1", lsn: 5))
+    try server.send(Self.hello("b1", lsn: 5))
     database.reference(withPath: "n").setValue(ServerValue.increment(1)) { _, _ in }
     database.reference(withPath: "s").setValue(1) { _, _ in }
     let first = try puts(server, 2)
@@ -49,25 +53,24 @@ struct NumberedWriteTests {
     #expect(first[0].hasSuffix(#""n":1,"l":1}"#) && first[1].hasSuffix(#""n":2,"l":1}"#))
     // The same server: it can tell.
     try server.accept(greets: false)
-    try server.send(hello("b1", lsn: 6))
+    try server.send(Self.hello("b1", lsn: 6))
     #expect(try puts(server, 2) == first)
     #expect(try database.pendingWrites().map(\.state) == [.answer, .answer])
     try await database.close()
 
-    // Another history, an older state, and one whose results were given back.
-    for (branch, lsn, since) in [("b2", 9, 0), ("b2", 8, 0), ("b2", 9, 9_000_000_000_000)] {
-      let database = try synced(server.port, at: folder.path + "/db")
-      database.goOnline()
-      try server.accept(greets: false)
-      try server.send(hello(branch, lsn: lsn, since: since))
-      #expect(try puts(server, 1) == [first[1]])
-      #expect(try database.pendingWrites().map(\.state) == [.decision, .answer])
-      try await database.close()
-    }
+    let other = try synced(server.port, at: folder.path + "/db")
+    other.goOnline()
+    try server.accept(greets: false)
+    try server.send(Self.hello("b2", lsn: 9))
+    #expect(try puts(server, 1) == [first[1]])
+    #expect(try other.pendingWrites().map(\.state) == [.decision, .answer])
+    try await other.close()
+
+    // What waits goes on waiting, also for a server that could tell by now.
     let last = try synced(server.port, at: folder.path + "/db")
     last.goOnline()
     try server.accept(greets: false)
-    try server.send(hello("b2", lsn: 9))
+    try server.send(Self.hello("b2", lsn: 9))
     #expect(try puts(server, 1) == [first[1]])
     try last.pendingWrites()[0].send()
     #expect(try puts(server, 1) == [first[0]])
@@ -82,16 +85,103 @@ struct NumberedWriteTests {
     try await last.close()
   }
 
+  /// A hello after that by which an increment was sent, and whether the increment waits then.
+  struct Return: Sendable {
+    let name: String
+    let hello: String
+    let waits: Bool
+    var isUser = false
+  }
+
+  private static let returns: [Return] = [
+    Return(name: "the same", hello: hello("b1", lsn: 6), waits: false),
+    Return(name: "another history", hello: hello("b2", lsn: 9), waits: true),
+    Return(name: "an older state", hello: hello("b1", lsn: 4), waits: true),
+    Return(
+      name: "results given back before it was sent",
+      hello: hello("b1", lsn: 6, since: time), waits: false),
+    Return(
+      name: "results given back after it was sent",
+      hello: hello("b1", lsn: 6, since: time + 1), waits: true),
+    Return(
+      name: "results of strangers given back",
+      hello: hello("b1", lsn: 6, strangers: time + 1), waits: true),
+    Return(
+      name: "results of strangers given back, and a user",
+      hello: hello("b1", lsn: 6, strangers: time + 1), waits: false, isUser: true),
+  ]
+
+  @Test(
+    "an increment waits for the app if the server may have forgotten it, and the log says so",
+    arguments: returns.indices)
+  func waits(index: Int) async throws {
+    try await onOwnThread { try await comeBack(to: Self.returns[index]) }
+  }
+
+  private func comeBack(to next: Return) async throws {
+    let folder = try TemporaryFolder()
+    let server = try ScriptedServer()
+    let log = Mutex<[String]>([])
+    func open() throws -> Database {
+      try synced(server.port, at: folder.path + "/db") {
+        $0.logging = { message in log.withLock { $0.append("\(message)") } }
+      }
+    }
+    func connect(_ database: Database, _ hello: String) throws {
+      if next.isUser { try database.authenticate { .user(unsignedToken("ann")) } }
+      database.goOnline()
+      try server.accept(greets: false)
+      try server.send(hello)
+      if next.isUser {
+        let signIn = try server.request()
+        try #require(signIn.action == "auth")
+        try server.answer(signIn.number, data: "{}")
+      }
+    }
+    var database = try open()
+    try connect(database, Self.hello("b1", lsn: 5))
+    database.reference(withPath: "n").setValue(ServerValue.increment(1)) { _, _ in }
+    let first = try puts(server, 1)
+    // Another connection, months later, does not say when the increment was sent.
+    try server.accept(greets: false)
+    try server.send(Self.hello("b1", lsn: 5, time: Self.time + 10_000_000_000))
+    if next.isUser {
+      let signIn = try server.request()
+      try server.answer(signIn.number, data: "{}")
+    }
+    #expect(try puts(server, 1) == first)
+    try await database.close()
+
+    database = try open()
+    try connect(database, next.hello)
+    if next.waits {
+      _ = try server.settled()
+      #expect(try database.pendingWrites().map(\.state) == [.decision], "\(next.name)")
+    } else {
+      #expect(try puts(server, 1) == first, "\(next.name)")
+      #expect(try database.pendingWrites().map(\.state) == [.answer], "\(next.name)")
+    }
+    try await database.close()
+    let lines = log.withLock {
+      $0.filter { $0.contains("cannot tell whether it has made write 1") }
+    }
+    #expect(lines.count == (next.waits ? 1 : 0), "\(next.name)")
+  }
+
   @Test(
     "writes are sent once the server has taken the token, and nobody's not before it knows that nobody is there"
   )
   func users() async throws {
+    try await onOwnThread { try await changeUsers() }
+  }
+
+  private func changeUsers() async throws {
     let server = try ScriptedServer()
     let database = synced(server.port, connects: false)
     try database.authenticate { .user(unsignedToken("ann")) }
     database.reference(withPath: "a").setValue(1) { _, _ in }
     try server.accept(greets: false)
-    try server.send(hello("b1", lsn: 5))
+    try server.send(Self.hello("b1", lsn: 5))
     let signIn = try server.request()
     #expect(signIn.action == "auth")
     #expect(try server.settled().isEmpty, "not with the rights of nobody")
@@ -109,7 +199,7 @@ struct NumberedWriteTests {
     // Over the connection that is nobody's nothing of hers goes.
     try database.authenticate { .user(unsignedToken("ann")) }
     try server.accept(greets: false)
-    try server.send(hello("b1", lsn: 5))
+    try server.send(Self.hello("b1", lsn: 5))
     let again = try server.request()
     #expect(again.action == "auth")
     #expect(try server.settled().isEmpty)
@@ -123,7 +213,7 @@ struct NumberedWriteTests {
     let server = try ScriptedServer()
     let database = synced(server.port)
     try server.accept(greets: false)
-    try server.send(hello("b1", lsn: 5))
+    try server.send(Self.hello("b1", lsn: 5))
     let outcome = Mutex<[String]>([])
     database.reference(withPath: "n").setValue(1) { error, _ in
       outcome.withLock { $0.append("\(error.map { "\($0)" } ?? "ok")") }
@@ -132,7 +222,7 @@ struct NumberedWriteTests {
     #expect(put.action == "p")
     try server.answer(put.number, "unavailable", data: "\"the disk is full\"")
     try server.accept(greets: false)
-    try server.send(hello("b1", lsn: 5))
+    try server.send(Self.hello("b1", lsn: 5))
     let again = try server.request()
     #expect(again.body["n"] == put.body["n"])
     try server.answer(again.number)
@@ -147,7 +237,7 @@ struct NumberedWriteTests {
     let server = try ScriptedServer()
     let database = synced(server.port)
     try server.accept(greets: false)
-    try server.send(hello("b1", lsn: 5))
+    try server.send(Self.hello("b1", lsn: 5))
     let outcome = Mutex<[String]>([])
     let transact = {
       database.reference(withPath: "t").runTransactionBlock({ data in
@@ -177,7 +267,7 @@ struct NumberedWriteTests {
     let first = try put()
     #expect(first.body["n"] != nil && first.body.string("h") == "")
     try server.accept(greets: false)
-    try server.send(hello("b1", lsn: 5))
+    try server.send(Self.hello("b1", lsn: 5))
     let second = try put()
     #expect(same(first, second))
     try server.push("d", #"{"p":"t","d":1}"#)
@@ -190,7 +280,7 @@ struct NumberedWriteTests {
     transact()
     #expect(try !same(first, put()))
     try server.accept(greets: false)
-    try server.send(hello("b2", lsn: 5))
+    try server.send(Self.hello("b2", lsn: 5))
     try await eventually { outcome.withLock { $0 } == ["1", "unavailable", "disconnect"] }
     try await database.close()
   }
@@ -208,7 +298,7 @@ struct NumberedWriteTests {
     let database = try synced(server.port, at: folder.path + "/db")
     database.goOnline()
     try server.accept(greets: false)
-    try server.send(hello("b1", lsn: 5))
+    try server.send(Self.hello("b1", lsn: 5))
     #expect(try puts(server, 1)[0].hasSuffix(#""n":1,"l":1}"#))
     try await database.close()
   }

@@ -13,6 +13,8 @@ final class ScriptedServer {
 
   struct Failure: Error {
     let text: String
+    /// Whether the client has ended the connection.
+    var isEnd = false
   }
 
   init() throws {
@@ -44,15 +46,38 @@ final class ScriptedServer {
   /// - Returns: the head of the client's request.
   @discardableResult
   func accept(greets: Bool = true, time: Int64 = 1_700_000_000_000) throws -> String {
+    let head = try take()
+    try changeOver(head)
+    if greets {
+      try send(
+        #"{"t":"c","d":{"t":"h","d":{"ts":\#(time),"v":"5","h":"other.example","s":"session"}}}"#)
+    }
+    return head
+  }
+
+  /// Takes the next connection, and says nothing.
+  ///
+  /// - Returns: the head of the client's request.
+  func take() throws -> String {
     cut()
     try wait(for: listener)
     connection = DendroPlatform.accept(listener, nil, nil)
     var on: Int32 = 1
     setsockopt(
       connection, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
+    return try nextHead()
+  }
+
+  /// The head of the client's next request.
+  func nextHead() throws -> String {
     while !received.contains(sequence: Array("\r\n\r\n".utf8)) { try receivePart() }
     let head = String(decoding: received, as: UTF8.self)
     received = []
+    return head
+  }
+
+  /// Agrees to speak by WebSocket.
+  func changeOver(_ head: String) throws {
     let key =
       head.split(separator: "\r\n").first { $0.hasPrefix("Sec-WebSocket-Key: ") }?
       .dropFirst("Sec-WebSocket-Key: ".count) ?? ""
@@ -68,11 +93,6 @@ final class ScriptedServer {
         \r
 
         """.utf8))
-    if greets {
-      try send(
-        #"{"t":"c","d":{"t":"h","d":{"ts":\#(time),"v":"5","h":"other.example","s":"session"}}}"#)
-    }
-    return head
   }
 
   /// Cuts the line without a word.
@@ -171,9 +191,42 @@ final class ScriptedServer {
     return messages
   }
 
+  /// Waits for a ping of the client.
+  func awaitPing() throws {
+    while try frame().code != 0x9 {}
+  }
+
+  /// Waits for a keep-alive of the client.
+  func awaitKeepAlive() throws {
+    while try frame() != (0x1, Array("0".utf8)) {}
+  }
+
+  /// The kinds of the frames that come until the client ends the connection, which this side leaves open.
+  ///
+  /// - Throws: if it does not within two minutes.
+  @discardableResult
+  func framesUntilEnd() throws -> [UInt8] {
+    var kinds: [UInt8] = []
+    let deadline = ContinuousClock.now + .seconds(120)
+    while true {
+      guard .now < deadline else { throw Failure(text: "the client stays") }
+      do {
+        kinds.append(try anyFrame().code)
+      } catch let failure as Failure where failure.isEnd {
+        return kinds
+      }
+    }
+  }
+
   // MARK: Bytes
 
   private func frame() throws -> (code: UInt8, content: [UInt8]) {
+    let (code, content) = try anyFrame()
+    if code == 0x8 { throw Failure(text: "the client has closed the connection") }
+    return (code, content)
+  }
+
+  private func anyFrame() throws -> (code: UInt8, content: [UInt8]) {
     while received.count < 2 { try receivePart() }
     let code = received[0] & 0x0F
     var count = Int(received[1] & 0x7F)
@@ -189,7 +242,6 @@ final class ScriptedServer {
     start += 4
     let content = (0..<count).map { received[start + $0] ^ mask[$0 % 4] }
     received.removeFirst(start + count)
-    if code == 0x8 { throw Failure(text: "the client has closed the connection") }
     return (code, content)
   }
 
@@ -197,7 +249,7 @@ final class ScriptedServer {
     try wait(for: connection)
     var part = [UInt8](repeating: 0, count: 1 << 16)
     let count = recv(connection, &part, part.count, 0)
-    guard count > 0 else { throw Failure(text: "the client has left") }
+    guard count > 0 else { throw Failure(text: "the client has left", isEnd: true) }
     received += part[..<count]
   }
 
@@ -223,7 +275,7 @@ final class ScriptedServer {
       let count = rest.withUnsafeBytes {
         DendroPlatform.send(connection, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
       }
-      guard count > 0 else { throw Failure(text: "the client has left") }
+      guard count > 0 else { throw Failure(text: "the client has left", isEnd: true) }
       rest = rest.dropFirst(count)
     }
   }

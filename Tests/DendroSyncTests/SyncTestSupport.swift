@@ -1,6 +1,7 @@
 import Dendro
 import DendroServer
 import DendroStorage
+import DendroTestSupport
 import DendroTree
 import Synchronization
 import Testing
@@ -12,14 +13,15 @@ import Testing
 /// - Parameter connects: whether it begins to connect, before its first use.
 func synced(
   _ port: Int, secure: Bool = false, host: String = "127.0.0.1", namespace: String? = nil,
-  trusting trust: TrustedCertificates? = nil, connects: Bool = true,
+  trusting trust: TrustedCertificates? = nil, limits: SyncLimits = SyncLimits(),
+  connects: Bool = true,
   _ change: (inout DatabaseOptions) -> Void = { _ in }
 ) -> Database {
   var options = DatabaseOptions()
   change(&options)
   let address = RemoteAddress(isSecure: secure, host: host, port: port, namespace: namespace)
   let database = Database.remote(RemoteSetup(address), options: options) {
-    SyncClient($0, trusting: trust, $1)
+    SyncClient($0, trusting: trust, limits: limits, $1)
   }
   if connects { database.goOnline() }
   return database
@@ -138,6 +140,23 @@ final class Viewer: Sendable {
     }
     return await take()
   }
+}
+
+/// What databases write into their logs.
+final class LogLines: Sendable {
+  private let lines = Mutex<[String]>([])
+
+  func note(_ message: Database.LogMessage) { lines.withLock { $0.append(message.message) } }
+
+  func contains(_ text: String) -> Bool {
+    lines.withLock { lines in lines.contains { $0.contains(text) } }
+  }
+}
+
+/// Runs what blocks its thread until the client has done something for which the client needs a thread of the pool, as it
+/// does to ask for tokens.
+func onOwnThread(_ body: @escaping @Sendable () async throws -> Void) async throws {
+  try await Task(executorPreference: QueueExecutor(), operation: body).value
 }
 
 /// Waits until a condition holds.

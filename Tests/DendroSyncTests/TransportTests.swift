@@ -49,7 +49,7 @@ struct TransportTests {
     }
   }
 
-  @Test("a proxy is asked for the server, and answers for its refusals")
+  @Test("the environment names the proxy of a server, and the hosts that need none")
   func proxy() throws {
     let secure = Destination(
       RemoteAddress(isSecure: true, host: "db.example.com", port: 443, namespace: nil),

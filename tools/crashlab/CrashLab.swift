@@ -87,6 +87,7 @@ enum CrashLab {
     case "replay": return ReplayCommand.run(rest)
     case KilledWriter.subcommand: return await KilledWriter.run(rest)
     case KilledClient.subcommand: return await KilledClient.run(rest)
+    case KeptDatabase.subcommand: return await KeptDatabase.run(rest)
     case HostileReader.subcommand: return HostileReader.run(rest)
     case DigestCommand.subcommand: return DigestCommand.run(rest)
     case KeptInputs.subcommand: return KeptInputs.run(rest)

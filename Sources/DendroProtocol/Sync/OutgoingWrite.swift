@@ -11,14 +11,14 @@ package struct OutgoingWrite: Sendable {
   package let time: Int64
   /// The opening in which it was made; nil if it has no number.
   package let incarnation: String?
-  /// Whether the server may have it.
-  package var isSent: Bool
+  /// A time before it was sent first, by the server's clock, in milliseconds since 1970; nil if it was not sent.
+  package var sentTime: Int64?
   /// Whether it waits until the application decides.
   package var isHeld: Bool
 
   package init(
     user: SyncUser, draft: Draft, estimate: Write? = nil, time: Int64, incarnation: String?,
-    isSent: Bool = false,
+    sentTime: Int64? = nil,
     isHeld: Bool = false
   ) {
     self.user = user
@@ -26,9 +26,12 @@ package struct OutgoingWrite: Sendable {
     self.estimate = estimate
     self.time = time
     self.incarnation = incarnation
-    self.isSent = isSent
+    self.sentTime = sentTime
     self.isHeld = isHeld
   }
+
+  /// Whether the server may have it.
+  package var isSent: Bool { sentTime != nil }
 
   /// Whether it makes something else if it is made twice.
   var adds: Bool { draft.adds }
@@ -66,7 +69,7 @@ package struct WriteNumbering: Sendable {
 package struct KnownServer: Sendable, Equatable {
   package let branch: String
   package let lsn: UInt64
-  /// When it has said so, by its clock, in milliseconds since 1970.
+  /// When it was heard last, within an hour, by its clock, in milliseconds since 1970.
   package let time: Int64
 
   package init(branch: String, lsn: UInt64, time: Int64) {
@@ -75,9 +78,19 @@ package struct KnownServer: Sendable, Equatable {
     self.time = time
   }
 
-  /// Whether a server has what became of all numbered writes that it got since it has said this.
+  /// Whether a server has the history of which it has said this.
   func isKnown(to server: NumberedServer) -> Bool {
-    branch == server.branch && lsn <= server.lsn && server.since <= time
+    branch == server.branch && lsn <= server.lsn
+  }
+}
+
+extension NumberedServer {
+  /// The server has what became of all numbered writes of the user that it got since.
+  fileprivate func since(of user: SyncUser) -> Int64 {
+    switch user {
+    case .user, .administrator: since
+    case .anonymous, .unknown: max(since, strangersSince)
+    }
   }
 }
 
@@ -90,13 +103,14 @@ extension SyncDialogue {
     // The numbers of its writes are those of another history.
     if knownServer?.branch != server.branch { tree.forgetHeard() }
     var effects: [Effect] = []
-    if knownServer?.isKnown(to: server) != true {
-      effects += endAttempts()
-      for (number, write) in pendingWrites where write.isSent && !write.isHeld && write.adds {
-        writes[number]?.isHeld = true
-        waitingWrites[number]?.isHeld = true
-        effects.append(.held(write: number))
-      }
+    let isKnown = knownServer?.isKnown(to: server) == true
+    if !isKnown || server.since(of: user) > knownServer?.time ?? 0 { effects += endAttempts() }
+    for (number, write) in pendingWrites where !write.isHeld && write.adds {
+      guard let sentTime = write.sentTime else { continue }
+      if isKnown, server.since(of: write.user) <= sentTime { continue }
+      writes[number]?.isHeld = true
+      waitingWrites[number]?.isHeld = true
+      effects.append(.held(write: number))
     }
     let known = KnownServer(branch: server.branch, lsn: server.lsn, time: time)
     knownServer = known

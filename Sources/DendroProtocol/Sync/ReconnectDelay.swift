@@ -4,6 +4,8 @@ package struct ReconnectDelay: Sendable {
   /// In seconds.
   private var longest = Self.first
   private var hasFailed = false
+  /// Whether the next one is late, however long the last connection has lasted.
+  private var isProlonged = false
   /// Whether it waits 30 seconds at most, in place of five minutes.
   package var isAdministrator = false
   private var limit: Double { isAdministrator ? 30 : 300 }
@@ -19,12 +21,14 @@ package struct ReconnectDelay: Sendable {
   package mutating func reset() {
     longest = Self.first
     hasFailed = false
+    isProlonged = false
   }
 
   /// The connection was refused for good reasons: the next one comes as late as possible.
   package mutating func prolong() {
     longest = limit
     hasFailed = true
+    isProlonged = true
   }
 
   /// How many seconds to wait now.
@@ -33,7 +37,8 @@ package struct ReconnectDelay: Sendable {
   ///   - lasted: how many seconds the connection was ready; nil if it never was.
   ///   - random: from 0 to 1.
   package mutating func next(lasted: Double?, random: Double) -> Double {
-    if let lasted, lasted >= Self.lastingSeconds { reset() }
+    if !isProlonged, let lasted, lasted >= Self.lastingSeconds { reset() }
+    isProlonged = false
     guard hasFailed else {
       hasFailed = true
       return 0

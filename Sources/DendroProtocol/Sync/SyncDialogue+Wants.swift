@@ -41,7 +41,8 @@ extension SyncDialogue {
   package func outgoing(_ write: SyncWrite) -> OutgoingWrite {
     OutgoingWrite(
       user: user, draft: write.draft, estimate: write.draft.adds ? write.pending.write : nil,
-      time: write.time, incarnation: numbering?.incarnation, isSent: sendsWrites)
+      time: write.time, incarnation: numbering?.incarnation,
+      sentTime: sendsWrites ? sendingTime : nil)
   }
 
   /// Writes: listeners see it at once.

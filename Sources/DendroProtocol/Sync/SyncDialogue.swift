@@ -18,7 +18,7 @@ package struct SyncDialogue: Sendable {
     /// Writes turn out to be those of a user.
     case owned(writes: [Int], SyncUser)
     /// A write is on its way to the server, for the first time.
-    case sent(write: Int)
+    case sent(write: Int, time: Int64)
     /// A write may have been made by the server, which cannot tell. It waits until the application decides.
     case held(write: Int)
     /// A server that makes numbered writes once has said what it is.
@@ -242,10 +242,17 @@ package struct SyncDialogue: Sendable {
       .listen(target, number: number, lsn: lsn ?? 0))
   }
 
+  /// Now or before, by the server's clock.
+  var sendingTime: Int64 { knownServer?.time ?? 0 }
+
   mutating func send(write number: Int) -> [Effect] {
     guard sendsWrites, let write = writes[number], !write.isHeld else { return [] }
-    var effects: [Effect] = write.isSent ? [] : [.sent(write: number)]
-    writes[number]?.isSent = true
+    var effects: [Effect] = []
+    if !write.isSent {
+      let time = sendingTime
+      writes[number]?.sentTime = time
+      effects.append(.sent(write: number, time: time))
+    }
     var message = Message(write.draft)
     if let incarnation = write.incarnation, let name = writeNumber(number, incarnation) {
       message.append(name)

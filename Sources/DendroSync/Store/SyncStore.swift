@@ -72,10 +72,10 @@ struct SyncStore: Sendable {
   }
 
   /// Notes of a write that it was sent, or that it is held.
-  mutating func mark(write number: Int, _ mark: Key, _ isMarked: Bool = true) {
+  mutating func mark(write number: Int, _ mark: Key, _ value: Node) {
     let place = Path.root.appending(SyncRecords.pending).appending(Key(number))
     if node.node(at: place).isEmpty { return }
-    node.graft(isMarked ? Node(.bool(true)) : .empty, at: place.appending(mark))
+    node.graft(value, at: place.appending(mark))
   }
 
   mutating func remove(write number: Int) {

@@ -13,7 +13,15 @@ struct Connector {
   ///
   /// - Returns: the socket, which does not block.
   func connect(to host: String, _ port: Int) throws(TransportError) -> Int32 {
-    var waiting = try Self.addresses(of: host, port)[...]
+    try connect(to: Self.addresses(of: host, port))
+  }
+
+  /// Connects to whichever address answers first.
+  ///
+  /// - Parameter addresses: the one to begin with first.
+  /// - Returns: the socket, which does not block.
+  func connect(to addresses: [Address]) throws(TransportError) -> Int32 {
+    var waiting = addresses[...]
     var racing: [Int32] = []
     defer { for socket in racing { close(socket) } }
     var failure = TransportError.ended
@@ -48,13 +56,14 @@ struct Connector {
     }
   }
 
-  private struct Address {
-    var storage = sockaddr_storage()
-    var length: socklen_t = 0
-    var family: Int32 = 0
+  struct Address {
+    fileprivate var storage = sockaddr_storage()
+    fileprivate var length: socklen_t = 0
+    fileprivate var family: Int32 = 0
   }
 
-  private static func addresses(
+  /// All addresses of a host.
+  static func addresses(
     of host: String, _ port: Int
   ) throws(TransportError) -> [Address] {
     var hints = addrinfo()

@@ -50,8 +50,10 @@ struct Proxy {
     try stream.writeAll(request + "\r\n", waiter, until: deadline, isOver: isOver)
     let (head, rest) = try stream.readHead(waiter, until: deadline, isOver: isOver)
     let words = head.prefix { $0 != "\r\n" }.split(separator: " ", maxSplits: 2)
-    guard words.count > 1, words[1].hasPrefix("2"), rest.isEmpty else {
+    guard words.count > 1, words[1].hasPrefix("2") else {
       throw .refused("the proxy refuses: \(words.dropFirst().joined(separator: " "))")
     }
+    // The server speaks only when it was spoken to: such bytes are not its own.
+    guard rest.isEmpty else { throw .refused("the proxy sends more than its answer") }
   }
 }

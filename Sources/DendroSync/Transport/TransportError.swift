@@ -5,6 +5,8 @@ enum TransportError: Error, CustomStringConvertible {
   case system(String, Int32)
   case unknownHost(String, String)
   case timedOut
+  /// The server says nothing any more.
+  case silent
   /// This side does not want it any more.
   case interrupted
   case certificate(String)
@@ -19,6 +21,7 @@ enum TransportError: Error, CustomStringConvertible {
     case .system(let call, let number): "\(call): \(String(cString: strerror(number)))"
     case .unknownHost(let host, let reason): "the host \(host) is not known: \(reason)"
     case .timedOut: "it took too long"
+    case .silent: "the server does not answer"
     case .interrupted: "it was interrupted"
     case .certificate(let reason): "no secure connection: \(reason)"
     case .refused(let reason): reason

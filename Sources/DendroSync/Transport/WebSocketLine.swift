@@ -8,7 +8,8 @@ import DendroProtocol
 final class WebSocketLine {
   private let stream: ByteStream
   private var context: wslay_event_context_ptr?
-  private var assembler = MessageAssembler(byteLimit: messageByteLimit)
+  private let limits: SyncLimits
+  private var assembler: MessageAssembler
   /// What has come with the answer to the upgrade.
   private var early: [UInt8]
   /// Frames that are not sent yet.
@@ -21,15 +22,26 @@ final class WebSocketLine {
   /// Pings since all was sent. Their answers wait in libwslay, which does not bound them.
   private var pingCount = 0
   private static let pingCountMax = 64
+  /// The frames of the message that is coming. libwslay needs memory for each, however short it is.
+  private var fragmentCount = 0
+  private static let fragmentCountMax = 1 << 16
+  /// When the server gave its last sign of life.
+  private var lastHeard = ContinuousClock.now
+  /// When it was asked for one; nil if it has given one since.
+  private var asked: ContinuousClock.Instant?
+  /// Whether the server takes no more for now.
+  private var isHeldUp = false
 
-  /// The most bytes of one message of a server, which sends no more than 256 MiB of data at once.
-  private static let messageByteLimit = 320 << 20
   /// So many bytes are read before what waits to be sent has its turn.
   private static let readByteLimit = 256 << 10
   private static let writeByteLimit = 64 << 10
 
-  private init(_ stream: ByteStream, early: [UInt8]) throws(TransportError) {
+  private init(
+    _ stream: ByteStream, early: [UInt8], _ limits: SyncLimits
+  ) throws(TransportError) {
     self.stream = stream
+    self.limits = limits
+    assembler = MessageAssembler(byteLimit: limits.messageByteLimit)
     self.early = early
     var callbacks = wslay_event_callbacks()
     callbacks.recv_callback = { context, buffer, count, _, line in
@@ -45,6 +57,10 @@ final class WebSocketLine {
       for index in 0..<count { buffer[index] = .random(in: .min ... .max) }
       return 0
     }
+    callbacks.on_frame_recv_start_callback = { _, frame, line in
+      guard let frame = frame?.pointee, let line else { return }
+      WebSocketLine.of(line).begin(frame)
+    }
     callbacks.on_msg_recv_callback = { _, message, line in
       guard let message = message?.pointee, let line else { return }
       WebSocketLine.of(line).take(message)
@@ -54,7 +70,7 @@ final class WebSocketLine {
     guard wslay_event_context_client_init(&context, &callbacks, own) == 0 else {
       throw .refused("there is no memory for a connection")
     }
-    wslay_event_config_set_max_recv_msg_length(context, UInt64(Self.messageByteLimit))
+    wslay_event_config_set_max_recv_msg_length(context, UInt64(limits.messageByteLimit))
   }
 
   deinit { if let context { wslay_event_context_free(context) } }
@@ -73,16 +89,18 @@ final class WebSocketLine {
 
   /// Makes a connection, and has the server change over to a WebSocket.
   ///
-  /// - Parameter lastSession: of the connection before.
+  /// - Parameters:
+  ///   - proxy: nil if none is needed.
+  ///   - lastSession: of the connection before.
   static func open(
-    _ destination: Destination, trusting trust: TrustedCertificates?, lastSession: String?,
-    _ waiter: Waiter,
+    _ destination: Destination, through proxy: Proxy?, trusting trust: TrustedCertificates?,
+    lastSession: String?, _ limits: SyncLimits, _ waiter: Waiter,
     until deadline: ContinuousClock.Instant, isOver: @escaping () -> Bool
   ) throws(TransportError) -> WebSocketLine {
     let connector = Connector(waiter: waiter, deadline: deadline, isOver: isOver)
     let (host, port) = (destination.host, destination.port)
     let stream: ByteStream
-    if let proxy = Proxy(for: destination) {
+    if let proxy {
       stream = ByteStream(try connector.connect(to: proxy.host, proxy.port))
       try proxy.reach(host, port, over: stream, waiter, until: deadline, isOver)
     } else {
@@ -96,7 +114,7 @@ final class WebSocketLine {
       request(destination, lastSession, key), waiter, until: deadline, isOver: isOver)
     let (head, rest) = try stream.readHead(waiter, until: deadline, isOver: isOver)
     try check(head, key)
-    return try WebSocketLine(stream, early: rest)
+    return try WebSocketLine(stream, early: rest, limits)
   }
 
   private static func request(
@@ -181,8 +199,13 @@ final class WebSocketLine {
       switch unsent[sentCount...].withUnsafeBytes({
         stream.write($0.baseAddress.unsafelyUnwrapped, $0.count)
       }) {
-      case .bytes(let count): sentCount += count
-      case .waiting: return
+      case .bytes(let count):
+        sentCount += count
+        if isHeldUp { noteLife() }
+        isHeldUp = false
+      case .waiting:
+        isHeldUp = true
+        return
       case .ended: throw .ended
       case .failed(let error): throw error
       }
@@ -198,6 +221,33 @@ final class WebSocketLine {
     }
     unsent.append(contentsOf: UnsafeBufferPointer(start: bytes, count: count))
     return count
+  }
+
+  // MARK: Silence
+
+  private func noteLife() {
+    lastHeard = .now
+    asked = nil
+  }
+
+  /// Pings a server that has been silent for long: every server answers that. One that stays silent is lost, also if its
+  /// system still says that all has arrived.
+  ///
+  /// - Returns: when to look again.
+  func checkSilence() throws(TransportError) -> ContinuousClock.Instant {
+    let now = ContinuousClock.now
+    if let asked {
+      let end = asked + limits.answerTimeout
+      if now >= end { throw .silent }
+      return end
+    }
+    let end = lastHeard + limits.keepAliveInterval
+    if now < end { return end }
+    var ping = wslay_event_msg(opcode: UInt8(WSLAY_PING.rawValue), msg: nil, msg_length: 0)
+    guard wslay_event_queue_msg(context, &ping) == 0 else { throw .ended }
+    try flush()
+    asked = now
+    return now + limits.answerTimeout
   }
 
   /// Says good-bye, if that can be said at once.
@@ -222,11 +272,12 @@ final class WebSocketLine {
     for message in messages where isWanted { isWanted = take(message) }
     messages = []
     if let failure { throw failure }
-    guard result == 0 else { throw .ended }
     if wslay_event_get_close_received(context) != 0 { throw .ended }
-    try flush()
     // libwslay reads no more of a server that breaks the protocol, and only wants to say so.
-    if wslay_event_get_read_enabled(context) == 0 {
+    let isBroken = wslay_event_get_read_enabled(context) == 0
+    guard result == 0 || isBroken else { throw .ended }
+    try flush()
+    if isBroken {
       throw .refused("the server breaks the protocol of WebSockets")
     }
     if unsent.isEmpty { pingCount = 0 }
@@ -250,6 +301,7 @@ final class WebSocketLine {
       switch stream.read(buffer, count) {
       case .bytes(let count):
         readCount += count
+        noteLife()
         return count
       case .waiting: break
       case .ended: return fail(context, .ended)
@@ -264,6 +316,16 @@ final class WebSocketLine {
     failure = error
     wslay_event_set_error(context, Int32(WSLAY_ERR_CALLBACK_FAILURE.rawValue))
     return -1
+  }
+
+  private func begin(_ frame: wslay_event_on_frame_recv_start_arg) {
+    // Frames of control come between those of a message.
+    if frame.opcode >= UInt8(WSLAY_CONNECTION_CLOSE.rawValue) { return }
+    if frame.opcode != UInt8(WSLAY_CONTINUATION_FRAME.rawValue) { fragmentCount = 0 }
+    fragmentCount += 1
+    if fragmentCount > Self.fragmentCountMax {
+      failure = .refused("the server sends a message in too many frames")
+    }
   }
 
   private func take(_ message: wslay_event_on_msg_recv_arg) {

@@ -8,7 +8,7 @@ package import DendroTree
 /// | `user` | a string: the user who has signed in last (`SyncUser`) |
 /// | `client` | a string: by which a server tells this client from others |
 /// | `known` | what a server that makes numbered writes once has said last (``KnownServer``): `branch`, a string, `lsn` and `time`, numbers |
-/// | `pending/NUMBER` | a write without an answer (``OutgoingWrite``): children `write` and, if that adds, `estimate`, what it shows (`Node(keeping:)`), `user` and `incarnation`, strings, `time`, its milliseconds since 1970, and `sent` and `held`, true or not there |
+/// | `pending/NUMBER` | a write without an answer (``OutgoingWrite``): children `write` and, if that adds, `estimate`, what it shows (`Node(keeping:)`), `user` and `incarnation`, strings, `time`, its milliseconds since 1970, `sent`, those of a time before it was sent, or not there, and `held`, true or not there |
 /// | `targets/NUMBER` | a tracked target: children `path` and `query`, strings, `use`, a number, `keys`, a child for each that the query shows, and `heard`, the number of a write of the server after which what is kept was right, or not there |
 package enum SyncRecords {
   package static let user = Key(fixed: "user")
@@ -53,7 +53,9 @@ package enum SyncRecords {
       draft: write.withView { Draft(decoding: $0) },
       estimate: node.child(estimate).keptWrite?.withView { Draft(decoding: $0) }.write,
       time: node.child(time).integer ?? 0,
-      incarnation: node.child(incarnation).text, isSent: node.has(sent), isHeld: node.has(held))
+      incarnation: node.child(incarnation).text,
+      // What is no number is a mark of an earlier version.
+      sentTime: node.has(sent) ? node.child(sent).integer ?? 0 : nil, isHeld: node.has(held))
   }
 
   /// A write as it is kept.
@@ -64,7 +66,7 @@ package enum SyncRecords {
     node.put(Node(.string(outgoing.user.text)), at: user)
     node.put(Node(.integer(outgoing.time)), at: time)
     if let text = outgoing.incarnation { node.put(Node(.string(text)), at: incarnation) }
-    if outgoing.isSent { node.put(Node(.bool(true)), at: sent) }
+    if let time = outgoing.sentTime { node.put(Node(.integer(time)), at: sent) }
     if outgoing.isHeld { node.put(Node(.bool(true)), at: held) }
     return node
   }
