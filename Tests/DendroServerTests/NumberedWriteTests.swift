@@ -143,7 +143,7 @@ struct NumberedWriteTests {
     }
   }
 
-  @Test("a copy of what a client had sent long ago is told, also after a hundred openings since")
+  @Test("a write that a client sends again is not made again, even after a hundred later openings")
   func openings() async throws {
     try await serving { served in
       let client = try WebSocketClient(served)
@@ -157,7 +157,7 @@ struct NumberedWriteTests {
     }
   }
 
-  @Test("what tells the address of a stranger is not the address, and users have none")
+  @Test("the server keeps a digest of a stranger's address, and nothing of a user's")
   func addresses() async throws {
     try await serving { options in
       options.trustsUnsignedTokens = true

@@ -73,7 +73,7 @@ private final class Place {
   enum Kind {
     case listening
     case refusing
-    /// It answers nobody: its queue is full.
+    /// The queue of the listener is full, so the system answers no connection.
     case hanging
   }
 

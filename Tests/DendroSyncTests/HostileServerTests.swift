@@ -114,7 +114,9 @@ struct HostileServerTests {
     try await database.close()
   }
 
-  @Test("servers that send the client to each other are left, and its own one is obeyed no more")
+  @Test(
+    "a client that servers redirect in a circle goes back to its own server, and ignores the next redirect"
+  )
   func circleOfOthers() async throws {
     let own = try ScriptedServer()
     let (a, b) = (try ScriptedServer(), try ScriptedServer())
@@ -243,7 +245,7 @@ struct HostileServerTests {
     try await database.close()
   }
 
-  @Test("where no host is a read fails")
+  @Test("a read fails if the host is not known")
   func nowhere() async throws {
     let nowhere = synced(1, host: "nowhere.invalid")
     #expect(

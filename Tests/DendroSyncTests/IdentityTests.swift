@@ -149,7 +149,7 @@ struct IdentityTests {
     try server.answer(listen.number, data: "{}")
     #expect(try await viewer.take(1) == ["n": [.value(try node("10"))]])
     try await eventually { isAuthenticated.withLock { $0 } == true }
-    // Nobody may listen there, so the server ends that too.
+    // Without a user the client has no right to listen there, so the server ends the listen as well.
     try server.together {
       try server.push("ac", #"{"s":"\#(status)","d":"it has ended"}"#)
       try server.push("c", #"{"p":"n"}"#)

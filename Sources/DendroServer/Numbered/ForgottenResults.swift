@@ -1,10 +1,11 @@
 import DendroTree
 
-/// Which results of numbered writes are given back (``WriteResults``), each time all of an opening.
+/// Decides which results of numbered writes the server forgets (``WriteResults``). It forgets all results of an opening
+/// together.
 ///
-/// Those of openings that were not heard for 30 days go. If those of users take more than 48 MiB, a fifth of them goes, those
-/// that were not heard for longest first. Those of strangers have 16 MiB of their own: if they take more, a fifth of them goes,
-/// from the addresses that have most.
+/// The server forgets the results of an opening that it has not heard for 30 days. If the results of users take more than
+/// 48 MiB, it forgets a fifth of their openings, beginning with those that it has not heard for longest. Strangers have 16 MiB
+/// of their own: if their results take more, it forgets a fifth of them, from the addresses that have most.
 struct ForgottenResults {
   /// How many openings have results.
   private(set) var openingCount = 0

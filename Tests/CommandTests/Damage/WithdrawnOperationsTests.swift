@@ -91,7 +91,7 @@ struct WithdrawnOperationsTests {
   }
 
   @Test(
-    "the history that numbered writes are of has another name then, and the same if nothing is missing"
+    "a repair that misses writes renames the history of numbered writes; one that misses none keeps its name"
   )
   func history() throws {
     try fill()
