@@ -1,5 +1,6 @@
 import Dendro
 import DendroPlatform
+import DendroServer
 import Testing
 
 @testable import DendroSync
@@ -65,6 +66,16 @@ struct ConnectorTests {
     let head = try server.accept()
     #expect(head.contains("\r\nHost: localhost:\(server.port)\r\n"))
     try await database.close()
+  }
+
+  @Test("an IPv6 address stands in brackets", .enabled(if: Place.hasIPv6))
+  func literal() async throws {
+    try await serving({ $0.hosts = ["::1"] }) { served, server in
+      let database = synced(Int(server.port), host: "[::1]")
+      try await database.reference(withPath: "a").setValue(1)
+      #expect(try await served.reference(withPath: "a").getData().value as? Int == 1)
+      try await database.close()
+    }
   }
 }
 

@@ -180,7 +180,7 @@ struct PersistenceTests {
       }
     }
     let plain = await refusal { try await Database.open(at: folder.path + "/db") }
-    #expect(plain?.code == .invalidArgument)
+    #expect(plain?.code == .unavailable)
     #expect(plain?.message.contains("http://127.0.0.1:\(port)") == true)
     #expect(await refusal { try synced(port + 1, at: folder.path + "/db") }?.name == "OtherServer")
     let own = try await Database.open(at: folder.path + "/own")
@@ -203,19 +203,20 @@ struct PersistenceTests {
     let database = try synced(freePort(), at: folder.path + "/db")
     database.reference(withPath: "a/b").withoutWaiting { $0.setValue(ServerValue.increment(3)) }
     try await database.close()
-    func dendro(_ words: String...) throws -> (status: Int32, output: String) {
+    func dendro(_ words: String...) throws -> (status: Int32, output: String, errors: String) {
       let own = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
       let process = Process()
       process.executableURL = URL(fileURLWithPath: own).deletingLastPathComponent()
         .appending(path: "dendro")
       process.arguments = words
-      process.standardError = FileHandle.nullDevice
-      let path = "\(folder.path)/output"
-      try Data().write(to: URL(fileURLWithPath: path))
-      process.standardOutput = FileHandle(forWritingAtPath: path)
+      let paths = ["output", "errors"].map { "\(folder.path)/\($0)" }
+      for path in paths { try Data().write(to: URL(fileURLWithPath: path)) }
+      process.standardOutput = FileHandle(forWritingAtPath: paths[0])
+      process.standardError = FileHandle(forWritingAtPath: paths[1])
       try process.run()
       process.waitUntilExit()
-      return (process.terminationStatus, try String(contentsOfFile: path, encoding: .utf8))
+      let texts = try paths.map { try String(contentsOfFile: $0, encoding: .utf8) }
+      return (process.terminationStatus, texts[0], texts[1])
     }
     let directory = folder.path + "/db"
     let listed = try dendro("pending", directory)
@@ -224,8 +225,18 @@ struct PersistenceTests {
     #expect(try dendro("pending", directory, "--json").output.contains("\"held\":false"))
     #expect(try dendro("info", directory, "--full").output.contains("1 write without an answer"))
     #expect(try dendro("set", directory, "/x", "1").status == 65)
+    let serving = try dendro("serve", directory, "--port", "0")
+    #expect(serving.status == 65)
+    #expect(serving.errors.contains("has the data of another server"), "\(serving.errors)")
     #expect(try dendro("checkpoint", directory).status == 0)
-    #expect(try dendro("pending", folder.path).status != 0)
+    let above = try dendro("pending", folder.path)
+    #expect(above.status == 1)
+    #expect(above.errors.contains("name one of them, as in \(directory)"), "\(above.errors)")
+    let file = try folder.write("file", "")
+    let ofFile = try dendro("pending", file)
+    #expect(ofFile.status == 1)
+    #expect(
+      ofFile.errors.contains("there is no database at \(file): it is a file"), "\(ofFile.errors)")
     #expect(try dendro("pending", directory).output == listed.output)
   }
 

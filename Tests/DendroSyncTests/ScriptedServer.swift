@@ -142,18 +142,21 @@ final class ScriptedServer {
     return members
   }
 
-  /// The text of the next message.
-  func nextText() throws -> [UInt8] {
+  /// The content of the next frame; keep-alives and answers to pings are passed over.
+  func nextFrame() throws -> [UInt8] {
     while true {
       let (code, content) = try frame()
-      guard code == 0x1, content != Array("0".utf8) else { continue }
-      var text = content
-      if let count = Int(String(decoding: content, as: UTF8.self)) {
-        text = []
-        for _ in 0..<count { text += try frame().content }
-      }
-      return text
+      if code == 0x1, content != Array("0".utf8) { return content }
     }
+  }
+
+  /// The text of the next message.
+  func nextText() throws -> [UInt8] {
+    let first = try nextFrame()
+    guard let count = Int(String(decoding: first, as: UTF8.self)) else { return first }
+    var text: [UInt8] = []
+    for _ in 0..<count { text += try frame().content }
+    return text
   }
 
   /// The next request of the client, but for the one that names its software.

@@ -16,18 +16,30 @@ struct SyncScriptTests {
       contentsOfFile: "/\(folder)/DendroProtocolTests/Fixtures/sync.jsonl", encoding: .utf8)
     let lines = text.split(separator: "\n")
     #expect(lines.count == 499)
-    // Two faults of the official SDK are not copied: see the article on keeping in step.
     let different = [446, 490]
     let stride = Scale.stride(5)
     let server = try ScriptedServer()
     var eventCount = 0
-    for (index, line) in lines.enumerated() where index.isMultiple(of: stride) {
+    for (index, line) in lines.enumerated()
+    where index.isMultiple(of: stride) || different.contains(index + 1) {
       let script = try #require(JSONMembers(Array(line.utf8)[...]))
       var play = Play(server)
       try await play.run(script)
       eventCount += play.eventCount
-      if !different.contains(index + 1) {
-        #expect(play.differences.isEmpty, "line \(index + 1): \(play.differences.prefix(3))")
+      let differences = play.differences
+      switch index + 1 {
+      case 446:
+        // The SDK takes the last child up to (2.5, "a") by its key alone, since no child has `a/b`, and shows a child before
+        // it. What follows is the correction.
+        #expect(
+          differences.count == 2 && differences[0].hasPrefix("step 24 (push), L4")
+            && differences[1].hasPrefix("step 29 (ack), L4"), "\(differences)")
+      case 490:
+        // What came for a listen that had ended stays in the SDK, although the server then says that nothing is there.
+        #expect(
+          differences.count == 1 && differences[0].hasPrefix("step 77 (listened), L8"),
+          "\(differences)")
+      default: #expect(differences.isEmpty, "line \(index + 1): \(differences.prefix(3))")
       }
     }
     if stride == 1 { #expect(eventCount == 18_819) }
@@ -63,7 +75,10 @@ private struct Play {
       let expected = try Self.expected(step)
       eventCount += expected.values.reduce(0) { $0 + $1.count }
       let place = "step \(index) (\(step.string("op") ?? ""))"
-      if seen != expected { differences.append("\(place): \(seen) instead of \(expected)") }
+      for name in Set(seen.keys).union(expected.keys).sorted() where seen[name] != expected[name] {
+        differences.append(
+          "\(place), \(name): \(seen[name] ?? []) instead of \(expected[name] ?? [])")
+      }
       let sends = step["sends"].flatMap { JSONMembers.objects($0) }?.map {
         Self.text($0.string("a") ?? "", $0)
       }

@@ -3,12 +3,31 @@ import DendroSync
 import Foundation
 
 /// A shopping list that several terminals share, also while some of them are offline: `tools/run demo-sync` in each.
+///
+/// `dendro-shopping [URL [DIRECTORY]]`: with a directory the list, and what the server has not answered, are kept there.
 @main
 struct Shopping {
-  static func main() async throws {
+  static func main() async {
+    do {
+      try await run()
+    } catch {
+      FileHandle.standardError.write(Data("dendro-shopping: \(error)\n".utf8))
+      exit(1)
+    }
+  }
+
+  private static func run() async throws {
     DendroSync.enable()
-    let url = CommandLine.arguments.dropFirst().first ?? "http://127.0.0.1:9000?ns=shopping"
-    let database = Database.database(url: url)
+    // Says why there is no connection.
+    Database.setLoggingEnabled(true)
+    let words = CommandLine.arguments.dropFirst()
+    let url = words.first ?? "http://127.0.0.1:9000?ns=shopping"
+    let database =
+      if words.count > 1, let directory = words.last {
+        try await Database.open(at: directory, syncingWith: url)
+      } else {
+        Database.database(url: url)
+      }
     let list = database.reference(withPath: "list")
 
     database.reference(withPath: ".info/connected").observe(.value) { snapshot in

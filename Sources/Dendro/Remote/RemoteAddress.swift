@@ -22,7 +22,7 @@ package struct RemoteAddress: Hashable, Sendable {
     guard url.scheme == "http" || url.scheme == "https" else { return nil }
     let isSecure = url.scheme == "https"
     let labels = url.host.split(separator: ".", omittingEmptySubsequences: false)
-    let isAddress = labels.last.map { $0.allSatisfy(\.isNumber) } ?? true
+    let isAddress = url.host.hasPrefix("[") || labels.last?.allSatisfy(\.isNumber) ?? true
     self.init(
       isSecure: isSecure, host: url.host, port: url.port ?? (isSecure ? 443 : 80),
       namespace: url.namespace ?? (labels.count >= 3 && !isAddress ? String(labels[0]) : nil))

@@ -47,7 +47,7 @@ package enum SyncedDirectory {
   static func refuse(_ engine: Engine) throws(DatabaseError) {
     guard !engine.isReadOnly, let server = server(of: engine) else { return }
     throw DatabaseError(
-      .invalidArgument, "SyncedDirectory",
+      .unavailable, "SyncedDirectory",
       """
       the directory \(engine.path ?? "") keeps in step with \(server): open it with Database.open(at:syncingWith:), \
       or for reading

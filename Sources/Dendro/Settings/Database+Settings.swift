@@ -71,7 +71,10 @@ extension Database {
   /// one. The URLs of references begin with `http://host:port` from then on.
   ///
   /// Call it before anything else. It is refused after the first use, and for what is no host or no port.
+  ///
+  /// - Parameter host: a name or an address; an IPv6 address may stand in brackets.
   public func useEmulator(withHost host: String, port: Int) {
+    let host = DatabaseURL.isIPv6(host) ? "[\(host)]" : host
     if remoteHolder?.files != nil, !settings.isPersistenceWanted {
       refuse(
         .alreadyInUse, "NSInternalInconsistencyException",

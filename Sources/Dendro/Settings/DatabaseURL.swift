@@ -1,3 +1,4 @@
+import DendroPlatform
 import Foundation
 
 /// The parts of the URL of a database or of a location in one.
@@ -49,19 +50,34 @@ struct DatabaseURL: Equatable {
   ) throws(DatabaseError) -> (String, Int?) {
     var host = authority
     var port: Int?
-    if let mark = authority.lastIndex(of: ":") {
+    // The colons of an IPv6 address stand in brackets.
+    if let mark = authority.lastIndex(of: ":"), !authority[mark...].contains("]") {
       host = authority[..<mark]
       port = UInt16(authority[authority.index(after: mark)...]).map(Int.init)
       if port == nil { throw invalid(text, "has a port that is no number up to 65535") }
     }
     guard isHost(host) else {
-      throw invalid(text, "has no host, or one with other characters than letters, digits, - and .")
+      throw invalid(
+        text, "has no host, or one that is no IPv6 address in brackets, and is not made of labels of letters, digits, _, and - within")
     }
     return (host.lowercased(), port)
   }
 
-  /// Also a file name, so that it can name a directory.
   static func isHost(_ text: some StringProtocol) -> Bool {
+    if text.hasPrefix("["), text.hasSuffix("]") { return isIPv6(text.dropFirst().dropLast()) }
+    return isName(text)
+      && text.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { label in
+        !label.isEmpty && !label.hasPrefix("-") && !label.hasSuffix("-")
+      }
+  }
+
+  static func isIPv6(_ text: some StringProtocol) -> Bool {
+    var address = in6_addr()
+    return inet_pton(AF_INET6, String(text), &address) == 1
+  }
+
+  /// Also a file name, so that it can name a directory.
+  private static func isName(_ text: some StringProtocol) -> Bool {
     (1...253).contains(text.utf8.count)
       && text.utf8.allSatisfy { byte in
         switch byte {
@@ -93,7 +109,7 @@ struct DatabaseURL: Equatable {
     if host.split(separator: ".", omittingEmptySubsequences: false).count == 3 { return nil }
     for item in query.split(separator: "&") where item.hasPrefix("ns=") {
       let name = item.dropFirst("ns=".count)
-      guard isHost(name) else { throw invalid(text, "has a name under ns= that cannot be one") }
+      guard isName(name) else { throw invalid(text, "has a name under ns= that cannot be one") }
       return name.lowercased()
     }
     return nil

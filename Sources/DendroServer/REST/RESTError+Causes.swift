@@ -36,6 +36,7 @@ extension RESTError {
     case .ownershipLost: self.init(503, "Another process has the database.")
     case .readOnly: self.init(503, "The database is open for reading only.")
     case .memoryLimit: self.init(503, "The database is at its limit of memory.")
+    case .unavailable: self.init(503, "The database has the data of another server.")
     case .corrupt: self.init(500, Losses.sentence)
     case .unsupportedFormat: self.init(500, "The database is of a newer version.")
     case .inputOutput: self.init(500, "The system refuses to read or write files of the database.")

@@ -11,6 +11,7 @@ package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
   package static let noSpace = SystemError(ENOSPC)
   package static let quotaExceeded = SystemError(EDQUOT)
   package static let noSuchFile = SystemError(ENOENT)
+  package static let notDirectory = SystemError(ENOTDIR)
   package static let exists = SystemError(EEXIST)
   package static let wouldBlock = SystemError(EWOULDBLOCK)
   package static let notSupported = SystemError(EOPNOTSUPP)

@@ -62,6 +62,11 @@ struct Connector {
     fileprivate var family: Int32 = 0
   }
 
+  /// A host as the system's calls take it: an IPv6 address has brackets in URLs alone.
+  static func withoutBrackets(_ host: String) -> String {
+    host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
+  }
+
   /// All addresses of a host.
   static func addresses(
     of host: String, _ port: Int
@@ -70,9 +75,7 @@ struct Connector {
     hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
     hints.ai_flags = AI_NUMERICSERV
     var list: UnsafeMutablePointer<addrinfo>?
-    let bare =
-      host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
-    let code = getaddrinfo(bare, "\(port)", &hints, &list)
+    let code = getaddrinfo(withoutBrackets(host), "\(port)", &hints, &list)
     guard code == 0 else { throw .unknownHost(host, String(cString: gai_strerror(code))) }
     defer { freeaddrinfo(list) }
     var found: [Int32: [Address]] = [:]

@@ -29,7 +29,7 @@ struct Proxy {
   }
 
   private static func isExempt(_ host: String, _ list: String) -> Bool {
-    if host == "localhost" || host.hasPrefix("127.") || host == "::1" { return true }
+    if ["localhost", "::1", "[::1]"].contains(host) || host.hasPrefix("127.") { return true }
     return list.split(separator: ",").contains { item in
       let name = item.trimmingCharacters(in: .whitespaces)
       if name == "*" { return true }

@@ -107,7 +107,9 @@ final class WebSocketLine {
       stream = ByteStream(try connector.connect(to: host, port))
     }
     if destination.isSecure {
-      try stream.encrypt(as: host, trusting: trust, waiter, until: deadline, isOver: isOver)
+      try stream.encrypt(
+        as: Connector.withoutBrackets(host), trusting: trust, waiter, until: deadline,
+        isOver: isOver)
     }
     let key = Base64.encode((0..<16).map { _ in UInt8.random(in: .min ... .max) })
     try stream.writeAll(

@@ -95,6 +95,12 @@ struct SettingsTests {
     try await ref.setValue(1)
     #expect(
       await takeErrors(database) == Array(repeating: "NSInvalidArgumentException", count: 4))
+    for host in ["::1", "[::1]"] {
+      let other = inMemory()
+      other.useEmulator(withHost: host, port: 9000)
+      #expect(other.reference().url == "http://[::1]:9000")
+      #expect(other.reference(fromURL: "http://[::1]:9000/a").key == "a")
+    }
   }
 
   @Test("keeping synchronized is for everything but .info, and does nothing for references")

@@ -1,7 +1,8 @@
-import Dendro
 import DendroTestSupport
 import Foundation
 import Testing
+
+@testable import Dendro
 
 @Suite("URLs")
 struct URLTests {
@@ -65,6 +66,23 @@ struct URLTests {
     let ref = database.reference(fromURL: url)
     #expect(await failure { try await ref.setValue(1) }?.name == name)
     #expect(await failure { _ = try await ref.child("b").getData() }?.name == name)
+  }
+
+  @Test(
+    "have a host of labels, or an IPv6 address in brackets",
+    arguments: [
+      ("http://a.example:9000/b", "a.example", 9000), ("http://foo", "foo", nil),
+      ("http://127.0.0.1:1", "127.0.0.1", 1), ("http://[::1]:9000/b", "[::1]", 9000),
+      ("https://[2001:DB8::1]?ns=a", "[2001:db8::1]", nil), ("http://a-b._c", "a-b._c", nil),
+      ("--help", nil, nil), ("http://-a", nil, nil), ("http://a-:9000", nil, nil),
+      ("http://a..b", nil, nil), ("http://.", nil, nil), ("http://a.", nil, nil),
+      ("http://[::1", nil, nil), ("http://::1", nil, nil), ("http://[]", nil, nil),
+      ("http://[127.0.0.1]", nil, nil), ("http://[::1]x:9", nil, nil),
+    ] as [(String, String?, Int?)])
+  func hosts(url: String, host: String?, port: Int?) {
+    let parsed = try? DatabaseURL(parsing: url)
+    #expect(parsed?.host == host)
+    #expect(parsed?.port == port)
   }
 
   @Test("whatever the string, a reference comes of it", arguments: 0..<20 as Range<UInt64>)

@@ -11,9 +11,12 @@ import Synchronization
 /// says `try N` before each and `ack N` once the server has answered. Of transactions, each of which adds one, it says
 /// `begin`, `commit` and `fail REASON`. It says `wrong TEXT` if a listener sees a part of a write.
 ///
+/// Besides, it listens to queries, in some lives without a listener of everything, and says `wrong TEXT` if the events of their
+/// children do not add up to their values.
+///
 /// After the first line of its input it writes no more, and says `sent` once the server has answered all. The second line
-/// names a file with the server's data as JSON: it says `same` once its listener sees them, or `wrong TEXT` after a minute,
-/// and ends.
+/// names a file with the server's data as JSON: it says `same` once all listeners see what follows from them, or
+/// `wrong TEXT` after a minute, and ends.
 enum KilledClient {
   static let subcommand = "sync-client"
 
@@ -62,13 +65,13 @@ enum KilledClient {
         while let line = readLine() { lines.withLock { $0.append(line) } }
       }
       let all = database.reference()
-      all.child("shared").observe(.value) { _ in }
-      let query = all.child("shared").queryOrderedByKey().queryLimited(toLast: 3)
-      query.observe(.childAdded) { _ in }
-      all.observe(.value) { [self] state in
-        Self.check(state, of: name, in: life)
-        seen.withLock { $0 = state }
+      let first = below(QueryView.queryCount)
+      let views = [first, (first + 1 + below(QueryView.queryCount - 1)) % QueryView.queryCount].map {
+        QueryView($0, in: database, KilledClient.say)
       }
+      // Without it, the queries know their children alone.
+      let listensToAll = below(3) > 0
+      if listensToAll { observeAll() }
       database.goOnline()
       for number in 1...400 where line(1) == nil {
         write(number, all)
@@ -84,8 +87,15 @@ enum KilledClient {
       }
       KilledClient.say("sent")
       while line(2) == nil { try await Task.sleep(for: .milliseconds(2)) }
-      try await compare(withFileAt: line(2) ?? "")
+      try await compare(views, listensToAll, withFileAt: line(2) ?? "")
       try await database.close()
+    }
+
+    private func observeAll() {
+      database.reference().observe(.value) { [self] state in
+        Self.check(state, of: name, in: life)
+        seen.withLock { $0 = state }
+      }
     }
 
     /// - Parameter number: counted from 1.
@@ -93,17 +103,35 @@ enum KilledClient {
       lines.withLock { $0.count < number ? nil : $0[number - 1] }
     }
 
-    /// Waits until the listener of everything sees what the file holds.
-    private func compare(withFileAt path: String) async throws {
+    /// Waits until the listeners see what the file holds: those of queries first, so that another one does not help them.
+    private func compare(
+      _ views: [QueryView], _ listensToAll: Bool, withFileAt path: String
+    ) async throws {
       let data = try Data(contentsOf: URL(fileURLWithPath: path))
       let object = try JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed)
+      let own = Database.inMemory()
+      try await own.reference().setValue(object)
+      for view in views {
+        let expected = try await view.state(in: own)
+        guard try await sees(expected, { view.state }) else { return }
+      }
+      if !listensToAll { observeAll() }
       let expected = try Self.json(object)
+      guard try await sees(expected, { try Self.json(seen.withLock { $0?.value } ?? NSNull()) })
+      else { return }
+      KilledClient.say("same")
+      try await own.close()
+    }
+
+    /// Whether this is seen within a minute.
+    private func sees(_ expected: String, _ state: () throws -> String) async throws -> Bool {
       let deadline = ContinuousClock.now + .seconds(60)
       while true {
-        let json = try Self.json(seen.withLock { $0?.value } ?? NSNull())
-        if json == expected { return KilledClient.say("same") }
+        let seen = try state()
+        if seen == expected { return true }
         guard ContinuousClock.now < deadline else {
-          return KilledClient.say("wrong it sees \(json) in place of \(expected)")
+          KilledClient.say("wrong it sees \(seen) in place of \(expected)")
+          return false
         }
         try await Task.sleep(for: .milliseconds(2))
       }

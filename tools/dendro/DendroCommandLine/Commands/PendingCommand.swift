@@ -9,8 +9,9 @@ extension Command {
     discussion: """
       Of a directory whose database keeps in step with a server: the writes that were made and wait for the
       server, in their order, each with the time of its making and its user. They are sent after the next
-      opening, once that user is signed in. One that is held waits until the app decides, since the server
-      cannot tell whether it has made the write. Works beside a running writer.
+      opening, once that user is signed in. One that was sent before is sent again, since the server may not have
+      it. One that is held waits until the app decides, since the server cannot tell whether it has made the
+      write. Works beside a running writer.
       """,
     parameters: [.directory],
     options: [.json],
@@ -59,7 +60,8 @@ extension LogLines {
     guard isJSON else {
       let columns = [
         "\(number)".leftPadded(to: 6), Format.time(pending.time),
-        pending.user.text.printable, pending.isHeld ? "held" : "", Self.operation(write),
+        pending.user.text.printable,
+        pending.isHeld ? "held" : pending.isSent ? "sent" : "", Self.operation(write),
         "\(write.path)".printable, value(write),
       ]
       return columns.filter { !$0.isEmpty }.joined(separator: "  ")

@@ -38,6 +38,8 @@ extension Failure {
 
   init(_ error: StorageError) {
     switch error {
+    case .io(_, let path, _, .notDirectory):
+      self.init(.problem, "there is no database at \(path): it is a file, or below one")
     case .io, .ownershipLost: self.init(.inputOutput, "\(error)")
     case .corrupt, .missing, .limit: self.init(.damaged, "\(error)", hint: Failure.damageHint)
     case .unsupportedVersion, .unsupportedFeatures:
@@ -48,7 +50,8 @@ extension Failure {
       self.init(
         .locked, "\(error)",
         hint: "--wait SECONDS waits longer until it has copied the rest")
-    case .notFound, .unfinishedBackup, .otherLog: self.init(.problem, "\(error)")
+    case .notFound(let path): self = .noDatabase(at: path)
+    case .unfinishedBackup, .otherLog: self.init(.problem, "\(error)")
     case .archive:
       self.init(.unavailable, "\(error)", hint: "dendro restore ARCHIVE NEW makes a database of it")
     }

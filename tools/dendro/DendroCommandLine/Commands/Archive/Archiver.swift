@@ -20,7 +20,7 @@ final class Archiver {
     } catch let error as DatabaseError {
       switch error.cause as? StorageError {
       case .notFound?:
-        throw Failure(.problem, "there is no database at \(arguments.directory)")
+        throw Failure.noDatabase(at: arguments.directory)
       case .io(_, _, _, .exists)?:
         throw Failure(.problem, "\(target) exists already, and is no archive")
       default: throw error

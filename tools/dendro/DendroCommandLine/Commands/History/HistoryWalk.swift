@@ -16,7 +16,7 @@ struct HistoryWalk {
     self.directory = directory
     let contents = try directory.contents()
     guard !contents.isEmpty else {
-      throw Failure(.problem, "there is no database at \(directory.path)")
+      throw Failure.noDatabase(at: directory.path)
     }
     var chosen: (lsn: LogSequenceNumber, reader: CheckpointReader?)?
     var damage: StorageError?

@@ -32,7 +32,7 @@ extension Command {
         survey.largest = LargestSubtrees(of: root, limit: limit)
       }
       guard !survey.isEmpty else {
-        throw Failure(.problem, "there is no database at \(arguments.directory)")
+        throw Failure.noDatabase(at: arguments.directory)
       }
       let terminal = try Terminal(color: arguments.value("color"))
       if arguments.wantsJSON {

@@ -70,7 +70,7 @@ struct LogRequest {
       mode: isFollowing ? .following : .readOnly)
     guard try !directory.contents().isEmpty else {
       directory.close()
-      throw Failure(.problem, "there is no database at \(arguments.directory)")
+      throw Failure.noDatabase(at: arguments.directory)
     }
     return directory
   }

@@ -150,8 +150,16 @@ struct RepairReport {
     try Self.row("", "(\(why))", to: terminal)
   }
 
-  /// What clients had registered for their end.
+  /// What is kept beside the data, and in doubt: of a server, what clients had registered for their end.
   private func printWithdrawn(_ system: Node, to terminal: Terminal) throws {
+    let sync = system.node(at: SyncedClient.root)
+    if case .string(let server)? = sync.child(SyncedClient.server).scalar {
+      let count = sync.child(SyncedClient.pending).childCount
+      return try Self.row(
+        "in doubt",
+        "the \(Format.count(count, "write")) for \("\(server)".printable): it may have answered some; all are sent again",
+        to: terminal)
+    }
     if !system.node(at: ServerRules.rules).isEmpty {
       try Self.row(
         "locked",

@@ -194,6 +194,11 @@ private struct Server {
           try Database.open(at: directory, options: options),
           named: arguments.value("namespace"), closes: true)
         return (only, nil)
+      } catch let error as DatabaseError where error.name == "SyncedDirectory" {
+        throw Failure(
+          .badInput,
+          "the database at \(arguments.directory) has the data of another server, which only that one changes",
+          hint: "'dendro info \(arguments.directory) --full' says of which")
       } catch let error as DatabaseError where error.code == .corrupt {
         log.note(
           NamespaceEvent(

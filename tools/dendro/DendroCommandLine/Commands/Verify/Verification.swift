@@ -58,7 +58,7 @@ struct Verification {
     defer { progress.clear() }
     let contents = try directory.contents()
     guard !contents.isEmpty else {
-      throw Failure(.problem, "there is no database at \(directory.path)")
+      throw Failure.noDatabase(at: directory.path)
     }
     checkReach(contents)
     progress.set(total: try byteCount(of: contents))
