@@ -58,7 +58,8 @@ struct DatabaseURL: Equatable {
     }
     guard isHost(host) else {
       throw invalid(
-        text, "has no host, or one that is no IPv6 address in brackets, and is not made of labels of letters, digits, _, and - within")
+        text,
+        "needs a host: labels of letters, digits, _, and - within, or an IPv6 address in brackets")
     }
     return (host.lowercased(), port)
   }

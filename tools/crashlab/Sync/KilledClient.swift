@@ -66,7 +66,8 @@ enum KilledClient {
       }
       let all = database.reference()
       let first = below(QueryView.queryCount)
-      let views = [first, (first + 1 + below(QueryView.queryCount - 1)) % QueryView.queryCount].map {
+      let views = [first, (first + 1 + below(QueryView.queryCount - 1)) % QueryView.queryCount].map
+      {
         QueryView($0, in: database, KilledClient.say)
       }
       // Without it, the queries know their children alone.
