@@ -1,6 +1,7 @@
 import Dendro
 import DendroProtocol
 import DendroTestSupport
+import DendroTree
 import Synchronization
 import Testing
 
@@ -34,6 +35,41 @@ struct NumberedWriteTests {
           .joined(separator: " ")
       }
     }
+  }
+
+  @Test(
+    "what the server has made, and does not tell of a query, shows there no more once it is answered",
+    arguments: [false, true])
+  func untold(isSentAgain: Bool) async throws {
+    let server = try ScriptedServer()
+    let database = synced(server.port)
+    let viewer = Viewer(database)
+    try server.accept(greets: false)
+    try server.send(Self.hello("b1", lsn: 5))
+    let place = database.reference(withPath: "s")
+    viewer.listen("s", place.queryOrdered(byChild: "n").queryStarting(atValue: 100))
+    let listen = try server.request()
+    #expect(listen.action == "q")
+    try server.answer(listen.number, data: "{}")
+    place.child("k").setValue(["n": 200], withCompletionBlock: { _, _ in })
+    var put = try server.request()
+    if isSentAgain {
+      try server.accept(greets: false)
+      try server.send(Self.hello("b1", lsn: 7))
+      let again = try server.request()
+      #expect(again.action == "q")
+      try server.answer(again.number, data: "{}")
+      put = try server.request()
+    }
+    #expect(put.action == "p")
+    _ = try server.settled()
+    let k = JSONWriter.string(try node(#"{"n":200}"#))
+    #expect("\(await viewer.take()["s"] ?? [])".hasSuffix("value {\"k\":\(k)}]"))
+    // Another client has overwritten it meanwhile.
+    try server.answer(put.number)
+    _ = try server.settled()
+    #expect(await viewer.take()["s"]?.last == .value(.empty))
+    try await database.close()
   }
 
   @Test(

@@ -46,7 +46,9 @@ package struct ListenedView: Sendable {
       learn(
         entries.map { PendingWrites.Entry($0.place.below(place.path), $0.node) },
         isWindow: isOwn || server.isWindow, writes)
-    case .accepted(let places): accept(places, at: place, writes)
+    case .accepted(let places, let isTold):
+      if isTold { takeBackUntold(places, at: place, writes) }
+      accept(places, at: place, writes)
     case .refused: takeBack(place, writes)
     case .listened(let node):
       if place.isRoot {
@@ -192,6 +194,18 @@ package struct ListenedView: Sendable {
         PendingWrites.Entry(DataPlace(Path.root.appending($0.key)), $0.node)
       }
       learn(entries, isWindow: server.isWindow, writes)
+    }
+  }
+
+  /// Takes back the children that a write shows in a query, and of which the server has not told: they are not what the query
+  /// has there, or not any more. The official SDK shows them on.
+  private mutating func takeBackUntold(
+    _ places: [DataPlace]?, at place: DataPlace, _ writes: WriteLayer
+  ) {
+    guard server.isWindow, server.isComplete else { return }
+    for place in places?.map({ $0.below(place.path) }) ?? [place] {
+      guard let key = place.path.first, !server.node.has(key) else { continue }
+      if writes.covering(place) == nil { takeBack(place, writes) }
     }
   }
 

@@ -9,8 +9,9 @@ struct SyncOperation {
     /// The server says what is at the place, or at places below it.
     case news(Node)
     case newsOfEntries([PendingWrites.Entry])
-    /// The server has taken a write of these places, relative to that of the operation; nil for the place itself.
-    case accepted([DataPlace]?)
+    /// The server has taken a write of these places, relative to that of the operation; nil for the place itself. `isTold`: whether
+    /// queries show nothing of it but what the server has told of them.
+    case accepted([DataPlace]?, isTold: Bool)
     /// The server has not taken a write at the place or below. What is shown there begins anew with what it has said.
     case refused
     /// A listen at the place is answered: this is there; nil for what the server has said last.
@@ -44,9 +45,10 @@ struct SyncOperation {
     case .writes(let entries): return Self.below(key, entries, { .write($0) }, { .writes($0) })
     case .newsOfEntries(let entries):
       return Self.below(key, entries, { .news($0) }, { .newsOfEntries($0) })
-    case .accepted(let places):
+    case .accepted(let places, let isTold):
       let own = Self.below(key, places)
-      return own?.isEmpty == true ? nil : SyncOperation(.accepted(own), at: .root)
+      return own?.isEmpty == true
+        ? nil : SyncOperation(.accepted(own, isTold: isTold), at: .root)
     case .refused: return SyncOperation(.refused, at: .root)
     case .listened(let node): return SyncOperation(.listened(node?.child(key)), at: .root)
     }

@@ -358,20 +358,21 @@ package struct SyncedTree: Sendable {
   }
 
   /// The server has answered a write.
-  package mutating func answered(number: Int, isAccepted: Bool) -> [Step] {
+  ///
+  /// - Parameter isTold: whether the server has told before of all that listens show of it. So it is with our own, except that
+  ///   a write that is answered again may have been overwritten before the listens began.
+  package mutating func answered(
+    number: Int, isAccepted: Bool, isTold: Bool = false
+  ) -> [Step] {
     let taken = isAccepted ? pending.writes[number] : nil
     let steps = taken.map { learn(taken: $0) } ?? []
-    return steps + end(write: number, isAccepted: isAccepted)
-  }
-
-  private mutating func end(write number: Int, isAccepted: Bool) -> [Step] {
-    guard let write = pending.remove(number: number) else { return [] }
+    guard let write = pending.remove(number: number) else { return steps }
     var outcome = Outcome()
     let places = write.isUpdate ? write.entries.map(\.place) : nil
-    points.apply(
-      SyncOperation(isAccepted ? .accepted(places) : .refused, at: write.place),
-      pending.layer, into: &outcome)
-    return note(outcome)
+    let kind: SyncOperation.Kind =
+      isAccepted ? .accepted(places, isTold: isTold) : .refused
+    points.apply(SyncOperation(kind, at: write.place), pending.layer, into: &outcome)
+    return steps + note(outcome)
   }
 
   /// The server has taken a write. Listens have told of it before; what is kept from earlier shows it from now on, for as
