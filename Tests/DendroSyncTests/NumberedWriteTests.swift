@@ -73,6 +73,49 @@ struct NumberedWriteTests {
   }
 
   @Test(
+    "a write shows on in a query whose listen has no answer, since only kept data say that it is not there"
+  )
+  func unanswered() async throws {
+    let folder = try TemporaryFolder()
+    let server = try ScriptedServer()
+    func query(_ database: Database) -> DatabaseQuery {
+      database.reference(withPath: "s").queryOrdered(byChild: "n").queryStarting(atValue: 100)
+    }
+    let first = try synced(server.port, at: folder.path + "/db")
+    query(first).observe(.value) { _ in }
+    try server.accept(greets: false)
+    try server.send(Self.hello("b1", lsn: 5))
+    let listen = try server.request()
+    try server.push("d", #"{"p":"s","d":{"a":{"n":150}},"t":1}"#)
+    try server.answer(listen.number, data: "{}")
+    _ = try server.settled()
+    try await first.close()
+
+    let database = try synced(server.port, at: folder.path + "/db")
+    let viewer = Viewer(database)
+    database.goOnline()
+    try server.accept(greets: false)
+    try server.send(Self.hello("b1", lsn: 5))
+    database.reference(withPath: "s/k").setValue(["n": 200], withCompletionBlock: { _, _ in })
+    let put = try server.request()
+    #expect(put.action == "p")
+    viewer.listen("s", query(database))
+    let again = try server.request()
+    #expect(again.action == "q")
+    let both = Seen.value(try node(#"{"a":{"n":150},"k":{"n":200}}"#))
+    _ = try server.settled()
+    #expect(await viewer.take()["s"]?.last == both)
+    try server.answer(put.number)
+    _ = try server.settled()
+    #expect(await viewer.take() == [:])
+    try server.push("d", #"{"p":"s","d":{"a":{"n":150},"k":{"n":200}},"t":1}"#)
+    try server.answer(again.number, data: "{}")
+    _ = try server.settled()
+    #expect(await viewer.take() == [:])
+    try await database.close()
+  }
+
+  @Test(
     "one whose answer was lost is sent with its number; a server that cannot tell has increments wait for the app"
   )
   func decisions() async throws {

@@ -6,6 +6,8 @@ package struct ListenedView: Sendable {
   private(set) var server: Knowledge
   /// With the pending writes; of a query's location more than the query shows, where more is known.
   package internal(set) var visible: Knowledge
+  /// Whether the server has answered a listen of this view, and not only what is kept from earlier ones is known.
+  private var isAnswered = false
   /// Whether the operation under way has replaced all that is shown.
   var wasReplaced = false
 
@@ -52,6 +54,7 @@ package struct ListenedView: Sendable {
     case .refused: takeBack(place, writes)
     case .listened(let node):
       if place.isRoot {
+        isAnswered = true
         server.isComplete = true
         if let node { server.node = server.isWindow ? node.filtered(by: parameters) : node }
       }
@@ -202,7 +205,7 @@ package struct ListenedView: Sendable {
   private mutating func takeBackUntold(
     _ places: [DataPlace]?, at place: DataPlace, _ writes: WriteLayer
   ) {
-    guard server.isWindow, server.isComplete else { return }
+    guard isAnswered, server.isWindow, server.isComplete else { return }
     for place in places?.map({ $0.below(place.path) }) ?? [place] {
       guard let key = place.path.first, !server.node.has(key) else { continue }
       if writes.covering(place) == nil { takeBack(place, writes) }

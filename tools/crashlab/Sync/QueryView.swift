@@ -27,6 +27,8 @@ final class QueryView: Sendable {
     }
   }
 
+  var hasLimit: Bool { [1, 2, 5].contains(number) }
+
   /// What it has seen last, in words.
   var state: String { current.withLock { $0.value } }
 
