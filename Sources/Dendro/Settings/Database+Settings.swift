@@ -72,7 +72,9 @@ extension Database {
   ///
   /// Call it before anything else. It is refused after the first use, and for what is no host or no port.
   ///
-  /// - Parameter host: a name or an address; an IPv6 address may stand in brackets.
+  /// - Parameters:
+  ///   - host: a name or an address; an IPv6 address may stand in brackets.
+  ///   - port: 0 to 65535.
   public func useEmulator(withHost host: String, port: Int) {
     let host = DatabaseURL.isIPv6(host) ? "[\(host)]" : host
     if remoteHolder?.files != nil, !settings.isPersistenceWanted {
