@@ -115,6 +115,37 @@ struct NumberedWriteTests {
     try await database.close()
   }
 
+  @Test("a push of a query that is covered by now is late, and narrows nothing")
+  func coveredQuery() async throws {
+    let server = try ScriptedServer()
+    let database = synced(server.port)
+    let viewer = Viewer(database)
+    let place = database.reference(withPath: "s")
+    try server.accept(greets: false)
+    try server.send(Self.hello("b1", lsn: 5))
+    viewer.listen("two", place.queryOrderedByValue().queryLimited(toFirst: 2))
+    let query = try server.request()
+    try server.push("d", #"{"p":"s","d":{"a":1,"b":2},"t":1}"#)
+    try server.answer(query.number, data: "{}")
+    _ = try server.settled()
+    viewer.listen("all", place)
+    let whole = try server.request()
+    let end = try server.request()
+    #expect(whole.action == "q" && end.action == "n")
+    try server.push("d", #"{"p":"s","d":{"a":1,"b":2,"c":3}}"#)
+    try server.answer(whole.number, data: "{}")
+    // Another client has written before the server has read of the end.
+    try server.push("d", #"{"p":"s/b","d":2.5}"#)
+    try server.push("m", #"{"p":"s","d":{"b":2.5},"t":1}"#)
+    try server.answer(end.number)
+    try server.push("d", #"{"p":"s/a","d":null}"#)
+    _ = try server.settled()
+    let seen = await viewer.take()
+    #expect(seen["two"]?.last == .value(try node(#"{"b":2.5,"c":3}"#)))
+    #expect(seen["all"]?.last == .value(try node(#"{"b":2.5,"c":3}"#)))
+    try await database.close()
+  }
+
   @Test(
     "one whose answer was lost is sent with its number; a server that cannot tell has increments wait for the app"
   )

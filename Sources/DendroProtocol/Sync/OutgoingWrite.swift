@@ -99,6 +99,7 @@ extension SyncDialogue {
   /// until the application decides; the others are sent again.
   mutating func meet(_ server: NumberedServer?, time: Int64) -> [Effect] {
     self.server = server
+    tree.isOurServer = server != nil
     guard let server else { return endAttempts() }
     // The numbers of its writes are those of another history.
     if knownServer?.branch != server.branch { tree.forgetHeard() }

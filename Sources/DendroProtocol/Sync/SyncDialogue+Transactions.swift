@@ -154,8 +154,7 @@ extension SyncDialogue {
     case nil:
       for id in ids {
         guard let number = transactions[id]?.write else { continue }
-        effects += tree.answered(number: number, isAccepted: true, isTold: server != nil)
-          .map { .changed($0) }
+        effects += tree.answered(number: number, isAccepted: true).map { .changed($0) }
         transactions[id]?.write = nil
       }
       for id in ids {

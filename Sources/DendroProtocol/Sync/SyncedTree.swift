@@ -63,6 +63,9 @@ package struct SyncedTree: Sendable {
   /// What is kept also if nothing listens to it; nil if nothing is.
   package var cache: SyncCache?
 
+  /// Whether the server is `dendro serve`: before it answers a write, it tells of all that listens show of it.
+  var isOurServer = false
+
   package init() {}
 
   // MARK: Listens
@@ -275,10 +278,18 @@ package struct SyncedTree: Sendable {
     return learn(.newsOfEntries(entries), at: DataPlace(path), target)
   }
 
-  /// - Returns: inside nil for no tag; nil for one that is not known.
+  /// - Returns: inside nil for no tag; nil for one that is not known, or whose listen has ended and another one has told of all
+  ///   that is there since: what is still on its way would make a window of that again.
   private func target(of tag: Int?) -> Target?? {
     guard let tag else { return .some(nil) }
-    return tagged[tag].map { .some($0) }
+    guard let target = tagged[tag] else { return nil }
+    if isOurServer, listenNumbers[target] == nil,
+      let server = points.points(at: target.path)?.server(target.parameters),
+      server.isComplete, !server.isWindow
+    {
+      return nil
+    }
+    return .some(target)
   }
 
   /// - Parameter target: the query of which the server says so; nil if it says it of all that is there.
@@ -358,19 +369,14 @@ package struct SyncedTree: Sendable {
   }
 
   /// The server has answered a write.
-  ///
-  /// - Parameter isTold: whether the server has told before of all that listens show of it. So it is with our own, except that
-  ///   a write that is answered again may have been overwritten before the listens began.
-  package mutating func answered(
-    number: Int, isAccepted: Bool, isTold: Bool = false
-  ) -> [Step] {
+  package mutating func answered(number: Int, isAccepted: Bool) -> [Step] {
     let taken = isAccepted ? pending.writes[number] : nil
     let steps = taken.map { learn(taken: $0) } ?? []
     guard let write = pending.remove(number: number) else { return steps }
     var outcome = Outcome()
     let places = write.isUpdate ? write.entries.map(\.place) : nil
     let kind: SyncOperation.Kind =
-      isAccepted ? .accepted(places, isTold: isTold) : .refused
+      isAccepted ? .accepted(places, isTold: isOurServer) : .refused
     points.apply(SyncOperation(kind, at: write.place), pending.layer, into: &outcome)
     return steps + note(outcome)
   }
