@@ -236,7 +236,7 @@ struct PersistenceTests {
     let ofFile = try dendro("pending", file)
     #expect(ofFile.status == 1)
     #expect(
-      ofFile.errors.contains("there is no database at \(file): it is a file"), "\(ofFile.errors)")
+      ofFile.errors.contains("\(file) is a file, or below one"), "\(ofFile.errors)")
     #expect(try dendro("pending", directory).output == listed.output)
   }
 

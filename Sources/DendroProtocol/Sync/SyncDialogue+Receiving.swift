@@ -64,8 +64,7 @@ extension SyncDialogue {
       }
       let isPending = writes.removeValue(forKey: number) != nil
       guard isPending || waitingWrites.removeValue(forKey: number) != nil else { return [] }
-      return changed(
-        tree.answered(number: number, isAccepted: refusal == nil))
+      return changed(tree.answered(number: number, isAccepted: refusal == nil))
         + [.answered(write: number, refusal)]
     case .attempt(let number):
       return transactions.attempts.removeValue(forKey: number).map { answered($0.ids, refusal) }

@@ -27,6 +27,7 @@ final class QueryView: Sendable {
     }
   }
 
+  /// Whether it shows so many children at most.
   var hasLimit: Bool { [1, 2, 5].contains(number) }
 
   /// What it has seen last, in words.

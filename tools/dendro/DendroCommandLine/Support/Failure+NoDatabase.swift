@@ -1,4 +1,3 @@
-import DendroPlatform
 import Foundation
 
 extension Failure {
