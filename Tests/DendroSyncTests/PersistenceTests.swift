@@ -234,7 +234,7 @@ struct PersistenceTests {
     #expect(above.errors.contains("name one of them, as in \(directory)"), "\(above.errors)")
     let file = try folder.write("file", "")
     let ofFile = try dendro("pending", file)
-    #expect(ofFile.status == 1)
+    #expect(ofFile.status == 74)
     #expect(
       ofFile.errors.contains("\(file) is a file, or below one"), "\(ofFile.errors)")
     #expect(try dendro("pending", directory).output == listed.output)

@@ -39,7 +39,7 @@ extension Failure {
   init(_ error: StorageError) {
     switch error {
     case .io(_, let path, _, .notDirectory):
-      self.init(.problem, "\(path) is a file, or below one: a database is a directory")
+      self.init(.inputOutput, "\(path) is a file, or below one: a database is a directory")
     case .io, .ownershipLost: self.init(.inputOutput, "\(error)")
     case .corrupt, .missing, .limit: self.init(.damaged, "\(error)", hint: Failure.damageHint)
     case .unsupportedVersion, .unsupportedFeatures:
