@@ -146,6 +146,73 @@ struct NumberedWriteTests {
   }
 
   @Test(
+    "a query that another listen covers knows all, also if the server says only that nothing has changed"
+  )
+  func coveredByAnUnchangedListen() async throws {
+    let server = try ScriptedServer()
+    let database = synced(server.port)
+    let viewer = Viewer(database)
+    let place = database.reference(withPath: "s")
+    try server.accept(greets: false)
+    try server.send(Self.hello("b1", lsn: 5))
+    viewer.listen("two", place.queryOrderedByValue().queryLimited(toFirst: 2))
+    let query = try server.request()
+    try server.push("d", #"{"p":"s","d":null,"t":1}"#)
+    try server.answer(query.number, data: "{}")
+    _ = try server.settled()
+    viewer.listen("all", place)
+    let whole = try server.request()
+    let end = try server.request()
+    #expect(whole.action == "q" && end.action == "n")
+    // The hash of nothing fits.
+    try server.answer(whole.number, data: "{}")
+    try server.answer(end.number)
+    for child in [#"a","d":1"#, #"b","d":2"#, #"c","d":3"#, #"a","d":null"#] {
+      try server.push("d", "{\"p\":\"s/\(child)}")
+    }
+    _ = try server.settled()
+    let seen = await viewer.take()
+    #expect(seen["two"]?.last == .value(try node(#"{"b":2,"c":3}"#)))
+    #expect(seen["all"]?.last == .value(try node(#"{"b":2,"c":3}"#)))
+    try await database.close()
+  }
+
+  @Test(
+    "a query whose covering listen has ended knows no other children, also if nothing has changed")
+  func uncoveredQuery() async throws {
+    let server = try ScriptedServer()
+    let database = synced(server.port)
+    let viewer = Viewer(database)
+    let place = database.reference(withPath: "s")
+    try server.accept(greets: false)
+    try server.send(Self.hello("b1", lsn: 5))
+    let all = place.observe(.value) { _ in }
+    let whole = try server.request()
+    try server.push("d", #"{"p":"s","d":{"a":{"n":5}}}"#)
+    try server.answer(whole.number, data: "{}")
+    _ = try server.settled()
+    viewer.listen("from 1", place.queryOrdered(byChild: "n").queryStarting(atValue: 1))
+    place.removeObserver(withHandle: all)
+    let requests = [try server.request(), try server.request()]
+    #expect(requests.map(\.action) == ["q", "n"])
+    for request in requests { try server.answer(request.number, data: "{}") }
+    _ = try server.settled()
+    #expect(await viewer.take()["from 1"]?.last == .value(try node(#"{"a":{"n":5}}"#)))
+    // Another client has put {"x":1} to c meanwhile, which the query does not show.
+    place.updateChildValues(["c/n": 7]) { _, _ in }
+    let put = try server.request()
+    _ = try server.settled()
+    #expect(await viewer.take() == [:])
+    try server.push("d", #"{"p":"s/c","d":{"x":1,"n":7},"t":1}"#)
+    try server.answer(put.number)
+    _ = try server.settled()
+    #expect(
+      await viewer.take()["from 1"]?.last
+        == .value(try node(#"{"a":{"n":5},"c":{"x":1,"n":7}}"#)))
+    try await database.close()
+  }
+
+  @Test(
     "one whose answer was lost is sent with its number; a server that cannot tell has increments wait for the app"
   )
   func decisions() async throws {

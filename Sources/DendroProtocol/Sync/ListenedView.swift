@@ -52,11 +52,15 @@ package struct ListenedView: Sendable {
       if isTold { takeBackUntold(places, at: place, writes) }
       accept(places, at: place, writes)
     case .refused: takeBack(place, writes)
-    case .listened(let node):
+    case .listened(let node, let isWindow):
       if place.isRoot {
         isAnswered = true
         server.isComplete = true
-        if let node { server.node = server.isWindow ? node.filtered(by: parameters) : node }
+        if let node {
+          // Also if the server had nothing new to say, a listen of all shows more than a window.
+          server.isWindow = isWindow || isOwn && server.isWindow
+          server.node = server.isWindow ? node.filtered(by: parameters) : node
+        }
       }
       showNews(at: place, writes)
     }

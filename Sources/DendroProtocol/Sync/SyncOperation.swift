@@ -14,8 +14,9 @@ struct SyncOperation {
     case accepted([DataPlace]?, isTold: Bool)
     /// The server has not taken a write at the place or below. What is shown there begins anew with what it has said.
     case refused
-    /// A listen at the place is answered: this is there; nil for what the server has said last.
-    case listened(Node?)
+    /// A listen at the place is answered: this is there; nil for what the server has said last. `isWindow`: whether that is what
+    /// a query shows, so that nothing else is known any more.
+    case listened(Node?, isWindow: Bool)
   }
 
   var kind: Kind
@@ -50,7 +51,8 @@ struct SyncOperation {
       return own?.isEmpty == true
         ? nil : SyncOperation(.accepted(own, isTold: isTold), at: .root)
     case .refused: return SyncOperation(.refused, at: .root)
-    case .listened(let node): return SyncOperation(.listened(node?.child(key)), at: .root)
+    case .listened(let node, let isWindow):
+      return SyncOperation(.listened(node?.child(key), isWindow: isWindow), at: .root)
     }
   }
 

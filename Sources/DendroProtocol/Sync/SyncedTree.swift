@@ -211,7 +211,8 @@ package struct SyncedTree: Sendable {
   }
 
   /// The server has answered a listen. If it has not said what is there, it is what the server was told: that counts, and not
-  /// what has come since for listens that ended before this one began. The official SDK keeps the latter.
+  /// what has come since for listens that ended before this one began. The official SDK keeps the latter. It also goes on to know
+  /// of a query all that a listen of its location had told; with our own server no more than the query shows is known.
   ///
   /// - Parameters:
   ///   - number: of the listen.
@@ -220,8 +221,9 @@ package struct SyncedTree: Sendable {
   package mutating func listened(number: Int, _ target: Target, lsn: UInt64? = nil) -> [Step] {
     let told = told.removeValue(forKey: number)
     guard listenNumbers[target] == number else { return [] }
+    let isWindow = isOurServer && !target.parameters.showsAll
     let steps = learn(
-      .listened(told?.known), at: DataPlace(target.path),
+      .listened(told?.known, isWindow: isWindow), at: DataPlace(target.path),
       target.parameters.showsAll ? nil : target)
     if let server = points.points(at: target.path)?.server(target.parameters), server.isComplete {
       cache?.listened(target, server)

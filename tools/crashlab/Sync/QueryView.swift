@@ -27,8 +27,8 @@ final class QueryView: Sendable {
     }
   }
 
-  /// Whether it shows so many children at most.
-  var hasLimit: Bool { [1, 2, 5].contains(number) }
+  /// For messages.
+  var name: String { "query \(number)" }
 
   /// What it has seen last, in words.
   var state: String { current.withLock { $0.value } }
@@ -72,7 +72,7 @@ final class QueryView: Sendable {
         isExpected = children == state.children
         state.value = Self.text(snapshot)
       }
-      if !isExpected { say("wrong query \(number): \(type) of \(snapshot.key) with \(snapshot)") }
+      if !isExpected { say("wrong \(name): \(type) of \(snapshot.key) with \(snapshot)") }
     }
   }
 
