@@ -45,7 +45,7 @@ struct NumberedWriteTests {
     #expect(try client("p", Self.body("5", 2))[0].contains("\"s\":\"failure\""))
     #expect(try client("m", Self.body("{\"b\":1}", 3, path: "/m")) == [ok])
     server.kill()
-    server = try ServerProcess(folder.path + "/db", port: server.port)
+    server = try ServerProcess(folder.path + "/db")
     client = try Transport.webSocket.client(port: server.port, "ns=db")
     #expect(self.branch(client) == branch)
     #expect(try client("p", Self.body(Self.increment, 2)) == [ok])

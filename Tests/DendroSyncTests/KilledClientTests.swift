@@ -107,7 +107,7 @@ struct KilledClientTests {
     let url = "http://127.0.0.1:\(proxy.port)?ns=server"
     // Most runs have few: what each does then is seen by the others at once.
     let names = (0..<2 + generator.below(generator.oneIn(8) ? 7 : 3)).map { "c\($0)" }
-    let judge = synced(Int(server.port), namespace: "server", connects: false)
+    let judge = synced(proxy.port, namespace: "server", connects: false)
     var lives: [String: [Said]] = [:]
     for life in 0..<3 {
       let clients = try names.map { name in
@@ -121,7 +121,8 @@ struct KilledClientTests {
         }
         if generator.oneIn(2) {
           server.kill()
-          server = try ServerProcess(folder.path + "/server", port: server.port)
+          server = try ServerProcess(folder.path + "/server")
+          proxy.lead(to: server.port)
           try await Task.sleep(for: .milliseconds(generator.below(100)))
         }
         for (name, client) in zip(names, clients) {

@@ -14,8 +14,8 @@ struct KilledServerTests {
     var generator = SeededGenerator(seed: seed)
     let folder = try TemporaryFolder()
     var server = try ServerProcess(folder.path + "/db")
-    let port = server.port
-    let databases = (0..<4).map { _ in synced(Int(port)) }
+    let proxy = try LineCutter(to: server.port)
+    let databases = (0..<4).map { _ in synced(proxy.port) }
     let viewers = databases.map { Viewer($0) }
     let acknowledged = Mutex<[Int: Int]>([:])
     let startedCount = Mutex(0)
@@ -52,7 +52,8 @@ struct KilledServerTests {
       }
       if round % 20 == 10 {
         server.kill()
-        server = try ServerProcess(folder.path + "/db", port: port)
+        server = try ServerProcess(folder.path + "/db")
+        proxy.lead(to: server.port)
         for database in databases where generator.oneIn(2) { database.goOnline() }
       }
     }
@@ -63,7 +64,7 @@ struct KilledServerTests {
     try await eventually {
       counted.withLock { $0 } + failures.withLock { $0.count } == startedCount.withLock { $0 }
     }
-    let judge = synced(Int(port))
+    let judge = synced(proxy.port)
     let there = try await judge.reference(withPath: "shared").getData().node
     let total = try await judge.reference(withPath: "count").getData().value as? Int ?? 0
     #expect(total == counted.withLock { $0 }, "seed \(seed)")

@@ -25,7 +25,7 @@ final class LineCutter: Sendable {
 
   let port: Int
   private let listener: Int32
-  private let target: UInt16
+  private let target: Atomic<UInt16>
   private let plan: Mutex<Plan>
   private let lines = Mutex<[Int32]>([])
 
@@ -33,7 +33,7 @@ final class LineCutter: Sendable {
 
   /// - Parameter delayed: one frame in so many is held up for up to 20 ms; nil for none.
   init(to target: UInt16, delayed: Int? = nil) throws {
-    self.target = target
+    self.target = Atomic(target)
     plan = Mutex(Plan(delayed: delayed))
     let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     self.listener = listener
@@ -63,6 +63,10 @@ final class LineCutter: Sendable {
     for line in lines.withLock({ $0 }) { shutdown(line, Int32(SHUT_RDWR)) }
   }
 
+  /// Leads the lines that are made from now on to another port of the server, which has been started again. It would not be safe
+  /// to start it with the same port: another test may have got that meanwhile.
+  func lead(to target: UInt16) { self.target.store(target, ordering: .relaxed) }
+
   /// Cuts all lines once so many more bytes have gone through; nil for never.
   func cut(after count: Int?, _ lastFrame: LastFrame = .cut) {
     plan.withLock { plan in
@@ -81,7 +85,7 @@ final class LineCutter: Sendable {
 
   private func serve(_ client: Int32) {
     let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    var address = Self.address(target)
+    var address = Self.address(target.load(ordering: .relaxed))
     let isConnected = withUnsafePointer(to: &address) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
         connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0

@@ -6,12 +6,12 @@ package final class ServerProcess {
   package let port: UInt16
   private let process = Process()
 
-  /// Starts a server, and waits for the line that says where it is.
-  package init(_ directory: String, port asked: UInt16 = 0) throws {
+  /// Starts a server at a free port, and waits for the line that says where it is.
+  package init(_ directory: String) throws {
     let own = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
     process.executableURL = URL(fileURLWithPath: own).deletingLastPathComponent()
       .appending(path: "dendro")
-    process.arguments = ["serve", directory, "--port", "\(asked)", "--json", "--quiet"]
+    process.arguments = ["serve", directory, "--port", "0", "--json", "--quiet"]
     let output = Pipe()
     process.standardOutput = output
     process.standardError = FileHandle.nullDevice
