@@ -104,6 +104,7 @@ struct KilledClientTests {
     let folder = try TemporaryFolder()
     var server = try ServerProcess(folder.path + "/server")
     let proxy = try LineCutter(to: server.port, delayed: 20)
+    defer { withExtendedLifetime(proxy) {} }
     let url = "http://127.0.0.1:\(proxy.port)?ns=server"
     // Most runs have few: what each does then is seen by the others at once.
     let names = (0..<2 + generator.below(generator.oneIn(8) ? 7 : 3)).map { "c\($0)" }

@@ -15,6 +15,7 @@ struct KilledServerTests {
     let folder = try TemporaryFolder()
     var server = try ServerProcess(folder.path + "/db")
     let proxy = try LineCutter(to: server.port)
+    defer { withExtendedLifetime(proxy) {} }
     let databases = (0..<4).map { _ in synced(proxy.port) }
     let viewers = databases.map { Viewer($0) }
     let acknowledged = Mutex<[Int: Int]>([:])
