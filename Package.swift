@@ -171,7 +171,8 @@ let package = Package(
     tests("SanitizerTests"),
     tests(
       "DendroServerTests", "DendroServer", "DendroCommand", "DendroProtocol", "Dendro",
-      "DendroEngine", "DendroTree", "DendroTesting", "DendroTestSupport", "CDendroCrypto"),
+      "DendroEngine", "DendroTree", "DendroTesting", "DendroTestSupport", "CDendroCrypto",
+      "CDendroMicroHTTPD"),
     tests(
       "DendroProtocolTests", "DendroProtocol", "DendroTesting", "DendroTree", "DendroTestSupport",
       exclude: ["Fixtures"]),

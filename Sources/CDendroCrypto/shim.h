@@ -1,3 +1,5 @@
+#pragma once
+
 #include <openssl/bn.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
@@ -9,11 +11,18 @@
 #include <openssl/rsa.h>
 #include <openssl/x509.h>
 
+// To be called before all else of OpenSSL. At the end of the process OpenSSL would free what threads that go on still use; so
+// it frees nothing then. It has no effect if the program has used OpenSSL before. Any thread may call it, more than once.
+static inline void dendro_crypto_start(void) {
+  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
+}
+
 // What tokens need, without OpenSSL's types. Errors leave nothing in the thread's queue.
 
 // Made of the modulus and the exponent, both big-endian. NULL if they make no key.
 static inline EVP_PKEY *dendro_rsa_key(
     const uint8_t *modulus, int modulus_size, const uint8_t *exponent, int exponent_size) {
+  dendro_crypto_start();
   EVP_PKEY *key = NULL;
   BIGNUM *n = BN_bin2bn(modulus, modulus_size, NULL);
   BIGNUM *e = BN_bin2bn(exponent, exponent_size, NULL);
@@ -39,6 +48,7 @@ static inline EVP_PKEY *dendro_rsa_key(
 
 // The key of the first certificate or public key in a PEM text. NULL if there is none.
 static inline EVP_PKEY *dendro_pem_key(const uint8_t *text, int size) {
+  dendro_crypto_start();
   EVP_PKEY *key = NULL;
   BIO *source = BIO_new_mem_buf(text, size);
   if (source == NULL) return NULL;
@@ -80,6 +90,7 @@ static inline int dendro_is_signed_rs256(
 static inline int dendro_is_signed_hs256(
     const uint8_t *secret, int secret_size, const uint8_t *text, size_t size, const uint8_t *code,
     size_t code_size) {
+  dendro_crypto_start();
   uint8_t expected[EVP_MAX_MD_SIZE];
   unsigned int count = 0;
   if (HMAC(EVP_sha256(), secret, secret_size, text, size, expected, &count) == NULL) return 0;

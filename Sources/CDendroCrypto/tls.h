@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#include "shim.h"
+
 // TLS over sockets that do not block. Errors leave nothing in the thread's queue.
 
 static inline int dendro_tls_receive(BIO *bio, char *bytes, int size) {
@@ -31,6 +33,7 @@ static inline long dendro_tls_control(BIO *bio, int command, long number, void *
 }
 
 static inline BIO_METHOD *dendro_tls_transport(void) {
+  dendro_crypto_start();
   BIO_METHOD *method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket");
   if (method == NULL) return NULL;
   BIO_meth_set_read(method, dendro_tls_receive);
@@ -51,6 +54,7 @@ enum dendro_tls_refusal { dendro_tls_no_certificate = 1, dendro_tls_no_key, dend
 static inline SSL_CTX *dendro_tls_server(
     const uint8_t *certificates, int certificates_size, const uint8_t *key_text, int key_size,
     int *refusal) {
+  dendro_crypto_start();
   SSL_CTX *context = SSL_CTX_new(TLS_server_method());
   BIO *source = BIO_new_mem_buf(certificates, certificates_size);
   BIO *key_source = BIO_new_mem_buf(key_text, key_size);
@@ -152,6 +156,7 @@ static inline void dendro_tls_close(SSL *tls) {
 // What clients need: the certificates that the system trusts, and those of a file in PEM unless that is NULL. NULL if the file
 // cannot be read, or there is no memory.
 static inline SSL_CTX *dendro_tls_client(const char *file) {
+  dendro_crypto_start();
   SSL_CTX *context = SSL_CTX_new(TLS_client_method());
   if (context == NULL) return NULL;
   SSL_CTX_set_default_verify_paths(context);

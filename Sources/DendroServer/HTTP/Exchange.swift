@@ -72,12 +72,29 @@ final class Exchange: @unchecked Sendable {
     case custom(CustomAnswer)
   }
 
-  /// An answer that libmicrohttpd sends by itself.
-  struct CustomAnswer: @unchecked Sendable {
+  /// An answer that libmicrohttpd sends by itself. It is freed at the end of the exchange, whether it was sent or not: the
+  /// client may have left before.
+  ///
+  /// Unchecked: nothing of it changes.
+  final class CustomAnswer: @unchecked Sendable {
     let status: Int
     let response: OpaquePointer
-    /// What the answer leads to; released at the end of the exchange.
-    let upgrade: Unmanaged<PendingUpgrade>
+    /// What the answer leads to.
+    private let upgrade: Unmanaged<PendingUpgrade>
+
+    /// - Parameters:
+    ///   - response: taken over.
+    ///   - upgrade: retained by the caller, and released with the answer.
+    init(status: Int, response: OpaquePointer, upgrade: Unmanaged<PendingUpgrade>) {
+      self.status = status
+      self.response = response
+      self.upgrade = upgrade
+    }
+
+    deinit {
+      MHD_destroy_response(response)
+      upgrade.release()
+    }
   }
 
   /// - Parameter target: as in the request line; nil if that is not UTF-8.
@@ -291,7 +308,7 @@ final class Exchange: @unchecked Sendable {
       Self.add(answer.headers, to: response)
     case .custom(let custom):
       status = custom.status
-      response = custom.response
+      return MHD_queue_response(connection, UInt32(status), custom.response)
     }
     guard let response else { return dendro_no }
     if framing == .chunked { MHD_add_response_header(response, "Connection", "close") }
@@ -314,12 +331,7 @@ final class Exchange: @unchecked Sendable {
     if isActive {
       context.activeCount.wrappingSubtract(1, ordering: .relaxed)
     }
-    let answer = outcome.withLock { $0.answer }
-    switch answer {
-    case .stream(_, let stream)?: stream.close()
-    case .custom(let custom)?: custom.upgrade.release()
-    case .whole?, nil: break
-    }
+    if case .stream(_, let stream)? = outcome.withLock({ $0.answer }) { stream.close() }
     context.figures.noteAnswer(status)
     guard let log = context.accessLog else { return }
     log(
