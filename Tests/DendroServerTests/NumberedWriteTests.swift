@@ -157,6 +157,30 @@ struct NumberedWriteTests {
     }
   }
 
+  @Test("what a client needs no more goes at once, or 32 together from one that does not wait")
+  func givenBack() async throws {
+    try await serving { served in
+      let client = try WebSocketClient(served)
+      let engine = try served.database.servedEngine()
+      let name = "\(Self.client)/\(String(repeating: "0", count: 16))"
+      let results = try Path(parsing: "numbered/results/anonymous/\(name)")
+      func kept() -> [Int] {
+        engine.systemNode(at: results).children.compactMap { Int($0.key.string) }
+      }
+      for number in 1...5 {
+        #expect(try client("p", Self.body("\(number)", number, lowest: number)) == [ok])
+        #expect(kept() == [number])
+      }
+      for number in 6...200 {
+        let lowest = max(5, number - 10)
+        #expect(try client("p", Self.body("\(number)", number, lowest: lowest)) == [ok])
+        let kept = kept()
+        #expect(kept.last == number && kept == Array(kept[0]...number))
+        #expect(kept[0] <= lowest && lowest - kept[0] < 32)
+      }
+    }
+  }
+
   @Test("the server keeps a digest of a stranger's address, and nothing of a user's")
   func addresses() async throws {
     try await serving { options in

@@ -15,7 +15,7 @@ extension WireSession {
     guard let results = namespace.results else {
       return write(draft, at: path, if: condition, number)
     }
-    let id = WriteResults.ID(writeNumber, by: identity)
+    let id = WriteResults.ID(opening: opening(of: writeNumber), number: writeNumber.number)
     switch results.begin(id, digest, lowest: writeNumber.lowest) {
     case .new: break
     case .running:
@@ -63,6 +63,26 @@ extension WireSession {
         client: Array(writeNumber.client.utf8), number: UInt64(writeNumber.number))
       return write(judged, number, ended: ended)
     }
+  }
+
+  /// The opening of which a write is, which is mostly that of the write before.
+  private func opening(of number: WriteNumber) -> WriteResults.Opening {
+    state.withLock { state in
+      let naming = OpeningName(
+        client: number.client, incarnation: number.incarnation,
+        authenticationCount: state.authenticationCount)
+      if let last = state.lastOpening, last.name == naming { return last.opening }
+      let opening = WriteResults.Opening(number, by: state.authentication.identity)
+      state.lastOpening = (naming, opening)
+      return opening
+    }
+  }
+
+  /// How a client names an opening, which is that of the user who it is.
+  struct OpeningName: Equatable {
+    let client: String
+    let incarnation: String
+    let authenticationCount: Int
   }
 
   /// Submits a write for which no message waits, and does not wait for the disk.

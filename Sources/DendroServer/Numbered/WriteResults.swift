@@ -16,8 +16,8 @@ import Synchronization
 /// | `numbered/results/USER/CLIENT/INCARNATION/low` | a number: the client has the answers of all writes below it |
 /// | `numbered/results/USER/CLIENT/INCARNATION/NUMBER` | a string: the answer's status, a space, and a digest of the write |
 ///
-/// A result is kept by the write that it is about: both are there, or neither is. It goes once the client says that it has
-/// the answer, and as ``ForgottenResults`` says.
+/// A result is kept by the write that it is about: both are there, or neither is. It goes soon after the client has said
+/// that it has the answer, and as ``ForgottenResults`` says.
 final class WriteResults: Sendable {
   private let engine: Engine
   private let branch: String
@@ -32,6 +32,11 @@ final class WriteResults: Sendable {
     var countSinceTrim = 0
     /// After so many they are looked through: the more clients there are, the more seldom.
     var trimInterval = 1
+
+    /// Forgets an opening if none of its writes is on its way.
+    mutating func endUnused(_ opening: Opening) {
+      if openings[opening]?.running.isEmpty == true { openings[opening] = nil }
+    }
   }
 
   private struct Running {
@@ -45,6 +50,25 @@ final class WriteResults: Sendable {
     var low = 1
     /// The writes on their way, by their numbers, and what waits for the same answers.
     var running: [Int: Running] = [:]
+
+    /// - Parameter kept: what the engine has of the opening.
+    mutating func begin(
+      _ number: Int, _ digest: String, lowest: Int, _ kept: () -> Node
+    ) -> Beginning {
+      if let running = running[number] { return running.digest == digest ? .running : .other }
+      let kept = kept()
+      low = max(low, WriteResults.low(kept))
+      // A copy of a write that was answered: the client does not wait for it any more.
+      if number < low { return .answered(.made) }
+      if case .string(let text)? = kept.child(Key(number)).scalar {
+        let parts = text.split(separator: " ")
+        guard parts.count == 2, parts[1] == digest else { return .other }
+        return .answered(parts[0] == "ok" ? .made : .denied(.deny))
+      }
+      low = max(low, lowest)
+      running[number] = Running(digest: digest)
+      return .new
+    }
   }
 
   /// One opening of a client.
@@ -52,18 +76,33 @@ final class WriteResults: Sendable {
     let user: Key
     let client: Key
     let incarnation: Key
+    fileprivate let path: Path
+    private let hash: Int
 
-    fileprivate var path: Path {
-      WriteResults.results.appending(user).appending(client).appending(incarnation)
+    init(user: Key, client: Key, incarnation: Key) {
+      self.user = user
+      self.client = client
+      self.incarnation = incarnation
+      path = WriteResults.results.appending(user).appending(client).appending(incarnation)
+      // Not computed again for each write.
+      var hasher = Hasher()
+      hasher.combine(user)
+      hasher.combine(client)
+      hasher.combine(incarnation)
+      hash = hasher.finalize()
     }
+
+    static func == (a: Opening, b: Opening) -> Bool {
+      a.incarnation == b.incarnation && a.client == b.client && a.user == b.user
+    }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(hash) }
   }
 
   /// A write of a client.
-  struct ID: Hashable, Sendable {
+  struct ID: Sendable {
     let opening: Opening
     let number: Int
-
-    fileprivate var path: Path { opening.path.appending(Key(number)) }
   }
 
   enum Beginning {
@@ -78,6 +117,8 @@ final class WriteResults: Sendable {
   }
 
   private static let trimIntervalMin = 4096
+  /// So many results of a client that has several writes on their way are given back together.
+  private static let groupCount = 32
 
   /// - Returns: nil for a database that cannot be written.
   init?(_ engine: Engine) {
@@ -110,23 +151,12 @@ final class WriteResults: Sendable {
   /// - Parameter lowest: of the client's writes of this opening without an answer.
   func begin(_ id: ID, _ digest: String, lowest: Int) -> Beginning {
     state.withLock { state in
-      var present = state.openings[id.opening] ?? Present()
-      if let running = present.running[id.number] {
-        return running.digest == digest ? .running : .other
-      }
-      let kept = engine.systemNode(at: id.opening.path)
-      present.low = max(present.low, Self.low(kept))
-      // A copy of a write that was answered: the client does not wait for it any more.
-      if id.number < present.low { return .answered(.made) }
-      if case .string(let text)? = kept.child(Key(id.number)).scalar {
-        let parts = text.split(separator: " ")
-        guard parts.count == 2, parts[1] == digest else { return .other }
-        return .answered(parts[0] == "ok" ? .made : .denied(.deny))
-      }
-      present.low = max(present.low, lowest)
-      present.running[id.number] = Running(digest: digest)
-      state.openings[id.opening] = present
-      return .new
+      let beginning = state.openings[id.opening, default: Present()].begin(
+        id.number, digest, lowest: lowest
+      ) { engine.systemNode(at: id.opening.path) }
+      if case .new = beginning { return beginning }
+      state.endUnused(id.opening)
+      return beginning
     }
   }
 
@@ -145,7 +175,7 @@ final class WriteResults: Sendable {
   func end(_ id: ID, _ outcome: WriteOutcome) {
     let running = state.withLock { state in
       let running = state.openings[id.opening]?.running.removeValue(forKey: id.number)
-      if state.openings[id.opening]?.running.isEmpty == true { state.openings[id.opening] = nil }
+      state.endUnused(id.opening)
       return running
     }
     for waiting in running?.waiting ?? [] { waiting(outcome) }
@@ -160,41 +190,40 @@ final class WriteResults: Sendable {
   func change(
     _ id: ID, isMade: Bool, _ digest: String, from address: ClientAddress, now: Int64
   ) -> EncodedWrite {
-    var entries = [
-      Write.Entry(
-        path: id.path,
-        action: .set(Node(.string("\(isMade ? "ok" : "permission_denied") \(digest)"))))
-    ]
     let opening = id.opening
     let kept = engine.systemNode(at: opening.path)
+    let (low, trims) = state.withLock { state in
+      state.countSinceTrim += 1
+      let trims = state.countSinceTrim >= state.trimInterval
+      if trims { state.countSinceTrim = 0 }
+      return (state.openings[opening]?.low ?? 1, trims)
+    }
+    var entries = [
+      Self.set(Key(id.number), Node(.string("\(isMade ? "ok" : "permission_denied") \(digest)")))
+    ]
     if now - (ForgottenResults.heard(kept) ?? 0) > ForgottenResults.day {
-      let heard = opening.path.appending(ForgottenResults.heard)
-      entries.append(Write.Entry(path: heard, action: .set(Node(.integer(now)))))
+      entries.append(Self.set(ForgottenResults.heard, Node(.integer(now))))
       if opening.user == ForgottenResults.strangers {
         // No address is kept: a word of the database's own tells one from another.
         let digest = SHA1.digest(of: Array("\(branch) \(address.text)".utf8))
-        let from = opening.path.appending(ForgottenResults.from)
         let text = hexadecimal(Array(digest.prefix(8)))
-        entries.append(Write.Entry(path: from, action: .set(Node(.string(text)))))
+        entries.append(Self.set(ForgottenResults.from, Node(.string(text))))
       }
     }
-    let low = state.withLock { $0.openings[opening]?.low } ?? 1
-    for (key, _) in kept.children {
-      guard let number = Int(key.string), number < low else { break }
-      entries.append(Write.Entry(path: opening.path.appending(key), action: .remove))
-    }
-    if low > Self.low(kept) {
-      let path = opening.path.appending(Self.low)
-      entries.append(Write.Entry(path: path, action: .set(Node(.integer(Int64(low))))))
-    }
-    let trims = state.withLock { state in
-      state.countSinceTrim += 1
-      if state.countSinceTrim < state.trimInterval { return false }
-      state.countSinceTrim = 0
-      return true
+    // A client that has many writes on their way raises it with each: what it needs no more goes in groups.
+    if low > Self.low(kept), low == id.number || low - Self.low(kept) >= Self.groupCount {
+      for (key, _) in kept.children {
+        guard let number = Int(key.string), number < low else { break }
+        entries.append(Write.Entry(path: Path.root.appending(key), action: .remove))
+      }
+      entries.append(Self.set(Self.low, Node(.integer(Int64(low)))))
     }
     if trims { trim(now: now) }
-    return EncodedWrite(.update(.root, entries))
+    return EncodedWrite(.update(opening.path, entries))
+  }
+
+  private static func set(_ key: Key, _ node: Node) -> Write.Entry {
+    Write.Entry(path: Path.root.appending(key), action: .set(node))
   }
 
   // MARK: Giving back
@@ -231,7 +260,7 @@ final class WriteResults: Sendable {
   fileprivate static let results = NumberedResults.root.appending(NumberedResults.results)
 }
 
-extension WriteResults.ID {
+extension WriteResults.Opening {
   init(_ number: WriteNumber, by identity: Identity) {
     let text: String
     switch identity {
@@ -246,8 +275,7 @@ extension WriteResults.ID {
       }
       return key
     }
-    opening = WriteResults.Opening(
+    self.init(
       user: key(text), client: key(number.client), incarnation: key(number.incarnation))
-    self.number = number.number
   }
 }

@@ -31,6 +31,8 @@ final class WireSession: Sendable {
     var authentication = Authentication.anonymous
     /// How often the client has become another one.
     var authenticationCount = 0
+    /// That of the last write with a number.
+    var lastOpening: (name: OpeningName, opening: WriteResults.Opening)?
     var listens: [WireLocation: WireListen] = [:]
     /// Those of which changes were left out, since the client is too slow.
     var lagging: [ObjectIdentifier: WireListen] = [:]
