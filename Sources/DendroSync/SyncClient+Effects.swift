@@ -138,10 +138,14 @@ extension SyncClient {
     }
   }
 
-  func received(_ message: [UInt8], over line: Int) {
+  /// Takes messages of the server together, which costs less than one after the other. What comes behind one that ends the
+  /// connection does not count.
+  func received(_ messages: ArraySlice<[UInt8]>, over line: Int) {
     step { state, due in
-      guard state.isOpen, state.line == line else { return }
-      perform(state.dialogue.receive(message), &state, &due)
+      for message in messages {
+        guard state.isOpen, state.line == line, due.command == nil else { return }
+        perform(state.dialogue.receive(message), &state, &due)
+      }
     }
   }
 

@@ -181,8 +181,8 @@ final class SyncLoop: Sendable {
         }
         if !messages.isEmpty { lastSent = now }
         try line.send(messages)
-        let isMore = try line.receive { message in
-          client.received(message, over: number)
+        let isMore = try line.receive { messages in
+          client.received(messages, over: number)
           return !self.isOver
         }
         // What was received may have brought something to be sent.

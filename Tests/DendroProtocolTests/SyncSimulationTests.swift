@@ -45,7 +45,7 @@ struct SyncSimulationTests {
 
 private struct Simulation {
   struct Client {
-    var dialogue = SyncDialogue(software: "test")
+    var dialogue: SyncDialogue
     var targets: [SyncedTree.Target] = []
     /// What the steps of each target have led to.
     var seen: [SyncedTree.Target: Node] = [:]
@@ -81,7 +81,12 @@ private struct Simulation {
     server = SyncModelServer(
       (try? json("{\"a\":{\"a\":1,\"b\":2},\"b\":{\"c\":\"x\"}}")) ?? .empty,
       resumes: !seed.isMultiple(of: 3))
-    clients = (0..<3).map { _ in Client() }
+    // Some send one write after the other.
+    let counts = [1, 2, 8192]
+    clients = (0..<3).map { index in
+      let countMax = counts[(index + Int(seed)) % counts.count]
+      return Client(dialogue: SyncDialogue(software: "test", writesOnTheirWay: countMax))
+    }
   }
 
   /// Something happens.

@@ -32,7 +32,11 @@ struct HostileServerTests {
     let viewer = Viewer(database)
     viewer.listen("v", database.reference(withPath: "a"))
     _ = try server.request()
-    try server.send(text)
+    try server.together {
+      try server.send(text)
+      // What comes behind it does not count.
+      try server.push("d", "{\"p\":\"a\",\"d\":2}")
+    }
     try server.accept()
     let (number, action, _) = try server.request()
     #expect(action == "q")
@@ -142,14 +146,20 @@ struct HostileServerTests {
   func shutDown() async throws {
     let server = try ScriptedServer()
     let database = synced(server.port)
-    try server.accept()
-    try server.send(#"{"t":"c","d":{"t":"s","d":"maintenance"}}"#)
-    #expect(throws: ScriptedServer.Failure.self) { _ = try server.request() }
     database.reference(withPath: "a").setValue(1, withCompletionBlock: { _, _ in })
+    try server.accept()
+    let first = try server.request()
+    try server.together {
+      try server.send(#"{"t":"c","d":{"t":"s","d":"maintenance"}}"#)
+      try server.answer(first.number)
+    }
+    #expect(throws: ScriptedServer.Failure.self) { _ = try server.request() }
+    #expect(try database.pendingWrites().count == 1)
     database.goOnline()
     try server.accept()
-    let (number, _, _) = try server.request()
-    try server.answer(number)
+    let again = try server.request()
+    #expect(again.action == "p")
+    try server.answer(again.number)
     try await database.waitForPendingWrites()
     try await database.close()
   }

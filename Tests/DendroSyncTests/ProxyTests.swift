@@ -111,8 +111,8 @@ private final class Attempt: Sendable {
       try line.send([Array("hello".utf8)])
       var text: String?
       while .now < deadline {
-        _ = try line.receive { message in
-          text = String(decoding: message, as: UTF8.self)
+        _ = try line.receive { messages in
+          text = messages.first.map { String(decoding: $0, as: UTF8.self) }
           return false
         }
         if let text { return text }

@@ -138,8 +138,10 @@ struct ListenPoints: Sendable {
     let whole = whole ?? knownNode(at: .root)
     let keys = operation.place.path.first.map { [$0] } ?? sortedChildren.map(\.key)
     for key in keys {
-      guard let below = operation.below(key) else { continue }
-      children[key]?.apply(
+      guard let index = children.index(forKey: key), let below = operation.below(key) else {
+        continue
+      }
+      children.values[index].apply(
         below, writes.below(key), whole: whole?.child(key), at: path.appending(key),
         into: &outcome)
     }

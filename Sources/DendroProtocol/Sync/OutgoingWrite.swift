@@ -3,14 +3,8 @@ package import DendroTree
 /// A write of a client that its server has not answered.
 package struct OutgoingWrite: Sendable {
   package var user: SyncUser
-  package let draft: Draft
-  /// What listeners see of it until it is answered, if it adds to what is there: what that made when it was written. What is
-  /// known later may have it already.
-  package let estimate: Write?
-  /// When it was made, by the server's clock as far as it was known, in milliseconds since 1970.
-  package let time: Int64
-  /// The opening in which it was made; nil if it has no number.
-  package let incarnation: String?
+  /// Many writes may wait, and are passed on: this is one reference.
+  private let content: Content
   /// A time before it was sent first, by the server's clock, in milliseconds since 1970; nil if it was not sent.
   package var sentTime: Int64?
   /// Whether it waits until the application decides.
@@ -22,13 +16,34 @@ package struct OutgoingWrite: Sendable {
     isHeld: Bool = false
   ) {
     self.user = user
-    self.draft = draft
-    self.estimate = estimate
-    self.time = time
-    self.incarnation = incarnation
+    content = Content(draft, estimate, time: time, incarnation)
     self.sentTime = sentTime
     self.isHeld = isHeld
   }
+
+  /// What does not change.
+  private final class Content: Sendable {
+    let draft: Draft
+    let estimate: Write?
+    let time: Int64
+    let incarnation: String?
+
+    init(_ draft: Draft, _ estimate: Write?, time: Int64, _ incarnation: String?) {
+      self.draft = draft
+      self.estimate = estimate
+      self.time = time
+      self.incarnation = incarnation
+    }
+  }
+
+  package var draft: Draft { content.draft }
+  /// What listeners see of it until it is answered, if it adds to what is there: what that made when it was written. What is
+  /// known later may have it already.
+  package var estimate: Write? { content.estimate }
+  /// When it was made, by the server's clock as far as it was known, in milliseconds since 1970.
+  package var time: Int64 { content.time }
+  /// The opening in which it was made; nil if it has no number.
+  package var incarnation: String? { content.incarnation }
 
   /// Whether the server may have it.
   package var isSent: Bool { sentTime != nil }
@@ -138,7 +153,7 @@ extension SyncDialogue {
     }
     guard writes[number]?.isHeld == true else { return [] }
     writes[number]?.isHeld = false
-    return send(write: number)
+    return send([.write(number)])
   }
 
   /// Gives up a write, which the server may have made if it was sent.

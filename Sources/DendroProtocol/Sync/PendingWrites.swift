@@ -101,15 +101,16 @@ package struct PendingWrites: Sendable {
       hidden.remove(number)
       return nil
     }
+    var isCovered = false
     for entry in write.entries {
       let place = entry.place.below(write.path)
-      placed.remove(number, at: place)
-      if placed.isCovered(place, after: number), !placed.hasNode(on: place.path, before: number) {
-        continue
-      }
-      rebuild(place)
+      let rest = placed.remove(number, at: place)
+      isCovered = rest.isCovered
+      if rest.isCovered, !rest.hasEarlierNode { continue }
+      if rest.isNothing { layer.replace(place.path, by: WriteLayer()) } else { rebuild(place) }
     }
-    return placed.isCovered(write.place, after: number) ? nil : write
+    if write.isUpdate { isCovered = placed.isCovered(write.place, after: number) }
+    return isCovered ? nil : write
   }
 
   /// What is at a location with the writes, also those that listeners do not see.

@@ -20,15 +20,43 @@ struct PlacedWrites: Sendable {
     }
   }
 
-  mutating func remove(_ number: Int, at place: DataPlace) {
+  /// What there is beside a write that was removed from a place.
+  struct Rest {
+    /// Whether a later write is at the place, or covers it.
+    var isCovered = false
+    /// Whether an earlier write has put a node to the location, or to one above it.
+    var hasEarlierNode = false
+    /// Whether no write is at the location, above it or below.
+    var isNothing = true
+  }
+
+  mutating func remove(_ number: Int, at place: DataPlace) -> Rest {
+    var rest = Rest()
+    _ = remove(number, at: place, &rest)
+    return rest
+  }
+
+  /// - Returns: whether nothing is left here.
+  private mutating func remove(
+    _ number: Int, at place: DataPlace, _ rest: inout Rest
+  ) -> Bool {
     if let key = place.path.first {
-      children[key]?.remove(number, at: place.droppingFirst())
-      if children[key]?.isEmpty == true { children[key] = nil }
-    } else if place.isPriority {
-      priorities.remove(number)
+      if let index = children.index(forKey: key),
+        children.values[index].remove(number, at: place.droppingFirst(), &rest)
+      {
+        children.remove(at: index)
+      }
     } else {
-      nodes.remove(number)
+      if place.isPriority { priorities.remove(number) } else { nodes.remove(number) }
+      rest.isNothing = priorities.isEmpty && children.isEmpty
+      if place.isPriority { rest.isCovered = priorities.isNewer(than: number) }
     }
+    if let first = nodes.first {
+      rest.isNothing = false
+      if first.number < number { rest.hasEarlierNode = true }
+      if nodes.isNewer(than: number) { rest.isCovered = true }
+    }
+    return isEmpty
   }
 
   /// Whether a later write than one of this number is at the place, or covers it.
@@ -38,13 +66,6 @@ struct PlacedWrites: Sendable {
       return children[key]?.isCovered(place.droppingFirst(), after: number) ?? false
     }
     return place.isPriority && priorities.isNewer(than: number)
-  }
-
-  /// Whether a node was put to a location, or to one above it, by an earlier write than one of this number.
-  func hasNode(on path: Path, before number: Int) -> Bool {
-    if let first = nodes.first, first.number < number { return true }
-    guard let key = path.first else { return false }
-    return children[key]?.hasNode(on: path.dropFirst(1), before: number) ?? false
   }
 
   /// How many keys lead to the first location on a way to which a node was put; nil if there is none.

@@ -57,18 +57,22 @@ extension SyncDialogue {
       guard let lsn = Self.lsn(body) else { return [] }
       tree.hear(lsn, unanswered: Set(awaited.values.compactMap(\.listenNumber)))
       return []
-    case .write(let number):
+    case .write(let number, let byteCount):
+      onTheirWay.remove(byteCount)
       // A server that makes the write once, and cannot now, is asked again over the next connection.
       if refusal?.status == "unavailable", server != nil, isNumbered(number) {
         return [.fail("the server cannot make the writes now: \(refusal?.text ?? "")")]
       }
       let isPending = writes.removeValue(forKey: number) != nil
-      guard isPending || waitingWrites.removeValue(forKey: number) != nil else { return [] }
+      guard isPending || waitingWrites.removeValue(forKey: number) != nil else {
+        return sendMore()
+      }
       return changed(tree.answered(number: number, isAccepted: refusal == nil))
-        + [.answered(write: number, refusal)]
-    case .attempt(let number):
-      return transactions.attempts.removeValue(forKey: number).map { answered($0.ids, refusal) }
-        ?? []
+        + [.answered(write: number, refusal)] + sendMore()
+    case .attempt(let number, let byteCount):
+      onTheirWay.remove(byteCount)
+      let attempt = transactions.attempts.removeValue(forKey: number)
+      return (attempt.map { answered($0.ids, refusal) } ?? []) + sendMore()
     case .registration(let number):
       guard registrations.removeValue(forKey: number) != nil else { return [] }
       return [.registered(number, refusal)]

@@ -105,14 +105,23 @@ extension SyncDialogue {
 
   /// Sends what those at a location have made, of each group in which all are decided.
   mutating func sendTransactions(at path: Path) -> [Effect] {
-    guard sendsWrites else { return [] }
-    return transactions.groups(at: path).flatMap { group in
+    send(decidedGroups(at: path).map { .transactions($0.path) })
+  }
+
+  private func decidedGroups(at path: Path) -> [(path: Path, ids: [Int])] {
+    transactions.groups(at: path).filter { group in
       group.ids.allSatisfy { transactions[$0]?.phase == .decided }
-        ? [send(group.ids, at: group.path)] : []
     }
   }
 
-  private mutating func send(_ ids: [Int], at path: Path) -> Effect {
+  /// Has what those at a location have made be sent, of each group in which all are decided.
+  ///
+  /// - Returns: the numbers of the attempts.
+  mutating func attemptTransactions(at path: Path) -> [Int] {
+    decidedGroups(at: path).map { attempt($0.ids, at: $0.path) }
+  }
+
+  private mutating func attempt(_ ids: [Int], at path: Path) -> Int {
     let writes = ids.compactMap { transactions[$0]?.write }
     let before = tree.node(at: path, without: Set(writes))
     var value = SyncValue(before ?? .empty)
@@ -134,14 +143,9 @@ extension SyncDialogue {
       message.append(name)
       isNumbered = true
     }
-    let attempt = SyncTransactions.Attempt(
+    transactions.attempts[number] = SyncTransactions.Attempt(
       ids: ids, order: writes.max() ?? number, user: user, message: message, isNumbered: isNumbered)
-    transactions.attempts[number] = attempt
-    return send(attempt, number: number)
-  }
-
-  mutating func send(_ attempt: SyncTransactions.Attempt, number: Int) -> Effect {
-    request(attempt.message.action, attempt.message.body, .attempt(number))
+    return number
   }
 
   // MARK: Answers

@@ -9,6 +9,7 @@ extension SyncDialogue {
     if new == user { return [] }
     let old = user
     user = new
+    unsent = Queue()
     var effects = endAttempts(besides: sentWrites)
     if old == .unknown {
       // That was this user, as it turns out.
@@ -21,23 +22,21 @@ extension SyncDialogue {
       }
       writes = [:]
     }
-    return effects + resume()
+    return effects + resume() + sendWrites()
   }
 
   /// Has the writes of the present user be pending, which have waited.
   private mutating func resume() -> [Effect] {
     var effects: [Effect] = []
-    let own = waitingWrites.filter { $0.value.user == user }
-    // Over this connection, by this user, who has signed in again.
-    let sent = sentWrites
-    for (number, waiting) in own.sorted(by: { $0.key < $1.key }) {
-      waitingWrites[number] = nil
+    // The numbers alone are sorted: the writes are large.
+    let own = waitingWrites.filter { $0.value.user == user }.keys.sorted()
+    for number in own {
+      guard let waiting = waitingWrites.removeValue(forKey: number) else { continue }
       let estimate = waiting.isSent ? waiting.estimate : nil
       let write = SyncWrite(waiting.draft, time: waiting.time, over: tree, estimate: estimate)
       effects += changed(tree.write(write.pending, number: number))
       writes[number] = waiting
       firstWrite = min(firstWrite, number)
-      if !sent.contains(number) { effects += send(write: number) }
     }
     return effects
   }

@@ -42,7 +42,7 @@ extension SyncDialogue {
     OutgoingWrite(
       user: user, draft: write.draft, estimate: write.draft.adds ? write.pending.write : nil,
       time: write.time, incarnation: numbering?.incarnation,
-      sentTime: sendsWrites ? sendingTime : nil)
+      sentTime: sendsNextWrite ? sendingTime : nil)
   }
 
   /// Writes: listeners see it at once.
@@ -53,7 +53,7 @@ extension SyncDialogue {
     let number = lastWrite
     writes[number] = outgoing(write)
     var effects = tree.write(write.pending, number: number).map { Effect.changed($0) }
-    effects += send(write: number)
+    effects += send([.write(number)])
     for entry in write.pending.entries {
       effects += overwrite(entry.place.path, below: write.pending.path)
     }
@@ -69,6 +69,7 @@ extension SyncDialogue {
     }
     for number in writes.keys.sorted() { effects.append(.answered(write: number, .canceled)) }
     writes = [:]
+    unsent = Queue()
     let paths = canceled.compactMap { transactions[$0]?.path }
     transactions.attempts = [:]
     for id in canceled { transactions[id] = nil }

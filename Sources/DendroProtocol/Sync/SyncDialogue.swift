@@ -10,14 +10,15 @@ package struct SyncDialogue: Sendable {
     /// A message for the server.
     case send([UInt8])
     /// What is known of a target has changed.
-    case changed(SyncedTree.Step)
+    indirect case changed(SyncedTree.Step)
     /// A listen was refused, or ended by the server.
-    case ended(SyncedTree.Target, SyncRefusal)
+    indirect case ended(SyncedTree.Target, SyncRefusal)
     /// A write has its answer; nil if the server has taken it.
     case answered(write: Int, SyncRefusal?)
     /// Writes turn out to be those of a user.
     case owned(writes: [Int], SyncUser)
-    /// A write is on its way to the server, for the first time.
+    /// A write is on its way to the server, for the first time. If it adds nothing, so are those of its user before it that
+    /// add nothing.
     case sent(write: Int, time: Int64)
     /// A write may have been made by the server, which cannot tell. It waits until the application decides.
     case held(write: Int)
@@ -65,6 +66,10 @@ package struct SyncDialogue: Sendable {
   var lastRequest = 0
   /// The requests of this connection without an answer.
   var awaited: [Int: Awaited] = [:]
+  /// The writes among them.
+  var onTheirWay: WritesOnTheirWay
+  /// What is to be sent once the server has answered some of them, in order.
+  var unsent = Queue<Unsent>()
   /// No listen among them has a lower number.
   var firstListen = 1
   var uses: [SyncedTree.Target: Set<Use>] = [:]
@@ -97,7 +102,6 @@ package struct SyncDialogue: Sendable {
   var confirmedUser: SyncUser?
   /// The number of the last sign-in or sign-out.
   var lastSignIn = 0
-  /// Names this client to the server, as `sdk.js.12-18-0` does; it says so once.
   private let software: String
   private var hasSaidSoftware = false
 
@@ -110,10 +114,10 @@ package struct SyncDialogue: Sendable {
 
   enum Awaited {
     /// The server was told what was right after this write of it; 0 if that is not known.
-    case listen(SyncedTree.Target, number: Int, lsn: UInt64)
-    case write(Int)
+    indirect case listen(SyncedTree.Target, number: Int, lsn: UInt64)
+    case write(Int, byteCount: Int)
     /// What the transactions of a group have made.
-    case attempt(Int)
+    case attempt(Int, byteCount: Int)
     case registration(Int)
     case read(Int)
     case signIn(Int)
@@ -124,25 +128,18 @@ package struct SyncDialogue: Sendable {
     var listenNumber: Int? { if case .listen(_, let number, _) = self { number } else { nil } }
   }
 
-  package init(software: String) { self.software = software }
+  /// - Parameters:
+  ///   - software: names this client to the server, as `sdk.js.12-18-0` does.
+  ///   - countMax: so many writes are sent before the server has answered the first of them. A server makes the default in
+  ///     about the time that a message takes around the world.
+  package init(software: String, writesOnTheirWay countMax: Int = 8192) {
+    self.software = software
+    onTheirWay = WritesOnTheirWay(atMost: countMax)
+  }
 
   /// Whether nothing is listened to, and nothing waits for an answer.
   package var wantsNothing: Bool {
     uses.isEmpty && writes.isEmpty && reads.isEmpty && registrations.isEmpty
-  }
-
-  /// Whether writes of the present user may be sent: the server takes this client for nobody else.
-  package var sendsWrites: Bool { phase == .ready && confirmedUser == user }
-
-  /// The writes that were sent over this connection, and have no answer.
-  var sentWrites: Set<Int> {
-    Set(
-      awaited.values.compactMap { request in
-        switch request {
-        case .write(let number), .attempt(let number): number
-        default: nil
-        }
-      })
   }
 
   // MARK: The connection
@@ -156,6 +153,8 @@ package struct SyncDialogue: Sendable {
     server = nil
     confirmedUser = nil
     awaited = [:]
+    onTheirWay.reset()
+    unsent = Queue()
     let repeatable = transactions.attempts.filter { $0.value.isNumbered && $0.value.user == user }
     return endAttempts(besides: Set(repeatable.keys))
   }
@@ -180,29 +179,6 @@ package struct SyncDialogue: Sendable {
     for (number, target) in reads.sorted(by: { $0.key < $1.key }) {
       effects.append(request("g", SyncText.read(target), .read(number)))
     }
-    return effects
-  }
-
-  /// Sends all writes without an answer, and what transactions have made, in the order in which they were made.
-  ///
-  /// What was sent over this connection is not sent again.
-  mutating func sendWrites() -> [Effect] {
-    guard sendsWrites else { return [] }
-    let sent = sentWrites
-    var waiting: [(order: Int, send: (inout SyncDialogue) -> [Effect])] = []
-    for (number, write) in writes where !write.isHeld && !sent.contains(number) {
-      waiting.append((number, { $0.send(write: number) }))
-    }
-    for (number, attempt) in transactions.attempts where !sent.contains(number) {
-      waiting.append((attempt.order, { [$0.send(attempt, number: number)] }))
-    }
-    for (path, ids) in transactions.groups(at: .root) {
-      if let last = ids.compactMap({ transactions[$0]?.write }).max() {
-        waiting.append((last, { $0.sendTransactions(at: path) }))
-      }
-    }
-    var effects: [Effect] = []
-    for item in waiting.sorted(by: { $0.order < $1.order }) { effects += item.send(&self) }
     return effects
   }
 
@@ -240,32 +216,6 @@ package struct SyncDialogue: Sendable {
     return request(
       "q", SyncText.listen(target, tag, hash: TreeHash.hash(known), since: lsn),
       .listen(target, number: number, lsn: lsn ?? 0))
-  }
-
-  /// Now or before, by the server's clock.
-  var sendingTime: Int64 { knownServer?.time ?? 0 }
-
-  mutating func send(write number: Int) -> [Effect] {
-    guard sendsWrites, let write = writes[number], !write.isHeld else { return [] }
-    var effects: [Effect] = []
-    if !write.isSent {
-      let time = sendingTime
-      writes[number]?.sentTime = time
-      effects.append(.sent(write: number, time: time))
-    }
-    var message = Message(write.draft)
-    if let incarnation = write.incarnation, let name = writeNumber(number, incarnation) {
-      message.append(name)
-    }
-    effects.append(request(message.action, message.body, .write(number)))
-    return effects
-  }
-
-  /// By what the server tells a write from others; nil if it does not.
-  mutating func writeNumber(_ number: Int, _ incarnation: String) -> WriteNumber? {
-    guard server != nil, let client = numbering?.client else { return nil }
-    let lowest = min(lowestWrite(), transactions.attempts.keys.min() ?? .max, number)
-    return WriteNumber(client: client, incarnation: incarnation, number: number, lowest: lowest)
   }
 
   mutating func send(registration number: Int) -> [Effect] {

@@ -3,7 +3,13 @@ import DendroTree
 /// The messages of a client, and the values in those of a server.
 enum SyncText {
   static func request(_ number: Int, _ action: String, _ body: [UInt8]) -> [UInt8] {
-    var text = Array("{\"t\":\"d\",\"d\":{\"r\":\(number),\"a\":\"\(action)\",\"b\":".utf8)
+    var text: [UInt8] = []
+    text.reserveCapacity(body.count + 64)
+    text += "{\"t\":\"d\",\"d\":{\"r\":".utf8
+    text += "\(number)".utf8
+    text += ",\"a\":\"".utf8
+    text += action.utf8
+    text += "\",\"b\":".utf8
     text += body
     text += "}}".utf8
     return text

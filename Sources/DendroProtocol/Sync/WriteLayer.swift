@@ -54,14 +54,24 @@ struct WriteLayer: Sendable {
   }
 
   private mutating func change(_ key: Key, _ body: (inout WriteLayer) -> Void) {
-    body(&children[key, default: WriteLayer()])
-    guard let child = children[key], !child.isEmpty else {
-      children[key] = nil
-      parts.remove(key)
-      return
-    }
-    if child.whole == nil { parts.insert(key) } else { parts.remove(key) }
+    let (was, became) = Self.change(&children[key, default: WriteLayer()], body)
+    if became == .nothing { children[key] = nil }
+    if was == became { return }
+    if became == .part { parts.insert(key) } else { parts.remove(key) }
   }
+
+  private static func change(
+    _ child: inout WriteLayer, _ body: (inout WriteLayer) -> Void
+  ) -> (Reach, Reach) {
+    let was = child.reach
+    body(&child)
+    return (was, child.reach)
+  }
+
+  /// How much of the location writes cover.
+  private enum Reach { case nothing, part, all }
+
+  private var reach: Reach { whole != nil ? .all : isEmpty ? .nothing : .part }
 
   // MARK: Reading
 

@@ -41,8 +41,15 @@ package struct WriteNumber: Sendable, Equatable {
 
   /// As a member of a body.
   func append(to text: inout [UInt8]) {
-    text +=
-      "{\"c\":\"\(client)\",\"i\":\"\(incarnation)\",\"n\":\(number),\"l\":\(lowest)}".utf8
+    // Part by part: the string of all is made anew with each of them.
+    text += "{\"c\":\"".utf8
+    text += client.utf8
+    text += "\",\"i\":\"".utf8
+    text += incarnation.utf8
+    text += "\",\"n\":".utf8
+    text += "\(number)".utf8
+    text += ",\"l\":".utf8
+    text += "\(lowest)}".utf8
   }
 
   /// Tells the contents of writes apart: 16 hexadecimal digits.

@@ -18,6 +18,7 @@ final class WebSocketLine {
   private var readCount = 0
   private var failure: TransportError?
   private var messages: [[UInt8]] = []
+  private var masks = RandomBytes()
   private var hasClosed = false
   /// Pings since all was sent. Their answers wait in libwslay, which does not bound them.
   private var pingCount = 0
@@ -35,6 +36,8 @@ final class WebSocketLine {
   /// So many bytes are read before what waits to be sent has its turn.
   private static let readByteLimit = 256 << 10
   private static let writeByteLimit = 64 << 10
+  /// So many messages are passed on at once. Nobody else uses the client until they are done.
+  private static let takenMessageMax = 128
 
   private init(
     _ stream: ByteStream, early: [UInt8], _ limits: SyncLimits
@@ -52,9 +55,9 @@ final class WebSocketLine {
       guard let bytes, let line else { return -1 }
       return WebSocketLine.of(line).transmit(context, bytes, count)
     }
-    callbacks.genmask_callback = { _, buffer, count, _ in
-      guard let buffer else { return -1 }
-      for index in 0..<count { buffer[index] = .random(in: .min ... .max) }
+    callbacks.genmask_callback = { _, buffer, count, line in
+      guard let buffer, let line else { return -1 }
+      for index in 0..<count { buffer[index] = WebSocketLine.of(line).masks.next() }
       return 0
     }
     callbacks.on_frame_recv_start_callback = { _, frame, line in
@@ -193,7 +196,8 @@ final class WebSocketLine {
   private func flush() throws(TransportError) {
     while true {
       if sentCount == unsent.count {
-        (unsent, sentCount) = ([], 0)
+        unsent.removeAll(keepingCapacity: unsent.count <= 2 * Self.writeByteLimit)
+        sentCount = 0
         guard wslay_event_want_write(context) != 0 else { return }
         guard wslay_event_send(context) == 0 else { throw failure ?? .ended }
         if unsent.isEmpty { return }
@@ -265,13 +269,17 @@ final class WebSocketLine {
 
   /// Passes on the messages that have come.
   ///
-  /// - Parameter take: returns false if no more are wanted.
+  /// - Parameter take: gets some of them; returns false if no more are wanted.
   /// - Returns: whether there is more to be read.
-  func receive(_ take: ([UInt8]) -> Bool) throws(TransportError) -> Bool {
+  func receive(_ take: (ArraySlice<[UInt8]>) -> Bool) throws(TransportError) -> Bool {
     readCount = 0
     let result = wslay_event_recv(context)
     var isWanted = true
-    for message in messages where isWanted { isWanted = take(message) }
+    var rest = messages[...]
+    while isWanted, !rest.isEmpty {
+      isWanted = take(rest.prefix(Self.takenMessageMax))
+      rest = rest.dropFirst(Self.takenMessageMax)
+    }
     messages = []
     if let failure { throw failure }
     if wslay_event_get_close_received(context) != 0 { throw .ended }

@@ -8,7 +8,7 @@ package import DendroTree
 /// | `user` | a string: the user who has signed in last (`SyncUser`) |
 /// | `client` | a string: by which a server tells this client from others |
 /// | `known` | what a server that makes numbered writes once has said last (``KnownServer``): `branch`, a string, `lsn` and `time`, numbers |
-/// | `pending/NUMBER` | a write without an answer (``OutgoingWrite``): children `write` and, if that adds, `estimate`, what it shows (`Node(keeping:)`), `user` and `incarnation`, strings, `time`, its milliseconds since 1970, `sent`, those of a time before it was sent, or not there, and `held`, true or not there |
+/// | `pending/NUMBER` | a write without an answer (``OutgoingWrite``): children `write` and, if that adds, `estimate`, what it shows (`Node(keeping:)`), `user` and `incarnation`, strings, `time`, its milliseconds since 1970, `sent`, those of a time before it was sent, or not there (writes of one user that add nothing are sent in their order: those before one that was sent need not have it), and `held`, true or not there |
 /// | `targets/NUMBER` | a tracked target: children `path` and `query`, strings, `use`, a number, `keys`, a child for each that the query shows, and `heard`, the number of a write of the server after which what is kept was right, or not there |
 package enum SyncRecords {
   package static let user = Key(fixed: "user")
@@ -40,10 +40,19 @@ package enum SyncRecords {
 
   /// The writes without an answer, in their order.
   package static func writes(in sync: Node) -> [(number: Int, write: OutgoingWrite)] {
-    sync.child(pending).children.compactMap { key, node in
+    var writes = sync.child(pending).children.compactMap { key, node -> (Int, OutgoingWrite)? in
       guard let number = number(key), let write = outgoing(node) else { return nil }
       return (number, write)
     }
+    var sentTimes: [SyncUser: Int64] = [:]
+    for index in writes.indices.reversed() where !writes[index].1.adds {
+      let user = writes[index].1.user
+      if let time = writes[index].1.sentTime ?? sentTimes[user] {
+        sentTimes[user] = time
+        writes[index].1.sentTime = time
+      }
+    }
+    return writes
   }
 
   private static func outgoing(_ node: Node) -> OutgoingWrite? {

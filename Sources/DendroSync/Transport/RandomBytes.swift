@@ -1,0 +1,18 @@
+/// Bytes that nobody can foresee. The system draws eight at once, since each time is a call of it.
+struct RandomBytes {
+  private var word: UInt64 = 0
+  private var leftCount = 0
+  private var generator = SystemRandomNumberGenerator()
+
+  mutating func next() -> UInt8 {
+    if leftCount == 0 {
+      word = generator.next()
+      leftCount = 8
+    }
+    defer {
+      word >>= 8
+      leftCount -= 1
+    }
+    return UInt8(truncatingIfNeeded: word)
+  }
+}
