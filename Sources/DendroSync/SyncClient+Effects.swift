@@ -141,11 +141,18 @@ extension SyncClient {
   /// Takes messages of the server together, which costs less than one after the other. What comes behind one that ends the
   /// connection does not count.
   func received(_ messages: ArraySlice<[UInt8]>, over line: Int) {
-    step { state, due in
-      for message in messages {
-        guard state.isOpen, state.line == line, due.command == nil else { return }
-        perform(state.dialogue.receive(message), &state, &due)
+    var rest = messages
+    while !rest.isEmpty {
+      let isEnd = step { state, due in
+        // What the program is told of a message comes before the events of later ones.
+        while due.calls.isEmpty, due.runs.isEmpty, let message = rest.popFirst() {
+          guard state.isOpen, state.line == line else { return true }
+          perform(state.dialogue.receive(message), &state, &due)
+          if due.command != nil { return true }
+        }
+        return false
       }
+      if isEnd { return }
     }
   }
 

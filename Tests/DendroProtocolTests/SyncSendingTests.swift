@@ -9,6 +9,8 @@ struct SyncSendingTests {
   private var dialogue = SyncDialogue(software: "test", writesOnTheirWay: 3)
   /// The paths and numbers of the puts that were sent and not answered.
   private var sent: [(path: String, request: Int64)] = []
+  /// The actions of the other requests that were sent.
+  private var others: [String] = []
   /// What the blocks of transactions are to run on.
   private var inputs: [Node] = []
 
@@ -17,10 +19,14 @@ struct SyncSendingTests {
   private mutating func take(_ effects: [SyncDialogue.Effect]) {
     for case .run(_, let input) in effects { inputs.append(input) }
     for case .send(let message) in effects {
-      guard let request = JSONMembers(message[...])?.object("d"), request.string("a") == "p",
-        let number = request.integer("r"), let path = request.object("b")?.string("p")
+      guard let request = JSONMembers(message[...])?.object("d"), let action = request.string("a"),
+        let number = request.integer("r"), let body = request.object("b")
       else { continue }
-      sent.append((path, number))
+      if action == "p" {
+        sent.append((body.string("p") ?? "", number))
+      } else {
+        others.append(action)
+      }
     }
   }
 
@@ -107,6 +113,64 @@ struct SyncSendingTests {
     #expect(paths == ["/b", "/c", "/t"])
     answer()
     #expect(paths == ["/c", "/t", "/d"])
+  }
+
+  @Test("a transaction that starts behind a write does not overtake it with those of its group")
+  mutating func group() throws {
+    connect()
+    for name in ["a", "b", "c"] { try write(name) }
+    let path = try Path(parsing: "t")
+    func decide(_ value: Int64) -> SyncDialogue.Decision {
+      .write(Draft(.set(path, Node(.integer(value)))), time: 0)
+    }
+    let first = dialogue.transact(at: path, isVisible: true).number
+    take(dialogue.decided(first, decide(1)))
+    try write("d")
+    let second = dialogue.transact(at: path, isVisible: true).number
+    take(dialogue.decided(second, decide(2)))
+    for _ in 0..<3 { answer() }
+    #expect(paths == ["/d", "/t"])
+  }
+
+  @Test("what is asked for behind a write that waits comes behind it")
+  mutating func rest() throws {
+    connect()
+    others = []
+    for name in ["a", "b", "c", "d"] { try write(name) }
+    let path = try Path(parsing: "x")
+    take(dialogue.begin(SyncedTree.Target(path), for: .listener(1)))
+    take(dialogue.read(SyncedTree.Target(path)).effects)
+    take(dialogue.registerOnDisconnect(Draft(.remove(path))).effects)
+    take(dialogue.end(SyncedTree.Target(path), for: .listener(1)))
+    #expect(others == [])
+    answer()
+    #expect(paths == ["/b", "/c", "/d"])
+    #expect(others == ["q", "g", "o", "n"])
+    take(dialogue.read(SyncedTree.Target(path)).effects)
+    #expect(others == ["q", "g", "o", "n", "g"], "no write waits")
+  }
+
+  @Test("what waits behind writes goes on when those have to wait for a sign-in")
+  mutating func signingIn() throws {
+    connect()
+    others = []
+    for name in ["a", "b", "c", "d"] { try write(name) }
+    take(dialogue.read(SyncedTree.Target(try Path(parsing: "x"))).effects)
+    take(dialogue.signIn(.user(token: "t"), as: .user("u")))
+    #expect(others == ["auth", "g"])
+    #expect(paths == ["/a", "/b", "/c"])
+  }
+
+  @Test("a write that was made before the token came goes before those after it")
+  mutating func token() throws {
+    connect()
+    let user = SyncUser.user("u")
+    take(dialogue.change(user: user))
+    try write("a")
+    #expect(paths == [])
+    take(dialogue.signIn(.user(token: "t"), as: user))
+    try write("b")
+    #expect(paths == ["/a", "/b"])
   }
 
   @Test("what comes while the result of a transaction waits has its block run again")

@@ -157,7 +157,7 @@ struct NumberedWriteTests {
     }
   }
 
-  @Test("what a client needs no more goes at once, or 32 together from one that does not wait")
+  @Test("what a client needs no more goes at once, or 16 together from one that does not wait")
   func givenBack() async throws {
     try await serving { served in
       let client = try WebSocketClient(served)
@@ -176,7 +176,7 @@ struct NumberedWriteTests {
         #expect(try client("p", Self.body("\(number)", number, lowest: lowest)) == [ok])
         let kept = kept()
         #expect(kept.last == number && kept == Array(kept[0]...number))
-        #expect(kept[0] <= lowest && lowest - kept[0] < 32)
+        #expect(kept[0] <= lowest && lowest - kept[0] < 16)
       }
     }
   }

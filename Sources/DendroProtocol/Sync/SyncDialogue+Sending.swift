@@ -1,8 +1,8 @@
 import DendroTree
 
-// Writes go to the server in the order in which they were made. So many are on their way at once that the server is never
-// idle; the others wait for answers. So a client that comes back with many of them sends the first ones at once, and reads
-// what the server answers meanwhile.
+// What a client asks for goes to the server in the order in which it was asked for. So many writes are on their way at once
+// that the server is never idle; the others wait for answers, and so does what was asked for behind them. So a client that
+// comes back with many of them sends the first ones at once, and reads what the server answers meanwhile.
 
 /// How many writes were sent over a connection and have no answer, and how long they are.
 struct WritesOnTheirWay: Sendable {
@@ -14,10 +14,10 @@ struct WritesOnTheirWay: Sendable {
 
   init(atMost countMax: Int) { self.countMax = countMax }
 
-  /// Whether the next one waits. One that is longer than all may be goes alone.
+  /// Whether the next one waits, whatever its own length is.
   var isFull: Bool { count >= countMax || byteCount >= Self.byteCountMax }
 
-  /// Whether answers have made room for some more. They are sent together.
+  /// Whether answers have made room for some more, which are sent together.
   var hasRoom: Bool { !isFull && count <= countMax - countMax / 128 }
 
   /// The connection is gone.
@@ -35,16 +35,28 @@ struct WritesOnTheirWay: Sendable {
 }
 
 extension SyncDialogue {
-  /// What has its place in the order of the writes.
+  /// What has its place in the order of what the client asks for.
   enum Unsent: Sendable {
     case write(Int)
     /// What transactions have made and a connection before this one has lost.
     case attempt(Int)
-    /// What the transactions at a location have made, unless they have to run again by then.
-    case transactions(Path)
+    /// What the transactions at a location have made, unless they have to run again by then. None of their writes has a
+    /// higher number than the last one.
+    case transactions(Path, last: Int)
+    case listens([SyncedTree.Request])
+    case read(Int)
+    case registration(Int)
+
+    var isWrite: Bool {
+      switch self {
+      case .write, .attempt, .transactions: true
+      case .listens, .read, .registration: false
+      }
+    }
   }
 
-  /// Whether writes of the present user may be sent: the server takes this client for nobody else.
+  /// Whether writes of the present user may be sent: the server takes this client for nobody else. Once that becomes so,
+  /// `sendWrites` has to be called.
   private var sendsWrites: Bool { phase == .ready && confirmedUser == user }
 
   /// Whether a write of now is sent at once.
@@ -64,12 +76,18 @@ extension SyncDialogue {
   /// Now or before, by the server's clock.
   var sendingTime: Int64 { knownServer?.time ?? 0 }
 
-  /// Sends all writes without an answer, and what transactions have made, in the order in which they were made.
+  /// Sends all writes without an answer, and what transactions have made, in the order in which they were made, if writes
+  /// may be sent. What waits besides goes behind them.
   ///
   /// What was sent over this connection is not sent again.
   mutating func sendWrites() -> [Effect] {
-    unsent = Queue()
-    guard sendsWrites else { return [] }
+    var others: [Unsent] = []
+    while let item = unsent.popFirst() { if !item.isWrite { others.append(item) } }
+    if sendsWrites { for item in waitingItems() { unsent.append(item) } }
+    return send(others)
+  }
+
+  private func waitingItems() -> [Unsent] {
     let sent = sentWrites
     var waiting: [(order: Int, item: Unsent)] = []
     for (number, write) in writes where !write.isHeld && !sent.contains(number) {
@@ -79,32 +97,29 @@ extension SyncDialogue {
       waiting.append((attempt.order, .attempt(number)))
     }
     for (path, ids) in transactions.groups(at: .root) {
-      if let last = ids.compactMap({ transactions[$0]?.write }).max() {
-        waiting.append((last, .transactions(path)))
-      }
+      if let last = lastWrite(of: ids) { waiting.append((last, .transactions(path, last: last))) }
     }
-    for (_, item) in waiting.sorted(by: { $0.order < $1.order }) { unsent.append(item) }
-    return sendUnsent()
+    return waiting.sorted { $0.order < $1.order }.map(\.item)
   }
 
-  /// Sends something behind what waits.
+  /// Sends something behind what waits. Writes have to wait for `sendWrites` if they may not be sent now.
   mutating func send(_ items: [Unsent]) -> [Effect] {
-    guard sendsWrites else { return [] }
-    for item in items { unsent.append(item) }
+    guard phase == .ready else { return [] }
+    for item in items where sendsWrites || !item.isWrite { unsent.append(item) }
     return sendUnsent()
   }
 
   /// Sends what waits, now that something has an answer.
   mutating func sendMore() -> [Effect] { onTheirWay.hasRoom ? sendUnsent() : [] }
 
-  /// Sends what waits, as long as not too much is on its way.
+  /// Sends what waits, up to a write for which there is no room.
   private mutating func sendUnsent() -> [Effect] {
-    guard sendsWrites else { return [] }
     var effects: [Effect] = []
     let time = sendingTime
     var lastSet: Int?
-    while !onTheirWay.isFull, let item = unsent.popFirst() {
-      switch item {
+    while let next = unsent.first, !(next.isWrite && onTheirWay.isFull) {
+      _ = unsent.popFirst()
+      switch next {
       case .write(let number):
         guard let write = writes[number], !write.isHeld else { continue }
         if !write.isSent {
@@ -114,10 +129,19 @@ extension SyncDialogue {
         }
         send(write, number: number, &effects)
       case .attempt(let number): send(attempt: number, &effects)
-      case .transactions(let path):
+      case .transactions(let path, let last):
         // What they have made themselves may have hidden what has come meanwhile: on that they run again.
         effects += runTransactions(at: path)
-        for number in attemptTransactions(at: path) { send(attempt: number, &effects) }
+        for number in attemptTransactions(at: path, last: last) {
+          send(attempt: number, &effects)
+        }
+      case .listens(let requests): effects += requests.map { request($0) }
+      case .read(let number):
+        guard let target = reads[number] else { continue }
+        effects.append(request("g", SyncText.read(target), .read(number)))
+      case .registration(let number):
+        guard let message = registrations[number] else { continue }
+        effects.append(request(message.action, message.body, .registration(number)))
       }
     }
     if let lastSet { effects.append(.sent(write: lastSet, time: time)) }

@@ -105,8 +105,13 @@ extension SyncDialogue {
 
   /// Sends what those at a location have made, of each group in which all are decided.
   mutating func sendTransactions(at path: Path) -> [Effect] {
-    send(decidedGroups(at: path).map { .transactions($0.path) })
+    send(
+      decidedGroups(at: path).compactMap { group in
+        lastWrite(of: group.ids).map { .transactions(group.path, last: $0) }
+      })
   }
+
+  func lastWrite(of ids: [Int]) -> Int? { ids.compactMap { transactions[$0]?.write }.max() }
 
   private func decidedGroups(at path: Path) -> [(path: Path, ids: [Int])] {
     transactions.groups(at: path).filter { group in
@@ -116,9 +121,11 @@ extension SyncDialogue {
 
   /// Has what those at a location have made be sent, of each group in which all are decided.
   ///
+  /// - Parameter last: groups with a write behind this one wait for their place.
   /// - Returns: the numbers of the attempts.
-  mutating func attemptTransactions(at path: Path) -> [Int] {
-    decidedGroups(at: path).map { attempt($0.ids, at: $0.path) }
+  mutating func attemptTransactions(at path: Path, last: Int) -> [Int] {
+    decidedGroups(at: path).filter { lastWrite(of: $0.ids).map { $0 <= last } ?? false }
+      .map { attempt($0.ids, at: $0.path) }
   }
 
   private mutating func attempt(_ ids: [Int], at path: Path) -> Int {

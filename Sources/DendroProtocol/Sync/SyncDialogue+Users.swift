@@ -9,7 +9,6 @@ extension SyncDialogue {
     if new == user { return [] }
     let old = user
     user = new
-    unsent = Queue()
     var effects = endAttempts(besides: sentWrites)
     if old == .unknown {
       // That was this user, as it turns out.
@@ -28,7 +27,6 @@ extension SyncDialogue {
   /// Has the writes of the present user be pending, which have waited.
   private mutating func resume() -> [Effect] {
     var effects: [Effect] = []
-    // The numbers alone are sorted: the writes are large.
     let own = waitingWrites.filter { $0.value.user == user }.keys.sorted()
     for number in own {
       guard let waiting = waitingWrites.removeValue(forKey: number) else { continue }

@@ -28,8 +28,7 @@ extension SyncDialogue {
   package mutating func read(_ target: SyncedTree.Target) -> (number: Int, effects: [Effect]) {
     lastRead += 1
     reads[lastRead] = target
-    guard phase == .ready else { return (lastRead, []) }
-    return (lastRead, [request("g", SyncText.read(target), .read(lastRead))])
+    return (lastRead, send([.read(lastRead)]))
   }
 
   /// Gives up a reading, if it has no answer yet.
@@ -69,7 +68,6 @@ extension SyncDialogue {
     }
     for number in writes.keys.sorted() { effects.append(.answered(write: number, .canceled)) }
     writes = [:]
-    unsent = Queue()
     let paths = canceled.compactMap { transactions[$0]?.path }
     transactions.attempts = [:]
     for id in canceled { transactions[id] = nil }
@@ -99,7 +97,7 @@ extension SyncDialogue {
   private mutating func register(_ message: Message) -> (number: Int, effects: [Effect]) {
     lastRegistration += 1
     registrations[lastRegistration] = message
-    return (lastRegistration, send(registration: lastRegistration))
+    return (lastRegistration, send([.registration(lastRegistration)]))
   }
 
   /// The server makes a write, since the connection has ended.
@@ -140,7 +138,12 @@ extension SyncDialogue {
     guard phase == .ready else { return [] }
     // Until the server has another credential of the same user, it goes by the one before.
     if confirmedUser != newUser { confirmedUser = userUnconfirmed(new, newUser) }
-    if let new { return [request(new.action, new.body, .signIn(lastSignIn))] }
-    return wasSignedIn ? [request("unauth", Array("{}".utf8), .other)] : []
+    var effects: [Effect] = []
+    if let new {
+      effects = [request(new.action, new.body, .signIn(lastSignIn))]
+    } else if wasSignedIn {
+      effects = [request("unauth", Array("{}".utf8), .other)]
+    }
+    return effects + sendWrites()
   }
 }

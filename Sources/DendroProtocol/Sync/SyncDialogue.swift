@@ -66,9 +66,9 @@ package struct SyncDialogue: Sendable {
   var lastRequest = 0
   /// The requests of this connection without an answer.
   var awaited: [Int: Awaited] = [:]
-  /// The writes among them.
+  /// How many writes are among them.
   var onTheirWay: WritesOnTheirWay
-  /// What is to be sent once the server has answered some of them, in order.
+  /// What is to be sent once the server has answered some of these, in order.
   var unsent = Queue<Unsent>()
   /// No listen among them has a lower number.
   var firstListen = 1
@@ -175,11 +175,8 @@ package struct SyncDialogue: Sendable {
     confirmedUser = userUnconfirmed(credential, credentialUser)
     effects += send(tree.listens())
     effects += sendWrites()
-    for number in registrations.keys.sorted() { effects += send(registration: number) }
-    for (number, target) in reads.sorted(by: { $0.key < $1.key }) {
-      effects.append(request("g", SyncText.read(target), .read(number)))
-    }
-    return effects
+    effects += send(registrations.keys.sorted().map { .registration($0) })
+    return effects + send(reads.keys.sorted().map { .read($0) })
   }
 
   mutating func request(
@@ -191,13 +188,14 @@ package struct SyncDialogue: Sendable {
   }
 
   mutating func send(_ requests: [SyncedTree.Request]) -> [Effect] {
-    guard phase == .ready else { return [] }
-    return requests.map { listenOrStop in
-      switch listenOrStop {
-      case .listen(let target, let number, let tag, let known, let lsn):
-        listen(target, number, tag, known, since: lsn)
-      case .stop(let target, let tag): request("n", SyncText.stop(target, tag), .other)
-      }
+    requests.isEmpty ? [] : send([.listens(requests)])
+  }
+
+  mutating func request(_ listenOrStop: SyncedTree.Request) -> Effect {
+    switch listenOrStop {
+    case .listen(let target, let number, let tag, let known, let lsn):
+      listen(target, number, tag, known, since: lsn)
+    case .stop(let target, let tag): request("n", SyncText.stop(target, tag), .other)
     }
   }
 
@@ -216,10 +214,5 @@ package struct SyncDialogue: Sendable {
     return request(
       "q", SyncText.listen(target, tag, hash: TreeHash.hash(known), since: lsn),
       .listen(target, number: number, lsn: lsn ?? 0))
-  }
-
-  mutating func send(registration number: Int) -> [Effect] {
-    guard phase == .ready, let message = registrations[number] else { return [] }
-    return [request(message.action, message.body, .registration(number))]
   }
 }

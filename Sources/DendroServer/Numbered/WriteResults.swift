@@ -16,8 +16,8 @@ import Synchronization
 /// | `numbered/results/USER/CLIENT/INCARNATION/low` | a number: the client has the answers of all writes below it |
 /// | `numbered/results/USER/CLIENT/INCARNATION/NUMBER` | a string: the answer's status, a space, and a digest of the write |
 ///
-/// A result is kept by the write that it is about: both are there, or neither is. It goes soon after the client has said
-/// that it has the answer, and as ``ForgottenResults`` says.
+/// A result is kept by the write that it is about: both are there, or neither is. It goes once the client says that it has
+/// the answer, or with up to 15 others if the client has several writes on their way, and as ``ForgottenResults`` says.
 final class WriteResults: Sendable {
   private let engine: Engine
   private let branch: String
@@ -118,7 +118,7 @@ final class WriteResults: Sendable {
 
   private static let trimIntervalMin = 4096
   /// So many results of a client that has several writes on their way are given back together.
-  private static let groupCount = 32
+  private static let groupCount = 16
 
   /// - Returns: nil for a database that cannot be written.
   init?(_ engine: Engine) {
@@ -210,13 +210,16 @@ final class WriteResults: Sendable {
         entries.append(Self.set(ForgottenResults.from, Node(.string(text))))
       }
     }
-    // A client that has many writes on their way raises it with each: what it needs no more goes in groups.
-    if low > Self.low(kept), low == id.number || low - Self.low(kept) >= Self.groupCount {
-      for (key, _) in kept.children {
-        guard let number = Int(key.string), number < low else { break }
-        entries.append(Write.Entry(path: Path.root.appending(key), action: .remove))
-      }
+    if low > Self.low(kept) {
       entries.append(Self.set(Self.low, Node(.integer(Int64(low)))))
+      // A client that has many writes on their way raises it with each: what it needs no more goes in groups.
+      let first = kept.children.first { _ in true }.flatMap { Int($0.key.string) } ?? low
+      if low == id.number || low - first >= Self.groupCount {
+        for (key, _) in kept.children {
+          guard let number = Int(key.string), number < low else { break }
+          entries.append(Write.Entry(path: Path.root.appending(key), action: .remove))
+        }
+      }
     }
     if trims { trim(now: now) }
     return EncodedWrite(.update(opening.path, entries))

@@ -1,4 +1,4 @@
-/// Bytes that nobody can foresee. The system draws eight at once, since each time is a call of it.
+/// Bytes that nobody can foresee. Eight are drawn at once: each drawing is a system call.
 struct RandomBytes {
   private var word: UInt64 = 0
   private var leftCount = 0
