@@ -144,7 +144,7 @@ extension SyncClient {
     var rest = messages
     while !rest.isEmpty {
       let isEnd = step { state, due in
-        // What the program is told of a message comes before the events of later ones.
+        // The completions of a message are called before the events of later messages are delivered.
         while due.calls.isEmpty, due.runs.isEmpty, let message = rest.popFirst() {
           guard state.isOpen, state.line == line else { return true }
           perform(state.dialogue.receive(message), &state, &due)

@@ -55,8 +55,8 @@ extension SyncDialogue {
     }
   }
 
-  /// Whether writes of the present user may be sent: the server takes this client for nobody else. Once that becomes so,
-  /// `sendWrites` has to be called.
+  /// Whether the client may send writes of the present user: the connection is ready, and the server takes the client for
+  /// this user. Whoever makes this true calls `sendWrites`.
   private var sendsWrites: Bool { phase == .ready && confirmedUser == user }
 
   /// Whether a write of now is sent at once.

@@ -1,4 +1,4 @@
-/// Bytes that nobody can foresee. Eight are drawn at once: each drawing is a system call.
+/// Random bytes from the system. Each system call gets eight of them.
 struct RandomBytes {
   private var word: UInt64 = 0
   private var leftCount = 0

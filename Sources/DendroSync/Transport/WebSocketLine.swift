@@ -36,7 +36,7 @@ final class WebSocketLine {
   /// So many bytes are read before what waits to be sent has its turn.
   private static let readByteLimit = 256 << 10
   private static let writeByteLimit = 64 << 10
-  /// So many messages are passed on at once. Nobody else uses the client until they are done.
+  /// The most messages that the client handles as one step. It holds its lock during a step.
   private static let takenMessageMax = 128
 
   private init(
