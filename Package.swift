@@ -77,6 +77,7 @@ let package = Package(
     .library(name: "DendroServer", targets: ["DendroServer"]),
     .library(name: "DendroRules", targets: ["DendroRules"]),
     .library(name: "DendroSync", targets: ["DendroSync"]),
+    .library(name: "DendroCluster", targets: ["DendroCluster"]),
     .executable(name: "dendro", targets: ["DendroCommand"]),
     .executable(name: "crashlab", targets: ["DendroCrashLab"]),
     .executable(name: "dendro-bench", targets: ["DendroBench"]),
@@ -99,6 +100,9 @@ let package = Package(
       providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
     .systemLibrary(name: "CDendroCurl"),
     .systemLibrary(name: "CDendroProcessor"),
+    .systemLibrary(
+      name: "CDendroPQ", pkgConfig: "libpq",
+      providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
     .systemLibrary(name: "CDendroWSLay", providers: [.apt(["libwslay-dev"])]),
     library("DendroPlatform"),
     library("DendroTree", "CDendroProcessor"),
@@ -118,6 +122,9 @@ let package = Package(
     library(
       "DendroSync", "Dendro", "DendroProtocol", "DendroEngine", "DendroTree", "DendroPlatform",
       "CDendroWSLay", "CDendroCrypto"),
+    library(
+      "DendroCluster", "Dendro", "DendroEngine", "DendroStorage", "DendroTree", "DendroPlatform",
+      "CDendroPQ", "CDendroCrypto"),
     .target(
       name: "DendroTesting",
       dependencies: ["DendroStorage", "DendroEngine", "Dendro", "DendroPlatform"],
@@ -151,6 +158,9 @@ let package = Package(
     tests(
       "DendroSyncTests", "DendroSync", "Dendro", "DendroServer", "DendroProtocol", "DendroEngine",
       "DendroStorage", "DendroTree", "DendroTesting", "DendroTestSupport"),
+    tests(
+      "DendroClusterTests", "DendroCluster", "Dendro", "DendroEngine", "DendroStorage",
+      "DendroTree", "DendroTesting", "DendroTestSupport"),
     tests("DendroTreeTests", "DendroTree", "DendroTestSupport"),
     tests("DendroStorageTests", "DendroStorage", "DendroTesting", "DendroTestSupport"),
     tests(

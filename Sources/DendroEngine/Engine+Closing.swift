@@ -38,6 +38,7 @@ extension Engine {
   }
 
   func requestClose(writing last: EncodedWrite?, _ completion: @escaping Completion) {
+    pipeline.groupCommit.shared?.engineCloses()
     history?.close()
     logFollower?.close()
     follower.withLock { follower in

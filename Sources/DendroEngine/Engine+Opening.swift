@@ -10,6 +10,8 @@ extension Engine {
   /// - Parameters:
   ///   - path: absolute, or relative to the working directory; created with mode 0700 if missing,
   ///     its parent must exist.
+  ///   - sharing: the log that several engines share, of which the directory has a copy; nil for a database that
+  ///     decides alone.
   ///   - progress: called on the calling thread, at most once a mebibyte.
   ///
   /// - Throws: `.storage` if the files cannot be used (damaged, locked, refused by the system);
@@ -17,8 +19,10 @@ extension Engine {
   /// - Complexity: O(log since the checkpoint), with `EngineOptions.Loading.whole` also of its size. Waits for the disk on the calling thread.
   package static func open(
     at path: String, options: EngineOptions = EngineOptions(), environment: Environment = .system,
-    mode: Mode = .readWrite, progress: (@Sendable (RecoveryProgress) -> Void)? = nil
+    mode: Mode = .readWrite, sharing: Sharing? = nil,
+    progress: (@Sendable (RecoveryProgress) -> Void)? = nil
   ) throws(EngineError) -> Engine {
+    let options = sharing?.applied(to: options) ?? options
     do throws(StorageError) {
       let started = ContinuousClock.now
       let path = try WorkingDirectory.absolute(path)
@@ -42,11 +46,14 @@ extension Engine {
           try engine.startFollowing()
           return engine
         }
-        let log = try recovered.openLog(directory, options)
+        if let found = recovered.databaseID, let sharing, found != sharing.databaseID {
+          throw .ownershipLost(path: path, reason: "another database stands there")
+        }
+        let log = try recovered.openLog(directory, options, sharing?.databaseID)
         recovered.report.elapsed = ContinuousClock.now - started
         let engine = Engine(
           writing: recovered, log: log, directory: directory, path: path, options: options,
-          environment: environment)
+          environment: environment, sharing: sharing?.log)
         try engine.start()
         engine.pipeline.instrumentation.record(events: engine.report.events, metrics: [])
         return engine

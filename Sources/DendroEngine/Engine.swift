@@ -30,7 +30,8 @@ package final class Engine: Sendable {
 
   init(
     writing recovered: Recovery.Result, log: sending LogWriter, directory: DatabaseDirectory,
-    path: String, options: EngineOptions, environment: Environment
+    path: String, options: EngineOptions, environment: Environment,
+    sharing shared: (any SharedLog)? = nil
   ) {
     let databaseID = log.segment.databaseID
     self.options = options
@@ -45,7 +46,7 @@ package final class Engine: Sendable {
       directory: directory, log: log, replayedByteCount: recovered.replayedLogByteCount)
     pipeline = CommitPipeline(
       root: recovered.root, pages: recovered.pages, system: recovered.system,
-      lastLSN: recovered.lastLSN, lastTime: recovered.lastTime, disk: disk,
+      lastLSN: recovered.lastLSN, lastTime: recovered.lastTime, disk: disk, shared: shared,
       clock: environment.clock, options: options)
     let history = History(directory: directory, pipeline: pipeline, isReadOnly: false)
     self.history = history

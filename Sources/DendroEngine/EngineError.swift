@@ -33,6 +33,10 @@ package enum EngineError: Error, Sendable, Hashable, CustomStringConvertible {
   case overtaken(Path, runs: Int)
   /// The write's judge does not allow it.
   case denied
+  /// The engine shares its log, and another one leads or that log cannot be reached: writes are refused for now.
+  case unavailable(String)
+  /// The engine was closed before it was known whether the shared log has taken the write.
+  case undecided(String)
   /// A transaction's block has made more writes than can be held until its end.
   case tooManyWaiting(limit: Int)
 
@@ -66,6 +70,8 @@ package enum EngineError: Error, Sendable, Hashable, CustomStringConvertible {
     case .overtaken(let path, let runs):
       return "other writes came between each of \(runs) runs of the transaction at \(path)"
     case .denied: return "the write is not allowed"
+    case .unavailable(let reason): return reason
+    case .undecided(let reason): return "it is not known whether the write was taken: \(reason)"
     case .tooManyWaiting(let limit):
       return "more than \(limit) operations wait for the end of a transaction's block"
     }

@@ -1,4 +1,4 @@
-import DendroEngine
+package import DendroEngine
 import DendroStorage
 public import Foundation
 
@@ -127,7 +127,7 @@ extension DatabaseOptions {
   }
 
   /// Writes lines into the log.
-  var log: @Sendable (LogEvent) -> Void {
+  package var log: @Sendable (LogEvent) -> Void {
     { [logging] event in
       if let logging {
         let level: Database.LogMessage.Level =

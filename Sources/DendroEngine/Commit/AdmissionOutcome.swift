@@ -161,7 +161,7 @@ extension Admission {
       let request = waits.probe ?? schedule.requestProbe()
       waits.probe = request
       return !schedule.hasProbed(since: request)
-    case .poisoned, .closing, .closed: return false
+    case .poisoned, .withheld, .closing, .closed: return false
     }
   }
 
@@ -179,6 +179,8 @@ extension Admission {
     _ completion: Completion?, _ result: Result<LogSequenceNumber?, EngineError>
   ) -> Bool {
     if case .closed = phase { return false }
+    // Earlier writes may wait for the shared log for long: a refusal does not.
+    if case .withheld = phase, case .failure = result { return false }
     guard let completion else { return false }
     batch.completions.append(.init(result: result, completion: completion))
     return true

@@ -29,6 +29,9 @@ struct Batch: ~Copyable {
   var rolls: [Completion] = []
   /// Whether that segment is one for writes to the second root.
   var addsSecondRoot = false
+  /// Why the turn takes the batch back and refuses writes from then on; nil unless an engine with a shared log stops
+  /// leading.
+  var withholds: EngineError?
   /// Called once the log is closed after this batch.
   var closes: [Completion] = []
 
@@ -108,6 +111,7 @@ struct Batch: ~Copyable {
     furtherBarrierCallerCount = 0
     rolls.removeAll()
     addsSecondRoot = false
+    withholds = nil
     closes.removeAll()
   }
 
@@ -122,6 +126,7 @@ struct Batch: ~Copyable {
       furtherBarrierCallerCount = 0
       rolls = []
       addsSecondRoot = false
+      withholds = nil
     }
     return completions.map { $0.failing(refusal) }
   }

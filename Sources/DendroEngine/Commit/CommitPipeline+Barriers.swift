@@ -99,7 +99,7 @@ extension Admission {
   /// - Returns: why no batch is committed any more.
   fileprivate mutating func addBarrier(_ add: (inout Admission) -> Void) -> EngineError? {
     switch phase {
-    case .running: break
+    case .running, .withheld: break
     case .full(let error):
       schedule.wantsProbe = true
       return .diskFull(error)

@@ -31,7 +31,8 @@ final class CommitPipeline: Sendable {
   init(
     root: Node, pages: CheckpointPages? = nil, system: Node = .empty,
     lastLSN: LogSequenceNumber, lastTime: Int64,
-    disk: consuming sending DiskState?, clock: any Clock, options: EngineOptions
+    disk: consuming sending DiskState?, shared: (any SharedLog)? = nil, clock: any Clock,
+    options: EngineOptions
   ) {
     self.options = options
     self.clock = clock
@@ -52,9 +53,14 @@ final class CommitPipeline: Sendable {
         lastLSN: lastLSN, lastTime: lastTime,
         memory: MemoryGauge(limit: options.memoryByteLimit), limits: limits,
         schedule: CommitSchedule(options)), wakes: executor)
+    if shared != nil {
+      admission.withLockInTurn {
+        $0.phase = .withheld(.unavailable("the database is being opened"))
+      }
+    }
     groupCommit = GroupCommit(
-      admission: admission, stall: stall, disk: disk, instrumentation: instrumentation,
-      options: options)
+      admission: admission, stall: stall, disk: disk, shared: shared,
+      instrumentation: instrumentation, options: options)
     pages?.reportDamage { [instrumentation] in instrumentation.record(.damage($0)) }
   }
 

@@ -55,6 +55,18 @@ struct DiskState {
     wantsIdleRecord = true
   }
 
+  /// Appends records that other engines have written, in one call. After an error the log is as it was, or poisoned.
+  mutating func append(_ records: [SharedRecord]) throws(StorageError) {
+    for record in records {
+      try log.stage(
+        record.payload, firstLSN: record.firstLSN, count: record.count, baseTime: record.baseTime)
+    }
+    try log.write()
+    lastAppend = .now
+    if !hasUnsynchronized { unsynchronizedSince = lastAppend }
+    hasUnsynchronized = true
+  }
+
   /// - Returns: how long it took; nil if there was nothing to synchronize.
   @discardableResult
   mutating func synchronize() throws(StorageError) -> Duration? {

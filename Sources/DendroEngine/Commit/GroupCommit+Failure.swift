@@ -102,7 +102,7 @@ extension GroupCommit {
   }
 
   /// Undoes every write that was not acknowledged, and fails what waits for the open batch.
-  private func undoAll(_ refusal: EngineError, _ effects: inout TurnEffects) {
+  func undoAll(_ refusal: EngineError, _ effects: inout TurnEffects) {
     effects.unreported += undo().map { (refusal, $0) }
     effects.completions += admission.withLockInTurn { $0.batch.takeCompletions(failing: refusal) }
     // The open batch has room again, or no writer is to wait for any.
@@ -148,7 +148,7 @@ extension Admission {
   /// Whether a refusal of the disk changes the phase, so that it is a failure of its own.
   fileprivate func isNews(isFull: Bool) -> Bool {
     switch phase {
-    case .running: true
+    case .running, .withheld: true
     case .full: !isFull
     case .poisoned: false
     case .closing, .closed: closingFailure == nil
@@ -166,7 +166,7 @@ extension Admission {
     let doubtful = acknowledgedLSN > durableLSN ? durableLSN.next...acknowledgedLSN : nil
     let refusal = EngineError.poisoned(cause: error, notKnownDurable: doubtful)
     switch phase {
-    case .running, .full: phase = .poisoned(refusal)
+    case .running, .full, .withheld: phase = .poisoned(refusal)
     case .poisoned, .closing, .closed: break
     }
     return refusal

@@ -9,6 +9,8 @@ import Synchronization
 /// the lock of the disk's state, and takes the admission lock for moments. Writers only ever take the admission lock.
 final class GroupCommit: Sendable {
   let admission: AdmissionLock
+  /// Nil for an engine that decides alone which batches stand.
+  let shared: (any SharedLog)?
   let options: EngineOptions
   /// A turn holds the lock while it works on the disk, a checkpoint for a moment.
   /// Nil for a database in memory, and once it is closed.
@@ -20,9 +22,10 @@ final class GroupCommit: Sendable {
 
   init(
     admission: AdmissionLock, stall: WriteStall, disk: consuming sending DiskState?,
-    instrumentation: Instrumentation, options: EngineOptions
+    shared: (any SharedLog)?, instrumentation: Instrumentation, options: EngineOptions
   ) {
     self.admission = admission
+    self.shared = shared
     self.stall = stall
     self.disk = Mutex(disk)
     self.instrumentation = instrumentation
@@ -109,6 +112,14 @@ final class GroupCommit: Sendable {
     return effects.due
   }
 
+  /// Calls `body`, which takes what other engines have written, and then does what a turn ends with.
+  func withSharedDisk<R>(_ body: (inout DiskState?, inout TurnEffects) -> R) -> R {
+    var result: R?
+    _ = withDisk { result = body(&$0, &$1) }
+    guard let result else { preconditionFailure("the body was called") }
+    return result
+  }
+
   /// Does what a turn ends with, without a lock.
   private func finish(_ effects: TurnEffects) {
     // First: what a completion reports is counted.
@@ -131,7 +142,29 @@ final class GroupCommit: Sendable {
     _ effects: inout TurnEffects
   ) {
     let started = instrumentation.wantsMetrics ? ContinuousClock.now : nil
-    var refusal: EngineError?
+    var refusal = share(batch)
+    if let reason = refusal {
+      refusal = withhold(&batch, reason, &effects)
+    } else {
+      refusal = write(&batch, turn, &disk, &effects)
+    }
+    if refusal == nil {
+      if let started {
+        effects.metrics.append(
+          Metric("dendro.commit.seconds", .timer, (ContinuousClock.now - started).inSeconds))
+      }
+      roll(batch, &disk, &effects)
+    }
+    if !batch.closes.isEmpty { close(batch, refusal, &disk, &effects) }
+  }
+
+  /// Writes a batch to the disk and acknowledges it.
+  ///
+  /// - Returns: why the disk has refused it; its writes are undone then.
+  private func write(
+    _ batch: inout Batch, _ turn: CommitSchedule.Turn, _ disk: inout DiskState?,
+    _ effects: inout TurnEffects
+  ) -> EngineError? {
     var isAppended = false
     do throws(StorageError) {
       try disk?.append(batch, delayedSince: turn.delayedSince)
@@ -151,22 +184,22 @@ final class GroupCommit: Sendable {
         }
       }
       acknowledge(&batch, flush, disk, &effects)
-      if let started {
-        effects.metrics.append(
-          Metric("dendro.commit.seconds", .timer, (ContinuousClock.now - started).inSeconds))
-      }
+      return nil
     } catch {
-      refusal = refuse(&batch, error, isAppend: !isAppended, disk, &effects)
+      guard shared != nil else {
+        return refuse(&batch, error, isAppend: !isAppended, disk, &effects)
+      }
+      keep(&batch, withoutCopy: error, disk, &effects)
+      return nil
     }
-    if refusal == nil { roll(batch, &disk, &effects) }
-    if !batch.closes.isEmpty { close(batch, refusal, &disk, &effects) }
   }
 
-  private func acknowledge(
+  func acknowledge(
     _ batch: inout Batch, _ flush: Duration?, _ disk: DiskState?, _ effects: inout TurnEffects
   ) {
     let recordCount = UInt64(batch.encoder.records.count)
-    let durableLSN = disk?.log.durableUpTo
+    // What a shared log has is durable.
+    let durableLSN = shared == nil ? disk?.log.durableUpTo : nil
     let logByteCount = disk?.log.storedByteCount ?? 0
     let logBytesSinceCheckpoint = disk?.logBytesSinceCheckpoint ?? 0
     let synchronizeCount = disk?.synchronizeCount ?? 0
@@ -238,6 +271,7 @@ final class GroupCommit: Sendable {
       }
       open.directory.close()
     }
+    shared?.engineClosed()
     // Completions that came after the batch was taken belong to refusals: the phase was closing already.
     effects.completions += admission.withLockInTurn { $0.endClosing() }
     let result: Result<LogSequenceNumber?, EngineError> =
@@ -246,7 +280,7 @@ final class GroupCommit: Sendable {
   }
 
   private func noteDurable(_ log: LogWriter) {
-    let lsn = log.durableUpTo
+    let lsn = shared == nil ? log.durableUpTo : log.lastLSN
     admission.withLockInTurn { $0.durableLSN = lsn }
   }
 

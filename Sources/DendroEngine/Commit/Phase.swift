@@ -7,6 +7,8 @@ enum Phase {
   case full(StorageError)
   /// The disk failed in a way that leaves its state unknown. Writes are refused until the next opening.
   case poisoned(EngineError)
+  /// The engine shares its log, and does not lead or cannot reach that log. Writes are refused until it leads.
+  case withheld(EngineError)
   /// `close()` was called: writes are refused, the last batch is still to be committed.
   case closing
   case closed
@@ -15,7 +17,7 @@ enum Phase {
     switch self {
     case .running: nil
     case .full(let error): .diskFull(error)
-    case .poisoned(let error): error
+    case .poisoned(let error), .withheld(let error): error
     case .closing, .closed: .closed
     }
   }

@@ -203,15 +203,19 @@ struct Recovery {
 
 extension Recovery.Result {
   /// Repairs the tail where it is torn, and opens the log for appending; creates it in a new database.
-  mutating func openLog(_ directory: DatabaseDirectory, _ options: EngineOptions)
-    throws(StorageError) -> sending LogWriter
-  {
+  ///
+  /// - Parameter sharedID: of the new database, if it shares its log: that takes writes to the second root from the
+  ///   beginning.
+  mutating func openLog(
+    _ directory: DatabaseDirectory, _ options: EngineOptions, _ sharedID: DatabaseID? = nil
+  ) throws(StorageError) -> sending LogWriter {
     var logOptions = LogOptions()
     logOptions.segmentByteLimit = options.segmentByteLimit
     guard var end else {
       return try LogWriter.create(
-        directory, databaseID: DatabaseID(directory.environment.randomness),
-        time: directory.environment.clock.now(), options: logOptions)
+        directory, databaseID: sharedID ?? DatabaseID(directory.environment.randomness),
+        time: directory.environment.clock.now(), hasSecondRoot: sharedID != nil,
+        options: logOptions)
     }
     end = try repairTail(directory, end)
     report.tornFile = end.tornFile

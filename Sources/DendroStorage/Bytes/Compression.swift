@@ -1,7 +1,7 @@
 import CDendroLZ4
 
 /// LZ4 blocks of declared, bounded size.
-enum Compression {
+package enum Compression {
   /// How far back a block may refer.
   static let historyByteCount = 64 * 1024
   /// Raw bytes in one block: the engine's largest write, with room for its framing.
@@ -9,16 +9,16 @@ enum Compression {
 
   /// Whether so many stored bytes can be a block of so many raw ones. LZ4's best ratio is 255, and `bound` its worst
   /// result: other sizes are refused before memory is allocated for either.
-  static func isPlausible(raw: UInt64, stored: UInt64) -> Bool {
+  package static func isPlausible(raw: UInt64, stored: UInt64) -> Bool {
     raw <= UInt64(rawByteLimit) && stored <= UInt64(bound(Int(raw)))
       && raw <= 255 &* stored &+ 64
   }
 
   /// The most bytes that a block of so many raw bytes can take.
-  static func bound(_ rawByteCount: Int) -> Int { rawByteCount + rawByteCount / 255 + 16 }
+  package static func bound(_ rawByteCount: Int) -> Int { rawByteCount + rawByteCount / 255 + 16 }
 
   /// Compresses without history. The target has room for `bound(bytes.count)`.
-  static func compress(
+  package static func compress(
     _ bytes: UnsafeRawBufferPointer, into target: UnsafeMutableRawPointer
   ) -> Int {
     guard let source = bytes.baseAddress, bytes.count > 0 else { return 0 }
@@ -32,7 +32,7 @@ enum Compression {
   ///
   /// - Returns: whether the block is well formed and gave exactly `rawByteCount` bytes. Compare their
   ///   checksum: a block can be decoded with a wrong history, and then gives wrong bytes.
-  static func decompress(
+  package static func decompress(
     _ stored: UnsafeRawBufferPointer, into target: UnsafeMutableRawPointer, rawByteCount: Int,
     history: UnsafeRawBufferPointer
   ) -> Bool {

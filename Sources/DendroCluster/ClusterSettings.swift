@@ -1,0 +1,24 @@
+/// Which namespace a server has, and how it is reached and reaches others.
+struct ClusterSettings: Sendable {
+  /// Of PostgreSQL: a `postgresql://` URL, or a line of keys and values as libpq reads it.
+  var address: String
+  var namespace: String
+  var serverID: ServerID
+  /// Where other servers reach this one; empty if it takes no requests.
+  var ownAddress = ""
+
+  /// Without an answer for so long a connection counts as lost.
+  var statementTimeout = Duration.seconds(5)
+  /// Between two raises of this server's counter.
+  var beatInterval = Duration.seconds(1)
+  /// How long a leader's counter stands still before another server takes over.
+  var takeoverDelay = Duration.seconds(3)
+  /// Between two looks at the log while there is news, and the longest pause between two.
+  var lookIntervals = (Duration.milliseconds(5), Duration.milliseconds(40))
+  /// How long PostgreSQL does not answer before writes are refused.
+  var pauseDelay = Duration.seconds(5)
+  /// How long a follower that has more than PostgreSQL waits for the leader to append that again.
+  var setBackDelay = Duration.seconds(10)
+  /// How long closing waits for a batch whose outcome is not known.
+  var closingDelay = Duration.seconds(5)
+}

@@ -1,0 +1,140 @@
+import DendroEngine
+import DendroPlatform
+import DendroStorage
+import Foundation
+
+/// Opens the directory of a server: the engine, and where its copy of the shared log ends.
+///
+/// The directory has the file `cluster` (`CopyFile`) and the directory `data`, a database. What turns out to be no copy of
+/// the shared log is never removed: it is moved aside, and read again from PostgreSQL.
+struct CopyOpening {
+  let directory: String
+  let settings: ClusterSettings
+  let copy: CopyFile
+  let session: ClusterSession
+  let report: @Sendable (LogEvent) -> Void
+
+  private var dataDirectory: String { directory + "/data" }
+
+  /// - Parameter open: opens the engine on a directory.
+  func run(
+    _ open: (_ path: String, _ databaseID: DatabaseID) throws(EngineError) -> Engine
+  ) throws(ClusterError) -> (Engine, CopyPosition) {
+    let databaseID = session.clusterID.databaseID(of: settings.namespace)
+    try claim(databaseID)
+    var engine: Engine
+    do throws(EngineError) {
+      engine = try open(dataDirectory, databaseID)
+    } catch {
+      guard error.isDamage else { throw .engine(error) }
+      try setAside("it is damaged: \(error)")
+      engine = try Self.opened { () throws(EngineError) in try open(dataDirectory, databaseID) }
+    }
+    do throws(ClusterError) {
+      if let position = try position(of: engine) { return (engine, position) }
+      try? engine.close()
+      try setAside("it cannot be compared with the log any more")
+      engine = try Self.opened { () throws(EngineError) in try open(dataDirectory, databaseID) }
+      return (engine, CopyPosition(lsn: .zero, chain: try session.chain(at: .zero)))
+    } catch {
+      try? engine.close()
+      throw error
+    }
+  }
+
+  private static func opened(
+    _ open: () throws(EngineError) -> Engine
+  ) throws(ClusterError) -> Engine {
+    do throws(EngineError) {
+      return try open()
+    } catch {
+      throw .engine(error)
+    }
+  }
+
+  /// Checks that the directory is this namespace's, or makes it that.
+  private func claim(_ databaseID: DatabaseID) throws(ClusterError) {
+    if let found = copy.databaseID {
+      if found == databaseID { return }
+      throw .otherCluster(
+        "\(directory) has a copy of another namespace, or of another cluster, than \(settings.namespace) there"
+      )
+    }
+    guard !FileManager.default.fileExists(atPath: dataDirectory) else {
+      throw .otherCluster("\(dataDirectory) has data of its own")
+    }
+    try copy.claim(databaseID)
+  }
+
+  // MARK: Comparing
+
+  /// Where the copy ends.
+  ///
+  /// - Returns: nil if it can no longer be compared with the shared log.
+  /// - Throws: `.setBack` if it is not a copy of that log.
+  private func position(of engine: Engine) throws(ClusterError) -> CopyPosition? {
+    let last = engine.head.lsn
+    let head = try session.head()
+    guard let known = copy.position else {
+      return last == .zero
+        ? CopyPosition(lsn: .zero, chain: try session.chain(at: .zero)) : nil
+    }
+    guard known.lsn <= head.position.lsn, last <= head.position.lsn else {
+      throw .setBack(
+        """
+        PostgreSQL was set back: its log of \(settings.namespace) ends at write \(head.position.lsn), and \
+        \(dataDirectory) has writes up to \(max(last, known.lsn))
+        """)
+    }
+    guard let chain = try chain(at: known.lsn, head) else { return nil }
+    guard chain == known.chain else { throw otherLog(known.lsn) }
+    if last == known.lsn { return CopyPosition(known) }
+    if last < known.lsn {
+      // The disk has lost the end, or the process has died before it was written.
+      return CopyPosition(lsn: last, chain: try self.chain(at: last, head))
+    }
+    let own = try followed(known, to: last)
+    if let shared = try self.chain(at: last, head), shared != own { throw otherLog(last) }
+    return CopyPosition(lsn: last, chain: own)
+  }
+
+  private func chain(
+    at lsn: LogSequenceNumber, _ head: SharedHead
+  ) throws(ClusterError) -> LogChain? {
+    lsn == head.position.lsn ? head.position.chain : try session.chain(at: lsn)
+  }
+
+  private func otherLog(_ lsn: LogSequenceNumber) -> ClusterError {
+    .setBack(
+      """
+      PostgreSQL was set back: at write \(lsn) its log of \(settings.namespace) is another one than that of which \
+      \(dataDirectory) has a copy
+      """)
+  }
+
+  /// The chain at the end of the copy, computed from its records behind a known position.
+  private func followed(
+    _ known: LogPosition, to last: LogSequenceNumber
+  ) throws(ClusterError) -> LogChain {
+    var chain = known.chain
+    try CopyReader(path: dataDirectory).records(behind: known.lsn, upTo: last) {
+      (record) throws(ClusterError) in
+      chain = chain.appending(record)
+    }
+    return chain
+  }
+
+  // MARK: Moving aside
+
+  private func setAside(_ reason: String) throws(ClusterError) {
+    let place = "\(directory)/set-aside-\(Int64(Date().timeIntervalSince1970 * 1000))"
+    guard rename(dataDirectory, place) == 0 else {
+      throw .files("move \(dataDirectory) to \(place): \(String(cString: strerror(errno)))")
+    }
+    try copy.claim(session.clusterID.databaseID(of: settings.namespace))
+    report(
+      LogEvent(
+        .warning, "the copy of the log is moved aside and read again from PostgreSQL",
+        ["reason": reason, "place": place]))
+  }
+}

@@ -1,0 +1,275 @@
+import DendroStorage
+
+/// A connection to PostgreSQL for one namespace, for one thread at a time.
+///
+/// It begins with a write of its own. A primary that was restarted shows commits which its standbys may lack; once a
+/// synchronous write behind them has returned they have them, and what is read counts.
+final class ClusterSession {
+  let clusterID: ClusterID
+  private let connection: PostgresConnection
+  private let settings: ClusterSettings
+  private let timeout: Duration
+
+  private var namespace: PostgresValue { .text(settings.namespace) }
+
+  /// - Parameter newClusterID: drawn at random.
+  init(
+    _ settings: ClusterSettings, _ interruption: Interruption, newClusterID: [UInt8]
+  ) throws(ClusterError) {
+    self.settings = settings
+    timeout = settings.statementTimeout
+    do throws(PostgresError) {
+      connection = try PostgresConnection(
+        settings.address, timeout: settings.statementTimeout, interruption: interruption)
+    } catch {
+      throw .postgres(error)
+    }
+    clusterID = try ClusterSchema.prepare(connection, newID: newClusterID, timeout: timeout)
+    try beat(lsn: nil)
+  }
+
+  var isUsable: Bool { connection.isUsable }
+
+  private func execute(
+    _ sql: String, _ parameters: [PostgresValue]
+  ) throws(ClusterError) -> PostgresRows {
+    try execute(sql, parameters, timeout: timeout)
+  }
+
+  private func execute(
+    _ sql: String, _ parameters: [PostgresValue], timeout: Duration
+  ) throws(ClusterError) -> PostgresRows {
+    do throws(PostgresError) {
+      return try connection.execute(sql, parameters, timeout: timeout)
+    } catch {
+      throw .postgres(error)
+    }
+  }
+
+  // MARK: Who is there
+
+  /// Raises the counter of this server.
+  ///
+  /// - Parameter lsn: the last write that it has; nil: as before.
+  func beat(lsn: LogSequenceNumber?) throws(ClusterError) {
+    _ = try execute(
+      """
+      INSERT INTO dendro.server (id, namespace, counter, lsn, address) VALUES ($1, $2, 1, $3, $4)
+      ON CONFLICT (id) DO UPDATE SET counter = dendro.server.counter + 1, address = $4,
+        lsn = CASE WHEN $3 < 0 THEN dendro.server.lsn ELSE $3 END
+      """,
+      [
+        .bytes(settings.serverID.bytes), namespace,
+        .integer(lsn.map { Int64($0.rawValue) } ?? -1), .text(settings.ownAddress),
+      ])
+  }
+
+  /// Says that this server is gone.
+  func leave() throws(ClusterError) {
+    _ = try execute(
+      "DELETE FROM dendro.server WHERE id = $1", [.bytes(settings.serverID.bytes)])
+  }
+
+  /// Who leads, and how far the log is; makes the namespace if there is none.
+  func head() throws(ClusterError) -> SharedHead {
+    if let head = try findHead() { return head }
+    _ = try execute(
+      """
+      INSERT INTO dendro.head (namespace, epoch, token, leader, lsn, chain)
+      VALUES ($1, 0, $2, $2, 0, $3) ON CONFLICT DO NOTHING
+      """,
+      [namespace, .bytes([]), .bytes(LogChain(of: clusterID, settings.namespace).bytes)])
+    guard let head = try findHead() else {
+      throw .setBack("PostgreSQL has lost the namespace \(settings.namespace) while it was made")
+    }
+    return head
+  }
+
+  private func findHead() throws(ClusterError) -> SharedHead? {
+    let rows = try execute(
+      """
+      SELECT h.epoch, h.token, h.leader, h.lsn, h.chain, s.counter, s.address
+      FROM dendro.head h LEFT JOIN dendro.server s ON s.id = h.leader WHERE h.namespace = $1
+      """, [namespace])
+    guard rows.count > 0 else { return nil }
+    do throws(PostgresError) {
+      return SharedHead(
+        epoch: Epoch(number: try rows.integer(0, 0), token: try rows.bytes(0, 1)),
+        leader: ServerID(bytes: try rows.bytes(0, 2)),
+        position: try rows.position(0, lsn: 3, chain: 4),
+        leaderCounter: rows.isNull(0, 5) ? nil : try rows.integer(0, 5),
+        leaderAddress: rows.isNull(0, 6) ? "" : try rows.text(0, 6))
+    } catch {
+      throw .postgres(error)
+    }
+  }
+
+  // MARK: Leading
+
+  /// Begins an epoch, unless another server was first.
+  ///
+  /// - Parameters:
+  ///   - epoch: that which ends.
+  ///   - token: of the new one.
+  /// - Returns: the new epoch, and where the log ends from which this server leads; nil if another server was first.
+  func takeOver(
+    from epoch: Epoch, token: [UInt8]
+  ) throws(ClusterError) -> (epoch: Epoch, end: LogPosition)? {
+    let rows = try execute(
+      """
+      UPDATE dendro.head SET epoch = epoch + 1, token = $2, leader = $3
+      WHERE namespace = $1 AND epoch = $4 AND token = $5 RETURNING epoch, lsn, chain
+      """,
+      [
+        namespace, .bytes(token), .bytes(settings.serverID.bytes), .integer(epoch.number),
+        .bytes(epoch.token),
+      ])
+    guard rows.count > 0 else { return nil }
+    do throws(PostgresError) {
+      return (
+        Epoch(number: try rows.integer(0, 0), token: token),
+        try rows.position(0, lsn: 1, chain: 2)
+      )
+    } catch {
+      throw .postgres(error)
+    }
+  }
+
+  /// Leaves a namespace without a leader, so that the next one does not wait.
+  func resign(_ epoch: Epoch) throws(ClusterError) {
+    _ = try execute(
+      "UPDATE dendro.head SET leader = $4 WHERE namespace = $1 AND epoch = $2 AND token = $3",
+      [namespace, .integer(epoch.number), .bytes(epoch.token), .bytes(ServerID.none.bytes)])
+  }
+
+  /// Moves the head behind a batch and inserts that, or does neither.
+  ///
+  /// - Parameter timeout: without an answer for so long the outcome is not known.
+  /// - Returns: whether it was done now. If not, the batch stands if its row says so: see `stands(_:)`.
+  func append(_ batch: SharedBatch, timeout: Duration) throws(ClusterError) -> Bool {
+    let rows = try execute(
+      """
+      WITH moved AS (
+        UPDATE dendro.head SET lsn = $6, chain = $7
+        WHERE namespace = $1 AND epoch = $2 AND token = $3 AND lsn = $4 AND chain = $5
+        RETURNING namespace)
+      INSERT INTO dendro.log (namespace, last, first, epoch, token, chain, size, body)
+      SELECT namespace, $6, $8, $2, $3, $7, $9, $10 FROM moved
+      """,
+      [
+        namespace, .integer(batch.epoch.number), .bytes(batch.epoch.token),
+        .integer(Int64(batch.before.lsn.rawValue)), .bytes(batch.before.chain.bytes),
+        .integer(Int64(batch.after.lsn.rawValue)), .bytes(batch.after.chain.bytes),
+        .integer(Int64(batch.before.lsn.next.rawValue)), .integer(Int64(batch.body.count)),
+        .bytes(batch.body),
+      ], timeout: timeout)
+    return rows.affectedCount > 0
+  }
+
+  /// Whether a batch is in the log.
+  func stands(_ batch: SharedBatch) throws(ClusterError) -> Bool {
+    let rows = try execute(
+      "SELECT epoch, token, chain FROM dendro.log WHERE namespace = $1 AND last = $2",
+      [namespace, .integer(Int64(batch.after.lsn.rawValue))])
+    guard rows.count > 0 else { return false }
+    do throws(PostgresError) {
+      let epoch = Epoch(number: try rows.integer(0, 0), token: try rows.bytes(0, 1))
+      let chain = try rows.bytes(0, 2)
+      return epoch == batch.epoch && chain == batch.after.chain.bytes
+    } catch {
+      throw .postgres(error)
+    }
+  }
+
+  // MARK: Reading the log
+
+  /// The chain of the log up to a write, if a batch ends there; nil if none does, or if that was trimmed.
+  func chain(at lsn: LogSequenceNumber) throws(ClusterError) -> LogChain? {
+    if lsn == .zero { return LogChain(of: clusterID, settings.namespace) }
+    let rows = try execute(
+      "SELECT chain FROM dendro.log WHERE namespace = $1 AND last = $2",
+      [namespace, .integer(Int64(lsn.rawValue))])
+    guard rows.count > 0 else { return nil }
+    do throws(PostgresError) {
+      return LogChain(bytes: try rows.bytes(0, 0))
+    } catch {
+      throw .postgres(error)
+    }
+  }
+
+  /// The batches behind a write, in their order: some megabytes of them at most, and at least one if there is one.
+  func batches(behind lsn: LogSequenceNumber) throws(ClusterError) -> [LoggedBatch] {
+    let after = PostgresValue.integer(Int64(lsn.rawValue))
+    let sizes = try execute(
+      """
+      SELECT last, size FROM dendro.log WHERE namespace = $1 AND last > $2 ORDER BY last LIMIT 512
+      """, [namespace, after])
+    var byteCount: Int64 = 0
+    var end: Int64?
+    do throws(PostgresError) {
+      for row in 0..<sizes.count {
+        byteCount += min(max(try sizes.integer(row, 1), 0), 1 << 40)
+        if end != nil, byteCount > Self.readByteCount { break }
+        end = try sizes.integer(row, 0)
+      }
+    } catch {
+      throw .postgres(error)
+    }
+    guard let end else { return [] }
+    let rows = try execute(
+      """
+      SELECT first, last, chain, body FROM dendro.log
+      WHERE namespace = $1 AND last > $2 AND last <= $3 ORDER BY last
+      """, [namespace, after, .integer(end)])
+    var batches: [LoggedBatch] = []
+    do throws(PostgresError) {
+      for row in 0..<rows.count {
+        batches.append(
+          LoggedBatch(
+            firstLSN: try rows.lsn(row, 0), end: try rows.position(row, lsn: 1, chain: 2),
+            body: try rows.bytes(row, 3)))
+      }
+    } catch {
+      throw .postgres(error)
+    }
+    return batches
+  }
+
+  /// Bytes of batches that are read at once, unless a single one has more.
+  private static let readByteCount: Int64 = 8 << 20
+}
+
+/// A batch as it is appended.
+struct SharedBatch: Sendable {
+  let epoch: Epoch
+  /// Where the log ends before it, and with it.
+  let before: LogPosition
+  let after: LogPosition
+  let body: [UInt8]
+}
+
+/// A batch as the log has it.
+struct LoggedBatch: Sendable {
+  let firstLSN: LogSequenceNumber
+  /// Where the log ends with it.
+  let end: LogPosition
+  let body: [UInt8]
+}
+
+extension PostgresRows {
+  fileprivate func lsn(_ row: Int, _ column: Int) throws(PostgresError) -> LogSequenceNumber {
+    guard let number = UInt64(exactly: try integer(row, column)) else {
+      throw .malformed("the number of a write in the schema dendro is negative")
+    }
+    return LogSequenceNumber(number)
+  }
+
+  fileprivate func position(
+    _ row: Int, lsn: Int, chain: Int
+  ) throws(PostgresError) -> LogPosition {
+    guard let hash = LogChain(bytes: try bytes(row, chain)) else {
+      throw .malformed("a chain in the schema dendro has the wrong length")
+    }
+    return LogPosition(lsn: try self.lsn(row, lsn), chain: hash)
+  }
+}

@@ -1,0 +1,381 @@
+import DendroEngine
+import DendroStorage
+
+/// What a server's thread does: looks at the shared log again and again, takes what is new, and takes over when the
+/// leader is gone.
+struct ClusterLoop {
+  private let node: ClusterNode
+  private let settings: ClusterSettings
+  private var session: ClusterSession?
+  private var pauses: Pauses
+  /// Where this server's copy of the log ends. While it leads, the leadership has that.
+  private var position: CopyPosition
+  private var isLeading = false
+  private var isPaused = false
+  private var lastBeat: ContinuousClock.Instant?
+  private var lastSuccess = ContinuousClock.now
+  /// Since when PostgreSQL lacks what this server has; nil if it does not.
+  private var setBackSince: ContinuousClock.Instant?
+  /// The token of an epoch that may have begun: the answer was missing.
+  private var candidate: [UInt8]?
+  /// What was seen of the leader, and since when that stands still.
+  private var watched: Watched?
+  private var lookPause: Duration
+
+  private struct Watched {
+    var epoch: Epoch
+    var leader: ServerID
+    var counter: Int64?
+    var since: ContinuousClock.Instant
+  }
+
+  init(_ node: ClusterNode, at position: CopyPosition) {
+    self.node = node
+    settings = node.settings
+    self.position = position
+    pauses = Pauses(settings.statementTimeout)
+    lookPause = settings.lookIntervals.0
+  }
+
+  mutating func run() {
+    while !node.leadership.isClosed {
+      if node.leadership.isClosing {
+        waitForClosing()
+        break
+      }
+      let seen = node.signalCount
+      do throws(ClusterError) {
+        let session = try usableSession()
+        let pause = isLeading ? try lead(session) : try follow(session)
+        succeeded()
+        node.sleep(pause, behind: seen)
+      } catch {
+        if isFatal(error) { return stop(error) }
+        failed(error)
+      }
+    }
+    leave()
+  }
+
+  // MARK: Connections
+
+  private mutating func usableSession() throws(ClusterError) -> ClusterSession {
+    if let session, session.isUsable { return session }
+    session = nil
+    var settings = settings
+    settings.statementTimeout = pauses.timeout
+    let new = try ClusterSession(
+      settings, node.interruption, newClusterID: node.environment.randomness.bytes(16))
+    session = new
+    lastBeat = .now
+    return new
+  }
+
+  private mutating func succeeded() {
+    pauses.succeeded()
+    lastSuccess = .now
+    setBackSince = nil
+    if node.currentStatus.trouble != nil {
+      node.record(LogEvent(.info, "PostgreSQL answers again"))
+      node.update { $0.trouble = nil }
+    }
+    if isPaused, isLeading, node.leadership.trouble == nil {
+      isPaused = false
+      try? node.withEngine { engine in engine.resumeLeading { node.leadership.epoch != nil } }
+    }
+  }
+
+  private mutating func failed(_ error: ClusterError) {
+    if node.currentStatus.trouble == nil, !node.leadership.isClosing {
+      node.record(LogEvent(.warning, "PostgreSQL does not answer", ["error": "\(error)"]))
+    }
+    node.update { $0.trouble = "\(error)" }
+    pauseLeadingIfDue("\(error)", since: lastSuccess)
+    // A line that works may have been refused something.
+    if session?.isUsable == false { session = nil }
+    pauses.wait(node.interruption)
+  }
+
+  private mutating func pauseLeadingIfDue(_ reason: String, since: ContinuousClock.Instant) {
+    guard isLeading, !isPaused, .now - since >= settings.pauseDelay else { return }
+    isPaused = true
+    try? node.withEngine { $0.pauseLeading("PostgreSQL does not answer: \(reason)") }
+  }
+
+  // MARK: Leading
+
+  /// - Returns: how long to sleep before the next look.
+  private mutating func lead(_ session: ClusterSession) throws(ClusterError) -> Duration {
+    guard let epoch = node.leadership.epoch else {
+      try endLeading("another server leads")
+      return .zero
+    }
+    if let trouble = node.leadership.trouble {
+      pauseLeadingIfDue(trouble.reason, since: trouble.since)
+    }
+    if isBeatDue {
+      let position = node.leadership.position
+      try beat(session, position?.lsn)
+      if let position { node.update { $0.sharedLSN = position.lsn } }
+      let head = try session.head()
+      if head.epoch != epoch {
+        try endLeading("another server leads")
+      } else if let position, head.position.lsn < position.lsn {
+        try appendAgain(session, epoch, from: head.position, to: position)
+      }
+    }
+    return settings.beatInterval / 4
+  }
+
+  /// Appends again what PostgreSQL has lost, since it was set back while this server led.
+  private func appendAgain(
+    _ session: ClusterSession, _ epoch: Epoch, from start: LogPosition, to end: LogPosition
+  ) throws(ClusterError) {
+    let (path, lastLSN) = try node.withEngine { ($0.path, $0.statistics().durableLSN) }
+    // The last batch is just being copied: the next look finds it.
+    guard let path, lastLSN >= end.lsn else { return }
+    let copy = CopyReader(path: path)
+    var chain = start.chain
+    do throws(ClusterError) {
+      try copy.records(behind: start.lsn, upTo: end.lsn) { chain = chain.appending($0) }
+    } catch {
+      throw .setBack(
+        "PostgreSQL was set back to write \(start.lsn), and this server has not all writes since: \(error)"
+      )
+    }
+    guard chain == end.chain else { throw otherLog(end.lsn) }
+    var position = start
+    try copy.records(behind: start.lsn, upTo: end.lsn) { (record) throws(ClusterError) in
+      let after = LogPosition(lsn: record.lastLSN, chain: position.chain.appending(record))
+      let batch = SharedBatch(
+        epoch: epoch, before: position, after: after, body: BatchBody.encode([record]))
+      let isMoved = try session.append(batch, timeout: settings.statementTimeout)
+      let stands = try isMoved ? true : session.stands(batch)
+      guard stands else {
+        throw .postgres(.malformed("the log has moved while it was appended to"))
+      }
+      position = after
+    }
+    node.record(
+      LogEvent(
+        .warning, "PostgreSQL was set back: what it had lost is appended again",
+        ["from": "\(start.lsn.next)", "to": "\(end.lsn)"]))
+  }
+
+  private mutating func endLeading(_ reason: String) throws(ClusterError) {
+    node.leadership.end()
+    isLeading = false
+    isPaused = false
+    watched = nil
+    do throws(EngineError) {
+      try node.withEngineOrClosed { (engine) throws(EngineError) in try engine.endLeading(reason) }
+    } catch {
+      throw .engine(error)
+    }
+    // What was being appended has come to its end.
+    if let last = node.leadership.position { position = CopyPosition(last) }
+    node.record(LogEvent(.warning, "this server leads no more", ["reason": reason]))
+    node.update { $0.role = .following }
+  }
+
+  private var isBeatDue: Bool {
+    lastBeat.map { .now - $0 >= settings.beatInterval } ?? true
+  }
+
+  private mutating func beat(
+    _ session: ClusterSession, _ lsn: LogSequenceNumber?
+  ) throws(ClusterError) {
+    try session.beat(lsn: lsn)
+    lastBeat = .now
+  }
+
+  // MARK: Following
+
+  /// - Returns: how long to sleep before the next look.
+  private mutating func follow(_ session: ClusterSession) throws(ClusterError) -> Duration {
+    let head = try session.head()
+    let isNew = head.position.lsn > position.lsn
+    try take(session, upTo: head.position)
+    if isBeatDue { try beat(session, position.lsn) }
+    node.update { status in
+      status.epoch = head.epoch.number
+      status.leader = head.leader == .none ? nil : head.leader
+      status.leaderAddress = head.leaderAddress
+      status.sharedLSN = head.position.lsn
+    }
+    if let candidate, head.epoch.token == candidate {
+      try beginLeading(session, head.epoch, end: head.position)
+      return .zero
+    }
+    if isLeaderGone(head) {
+      let token = node.environment.randomness.bytes(Epoch.tokenByteCount)
+      candidate = token
+      if let (epoch, end) = try session.takeOver(from: head.epoch, token: token) {
+        try beginLeading(session, epoch, end: end)
+        return .zero
+      }
+      candidate = nil
+      return .zero
+    }
+    node.update { status in if status.role == .opening { status.role = .following } }
+    lookPause =
+      isNew ? settings.lookIntervals.0 : min(lookPause * 2, settings.lookIntervals.1)
+    return lookPause
+  }
+
+  /// Whether the leader has stood still for so long that this server takes over.
+  private mutating func isLeaderGone(_ head: SharedHead) -> Bool {
+    // The directory is locked: whoever had this server's name before has ended.
+    if head.leader == .none || head.leader == settings.serverID { return true }
+    let now = ContinuousClock.now
+    guard let watched, watched.epoch == head.epoch, watched.leader == head.leader,
+      watched.counter == head.leaderCounter
+    else {
+      watched = Watched(
+        epoch: head.epoch, leader: head.leader, counter: head.leaderCounter, since: now)
+      return false
+    }
+    return now - watched.since >= settings.takeoverDelay
+  }
+
+  private mutating func beginLeading(
+    _ session: ClusterSession, _ epoch: Epoch, end: LogPosition
+  ) throws(ClusterError) {
+    try take(session, upTo: end)
+    candidate = nil
+    node.leadership.begin(epoch, from: end)
+    let begins = try node.withEngine { $0.beginLeading() }
+    guard begins else {
+      node.leadership.end()
+      throw .engine(.closed)
+    }
+    isLeading = true
+    isPaused = false
+    node.record(
+      LogEvent(
+        .info, "this server leads", ["epoch": String(epoch.number), "lsn": "\(end.lsn)"]))
+    node.update { status in
+      status.role = .leading
+      status.epoch = epoch.number
+      status.leader = settings.serverID
+      status.leaderAddress = settings.ownAddress
+      status.sharedLSN = end.lsn
+      status.takeoverCount += 1
+    }
+  }
+
+  /// Takes what the log has up to a position, which a look has found to be its end.
+  private mutating func take(
+    _ session: ClusterSession, upTo end: LogPosition
+  ) throws(ClusterError) {
+    guard end.lsn >= position.lsn else {
+      throw .setBack(
+        "PostgreSQL was set back: its log ends at write \(end.lsn), and this server has writes up to \(position.lsn)"
+      )
+    }
+    while position.lsn < end.lsn {
+      let batches = try session.batches(behind: position.lsn)
+      guard !batches.isEmpty else {
+        throw .setBack("the log in PostgreSQL has no write \(position.lsn.next)")
+      }
+      for batch in batches { try take(batch) }
+    }
+    // What was appended since the look is no other log.
+    if position.lsn == end.lsn {
+      if let chain = position.chain, chain != end.chain { throw otherLog(end.lsn) }
+      position.chain = end.chain
+    }
+  }
+
+  private mutating func take(_ batch: LoggedBatch) throws(ClusterError) {
+    let known = position
+    try BatchBody.decode(batch.body, firstLSN: batch.firstLSN) {
+      (records) throws(ClusterError) in
+      guard records.last?.lastLSN == batch.end.lsn else {
+        throw .damagedBatch(batch.firstLSN, "it does not end with write \(batch.end.lsn)")
+      }
+      // The disk may have lost the rest of a batch.
+      let new = known.chain == nil ? records.filter { $0.lastLSN > known.lsn } : records
+      guard new.first?.firstLSN == known.lsn.next else {
+        throw .setBack("the log in PostgreSQL has no write \(known.lsn.next)")
+      }
+      if let chain = known.chain, chain.appending(records) != batch.end.chain {
+        throw otherLog(batch.end.lsn)
+      }
+      try node.withEngine { (engine) throws(ClusterError) in
+        do throws(EngineError) {
+          try engine.take(new)
+        } catch {
+          throw .engine(error)
+        }
+      }
+    }
+    position = CopyPosition(batch.end)
+    node.copy.note(batch.end)
+  }
+
+  private func otherLog(_ lsn: LogSequenceNumber) -> ClusterError {
+    .setBack(
+      "PostgreSQL was set back: at write \(lsn) its log is another one than that which this server has a copy of"
+    )
+  }
+
+  // MARK: The end
+
+  private mutating func isFatal(_ error: ClusterError) -> Bool {
+    switch error {
+    case .postgres: return false
+    case .engine(.closed): return false
+    case .setBack where !isLeading:
+      // The leader may have what is missing, and append it again.
+      let since = setBackSince ?? .now
+      setBackSince = since
+      return .now - since >= settings.setBackDelay
+    case .engine, .damagedBatch, .newerSchema, .otherCluster, .setBack, .files: return true
+    }
+  }
+
+  private mutating func stop(_ error: ClusterError) {
+    let reason = "\(error)"
+    node.leadership.end()
+    try? node.withEngine { engine in try? engine.endLeading(reason) }
+    node.record(
+      LogEvent(.error, "this server takes no part any more", ["error": reason]))
+    leave()
+    node.update { $0.role = .stopped(reason) }
+  }
+
+  /// Waits until the engine has written what it had.
+  private func waitForClosing() {
+    let deadline = ContinuousClock.now + settings.closingDelay
+    while true {
+      let seen = node.signalCount
+      if node.leadership.isClosed { return }
+      node.sleep(.milliseconds(50), behind: seen)
+      // What waits for an answer gives up.
+      if .now >= deadline { node.interruption.set() }
+    }
+  }
+
+  /// Leaves the leading to others at once.
+  private mutating func leave() {
+    guard let session, session.isUsable else { return }
+    if isLeading, let epoch = node.leadership.epoch { try? session.resign(epoch) }
+    try? session.leave()
+    self.session = nil
+  }
+}
+
+extension ClusterNode {
+  func withEngineOrClosed(_ body: (Engine) throws(EngineError) -> Void) throws(EngineError) {
+    let result: Result<Void, EngineError>
+    do throws(ClusterError) {
+      result = try withEngine { engine in
+        Result { () throws(EngineError) in try body(engine) }
+      }
+    } catch {
+      throw .closed
+    }
+    try result.get()
+  }
+}

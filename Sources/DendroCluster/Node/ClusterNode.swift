@@ -1,0 +1,142 @@
+import DendroEngine
+import DendroStorage
+import Foundation
+import Synchronization
+
+/// A server's part in the cluster, for one namespace: it takes what the leader has appended, or leads.
+///
+/// One thread looks at PostgreSQL. Batches of a server that leads are appended on the threads that have the engine's turn
+/// (`Leadership`). The engine holds the node, and the node the engine as long as the thread uses it.
+final class ClusterNode: SharedLog {
+  let settings: ClusterSettings
+  let copy: CopyFile
+  let leadership: Leadership
+  let interruption: Interruption
+  let environment: Environment
+  private let report: @Sendable (LogEvent) -> Void
+  private let engine = Mutex(WeakEngine())
+  private let status: Mutex<Status>
+  /// Signalled when the thread is to look at once.
+  private let condition: Condition
+  /// Signalled when the status changes.
+  private let changes = Condition()
+
+  private struct WeakEngine {
+    weak var value: Engine?
+  }
+
+  /// What the thread has found.
+  struct Status: Sendable {
+    var role = Role.opening
+    var epoch: Int64 = 0
+    var leader: ServerID?
+    var leaderAddress = ""
+    /// The last write in the shared log, as far as this server knows.
+    var sharedLSN = LogSequenceNumber.zero
+    var takeoverCount: UInt64 = 0
+    /// Why PostgreSQL cannot be reached; nil if it can.
+    var trouble: String?
+  }
+
+  enum Role: Hashable, Sendable {
+    case opening
+    case following
+    case leading
+    /// The thread has ended: the server shows what it has.
+    case stopped(String)
+  }
+
+  init(
+    _ settings: ClusterSettings, _ copy: CopyFile, _ environment: Environment,
+    report: @escaping @Sendable (LogEvent) -> Void
+  ) throws(ClusterError) {
+    self.settings = settings
+    self.copy = copy
+    self.environment = environment
+    self.report = report
+    status = Mutex(Status())
+    let condition = Condition()
+    self.condition = condition
+    do throws(PostgresError) {
+      interruption = try Interruption()
+    } catch {
+      throw .postgres(error)
+    }
+    leadership = Leadership(settings, copy, interruption, environment.randomness) {
+      condition.signal()
+    }
+  }
+
+  var currentStatus: Status { status.withLock { $0 } }
+
+  /// Begins to follow, on a thread of its own.
+  ///
+  /// - Parameter position: where the engine's copy of the log ends; its chain is nil if that is within a batch.
+  func start(_ engine: Engine, at position: CopyPosition) {
+    self.engine.withLock { $0.value = engine }
+    let thread = Thread { [self] in
+      var loop = ClusterLoop(self, at: position)
+      loop.run()
+    }
+    thread.name = "dendro-cluster"
+    thread.start()
+  }
+
+  /// Waits until this server leads, or follows one that does, and has all that the log had.
+  ///
+  /// - Throws: why it does neither.
+  func waitUntilInStep(_ limit: Duration) throws(ClusterError) {
+    let deadline = ContinuousClock.now + limit
+    while true {
+      let seen = changes.signalCount
+      let status = currentStatus
+      switch status.role {
+      case .leading, .following: return
+      case .stopped(let reason): throw .files(reason)
+      case .opening: break
+      }
+      guard changes.wait(behind: seen, until: deadline) else {
+        throw .engine(
+          .unavailable(status.trouble ?? "PostgreSQL does not answer"))
+      }
+    }
+  }
+
+  // MARK: For the thread
+
+  func withEngine<R>(_ body: (Engine) throws(ClusterError) -> R) throws(ClusterError) -> R {
+    guard let engine = engine.withLock({ $0.value }) else { throw .engine(.closed) }
+    return try body(engine)
+  }
+
+  func update(_ change: (inout Status) -> Void) {
+    status.withLock { change(&$0) }
+    changes.signal()
+  }
+
+  func record(_ event: LogEvent) {
+    // In the order of the engine's own events.
+    guard let engine = engine.withLock({ $0.value }) else { return report(event) }
+    engine.record(event)
+  }
+
+  /// How often the thread was to look at once.
+  var signalCount: UInt64 { condition.signalCount }
+
+  /// Sleeps until the thread is to look at once, or the time is over.
+  ///
+  /// - Parameter seen: the count when it looked last.
+  func sleep(_ duration: Duration, behind seen: UInt64) {
+    _ = condition.wait(behind: seen, until: .now + duration)
+  }
+
+  // MARK: The engine's shared log
+
+  func append(_ records: [SharedRecord]) throws(SharedLogFailure) {
+    try leadership.append(records)
+  }
+
+  func engineCloses() { leadership.engineCloses() }
+
+  func engineClosed() { leadership.engineClosed() }
+}

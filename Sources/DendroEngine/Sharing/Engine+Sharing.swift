@@ -1,0 +1,60 @@
+import DendroTree
+
+// What the owner of an engine with a shared log calls, on one thread. Until `beginLeading()` the engine refuses writes.
+
+extension Engine {
+  /// Copies records that another engine has appended to the shared log to the log of the directory, and shows their
+  /// writes.
+  ///
+  /// - Parameter records: those behind the last write, in their order, while this engine does not lead.
+  /// - Throws: `.storage` if the disk refuses, after which the engine takes nothing more until it is opened again; or if a
+  ///   record is damaged, which nothing was taken of then. `.closed`.
+  package func take(_ records: [SharedRecord]) throws(EngineError) {
+    if isForked { throw .forked }
+    try pipeline.groupCommit.take(records)
+  }
+
+  /// Takes writes from now on. All records of the shared log were taken.
+  ///
+  /// - Returns: false if the engine refuses writes for another reason, or is closed.
+  package func beginLeading() -> Bool { pipeline.groupCommit.beginLeading { true } }
+
+  /// Refuses new writes for a reason. Those that were admitted go on to wait for the shared log.
+  package func pauseLeading(_ reason: String) {
+    pipeline.withAdmission { admission in
+      if case .running = admission.phase { admission.phase = .withheld(.unavailable(reason)) }
+    }
+  }
+
+  /// Takes writes again after `pauseLeading(_:)`.
+  ///
+  /// - Parameter leads: whether the shared log has refused no batch since; asked while none is being appended.
+  package func resumeLeading(if leads: () -> Bool) {
+    _ = pipeline.groupCommit.beginLeading(if: leads)
+  }
+
+  /// Refuses writes for a reason, and takes back those that the shared log has not taken: it takes none any more.
+  /// Returns once all is taken back.
+  package func endLeading(_ reason: String) throws(EngineError) {
+    do throws(EngineError) {
+      try wait { completion in
+        pipeline.request(completion) { admission in
+          admission.batch.withholds = .unavailable(reason)
+          admission.batch.completions.append(.init(result: .success(nil), completion: completion))
+        }
+      }
+    } catch {
+      // With the batch, the call itself is taken back.
+      if case .unavailable = error { return }
+      throw error
+    }
+  }
+
+  /// The log that it shares; nil if it decides alone which batches stand.
+  package var sharedLog: (any SharedLog)? { pipeline.groupCommit.shared }
+
+  /// Whether writes are admitted.
+  package var isLeading: Bool {
+    pipeline.withAdmission { if case .running = $0.phase { true } else { false } }
+  }
+}

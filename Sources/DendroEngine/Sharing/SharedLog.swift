@@ -1,0 +1,88 @@
+package import DendroStorage
+
+/// A log that several engines share, each with a copy of it in its directory. It decides which batches stand: one engine
+/// at a time leads and appends, the others take what it has appended.
+///
+/// An engine with a shared log acknowledges a batch once that log has it. Its own log is a copy, which is written after
+/// that, so that it never has a write that the shared log lacks, and which is not synchronized for it.
+package protocol SharedLog: AnyObject, Sendable {
+  /// Appends the records of a batch, and waits until it is known whether they stand.
+  ///
+  /// Called in a turn, by one thread at a time. Without an answer it waits: for as long as it may still turn out that the
+  /// batch stands.
+  ///
+  /// - Parameter records: of the batch, in their order; their payloads are lent for the time of the call.
+  /// - Throws: why they surely do not stand, or, if the engine is being closed, that this is not known.
+  func append(_ records: [SharedRecord]) throws(SharedLogFailure)
+
+  /// Called once, when the engine begins to close. A batch whose outcome is not known may be waited for a while longer.
+  func engineCloses()
+
+  /// Called once, behind the last batch of an engine that is being closed.
+  func engineClosed()
+}
+
+/// Writes that follow each other, as one record of the log has them.
+package struct SharedRecord {
+  package let firstLSN: LogSequenceNumber
+  /// How many writes; one or more.
+  package let count: Int
+  /// Milliseconds since 1970 of the first write.
+  package let baseTime: Int64
+  /// The writes, encoded, not compressed.
+  package let payload: UnsafeRawBufferPointer
+
+  package init(
+    firstLSN: LogSequenceNumber, count: Int, baseTime: Int64, payload: UnsafeRawBufferPointer
+  ) {
+    self.firstLSN = firstLSN
+    self.count = count
+    self.baseTime = baseTime
+    self.payload = payload
+  }
+
+  package var lastLSN: LogSequenceNumber {
+    LogSequenceNumber(firstLSN.rawValue + UInt64(count) - 1)
+  }
+}
+
+/// Why a batch was not appended to a shared log.
+package enum SharedLogFailure: Error, Hashable {
+  /// It does not stand.
+  case refused(String)
+  /// It may stand: the next opening finds out.
+  case undecided(String)
+
+  var asError: EngineError {
+    switch self {
+    case .refused(let reason): .unavailable(reason)
+    case .undecided(let reason): .undecided(reason)
+    }
+  }
+}
+
+/// What an engine is opened with that shares its log.
+package struct Sharing: Sendable {
+  package let log: any SharedLog
+  /// The same in all engines with this log.
+  package let databaseID: DatabaseID
+
+  package init(log: any SharedLog, databaseID: DatabaseID) {
+    self.log = log
+    self.databaseID = databaseID
+  }
+
+  /// Bytes of one write, and about those of one batch.
+  package static let writeByteLimit = 16 << 20
+
+  /// The options of an engine that shares its log.
+  func applied(to options: EngineOptions) -> EngineOptions {
+    var options = options
+    // Acknowledged is what the shared log has.
+    options.durability = .none
+    options.loading = .whole
+    options.writeByteLimit = min(options.writeByteLimit, Self.writeByteLimit)
+    options.stallByteLimit = min(options.stallByteLimit, Self.writeByteLimit)
+    return options
+  }
+}

@@ -1,0 +1,70 @@
+import Dendro
+import DendroEngine
+import DendroTestSupport
+import DendroTree
+import Foundation
+import Testing
+
+@testable import DendroCluster
+
+/// Directories of servers, and a PostgreSQL.
+final class TestCluster {
+  let postgres: PostgresServer
+  let folder: TemporaryFolder
+  /// How PostgreSQL is reached; nil: as it is.
+  var address: String?
+
+  init(_ settings: String...) throws {
+    postgres = try PostgresServer()
+    folder = try TemporaryFolder()
+  }
+
+  func directory(_ name: String) -> String { folder.path + "/" + name }
+
+  /// Opens a server's database. It takes over quickly.
+  func open(
+    _ name: String, namespace: String = "shop", options: DatabaseOptions = DatabaseOptions(),
+    openingLimit: Duration = .seconds(20),
+    adjust: @escaping @Sendable (inout ClusterSettings) -> Void = { _ in }
+  ) throws(DatabaseError) -> Database {
+    var cluster = ClusterOptions(address ?? postgres.address, namespace)
+    cluster.openingLimit = openingLimit
+    cluster.adjust = { settings in
+      settings.beatInterval = .milliseconds(100)
+      settings.takeoverDelay = .milliseconds(600)
+      settings.pauseDelay = .milliseconds(500)
+      settings.setBackDelay = .seconds(3)
+      settings.closingDelay = .milliseconds(500)
+      settings.statementTimeout = .seconds(2)
+      adjust(&settings)
+    }
+    return try ClusterOpening(directory(name), cluster, options).run()
+  }
+}
+
+/// Waits until a condition holds: as long as a slow machine may need, but not for ever.
+func eventually(
+  _ what: Comment, _ location: SourceLocation = #_sourceLocation,
+  _ condition: () throws -> Bool
+) async throws {
+  let deadline = ContinuousClock.now + .seconds(60)
+  while try !condition() {
+    guard .now < deadline else {
+      Issue.record(what, sourceLocation: location)
+      return
+    }
+    try await Task.sleep(for: .milliseconds(5))
+  }
+}
+
+extension Database {
+  var isLeader: Bool { clusterStatus?.role == .leader }
+
+  /// All data.
+  var root: Node { engine?.head.root ?? .empty }
+
+  /// The value at a path.
+  func value(_ path: String) async throws -> Int? {
+    try await reference(withPath: path).getData().value as? Int
+  }
+}

@@ -1,0 +1,282 @@
+import DendroPlatform
+import DendroTestSupport
+import Foundation
+
+/// A PostgreSQL of the test's own, from the system's packages, on this machine.
+final class PostgresServer {
+  struct Failure: Error, CustomStringConvertible {
+    let description: String
+  }
+
+  /// Where the newest installed PostgreSQL has its programs; nil if none is installed.
+  static let programs: String? = {
+    let root = "/usr/lib/postgresql"
+    let versions = (try? FileManager.default.contentsOfDirectory(atPath: root)) ?? []
+    return versions.compactMap(Int.init).max().map { "\(root)/\($0)/bin" }
+  }()
+
+  static var isInstalled: Bool { programs != nil }
+
+  let port: Int
+  private let folder: TemporaryFolder
+  private var process: Process?
+  private var data: String { folder.path + "/data" }
+
+  var address: String { "postgresql://postgres@127.0.0.1:\(port)/postgres" }
+
+  /// Makes a server, and starts it.
+  ///
+  /// - Parameter settings: lines of its configuration.
+  init(_ settings: String...) throws {
+    folder = try Self.folder()
+    port = try Self.freePort()
+    try Self.run(
+      "initdb", "--no-sync", "-A", "trust", "-U", "postgres", "--locale=C.UTF-8", "-E", "UTF8",
+      "-D", folder.path + "/data")
+    try configure(settings)
+    try start()
+  }
+
+  /// Makes a standby of another server, and starts it.
+  init(standbyOf primary: PostgresServer, name: String) throws {
+    folder = try Self.folder()
+    port = try Self.freePort()
+    try Self.run(
+      "pg_basebackup", "--no-sync", "-R", "-c", "fast", "-D", folder.path + "/data", "-d",
+      primary.address + "?application_name=\(name)")
+    try configure([])
+    try start()
+  }
+
+  deinit { kill() }
+
+  private static func folder() throws -> TemporaryFolder {
+    let folder = try TemporaryFolder()
+    if getuid() == 0, let user = getpwnam("postgres") {
+      guard chown(folder.path, user.pointee.pw_uid, user.pointee.pw_gid) == 0 else {
+        throw Failure(description: "chown \(folder.path)")
+      }
+    }
+    return folder
+  }
+
+  private func configure(_ settings: [String]) throws {
+    let file = data + "/postgresql.auto.conf"
+    let old = (try? String(contentsOfFile: file, encoding: .utf8)) ?? ""
+    let lines =
+      [
+        old, "port = \(port)", "listen_addresses = '127.0.0.1'",
+        "unix_socket_directories = '\(folder.path)'", "fsync = off", "max_connections = 60",
+        "shared_buffers = 16MB", "wal_level = replica", "autovacuum = off",
+        "logging_collector = off",
+        // In the folder, and so removed with it however the server ends.
+        "dynamic_shared_memory_type = mmap",
+      ] + settings
+    try lines.joined(separator: "\n").appending("\n")
+      .write(toFile: file, atomically: false, encoding: .utf8)
+  }
+
+  // MARK: Running
+
+  func start() throws {
+    guard let programs = Self.programs else { throw Failure(description: "no PostgreSQL") }
+    let process = Process()
+    // It ends with the test, however that ends.
+    Self.prepare(process, [programs + "/postgres", "-D", data])
+    process.standardOutput = FileHandle.nullDevice
+    let log = folder.path + "/log"
+    if !FileManager.default.fileExists(atPath: log) {
+      _ = FileManager.default.createFile(atPath: log, contents: nil)
+    }
+    let handle = FileHandle(forWritingAtPath: log)
+    _ = try handle?.seekToEnd()
+    process.standardError = handle ?? FileHandle.nullDevice
+    try Self.runOnOwnThread(process)
+    self.process = process
+    let deadline = ContinuousClock.now + .seconds(60)
+    while (try? query("SELECT 1")) == nil {
+      guard process.isRunning, .now < deadline else {
+        let text = (try? String(contentsOfFile: log, encoding: .utf8)) ?? ""
+        throw Failure(description: "PostgreSQL does not start: \(text.suffix(1000))")
+      }
+      usleep(20_000)
+    }
+  }
+
+  /// Linux ends the process with the thread that has started it, and those of the tests end when they are idle.
+  private static func runOnOwnThread(_ process: Process) throws {
+    nonisolated(unsafe) var failure: (any Error)?
+    let isStarted = DispatchSemaphore(value: 0)
+    Thread.detachNewThread {
+      do {
+        try process.run()
+        isStarted.signal()
+        process.waitUntilExit()
+      } catch {
+        failure = error
+        isStarted.signal()
+      }
+    }
+    isStarted.wait()
+    if let failure { throw failure }
+  }
+
+  /// Ends it at once, as a power cut would, but for what the system has written by then.
+  func kill() {
+    guard let process, process.isRunning else { return }
+    // Stopped, it starts no more children. Those that are frozen would not end with it, and Foundation waits for all.
+    let postmaster = process.processIdentifier
+    DendroPlatform.kill(postmaster, SIGSTOP)
+    for child in children(of: postmaster) { DendroPlatform.kill(child, SIGKILL) }
+    DendroPlatform.kill(postmaster, SIGKILL)
+    process.waitUntilExit()
+    self.process = nil
+    waitForChildren()
+    removeSharedMemory()
+  }
+
+  /// Removes what a killed server leaves in the system: its file has the number of it in the seventh line.
+  private func removeSharedMemory() {
+    let file = data + "/postmaster.pid"
+    let lines = ((try? String(contentsOfFile: file, encoding: .utf8)) ?? "")
+      .split(separator: "\n", omittingEmptySubsequences: false)
+    if lines.count > 6, let number = lines[6].split(separator: " ").last.flatMap({ Int32($0) }) {
+      shmctl(number, IPC_RMID, nil)
+    }
+    try? FileManager.default.removeItem(atPath: file)
+  }
+
+  /// Has it end in order: sessions are ended, what is written is kept.
+  func stop() {
+    guard let process, process.isRunning else { return }
+    DendroPlatform.kill(process.processIdentifier, SIGINT)
+    process.waitUntilExit()
+    self.process = nil
+  }
+
+  /// Has it stand still, with its children, or go on.
+  func freeze(_ isFrozen: Bool) {
+    guard let process else { return }
+    for child in [process.processIdentifier] + children(of: process.processIdentifier) {
+      DendroPlatform.kill(child, isFrozen ? SIGSTOP : SIGCONT)
+    }
+  }
+
+  private func children(of parent: pid_t) -> [pid_t] {
+    let path = "/proc/\(parent)/task/\(parent)/children"
+    return ((try? String(contentsOfFile: path, encoding: .utf8)) ?? "").split(separator: " ")
+      .compactMap { pid_t($0) }
+  }
+
+  /// Waits until no process uses the directory any more: the next start would refuse it.
+  private func waitForChildren() {
+    let deadline = ContinuousClock.now + .seconds(10)
+    while .now < deadline {
+      let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+      let isUsed = names.contains { name in
+        (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(name)/cwd")) == data
+      }
+      if !isUsed { return }
+      usleep(10_000)
+    }
+  }
+
+  /// Has a standby become a primary.
+  func promote() throws {
+    _ = try query("SELECT pg_promote(true, 30)")
+  }
+
+  /// Names the standbys that have to confirm each commit, and waits until they are there.
+  func setSynchronousStandbys(_ names: String, waits: Bool = true) throws {
+    _ = try query("ALTER SYSTEM SET synchronous_standby_names = '\(names)'")
+    _ = try query("SELECT pg_reload_conf()")
+    let deadline = ContinuousClock.now + .seconds(30)
+    while try query("SHOW synchronous_standby_names") != names {
+      guard .now < deadline else { throw Failure(description: "the names are not taken over") }
+      usleep(20_000)
+    }
+    // Commits wait once the checkpointer has read the names, which it does before a checkpoint.
+    _ = try query("CHECKPOINT")
+    while waits,
+      try query("SELECT count(*) FROM pg_stat_replication WHERE sync_state <> 'async'") == "0"
+    {
+      guard .now < deadline else { throw Failure(description: "the standby does not come") }
+      usleep(20_000)
+    }
+  }
+
+  /// The answer of a statement, as `psql` prints it.
+  @discardableResult
+  func query(_ sql: String) throws -> String {
+    try Self.run("psql", "-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-d", address, "-c", sql)
+  }
+
+  // MARK: Programs
+
+  /// Runs one of PostgreSQL's programs.
+  ///
+  /// - Returns: what it prints.
+  @discardableResult
+  private static func run(_ program: String, _ arguments: String...) throws -> String {
+    guard let programs else { throw Failure(description: "no PostgreSQL") }
+    let process = Process()
+    prepare(process, [programs + "/" + program] + arguments)
+    let output = Pipe()
+    let errors = Pipe()
+    process.standardOutput = output
+    process.standardError = errors
+    try process.run()
+    let text = readAll(output)
+    let problem = readAll(errors)
+    process.waitUntilExit()
+    guard process.terminationStatus == 0 else {
+      throw Failure(description: "\(program): \(String(decoding: problem, as: UTF8.self))")
+    }
+    return String(decoding: text, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+  }
+
+  /// A FileHandle traps if a signal interrupts its reading.
+  private static func readAll(_ pipe: Pipe) -> Data {
+    var data = Data()
+    var bytes = [UInt8](repeating: 0, count: 4096)
+    while true {
+      let count = read(pipe.fileHandleForReading.fileDescriptor, &bytes, bytes.count)
+      if count > 0 {
+        data += bytes[..<count]
+      } else if count == 0 || errno != EINTR {
+        return data
+      }
+    }
+  }
+
+  /// PostgreSQL refuses to run as root.
+  private static func prepare(_ process: Process, _ command: [String]) {
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/setpriv")
+    let user =
+      getuid() == 0
+      ? ["--reuid", "postgres", "--regid", "postgres", "--clear-groups"] : []
+    process.arguments = user + ["--pdeathsig", "KILL"] + command
+    process.currentDirectoryURL = URL(fileURLWithPath: "/")
+  }
+
+  private static func freePort() throws -> Int {
+    let socket = DendroPlatform.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(socket) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let port = withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer -> UInt16? in
+        guard bind(socket, pointer, size) == 0, getsockname(socket, pointer, &size) == 0 else {
+          return nil
+        }
+        return pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
+          UInt16(bigEndian: $0.pointee.sin_port)
+        }
+      }
+    }
+    guard let port else { throw Failure(description: "no free port") }
+    return Int(port)
+  }
+}
