@@ -53,7 +53,7 @@ extension Engine {
         recovered.report.elapsed = ContinuousClock.now - started
         let engine = Engine(
           writing: recovered, log: log, directory: directory, path: path, options: options,
-          environment: environment, sharing: sharing?.log)
+          environment: environment, sharing: sharing)
         try engine.start()
         engine.pipeline.instrumentation.record(events: engine.report.events, metrics: [])
         return engine

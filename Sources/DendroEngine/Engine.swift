@@ -31,7 +31,7 @@ package final class Engine: Sendable {
   init(
     writing recovered: Recovery.Result, log: sending LogWriter, directory: DatabaseDirectory,
     path: String, options: EngineOptions, environment: Environment,
-    sharing shared: (any SharedLog)? = nil
+    sharing: Sharing? = nil
   ) {
     let databaseID = log.segment.databaseID
     self.options = options
@@ -46,7 +46,7 @@ package final class Engine: Sendable {
       directory: directory, log: log, replayedByteCount: recovered.replayedLogByteCount)
     pipeline = CommitPipeline(
       root: recovered.root, pages: recovered.pages, system: recovered.system,
-      lastLSN: recovered.lastLSN, lastTime: recovered.lastTime, disk: disk, shared: shared,
+      lastLSN: recovered.lastLSN, lastTime: recovered.lastTime, disk: disk, sharing: sharing,
       clock: environment.clock, options: options)
     let history = History(directory: directory, pipeline: pipeline, isReadOnly: false)
     self.history = history
@@ -230,7 +230,7 @@ package final class Engine: Sendable {
 
   /// Runs `body` on the head while no write is admitted. It has to be quick, and may not call the engine.
   package func withHead<R: Sendable>(_ body: (borrowing Node, LogSequenceNumber) -> R) -> R {
-    pipeline.withAdmission { body($0.root, $0.lastLSN) }
+    pipeline.withAdmission { body($0.shownRoot, $0.shownLSN) }
   }
 
   /// Whether a write to the second root is admitted without a new segment of the log.
@@ -252,7 +252,7 @@ package final class Engine: Sendable {
     let now = pipeline.clock.now()
     return pipeline.withAdmission { admission in
       PinnedHead(
-        node: HeadNode(admission.root, admission.pages), lsn: admission.lastLSN,
+        node: HeadNode(admission.shownRoot, admission.pages), lsn: admission.shownLSN,
         time: admission.nextTime(now))
     }
   }
@@ -268,7 +268,7 @@ package final class Engine: Sendable {
   package func statistics() -> EngineStatistics {
     var statistics = pipeline.withAdmission { state in
       var statistics = state.statistics
-      statistics.lastLSN = state.lastLSN
+      statistics.lastLSN = state.shownLSN
       statistics.durableLSN = state.durableLSN
       statistics.unreadChunkCount = state.pages?.unreadChunkCount ?? 0
       return statistics

@@ -177,7 +177,7 @@ extension Engine {
   /// The head with all its pages, and the LSN of its last write.
   package func wholeHead() throws(EngineError) -> (root: Node, lsn: LogSequenceNumber) {
     let (head, lsn) = pipeline.withAdmission { admission in
-      (HeadNode(admission.root, admission.pages), admission.lastLSN)
+      (HeadNode(admission.shownRoot, admission.pages), admission.shownLSN)
     }
     return (try head.whole(), lsn)
   }

@@ -62,12 +62,12 @@ extension Engine {
     pipeline.withAdmission { admission in
       // All may have been read since the last change.
       admission.head.publish()
-      return HeadPlace(admission.root, path, admission.pages)
+      return HeadPlace(admission.shownRoot, path, admission.pages)
     }
   }
 
   /// Runs `body` on a location of the head while no write is admitted. It has to be quick, and may not call the engine.
   package func withPlace<R: Sendable>(at path: Path, _ body: (HeadPlace) -> R) -> R {
-    pipeline.withAdmission { body(HeadPlace($0.root, path, $0.pages)) }
+    pipeline.withAdmission { body(HeadPlace($0.shownRoot, path, $0.pages)) }
   }
 }

@@ -10,7 +10,7 @@ extension Admission {
     let first = inFlight.firstLSN ?? batch.undo.firstLSN
     let unreported = inFlight.unreported + batch.undo.unreported
     let changes = inFlight.contents.replaced() + batch.undo.contents.replaced()
-    let before = observer == nil ? Node.empty : root
+    let before = observer == nil || covered != nil ? Node.empty : root
     head.graft(changes)
     let changesOfSystem =
       inFlight.contents.replaced(in: .system) + batch.undo.contents.replaced(in: .system)
@@ -19,7 +19,8 @@ extension Admission {
     if secondRoot == .beginning { secondRoot = .absent }
     batch.removeWrites()
     lastLSN = acknowledgedLSN
-    if let observer, let first {
+    covered?.drop()
+    if let observer, covered == nil, let first {
       let commit = Commit(
         lsn: first, time: lastTime,
         differences: Self.differences(changes.map(\.path), from: before, to: root))

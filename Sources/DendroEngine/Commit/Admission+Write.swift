@@ -88,7 +88,7 @@ extension Admission {
           replaced: { batch.undo.contents.replaced(from: noted, in: .system).map(\.node) })
       }
     }
-    if let observer, observer.wantsCommit(at: write.path),
+    if let observer, covered == nil, observer.wantsCommit(at: write.path),
       extras == nil || batch.undo.contents.changesData(from: noted)
     {
       show(lsn, time, from: noted, to: observer)

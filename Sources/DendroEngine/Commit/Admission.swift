@@ -29,6 +29,8 @@ struct Admission: ~Copyable {
   /// The disk's refusal before or during closing, which `close()` reports.
   var closingFailure: EngineError?
   var observer: (any CommitObserver)?
+  /// What is shown instead of the head; nil if each admitted write is shown at once.
+  var covered: CoveredState?
   /// Whether the observer is to be called once the lock is released.
   var isObserverWaiting = false
   var memory: MemoryGauge
@@ -145,6 +147,7 @@ struct Admission: ~Copyable {
 
   private mutating func takeBatch(_ taken: inout Batch?) {
     batch.closeBarrier()
+    takeCovered()
     swap(&inFlight, &batch.undo)
     var next = spare.take() ?? Batch()
     swap(&next, &batch)
@@ -196,6 +199,7 @@ struct Admission: ~Copyable {
     at now: CommitSchedule.Instant
   ) {
     swap(&inFlight, &taken.undo)
+    show(covered: taken.undo, taken.lastLSN)
     schedule.noteAcknowledged(
       callerCount: taken.callerCount + batch.callerCount, flush: flush, at: now)
     if let lastLSN = taken.lastLSN { acknowledgedLSN = lastLSN }

@@ -31,7 +31,7 @@ final class CommitPipeline: Sendable {
   init(
     root: Node, pages: CheckpointPages? = nil, system: Node = .empty,
     lastLSN: LogSequenceNumber, lastTime: Int64,
-    disk: consuming sending DiskState?, shared: (any SharedLog)? = nil, clock: any Clock,
+    disk: consuming sending DiskState?, sharing: Sharing? = nil, clock: any Clock,
     options: EngineOptions
   ) {
     self.options = options
@@ -49,17 +49,18 @@ final class CommitPipeline: Sendable {
     self.readers = readers
     admission = AdmissionLock(
       Admission(
-        head: Head(root, pages, readers), system: system, secondRoot: secondRoot,
+        head: Head(root, pages, readers, isShown: sharing?.showsAtOnce ?? true), system: system, secondRoot: secondRoot,
         lastLSN: lastLSN, lastTime: lastTime,
         memory: MemoryGauge(limit: options.memoryByteLimit), limits: limits,
         schedule: CommitSchedule(options)), wakes: executor)
-    if shared != nil {
+    if let sharing {
       admission.withLockInTurn {
         $0.phase = .withheld(.unavailable("the database is being opened"))
+        if !sharing.showsAtOnce { $0.covered = CoveredState($0.roots, lastLSN) }
       }
     }
     groupCommit = GroupCommit(
-      admission: admission, stall: stall, disk: disk, shared: shared,
+      admission: admission, stall: stall, disk: disk, shared: sharing?.log,
       instrumentation: instrumentation, options: options)
     pages?.reportDamage { [instrumentation] in instrumentation.record(.damage($0)) }
   }

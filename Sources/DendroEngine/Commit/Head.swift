@@ -9,6 +9,8 @@ struct Head: ~Copyable {
   /// Where pages of the tree are read from that are still in a checkpoint; nil if all are in memory.
   private(set) var pages: CheckpointPages?
   private let readers: HeadReaders
+  /// Whether readers see each change at once.
+  private let isShown: Bool
   /// Nil between changes.
   private var ongoing: Change?
 
@@ -19,10 +21,13 @@ struct Head: ~Copyable {
     let isKept: Bool
   }
 
-  init(_ root: Node, _ pages: CheckpointPages?, _ readers: HeadReaders) {
+  init(
+    _ root: Node, _ pages: CheckpointPages?, _ readers: HeadReaders, isShown: Bool = true
+  ) {
     editor = TreeEditor(root, remembersPlace: false)
     self.pages = pages
     self.readers = readers
+    self.isShown = isShown
     publish()
   }
 
@@ -79,10 +84,10 @@ struct Head: ~Copyable {
     endChange()
   }
 
-  /// Lends the tree to readers, unless pages may have to be read first.
+  /// Lends the tree to readers, unless pages may have to be read first, or they see another one.
   @inline(__always)
   func publish() {
     let isPartial = pages?.isPartial ?? false
-    readers.publish(isPartial ? nil : editor.rootAddress)
+    readers.publish(isShown && !isPartial ? editor.rootAddress : nil)
   }
 }

@@ -18,6 +18,7 @@ extension Admission {
     acknowledgedLSN = lsn
     lastTime = max(lastTime, time)
     statistics.writeCount += 1
+    showHead()
     guard batch.undo.count > 0, let observer, observer.wantsCommit(at: write.path) else { return }
     let commit = Commit(lsn: lsn, time: time, replacing: batch.undo.contents, from: 0, root: root)
     if observer.committed(commit, root: root) { isObserverWaiting = true }

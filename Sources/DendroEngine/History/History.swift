@@ -108,9 +108,9 @@ final class History: Sendable {
   {
     let head = pipeline.withAdmission { state in
       (
-        lsn: state.lastLSN, time: state.lastTime, durable: state.durableLSN,
-        root: Self.isHead(point, state) ? HeadNode(state.root, state.pages) : nil,
-        system: state.system.root
+        lsn: state.shownLSN, time: state.lastTime, durable: state.durableLSN,
+        root: Self.isHead(point, state) ? HeadNode(state.shownRoot, state.pages) : nil,
+        system: state.shownRoots.system
       )
     }
     if let root = head.root {
@@ -183,7 +183,7 @@ final class History: Sendable {
 
   private static func isHead(_ point: HistoryPoint, _ state: borrowing Admission) -> Bool {
     switch point {
-    case .lsn(let lsn): lsn == state.lastLSN
+    case .lsn(let lsn): lsn == state.shownLSN
     case .time(let time): time >= state.lastTime
     }
   }

@@ -66,10 +66,14 @@ package struct Sharing: Sendable {
   package let log: any SharedLog
   /// The same in all engines with this log.
   package let databaseID: DatabaseID
+  /// Whether readers and listeners see a write as soon as it is admitted, as in a database that decides alone; false: once
+  /// the shared log has it, so that they never see one that is taken back.
+  package let showsAtOnce: Bool
 
-  package init(log: any SharedLog, databaseID: DatabaseID) {
+  package init(log: any SharedLog, databaseID: DatabaseID, showsAtOnce: Bool = true) {
     self.log = log
     self.databaseID = databaseID
+    self.showsAtOnce = showsAtOnce
   }
 
   /// Bytes of one write, and about those of one batch.

@@ -14,18 +14,15 @@ struct SharingTests {
   let disk = SimulatedDisk(seed: 1)
   private let databaseID = DatabaseID(high: 1, low: 2)
 
-  private func open(_ number: Int, _ change: (inout EngineOptions) -> Void = { _ in }) throws
-    -> Engine
-  {
-    var options = EngineOptions.inline
-    change(&options)
-    return try Engine.open(
-      at: "/\(number)", options: options, environment: disk.environment,
-      sharing: Sharing(log: log.member(number), databaseID: databaseID))
+  private func open(_ number: Int, showsAtOnce: Bool = true) throws -> Engine {
+    try Engine.open(
+      at: "/\(number)", options: .inline, environment: disk.environment,
+      sharing: Sharing(
+        log: log.member(number), databaseID: databaseID, showsAtOnce: showsAtOnce))
   }
 
-  private func leader(_ number: Int = 1) throws -> Engine {
-    let engine = try open(number)
+  private func leader(_ number: Int = 1, showsAtOnce: Bool = true) throws -> Engine {
+    let engine = try open(number, showsAtOnce: showsAtOnce)
     try log.feed(engine)
     log.setLeader(number)
     #expect(engine.beginLeading())
@@ -248,6 +245,66 @@ struct SharingTests {
     #expect(again.head.root == first.head.root)
     try first.close()
     try again.close()
+  }
+
+  @Test("an engine that shows what is covered shows no write before the log has it, to no one")
+  func covered() throws {
+    let engine = try leader(showsAtOnce: false)
+    let mirror = CommitLog(.empty)
+    engine.setObserver(mirror)
+    engine.submit(try set("a", .integer(1)), completion: nil)
+    engine.submit(try set("b", .integer(2)), completion: nil)
+    #expect(engine.head.root.isEmpty)
+    #expect(engine.head.lsn == .zero)
+    #expect(engine.pin().lsn == .zero)
+    #expect(try engine.view(at: .root).isEmpty)
+    #expect(try engine.wholeHead().root.isEmpty)
+    #expect(try engine.state(at: .time(.max))?.root.isEmpty == true)
+    #expect(mirror.lsns.isEmpty)
+    // What is written builds on what is not shown yet.
+    engine.submit(Draft(.increment(try path("a"), .integer(4))), completion: nil)
+    engine.pump()
+    #expect(try engine.view(at: path("a")).scalar == .integer(5))
+    #expect(engine.head.lsn == LogSequenceNumber(3))
+    #expect(mirror.root == engine.head.root)
+    #expect(mirror.lsns == [3])
+    log.answer(.refused("another one leads"))
+    #expect(results(engine, [try set("lost", .integer(1))]).count == 1)
+    #expect(engine.head.lsn == LogSequenceNumber(3))
+    #expect(mirror.differenceCount == 0)
+    #expect(mirror.root == engine.head.root)
+    try engine.close()
+  }
+
+  @Test("what is shown and what is heard are the same at any time", arguments: Scale.seeds(20))
+  func shownAndHeard(seed: UInt64) throws {
+    let first = try leader(1, showsAtOnce: false)
+    let second = try open(2, showsAtOnce: false)
+    var generator = WriteGenerator(seed: seed)
+    let mirrors = [CommitLog(.empty), CommitLog(.empty)]
+    first.setObserver(mirrors[0])
+    second.setObserver(mirrors[1])
+    for _ in 0..<40 {
+      for _ in 0..<generator.random.below(5) {
+        first.submit(Draft(generator.write()), completion: { _ in })
+      }
+      let before = first.head.root
+      #expect(mirrors[0].root == before, "seed \(seed)")
+      if generator.random.oneIn(4) {
+        log.answer(.refused("another one leads"))
+        first.pump()
+        #expect(first.head.root == before, "seed \(seed)")
+        _ = first.beginLeading()
+      } else {
+        first.pump()
+      }
+      #expect(mirrors[0].root == first.head.root, "seed \(seed)")
+      try log.feed(second)
+      #expect(second.head.root == first.head.root, "seed \(seed)")
+      #expect(mirrors[1].root == second.head.root, "seed \(seed)")
+    }
+    try first.close()
+    try second.close()
   }
 
   /// Leaders come and go, batches are refused, engines are closed and opened again.
