@@ -17,6 +17,12 @@ static inline void dendro_event_set(int event) {
   (void)written;
 }
 
+// Returns whether it was set.
+static inline int dendro_event_clear(int event) {
+  uint64_t count = 0;
+  return read(event, &count, sizeof count) == sizeof count;
+}
+
 // Waits until the socket can be read, or written as well if `writes` is not 0, until the event is set, or until the time is
 // over; -1 waits for ever. Returns 1 for the socket, 2 for the event, 0 if the time is over, -1 if the call was interrupted.
 static inline int dendro_pq_wait(int socket, int reads, int writes, int event, int milliseconds) {

@@ -266,6 +266,26 @@ struct ClusterFaultTests {
     }
   }
 
+  @Test("a leader whose directory is removed stops, and another one leads with all that it had")
+  func removedDirectory() async throws {
+    let databases = [try cluster.open("1"), try cluster.open("2")]
+    let counting = Counting(databases)
+    try await hasCounted(counting, 50)
+    try FileManager.default.removeItem(atPath: cluster.directory("1"))
+    try await eventually("the second leads") { databases[1].isLeader }
+    try await hasCounted(counting, 50)
+    await counting.end()
+    guard case .stopped? = databases[0].clusterStatus?.role else {
+      Issue.record("the first goes on: \(String(describing: databases[0].clusterStatus))")
+      return
+    }
+    try await check(counting, [databases[1]])
+    for database in databases { try? await database.close() }
+    let again = try cluster.open("1")
+    #expect(again.root == databases[1].root)
+    try await again.close()
+  }
+
   @Test("closing does not wait for ever for an answer")
   func closing() async throws {
     let proxy = try PostgresProxy(to: cluster.postgres.port)

@@ -54,7 +54,7 @@ struct ClusterLoop {
         failed(error)
       }
     }
-    leave()
+    leave(node.leadership.epoch)
   }
 
   // MARK: Connections
@@ -110,12 +110,15 @@ struct ClusterLoop {
       try endLeading("another server leads")
       return .zero
     }
+    if let failure = try node.withEngine({ $0.copyFailure }) { throw .engine(failure) }
     if let trouble = node.leadership.trouble {
       pauseLeadingIfDue(trouble.reason, since: trouble.since)
     }
     if isBeatDue {
       let position = node.leadership.position
+      let asked = ContinuousClock.now
       try beat(session, position?.lsn)
+      node.leadership.hurry(sentBefore: asked)
       if let position { node.update { $0.sharedLSN = position.lsn } }
       let head = try session.head()
       if head.epoch != epoch {
@@ -164,6 +167,8 @@ struct ClusterLoop {
 
   private mutating func endLeading(_ reason: String) throws(ClusterError) {
     node.leadership.end()
+    // PostgreSQL answers, and says that the log is another server's.
+    node.leadership.hurry()
     isLeading = false
     isPaused = false
     watched = nil
@@ -337,11 +342,12 @@ struct ClusterLoop {
 
   private mutating func stop(_ error: ClusterError) {
     let reason = "\(error)"
+    let epoch = node.leadership.epoch
     node.leadership.end()
     try? node.withEngine { engine in try? engine.endLeading(reason) }
     node.record(
       LogEvent(.error, "this server takes no part any more", ["error": reason]))
-    leave()
+    leave(epoch)
     node.update { $0.role = .stopped(reason) }
   }
 
@@ -353,14 +359,16 @@ struct ClusterLoop {
       if node.leadership.isClosed { return }
       node.sleep(.milliseconds(50), behind: seen)
       // What waits for an answer gives up.
-      if .now >= deadline { node.interruption.set() }
+      if .now >= deadline { node.leadership.hurry() }
     }
   }
 
   /// Leaves the leading to others at once.
-  private mutating func leave() {
+  ///
+  /// - Parameter epoch: that of this server; nil if it does not lead.
+  private mutating func leave(_ epoch: Epoch?) {
     guard let session, session.isUsable else { return }
-    if isLeading, let epoch = node.leadership.epoch { try? session.resign(epoch) }
+    if let epoch { try? session.resign(epoch) }
     try? session.leave()
     self.session = nil
   }

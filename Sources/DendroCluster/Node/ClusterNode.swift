@@ -59,11 +59,9 @@ final class ClusterNode: SharedLog {
     self.condition = condition
     do throws(PostgresError) {
       interruption = try Interruption()
+      leadership = try Leadership(settings, copy, environment.randomness) { condition.signal() }
     } catch {
       throw .postgres(error)
-    }
-    leadership = Leadership(settings, copy, interruption, environment.randomness) {
-      condition.signal()
     }
   }
 

@@ -10,6 +10,7 @@ import Synchronization
 final class Leadership: Sendable {
   private let settings: ClusterSettings
   private let copy: CopyFile
+  /// Ends the wait for an answer: of this object alone.
   private let interruption: Interruption
   private let randomness: any Randomness
   private let state = Mutex(State())
@@ -25,6 +26,8 @@ final class Leadership: Sendable {
     var position: LogPosition?
     /// Since when PostgreSQL does not take a batch, and why.
     var trouble: Trouble?
+    /// Since when an answer to a batch is waited for; nil if none is.
+    var waitsSince: ContinuousClock.Instant?
     var isClosing = false
     var isClosed = false
     /// When an outcome that is not known is not waited for any more.
@@ -50,12 +53,12 @@ final class Leadership: Sendable {
   }
 
   init(
-    _ settings: ClusterSettings, _ copy: CopyFile, _ interruption: Interruption,
-    _ randomness: any Randomness, changed: @escaping @Sendable () -> Void
-  ) {
+    _ settings: ClusterSettings, _ copy: CopyFile, _ randomness: any Randomness,
+    changed: @escaping @Sendable () -> Void
+  ) throws(PostgresError) {
     self.settings = settings
     self.copy = copy
-    self.interruption = interruption
+    interruption = try Interruption()
     self.randomness = randomness
     self.changed = changed
   }
@@ -119,6 +122,8 @@ final class Leadership: Sendable {
         let open = try usable(&session)
         // Whether the statement arrives is not known until it is answered.
         let isMoved: Bool
+        state.withLock { $0.waitsSince = .now }
+        defer { state.withLock { $0.waitsSince = nil } }
         do throws(ClusterError) {
           isMoved = try open.append(batch, timeout: pauses.timeout)
         } catch {
@@ -144,7 +149,7 @@ final class Leadership: Sendable {
           let reason = "PostgreSQL does not answer: \(error)"
           throw isUndecided ? .undecided(reason) : .refused(reason)
         }
-        pauses.wait(interruption)
+        if !interruption.clear() { pauses.wait(interruption) }
       }
     }
   }
@@ -170,6 +175,17 @@ final class Leadership: Sendable {
     }
     if isNews { changed() }
     return state.withLock { state in state.closingDeadline.map { $0 > .now } ?? true }
+  }
+
+  /// Has a batch that waits for its answer sent again at once, over another connection.
+  ///
+  /// - Parameter time: only if it was sent so long before this that the answer is missing.
+  func hurry(sentBefore time: ContinuousClock.Instant? = nil) {
+    let isStuck = state.withLock { state in
+      guard let since = state.waitsSince else { return false }
+      return time.map { $0 - since >= settings.statementTimeout } ?? true
+    }
+    if isStuck { interruption.set() }
   }
 
   func engineCloses() {

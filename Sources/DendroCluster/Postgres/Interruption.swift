@@ -17,6 +17,11 @@ final class Interruption: Sendable {
   /// Any thread may call it.
   func set() { dendro_event_set(descriptor) }
 
+  /// Lets threads wait again.
+  ///
+  /// - Returns: whether it was set.
+  func clear() -> Bool { dendro_event_clear(descriptor) != 0 }
+
   /// Waits for a time, or until it is set.
   func wait(_ duration: Duration) {
     _ = dendro_pq_wait(-1, 0, 0, descriptor, duration.milliseconds)

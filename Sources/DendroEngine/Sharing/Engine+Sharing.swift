@@ -50,6 +50,11 @@ extension Engine {
     }
   }
 
+  /// Why the copy of the shared log in the directory cannot be written any more; nil if it can.
+  package var copyFailure: EngineError? {
+    pipeline.withAdmission { if case .poisoned(let error) = $0.phase { error } else { nil } }
+  }
+
   /// The log that it shares; nil if it decides alone which batches stand.
   package var sharedLog: (any SharedLog)? { pipeline.groupCommit.shared }
 
