@@ -142,8 +142,8 @@ let package = Package(
     tool("DendroShopping", "Dendro", "DendroSync", at: "tools/shopping"),
     .target(name: "CDendroLevelDBLog", path: "tools/CDendroLevelDBLog"),
     tool(
-      "DendroBench", "Dendro", "DendroSync", "DendroRules", "DendroTesting", "DendroTree",
-      "CDendroLevelDBLog",
+      "DendroBench", "Dendro", "DendroSync", "DendroCluster", "DendroRules", "DendroTesting",
+      "DendroTestSupport", "DendroTree", "CDendroLevelDBLog",
       at: "tools/bench", exclude: ["peer", "Peers/pyrebase_peer.py"]),
 
     support("DendroTestSupport", "DendroTree", "DendroStorage", "DendroEngine", "DendroTesting"),

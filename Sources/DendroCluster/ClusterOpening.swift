@@ -69,7 +69,8 @@ struct ClusterOpening {
     let (engine, position) = try opening.run { (path, databaseID) throws(EngineError) in
       try Engine.open(
         at: path, options: options, environment: environment,
-        sharing: Sharing(log: node, databaseID: databaseID))
+        sharing: Sharing(
+          log: node, databaseID: databaseID, showsAtOnce: cluster.showsAtOnce))
     }
     return (node, engine, position)
   }
@@ -100,6 +101,8 @@ struct ClusterOptions: Sendable {
   var namespace: String
   /// How long opening waits for PostgreSQL.
   var openingLimit = Duration.seconds(10)
+  /// Whether readers and listeners see a write of this program before PostgreSQL has it.
+  var showsAtOnce = true
   /// Changes the settings, for tests.
   var adjust: @Sendable (inout ClusterSettings) -> Void = { _ in }
 

@@ -24,11 +24,12 @@ final class TestCluster {
   /// Opens a server's database. It takes over quickly.
   func open(
     _ name: String, namespace: String = "shop", options: DatabaseOptions = DatabaseOptions(),
-    openingLimit: Duration = .seconds(20),
+    openingLimit: Duration = .seconds(20), showsAtOnce: Bool = true,
     adjust: @escaping @Sendable (inout ClusterSettings) -> Void = { _ in }
   ) throws(DatabaseError) -> Database {
     var cluster = ClusterOptions(address ?? postgres.address, namespace)
     cluster.openingLimit = openingLimit
+    cluster.showsAtOnce = showsAtOnce
     cluster.adjust = { settings in
       settings.beatInterval = .milliseconds(100)
       settings.takeoverDelay = .milliseconds(600)

@@ -46,7 +46,7 @@ struct Admission: ~Copyable {
     var writeByteCount: Int
     /// Bytes of the open batch above which writers wait for the disk.
     var stallByteCount: Int
-    /// Whether every batch is synchronized.
+    /// Whether every batch is synchronized, or appended to a shared log, before it is acknowledged.
     var synchronizesAll: Bool
     /// Whether there is a log.
     var isPersistent: Bool

@@ -41,7 +41,7 @@ final class CommitPipeline: Sendable {
     isPersistent = disk != nil
     let limits = Admission.Limits(
       writeByteCount: options.writeByteLimit, stallByteCount: options.stallByteLimit,
-      synchronizesAll: options.durability == .everyCommit,
+      synchronizesAll: options.durability == .everyCommit || sharing != nil,
       isPersistent: isPersistent, countsWrites: instrumentation.wantsMetrics)
     let secondRoot: Admission.SecondRoot =
       disk?.log.hasSecondRoot ?? true ? .present : .absent
@@ -49,7 +49,8 @@ final class CommitPipeline: Sendable {
     self.readers = readers
     admission = AdmissionLock(
       Admission(
-        head: Head(root, pages, readers, isShown: sharing?.showsAtOnce ?? true), system: system, secondRoot: secondRoot,
+        head: Head(root, pages, readers, isShown: sharing?.showsAtOnce ?? true), system: system,
+        secondRoot: secondRoot,
         lastLSN: lastLSN, lastTime: lastTime,
         memory: MemoryGauge(limit: options.memoryByteLimit), limits: limits,
         schedule: CommitSchedule(options)), wakes: executor)

@@ -142,11 +142,12 @@ final class GroupCommit: Sendable {
     _ effects: inout TurnEffects
   ) {
     let started = instrumentation.wantsMetrics ? ContinuousClock.now : nil
-    var refusal = share(batch)
-    if let reason = refusal {
-      refusal = withhold(&batch, reason, &effects)
+    let (appendTime, sharingRefusal) = share(batch)
+    let refusal: EngineError?
+    if let sharingRefusal {
+      refusal = withhold(&batch, sharingRefusal, &effects)
     } else {
-      refusal = write(&batch, turn, &disk, &effects)
+      refusal = write(&batch, turn, appendTime, &disk, &effects)
     }
     if refusal == nil {
       if let started {
@@ -160,10 +161,11 @@ final class GroupCommit: Sendable {
 
   /// Writes a batch to the disk and acknowledges it.
   ///
+  /// - Parameter appendTime: how long the shared log took for it; nil if that has none of it.
   /// - Returns: why the disk has refused it; its writes are undone then.
   private func write(
-    _ batch: inout Batch, _ turn: CommitSchedule.Turn, _ disk: inout DiskState?,
-    _ effects: inout TurnEffects
+    _ batch: inout Batch, _ turn: CommitSchedule.Turn, _ appendTime: Duration?,
+    _ disk: inout DiskState?, _ effects: inout TurnEffects
   ) -> EngineError? {
     var isAppended = false
     do throws(StorageError) {
@@ -183,7 +185,8 @@ final class GroupCommit: Sendable {
               .warning, "the disk took long to synchronize", ["seconds": "\(flush.inSeconds)"]))
         }
       }
-      acknowledge(&batch, flush, disk, &effects)
+      // What callers wait for is the longer of the two.
+      acknowledge(&batch, appendTime ?? flush, disk, &effects)
       return nil
     } catch {
       guard shared != nil else {

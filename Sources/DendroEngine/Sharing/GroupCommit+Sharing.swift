@@ -5,12 +5,13 @@ import Synchronization
 extension GroupCommit {
   /// Has the shared log take a batch.
   ///
-  /// - Returns: why the batch is taken back; nil if it stands, or if there is no shared log.
-  func share(_ batch: borrowing Batch) -> EngineError? {
-    guard let shared else { return nil }
-    if let reason = batch.withholds { return reason }
+  /// - Returns: how long that took, nil if the log takes nothing of it; and why the batch is taken back, nil if it stands.
+  func share(_ batch: borrowing Batch) -> (time: Duration?, refusal: EngineError?) {
+    guard let shared else { return (nil, nil) }
+    if let reason = batch.withholds { return (nil, reason) }
     let spans = batch.encoder.records
-    if spans.isEmpty { return nil }
+    if spans.isEmpty { return (nil, nil) }
+    let started = ContinuousClock.now
     return batch.encoder.payload.withBytes { payload in
       let records = spans.map { span in
         SharedRecord(
@@ -19,9 +20,9 @@ extension GroupCommit {
       }
       do throws(SharedLogFailure) {
         try shared.append(records)
-        return nil
+        return (ContinuousClock.now - started, nil)
       } catch {
-        return error.asError
+        return (nil, error.asError)
       }
     }
   }

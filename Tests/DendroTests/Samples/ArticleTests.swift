@@ -78,6 +78,7 @@ struct ArticleTests {
     let others = [
       "DendroServer": "DendroServerTests", "DendroRules": "DendroRulesTests",
       "DendroSync": "DendroSyncTests", "SyncedDatabases": "DendroSyncTests",
+      "DendroCluster": "DendroClusterTests",
     ]
     let folder = others[article] ?? "DendroTests/Samples"
     let file = "Tests/\(folder)/\(article)Samples.swift"

@@ -16,7 +16,7 @@ struct Workload: Sendable {
 
   static let all: [Workload] = [
     .sets, .durable, .fanOut, .counters, .reopen, .checkpoint, .reads, .top, .space, .listeners,
-    .growth, .typed, .sizes, .tree, .blog, .serve, .synced, .rules, .attacks,
+    .growth, .typed, .sizes, .tree, .blog, .serve, .synced, .clustered, .rules, .attacks,
   ]
 }
 

@@ -1,33 +1,34 @@
 import DendroPlatform
-import DendroTestSupport
 import Foundation
 
 /// A PostgreSQL of the test's own, from the system's packages, on this machine.
-final class PostgresServer {
-  struct Failure: Error, CustomStringConvertible {
-    let description: String
+package final class PostgresServer {
+  package struct Failure: Error, CustomStringConvertible {
+    package let description: String
   }
 
   /// Where the newest installed PostgreSQL has its programs; nil if none is installed.
-  static let programs: String? = {
+  package static let programs: String? = {
     let root = "/usr/lib/postgresql"
     let versions = (try? FileManager.default.contentsOfDirectory(atPath: root)) ?? []
     return versions.compactMap(Int.init).max().map { "\(root)/\($0)/bin" }
   }()
 
-  static var isInstalled: Bool { programs != nil }
+  package static var isInstalled: Bool { programs != nil }
 
-  let port: Int
+  package let port: Int
   private let folder: TemporaryFolder
   private var process: Process?
   private var data: String { folder.path + "/data" }
 
-  var address: String { "postgresql://postgres@127.0.0.1:\(port)/postgres" }
+  package var address: String { "postgresql://postgres@127.0.0.1:\(port)/postgres" }
 
   /// Makes a server, and starts it.
   ///
   /// - Parameter settings: lines of its configuration.
-  init(_ settings: String...) throws {
+  package convenience init(_ settings: String...) throws { try self.init(settings) }
+
+  package init(_ settings: [String]) throws {
     folder = try Self.folder()
     port = try Self.freePort()
     try Self.run(
@@ -38,13 +39,15 @@ final class PostgresServer {
   }
 
   /// Makes a standby of another server, and starts it.
-  init(standbyOf primary: PostgresServer, name: String) throws {
+  package init(
+    standbyOf primary: PostgresServer, name: String, _ settings: [String] = []
+  ) throws {
     folder = try Self.folder()
     port = try Self.freePort()
     try Self.run(
       "pg_basebackup", "--no-sync", "-R", "-c", "fast", "-D", folder.path + "/data", "-d",
       primary.address + "?application_name=\(name)")
-    try configure([])
+    try configure(settings)
     try start()
   }
 
@@ -78,7 +81,7 @@ final class PostgresServer {
 
   // MARK: Running
 
-  func start() throws {
+  package func start() throws {
     guard let programs = Self.programs else { throw Failure(description: "no PostgreSQL") }
     let process = Process()
     // It ends with the test, however that ends.
@@ -122,7 +125,7 @@ final class PostgresServer {
   }
 
   /// Ends it at once, as a power cut would, but for what the system has written by then.
-  func kill() {
+  package func kill() {
     guard let process, process.isRunning else { return }
     // Stopped, it starts no more children. Those that are frozen would not end with it, and Foundation waits for all.
     let postmaster = process.processIdentifier
@@ -147,7 +150,7 @@ final class PostgresServer {
   }
 
   /// Has it end in order: sessions are ended, what is written is kept.
-  func stop() {
+  package func stop() {
     guard let process, process.isRunning else { return }
     DendroPlatform.kill(process.processIdentifier, SIGINT)
     process.waitUntilExit()
@@ -155,7 +158,7 @@ final class PostgresServer {
   }
 
   /// Has it stand still, with its children, or go on.
-  func freeze(_ isFrozen: Bool) {
+  package func freeze(_ isFrozen: Bool) {
     guard let process else { return }
     for child in [process.processIdentifier] + children(of: process.processIdentifier) {
       DendroPlatform.kill(child, isFrozen ? SIGSTOP : SIGCONT)
@@ -182,12 +185,12 @@ final class PostgresServer {
   }
 
   /// Has a standby become a primary.
-  func promote() throws {
+  package func promote() throws {
     _ = try query("SELECT pg_promote(true, 30)")
   }
 
   /// Names the standbys that have to confirm each commit, and waits until they are there.
-  func setSynchronousStandbys(_ names: String, waits: Bool = true) throws {
+  package func setSynchronousStandbys(_ names: String, waits: Bool = true) throws {
     _ = try query("ALTER SYSTEM SET synchronous_standby_names = '\(names)'")
     _ = try query("SELECT pg_reload_conf()")
     let deadline = ContinuousClock.now + .seconds(30)
@@ -207,7 +210,7 @@ final class PostgresServer {
 
   /// The answer of a statement, as `psql` prints it.
   @discardableResult
-  func query(_ sql: String) throws -> String {
+  package func query(_ sql: String) throws -> String {
     try Self.run("psql", "-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-d", address, "-c", sql)
   }
 
@@ -217,7 +220,16 @@ final class PostgresServer {
   ///
   /// - Returns: what it prints.
   @discardableResult
+  package func run(_ program: String, _ arguments: String...) throws -> String {
+    try Self.run(program, arguments)
+  }
+
+  @discardableResult
   private static func run(_ program: String, _ arguments: String...) throws -> String {
+    try run(program, arguments)
+  }
+
+  private static func run(_ program: String, _ arguments: [String]) throws -> String {
     guard let programs else { throw Failure(description: "no PostgreSQL") }
     let process = Process()
     prepare(process, [programs + "/" + program] + arguments)

@@ -3,8 +3,8 @@ import Foundation
 import Synchronization
 
 /// A line to PostgreSQL that can be cut, held, or lose what comes back.
-final class PostgresProxy: Sendable {
-  enum Mode: Int, Sendable {
+package final class PostgresProxy: Sendable {
+  package enum Mode: Int, Sendable {
     /// Passes everything on.
     case open
     /// Takes everything and passes nothing on.
@@ -21,14 +21,14 @@ final class PostgresProxy: Sendable {
     var isEnded = false
   }
 
-  let port: Int
+  package let port: Int
   private let listener: CInt
   private let target: Int
   private let state = Mutex(State())
 
-  var address: String { "postgresql://postgres@127.0.0.1:\(port)/postgres" }
+  package var address: String { "postgresql://postgres@127.0.0.1:\(port)/postgres" }
 
-  init(to target: Int) throws {
+  package init(to target: Int) throws {
     self.target = target
     (listener, port) = try Self.listen()
     let listener = listener
@@ -52,13 +52,13 @@ final class PostgresProxy: Sendable {
   }
 
   /// What happens to what is sent from now on.
-  func set(_ mode: Mode) {
+  package func set(_ mode: Mode) {
     state.withLock { $0.mode = mode }
     if mode == .closed { cut() }
   }
 
   /// Ends all connections.
-  func cut() {
+  package func cut() {
     state.withLock { state in
       for socket in state.sockets { shutdown(socket, CInt(SHUT_RDWR)) }
     }

@@ -1,0 +1,241 @@
+import Dendro
+import DendroEngine
+import DendroStorage
+import DendroTestSupport
+import DendroTree
+import Foundation
+import Synchronization
+import Testing
+
+@testable import DendroCluster
+
+/// What clients did and were told, held against the log of all writes.
+private final class Histories: Sendable {
+  struct Operation: Sendable {
+    enum Outcome: Sendable { case acknowledged, refused, undecided }
+
+    let value: Int
+    let begun: ContinuousClock.Instant
+    let ended: ContinuousClock.Instant
+    let outcome: Outcome
+  }
+
+  private let state = Mutex((operations: [Operation](), next: 0))
+
+  var operations: [Operation] { state.withLock { $0.operations } }
+  var acknowledgedCount: Int {
+    state.withLock { $0.operations.count { $0.outcome == .acknowledged } }
+  }
+
+  /// A value that no other write has.
+  func newValue() -> Int {
+    state.withLock { state in
+      state.next += 1
+      return state.next
+    }
+  }
+
+  func add(_ operation: Operation) { state.withLock { $0.operations.append(operation) } }
+}
+
+/// A server that is closed and opened again.
+private final class Server: Sendable {
+  let database = Mutex<Database?>(nil)
+  let proxy: PostgresProxy
+  /// What a reader at this server has seen, in its order.
+  let seen = Mutex<[Int]>([])
+
+  init(_ proxy: PostgresProxy) { self.proxy = proxy }
+}
+
+@Suite(
+  "Histories of a cluster", .enabled(if: PostgresServer.isInstalled, "needs PostgreSQL"),
+  .serialized)
+struct ClusterHistoryTests {
+  private let cluster: TestCluster
+
+  init() throws { cluster = try TestCluster() }
+
+  private func open(_ name: String, _ server: Server) throws -> Database {
+    cluster.address = server.proxy.address
+    return try cluster.open(name, openingLimit: .seconds(60), showsAtOnce: false) {
+      $0.statementTimeout = .milliseconds(400)
+    }
+  }
+
+  /// Sets a register, and counts up, until told to end.
+  private static func client(
+    _ servers: [Server], _ histories: Histories, _ seed: UInt64, _ isEnded: Flag
+  ) async {
+    var random = SeededGenerator(seed: seed)
+    while !isEnded.isSet {
+      let server = servers[random.below(servers.count)]
+      guard let database = server.database.withLock({ $0 }) else {
+        try? await Task.sleep(for: .milliseconds(5))
+        continue
+      }
+      let value = histories.newValue()
+      let begun = ContinuousClock.now
+      var outcome = Histories.Operation.Outcome.acknowledged
+      do {
+        try await database.reference().updateChildValues([
+          "register": value, "count": ServerValue.increment(1),
+        ])
+      } catch let error as DatabaseError {
+        // A server that is closed does not say whether it was before or behind the write.
+        outcome = error.code == .pending || error.code == .closed ? .undecided : .refused
+        try? await Task.sleep(for: .milliseconds(5))
+      } catch {
+        outcome = .undecided
+      }
+      histories.add(
+        .init(value: value, begun: begun, ended: .now, outcome: outcome))
+    }
+  }
+
+  /// Reads the register at one server, again and again.
+  private static func reader(_ server: Server, _ isEnded: Flag) async {
+    while !isEnded.isSet {
+      if let database = server.database.withLock({ $0 }),
+        let value = try? await database.value("register")
+      {
+        server.seen.withLock { if $0.last != value { $0.append(value) } }
+      }
+      try? await Task.sleep(for: .milliseconds(1))
+    }
+  }
+
+  private func disturb(
+    _ servers: [Server], _ random: inout SeededGenerator
+  ) async throws {
+    let number = random.below(servers.count)
+    let server = servers[number]
+    switch random.below(7) {
+    case 0:
+      cluster.postgres.kill()
+      try await Task.sleep(for: .milliseconds(20 + random.below(200)))
+      try cluster.postgres.start()
+    case 1:
+      cluster.postgres.stop()
+      try cluster.postgres.start()
+    case 2:
+      cluster.postgres.freeze(true)
+      try await Task.sleep(for: .milliseconds(200 + random.below(1000)))
+      cluster.postgres.freeze(false)
+    case 3:
+      let database = server.database.withLock { database in
+        defer { database = nil }
+        return database
+      }
+      try? await database?.close()
+      if random.oneIn(2) {
+        try FileManager.default.removeItem(atPath: cluster.directory("\(number)"))
+      }
+      let opened = try open("\(number)", server)
+      server.database.withLock { $0 = opened }
+    case 4: for _ in 0..<5 { server.proxy.cut() }
+    default:
+      server.proxy.set([.held, .deaf, .closed][random.below(3)])
+      try await Task.sleep(for: .milliseconds(100 + random.below(1500)))
+      server.proxy.set(.open)
+      server.proxy.cut()
+    }
+  }
+
+  private final class Flag: Sendable {
+    private let value = Atomic<Bool>(false)
+    var isSet: Bool { value.load(ordering: .relaxed) }
+    func set() { value.store(true, ordering: .relaxed) }
+  }
+
+  @Test(
+    "one order of all acknowledged writes explains what clients were told and what readers saw",
+    arguments: 0..<UInt64(max(2, Scale.scaled(200))))
+  func histories(seed: UInt64) async throws {
+    var random = SeededGenerator(seed: seed)
+    let histories = Histories()
+    let servers = try (0..<3).map { _ in Server(try PostgresProxy(to: cluster.postgres.port)) }
+    for (number, server) in servers.enumerated() {
+      let opened = try open("\(number)", server)
+      server.database.withLock { $0 = opened }
+    }
+    let isEnded = Flag()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for client in 0..<6 {
+        group.addTask {
+          await Self.client(servers, histories, seed &* 31 &+ UInt64(client), isEnded)
+        }
+      }
+      for server in servers { group.addTask { await Self.reader(server, isEnded) } }
+      for _ in 0..<6 {
+        let before = histories.acknowledgedCount
+        try await disturb(servers, &random)
+        try await eventually("writes are acknowledged again, seed \(seed)") {
+          histories.acknowledgedCount >= before + 10
+        }
+      }
+      isEnded.set()
+      try await group.waitForAll()
+    }
+    try await check(servers, histories, seed)
+    for server in servers { try await server.database.withLock { $0 }?.close() }
+  }
+
+  private func check(_ servers: [Server], _ histories: Histories, _ seed: UInt64) async throws {
+    let databases = servers.compactMap { $0.database.withLock { $0 } }
+    let text = try cluster.postgres.query("SELECT lsn FROM dendro.head")
+    let last = try #require(UInt64(text))
+    for database in databases {
+      try await eventually("all have all, seed \(seed)") { database.clusterStatus?.lsn == last }
+      #expect(database.root == databases[0].root, "seed \(seed)")
+    }
+    // A copy from nothing has the whole log.
+    cluster.address = nil
+    let fresh = try cluster.open("fresh")
+    #expect(fresh.root == databases[0].root, "seed \(seed)")
+    var order: [Int: UInt64] = [:]
+    let engine = try #require(fresh.engine)
+    let reader = try engine.changes(since: .zero)
+    while reader.position < LogSequenceNumber(last) {
+      for write in try reader.page(upTo: LogSequenceNumber(last)) {
+        guard case .update(_, let entries) = write.write else { continue }
+        for entry in entries where "\(entry.path)".hasSuffix("register") {
+          guard case .set(let node) = entry.action, case .integer(let value)? = node.scalar else {
+            continue
+          }
+          #expect(order[Int(value)] == nil, "write \(value) is there twice, seed \(seed)")
+          order[Int(value)] = write.lsn.rawValue
+        }
+      }
+    }
+    try await fresh.close()
+    #expect(try await databases[0].value("count") == order.count, "seed \(seed)")
+    for operation in histories.operations {
+      switch operation.outcome {
+      case .acknowledged:
+        #expect(order[operation.value] != nil, "\(operation.value) is lost, seed \(seed)")
+      case .refused:
+        #expect(order[operation.value] == nil, "\(operation.value) was refused, seed \(seed)")
+      case .undecided: break
+      }
+    }
+    // What had ended before another one began comes before it.
+    var highest: UInt64 = 0
+    let ended = histories.operations.filter { $0.outcome == .acknowledged }
+      .sorted { $0.ended < $1.ended }
+    var next = 0
+    for operation in histories.operations.sorted(by: { $0.begun < $1.begun }) {
+      while next < ended.count, ended[next].ended < operation.begun {
+        highest = max(highest, order[ended[next].value] ?? 0)
+        next += 1
+      }
+      if let lsn = order[operation.value] { #expect(lsn > highest, "seed \(seed)") }
+    }
+    // No reader of one server sees time go backwards, nor what does not stand.
+    for server in servers {
+      let lsns = server.seen.withLock { $0 }.map { order[$0] }
+      #expect(!lsns.contains(nil), "a reader saw what does not stand, seed \(seed)")
+      #expect(lsns.compactMap(\.self) == lsns.compactMap(\.self).sorted(), "seed \(seed)")
+    }
+  }
+}

@@ -1,0 +1,175 @@
+import Dendro
+import DendroCluster
+import DendroPlatform
+import DendroTestSupport
+import Foundation
+import Synchronization
+
+extension Workload {
+  static let clustered = Workload(
+    "clustered", row: "clustered",
+    """
+    A database over a PostgreSQL with one synchronous standby, both on this machine: durable sets of 64 tasks through the \
+    leader, beside pgbench with 64 clients that do the same upserts; how far a follower is behind; and how long a new server \
+    takes. Needs PostgreSQL: `tools/install postgresql`.
+    """,
+    PostgresServer.isInstalled
+      ? [
+        Comparison("64 callers, one standby", "sets", [clusteredSets(64), pgbench(64)]),
+        Comparison("1 caller, one standby", "sets", [clusteredSets(1), pgbench(1)]),
+        Comparison("a follower", "sets", [followed]),
+        Comparison("a new server, 1 million leaves", "leaves", [newServer]),
+      ] : [])
+
+  /// A PostgreSQL that acknowledges what its standby has.
+  private static func withPostgres(
+    _ body: (PostgresServer) async throws -> Measurement
+  ) async throws -> Measurement {
+    let settings = [
+      "fsync = on", "autovacuum = on", "max_connections = 100", "shared_buffers = 128MB",
+      "max_wal_size = 4GB",
+    ]
+    let primary = try PostgresServer(settings)
+    let standby = try PostgresServer(standbyOf: primary, name: "standby", settings)
+    try primary.setSynchronousStandbys("standby")
+    let measurement = try await body(primary)
+    try withExtendedLifetime(standby) {
+      try expect(try standby.query("SELECT pg_is_in_recovery()") == "t", "the standby is there")
+    }
+    return measurement
+  }
+
+  private static func open(
+    _ name: String, _ postgres: PostgresServer, _ turn: Turn
+  ) async throws -> Database {
+    try await Database.open(
+      at: turn.directory.path + "/" + name, replicatedBy: postgres.address, namespace: "bench")
+  }
+
+  private static func clusteredSets(_ callerCount: Int) -> Contestant {
+    Contestant("dendro, await setValue at the leader") { turn in
+      let sets = PostSets(count: turn.scaled(callerCount == 1 ? 4_000 : 64_000))
+      return try await withPostgres { postgres in
+        let database = try await open("1", postgres, turn)
+        let root = database.reference()
+        let latencies = Latencies(sets.count)
+        var measurement = try await Measurement.awaiting(sets.count) {
+          try await latencies.inTasks(callerCount) { index in
+            try await root.child(sets.paths[index]).setValue(sets.values[index])
+          }
+        }
+        measurement.addLatencies(latencies.all)
+        let appendCount = database.clusterStatus?.appendCount ?? 0
+        measurement.add(
+          "group", "sets an append", Double(sets.count) / Double(max(1, appendCount)))
+        try sets.expectAll(in: database)
+        try expect(
+          try postgres.query("SELECT lsn FROM dendro.head") == "\(sets.count)", "all are there")
+        try await database.close()
+        return measurement
+      }
+    }
+  }
+
+  /// What an application would write itself: a row for each leaf.
+  private static func pgbench(_ clientCount: Int) -> Contestant {
+    Contestant("pgbench, INSERT … ON CONFLICT DO UPDATE") { turn in
+      let count = turn.scaled(clientCount == 1 ? 4_000 : 64_000)
+      return try await withPostgres { postgres in
+        try postgres.query("CREATE TABLE leaf (path text PRIMARY KEY, value text NOT NULL)")
+        let script = turn.directory.path + ".sql"
+        try """
+        \\set id random(1, 1000000000000)
+        INSERT INTO leaf VALUES ('posts/' || :id || '/body', md5(:id::text)) ON CONFLICT (path) DO UPDATE SET value = excluded.value;
+        """.write(toFile: script, atomically: true, encoding: .utf8)
+        defer { try? FileManager.default.removeItem(atPath: script) }
+        let perClient = max(1, count / clientCount)
+        let done = perClient * clientCount
+        let measurement = try Measurement.blocking(done) {
+          try postgres.run(
+            "pgbench", "-n", "-M", "prepared", "-c", "\(clientCount)", "-j", "2", "-t",
+            "\(perClient)", "-f", script, postgres.address)
+        }
+        try expect(try postgres.query("SELECT count(*) FROM leaf") == "\(done)", "all are there")
+        return measurement
+      }
+    }
+  }
+
+  /// The time from a set at the leader until a listener of the follower has it, while 16 tasks set other leaves.
+  private static let followed = Contestant("dendro, a listener at a follower") { turn in
+    let count = turn.scaled(2_000)
+    return try await withPostgres { postgres in
+      let leader = try await open("1", postgres, turn)
+      let follower = try await open("2", postgres, turn)
+      let start = ContinuousClock.now
+      func now() -> Int { Int((ContinuousClock.now - start) / .microseconds(1)) }
+      let latencies = Mutex<[Double]>([])
+      follower.reference(withPath: "time").observe(.value) { snapshot in
+        guard let sent = snapshot.value as? Int else { return }
+        let late = Int((ContinuousClock.now - start) / .microseconds(1)) - sent
+        latencies.withLock { $0.append(Double(late) / 1e6) }
+      }
+      let beside = Beside()
+      let sets = PostSets(count: 16_000)
+      var measurement = try await Measurement.awaiting(count) {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          for task in 0..<16 {
+            group.addTask {
+              var index = task
+              while !beside.isEnded.load(ordering: .relaxed) {
+                let place = index % sets.count
+                try await leader.reference(withPath: sets.paths[place]).setValue(sets.values[place])
+                beside.count.add(1, ordering: .relaxed)
+                index += 16
+              }
+            }
+          }
+          for _ in 0..<count { try await leader.reference(withPath: "time").setValue(now()) }
+          beside.isEnded.store(true, ordering: .relaxed)
+          try await group.waitForAll()
+        }
+      }
+      let last = leader.clusterStatus?.lsn ?? 0
+      while (follower.clusterStatus?.lsn ?? 0) < last { usleep(1000) }
+      await follower.waitForPendingEvents()
+      let heard = latencies.withLock { $0 }
+      try expect(heard.count == count, "the listener has heard every set")
+      measurement.addLatencies(heard, "until heard")
+      measurement.add("beside", "sets", Double(beside.count.load(ordering: .relaxed)))
+      try await follower.close()
+      try await leader.close()
+      return measurement
+    }
+  }
+
+  /// What other tasks do meanwhile.
+  private final class Beside: Sendable {
+    let isEnded = Atomic<Bool>(false)
+    let count = Atomic<Int>(0)
+  }
+
+  private static let newServer = Contestant("dendro, from nothing until it is in step") { turn in
+    let count = turn.scaled(1_000_000)
+    return try await withPostgres { postgres in
+      let leader = try await open("1", postgres, turn)
+      let sets = PostSets(count: count)
+      for start in stride(from: 0, to: count, by: 10_000) {
+        var values: [String: Any] = [:]
+        for index in start..<min(count, start + 10_000) {
+          values[sets.paths[index]] = sets.values[index]
+        }
+        try await leader.reference().updateChildValues(values)
+      }
+      var measurement = try await Measurement.awaiting(count) {
+        let server = try await open("2", postgres, turn)
+        try expect(
+          server.clusterStatus?.lsn == leader.clusterStatus?.lsn, "it has all that was written")
+        try await server.close()
+      }
+      measurement.add("time", "s", measurement.cost.seconds)
+      try await leader.close()
+      return measurement
+    }
+  }
+}
