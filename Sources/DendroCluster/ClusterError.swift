@@ -13,8 +13,23 @@ enum ClusterError: Error {
   case otherCluster(String)
   /// The shared log is another one than that of which this server has a copy: PostgreSQL was set back.
   case setBack(String)
+  /// The log no longer has what is asked for: it was trimmed behind a checkpoint.
+  case trimmed(String)
+  /// What PostgreSQL has of a checkpoint is not what was published.
+  case damagedCheckpoint(LogSequenceNumber, String)
   /// Files of the directory, besides those of the engine.
   case files(String)
+}
+
+extension ClusterError {
+  /// Calls `body`, which calls the engine.
+  static func ofEngine<R>(_ body: () throws(EngineError) -> R) throws(ClusterError) -> R {
+    do throws(EngineError) {
+      return try body()
+    } catch {
+      throw .engine(error)
+    }
+  }
 }
 
 extension ClusterError: CustomStringConvertible {
@@ -26,7 +41,10 @@ extension ClusterError: CustomStringConvertible {
       "the batch of write \(lsn) in the shared log is damaged: \(reason)"
     case .newerSchema(let version):
       "the schema dendro has version \(version), and this release knows \(ClusterSchema.version)"
-    case .otherCluster(let reason), .setBack(let reason), .files(let reason): reason
+    case .damagedCheckpoint(let lsn, let reason):
+      "the checkpoint at write \(lsn) in PostgreSQL is damaged: \(reason)"
+    case .otherCluster(let reason), .setBack(let reason), .trimmed(let reason), .files(let reason):
+      reason
     }
   }
 }

@@ -62,10 +62,12 @@ struct ClusterOpening {
     let copy = try CopyFile(
       at: directory + "/cluster", newID: environment.randomness.bytes(ServerID.byteCount))
     let settings = cluster.settings(copy.serverID)
-    let node = try ClusterNode(settings, copy, environment, report: report)
+    let node = try ClusterNode(
+      settings, copy, directory: directory, environment, report: report)
     let session = try session(settings, node)
     let opening = CopyOpening(
-      directory: directory, settings: settings, copy: copy, session: session, report: report)
+      directory: directory, settings: settings, copy: copy, session: session,
+      environment: environment, report: report)
     let (engine, position) = try opening.run { (path, databaseID) throws(EngineError) in
       try Engine.open(
         at: path, options: options, environment: environment,
@@ -143,6 +145,8 @@ extension DatabaseError {
     case .otherCluster: self.init(.invalidArgument, "OtherCluster", "\(error)")
     case .damagedBatch: self.init(.corrupt, "DamagedBatch", "\(error)")
     case .setBack: self.init(.corrupt, "SetBack", "\(error)")
+    case .trimmed: self.init(.unavailable, "LogTrimmed", "\(error)")
+    case .damagedCheckpoint: self.init(.corrupt, "DamagedCheckpoint", "\(error)")
     case .files: self.init(.inputOutput, "InputOutput", "\(error)")
     }
   }

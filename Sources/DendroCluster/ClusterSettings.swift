@@ -21,4 +21,13 @@ struct ClusterSettings: Sendable {
   var setBackDelay = Duration.seconds(10)
   /// How long closing waits for a batch whose outcome is not known.
   var closingDelay = Duration.seconds(5)
+  /// Bytes of log behind the newest checkpoint in PostgreSQL from which on the next one is published, unless that is
+  /// large: then half of its size.
+  var checkpointByteMin: Int64 = 32 << 20
+  /// Of one row of a checkpoint.
+  var partByteCount = 1 << 20
+  /// How long a server that publishes a checkpoint stands still before another one does it instead.
+  var publisherDelay = Duration.seconds(60)
+  /// Bytes of log that are kept for a server that is behind, beyond what the checkpoints need.
+  var lagByteLimit: Int64 = 1 << 30
 }

@@ -13,7 +13,7 @@ struct ClusterTests {
 
   init() throws { cluster = try TestCluster() }
 
-  @Test("the first leads, the others show what it writes, and refuse writes")
+  @Test("the first leads, the others show what it writes, and refuse transactions")
   func leaderAndFollowers() async throws {
     let first = try cluster.open("1")
     let second = try cluster.open("2")
@@ -30,7 +30,10 @@ struct ClusterTests {
     #expect(seen.withLock { $0 } == seen.withLock { $0 }.sorted())
     #expect(try await second.value("count") == 20)
     let refusal = await #expect(throws: DatabaseError.self) {
-      try await second.reference(withPath: "count").setValue(0)
+      _ = try await second.reference(withPath: "count").runTransactionBlock { data in
+        data.value = 0
+        return .success(withValue: data)
+      }
     }
     #expect(refusal?.code == .unavailable)
     let status = try #require(second.clusterStatus)
@@ -66,6 +69,62 @@ struct ClusterTests {
     #expect(again.isLeader)
     #expect(again.root == whole)
     try await again.close()
+  }
+
+  @Test(
+    "a write at a follower goes to the leader, and its call returns once it shows at the follower")
+  func forwarded() async throws {
+    let first = try cluster.open("1")
+    let second = try cluster.open("2")
+    try await second.reference(withPath: "a").setValue(["x": 1])
+    #expect(try await second.value("a/x") == 1)
+    #expect(try await first.value("a/x") == 1)
+    let before = Date().addingTimeInterval(-60)
+    try await second.reference().updateChildValues([
+      "a/x": ServerValue.increment(4), "time": ServerValue.timestamp(), "b": "text",
+    ])
+    #expect(try await second.value("a/x") == 5)
+    let time = try #require(try await second.value("time"))
+    #expect(Double(time) / 1000 > before.timeIntervalSince1970)
+    // What changes nothing returns as well, and what is refused is refused for its own reason.
+    try await second.reference(withPath: "b").setValue("text")
+    try await second.reference(withPath: "nothing").removeValue()
+    let noData = await #expect(throws: DatabaseError.self) {
+      try await second.reference(withPath: "nothing").setPriority(1)
+    }
+    #expect(noData?.code == .noData)
+    // The order of one program is kept, also for writes that are not waited for.
+    for number in 1...200 { second.reference(withPath: "n").setValue(number) { _, _ in } }
+    try await second.reference(withPath: "last").setValue(true)
+    #expect(try await second.value("n") == 200)
+    #expect(first.root == second.root)
+    try await second.close()
+    try await first.close()
+  }
+
+  @Test("what a follower has written and what is on its way stands once, whoever leads next")
+  func forwardedThroughTakeover() async throws {
+    let first = try cluster.open("1")
+    let second = try cluster.open("2")
+    let third = try cluster.open("3")
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for database in [second, third] {
+        for _ in 0..<4 {
+          group.addTask {
+            for _ in 0..<50 {
+              try await database.reference(withPath: "count").setValue(ServerValue.increment(1))
+            }
+          }
+        }
+      }
+      try await eventually("some are written") { (first.clusterStatus?.lsn ?? 0) > 40 }
+      try await first.close()
+      try await group.waitForAll()
+    }
+    #expect(try await second.value("count") == 400)
+    try await eventually("the third has all") { third.root == second.root }
+    try await third.close()
+    try await second.close()
   }
 
   @Test("a server that closes leaves the leading to another one at once")

@@ -6,12 +6,14 @@ import Foundation
 /// Opens the directory of a server: the engine, and where its copy of the shared log ends.
 ///
 /// The directory has the file `cluster` (`CopyFile`) and the directory `data`, a database. What turns out to be no copy of
-/// the shared log is never removed: it is moved aside, and read again from PostgreSQL.
+/// the shared log, or too old to be continued from it, is never removed: it is moved aside, and read again from PostgreSQL,
+/// from the newest checkpoint there if it has one.
 struct CopyOpening {
   let directory: String
   let settings: ClusterSettings
   let copy: CopyFile
   let session: ClusterSession
+  let environment: DendroStorage.Environment
   let report: @Sendable (LogEvent) -> Void
 
   private var dataDirectory: String { directory + "/data" }
@@ -22,34 +24,66 @@ struct CopyOpening {
   ) throws(ClusterError) -> (Engine, CopyPosition) {
     let databaseID = session.clusterID.databaseID(of: settings.namespace)
     try claim(databaseID)
-    var engine: Engine
+    CheckpointPublishing.removeRest(in: directory)
+    func openData() throws(EngineError) -> Engine { try open(dataDirectory, databaseID) }
+    guard FileManager.default.fileExists(atPath: dataDirectory) else {
+      return try begin(openData)
+    }
+    let engine: Engine
     do throws(EngineError) {
-      engine = try open(dataDirectory, databaseID)
+      engine = try openData()
     } catch {
       guard error.isDamage else { throw .engine(error) }
       try setAside("it is damaged: \(error)")
-      engine = try Self.opened { () throws(EngineError) in try open(dataDirectory, databaseID) }
+      return try begin(openData)
     }
     do throws(ClusterError) {
       if let position = try position(of: engine) { return (engine, position) }
-      try? engine.close()
-      try setAside("it cannot be compared with the log any more")
-      engine = try Self.opened { () throws(EngineError) in try open(dataDirectory, databaseID) }
-      return (engine, CopyPosition(lsn: .zero, chain: try session.chain(at: .zero)))
     } catch {
       try? engine.close()
       throw error
     }
+    try? engine.close()
+    try setAside("it is older than the log in PostgreSQL, or cannot be compared with it any more")
+    return try begin(openData)
   }
 
-  private static func opened(
+  // MARK: Beginning
+
+  /// Begins a copy: from the newest checkpoint that can be read, or with the first write.
+  private func begin(
     _ open: () throws(EngineError) -> Engine
-  ) throws(ClusterError) -> Engine {
-    do throws(EngineError) {
-      return try open()
-    } catch {
-      throw .engine(error)
+  ) throws(ClusterError) -> (Engine, CopyPosition) {
+    let download = CheckpointDownload(
+      session: session, settings: settings, environment: environment, directory: directory)
+    var passedOver: Set<[UInt8]> = []
+    var failure: ClusterError?
+    // Asked for each time: meanwhile another server may have published one, and removed this one.
+    while let checkpoint = try session.checkpoints().first(where: { checkpoint in
+      !passedOver.contains(checkpoint.upload)
+    }) {
+      do throws(ClusterError) {
+        try download.run(checkpoint, to: dataDirectory)
+        copy.note(checkpoint.position)
+        let engine = try ClusterError.ofEngine(open)
+        return (engine, CopyPosition(checkpoint.position))
+      } catch {
+        switch error {
+        case .damagedCheckpoint: break
+        case .engine(let cause) where cause.isDamage: try setAside("\(cause)")
+        default: throw error
+        }
+        report(
+          LogEvent(
+            .warning, "a checkpoint in PostgreSQL is passed over",
+            ["lsn": "\(checkpoint.lsn)", "error": "\(error)"]))
+        failure = error
+        passedOver.insert(checkpoint.upload)
+      }
     }
+    if let failure, try !session.continues(behind: .zero) { throw failure }
+    let position = CopyPosition(lsn: .zero, chain: try session.chain(at: .zero))
+    return (try ClusterError.ofEngine(open), position)
   }
 
   /// Checks that the directory is this namespace's, or makes it that.
@@ -70,9 +104,16 @@ struct CopyOpening {
 
   /// Where the copy ends.
   ///
-  /// - Returns: nil if it can no longer be compared with the shared log.
+  /// - Returns: nil if it can no longer be compared with the shared log, or not be continued from it.
   /// - Throws: `.setBack` if it is not a copy of that log.
   private func position(of engine: Engine) throws(ClusterError) -> CopyPosition? {
+    guard let position = try compared(engine), try session.continues(behind: position.lsn) else {
+      return nil
+    }
+    return position
+  }
+
+  private func compared(_ engine: Engine) throws(ClusterError) -> CopyPosition? {
     let last = engine.head.lsn
     let head = try session.head()
     guard let known = copy.position else {

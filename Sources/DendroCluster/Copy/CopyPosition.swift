@@ -11,5 +11,8 @@ struct CopyPosition: Hashable, Sendable {
     self.chain = chain
   }
 
+  /// Nil within a batch.
+  var known: LogPosition? { chain.map { LogPosition(lsn: lsn, chain: $0) } }
+
   init(_ position: LogPosition) { self.init(lsn: position.lsn, chain: position.chain) }
 }

@@ -10,7 +10,7 @@ final class ClusterSession {
   private let settings: ClusterSettings
   private let timeout: Duration
 
-  private var namespace: PostgresValue { .text(settings.namespace) }
+  var namespace: PostgresValue { .text(settings.namespace) }
 
   /// - Parameter newClusterID: drawn at random.
   init(
@@ -30,7 +30,7 @@ final class ClusterSession {
 
   var isUsable: Bool { connection.isUsable }
 
-  private func execute(
+  func execute(
     _ sql: String, _ parameters: [PostgresValue]
   ) throws(ClusterError) -> PostgresRows {
     try execute(sql, parameters, timeout: timeout)
@@ -166,16 +166,21 @@ final class ClusterSession {
     return rows.affectedCount > 0
   }
 
-  /// Whether a batch is in the log.
-  func stands(_ batch: SharedBatch) throws(ClusterError) -> Bool {
+  /// Whether a batch is in the log; nil if the log may have had it before that was trimmed.
+  func stands(_ batch: SharedBatch) throws(ClusterError) -> Bool? {
     let rows = try execute(
-      "SELECT epoch, token, chain FROM dendro.log WHERE namespace = $1 AND last = $2",
-      [namespace, .integer(Int64(batch.after.lsn.rawValue))])
-    guard rows.count > 0 else { return false }
+      """
+      SELECT epoch, token, chain, first, last FROM dendro.log
+      WHERE namespace = $1 AND last >= $2 ORDER BY last LIMIT 1
+      """, [namespace, .integer(Int64(batch.after.lsn.rawValue))])
+    guard rows.count > 0 else {
+      return try head().position.lsn < batch.after.lsn ? false : nil
+    }
     do throws(PostgresError) {
+      if try rows.lsn(0, 3) > batch.after.lsn { return nil }
       let epoch = Epoch(number: try rows.integer(0, 0), token: try rows.bytes(0, 1))
-      let chain = try rows.bytes(0, 2)
-      return epoch == batch.epoch && chain == batch.after.chain.bytes
+      let end = try rows.position(0, lsn: 4, chain: 2)
+      return epoch == batch.epoch && end == batch.after
     } catch {
       throw .postgres(error)
     }
@@ -183,12 +188,14 @@ final class ClusterSession {
 
   // MARK: Reading the log
 
-  /// The chain of the log up to a write, if a batch ends there; nil if none does, or if that was trimmed.
+  /// The chain of the log up to a write, if a batch ends there that is in the log, or a checkpoint is there; nil if not.
   func chain(at lsn: LogSequenceNumber) throws(ClusterError) -> LogChain? {
     if lsn == .zero { return LogChain(of: clusterID, settings.namespace) }
     let rows = try execute(
-      "SELECT chain FROM dendro.log WHERE namespace = $1 AND last = $2",
-      [namespace, .integer(Int64(lsn.rawValue))])
+      """
+      SELECT chain FROM dendro.log WHERE namespace = $1 AND last = $2
+      UNION ALL SELECT chain FROM dendro.checkpoint WHERE namespace = $1 AND lsn = $2
+      """, [namespace, .integer(Int64(lsn.rawValue))])
     guard rows.count > 0 else { return nil }
     do throws(PostgresError) {
       return LogChain(bytes: try rows.bytes(0, 0))
@@ -199,28 +206,14 @@ final class ClusterSession {
 
   /// The batches behind a write, in their order: some megabytes of them at most, and at least one if there is one.
   func batches(behind lsn: LogSequenceNumber) throws(ClusterError) -> [LoggedBatch] {
-    let after = PostgresValue.integer(Int64(lsn.rawValue))
-    let sizes = try execute(
-      """
-      SELECT last, size FROM dendro.log WHERE namespace = $1 AND last > $2 ORDER BY last LIMIT 512
-      """, [namespace, after])
-    var byteCount: Int64 = 0
-    var end: Int64?
-    do throws(PostgresError) {
-      for row in 0..<sizes.count {
-        byteCount += min(max(try sizes.integer(row, 1), 0), 1 << 40)
-        if end != nil, byteCount > Self.readByteCount { break }
-        end = try sizes.integer(row, 0)
-      }
-    } catch {
-      throw .postgres(error)
+    guard let end = try endOfBatches(behind: lsn, byteCount: Self.readByteCount) else {
+      return []
     }
-    guard let end else { return [] }
     let rows = try execute(
       """
       SELECT first, last, chain, body FROM dendro.log
       WHERE namespace = $1 AND last > $2 AND last <= $3 ORDER BY last
-      """, [namespace, after, .integer(end)])
+      """, [namespace, .integer(Int64(lsn.rawValue)), .integer(Int64(end.rawValue))])
     var batches: [LoggedBatch] = []
     do throws(PostgresError) {
       for row in 0..<rows.count {
@@ -233,6 +226,36 @@ final class ClusterSession {
       throw .postgres(error)
     }
     return batches
+  }
+
+  /// Where the first batches behind a write end, of so many bytes and some hundreds at most, and at least one; nil if
+  /// there is none.
+  ///
+  /// - Parameter end: where the last one ends at most; nil: that does not matter.
+  func endOfBatches(
+    behind lsn: LogSequenceNumber, upTo end: LogSequenceNumber? = nil, byteCount limit: Int64
+  ) throws(ClusterError) -> LogSequenceNumber? {
+    let rows = try execute(
+      """
+      SELECT last, size FROM dendro.log WHERE namespace = $1 AND last > $2 AND last <= $3
+      ORDER BY last LIMIT 512
+      """,
+      [
+        namespace, .integer(Int64(lsn.rawValue)),
+        .integer(end.map { Int64($0.rawValue) } ?? .max),
+      ])
+    var byteCount: Int64 = 0
+    var last: LogSequenceNumber?
+    do throws(PostgresError) {
+      for row in 0..<rows.count {
+        byteCount += min(max(try rows.integer(row, 1), 0), 1 << 40)
+        if last != nil, byteCount > limit { break }
+        last = try rows.lsn(row, 0)
+      }
+    } catch {
+      throw .postgres(error)
+    }
+    return last
   }
 
   /// Bytes of batches that are read at once, unless a single one has more.
@@ -257,14 +280,14 @@ struct LoggedBatch: Sendable {
 }
 
 extension PostgresRows {
-  fileprivate func lsn(_ row: Int, _ column: Int) throws(PostgresError) -> LogSequenceNumber {
+  func lsn(_ row: Int, _ column: Int) throws(PostgresError) -> LogSequenceNumber {
     guard let number = UInt64(exactly: try integer(row, column)) else {
       throw .malformed("the number of a write in the schema dendro is negative")
     }
     return LogSequenceNumber(number)
   }
 
-  fileprivate func position(
+  func position(
     _ row: Int, lsn: Int, chain: Int
   ) throws(PostgresError) -> LogPosition {
     guard let hash = LogChain(bytes: try bytes(row, chain)) else {

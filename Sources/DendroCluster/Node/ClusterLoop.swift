@@ -16,11 +16,15 @@ struct ClusterLoop {
   private var lastSuccess = ContinuousClock.now
   /// Since when PostgreSQL lacks what this server has; nil if it does not.
   private var setBackSince: ContinuousClock.Instant?
+  /// What other servers pass on, while this one leads.
+  private var requests: Requests?
   /// The token of an epoch that may have begun: the answer was missing.
   private var candidate: [UInt8]?
   /// What was seen of the leader, and since when that stands still.
   private var watched: Watched?
   private var lookPause: Duration
+  /// Of the rows that were taken.
+  private var takenByteCount: Int64 = 0
 
   private struct Watched {
     var epoch: Epoch
@@ -47,6 +51,9 @@ struct ClusterLoop {
       do throws(ClusterError) {
         let session = try usableSession()
         let pause = isLeading ? try lead(session) : try follow(session)
+        node.considerCheckpoint(
+          logged: takenByteCount + node.leadership.figures.appendByteCount,
+          at: isLeading ? node.leadership.position : position.known)
         succeeded()
         node.sleep(pause, behind: seen)
       } catch {
@@ -91,6 +98,7 @@ struct ClusterLoop {
     }
     node.update { $0.trouble = "\(error)" }
     pauseLeadingIfDue("\(error)", since: lastSuccess)
+    node.forwarding.expire()
     // A line that works may have been refused something.
     if session?.isUsable == false { session = nil }
     pauses.wait(node.interruption)
@@ -119,6 +127,7 @@ struct ClusterLoop {
       let asked = ContinuousClock.now
       try beat(session, position?.lsn)
       node.leadership.hurry(sentBefore: asked)
+      requests?.hasFollowers = try session.hasFollowers()
       if let position { node.update { $0.sharedLSN = position.lsn } }
       let head = try session.head()
       if head.epoch != epoch {
@@ -127,7 +136,8 @@ struct ClusterLoop {
         try appendAgain(session, epoch, from: head.position, to: position)
       }
     }
-    return settings.beatInterval / 4
+    try node.withEngine { (engine) throws(ClusterError) in try requests?.step(session, engine) }
+    return requests?.pause(settings.beatInterval / 4) ?? settings.beatInterval / 4
   }
 
   /// Appends again what PostgreSQL has lost, since it was set back while this server led.
@@ -154,7 +164,7 @@ struct ClusterLoop {
         epoch: epoch, before: position, after: after, body: BatchBody.encode([record]))
       let isMoved = try session.append(batch, timeout: settings.statementTimeout)
       let stands = try isMoved ? true : session.stands(batch)
-      guard stands else {
+      guard stands == true else {
         throw .postgres(.malformed("the log has moved while it was appended to"))
       }
       position = after
@@ -171,6 +181,7 @@ struct ClusterLoop {
     node.leadership.hurry()
     isLeading = false
     isPaused = false
+    requests = nil
     watched = nil
     do throws(EngineError) {
       try node.withEngineOrClosed { (engine) throws(EngineError) in try engine.endLeading(reason) }
@@ -208,6 +219,7 @@ struct ClusterLoop {
       status.leaderAddress = head.leaderAddress
       status.sharedLSN = head.position.lsn
     }
+    try forward(session, head)
     if let candidate, head.epoch.token == candidate {
       try beginLeading(session, head.epoch, end: head.position)
       return .zero
@@ -224,8 +236,27 @@ struct ClusterLoop {
     }
     node.update { status in if status.role == .opening { status.role = .following } }
     lookPause =
-      isNew ? settings.lookIntervals.0 : min(lookPause * 2, settings.lookIntervals.1)
+      isNew || node.forwarding.hasWaiting
+      ? settings.lookIntervals.0 : min(lookPause * 2, settings.lookIntervals.1)
     return lookPause
+  }
+
+  /// Passes on to the leader what this server's program has written.
+  private func forward(_ session: ClusterSession, _ head: SharedHead) throws(ClusterError) {
+    let forwarding = node.forwarding
+    forwarding.setOpen(true)
+    guard forwarding.hasWaiting else { return }
+    // The log up to this head was taken.
+    let epoch = head.epoch.number
+    forwarding.begin(epoch: epoch)
+    if head.leader == .none || head.leader == settings.serverID { return forwarding.expire() }
+    for (number, answer) in try session.answers(to: forwarding.client) {
+      forwarding.end(number, answer)
+    }
+    while let row = forwarding.nextRow() {
+      try session.request(row, of: forwarding.client, epoch: epoch)
+      forwarding.sent(row, epoch: epoch)
+    }
   }
 
   /// Whether the leader has stood still for so long that this server takes over.
@@ -249,13 +280,17 @@ struct ClusterLoop {
     try take(session, upTo: end)
     candidate = nil
     node.leadership.begin(epoch, from: end)
-    let begins = try node.withEngine { $0.beginLeading() }
+    // All of the log before this epoch was taken: what waits and is not in it was not made.
+    let begins = try node.withEngine { engine in
+      engine.beginLeading { node.forwarding.takeAll().map { ($0.write, $0.completion) } }
+    }
     guard begins else {
       node.leadership.end()
       throw .engine(.closed)
     }
     isLeading = true
     isPaused = false
+    requests = Requests(epoch: epoch.number)
     node.record(
       LogEvent(
         .info, "this server leads", ["epoch": String(epoch.number), "lsn": "\(end.lsn)"]))
@@ -267,6 +302,7 @@ struct ClusterLoop {
       status.sharedLSN = end.lsn
       status.takeoverCount += 1
     }
+    try session.forgetRequests(before: epoch.number)
   }
 
   /// Takes what the log has up to a position, which a look has found to be its end.
@@ -280,16 +316,30 @@ struct ClusterLoop {
     }
     while position.lsn < end.lsn {
       let batches = try session.batches(behind: position.lsn)
-      guard !batches.isEmpty else {
-        throw .setBack("the log in PostgreSQL has no write \(position.lsn.next)")
+      guard let first = batches.first, first.firstLSN <= position.lsn.next else {
+        throw try missingLog(session)
       }
       for batch in batches { try take(batch) }
+      // So that the log is not trimmed in front of a server that has much to read.
+      if isBeatDue { try beat(session, position.lsn) }
     }
     // What was appended since the look is no other log.
     if position.lsn == end.lsn {
       if let chain = position.chain, chain != end.chain { throw otherLog(end.lsn) }
       position.chain = end.chain
     }
+  }
+
+  /// Why the log does not go on behind this server's copy.
+  private func missingLog(_ session: ClusterSession) throws(ClusterError) -> ClusterError {
+    let newest = try session.checkpoints().first?.lsn ?? .zero
+    if newest <= position.lsn {
+      return .setBack("the log in PostgreSQL has no write \(position.lsn.next)")
+    }
+    return .trimmed(
+      """
+      open the server again: its copy ends at write \(position.lsn), which is older than the log that PostgreSQL keeps
+      """)
   }
 
   private mutating func take(_ batch: LoggedBatch) throws(ClusterError) {
@@ -316,6 +366,7 @@ struct ClusterLoop {
       }
     }
     position = CopyPosition(batch.end)
+    takenByteCount += Int64(batch.body.count) + ClusterSession.rowByteCount
     node.copy.note(batch.end)
   }
 
@@ -336,23 +387,28 @@ struct ClusterLoop {
       let since = setBackSince ?? .now
       setBackSince = since
       return .now - since >= settings.setBackDelay
-    case .engine, .damagedBatch, .newerSchema, .otherCluster, .setBack, .files: return true
+    case .engine, .damagedBatch, .newerSchema, .otherCluster, .setBack, .trimmed,
+      .damagedCheckpoint, .files:
+      return true
     }
   }
 
   private mutating func stop(_ error: ClusterError) {
     let reason = "\(error)"
     let epoch = node.leadership.epoch
+    node.publisher.stop()
     node.leadership.end()
     try? node.withEngine { engine in try? engine.endLeading(reason) }
     node.record(
       LogEvent(.error, "this server takes no part any more", ["error": reason]))
+    node.forwarding.close(reason)
     leave(epoch)
     node.update { $0.role = .stopped(reason) }
   }
 
   /// Waits until the engine has written what it had.
   private func waitForClosing() {
+    node.forwarding.close("the database is closed")
     let deadline = ContinuousClock.now + settings.closingDelay
     while true {
       let seen = node.signalCount

@@ -1,5 +1,6 @@
 import DendroEngine
 import DendroStorage
+import DendroTree
 import Foundation
 import Synchronization
 
@@ -11,8 +12,12 @@ final class ClusterNode: SharedLog {
   let settings: ClusterSettings
   let copy: CopyFile
   let leadership: Leadership
+  let forwarding: Forwarding
   let interruption: Interruption
   let environment: Environment
+  /// Of the server; absolute.
+  let directory: String
+  let publisher: CheckpointPublisher
   private let report: @Sendable (LogEvent) -> Void
   private let engine = Mutex(WeakEngine())
   private let status: Mutex<Status>
@@ -23,6 +28,8 @@ final class ClusterNode: SharedLog {
 
   private struct WeakEngine {
     weak var value: Engine?
+    /// False while the directory is looked at. An engine that is closed then is not the server's.
+    var isStarted = false
   }
 
   /// What the thread has found.
@@ -47,18 +54,21 @@ final class ClusterNode: SharedLog {
   }
 
   init(
-    _ settings: ClusterSettings, _ copy: CopyFile, _ environment: Environment,
+    _ settings: ClusterSettings, _ copy: CopyFile, directory: String, _ environment: Environment,
     report: @escaping @Sendable (LogEvent) -> Void
   ) throws(ClusterError) {
     self.settings = settings
     self.copy = copy
     self.environment = environment
+    self.directory = directory
     self.report = report
+    forwarding = Forwarding(settings.serverID, environment.randomness)
     status = Mutex(Status())
     let condition = Condition()
     self.condition = condition
     do throws(PostgresError) {
       interruption = try Interruption()
+      publisher = try CheckpointPublisher()
       leadership = try Leadership(settings, copy, environment.randomness) { condition.signal() }
     } catch {
       throw .postgres(error)
@@ -71,7 +81,7 @@ final class ClusterNode: SharedLog {
   ///
   /// - Parameter position: where the engine's copy of the log ends; its chain is nil if that is within a batch.
   func start(_ engine: Engine, at position: CopyPosition) {
-    self.engine.withLock { $0.value = engine }
+    self.engine.withLock { $0 = WeakEngine(value: engine, isStarted: true) }
     let thread = Thread { [self] in
       var loop = ClusterLoop(self, at: position)
       loop.run()
@@ -131,10 +141,30 @@ final class ClusterNode: SharedLog {
   // MARK: The engine's shared log
 
   func append(_ records: [SharedRecord]) throws(SharedLogFailure) {
+    var wanted: HistoryState?
+    if publisher.wantsState, let last = records.last { wanted = state(at: last.lastLSN) }
     try leadership.append(records)
+    // Now it stands.
+    if let wanted, let position = leadership.position { publisher.offer(wanted, at: position) }
   }
 
-  func engineCloses() { leadership.engineCloses() }
+  func forward(_ write: EncodedWrite, _ completion: @escaping Completion) -> Bool {
+    guard forwarding.add(write, completion) else { return false }
+    condition.signal()
+    return true
+  }
 
-  func engineClosed() { leadership.engineClosed() }
+  func completion(of origin: WriteOrigin) -> Completion? { forwarding.completion(of: origin) }
+
+  func engineCloses() {
+    guard isStarted else { return }
+    publisher.stop()
+    leadership.engineCloses()
+  }
+
+  func engineClosed() {
+    if isStarted { leadership.engineClosed() }
+  }
+
+  private var isStarted: Bool { engine.withLock { $0.isStarted } }
 }

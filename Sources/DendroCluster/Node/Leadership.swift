@@ -48,6 +48,8 @@ final class Leadership: Sendable {
   struct Figures: Sendable {
     var appendCount: UInt64 = 0
     var appendTime = Duration.zero
+    /// Of their rows in the log.
+    var appendByteCount: Int64 = 0
     /// Batches of which an answer was missing.
     var undecidedCount: UInt64 = 0
   }
@@ -109,6 +111,7 @@ final class Leadership: Sendable {
       state.trouble = nil
       state.figures.appendCount += 1
       state.figures.appendTime += took
+      state.figures.appendByteCount += Int64(batch.body.count) + ClusterSession.rowByteCount
     }
   }
 
@@ -134,7 +137,8 @@ final class Leadership: Sendable {
           throw error
         }
         if isMoved { return }
-        if try open.stands(batch) { return }
+        let stands = try open.stands(batch)
+        if stands == true { return }
         let head = try open.head()
         // PostgreSQL was set back. The node's thread may be able to append again what is missing.
         if head.epoch == batch.epoch, head.position.lsn < batch.before.lsn, self.epoch != nil {
@@ -142,9 +146,11 @@ final class Leadership: Sendable {
         }
         state.withLock { $0.epoch = nil }
         changed()
+        if stands == nil, isUndecided { throw ClusterError.trimmed(Self.isTrimmed) }
         throw ClusterError.engine(.unavailable("another server leads"))
       } catch {
         if case .engine(let refusal) = error { throw .refused(refusal.description) }
+        if case .trimmed(let reason) = error { throw .undecided(reason) }
         if !note(error) {
           let reason = "PostgreSQL does not answer: \(error)"
           throw isUndecided ? .undecided(reason) : .refused(reason)
@@ -153,6 +159,9 @@ final class Leadership: Sendable {
       }
     }
   }
+
+  private static let isTrimmed =
+    "another server leads, and what the log had of this time is trimmed"
 
   private func usable(_ session: inout Session) throws(ClusterError) -> ClusterSession {
     if let open = session.open, open.isUsable { return open }

@@ -209,6 +209,9 @@ final class CommitPipeline: Sendable {
       switch outcome {
       case .settled: return nil
       case .refused(let refusal):
+        if forward(write, refusal, completion, waits) { return nil }
+        // It may have begun to lead meanwhile.
+        if case .unavailable = refusal, isPersistent, leadsAgain { continue }
         report(refusal, completion)
         return nil
       case .followsTransaction(let writes):

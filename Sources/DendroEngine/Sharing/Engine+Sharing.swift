@@ -1,4 +1,5 @@
-import DendroTree
+import DendroStorage
+package import DendroTree
 
 // What the owner of an engine with a shared log calls, on one thread. Until `beginLeading()` the engine refuses writes.
 
@@ -16,8 +17,13 @@ extension Engine {
 
   /// Takes writes from now on. All records of the shared log were taken.
   ///
-  /// - Returns: false if the engine refuses writes for another reason, or is closed.
-  package func beginLeading() -> Bool { pipeline.groupCommit.beginLeading { true } }
+  /// - Parameter first: returns the writes that come before any other; called under the admission lock.
+  /// - Returns: false if the engine refuses writes for another reason, or is closed: `first` was not called then.
+  package func beginLeading(
+    with first: () -> [(write: EncodedWrite, completion: Completion)] = { [] }
+  ) -> Bool {
+    pipeline.groupCommit.beginLeading(if: { true }, with: first, now: pipeline.clock.now())
+  }
 
   /// Refuses new writes for a reason. Those that were admitted go on to wait for the shared log.
   package func pauseLeading(_ reason: String) {
@@ -30,7 +36,8 @@ extension Engine {
   ///
   /// - Parameter leads: whether the shared log has refused no batch since; asked while none is being appended.
   package func resumeLeading(if leads: () -> Bool) {
-    _ = pipeline.groupCommit.beginLeading(if: leads)
+    _ = pipeline.groupCommit.beginLeading(
+      if: leads, with: { [] }, now: pipeline.clock.now())
   }
 
   /// Refuses writes for a reason, and takes back those that the shared log has not taken: it takes none any more.
@@ -61,5 +68,33 @@ extension Engine {
   /// Whether writes are admitted.
   package var isLeading: Bool {
     pipeline.withAdmission { if case .running = $0.phase { true } else { false } }
+  }
+}
+
+extension CommitPipeline {
+  /// Whether an engine that shares its log takes writes.
+  var leadsAgain: Bool {
+    groupCommit.shared != nil
+      && withAdmission { if case .running = $0.phase { true } else { false } }
+  }
+
+  /// Passes a write on to the engine that leads.
+  ///
+  /// - Returns: false if it is refused.
+  func forward(
+    _ write: EncodedWrite, _ refusal: EngineError, _ completion: Completion?,
+    _ waits: borrowing PermittedWaits
+  ) -> Bool {
+    // The engine that leads does not know what a judge of this one would say.
+    guard case .unavailable = refusal, waits.judging == nil, let shared = groupCommit.shared else {
+      return false
+    }
+    return shared.forward(write) { [self] result in
+      if let completion {
+        completion(result)
+      } else if case .failure(let error) = result {
+        report(error, nil)
+      }
+    }
   }
 }

@@ -80,7 +80,7 @@ extension GroupCommit {
         poison(error, &effects)
         return .storage(error)
       }
-      for record in records { show(record) }
+      for record in records { show(record, &effects) }
       let growth = disk?.logBytesSinceCheckpoint ?? 0
       if let handler = disk?.logGrowthHandler, growth >= options.checkpointByteMin {
         effects.logGrowth = (handler, growth)
@@ -116,7 +116,7 @@ extension GroupCommit {
   }
 
   /// Shows the writes of a record that was checked, one after the other.
-  private func show(_ record: SharedRecord) {
+  private func show(_ record: SharedRecord, _ effects: inout TurnEffects) {
     var reader = LogV1Reader()
     reader.restart(record.payload, firstLSN: record.firstLSN, baseTime: record.baseTime)
     for _ in 0..<record.count {
@@ -126,19 +126,34 @@ extension GroupCommit {
         admission.follow(write, system: change, lsn, time)
         admission.durableLSN = lsn
       }
+      if let origin = reader.origin, let completion = shared?.completion(of: origin) {
+        effects.completions.append(.init(result: .success(lsn), completion: completion))
+      }
     }
   }
 
-  func beginLeading(if leads: () -> Bool) -> Bool {
+  func beginLeading(
+    if leads: () -> Bool, with first: () -> [(write: EncodedWrite, completion: Completion)],
+    now: Int64
+  ) -> Bool {
+    var refused: [Batch.PendingCompletion] = []
     // A turn that takes writes back is at its end then.
-    disk.withLock { disk in
+    let begins = disk.withLock { disk in
       guard disk != nil, leads() else { return false }
       return admission.withLock { admission in
         guard case .withheld = admission.phase else { return false }
         admission.phase = .running
+        for (write, completion) in first() {
+          let refusal = write.withView { admission.admit($0, now: now, completion: completion) }
+          if let refusal {
+            refused.append(.init(result: .failure(refusal), completion: completion))
+          }
+        }
         return true
       }
     }
+    for pending in refused { pending.completion(pending.result) }
+    return begins
   }
 }
 

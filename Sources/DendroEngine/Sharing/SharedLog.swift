@@ -1,4 +1,5 @@
 package import DendroStorage
+package import DendroTree
 
 /// A log that several engines share, each with a copy of it in its directory. It decides which batches stand: one engine
 /// at a time leads and appends, the others take what it has appended.
@@ -15,11 +16,26 @@ package protocol SharedLog: AnyObject, Sendable {
   /// - Throws: why they surely do not stand, or, if the engine is being closed, that this is not known.
   func append(_ records: [SharedRecord]) throws(SharedLogFailure)
 
+  /// Passes on a write that this engine does not take, since another one leads.
+  ///
+  /// - Parameter completion: called once, after the write has come back in the log, or with the reason why it does not
+  ///   stand.
+  /// - Returns: false if it is not passed on; then `completion` is not called.
+  func forward(_ write: EncodedWrite, _ completion: @escaping Completion) -> Bool
+
+  /// What is called once a write that has come back in the log is shown; nil if none waits for it. It was passed on once.
+  func completion(of origin: WriteOrigin) -> Completion?
+
   /// Called once, when the engine begins to close. A batch whose outcome is not known may be waited for a while longer.
   func engineCloses()
 
   /// Called once, behind the last batch of an engine that is being closed.
   func engineClosed()
+}
+
+extension SharedLog {
+  package func forward(_ write: EncodedWrite, _ completion: @escaping Completion) -> Bool { false }
+  package func completion(of origin: WriteOrigin) -> Completion? { nil }
 }
 
 /// Writes that follow each other, as one record of the log has them.

@@ -1,0 +1,115 @@
+extension ClusterSession {
+  // MARK: Of a follower
+
+  /// Leaves writes for the leader of an epoch. A row that is there already stays as it is, unless it was left for the
+  /// leader of an earlier epoch, who has not taken it.
+  func request(
+    _ row: ArraySlice<ForwardedWrite>, of client: [UInt8], epoch: Int64
+  ) throws(ClusterError) {
+    guard let first = row.first else { return }
+    _ = try execute(
+      """
+      INSERT INTO dendro.request (namespace, client, number, epoch, count, body)
+      VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (namespace, client, number)
+      DO UPDATE SET epoch = $4, count = $5, body = $6 WHERE dendro.request.epoch < $4
+      """,
+      [
+        namespace, .bytes(client), .integer(Int64(first.number)), .integer(epoch),
+        .integer(Int64(row.count)), .bytes(RequestBody.encode(row)),
+      ])
+  }
+
+  /// What leaders have said of this opening's writes. Each answer is given once.
+  func answers(to client: [UInt8]) throws(ClusterError) -> [(number: UInt64, ForwardedAnswer)] {
+    let rows = try execute(
+      """
+      SELECT number, kind, first, second, text FROM dendro.answer
+      WHERE namespace = $1 AND client = $2 ORDER BY number LIMIT 1000
+      """, [namespace, .bytes(client)])
+    var answers: [(number: UInt64, ForwardedAnswer)] = []
+    do throws(PostgresError) {
+      for row in 0..<rows.count {
+        guard let number = UInt64(exactly: try rows.integer(row, 0)) else { continue }
+        answers.append(
+          (
+            number,
+            ForwardedAnswer(
+              kind: try rows.integer(row, 1), first: try rows.integer(row, 2),
+              second: try rows.integer(row, 3), text: try rows.text(row, 4))
+          ))
+      }
+    } catch {
+      throw .postgres(error)
+    }
+    if let last = answers.last {
+      _ = try execute(
+        "DELETE FROM dendro.answer WHERE namespace = $1 AND client = $2 AND number <= $3",
+        [namespace, .bytes(client), .integer(Int64(last.number))])
+    }
+    return answers
+  }
+
+  // MARK: Of the leader
+
+  /// Removes what was left for leaders of earlier epochs.
+  func forgetRequests(before epoch: Int64) throws(ClusterError) {
+    for table in ["request", "answer"] {
+      _ = try execute(
+        "DELETE FROM dendro.\(table) WHERE namespace = $1 AND epoch < $2",
+        [namespace, .integer(epoch)])
+    }
+  }
+
+  /// Whether there are other servers, as far as is known.
+  func hasFollowers() throws(ClusterError) -> Bool {
+    let rows = try execute(
+      "SELECT count(*) FROM dendro.server WHERE namespace = $1", [namespace])
+    do throws(PostgresError) {
+      return try rows.integer(0, 0) > 1
+    } catch {
+      throw .postgres(error)
+    }
+  }
+
+  func requests(epoch: Int64) throws(ClusterError) -> [Request] {
+    let rows = try execute(
+      """
+      SELECT client, number, count, body FROM dendro.request
+      WHERE namespace = $1 AND epoch = $2 ORDER BY client, number LIMIT 16
+      """, [namespace, .integer(epoch)])
+    var requests: [Request] = []
+    do throws(PostgresError) {
+      for row in 0..<rows.count {
+        guard let number = UInt64(exactly: try rows.integer(row, 1)) else { continue }
+        requests.append(
+          Request(
+            client: try rows.bytes(row, 0), number: number, count: try rows.integer(row, 2),
+            body: try rows.bytes(row, 3)))
+      }
+    } catch {
+      throw .postgres(error)
+    }
+    return requests
+  }
+
+  func removeRequest(_ row: Request) throws(ClusterError) {
+    _ = try execute(
+      "DELETE FROM dendro.request WHERE namespace = $1 AND client = $2 AND number = $3",
+      [namespace, .bytes(row.client), .integer(Int64(row.number))])
+  }
+
+  func answer(
+    _ client: [UInt8], _ number: UInt64, _ answer: ForwardedAnswer, epoch: Int64
+  ) throws(ClusterError) {
+    let fields = answer.fields
+    _ = try execute(
+      """
+      INSERT INTO dendro.answer (namespace, client, number, epoch, kind, first, second, text)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING
+      """,
+      [
+        namespace, .bytes(client), .integer(Int64(number)), .integer(epoch), .integer(fields.kind),
+        .integer(fields.first), .integer(fields.second), .text(fields.text),
+      ])
+  }
+}
